@@ -222,6 +222,17 @@ def spent(study: str) -> Path:
     return spending(study) / "spent.jsonl"
 
 
+def processes(folder: Path) -> Path:
+    """Folder of the states of processes that work at what is in `folder`: a study's results, or a prepared model."""
+    return folder / "processes"
+
+
+def results_of_endpoint(endpoint: Path) -> Path | None:
+    """Return the folder of results that an endpoint file is in; None for one elsewhere."""
+    parts = endpoint.parts
+    return Path(*parts[:-4]) if len(parts) > 4 and parts[-4] == "engines" else None
+
+
 def shared_state(folder: Path) -> Path:
     """File in which processes keep what they share."""
     return folder / "state"

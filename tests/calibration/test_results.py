@@ -17,7 +17,8 @@ from parley.engine.models import ModelEntry
 from parley.errors import RecordError
 from parley.files import mark_done
 from parley.games.problems.sources import Arithmetic
-from parley.progress.stages import DONE, last_stages
+from parley.progress.follow import Progress
+from parley.progress.snapshot import DONE
 from parley.report.page import report
 from parley.study import Study, load_study
 from parley.study.frozen import write_frozen
@@ -85,8 +86,7 @@ def test_another_calibration_is_another_plan_of_the_report(
     study: Study, calibrated: Callable[..., dict[str, Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def state() -> str:
-        [report] = [stage for stage in last_stages(study, None) if stage.name == "report"]
-        return report.look(0.0).state
+        return next(stage.state for stage in Progress(study).look().stages if stage.name == "report")
 
     mark_done(study.name, "report", study.plan)
     calibrated("other")  # the study does not ask that model

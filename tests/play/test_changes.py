@@ -6,7 +6,7 @@ import pytest
 
 from parley.play.changes import changes_of, diff, former_lines
 from parley.play.simulate import simulate
-from parley.progress.status import status
+from parley.progress.screen import status
 from parley.study import Study, load_study
 from parley.workflow.rename import rename
 from support.studies import StudyFactory

@@ -16,7 +16,7 @@ from parley.play.record import peek_summary
 from parley.play.relocate import find_moves, relocate
 from parley.play.replay import replay
 from parley.play.simulate import simulate
-from parley.progress.status import status
+from parley.progress.screen import status
 from parley.study import Study
 from parley.workflow.prune import former
 from support.commands import heard

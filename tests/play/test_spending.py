@@ -22,7 +22,7 @@ from parley.play.journal import journaled
 from parley.play.record import read_summary
 from parley.play.simulate import simulate
 from parley.play.spending import spending_line, spent_line
-from parley.progress.status import status
+from parley.progress.screen import status
 from parley.study import Study
 from support.answering import KEY, SERVED, VARIABLE, StandInService, as_recorded, completion, service
 from support.commands import Parley, heard

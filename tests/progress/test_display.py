@@ -7,13 +7,9 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
-from parley.play.pace import TimeLeft
-from parley.progress.display import Block
-from parley.progress.lines import PlainLines, plain_line
-from parley.progress.problems import Problem
-from parley.progress.stages import Stage
-from parley.progress.state import Cell, Snapshot
-from parley.progress.state import cells_of as conditions_of
+from parley.progress.display import Block, PlainLines, plain_line
+from parley.progress.snapshot import Cell, Problem, Snapshot, Stage, TimeLeft
+from parley.progress.snapshot import cells_of as conditions_of
 from support.studies import StudyFactory
 
 pytestmark = pytest.mark.promise("The display is never larger than the terminal, and texts of others are escaped.")
@@ -43,7 +39,7 @@ def snapshot(cells: Sequence[Cell], **changes: object) -> Snapshot:
         silent=3.0,
         words="",
         budget=None,
-        idle=False,
+        note="",
         over=False,
     )
     return replace(made, **changes)  # type: ignore[arg-type]
@@ -54,10 +50,10 @@ def finish(cell: Cell, number: int, replies: int = 0, unusable: int = 0) -> None
     cell.replies, cell.unusable = replies, unusable
 
 
-def drawn(shown: Snapshot, width: int = 80, height: int = 24, note: str = "") -> list[str]:
+def drawn(shown: Snapshot, width: int = 80, height: int = 24) -> list[str]:
     file = io.StringIO()
     console = Console(file=file, width=width, height=height, force_terminal=True, color_system=None)
-    console.print(Block(shown, note))
+    console.print(Block(shown))
     return [line.rstrip() for line in file.getvalue().splitlines()]
 
 
@@ -85,7 +81,7 @@ def test_it_is_never_larger_than_the_terminal(study_factory: StudyFactory) -> No
     stages = [Stage(f"engine model-with-a-long-name-{number}", "running", 5.0) for number in range(9)]
     shown = snapshot(cells, problems=problems, silent=80.0, budget="b" * 200, stages=[*STAGES, *stages])
     for width, height in ((80, 24), (20, 5), (110, 2)):
-        lines = drawn(shown, width, height, note="n" * 200)
+        lines = drawn(replace(shown, note="n" * 200), width, height)
         assert len(lines) < height or len(lines) == 1
         assert max(map(len, lines)) <= width
 

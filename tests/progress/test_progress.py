@@ -1,23 +1,25 @@
-"""Progress from files that are made here: records, journals and logs, with a clock that is passed in."""
+"""Progress from files that are made here: records and states of processes, with a clock that is passed in."""
 
 import dataclasses
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 
 from parley import paths
-from parley.play.journal import Entry, Journal
-from parley.progress.follow import Progress
-from parley.progress.lines import facts
-from parley.progress.state import Snapshot
+from parley.files import mark_done
+from parley.progress.display import facts
+from parley.progress.follow import IDLE, Progress
+from parley.progress.snapshot import Snapshot, Stage
+from parley.progress.state import PLAY, SERVE, PlayedGame, ProcessState
 from parley.study import Study
-from parley.study.condition import Simulation
+from support.processes import write_state
 from support.studies import StudyFactory
 
 MODEL = {"model": "tiny", "n": 2, "b": 0}
 NOW = 1_000_000.0
+FOLDER = paths.processes(paths.results("small"))
 
 
 class Clock:
@@ -48,10 +50,6 @@ def records_tell(monkeypatch: pytest.MonkeyPatch) -> Records:
     return tell
 
 
-def reply(number: int, came: float, agent: int = 1, tokens: int | None = 100) -> Entry:
-    return Entry(number, "propose", f"agent_{agent}", 0, 7, "ask", "x", "stop", tokens, tokens, None, came - 2, 2.0)
-
-
 def records(study: Study) -> list[Path]:
     return [simulation.record(study.name) for simulation in study.simulations()]
 
@@ -68,15 +66,19 @@ def finish(record: Path, at: float) -> None:
     os.utime(touch(record, at).parent, (at, at))
 
 
-def journal(simulation: Simulation) -> Journal:
-    return Journal(paths.journal(simulation.record("small")), simulation.id)
-
-
-def log_of(simulation: Simulation, text: str, at: float) -> None:
-    condition = simulation.condition
-    touch(
-        paths.log("small", "simulate", condition.name, f"spec={condition.spec}", f"seed={simulation.seed}"), at, text
-    )
+def played(
+    record: Path,
+    replies: Sequence[float] = (),
+    at: float = NOW,
+    host: str = "node1",
+    tokens: int = 100,
+    **game: object,
+) -> Path:
+    """Have a process tell that it plays a simulation, of which these replies came, each asked two seconds before."""
+    told = PlayedGame(**{"replies": len(replies), "in_round": len(replies), **game})  # type: ignore[arg-type]
+    bins = [(int(came), came - 2, came, 1, tokens, tokens) for came in replies]
+    state = ProcessState(PLAY, engine="tiny", host=host, pid=1, began=at, games={str(record): told}, bins=bins)
+    return write_state(FOLDER, state, at)
 
 
 def counts(snapshot: Snapshot) -> tuple[int, int, int, int]:
@@ -99,7 +101,7 @@ def test_a_study_of_which_nothing_is_played_now(study_factory: StudyFactory, clo
         snapshot = Progress(study, clock=clock).look()
         assert counts(snapshot) == (finished, 0, 0, 6)
         assert (snapshot.rates, snapshot.finishes, snapshot.left, snapshot.silent) == (None,) * 4
-        assert (snapshot.idle, snapshot.over, snapshot.problems) == (True, False, [])
+        assert (snapshot.note, snapshot.over, snapshot.problems) == (IDLE, False, [])
         finish(folder / "seed=0.parquet", NOW - 90)
 
 
@@ -119,33 +121,32 @@ def test_scripted_records_count_as_they_appear_without_journals(study_factory: S
     assert snapshot.answered == (0, 0)
 
 
-def test_a_journal_that_nobody_has_open_is_no_simulation_that_runs(study_factory: StudyFactory, clock: Clock) -> None:
+def test_a_simulation_whose_process_is_gone_is_begun_and_not_running(
+    study_factory: StudyFactory, clock: Clock
+) -> None:
     study = study_factory(MODEL)
-    [simulation] = study.simulations()
+    [record] = records(study)
     progress = Progress(study, clock=clock)
-    with journal(simulation) as written:
-        written.append(reply(1, NOW - 1000))
-        assert counts(progress.look()) == (0, 1, 0, 1)
-    clock.now += 5
-    assert counts(progress.look()) == (0, 1, 0, 1)  # not looked at again yet
-    clock.now += 10
+    touch(paths.journal(record), NOW)
+    played(record)
+    assert counts(progress.look()) == (0, 1, 0, 1)
+    clock.now += 70  # without a sign of life
     assert counts(progress.look()) == (0, 0, 1, 1)
-    with journal(simulation):
-        assert counts(progress.look(last=True)) == (0, 1, 0, 1)
+    played(record, at=clock.now)
+    assert counts(progress.look(last=True)) == (0, 1, 0, 1)
 
 
-def test_what_a_record_says_replaces_what_its_journal_said(
+def test_what_a_record_says_replaces_what_its_process_said(
     study_factory: StudyFactory, clock: Clock, records_tell: Records
 ) -> None:
     study = study_factory(MODEL)
-    [simulation] = study.simulations()
+    [record] = records(study)
     records_tell(calls=5, failed=2)
     progress = Progress(study, since=NOW - 10, clock=clock)
-    with journal(simulation) as written:
-        written.append(reply(1, NOW - 1))
-        log_of(simulation, "round 1 propose: 1 replies, 1 unusable, 9 tokens\n", NOW - 1)
-        assert progress.look().answered == (1, 1)
-        finish(simulation.record("small"), NOW)
+    process = played(record, [NOW - 1], unusable=1)
+    assert progress.look().answered == (1, 1)
+    process.unlink()
+    finish(record, NOW)
     snapshot = progress.look()
     assert snapshot.answered == (5, 2)
     assert counts(snapshot) == (1, 0, 0, 1)
@@ -166,29 +167,41 @@ def test_a_look_reads_no_more_than_it_may(study_factory: StudyFactory, clock: Cl
 
 def test_replies_of_running_simulations_give_the_speed(study_factory: StudyFactory, clock: Clock) -> None:
     study = study_factory(MODEL, seeds=2)
-    first, _ = study.simulations()
+    first, _ = records(study)
     progress = Progress(study, since=NOW - 20, clock=clock)
-    with journal(first) as written:
-        for agent in (1, 2):
-            written.append(reply(1, NOW - 8, agent))
-        snapshot = progress.look()
-        assert counts(snapshot) == (0, 1, 0, 2)
-        assert snapshot.answered == (2, 0)
-        assert snapshot.rates == pytest.approx((2 / 10, 200 / 10, 200 / 10))  # since the first was asked
-        clock.now = NOW + 30
-        assert progress.look().silent == pytest.approx(30)  # it was first seen to play at NOW
-        written.append(reply(2, NOW + 39))
-        clock.now = NOW + 40
-        snapshot = progress.look()
-        assert snapshot.silent == pytest.approx(1)
-        assert snapshot.answered == (3, 0)
+    played(first, [NOW - 8, NOW - 7])
+    snapshot = progress.look()
+    assert counts(snapshot) == (0, 1, 0, 2)
+    assert snapshot.answered == (2, 0)
+    assert snapshot.rates == pytest.approx((2 / 10, 200 / 10, 200 / 10))  # since the first was asked
+    clock.now = NOW + 30
+    assert progress.look().silent == pytest.approx(30)  # it was first seen to play at NOW
+    played(first, [NOW - 8, NOW - 7, NOW + 39])
+    clock.now = NOW + 40
+    snapshot = progress.look()
+    assert snapshot.silent == pytest.approx(1)
+    assert snapshot.answered == (3, 0)
+    assert snapshot.rates == pytest.approx((3 / 50, 300 / 50, 300 / 50))
+
+
+def test_replies_of_a_shard_count_once_by_its_process_or_by_its_records(
+    study_factory: StudyFactory, clock: Clock, records_tell: Records
+) -> None:
+    models = {"tiny": {"source": {"url": "http://127.0.0.1:9/v1", "served": "x"}}}
+    study = study_factory(MODEL, seeds=2, models=models)
+    first, second = records(study)
+    records_tell(calls=2)
+    finish(first, NOW - 1)
+    process = played(second, [NOW - 9, NOW - 8, NOW - 7], at=NOW - 20)
+    assert Progress(study, since=NOW - 30, clock=clock).look().rates == pytest.approx((3 / 11, 300 / 11, 300 / 11))
+    process.unlink()
+    assert Progress(study, since=NOW - 30, clock=clock).look().rates == pytest.approx((2 / 1, 20 / 1, 2 / 1))
 
 
 def test_tokens_that_nobody_told_are_not_0_per_second(study_factory: StudyFactory, clock: Clock) -> None:
     study = study_factory(MODEL)
-    with journal(next(study.simulations())) as written:
-        written.append(reply(1, NOW, tokens=None))
-        snapshot = Progress(study, since=NOW - 5, clock=clock).look()
+    played(records(study)[0], [NOW], tokens=0)
+    snapshot = Progress(study, since=NOW - 5, clock=clock).look()
     words = " ".join(facts(snapshot))
     assert "replies/s" in words
     assert "tokens" not in words
@@ -198,14 +211,13 @@ def test_tokens_that_nobody_told_are_not_0_per_second(study_factory: StudyFactor
 def test_replies_of_the_run_before_do_not_count_for_the_speed(study_factory: StudyFactory, clock: Clock) -> None:
     study = study_factory(MODEL, seeds=2)
     progress = Progress(study, since=NOW - 10, clock=clock)
-    with journal(next(study.simulations())) as written:
-        for agent in range(1, 31):
-            written.append(reply(1, NOW - 60, agent))
-        snapshot = progress.look()
-        assert snapshot.answered == (30, 0)
-        assert (snapshot.rates, snapshot.left) == (None, None)
-        written.append(reply(2, NOW - 1))
-        assert progress.look().rates == pytest.approx((1 / 3, 100 / 3, 100 / 3))
+    before = [NOW - 60 - number for number in range(30)]
+    played(records(study)[0], before)
+    snapshot = progress.look()
+    assert snapshot.answered == (30, 0)
+    assert (snapshot.rates, snapshot.left) == (None, None)
+    played(records(study)[0], [*before, NOW - 1], at=NOW + 1)
+    assert progress.look().rates == pytest.approx((1 / 3, 100 / 3, 100 / 3))
 
 
 # Time left
@@ -216,16 +228,14 @@ def test_the_time_left_is_that_of_the_longest_or_of_usual_games(
     study_factory: StudyFactory, clock: Clock, records_tell: Records
 ) -> None:
     study = study_factory(MODEL, seeds=3, parameters={"max_rounds": 5})
-    first, second, _ = study.simulations()
+    first, second, _ = records(study)
     progress = Progress(study, since=NOW - 10, clock=clock)
     progress.look()
-    with journal(second) as written:
-        written.append(reply(1, NOW - 8, agent=1))
-        written.append(reply(1, NOW - 8, agent=2))
-        longest = progress.look().left
-        records_tell(6)
-        finish(first.record("small"), NOW)
-        usual = progress.look().left
+    played(second, [NOW - 8, NOW - 7])
+    longest = progress.look().left
+    records_tell(6)
+    finish(first, NOW)
+    usual = progress.look().left
     assert longest is not None
     assert usual is not None
     # Three games of five rounds of two replies, of which two came in ten seconds; then games of six replies.
@@ -236,41 +246,33 @@ def test_the_time_left_is_that_of_the_longest_or_of_usual_games(
 # Problems
 
 
-WAIT = "the service for tiny answered 503: down; trying again in {} s\n"
-
-
 def test_a_service_that_does_not_answer_is_told_until_it_does(study_factory: StudyFactory, clock: Clock) -> None:
     study = study_factory(MODEL, seeds=2)
-    first, second = study.simulations()
     progress = Progress(study, since=NOW - 100, clock=clock)
-    with journal(first) as one, journal(second) as two:
-        for simulation, pause in ((first, 4), (second, 31)):
-            log_of(simulation, WAIT.format(pause), clock.now)
-        [problem] = progress.look().problems
-        assert problem.serious
-        assert problem.simulations == 2
-        clock.now += 70
-        [problem] = progress.look().problems
-        assert str(problem) == "2 simulations, for 1 min 10 s: the service for tiny answered 503: down; trying again"
-        one.append(reply(1, clock.now))
-        [problem] = progress.look().problems
-        assert problem.simulations == 1
-        two.append(reply(1, clock.now))
-        assert progress.look().problems == []
-
-
-def test_a_simulation_that_died_says_why_until_it_is_played_again(study_factory: StudyFactory, clock: Clock) -> None:
-    study = study_factory(MODEL)
-    [simulation] = study.simulations()
-    with journal(simulation):
-        pass
-    log_of(simulation, "going on\nparley: the engine for tiny died: \x1b[31mboom\n", NOW)
-    progress = Progress(study, clock=clock)
+    wait = "the service for tiny answered 503: down after {} s; trying again"
+    for number, record in enumerate(records(study)):
+        played(record, host=f"node{number}", waits_for=wait.format(number))
     [problem] = progress.look().problems
-    assert str(problem) == "1 simulation stopped: the engine for tiny died: [31mboom"
-    with journal(simulation):
-        log_of(simulation, "waiting for the engine for tiny, 20 s\n", NOW)
-        assert progress.look(last=True).problems == []
+    assert problem.serious
+    assert problem.simulations == 2
+    clock.now += 50
+    [problem] = progress.look().problems
+    assert str(problem) == f"2 simulations, for 50 s: {wait.format(1)}"
+    for number, record in enumerate(records(study)):
+        played(record, host=f"node{number}", at=clock.now)
+        left = progress.look().problems
+        assert [problem.simulations for problem in left] == [1 - number] * (1 - number)
+
+
+def test_a_simulation_that_failed_says_why_until_it_is_played_again(study_factory: StudyFactory, clock: Clock) -> None:
+    study = study_factory(MODEL)
+    [record] = records(study)
+    progress = Progress(study, clock=clock)
+    played(record, at=NOW - 90, error="the engine for tiny died: boom")
+    [problem] = progress.look().problems
+    assert str(problem) == "1 simulation stopped: the engine for tiny died: boom"
+    played(record, host="node2")
+    assert progress.look(last=True).problems == []
 
 
 # Stages
@@ -281,9 +283,80 @@ def test_a_run_that_ends_early_says_so_in_its_last_look(study_factory: StudyFact
     progress = Progress(study, since=NOW, clock=clock)
     progress.look()
     finish(records(study)[0], NOW + 1)
-    touch(paths.log("small", "figures"), NOW + 1)  # whose process was killed
+    write_state(FOLDER, ProcessState("figures", host="node1", began=NOW + 1), at=NOW + 1)
     clock.now += 4
     now, ended = (progress.look(last) for last in (False, True))
     for stage in ("playing", "figures"):
         assert (state(now, stage), state(ended, stage)) == ("running", "failed")
     assert (ended.rates, ended.finishes, ended.left) == (None, None, None)
+
+
+def test_a_stage_runs_as_long_as_its_process_and_ends_with_its_mark(study_factory: StudyFactory, clock: Clock) -> None:
+    study = study_factory(seeds=1)
+    progress = Progress(study, since=NOW, clock=clock)
+    process = ProcessState("tables", host="node1", began=NOW + 1)
+
+    def look(at: float) -> Stage:
+        clock.now = at
+        return next(stage for stage in progress.look().stages if stage.name == "tables")
+
+    write_state(FOLDER, dataclasses.replace(process, began=NOW - 50, ended=NOW - 40, error="no"), at=NOW)
+    assert look(NOW) == Stage("tables", "to do")
+    write_state(FOLDER, process, at=NOW + 1)
+    assert look(NOW + 5) == Stage("tables", "running", 4.0)
+    assert look(NOW + 90) == Stage("tables", "failed")  # it was killed
+    write_state(FOLDER, dataclasses.replace(process, ended=NOW + 7, error="no"), at=NOW + 8)
+    assert look(NOW + 91) == Stage("tables", "failed")
+    mark_done("small", "tables", study.plan)
+    write_state(FOLDER, dataclasses.replace(process, ended=NOW + 7), at=NOW + 9)
+    assert look(NOW + 92) == Stage("tables", "done", 6.0)
+
+
+LOAD = (
+    "(APIServer pid=1) INFO 11-22 20:00:00 [loggers.py:1] Engine 000: Avg prompt throughput: 12.0 tokens/s, Avg "
+    "generation throughput: {} tokens/s, Running: {} reqs, Waiting: {} reqs, GPU KV cache usage: 1.0%\n"
+)
+STARTED = "INFO: Application startup complete.\n"
+
+
+@pytest.fixture
+def server() -> ProcessState:
+    endpoint = str(paths.endpoint("small", "tiny", 0, "tiny"))
+    return ProcessState(SERVE, model="tiny", endpoint=endpoint, host="node1", began=NOW, warnings=["slow"])
+
+
+def test_an_engine_loads_until_its_server_says_so(
+    study_factory: StudyFactory, clock: Clock, server: ProcessState
+) -> None:
+    progress = Progress(study_factory(MODEL), since=NOW, clock=clock)
+    log = paths.log("small", "serve", "tiny", "shard=0", "tiny")
+
+    def look(at: float) -> tuple[Stage, str]:
+        clock.now = at
+        snapshot = progress.look()
+        return next(stage for stage in snapshot.stages if stage.name == "engine tiny"), snapshot.words
+
+    write_state(FOLDER, server, at=NOW)
+    touch(log, NOW, "loading\n")
+    assert look(NOW + 12) == (Stage("engine tiny", "running", 12.0), "")
+    assert [str(problem) for problem in progress.look().problems] == ["slow"]
+    touch(log, NOW + 30, "loading\n" + STARTED + LOAD.format("0.0", 14, 2))
+    done = Stage("engine tiny", "done", 31.0)
+    assert look(NOW + 31) == (done, "engine busy with 14 requests, 2 waiting, reading prompts (prefill)")
+    write_state(FOLDER, server, at=NOW + 80)
+    assert look(NOW + 100) == (done, "")  # it has not said anything for long
+    write_state(FOLDER, server, at=NOW).unlink()  # it is stopped
+    assert look(NOW + 110)[0] == done
+
+
+def test_an_engine_that_died_or_is_gone_is_a_problem_until_another_one_serves(
+    study_factory: StudyFactory, clock: Clock, server: ProcessState
+) -> None:
+    progress = Progress(study_factory(MODEL), since=NOW, clock=clock)
+    write_state(FOLDER, dataclasses.replace(server, ended=NOW, error="the engine for tiny died: no memory"), at=NOW)
+    assert "the engine for tiny died: no memory" in map(str, progress.look().problems)
+    progress = Progress(study_factory(MODEL), since=NOW, clock=clock)
+    write_state(FOLDER, server, at=NOW - 100)
+    assert "the engine for tiny is gone; look at its log" in map(str, progress.look().problems)
+    write_state(FOLDER, dataclasses.replace(server, host="node2", began=NOW + 1), at=NOW)
+    assert not any(problem.serious for problem in progress.look().problems)

@@ -1,7 +1,7 @@
 """The loop behind a display, where nothing can be shown any more; what `parley status` tells."""
 
-import fcntl
 import io
+import time
 from pathlib import Path
 
 import pytest
@@ -9,8 +9,9 @@ import pytest
 from parley import paths
 from parley.play.simulate import simulate
 from parley.progress.follow import Progress
-from parley.progress.screen import Screen
-from parley.progress.status import status, watch
+from parley.progress.screen import Screen, status, watch
+from parley.progress.state import PLAY, RUN, ProcessState
+from support.processes import write_state
 from support.studies import StudyFactory
 
 
@@ -54,16 +55,15 @@ def test_status_tells_what_is_done_and_what_is_to_do(study_factory: StudyFactory
     ]
     for simulation in list(study.simulations())[:2]:
         simulate(study, simulation.record("small"), [], 1.0)
-    assert list(status(study))[1] == "nothing is played now"  # nobody has the lock
-    lock = paths.lock("small")
-    lock.parent.mkdir(parents=True, exist_ok=True)
-    with lock.open("w") as held:
-        fcntl.flock(held, fcntl.LOCK_EX)
-        lines = list(status(study))
+    assert list(status(study))[1] == "nothing is played now"
+    folder = paths.processes(paths.results("small"))
+    run = write_state(folder, ProcessState(RUN, began=time.time() - 60, note="2 jobs sent, nothing is played yet"))
+    assert "2 jobs sent, nothing is played yet" in list(status(study))
+    run.rename(run.with_name("run.json"))
+    write_state(folder, ProcessState(PLAY))
+    lines = list(status(study))
     assert lines[0] == "small: 2 of 4 simulations, 2 to do"
     assert lines[2].startswith("running: playing")
-    log = paths.log("small", "summarize")
-    log.parent.mkdir(parents=True)
-    log.write_text("parley: no\n")
+    write_state(folder, ProcessState("tables", ended=time.time(), error="no"))
     assert "failed: tables" in list(status(study))
     assert not Path("results/small/tables").exists()

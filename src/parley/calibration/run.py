@@ -33,9 +33,9 @@ from parley.games.two_steps import FIRST_STEP
 from parley.identity import digest
 from parley.play.degenerate import degenerate_class
 from parley.play.journal import Journal
-from parley.play.pace import duration
 from parley.play.runner import Exchange, play_async
 from parley.policies import REPLY_FORMATS, Ask, Completion, Policy, Reply
+from parley.text import duration
 from parley.text.logs import every, limited_logger
 
 _log = limited_logger(__name__)

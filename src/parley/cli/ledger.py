@@ -6,7 +6,7 @@ from typing import Literal
 import click
 
 from parley import paths
-from parley.cli.options import MODELS, PLAN, STRICT, STUDY, load, log_to_stderr
+from parley.cli.options import MODELS, PLAN, STRICT, STUDY, at_work, load, log_to_stderr
 
 _TARGET = click.argument("target", metavar="STUDY|FILE")
 
@@ -42,7 +42,8 @@ def build(study: str, models: Path | None, plan: str | None, strict: bool) -> No
     from parley.ledger.build import build as run
 
     loaded = load(study, models, plan)
-    table = run(loaded, strict)
+    with at_work(loaded.name, "ledger"):
+        table = run(loaded, strict)
     mark_done(loaded.name, "ledger", loaded.ledger_plan)
     hung = int((~table["agreed"].astype(bool)).sum())
     click.echo(f"{paths.ledger(loaded.name)}: {len(table):,} blocks, {hung:,} of them of deliberations that hung")

@@ -74,6 +74,13 @@ def load(study: str, models: Path | None, plan: str | None = None, needs_weights
     return loaded
 
 
+def at_work(study: str, stage: str) -> Any:
+    """Return a context in which this process says of itself that it works at a stage of a study."""
+    from parley.progress.state import working
+
+    return working(paths.processes(paths.results(study)), stage)
+
+
 def axis_values(texts: Sequence[str], option: str = "--where") -> dict[str, str]:
     """Return the values of axes that `option` gave as AXIS=VALUE; raises UsageError for what is none, or repeated."""
     found: dict[str, str] = {}

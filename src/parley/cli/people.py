@@ -86,8 +86,8 @@ def status(study: str, models: Path | None, watch: bool) -> None:
     Examples:  parley status paper
                parley status paper --watch
     """
-    from parley.progress.status import status as run
-    from parley.progress.status import watch as follow
+    from parley.progress.screen import status as run
+    from parley.progress.screen import watch as follow
 
     loaded = load(study, models, needs_weights=False)
     if watch:

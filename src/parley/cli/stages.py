@@ -7,7 +7,19 @@ from typing import Any
 import click
 
 from parley import paths
-from parley.cli.options import MODELS, MODELS_FILE, PLAN, STRICT, STUDY, TIMEOUT, UNFINISHED, load, log_to_stderr, say
+from parley.cli.options import (
+    MODELS,
+    MODELS_FILE,
+    PLAN,
+    STRICT,
+    STUDY,
+    TIMEOUT,
+    UNFINISHED,
+    at_work,
+    load,
+    log_to_stderr,
+    say,
+)
 from parley.errors import RecordError, UsageError
 from parley.text import counted
 
@@ -65,14 +77,17 @@ def fetch_model(model: str, install: str | None, models: Path) -> None:
     """
     from parley.engine.models import model_entry
     from parley.engine.obtain import install_packages, plan
-    from parley.engine.weights import fetch
+    from parley.engine.weights import fetch, model_marker
+    from parley.progress.state import FETCH_MODEL, working
 
     entry = model_entry(model, models)
     for line in plan(model, entry, models, install is not None):
         click.echo(line, err=True)
     if install is not None:
         install_packages(model, entry, models, install)
-    marker = fetch(model, entry, models)
+    marker = model_marker(model, entry)
+    with working(paths.processes(marker.parent), FETCH_MODEL, model=model):
+        fetch(model, entry, models)
     click.echo(f"{model}: ready, {marker}")
 
 
@@ -92,6 +107,7 @@ def serve(model: str, endpoint: Path, models: Path, exit_with_parent: bool) -> N
     from parley.engine import supervisor
     from parley.engine.models import model_entry
     from parley.engine.weights import fetch, model_folder, refuse_service
+    from parley.progress.state import SERVE, working
 
     log_to_stderr("parley: ")
     entry = model_entry(model, models)
@@ -101,7 +117,10 @@ def serve(model: str, endpoint: Path, models: Path, exit_with_parent: bool) -> N
         marker = fetch(model, entry, models)
         return model_folder(model, entry, models), marker
 
-    supervisor.serve(model, entry, prepare, endpoint, exit_with_parent)
+    results = paths.results_of_endpoint(endpoint)
+    folder = None if results is None else paths.processes(results)
+    with working(folder, SERVE, model=model, endpoint=str(endpoint)):
+        supervisor.serve(model, entry, prepare, endpoint, exit_with_parent)
 
 
 @click.command()
@@ -123,8 +142,11 @@ def simulate(
     Example:  parley simulate demo "$(parley expand demo --paths | grep majority | head -1)"
     """
     from parley.play.simulate import simulate as run
+    from parley.progress.state import PLAY, PlayState
 
-    run(load(study, models, plan), record, endpoints, engine_timeout)
+    loaded = load(study, models, plan)
+    with at_work(loaded.name, PLAY) as file:
+        run(loaded, record, endpoints, engine_timeout, PlayState(file, loaded.name))
 
 
 @click.command("simulate-shard")
@@ -149,9 +171,12 @@ def simulate_shard(
     Example:  parley simulate-shard theory 0
     """
     from parley.play.simulate import simulate_shard as run
+    from parley.progress.state import PLAY, PlayState
     from parley.study.condition import SCRIPTED
 
-    run(load(study, models, plan), engine or SCRIPTED, number, exit_with)
+    loaded = load(study, models, plan)
+    with at_work(loaded.name, PLAY) as file:
+        run(loaded, engine or SCRIPTED, number, exit_with, PlayState(file, loaded.name))
 
 
 @click.command()
@@ -175,7 +200,7 @@ def summarize(study: str, models: Path | None, plan: str | None, strict: bool, u
     from parley.play.unfinished import unfinished_part
 
     loaded = load(study, models, plan, needs_weights=False)
-    with unfinished_part(loaded) if unfinished else nullcontext(loaded) as part:
+    with unfinished_part(loaded) if unfinished else nullcontext(loaded) as part, at_work(loaded.name, "tables"):
         table = run(part, strict)
     if part.unfinished is not None:
         say(part.unfinished.sentence)
@@ -226,8 +251,9 @@ def figures(
     loaded = load(study, models, plan, needs_weights=False)
     _require(loaded, "tables", "summarize")
     look = Look(width, for_paper, max_pages)
-    for path in run(loaded, processes, look):
-        click.echo(str(path))
+    with at_work(loaded.name, "figures"):
+        for path in run(loaded, processes, look):
+            click.echo(str(path))
     if look == Look():
         mark_done(loaded.name, "figures", loaded.plan)
 
@@ -287,7 +313,8 @@ def report(
         return
     _require(loaded, "figures", "figures")
     of_report = planned_report(loaded, new=False)
-    path = run(loaded, explored=plan is not None)  # a run of the workflow makes the explorer, too
+    with at_work(loaded.name, "report"):
+        path = run(loaded, explored=plan is not None)  # a run of the workflow makes the explorer, too
     mark_done(loaded.name, "report", of_report)
     click.echo(str(path))
 

@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from parley import paths
-from parley.cli.options import MODELS, PLAN, STUDY, WHERE, axis_values, load
+from parley.cli.options import MODELS, PLAN, STUDY, WHERE, at_work, axis_values, load
 from parley.errors import UsageError
 
 
@@ -66,7 +66,8 @@ def view(
         serve_view(lambda: shown(journals=True), port or 0, click.echo)
         return
     found = shown(journals)
-    page = write_view(found, out or paths.view(found.study.name))
+    with at_work(found.study.name, "view"):
+        page = write_view(found, out or paths.view(found.study.name))
     if out is None:
         if found.left_out or found.unfinished or journals:  # the next run makes all of it
             forget_done(found.study.name, "view")

@@ -7,7 +7,7 @@ import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AsyncExitStack, suppress
+from contextlib import AbstractContextManager, AsyncExitStack, nullcontext, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -38,10 +38,22 @@ _POLL_SECONDS = 1.0
 _AT_THE_DISK = 64  # games that wait for a slow disk at once; Python has four threads more than cores
 _QUOTED = 3  # of the errors of a shard
 _NUMBER = re.compile(r"\d+")
+# Gives what is told of each reply of a simulation that is played in this task, as long as the context lasts.
+Playing = Callable[[Simulation], AbstractContextManager[Watcher]]
 _LOCK_PATIENCE = 30.0  # seconds that processes of a killed workflow are given to end
 
 
-def simulate(study: Study, record: Path, endpoints: Sequence[Path], engine_timeout: float) -> None:
+def _unwatched(simulation: Simulation) -> AbstractContextManager[Watcher]:
+    return nullcontext(Watcher())
+
+
+def simulate(
+    study: Study,
+    record: Path,
+    endpoints: Sequence[Path],
+    engine_timeout: float,
+    playing: Playing = _unwatched,
+) -> None:
     """Make the record of one simulation of `study`; does nothing if it is there already.
 
     `endpoints` are the endpoint files of the engines, one for each model that is no service. Raises EngineError if an
@@ -60,10 +72,12 @@ def simulate(study: Study, record: Path, endpoints: Sequence[Path], engine_timeo
     for model in simulation.condition.models:
         if model not in places:
             raise UsageError(f"{record}: needs an engine for {model}; name its endpoint file")
-    asyncio.run(_play_with_journal(study, simulation, places, engine_timeout))
+    asyncio.run(_play_with_journal(study, simulation, places, engine_timeout, playing))
 
 
-def simulate_shard(study: Study, engine: str, number: int, exit_with: int | None = None) -> None:
+def simulate_shard(
+    study: Study, engine: str, number: int, exit_with: int | None = None, playing: Playing = _unwatched
+) -> None:
     """Make the records of the simulations of one shard of `study` that need no server and no code of the user's own.
 
     Those that are there already are left alone. As many are played at once as their services allow. Scripted ones have
@@ -83,7 +97,7 @@ def simulate_shard(study: Study, engine: str, number: int, exit_with: int | None
     missing = [simulation for simulation in mine if not _is_finished(simulation.record(study.name), simulation)]
     _log.info("shard %d: %d simulations, %d finished before", number, len(mine), len(mine) - len(missing))
     with logged_to(_OwnLogs()):
-        failed = asyncio.run(_play_shard(study, missing, exit_with))
+        failed = asyncio.run(_play_shard(study, missing, exit_with, playing))
     if failed:
         _log.info("%d of %d simulations failed", len(failed), len(missing))
         raise together(failed, len(missing))
@@ -112,7 +126,9 @@ def _is_finished(record: Path, simulation: Simulation) -> bool:
     return finished
 
 
-async def _play_shard(study: Study, simulations: Sequence[Simulation], exit_with: int | None) -> list[ParleyError]:
+async def _play_shard(
+    study: Study, simulations: Sequence[Simulation], exit_with: int | None, playing: Playing
+) -> list[ParleyError]:
     """Play simulations, some at once; return the errors of those that failed.
 
     When a service is not there, what has not begun does not begin: each simulation would wait for it as long.
@@ -129,7 +145,7 @@ async def _play_shard(study: Study, simulations: Sequence[Simulation], exit_with
                 if any(isinstance(error, NotReadyError) for error in failed):
                     raise NotReadyError("not started: the service did not answer the ones before")
                 if simulation.condition.models:
-                    await _play_with_own_log(study, simulation)
+                    await _play_with_own_log(study, simulation, playing)
                 else:
                     await _play_scripted(study, simulation)
             except ParleyError as error:
@@ -167,15 +183,15 @@ async def _require_alive(process: int) -> None:
         await asyncio.sleep(_POLL_SECONDS)
 
 
-async def _play_with_own_log(study: Study, simulation: Simulation) -> None:
-    """Play one simulation of services; it has the log that a job of its own would have, which the display follows."""
+async def _play_with_own_log(study: Study, simulation: Simulation, playing: Playing) -> None:
+    """Play one simulation of services; it has the log that a job of its own would have."""
     condition = simulation.condition
     log = paths.simulation_log(study.name, condition.place, simulation.seed)
     with suppress(OSError):
         log.parent.mkdir(parents=True, exist_ok=True)
     here = own_log.set(log)
     try:
-        await _play_with_journal(study, simulation, engine_places(condition, []), 0.0)
+        await _play_with_journal(study, simulation, engine_places(condition, []), 0.0, playing)
     except ParleyError as error:
         _log.info("parley: %s", error)
         raise
@@ -196,6 +212,7 @@ async def _play_with_journal(
     simulation: Simulation,
     places: "Mapping[str, Path | Service]",
     engine_timeout: float,
+    playing: Playing,
 ) -> None:
     """Play one simulation from its journal into its record."""
     record = simulation.record(study.name)
@@ -209,7 +226,10 @@ async def _play_with_journal(
         if journal.entries:
             _log.info("going on from the journal: %d replies", len(journal.entries))
         purse = purse_for(study, simulation)
-        played, engines = await play_simulation(simulation, places, engine_timeout, journal, _tell_phase, purse)
+        with playing(simulation) as watcher:
+            played, engines = await play_simulation(
+                simulation, places, engine_timeout, journal, _tell_phase, purse, watcher
+            )
         for model, requests in study.requests_at_once(simulation.condition).items():
             engines[model]["requests_at_once"] = requests
         await off_loop(_keep, record, simulation, played, provenance(started, engines))
@@ -347,7 +367,7 @@ def _tell_phase(exchanges: list[Exchange]) -> None:
 
 
 class _OwnLogs(logging.Handler):
-    """Writes what a simulation of a shard says where a job of its own would have its log, which the display reads."""
+    """Writes what a simulation of a shard says where a job of its own would have its log."""
 
     def emit(self, record: logging.LogRecord) -> None:
         log = own_log.get()

@@ -24,7 +24,7 @@ from parley.play.account import Account, Prices, account_of, prices_of, spent_be
 from parley.policies import Tokens
 from parley.study import Study
 from parley.study.study_file import Budget
-from parley.text.logs import every, limited_logger
+from parley.text.logs import limited_logger, waiting
 
 _TAIL_BYTES = 1 << 16  # enough for the last line
 _MAX_BYTES = 1 << 22  # beyond, only the last line is kept
@@ -177,7 +177,7 @@ class Purse:
             if not room:
                 raise self._spent(account, model, most)
             if now - began >= _TELL_SECONDS:
-                seldom = every(_TELL_SECONDS, self)
+                seldom = waiting("waiting for requests in flight", _TELL_SECONDS, self, serious=False)
                 _log.info("waiting for requests in flight: they may leave enough of the budget", extra=seldom)
             await asyncio.sleep(_POLL_SECONDS)
 

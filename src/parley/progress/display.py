@@ -1,4 +1,4 @@
-"""What a person sees of a study in a terminal: a block that is drawn again and again."""
+"""What a person sees of a study: a block in a terminal, drawn again and again, and plain lines elsewhere."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -8,30 +8,26 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from parley.play.pace import duration
-from parley.progress.lines import IDLE, counted, facts, silence, stage_words
-from parley.progress.problems import Problem
-from parley.progress.stages import DONE, FAILED_STAGE, RUNNING, Stage
-from parley.progress.state import Cell, Snapshot
-from parley.text import one_line
+from parley.play.degenerate import WARN_FROM
+from parley.progress.snapshot import DONE, FAILED_STAGE, RUNNING, Cell, Problem, Snapshot, Stage
+from parley.text import duration, one_line
 
 _MARKS = {DONE: ("✓", "green"), RUNNING: ("▶", "cyan"), FAILED_STAGE: ("✗", "red")}
 _FEWEST_CONDITIONS = 3
 _PROBLEM_LINES = 3  # of one problem
+_SILENT_SECONDS = 20.0  # as long as this without a reply is nothing to tell
 
 
 class Block:
     """A study as it is now, in no more lines and columns than the terminal has."""
 
-    def __init__(self, snapshot: Snapshot, note: str = "") -> None:
-        """`note` says what goes on where files say nothing, such as that jobs wait for a cluster."""
+    def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
-        self._note = note
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         # A line less than there is: where the block ends the cursor stands.
         height, width = max(console.size.height - 1, 1), options.max_width
-        head: list[Text | Table] = [*_head(self._snapshot, width), *_facts(self._snapshot, self._note, width)]
+        head: list[Text | Table] = [*_head(self._snapshot, width), *_facts(self._snapshot, width)]
         stages = _stages(self._snapshot.stages, width)
         kept = max(height - len(head) - len(stages) - _FEWEST_CONDITIONS - 2, 1)
         problems = _problems(self._snapshot.problems, console, kept, width)
@@ -47,11 +43,11 @@ class Block:
 
 def _head(snapshot: Snapshot, width: int) -> list[Text | Table]:
     """Return the study, a bar and the counts: in one line, or in two where they do not fit."""
-    counts, name = counted(snapshot), Text(one_line(snapshot.study), style="bold")
+    number, name = counts(snapshot), Text(one_line(snapshot.study), style="bold")
     most = max(width // 4, 8)  # of the name
     room = width - min(name.cell_len, most) - 2
-    fits = room - len(counts) - 2 >= 5
-    bar = min(max(room - len(counts) - 2 if fits else room, 1), 40)
+    fits = room - len(number) - 2 >= 5
+    bar = min(max(room - len(number) - 2 if fits else room, 1), 40)
     row = Table.grid(padding=(0, 2, 0, 0))
     row.add_column(no_wrap=True, overflow="ellipsis", max_width=most)
     row.add_column(no_wrap=True)
@@ -59,11 +55,11 @@ def _head(snapshot: Snapshot, width: int) -> list[Text | Table]:
         name,
         ProgressBar(total=max(snapshot.total, 1), completed=snapshot.finished, width=bar),
     ]
-    row.add_row(*cells, *([Text(counts, no_wrap=True, overflow="ellipsis")] if fits else []))
-    return [row] if fits else [row, Text(counts)]
+    row.add_row(*cells, *([Text(number, no_wrap=True, overflow="ellipsis")] if fits else []))
+    return [row] if fits else [row, Text(number)]
 
 
-def _facts(snapshot: Snapshot, note: str, width: int) -> Iterator[Text]:
+def _facts(snapshot: Snapshot, width: int) -> Iterator[Text]:
     known = facts(snapshot)
     if snapshot.elapsed is not None:
         known.append(duration(snapshot.elapsed) + (" in all" if snapshot.over else " so far"))
@@ -75,8 +71,8 @@ def _facts(snapshot: Snapshot, note: str, width: int) -> Iterator[Text]:
         yield Text(f"budget: {snapshot.budget}")
     if quiet := silence(snapshot):
         yield Text(quiet, style="yellow")
-    if note or snapshot.idle:
-        yield Text(one_line(note or IDLE), style="dim")
+    if snapshot.note:
+        yield Text(one_line(snapshot.note), style="dim")
 
 
 def _problems(problems: Sequence[Problem], console: Console, most: int, width: int) -> list[Text]:
@@ -156,3 +152,113 @@ def is_terminal(stream: object) -> bool:
     """Whether something can be drawn on a stream."""
     isatty = getattr(stream, "isatty", None)
     return bool(isatty and isatty()) and os.environ.get("TERM", "dumb") != "dumb"
+
+
+def counts(snapshot: Snapshot) -> str:
+    """Return in words how many simulations are done, running and to do."""
+    to_do = snapshot.total - snapshot.finished - snapshot.running
+    parts = [f"{snapshot.finished:,} of {snapshot.total:,} simulations"]
+    if snapshot.running:
+        parts.append(f"{snapshot.running} running")
+    if to_do:
+        begun = f" ({snapshot.begun} begun)" if snapshot.begun else ""
+        parts.append(f"{to_do:,} to do{begun}")
+    return ", ".join(parts)
+
+
+def facts(snapshot: Snapshot) -> list[str]:
+    """Return what is known of replies, speed, budget and time left; what is not known is left out."""
+    replies, unusable = snapshot.answered
+    found = []
+    if replies:
+        share = unusable / replies
+        found.append(f"{replies:,} replies, {f'{share:.1%}' if unusable else 'none'} unusable")
+    if snapshot.over and snapshot.degenerate_share >= WARN_FROM:
+        found.append(f"warning: {snapshot.degenerate_share:.1%} degenerate (see the report)")
+    if snapshot.rates is not None:
+        each, read, written = snapshot.rates
+        found.append(f"{_number(each)} replies/s")
+        if read + written > 0:
+            # A service may tell one of the two, or none.
+            of_these = f" ({_number(written)} written)" if read > 0 and written > 0 else ""
+            found.append(f"{_number(read + written)} tokens/s{of_these}")
+    elif snapshot.finishes is not None and snapshot.finished < snapshot.total:
+        per_minute = snapshot.finishes < 1
+        pace = snapshot.finishes * 60 if per_minute else snapshot.finishes
+        found.append(f"{_number(pace)} simulations/{'min' if per_minute else 's'}")
+    if snapshot.left is not None:
+        found.append(str(snapshot.left))
+    return found
+
+
+def silence(snapshot: Snapshot) -> str:
+    """Return for how long nothing was answered, and what the engine says of it; "" if something was."""
+    if snapshot.silent is None or snapshot.silent < _SILENT_SECONDS:
+        return ""
+    what = (
+        f"last reply {duration(snapshot.silent)} ago"
+        if snapshot.answered[0]
+        else (f"no reply yet, for {duration(snapshot.silent)}")
+    )
+    return f"{what}; {snapshot.words}" if snapshot.words else what
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if value >= 10 else f"{value:.1f}" if value >= 0.1 else f"{value:.2f}"
+
+
+def stage_words(stage: Stage) -> str:
+    """Return a stage and how long it took or has been running, such as "tables 4 s"."""
+    return stage.name if stage.seconds is None else f"{stage.name} {duration(stage.seconds)}"
+
+
+class PlainLines:
+    """Says in plain lines what changed since the last one: what is new at once, counts every half minute."""
+
+    def __init__(self, seconds: float = 30.0) -> None:
+        self._seconds = seconds
+        self._last_line = float("-inf")
+        self._stages: dict[str, str] = {}
+        self._problems: dict[str, str] = {}
+
+    def look(self, snapshot: Snapshot, now: float) -> Iterator[str]:
+        """Yield the lines that are due; `now` is in seconds of any clock."""
+        for stage in snapshot.stages:
+            before = self._stages.get(stage.name)
+            self._stages[stage.name] = stage.state
+            if stage.state != before and stage.state in (RUNNING, DONE, FAILED_STAGE):
+                if stage.state == DONE and stage.seconds is None and before is None:
+                    continue  # it was done before the first look
+                yield f"{snapshot.study}: {_stage_event(stage)}"
+        problems = {problem.key: str(problem) for problem in snapshot.problems}
+        for key, text in problems.items():
+            if key not in self._problems:
+                yield f"{snapshot.study}: warning: {one_line(text)}"
+        for key in set(self._problems) - set(problems):
+            yield f"{snapshot.study}: over: {one_line(self._problems[key])}"
+        self._problems = problems
+        if now - self._last_line >= self._seconds and not snapshot.over:
+            self._last_line = now
+            yield plain_line(snapshot)
+
+
+def _stage_event(stage: Stage) -> str:
+    took = "" if stage.seconds is None else f" in {duration(stage.seconds)}"
+    return {RUNNING: f"{stage.name} begins", DONE: f"{stage.name} done{took}"}.get(stage.state, f"{stage.name} failed")
+
+
+def plain_line(snapshot: Snapshot) -> str:
+    """Return all there is to say in one line."""
+    running = [stage_words(stage) for stage in snapshot.stages if stage.state == RUNNING and stage.name != "playing"]
+    serious = [str(problem) for problem in snapshot.problems if problem.serious]
+    parts = [
+        counts(snapshot),
+        *facts(snapshot),
+        *([f"budget: {snapshot.budget}"] if snapshot.budget else []),
+        *running,
+        *([quiet] if (quiet := silence(snapshot)) else []),
+        *serious,
+        *([f"{duration(snapshot.elapsed)} in all"] if snapshot.over and snapshot.elapsed is not None else []),
+        *([snapshot.note] if snapshot.note else []),
+    ]
+    return f"{snapshot.study}: " + "; ".join(one_line(part) for part in parts)

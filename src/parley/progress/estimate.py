@@ -1,10 +1,52 @@
-"""How fast a study is answered and played, and how long what is left will take: by what was seen of it so far."""
+"""How fast a study is answered and played, and how long what is left will take: plain numbers, no clock."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
-from parley.play.pace import KEPT_SECONDS, Pace, TimeLeft, together
-from parley.progress.state import Cell, Playing
+from parley.progress.snapshot import Cell, Playing, TimeLeft
+from parley.progress.state import KEPT_SECONDS
 from parley.study.condition import SCRIPTED
+
+_SHOWN_SECONDS = 120.0
+
+
+class Pace:
+    """Events of the last ten minutes, counted second by second; each may carry amounts, such as tokens."""
+
+    def __init__(self) -> None:
+        self._seconds: dict[int, list[float]] = {}
+        self.began: float | None = None  # when what led to the first one began
+        self.last: float | None = None  # when the last one was
+
+    def add(self, at: float, count: int = 1, amounts: Sequence[float] = (), began: float | None = None) -> None:
+        """Count events at `at` (seconds since the epoch); what led to them began at `began`."""
+        second = self._seconds.setdefault(int(at), [0.0] * (1 + len(amounts)))
+        for place, value in enumerate((count, *amounts)):
+            second[place] += value
+        begin = at if began is None else began
+        self.began = begin if self.began is None else min(self.began, begin)
+        self.last = max(at, self.last or 0.0)
+
+    def rates(self, now: float, seconds: float = _SHOWN_SECONDS) -> tuple[float, ...] | None:
+        """Return the events, and each amount, per second in the last `seconds`; None if there was no event.
+
+        Before that many seconds have passed since the first event began, in what has passed.
+        """
+        for second in [s for s in self._seconds if s < now - KEPT_SECONDS]:
+            del self._seconds[second]
+        recent = [values for second, values in self._seconds.items() if now - seconds <= second <= now + 1]
+        if not recent or self.began is None:
+            return None
+        span = max(now - max(self.began, now - seconds), 1.0)
+        return tuple(sum(column) / span for column in zip(*recent, strict=True))
+
+
+@dataclass
+class _Paces:
+    """The replies, with the tokens that they read and wrote, and the ends of simulations of one kind of engine."""
+
+    replies: Pace
+    finishes: Pace
 
 
 class Estimate:
@@ -12,32 +54,44 @@ class Estimate:
 
     def __init__(self, cells: Sequence[Cell]) -> None:
         self._cells = cells
-        self.replies = Pace()
-        self.finishes = Pace()
-        self._by_kind: dict[str, tuple[Pace, Pace]] = {}  # replies, simulations; by the kind of engine
+        self._kinds = {cell.kind: _Paces(Pace(), Pace()) for cell in cells}
 
     def reply(
-        self, cell: Cell, asked: float, came: float, count: int = 1, prompt: int = 0, completion: int = 0
+        self, kind: str, asked: float, came: float, count: int = 1, prompt: int = 0, completion: int = 0
     ) -> None:
-        """Count replies of a condition, with the tokens that they read and wrote."""
-        self.replies.add(came, count, (prompt, completion), asked)
-        self._of(cell)[0].add(came, count, began=asked)
+        """Count replies of an engine; one that no condition has is of another study."""
+        if kind in self._kinds:
+            self._kinds[kind].replies.add(came, count, (prompt, completion), asked)
 
-    def finish(self, cell: Cell, at: float) -> None:
+    def finish(self, kind: str, at: float) -> None:
         """Count a simulation that ended."""
-        self.finishes.add(at)
-        self._of(cell)[1].add(at)
+        self._kinds[kind].finishes.add(at)
 
-    def forget_before_gap(self, seconds: float) -> None:
-        """Forget what was before the last pause of so many seconds or more: it was another run."""
-        for pace in (self.replies, self.finishes, *(pace for pair in self._by_kind.values() for pace in pair)):
-            pace.forget_before_gap(seconds)
+    @property
+    def began(self) -> float | None:
+        """When the first of what was counted was asked, or ended; None if there is nothing."""
+        paces = [pace for kind in self._kinds.values() for pace in (kind.replies, kind.finishes)]
+        return min((pace.began for pace in paces if pace.began is not None), default=None)
+
+    @property
+    def last_reply(self) -> float:
+        """When the last reply came; 0 if none did."""
+        return max(kind.replies.last or 0.0 for kind in self._kinds.values())
+
+    @property
+    def last_finish(self) -> float:
+        """When the last simulation ended; 0 if none did."""
+        return max(kind.finishes.last or 0.0 for kind in self._kinds.values())
+
+    def answering(self, now: float) -> tuple[float, ...] | None:
+        """Return replies, tokens read and tokens written per second; None if unknown."""
+        known = [rates for kind in self._kinds.values() if (rates := kind.replies.rates(now)) is not None]
+        return tuple(map(sum, zip(*known, strict=True))) if known else None
 
     def finishing(self, now: float) -> float | None:
         """Return how many simulations end per second, of those engines that have any left; None if unknown."""
         kinds = {cell.kind for cell in self._cells if cell.left}
-        rates = [self._by_kind[kind][1].rates(now) for kind in kinds if kind in self._by_kind]
-        known = [rate[0] for rate in rates if rate is not None]
+        known = [rates[0] for kind in kinds if (rates := self._kinds[kind].finishes.rates(now)) is not None]
         return sum(known) if known else None
 
     def left(self, now: float) -> TimeLeft | None:
@@ -49,49 +103,57 @@ class Estimate:
         parts = {kind: self._left_of(kind, cells, now) for kind, cells in kinds.items()}
         if parts.get(SCRIPTED) is None and len(parts) > 1:  # those that ask nobody take next to no time
             parts.pop(SCRIPTED, None)
-        return together(list(parts.values()))
-
-    def _of(self, cell: Cell) -> tuple[Pace, Pace]:
-        return self._by_kind.setdefault(cell.kind, (Pace(), Pace()))
+        return sum_time_left(list(parts.values()))
 
     def _left_of(self, kind: str, cells: list[Cell], now: float) -> TimeLeft | None:
         """Return how long the simulations of one engine will take, by their replies if it is a model's."""
-        replies, simulations = self._by_kind.get(kind, (Pace(), Pace()))
-        pace = replies.rates(now, KEPT_SECONDS)
+        pace = self._kinds[kind].replies.rates(now, KEPT_SECONDS)
         if kind == SCRIPTED or pace is None:
-            each = simulations.rates(now, KEPT_SECONDS)
+            each = self._kinds[kind].finishes.rates(now, KEPT_SECONDS)
             return None if each is None else TimeLeft(sum(cell.left for cell in cells) / each[0])
-        mine = [cell for cell in self._cells if cell.kind == kind]
-        counted = sum(cell.counted for cell in mine)
-        usual = sum(cell.replies for cell in mine) / counted if counted else None
-        longest = [value for cell in mine for value in _longest(cell)] if usual is None else []
+        of_kind = [cell for cell in self._cells if cell.kind == kind]
+        counted = sum(cell.counted for cell in of_kind)
+        usual = sum(cell.replies for cell in of_kind) / counted if counted else None
+        longest = [value for cell in of_kind for value in _longest(cell)] if usual is None else []
         if usual is None and not longest:
             return None
         left = 0.0
         for cell in cells:
             own = _longest(cell) if not counted else []
             expected = cell.replies / cell.counted if cell.counted else usual or max(own or longest)
-            seen = cell.unfinished
-            left += sum(_replies_left(cell, one, expected) for one in seen) + expected * (cell.left - len(seen))
+            begun = cell.unfinished
+            left += sum(_replies_left(cell, each, expected) for each in begun) + expected * (cell.left - len(begun))
         return TimeLeft(left / pace[0], "about" if counted else "at most")
+
+
+def sum_time_left(parts: Sequence[TimeLeft | None]) -> TimeLeft | None:
+    """Return how long parts take that follow one another; None stands for one of which nothing is known.
+
+    None if nothing is known of any; at least the known ones if nothing is known of some.
+    """
+    known = [part for part in parts if part is not None]
+    if not known:
+        return None
+    bounds = {part.bound for part in known}
+    if len(known) < len(parts) or "at least" in bounds:
+        # What takes at most so long may take less, so that nothing can be said of the sum.
+        return None if "at most" in bounds else TimeLeft(sum(part.seconds for part in known), "at least")
+    return TimeLeft(sum(part.seconds for part in known), "at most" if "at most" in bounds else "about")
 
 
 def _longest(cell: Cell) -> list[float]:
     """Return the replies that each simulation being played would have after its last possible round."""
     rounds = cell.condition.parameters.longest
-    if rounds is None:
-        return []
-    whole = [list(one.journal.by_round.values()) for one in cell.playing.values() if one.journal.by_round]
-    return [max(counts) * rounds for counts in whole]
+    return [] if rounds is None else [each.in_round * rounds for each in cell.playing.values() if each.in_round]
 
 
-def _replies_left(cell: Cell, one: Playing, expected: float) -> float:
+def _replies_left(cell: Cell, playing: Playing, expected: float) -> float:
     """Return how many replies a simulation will still have, if such have `expected` ones in all.
 
     One that went on for longer may end now, or after its last possible round: halfway between. Those that end first
     are the short ones, so that all others would seem to be about to end.
     """
-    replies, rounds = one.journal.replies, cell.condition.parameters.longest
-    if replies < expected or rounds is None or not one.journal.by_round:
-        return max(expected - replies, 1.0)
-    return max((max(one.journal.by_round.values()) * rounds - replies) / 2, 1.0)
+    rounds = cell.condition.parameters.longest
+    if playing.replies < expected or rounds is None or not playing.in_round:
+        return max(expected - playing.replies, 1.0)
+    return max((playing.in_round * rounds - playing.replies) / 2, 1.0)

@@ -1,212 +1,200 @@
-"""How far a study is, from its files alone: records, journals, logs of jobs, marks of stages. Changes none of them.
+"""How far a study is: by its records, and by what its processes say of themselves. Changes none of them.
 
-`Progress.look` costs what changed since the last look: folders that did not change are not listed, files are read from
-where the last look ended. So it can be asked every second, by the display of a run and by `parley status --watch`.
+`Progress.look` costs what changed since the last look: folders and files that did not change are not read again. So it
+can be asked every second, by the display of a run and by `parley status --watch`.
 """
 
+import os
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 
 from parley import paths
+from parley.calibration.results import planned_report
+from parley.engine.weights import model_marker
 from parley.errors import JournalError, ParleyError, RecordError
-from parley.files import is_locked
 from parley.play.degenerate import degenerate_of
-from parley.play.pace import KEPT_SECONDS
 from parley.play.record import peek_summary
 from parley.play.spending import spending_line
-from parley.progress.engines import Engines
 from parley.progress.estimate import Estimate
-from parley.progress.problems import Problem, Problems, disk_problem
-from parley.progress.stages import (
+from parley.progress.snapshot import (
     DONE,
     FAILED_STAGE,
     RUNNING,
     TO_DO,
-    FileStage,
+    Cell,
+    Playing,
+    Problem,
+    Snapshot,
     Stage,
-    last_stages,
-    model_stages,
+    cells_of,
 )
-from parley.progress.state import Cell, Playing, Snapshot, cells_of
-from parley.progress.tails import JobLog, JournalTail
+from parley.progress.state import FETCH_MODEL, KEPT_SECONDS, PLAY, RUN, SERVE, ProcessState, ProcessStates
+from parley.progress.vllm_log import VllmLog
 from parley.study import Study
 from parley.study.condition import SCRIPTED
 from parley.text import one_line
 
-_PROBE_SECONDS = 10.0  # how often it is looked whether a silent simulation still lives
 _IDLE_SECONDS = 60.0  # without a process that plays and without a new record: nothing is played
-_GAP_SECONDS = 120.0  # without a record or a reply: what was before was another run
 _SLOW_SECONDS = 5.0  # how often the disk and the budget are looked at
+_CLOCKS_SECONDS = 5.0  # by which the clocks of machines may differ
+_SETTLED_SECONDS = 2.0  # a folder changed longer ago than this cannot change again with the same time
+_RELIST_SECONDS = 60.0  # whatever a folder's time says: not every file system keeps it
+_LITTLE_BYTES = 200_000_000
+_LITTLE_NAMES = 1_000
+IDLE = "nothing is played now"
+_STOPPING = "stopping; jobs that run are ended"
 
 
 class Progress:
-    """Looks at the files of a study, again and again."""
+    """Looks at a study again and again."""
 
     def __init__(
         self, study: Study, since: float | None = None, clock: Callable[[], float] = time.time, reads: int = 20
     ) -> None:
-        """`since` is when the run that is followed began (seconds since the epoch), None if that is unknown.
+        """`since` is when the run of this process began (seconds since the epoch), None if it has none.
 
         A look reads at most `reads` records.
         """
         self._study = study
         self._clock = clock
         self._reads = reads
+        self._is_own = since is not None
         self._since = since
         self._cells = cells_of(study)
+        self._cell_of = {str(cell.records): cell for cell in self._cells}
+        self._folders = {path: _Folder(path) for cell in self._cells for path in (cell.records, cell.journals)}
         self._unread: deque[tuple[Cell, str]] = deque()
         self._estimate = Estimate(self._cells)
-        self._engines = Engines(study.name)
-        self._models = model_stages(study, since)
-        self._last = last_stages(study, since)
-        self._problems = Problems()
-        self._played: tuple[float | None, float | None] = (None, None)
-        self._alive: float | None = None  # since when simulations are played, or wait for their engine
-        self._plays: float | None = None  # since when they do not wait for it
+        self._counted: dict[tuple[str, int, float, int], tuple[int, int, int]] = {}  # of bins of processes
+        self._states = ProcessStates(paths.processes(paths.results(study.name)))
+        self._models = {
+            f"model {name}": (marker, ProcessStates(paths.processes(marker.parent)))
+            for name in sorted({name for condition in study.conditions for name in condition.models})
+            if not study.models[name].is_service
+            for marker in [model_marker(name, study.models[name])]
+        }
+        self._engines = _Engines(study.name)
+        self._problems_since: dict[str, float] = {}
+        self._playing: tuple[float | None, float | None] = (None, None)  # since when, until when
+        self._answers: float | None = None  # since when simulations are played, and their engines loaded
         self._slow = float("-inf")
-        self._probe_seconds = _PROBE_SECONDS
-        self._first = True
         self._budget: str | None = None
         self._disk: str | None = None
 
     def look(self, last: bool = False) -> Snapshot:
-        """Return the study as it is now; the `last` look makes sure which simulations are still played."""
+        """Return the study as it is now; in the `last` look of the run of this process, nothing goes on."""
         now = self._clock()
-        self._probe_seconds = 0.0 if last else _PROBE_SECONDS
-        self._look_at_files(now)
-        begun = [one for cell in self._cells for one in cell.unfinished]
-        if not any(one.alive for one in begun):
-            self._alive = None
-        elif self._alive is None:
-            self._alive = now
+        states = self._states.look(now)
+        run = next((state for state in reversed(states) if state.stage == RUN and state.alive), None)
+        if not self._is_own:
+            self._since = run.began if run is not None else None
+        states = [state for state in states if self._is_of_run(state)]
+        for state in states:
+            self._count(state, now)
+        for cell in self._cells:
+            self._look_at_records(cell, now)
+        self._follow(states)
+        self._read_records(states, now)
+        if now - self._slow >= _SLOW_SECONDS:
+            self._slow = now
+            self._disk = _disk_problem(paths.RESULTS)
+            self._budget = self._spent()
+
         left = any(cell.left for cell in self._cells)
-        before = [*self._stages_of(self._models, now, last), *self._engines.look(now, self._estimate.replies.last)]
-        after = self._stages_of(self._last, now, last)
-        recently = now - max(self._estimate.finishes.last or 0.0, self._estimate.replies.last or 0.0) < _IDLE_SECONDS
-        # From elsewhere, the lock says whether there is a run.
-        recently = recently and (self._since is not None or is_locked(paths.lock(self._study.name)))
-        idle = left and not (self._alive or recently or any(stage.state == RUNNING for stage in before))
-        loading = any(stage.name.startswith("engine ") and stage.state == RUNNING for stage in before)
-        if not loading:
-            self._plays = self._plays or self._alive
-        playing = self._stage_of_playing(now, idle and self._since is None, last)
+        engines = self._engines.look(states, now, self._estimate.last_reply)
+        before = [*self._model_stages(now, last), *engines]
+        after = self._last_stages(states, now, last)
+        plays = any(state.stage == PLAY and state.alive for state in states)
+        loads = any(stage.state == RUNNING for stage in engines)
+        self._answers = None if not plays else self._answers if loads else self._answers or now
+        event = max(self._estimate.last_finish, self._estimate.last_reply)
+        recently = (self._is_own or run is not None) and now - event < _IDLE_SECONDS
+        idle = left and not (plays or recently or any(stage.state == RUNNING for stage in before))
+        playing = self._stage_of_playing(now, left, plays, loads, last)
         goes_on = not idle and playing.state != FAILED_STAGE
         return Snapshot(
             study=self._study.name,
             cells=self._cells,
             stages=[*before, playing, *after],
-            problems=self._problems_of(begun, now),
+            problems=self._problems(states, now),
             elapsed=None if self._since is None else max(now - self._since, 0.0),
-            rates=self._estimate.replies.rates(now) if left and goes_on else None,
+            rates=self._estimate.answering(now) if left and goes_on else None,
             finishes=self._estimate.finishing(now) if goes_on else None,
             left=self._estimate.left(now) if goes_on else None,
-            silent=None if self._alive is None or loading else self._silence(now),
+            silent=None if self._answers is None else max(now - max(self._answers, self._estimate.last_reply), 0.0),
             words=self._engines.words(now),
             budget=self._budget,
-            idle=idle,
+            note="" if last else self._note(run, idle, plays or any(s.state == RUNNING for s in (*before, *after))),
             over=not left and all(stage.state == DONE for stage in after),
         )
 
-    def _stages_of(self, stages: Sequence[FileStage], now: float, last: bool) -> list[Stage]:
-        """Return stages as they are now; logs of jobs that were killed look as if these ran, and outlast the run."""
-        found = [stage.look(now) for stage in stages]
-        if not any(stage.state == RUNNING for stage in found):
-            return found
-        if self._since is None:  # of a run from elsewhere, its lock says whether it lives
-            ended = None if is_locked(paths.lock(self._study.name)) else TO_DO
-        else:
-            ended = FAILED_STAGE if last else None
-        return [Stage(stage.name, ended) if ended and stage.state == RUNNING else stage for stage in found]
+    def _is_of_run(self, state: ProcessState) -> bool:
+        return state.alive or self._since is None or state.began >= self._since - _CLOCKS_SECONDS
 
-    def _silence(self, now: float) -> float:
-        """Return the seconds since the last reply, or since there was anybody to give one."""
-        return max(now - max(self._alive or 0.0, self._plays or 0.0, self._estimate.replies.last or 0.0), 0.0)
+    def _note(self, run: ProcessState | None, idle: bool, works: bool) -> str:
+        if run is not None and run.stopping:
+            return _STOPPING
+        if run is not None and run.note and not works:
+            return run.note
+        return IDLE if idle else ""
 
-    def _look_at_files(self, now: float) -> None:
+    # What is played
+
+    def _count(self, state: ProcessState, now: float) -> None:
+        """Count the replies that came since the last look; nobody waits for those of scripted agents."""
+        for begins, asked, came, *counts in state.bins:
+            key = (state.host, state.pid, state.began, begins)
+            before = self._counted.get(key, (0, 0, 0))
+            replies, prompt, completion = (count - known for count, known in zip(counts, before, strict=True))
+            if replies > 0 and state.engine != SCRIPTED and self._tells_of_the_pace(came, now):
+                self._estimate.reply(state.engine, asked, came, replies, prompt, completion)
+            self._counted[key] = (counts[0], counts[1], counts[2])
+
+    def _follow(self, states: Iterable[ProcessState]) -> None:
+        """Take what processes say of their simulations; of two processes, the later one knows."""
         for cell in self._cells:
-            self._look_at_records(cell, now)
-            if cell.left or cell.playing:
-                self._look_at_journals(cell, now)
-        self._read_records(now)
-        if now - self._slow >= _SLOW_SECONDS:
-            self._slow = now
-            self._disk = disk_problem(paths.RESULTS)
-            self._budget = self._spent()
-        if self._first and self._since is None:
-            self._estimate.forget_before_gap(_GAP_SECONDS)
-        self._first = False
-
-    def _problems_of(self, begun: list[Playing], now: float) -> list[Problem]:
-        warnings = {text for one in begun for text in one.log.warnings} | set(self._engines.warnings())
-        found = [*self._engines.problems, *([self._disk] if self._disk else [])]
-        waits = [(one.log.last, one.alive) for one in begun if _waits(one, self._since)]
-        return self._problems.look(now, waits, found, warnings)
+            cell.playing = {name: each for name, each in cell.playing.items() if name in cell.finished}
+        for state in states:
+            for record, game in state.games.items():
+                folder, _, name = record.rpartition("/")
+                of = self._cell_of.get(folder)
+                if of is not None and name in of.names and (of.kind != SCRIPTED or name not in of.finished):
+                    of.playing[name] = Playing(**vars(game), alive=state.alive)
 
     def _look_at_records(self, cell: Cell, now: float) -> None:
-        names = cell.records.names(now)
-        if names is None:
+        if (names := self._folders[cell.journals].names(now)) is not None:
+            begun = (name.removesuffix(".jsonl") + ".parquet" for name in names if name.endswith(".jsonl"))
+            cell.begun = cell.names.intersection(begun)
+        folder = self._folders[cell.records]
+        first = folder.listed == 0
+        if (names := folder.names(now)) is None:
             return
         finished = cell.names.intersection(names)
         new = finished - cell.finished
         cell.finished = finished
-        if cell.seen:
+        if not first:
             for _ in new:
-                self._estimate.finish(cell, now)
-        elif new and now - (cell.records.changed or 0.0) < KEPT_SECONDS:
+                self._estimate.finish(cell.kind, now)
+        elif new and now - folder.changed < KEPT_SECONDS:
             # What was there before the first look tells of the pace, too, if it is of this run.
-            for at in (_modified(cell, name) for name in new):
+            for at in (_modified(cell.records / name) for name in new):
                 if at is not None and self._tells_of_the_pace(at, now):
-                    self._estimate.finish(cell, at)
-        cell.seen = True
+                    self._estimate.finish(cell.kind, at)
         if cell.kind != SCRIPTED:
             self._unread.extendleft((cell, name) for name in sorted(new))
 
-    def _look_at_journals(self, cell: Cell, now: float) -> None:
-        names = cell.journals.names(now)
-        if names is not None:
-            begun = {
-                name.removesuffix(".jsonl") + ".parquet" for name in names if name.endswith(".jsonl")
-            } & cell.names
-            for name in begun - set(cell.playing) - cell.finished:
-                cell.playing[name] = self._playing(cell, name)
-            for name in set(cell.playing) - begun - cell.finished:  # somebody deleted its journal
-                del cell.playing[name]
-        if cell.kind == SCRIPTED:  # nobody reads what it says of its replies
-            for name in cell.finished.intersection(cell.playing):
-                del cell.playing[name]
-        for one in cell.unfinished:
-            self._follow(cell, one, now)
-
-    def _playing(self, cell: Cell, name: str) -> Playing:
-        record = cell.records.path / name
-        seed = name.removeprefix("seed=").removesuffix(".parquet")
-        log = paths.simulation_log(self._study.name, cell.condition.place, seed)
-        return Playing(JournalTail(paths.journal(record)), JobLog(log))
-
-    def _follow(self, cell: Cell, one: Playing, now: float) -> None:
-        replies = one.journal.look()
-        one.log.look()
-        for asked, came, prompt, completion in replies:
-            if self._tells_of_the_pace(came, now) and cell.kind != SCRIPTED:
-                self._estimate.reply(cell, asked, came, 1, prompt or 0, completion or 0)
-        if replies and one.probed and self._probe_seconds:
-            one.alive = True
-            one.probed = now
-        elif now - one.probed >= self._probe_seconds:
-            one.alive = is_locked(one.journal.path)
-            one.probed = now
-
-    def _read_records(self, now: float) -> None:
+    def _read_records(self, states: Iterable[ProcessState], now: float) -> None:
         """Read what some more of the finished simulations tell of their replies, the last ones first."""
         for _ in range(min(self._reads, len(self._unread))):
             cell, name = self._unread.popleft()
             followed = cell.playing.pop(name, None)
             try:
-                told = peek_summary(cell.records.path / name).telemetry
-                calls, unusable = int(told["calls"]), int(told["failed_replies"])
-                tokens = int(told["prompt_tokens"]), int(told["completion_tokens"])
-                of_models, degenerate = degenerate_of(told)
+                telemetry = peek_summary(cell.records / name).telemetry
+                calls, unusable = int(telemetry["calls"]), int(telemetry["failed_replies"])
+                tokens = int(telemetry["prompt_tokens"]), int(telemetry["completion_tokens"])
+                of_models, degenerate = degenerate_of(telemetry)
             except (ParleyError, LookupError, TypeError, ValueError):
                 continue  # the tables will say what is wrong with it
             cell.counted += 1
@@ -214,13 +202,13 @@ class Progress:
             cell.unusable += unusable
             cell.of_models += of_models
             cell.degenerate += degenerate
-            seen = followed.journal if followed else None
-            at = _modified(cell, name)
-            more = calls - (seen.replies if seen else 0)
-            if more > 0 and at is not None and self._tells_of_the_pace(at, now):
-                prompt = tokens[0] - (seen.prompt if seen else 0)
-                completion = tokens[1] - (seen.completion if seen else 0)
-                self._estimate.reply(cell, at, at, more, max(prompt, 0), max(completion, 0))
+            at = _modified(cell.records / name)
+            # Played while nobody looked, it counts when it ended; unless the process of its shard still tells of it.
+            if followed is not None or at is None or not self._tells_of_the_pace(at, now):
+                continue
+            shards = states if cell.condition.plays_by_shard else ()
+            if not any(state.engine == cell.kind and state.began <= at for state in shards):
+                self._estimate.reply(cell.kind, at, at, calls, *tokens)
 
     def _tells_of_the_pace(self, at: float, now: float) -> bool:
         """Whether what happened then was not long ago, and of the run that is followed, not of one before."""
@@ -236,35 +224,180 @@ class Progress:
         except (RecordError, JournalError) as error:
             return one_line(str(error), 200)
 
-    def _stage_of_playing(self, now: float, idle: bool, last: bool) -> Stage:
-        began, ended = (None, None) if idle else self._played
-        left = any(cell.left for cell in self._cells)
-        firsts = [
-            at for at in (self._estimate.replies.began, self._estimate.finishes.began, self._plays) if at is not None
+    # Stages
+
+    def _model_stages(self, now: float, last: bool) -> list[Stage]:
+        found = []
+        for name, (marker, processes) in self._models.items():
+            states = [state for state in processes.look(now) if state.stage == FETCH_MODEL and self._is_of_run(state)]
+            found.append(self._stage(name, marker, states, now, last))
+        return found
+
+    def _last_stages(self, states: Sequence[ProcessState], now: float, last: bool) -> list[Stage]:
+        """Return what follows when all is played."""
+        study = self._study
+        plans = {"tables": study.plan, "ledger": study.ledger_plan, "figures": study.plan}
+        plans |= {"report": planned_report(study, new=False), "view": study.plan}
+        if not study.game.evidence.keeps_ledger:
+            del plans["ledger"]
+        return [
+            self._stage(name, paths.stamp(study.name, name, plan), [s for s in states if s.stage == name], now, last)
+            for name, plan in plans.items()
         ]
-        if began is None and firsts and not idle and (left or self._since is not None):
-            began = min(firsts) if self._since is None else max(min(firsts), self._since)
+
+    def _stage(self, name: str, done: Path, states: Sequence[ProcessState], now: float, last: bool) -> Stage:
+        """Return a stage: a file says that it is done, its process that it runs, failed, or how long it took."""
+        state = states[-1] if states else None
+        if done.exists():
+            took = None if state is None or state.ended is None else state.ended - state.began
+            return Stage(name, DONE, took)
+        if state is None:
+            return Stage(name, TO_DO)
+        if state.alive and not (last and self._is_own):
+            return Stage(name, RUNNING, max(now - state.began, 0.0))
+        return Stage(name, FAILED_STAGE)
+
+    def _stage_of_playing(self, now: float, left: bool, plays: bool, loads: bool, last: bool) -> Stage:
+        began, ended = self._playing
+        if began is None and (plays or self._is_own or self._since is not None):
+            first = self._estimate.began or (now if plays and not loads else None)
+            began = first if first is None or self._since is None else max(first, self._since)
+        if not plays and left and not self._is_own and self._since is None:
+            began = None
         if not left and began is not None and ended is None:
-            ended = max(self._estimate.finishes.last or now, began)
-        self._played = (began, ended)
+            ended = max(self._estimate.last_finish or now, began)
+        self._playing = (began, ended)
         if not left:
             return Stage("playing", DONE, None if began is None or ended is None else ended - began)
         if began is None:
             return Stage("playing", TO_DO)
-        ended_early = last and self._since is not None and self._alive is None
-        return Stage("playing", FAILED_STAGE if ended_early else RUNNING, max(now - began, 0.0))
+        stopped = last and self._is_own
+        return Stage("playing", FAILED_STAGE if stopped else RUNNING, max(now - began, 0.0))
+
+    # Problems
+
+    def _problems(self, states: Iterable[ProcessState], now: float) -> list[Problem]:
+        """Return the problems of now, the serious ones first; what holds up many simulations is one."""
+        held: dict[str, list[Problem]] = {}
+        for game in (game for cell in self._cells for game in cell.unfinished):
+            if game.error:
+                problem = Problem(game.error, simulations=1, stopped=True)
+            elif game.alive and game.waits_for:
+                problem = Problem(game.waits_for, simulations=1, serious=game.serious)
+            else:
+                continue
+            held.setdefault(problem.key, []).append(problem)
+        problems = [Problem(text) for text in (*self._engines.problems, self._disk or "") if text]
+        for alike in held.values():
+            problems.append(
+                Problem(alike[-1].text, None, len(alike), alike[-1].serious, any(problem.stopped for problem in alike))
+            )
+        self._problems_since = {each.key: self._problems_since.get(each.key, now) for each in problems}
+        lasting = [
+            Problem(p.text, now - self._problems_since[p.key], p.simulations, p.serious, p.stopped) for p in problems
+        ]
+        warnings = {text for state in states if state.stage in (PLAY, SERVE) for text in state.warnings}
+        return [
+            *sorted(lasting, key=lambda problem: (not problem.serious, problem.text)),
+            *(Problem(text, serious=False) for text in sorted(warnings)),
+        ]
 
 
-def _waits(one: Playing, since: float | None) -> bool:
-    """Whether the last line of a job's log still holds: nothing was answered since, and it is no old run's."""
-    at = one.log.modified
-    if at is None or (one.journal.last is not None and one.journal.last > at):
-        return False
-    return one.alive or since is None or at >= since - 1
+class _Engines:
+    """The servers of a study's shards."""
+
+    def __init__(self, study: str) -> None:
+        self._study = study
+        self._logs: dict[tuple[str, float], VllmLog] = {}
+        self._loaded: dict[str, float | None] = {}  # seconds of the last start, by model; None if nobody watched
+        self.problems: list[str] = []
+
+    def look(self, states: Iterable[ProcessState], now: float, replied: float) -> list[Stage]:
+        """Return the engines that load, or did; `replied` is when the last reply came.
+
+        `problems` says afterwards which died.
+        """
+        self.problems = []
+        loading: dict[str, float] = {}
+        servers = {state.endpoint: state for state in states if state.stage == SERVE}  # the last one of each
+        logs, self._logs = self._logs, {}
+        for state in servers.values():
+            if not state.alive:
+                self.problems.append(state.error or f"the engine for {state.model} is gone; look at its log")
+                continue
+            key = (state.endpoint, state.began)
+            endpoint = Path(state.endpoint)
+            path = paths.log(self._study, "serve", endpoint.parts[-3], endpoint.parts[-2], endpoint.stem)
+            log = self._logs[key] = logs.get(key) or VllmLog(path)
+            loads = not log.loaded
+            log.look()
+            log.loaded = log.loaded or replied > state.began
+            if not log.loaded:
+                loading[state.model] = max(now - state.began, loading.get(state.model, 0.0))
+            elif loads:
+                took = now - state.began if key in logs else None  # it may have been long ago
+                self._loaded[state.model] = took or self._loaded.get(state.model)
+        done = {name: seconds for name, seconds in self._loaded.items() if name not in loading}
+        return [
+            *(Stage(f"engine {name}", DONE, seconds) for name, seconds in done.items()),
+            *(Stage(f"engine {name}", RUNNING, seconds) for name, seconds in loading.items()),
+        ]
+
+    def words(self, now: float) -> str:
+        """Return what the engines are busy with by their own words of late; "" if they say nothing."""
+        loads = [log.load(now) for log in self._logs.values()]
+        writes, running, waiting = (sum(column) for column in zip(*loads, strict=True)) if loads else (0, 0, 0)
+        if not running and not waiting:
+            return ""
+        queue = f", {waiting} waiting" if waiting else ""
+        prefill = "" if writes else ", reading prompts (prefill)"
+        return f"engine busy with {running} request{'' if running == 1 else 's'}{queue}{prefill}"
 
 
-def _modified(cell: Cell, name: str) -> float | None:
+class _Folder:
+    """The names in a folder, listed again only when it changed."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._changed: int | None = None
+        self.listed = 0.0  # when
+
+    @property
+    def changed(self) -> float:
+        """When a name came or went last, in seconds since the epoch; 0 if there is no such folder."""
+        return (self._changed or 0) / 1e9
+
+    def names(self, now: float) -> list[str] | None:
+        """Return the names; None if they are those of the last call. A folder that is not there has none."""
+        try:
+            changed = os.stat(self._path).st_mtime_ns
+            settled = changed == self._changed and self.listed - changed / 1e9 > _SETTLED_SECONDS
+            if settled and 0 <= now - self.listed < _RELIST_SECONDS:
+                return None
+            self._changed, self.listed = changed, now
+            return os.listdir(self._path)
+        except OSError:
+            known, self._changed = self._changed is None and self.listed > 0, None
+            self.listed = now
+            return None if known else []
+
+
+def _disk_problem(folder: Path) -> str | None:
+    """Return in words that the disk of a folder is nearly full; None if it is not."""
     try:
-        return (cell.records.path / name).stat().st_mtime
+        disk = os.statvfs(folder)
+    except OSError:
+        return None
+    free = disk.f_bavail * disk.f_frsize
+    if disk.f_blocks and free < _LITTLE_BYTES:
+        return one_line(f"the disk of {folder}/ is nearly full: {free // 1_000_000} MB left")
+    if disk.f_files and disk.f_favail < _LITTLE_NAMES:
+        return one_line(f"the disk of {folder}/ is nearly full: room for {disk.f_favail} more files")
+    return None
+
+
+def _modified(path: Path) -> float | None:
+    try:
+        return path.stat().st_mtime
     except OSError:
         return None

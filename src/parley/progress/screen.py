@@ -1,9 +1,9 @@
-"""The loop behind a display: looks at a study, draws it, and lets other lines pass above it."""
+"""The loop behind a display, which lets other lines pass above it; `parley status`, once or again and again."""
 
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import TextIO
 
@@ -11,14 +11,18 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from parley.progress.display import Block, is_terminal
-from parley.progress.follow import Progress
-from parley.progress.lines import PlainLines, plain_line
-from parley.progress.state import Snapshot
+from parley.play.changes import changes_of, former_lines, renamed_lines
+from parley.play.relocate import Moves
+from parley.progress.display import Block, PlainLines, counts, facts, is_terminal, plain_line, silence, stage_words
+from parley.progress.follow import IDLE, Progress
+from parley.progress.snapshot import FAILED_STAGE, RUNNING, TO_DO, Snapshot
+from parley.study import Study
+from parley.text import one_line
 
 _SHARE = 0.05  # of one core, at most, goes into looking and drawing
 _DRAW_SECONDS = 0.5
 _PLAIN_SECONDS = 2.0
+_READS = 2_000  # records of one look
 
 
 class _StillCursor(Console):
@@ -31,16 +35,8 @@ class _StillCursor(Console):
 class Screen:
     """A display of one study on a stream, drawn by a thread of its own until `stop`."""
 
-    def __init__(
-        self,
-        progress: Progress,
-        stream: TextIO | None = None,
-        color: bool = True,
-        note: Callable[[], str] = lambda: "",
-    ) -> None:
-        """`note` is asked what goes on where the files say nothing."""
+    def __init__(self, progress: Progress, stream: TextIO | None = None, color: bool = True) -> None:
         self._progress = progress
-        self._note = note
         stream = sys.stderr if stream is None else stream
         self.live = is_terminal(stream)
         self._console = _StillCursor(file=stream, no_color=True if not color else None, highlight=False)
@@ -101,9 +97,9 @@ class Screen:
         snapshot = self.snapshot = self._progress.look(last)
         with self._lock:
             if self.live:
-                self._drawn.update(Block(snapshot, "" if last else self._note()), refresh=True)
+                self._drawn.update(Block(snapshot), refresh=True)
             else:
-                for line in self._plain.look(snapshot, time.monotonic(), self._note()):
+                for line in self._plain.look(snapshot, time.monotonic()):
                     self.say(line)
                 if last:
                     self.say(plain_line(snapshot))
@@ -127,3 +123,54 @@ class Screen:
                     self.say(f"parley: the display failed, and the run goes on: {type(error).__name__}: {error}")
                 return
             self._end.wait(pause)
+
+
+def status(study: Study) -> Iterator[str]:
+    """Yield lines for a person: counts, replies, pace and time left, what was spent, problems, stages."""
+    snapshot = Progress(study, reads=_READS).look()
+    changes = changes_of(study)
+    _count_as_finished(snapshot, changes.moves)
+    yield f"{snapshot.study}: {counts(snapshot)}"
+    yield from renamed_lines(changes, study)
+    yield from changes.moves.lines()
+    former = list(former_lines(changes, study.name))
+    yield from former
+    if former:
+        yield f"what changed: parley diff {study.file}"
+    if snapshot.budget is not None:
+        yield f"budget: {snapshot.budget}"
+    if known := facts(snapshot):
+        yield ", ".join(known)
+    if quiet := silence(snapshot):
+        yield quiet
+    if snapshot.note and (snapshot.note != IDLE or snapshot.finished < snapshot.total):
+        yield snapshot.note
+    for problem in snapshot.problems:
+        yield f"! {one_line(str(problem))}"
+    for stage in snapshot.stages:
+        if stage.state in (RUNNING, FAILED_STAGE):
+            yield f"{stage.state}: {stage_words(stage)}"
+    if waiting := [stage.name for stage in snapshot.stages if stage.state == TO_DO and stage.name != "playing"]:
+        yield f"to do: {', '.join(waiting)}"
+
+
+def _count_as_finished(snapshot: Snapshot, moves: Moves) -> None:
+    """Count what a run only has to move to its path."""
+    cells = {cell.condition.name: cell for cell in snapshot.cells}
+    for simulation in moves.simulations:
+        cell = cells[simulation.condition.name]
+        cell.finished |= {simulation.record(snapshot.study).name}
+
+
+def watch(study: Study, stream: TextIO | None = None) -> None:
+    """Show a study until all of it is done, or until Ctrl-C; plain lines where nothing can be drawn."""
+    screen = Screen(Progress(study), sys.stdout if stream is None else stream)
+    screen.start()
+    try:
+        screen.wait(lambda snapshot: snapshot.over)
+    except KeyboardInterrupt:
+        return
+    finally:
+        screen.stop()
+    if isinstance(screen.failure, BrokenPipeError):
+        raise screen.failure

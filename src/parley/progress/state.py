@@ -1,160 +1,321 @@
-"""A study at one moment: its conditions, its simulations, and what is known of their replies."""
+"""What a process says of itself while it works: one small JSON file of its own, beside the results that it is about.
 
-import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+Written whole, at most twice a second, and at least every five seconds as long as the process lives. So one whose
+process is gone, or that nobody wrote to for a minute, is that of a process that was killed. What a process did well is
+seen by its results: a file that outlasts its process says why that failed, or how long a stage took.
+"""
 
-from parley import paths
-from parley.play.pace import TimeLeft
-from parley.progress.problems import Problem
-from parley.progress.stages import Stage
-from parley.progress.tails import Folder, JobLog, JournalTail
-from parley.study import Study
-from parley.study.condition import SCRIPTED, Condition
+import json
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from dataclasses import asdict, dataclass, field
+from functools import cache
+from pathlib import Path
+from socket import gethostname
+from typing import TYPE_CHECKING, Any
+
+from parley.files import read_regular
+from parley.play.runner import Exchange, Watcher
+from parley.study.condition import SCRIPTED, Simulation
 from parley.text import one_line
+from parley.text.logs import logged_to
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
+
+# Stages of processes. Those that make something of a study are called as the study's stages are (`follow.STAGES`).
+RUN, PLAY, SERVE, FETCH_MODEL = "run", "playing", "serve", "fetch-model"
+
+KEPT_SECONDS = 600  # for so long it is kept when replies came
+_WRITE_SECONDS = 0.5
+_BEAT_SECONDS = 5.0
+_DEAD_SECONDS = 60.0
+_BIN_SECONDS = 10  # replies of so many seconds are counted together
+_MAX_WARNINGS = 20
+_MAX_BYTES = 10_000_000
 
 
 @dataclass
-class Playing:
-    """A simulation with a journal: one that is played, or was when its process died."""
+class PlayedGame:
+    """A simulation that a process plays, as far as it has come."""
 
-    journal: JournalTail
-    log: JobLog
-    alive: bool = True
-    probed: float = 0.0
-
-
-@dataclass
-class Cell:
-    """One condition, as far as it is known."""
-
-    condition: Condition
-    label: str
-    names: frozenset[str]  # of its records
-    records: Folder
-    journals: Folder
-    kind: str  # of its engine
-    seen: bool = False  # whether its folder was looked at
-    finished: frozenset[str] = frozenset()
-    playing: dict[str, Playing] = field(default_factory=dict)
-    counted: int = 0  # finished simulations whose replies are known
-    replies: int = 0  # of these
+    replies: int = 0
     unusable: int = 0
-    of_models: int = 0  # replies of finished simulations whose degenerate ones are known
-    degenerate: int = 0
-
-    @property
-    def unfinished(self) -> list[Playing]:
-        """Simulations with a journal and no record."""
-        return [one for name, one in self.playing.items() if name not in self.finished]
-
-    @property
-    def running(self) -> int:
-        """Simulations that are being played."""
-        return sum(one.alive for one in self.unfinished)
-
-    @property
-    def left(self) -> int:
-        """Simulations without a record."""
-        return len(self.names) - len(self.finished)
-
-    @property
-    def answered(self) -> tuple[int, int]:
-        """Replies of models so far, and how many of them could not be used."""
-        if self.kind == SCRIPTED:
-            return (0, 0)
-        playing = self.playing.values()
-        return (
-            self.replies + sum(one.journal.replies for one in playing),
-            self.unusable + sum(one.log.unusable for one in playing),
-        )
+    in_round: int = 0  # most replies of one round so far
+    waits_for: str = ""  # since its last reply
+    serious: bool = True  # whether somebody should do something about that
+    error: str = ""
 
 
-@dataclass(frozen=True)
-class Snapshot:
-    """A study at one moment."""
+@dataclass
+class ProcessState:
+    """A process: what it works at, and how that goes. Times are seconds since the epoch."""
 
-    study: str
-    cells: Sequence[Cell]
-    stages: Sequence[Stage]
-    problems: Sequence[Problem]
-    elapsed: float | None  # seconds of the run that is followed
-    rates: tuple[float, ...] | None  # replies, tokens read, tokens written per second
-    finishes: float | None  # simulations per second
-    left: TimeLeft | None
-    silent: float | None  # seconds without a reply, while simulations are played
-    words: str  # what the engines say they do
-    budget: str | None
-    idle: bool  # whether nothing is played, though there is something to play
-    over: bool  # whether all simulations and all that is made of them are there
-
-    @property
-    def total(self) -> int:
-        """All simulations."""
-        return sum(len(cell.names) for cell in self.cells)
-
-    @property
-    def finished(self) -> int:
-        """Those with a record."""
-        return sum(len(cell.finished) for cell in self.cells)
-
-    @property
-    def running(self) -> int:
-        """Those that are played now, as far as their journals tell: scripted ones that keep none are not counted."""
-        return sum(cell.running for cell in self.cells)
-
-    @property
-    def begun(self) -> int:
-        """Those whose process died: they go on from their journals."""
-        return sum(len(cell.unfinished) for cell in self.cells) - self.running
-
-    @property
-    def answered(self) -> tuple[int, int]:
-        """Replies of models so far, and how many of them could not be used."""
-        counts = [cell.answered for cell in self.cells]
-        return sum(count for count, _ in counts), sum(unusable for _, unusable in counts)
-
-    @property
-    def degenerate_share(self) -> float:
-        """Share of degenerate replies among those of models in finished simulations; 0 where none are known."""
-        known = sum(cell.of_models for cell in self.cells)
-        return sum(cell.degenerate for cell in self.cells) / known if known else 0.0
+    stage: str
+    model: str = ""  # of what serves or prepares one
+    endpoint: str = ""  # of what serves one
+    engine: str = SCRIPTED  # what answers in the simulations that it plays
+    note: str = ""  # what is to be told while nothing is played
+    stopping: bool = False
+    host: str = field(default_factory=gethostname)
+    pid: int = field(default_factory=os.getpid)
+    began: float = field(default_factory=time.time)
+    ended: float | None = None
+    error: str = ""
+    warnings: list[str] = field(default_factory=list)
+    games: dict[str, PlayedGame] = field(default_factory=dict)  # by the path of their record
+    # Replies of the last ten minutes, in bins of ten seconds: when the bin begins, when the first of them was asked
+    # and the last came, how many they are, tokens read and written.
+    bins: list[tuple[int, float, float, int, int, int]] = field(default_factory=list)
+    alive: bool = False  # as a reader sees it
 
 
-def cells_of(study: Study) -> list[Cell]:
-    """Return the conditions, each with a label of the axes in which conditions differ."""
-    varying = varying_axes(study.conditions)
-    names: dict[object, frozenset[str]] = {}
-    cells = []
-    for condition in study.conditions:
-        seeds = condition.seeds
-        key = seeds if isinstance(seeds, range) else tuple(seeds)
-        if key not in names:
-            names[key] = frozenset(paths.simulation("", "", seed).name for seed in seeds)
-        record = paths.simulation(study.name, condition.place, 0)
-        again = [f"repeat={condition.repeat}"] if condition.repeat else []
-        cells.append(
-            Cell(
-                condition=condition,
-                label=one_line(" ".join([*(_word(axis, condition.axes[axis]) for axis in varying), *again]), 200),
-                names=names[key],
-                records=Folder(record.parent),
-                journals=Folder(paths.journal(record).parent),
-                kind="+".join(condition.models) or SCRIPTED,
-            )
-        )
-    return cells
+class StateFile:
+    """Writes the state of this process, by a thread; a disk that refuses ends no work."""
+
+    def __init__(
+        self, folder: Path, state: ProcessState, refresh: Callable[[ProcessState], None] = lambda state: None
+    ) -> None:
+        """The file lies in a folder of `paths.processes`, which is made. `refresh` is called before it is written."""
+        self.state = state
+        self._refresh = refresh
+        self._path = folder / f"{one_line(state.host)}-{state.pid}.json"
+        self._lock = threading.RLock()
+        self._written = ("", 0.0)  # what, and when
+        self._end = threading.Event()
+        self._thread = threading.Thread(target=self._write_on, daemon=True, name="parley-state")
+
+    def start(self) -> None:
+        """Write it now, and from now on."""
+        with suppress(OSError):
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+        self._write()
+        self._thread.start()
+
+    @contextmanager
+    def changing(self) -> Iterator[ProcessState]:
+        """Give the state to be changed; it is written soon after."""
+        with self._lock:
+            yield self.state
+
+    def stop(self, keep: bool) -> None:
+        """Write it for the last time; or remove it, if nobody needs to know how this process ended."""
+        self._end.set()
+        if self._thread.ident is not None:
+            self._thread.join(timeout=5)
+        if keep:
+            self._write()
+        else:
+            with suppress(OSError):
+                self._path.unlink(missing_ok=True)
+
+    def _write_on(self) -> None:
+        while not self._end.wait(_WRITE_SECONDS):
+            self._write()
+
+    def _write(self) -> None:
+        """Write the state if it changed, or if it is time for a sign of life."""
+        with self._lock:
+            self._refresh(self.state)
+            content = json.dumps(asdict(self.state), separators=(",", ":"))
+        now = time.monotonic()
+        if content == self._written[0] and now - self._written[1] < _BEAT_SECONDS:
+            return
+        self._written = (content, now)
+        temporary = self._path.with_name(f".{self._path.name}.tmp")
+        with suppress(OSError):
+            temporary.write_text(content)  # not synced: after the death of the machine nobody asks
+            os.replace(temporary, self._path)
 
 
-def _word(axis: str, value: object) -> str:
-    """Return an axis and its value; the axis goes without saying where the value is a word."""
-    return f"{axis}={value}" if re.fullmatch(r"[\d.]+(/\d+)?|true|false|True|False", str(value)) else str(value)
+class _Messages(logging.Handler):
+    """Keeps what a process warns of and waits for, by the data of its messages and not by their words."""
+
+    def __init__(self, file: StateFile) -> None:
+        super().__init__()
+        self._file = file
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if waits_for := getattr(record, "waits_for", ""):
+            with self._file.changing() as state:
+                if game := state.games.get(_current.get()):
+                    game.waits_for, game.serious = one_line(waits_for, 400), record.serious  # type: ignore[attr-defined]
+        elif record.levelno == logging.WARNING:
+            text = one_line(record.getMessage(), 300)
+            with self._file.changing() as state:
+                if text not in state.warnings[-_MAX_WARNINGS:]:
+                    state.warnings = [*state.warnings, text][-_MAX_WARNINGS:]
 
 
-def varying_axes(conditions: Iterable[Condition]) -> list[str]:
-    """Return the axes in which conditions differ; the first one if they differ in none."""
-    values: dict[str, set[object]] = {}
-    for condition in conditions:
-        for axis, value in condition.axes.items():
-            values.setdefault(axis, set()).add(value)
-    return [axis for axis, found in values.items() if len(found) > 1] or list(values)[:1]
+@contextmanager
+def working(folder: Path | None, stage: str, **facts: Any) -> Iterator[StateFile | None]:
+    """Write the state of this process into `folder` while the context lasts; without a folder do nothing.
+
+    A stage that ended well leaves its file, which says how long it took; what plays or serves leaves none.
+    """
+    if folder is None:
+        yield None
+        return
+    file = StateFile(folder, ProcessState(stage, **facts))
+    file.start()
+    keep = stage not in (RUN, PLAY, SERVE, FETCH_MODEL)
+    try:
+        with logged_to(_Messages(file)):
+            yield file
+    except Exception as error:
+        keep = True
+        with file.changing() as state:
+            state.error = one_line(str(error), 400)
+        raise
+    except BaseException:
+        with file.changing() as state:
+            state.error = "interrupted"
+        raise
+    finally:
+        with file.changing() as state:
+            state.ended = time.time()
+        file.stop(keep)
+
+
+_current: ContextVar[str] = ContextVar("parley_record_played", default="")  # what is played in this task
+
+
+class PlayWatcher(Watcher):
+    """Counts the replies of one simulation in the state of the process that plays it."""
+
+    def __init__(self, file: StateFile, record: str) -> None:
+        self._file = file
+        self._record = record
+        self._round = (0, 0)  # number, replies
+
+    def answered(self, exchange: Exchange) -> None:
+        """Count a reply."""
+        entry = exchange.entry
+        came = entry.started + entry.seconds
+        with self._file.changing() as state:
+            game = state.games[self._record]
+            self._round = (entry.round, self._round[1] + 1 if entry.round == self._round[0] else 1)
+            game.replies += 1
+            game.unusable += exchange.reply.failure is not None
+            game.in_round = max(game.in_round, self._round[1])
+            game.waits_for = ""
+            _count(state, entry.started, came, entry.prompt_tokens or 0, entry.completion_tokens or 0)
+
+
+def _count(state: ProcessState, asked: float, came: float, prompt: int, completion: int) -> None:
+    if came < time.time() - KEPT_SECONDS:  # from a journal
+        return
+    begins = int(came) // _BIN_SECONDS * _BIN_SECONDS
+    place = next((place for place, counted in enumerate(state.bins) if counted[0] == begins), None)
+    before = (begins, asked, came, 0, 0, 0) if place is None else state.bins.pop(place)
+    first, last = min(before[1], asked), max(before[2], came)
+    state.bins.append((begins, first, last, before[3] + 1, before[4] + prompt, before[5] + completion))
+    while state.bins[0][0] < begins - KEPT_SECONDS:
+        del state.bins[0]
+
+
+class PlayState:
+    """What `parley.play.simulate` tells of the simulations that it plays; without a file nobody is told."""
+
+    def __init__(self, file: StateFile | None, study: str) -> None:
+        self._file = file
+        self._study = study
+
+    @contextmanager
+    def __call__(self, simulation: Simulation) -> Iterator[Watcher]:
+        """Give what is told of each reply of a simulation, as long as it is played in this task."""
+        if self._file is None:
+            yield Watcher()
+            return
+        record = str(simulation.record(self._study))
+        with self._file.changing() as state:
+            state.engine = "+".join(simulation.condition.models) or SCRIPTED
+            state.games[record] = PlayedGame()
+        here = _current.set(record)
+        try:
+            yield PlayWatcher(self._file, record)
+        except Exception as error:
+            with self._file.changing() as state:
+                state.games[record].error = one_line(str(error), 400)
+                state.games[record].waits_for = ""
+            raise
+        except BaseException:  # it goes on from its journal
+            self._forget(record)
+            raise
+        else:
+            self._forget(record)
+        finally:
+            _current.reset(here)
+
+    def _forget(self, record: str) -> None:
+        with self._file.changing() as state:  # type: ignore[union-attr]
+            del state.games[record]
+
+
+# The file as it was, when it was seen to be written, and what it said.
+_Read = tuple[tuple[int, int, int], float, ProcessState]
+
+
+class ProcessStates:
+    """The states in a folder, each read again only where it changed."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._read: dict[Path, _Read] = {}
+
+    def look(self, now: float) -> list[ProcessState]:
+        """Return the states of now, the oldest processes first; what cannot be read is left out."""
+        before, self._read = self._read, {}
+        with suppress(OSError):
+            for entry in os.scandir(self._folder):
+                path = Path(entry.path)
+                if path.suffix == ".json" and not path.name.startswith("."):
+                    with suppress(OSError, ValueError):
+                        self._read[path] = self._look_at(path, before.get(path), now)
+        found = [state for _, _, state in self._read.values()]
+        return sorted(found, key=lambda state: (state.began, state.host, state.pid))
+
+    def remove_dead(self, now: float) -> None:
+        """Remove the files of processes that are gone."""
+        self.look(now)
+        for path, (_, _, state) in self._read.items():
+            if not state.alive:
+                with suppress(OSError):
+                    path.unlink()
+
+    def _look_at(self, path: Path, before: _Read | None, now: float) -> _Read:
+        status = os.stat(path)
+        version = (status.st_ino, status.st_mtime_ns, status.st_size)
+        if before is not None and before[0] == version:
+            _, seen, state = before
+        else:
+            state = _adapter().validate_json(read_regular(path, _MAX_BYTES))
+            # Written while somebody looks: whatever the clock of the other machine says, it lives.
+            seen = status.st_mtime if before is None else now
+        state.alive = state.ended is None and now - seen < _DEAD_SECONDS and _may_live(state)
+        return version, seen, state
+
+
+@cache
+def _adapter() -> "TypeAdapter[ProcessState]":
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(ProcessState)
+
+
+def _may_live(state: ProcessState) -> bool:
+    """Whether a process is there; True for one of another machine, which only its heartbeat tells of."""
+    if state.host != gethostname():
+        return True
+    try:
+        os.kill(state.pid, 0)
+    except ProcessLookupError:
+        return False
+    except (PermissionError, OverflowError):
+        pass
+    return True

@@ -60,6 +60,17 @@ def counted(number: int, kind: str) -> str:
     return f"{number:,} {kind}{'' if number == 1 else 's'}"
 
 
+def duration(seconds: float) -> str:
+    """Return a time in words, such as "7 s", "2 min 5 s", "3 h 20 min"; exact where it is short."""
+    whole = max(round(seconds), 0)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 600:
+        return f"{whole // 60} min {whole % 60} s" if whole % 60 else f"{whole // 60} min"
+    minutes = round(whole / 60)
+    return f"{minutes // 60} h {minutes % 60} min" if minutes >= 60 else f"{minutes} min"
+
+
 def table(header: Sequence[str], rows: Sequence[Sequence[str | int | float]]) -> list[str]:
     """Return the lines of a table: a header, aligned columns, numbers to the right; floats get one digit."""
     cells = [[f"{cell:.1f}" if isinstance(cell, float) else one_line(str(cell)) for cell in row] for row in rows]

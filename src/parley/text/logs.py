@@ -51,6 +51,17 @@ def every(seconds: float = 10.0, of: object = None, since: float = _NEVER) -> Ma
     return {"every": seconds, "of": of, "since": since}
 
 
+def waiting(
+    waits_for: str, seconds: float = 10.0, of: object = None, since: float = _NEVER, serious: bool = True
+) -> Mapping[str, Any]:
+    """Return the `extra` of a message that work waits for something, until its next reply; the rest is as of `every`.
+
+    `waits_for` is what a display says: the same for all that wait for the same, whenever that began. It is `serious`
+    if a person should do something about it.
+    """
+    return {**every(seconds, of, since), "waits_for": waits_for, "serious": serious}
+
+
 def limited_logger(name: str) -> logging.Logger:
     """Return the logger of a module some of whose messages are logged with `extra=every(...)`."""
     logger = logging.getLogger(name)

@@ -21,6 +21,7 @@ from parley.study.growing import decide
 from parley.study.planned import changed_since
 from parley.text import one_line
 from parley.workflow.run import Run
+from parley.workflow.run_log import announce
 from parley.workflow.slurm import wait_for_former_jobs
 from parley.workflow.stopping import leave, stop_run, stopped_line
 
@@ -47,6 +48,7 @@ def _prepare(run: Run, workflow: Any) -> None:
         check_plugin(workflow.scheduler._executor)
     # Instead of Snakemake's own lock, which a killed run leaves behind: this one ends with the process.
     hold_lock(paths.lock(run.study.name))
+    announce(run.study)
     if run.precision is not None:
         decide(run.study.name, run.precision.numbers)
     if wait_for_former_jobs(run.study.name, not workflow.local_exec):

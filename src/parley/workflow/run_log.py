@@ -4,10 +4,12 @@ Snakemake hands its messages to a logger plugin, which hands them on to `RunLog`
 everything that plays nothing (-n, --lint, --summary, --report), they are shown as Snakemake shows them.
 """
 
+import atexit
 import logging
 import os
 import re
 import sys
+import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -17,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from snakemake_interface_logger_plugins.common import LogEvent
 
-from parley.progress.tails import last_words
+from parley import paths
 from parley.text import one_line
 from parley.text.logs import NAME, log_line
 from parley.workflow.slurm import job_line, sbatch_line
@@ -51,11 +53,34 @@ _SEE_LOGS = "For further error details see the cluster/cloud log and the log fil
 _CHATTER = ("Assuming unrestricted shared filesystem usage", "host: ", "Building DAG of jobs")
 
 _followed: "list[Study]" = []  # what the Snakefile says is run in this process
+_stopping = threading.Event()  # Snakemake starts no more
+_sent: set[int] = set()  # jobs that Snakemake started, locally or on a cluster, and that have not ended
 
 
 def follow(study: "Study") -> None:
     """Say which study this run of Snakemake plays."""
     _followed[:] = [study]
+
+
+def announce(study: "Study") -> None:
+    """Have this process, which has the study's lock, say of itself that it runs the study, and what it waits for.
+
+    What is left of processes of former runs is removed.
+    """
+    from parley.progress.state import RUN, ProcessState, ProcessStates, StateFile
+
+    def refresh(state: ProcessState) -> None:
+        number = len(_sent)
+        sent = f"{number} job{'' if number == 1 else 's'} sent, nothing is played yet"
+        state.note = sent if number else "planning the jobs"
+        state.stopping = STOPPED.is_set() or _stopping.is_set()
+
+    folder = paths.processes(paths.results(study.name))
+    ProcessStates(folder).remove_dead(time.time())
+    file = StateFile(folder, ProcessState(RUN), refresh)
+    leave_with(lambda last_look: file.stop(keep=False))
+    atexit.register(file.stop, keep=False)
+    file.start()
 
 
 def show_log() -> None:
@@ -102,13 +127,15 @@ class RunLog:
         self._color = not settings.nocolor
         self._screen: Screen | None = None
         self._running = False
-        self._sent: set[int] = set()  # jobs that Snakemake started, locally or on a cluster
-        self._stopping = False
 
     def tell(self, record: LogRecord) -> None:
         """Show a message."""
         event = getattr(record, "event", None)
         self._note_submission(record)
+        if event == LogEvent.JOB_STARTED:
+            _sent.update(record.jobs)  # type: ignore[attr-defined]
+        elif event == LogEvent.JOB_FINISHED:
+            _sent.discard(record.job_id)  # type: ignore[attr-defined]
         if not self._details and (record.levelno < INFO or _REMEMBERS.match(str(record.msg))):
             return
         if not self._wanted or not (self._running or event == LogEvent.WORKFLOW_STARTED or _is_chatter(record)):
@@ -121,10 +148,6 @@ class RunLog:
             self._tell_stop(record)
         elif event == LogEvent.WORKFLOW_STARTED:
             self._begin()
-        elif event == LogEvent.JOB_STARTED:
-            self._sent.update(record.jobs)  # type: ignore[attr-defined]
-        elif event == LogEvent.JOB_FINISHED:
-            self._sent.discard(record.job_id)  # type: ignore[attr-defined]
         elif event in _FAILED:
             self._tell_failure(record.__dict__)
         elif record.levelno >= ERROR:
@@ -144,7 +167,8 @@ class RunLog:
     def _tell_on_the_way(self, text: str) -> None:
         """Show what is no problem, if people want to know it."""
         if text.startswith(_KEPT):
-            self._stopping = self._stopping or text.startswith(("Will exit", "Terminating"))
+            if text.startswith(("Will exit", "Terminating")):
+                _stopping.set()
             if not self._quiet:
                 self._say(text, "dim")
         elif _SUBMITTED.search(text) and not self._live and not self._quiet:
@@ -182,19 +206,9 @@ class RunLog:
         from parley.progress.screen import Screen
 
         progress = Progress(_followed[-1], since=time.time())
-        self._screen = Screen(progress, self._own.stream, self._color, self._note)
-        leave_with(self._screen)
+        self._screen = Screen(progress, self._own.stream, self._color)
+        leave_with(self._screen.stop)
         self._screen.start()
-
-    def _note(self) -> str:
-        """Return what Snakemake waits for, where no file says it."""
-        snapshot = self._screen.snapshot if self._screen is not None else None
-        if STOPPED.is_set() or self._stopping:
-            return "stopping; jobs that run are ended"
-        if snapshot is not None and (snapshot.running or any(s.state == "running" for s in snapshot.stages)):
-            return ""
-        jobs = len(self._sent)
-        return f"{jobs} job{'' if jobs == 1 else 's'} sent, nothing is played yet" if jobs else "planning the jobs"
 
     def _tell_failure(self, told: dict[str, Any]) -> None:
         """Show a failed job, or the jobs of a failed group: the rule, its logs, their last words."""
@@ -202,8 +216,8 @@ class RunLog:
             return
         jobs = told.get("job_error_info") or [told]
         for job in jobs:
-            self._sent.discard(job.get("jobid", -1))
-        if self._stopping:
+            _sent.discard(job.get("jobid", -1))
+        if _stopping.is_set():
             return
         if "groupid" in told:
             lines = [f"a job of {len(jobs)} parts failed: {one_line(str(told['groupid']))}"]
@@ -256,7 +270,20 @@ def _of_logs(logs: list[str]) -> Iterator[str]:
 
 def log_words(log: Path) -> str:
     """Return the last meaningful line of a job's log; Snakemake may have moved it away for another attempt."""
-    return last_words(log) or last_words(log.with_name(f"{log.name}.failed"))
+    return _last_words(log) or _last_words(log.with_name(f"{log.name}.failed"))
+
+
+def _last_words(path: Path) -> str:
+    """Return the last line of a log that says something, an error before anything else; "" if there is none."""
+    try:
+        with path.open("rb") as file:
+            file.seek(max(file.seek(0, os.SEEK_END) - (1 << 14), 0))
+            lines = [one_line(line, 300) for line in file.read().decode(errors="replace").splitlines()]
+    except OSError:
+        return ""
+    ours = [line for line in lines if line.startswith("parley: ") and not line.startswith("parley: warning: ")]
+    errors = [line for line in lines if re.search(r"\w*(?:Error|Exception)\b|\berror\b", line)]
+    return (ours or errors or [line for line in lines if line] or [""])[-1]
 
 
 def _is_failed_command(record: LogRecord) -> bool:

@@ -4,12 +4,10 @@ import os
 import signal
 import threading
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from types import FrameType
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from parley.progress.screen import Screen
+from typing import Any
 
 GOES_ON = "what was answered is in the journals, and the same command goes on with what is left"
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
@@ -21,7 +19,7 @@ _POLL_SECONDS = 0.3
 _SHELLS = ("bash", "sh", "dash")
 
 STOPPED = threading.Event()  # somebody wants this run to end
-_screens: list["Screen"] = []
+_endings: list[Callable[[bool], None]] = []
 
 
 def end_now(line: str) -> None:
@@ -32,15 +30,15 @@ def end_now(line: str) -> None:
         os._exit(_STATUS)
 
 
-def leave_with(screen: "Screen") -> None:
-    """Have `leave` end a display."""
-    _screens.append(screen)
+def leave_with(ending: Callable[[bool], None]) -> None:
+    """Have `leave` call something that ends a display, or what this process says of itself."""
+    _endings.append(ending)
 
 
 def leave(last_look: bool = True) -> None:
-    """End the display, before this process ends or becomes another program."""
-    while _screens:
-        _screens.pop().stop(last_look)
+    """End what others see of this process, before it ends or becomes another program."""
+    while _endings:
+        _endings.pop(0)(last_look)
 
 
 def _leave_now(line: str) -> None:

@@ -16,7 +16,7 @@ from parley.engine.service.limits import Limiter, Turn
 from parley.engine.service.service import PROBE_SECONDS, Service, has_no_quota
 from parley.errors import EngineError, NotReadyError
 from parley.policies import used_tokens
-from parley.text.logs import every, limited_logger
+from parley.text.logs import limited_logger, waiting
 
 _log = limited_logger(__name__)
 _sleep = asyncio.sleep
@@ -113,7 +113,7 @@ class Hosted:
             wait = pause(seed, tries, asked)
             if used + wait > patience:
                 raise given_up(failure, tries, used, patience, asked)
-            _log.info("%s; trying again in %.0f s", failure, wait, extra=every(of=self))
+            _log.info("%s; trying again in %.0f s", failure, wait, extra=waiting(f"{failure}; trying again", of=self))
             used += wait
             self._retried += 1
             self._paused += wait

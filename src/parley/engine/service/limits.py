@@ -15,7 +15,7 @@ from parley import paths
 from parley.engine.service.shared import SharedState
 from parley.engine.service.terms import ServiceLimits
 from parley.identity import digest
-from parley.text.logs import every, limited_logger
+from parley.text.logs import limited_logger, waiting
 
 WINDOW_SECONDS = 60
 _POLL_SECONDS = (0.05, 0.5)  # the first one and the longest
@@ -158,7 +158,8 @@ class Limiter:
     def _tell(self, began: float, reason: str) -> None:
         waited = time.monotonic() - began
         if reason and waited >= _TELL_SECONDS / 3:
-            seldom = every(_TELL_SECONDS, self, self._opened)
+            held = f"waiting for the limits of {self._who}: {reason}"
+            seldom = waiting(held, _TELL_SECONDS, self, self._opened, serious=False)
             _log.info("waiting for the limits of %s, %.0f s: %s", self._who, waited, reason, extra=seldom)
 
 

@@ -1,6 +1,7 @@
 import pytest
 
-from parley.play.pace import Pace, TimeLeft, together
+from parley.progress.estimate import Pace, sum_time_left
+from parley.progress.snapshot import TimeLeft
 
 
 def test_a_rate_is_over_what_has_passed_since_the_first_request() -> None:
@@ -21,15 +22,6 @@ def test_a_rate_forgets_what_is_long_ago() -> None:
     assert pace.last == 300.0
 
 
-def test_what_was_before_a_long_pause_was_another_run() -> None:
-    pace = Pace()
-    for second in (100, 110, 300, 310, 320):
-        pace.add(float(second))
-    pace.forget_before_gap(120)
-    assert pace.began == 300.0
-    assert pace.rates(330.0, 600) == pytest.approx((3 / 30,))
-
-
 def test_the_time_that_is_left_of_parts_that_follow_one_another() -> None:
     ten, most = TimeLeft(10), TimeLeft(20, "at most")
     for parts, left in [
@@ -40,4 +32,4 @@ def test_the_time_that_is_left_of_parts_that_follow_one_another() -> None:
         ([ten, None], TimeLeft(10, "at least")),
         ([TimeLeft(10, "at most"), None], None),
     ]:
-        assert together(parts) == left, parts
+        assert sum_time_left(parts) == left, parts

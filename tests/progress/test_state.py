@@ -1,0 +1,122 @@
+"""What a process writes of itself, and how another one takes it."""
+
+import json
+import logging
+import os
+import time
+from pathlib import Path
+from socket import gethostname
+
+import pytest
+
+from parley import paths
+from parley.play.simulate import simulate
+from parley.progress.state import PLAY, PlayState, ProcessState, ProcessStates, working
+from parley.text.logs import waiting
+from support.processes import write_state
+from support.studies import StudyFactory
+
+FOLDER = Path("processes")
+
+
+def only_state(folder: Path = FOLDER) -> ProcessState:
+    [state] = ProcessStates(folder).look(time.time())
+    return state
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_stage_tells_that_it_works_and_how_it_ended() -> None:
+    with working(FOLDER, "tables"):
+        assert (only_state().stage, only_state().alive) == ("tables", True)
+    ended = only_state()
+    assert (ended.alive, ended.error) == (False, "")
+    assert ended.ended is not None
+    assert ended.ended >= ended.began
+    for error, words in ((OSError("no \x1b[2Jspace"), "no [2Jspace"), (KeyboardInterrupt(), "interrupted")):
+        with pytest.raises(type(error)), working(FOLDER, "tables"):
+            raise error
+        assert (only_state().alive, only_state().error) == (False, words)
+
+
+@pytest.mark.usefixtures("folder")
+def test_what_played_leaves_no_file_unless_it_failed() -> None:
+    with working(FOLDER, PLAY):
+        assert only_state().alive
+    assert list(FOLDER.iterdir()) == []
+    with pytest.raises(KeyboardInterrupt), working(FOLDER, PLAY):
+        raise KeyboardInterrupt
+    assert list(FOLDER.iterdir()) == []
+    with pytest.raises(ValueError, match="no"), working(FOLDER, PLAY):
+        raise ValueError("no")
+    assert only_state().error == "no"
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_process_that_is_gone_or_silent_for_a_minute_is_dead() -> None:
+    write_state(FOLDER, ProcessState("tables", pid=2**22 + 1))
+    assert not only_state().alive  # of this machine: its process is not there
+    other = ProcessState("tables", host="elsewhere", pid=1)
+    path = write_state(FOLDER, other)
+    (FOLDER / f"{gethostname()}-{2**22 + 1}.json").unlink()
+    states = ProcessStates(FOLDER)
+    written = path.stat().st_mtime
+    assert [state.alive for state in states.look(written + 50)] == [True]
+    assert [state.alive for state in states.look(written + 70)] == [False]
+    # Its clock differs from ours: what it writes while we look is a sign of life.
+    write_state(FOLDER, other, at=written + 5)
+    assert [state.alive for state in states.look(written + 100)] == [True]
+    states.remove_dead(written + 200)
+    assert list(FOLDER.iterdir()) == []
+
+
+@pytest.mark.usefixtures("folder")
+def test_what_is_no_state_is_left_out() -> None:
+    FOLDER.mkdir()
+    for name, text in (("a.json", "{"), ("b.json", '{"pid": 3}'), ("c.json", "[]"), (".d.json.tmp", "{}")):
+        (FOLDER / name).write_text(text)
+    os.mkfifo(FOLDER / "e.json")
+    assert ProcessStates(FOLDER).look(time.time()) == []
+    assert ProcessStates(Path("nowhere")).look(time.time()) == []
+
+
+def test_replies_are_counted_while_a_simulation_is_played(
+    study_factory: StudyFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study = study_factory({"model": "majority", "b": 1, "n": 4, "byzantine": "random"}, parameters={"max_rounds": 2})
+    [record] = [simulation.record("small") for simulation in study.simulations()]
+    folder = paths.processes(paths.results("small"))
+    states: list[ProcessState] = []
+
+    def forget(self: PlayState, record: str) -> None:
+        assert self._file is not None
+        states.append(ProcessState(**json.loads(json.dumps(vars(self._file.state), default=vars))))
+
+    monkeypatch.setattr(PlayState, "_forget", forget)
+    with working(folder, PLAY) as file:
+        simulate(study, record, [], 1.0, PlayState(file, "small"))
+    [state] = states
+    game = state.games[str(record)]
+    assert isinstance(game, dict)
+    assert (game["replies"], game["unusable"], game["in_round"]) == (4 * 2 * 2, 0, 4 * 2)  # agents, phases, rounds
+    assert sum(counted[3] for counted in state.bins) == 16
+
+
+def test_what_a_simulation_waits_for_is_told_until_it_fails(study_factory: StudyFactory) -> None:
+    simulation = next(study_factory().simulations())
+    record = str(simulation.record("small"))
+    log = logging.getLogger("parley.test")
+
+    def play() -> None:
+        with working(FOLDER, PLAY) as file, PlayState(file, "small")(simulation):
+            assert file is not None
+            log.info("trying again in 4 s", extra=waiting("trying again"))
+            assert file.state.games[record].waits_for == "trying again"
+            log.warning("a warning")
+            log.warning("a warning")
+            raise ValueError("gone")
+
+    with pytest.raises(ValueError, match="gone"):
+        play()
+    state = only_state()
+    assert (state.games[record].waits_for, state.games[record].error) == ("", "gone")
+    assert state.warnings == ["a warning"]

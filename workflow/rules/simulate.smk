@@ -45,5 +45,5 @@ rule simulate:
         mem_mb=JOBS.simulation_memory if JOBS.some_alone else 0,
     shell:
         # Snakemake deletes a job's log before it runs again; what a failed attempt said is kept beside it.
-        f"parley simulate {RUN.study_options} {{output.record}} {{input.endpoints}} > {{log}} 2>&1"
-        " || (cat {log} >> {log}.failed; exit 1)"
+        f"log={{log}}; parley simulate {RUN.study_options} {{output.record}} {{input.endpoints}} > $log 2>&1"
+        " || (cat $log >> $log.failed; exit 1)"

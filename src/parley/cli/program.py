@@ -10,36 +10,7 @@ from types import FrameType
 import click
 
 from parley import __version__
-from parley.cli import (
-    exports as cli_exports,
-)
-from parley.cli import (
-    imports as cli_imports,
-)
-from parley.cli import (
-    ledger as cli_ledger,
-)
-from parley.cli import (
-    people as cli_people,
-)
-from parley.cli import (
-    plan as cli_plan,
-)
-from parley.cli import (
-    problems as cli_problems,
-)
-from parley.cli import (
-    prompts as cli_prompts,
-)
-from parley.cli import (
-    stages as cli_stages,
-)
-from parley.cli import (
-    studies as cli_studies,
-)
-from parley.cli import (
-    view as cli_view,
-)
+from parley.cli import ledger, prompts, stages, studies, user_commands
 from parley.cli.options import print_log
 from parley.errors import GameError, ParleyError
 from parley.text import one_line
@@ -125,9 +96,6 @@ def commands(context: click.Context) -> None:
     print_log(context)
 
 
-for module in (
-    *(cli_stages, cli_ledger, cli_people, cli_view, cli_plan, cli_studies, cli_prompts, cli_problems, cli_imports),
-    cli_exports,
-):
+for module in (stages, ledger, user_commands, studies, prompts):
     for command in module.COMMANDS:
         commands.add_command(command)

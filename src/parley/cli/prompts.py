@@ -1,14 +1,16 @@
-"""The commands that tell what agents are sent, and what may play them: `parley prompts` and `parley policies`."""
+"""The commands that tell what agents are sent, what may play them, and what they would deliberate about."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
 
-from parley.cli.options import MODELS, WHERE, axis_values, load
+from parley import paths
+from parley.cli.options import MODELS, WHERE, axis_values, load, say
 from parley.errors import UsageError
-from parley.text import one_line
+from parley.text import one_line, table
 
 if TYPE_CHECKING:
     from parley.games.base import Game
@@ -111,20 +113,20 @@ def prompts(context: click.Context, /, **_: Any) -> None:
                parley prompts --role byzantine --strategy stall
                parley prompts --game stag_hunt --template
     """
-    given = _Given(context)
-    if given["study"] and given["diff"]:
+    options = _Options(context)
+    if options["study"] and options["diff"]:
         raise UsageError("--study: --diff names a study already; give one of them")
-    if given["study"] is not None:
-        _print_sent(given)
-    elif given["diff"] is not None:
-        _print_difference(given)
-    elif given["template"]:
-        _print_template(given)
+    if options["study"] is not None:
+        _print_sent(options)
+    elif options["diff"] is not None:
+        _print_difference(options)
+    elif options["template"]:
+        _print_template(options)
     else:
-        _print_default(given)
+        _print_default(options)
 
 
-class _Given:
+class _Options:
     """The options of `parley prompts`: their values, and which of them the user gave."""
 
     def __init__(self, context: click.Context) -> None:
@@ -147,58 +149,58 @@ class _Given:
                 raise UsageError(f"{self._flags[name]}: not used {why}: {instead}")
 
 
-def _print_sent(given: _Given) -> None:
-    given.refuse(_IN_STUDY, "with --study")
-    _print_first(given, load(given["study"], given["models"], needs_weights=False), given["phase"])
+def _print_sent(options: _Options) -> None:
+    options.refuse(_IN_STUDY, "with --study")
+    _print_first(options, load(options["study"], options["models"], needs_weights=False), options["phase"])
 
 
-def _print_first(given: _Given, study: "Study", phase: str | None) -> None:
+def _print_first(options: _Options, study: "Study", phase: str | None) -> None:
     """Print the first prompt of a study that is asked for; on stderr, whose it is."""
     from parley.study.prompt_sent import Wanted, prompt_sent
 
-    any_role = given.chosen("agent_id") and not given.chosen("role")
-    wanted = Wanted(None if any_role else given["role"], given["agent_id"], given["round_number"], phase)
-    sent = prompt_sent(study, axis_values(given["where"]), wanted, given["seed"])
+    any_role = options.chosen("agent_id") and not options.chosen("role")
+    wanted = Wanted(None if any_role else options["role"], options["agent_id"], options["round_number"], phase)
+    sent = prompt_sent(study, axis_values(options["where"]), wanted, options["seed"])
     for line in sent.about():
         click.echo(one_line(line), err=True)
-    click.echo(sent.text(given["part"]))
+    click.echo(sent.text(options["part"]))
 
 
-def _print_difference(given: _Given) -> None:
+def _print_difference(options: _Options) -> None:
     from parley.study.prompt_diff import prompt_diff
 
-    given.refuse(_IN_DIFF, "with --diff")
-    chosen_axes = axis_values(given["where"]), axis_values(given["against"], "--against")
-    last = 1 if given["round_number"] is None else given["round_number"]
-    study = load(given["diff"], given["models"], needs_weights=False)
-    for line in prompt_diff(study, *chosen_axes, given["role"], given["seed"], last).text():
+    options.refuse(_IN_DIFF, "with --diff")
+    chosen_axes = axis_values(options["where"]), axis_values(options["against"], "--against")
+    last = 1 if options["round_number"] is None else options["round_number"]
+    study = load(options["diff"], options["models"], needs_weights=False)
+    for line in prompt_diff(study, *chosen_axes, options["role"], options["seed"], last).text():
         click.echo(line)
 
 
-def _print_default(given: _Given) -> None:
+def _print_default(options: _Options) -> None:
     from parley.study.prompt_sent import default_study
 
-    given.refuse(_IN_GAME, "without a study")
-    game, strategies, reply_format = _game(given["game"]), given["strategies"], given["reply_format"]
-    if strategies and (given["role"], given["part"]) != (game.roles[-1], "system"):
+    options.refuse(_IN_GAME, "without a study")
+    game, strategies, reply_format = _game(options["game"]), options["strategies"], options["reply_format"]
+    if strategies and (options["role"], options["part"]) != (game.roles[-1], "system"):
         raise UsageError(
             f"--strategy: it is told to {game.roles[-1]} agents in their system prompts; add --role {game.roles[-1]} "
             "--part system"
         )
-    phase, parameters = game.prompts.asked_in.get(given["phase"], (given["phase"], {}))
+    phase, parameters = game.prompts.asked_in.get(options["phase"], (options["phase"], {}))
     parameters = {**parameters, **({"reply_format": reply_format} if reply_format else {})}
-    _print_first(given, default_study(game, _prompt(given, game), parameters, strategies), phase)
+    _print_first(options, default_study(game, _prompt(options, game), parameters, strategies), phase)
 
 
-def _print_template(given: _Given) -> None:
-    given.refuse(_IN_GAME | _IN_TEMPLATE, "in a template")
-    game = _game(given["game"])
-    phase = given["phase"] or next(iter(game.prompts.phases), "")
-    click.echo(game.prompts.template(_prompt(given, game), given["role"], phase, given["part"]))
+def _print_template(options: _Options) -> None:
+    options.refuse(_IN_GAME | _IN_TEMPLATE, "in a template")
+    game = _game(options["game"])
+    phase = options["phase"] or next(iter(game.prompts.phases), "")
+    click.echo(game.prompts.template(_prompt(options, game), options["role"], phase, options["part"]))
 
 
-def _prompt(given: _Given, game: "type[Game]") -> str:
-    return given["prompt"] or next(iter(game.prompts))
+def _prompt(options: _Options, game: "type[Game]") -> str:
+    return options["prompt"] or next(iter(game.prompts))
 
 
 def _game(name: str | None) -> "type[Game]":
@@ -222,4 +224,102 @@ def policies(game: str | None) -> None:
         click.echo(line)
 
 
-COMMANDS = (prompts, policies)
+@click.command()
+@click.argument("source", metavar="KIND_OR_STUDY")
+@click.option("--path", type=click.Path(path_type=Path), help="File or folder of the problems.")
+@click.option("--repo", metavar="OWNER/NAME", help="Data set of the Hugging Face hub, instead of --path.")
+@click.option("--revision", help="Its commit, 40 hexadecimal digits.")
+@click.option("--split", type=click.Choice(["train", "test"]), help="Part of GSM8K; default: test.")
+@click.option("--order", type=int, help="Seed of the order; default: 0.")
+@click.option("--first", type=int, help="Use the first problems of the order only.")
+@click.option("--show", default=5, show_default=True, type=click.IntRange(0, 10_000), help="Problems to print.")
+@click.option("--readings", is_flag=True, help="Count how often each reading of numbers finds GSM8K's gold number.")
+def problems(source: str, show: int, readings: bool, **options: Any) -> None:
+    """Check problems: how many there are, what did not fit, their SHA-256, and the first with their answers.
+
+    KIND is arithmetic, wason, gsm8k, delidata or policies; else a study is meant, whose own problems are shown.
+
+    \b
+    Examples:  parley problems arithmetic --show 10
+               parley problems gsm8k --path data/gsm8k --split train
+               parley problems gsm8k --path data/gsm8k --readings --show 0
+    """
+    from parley.games.problems.sources import KINDS
+
+    named = {name: str(value) if name == "path" else value for name, value in options.items() if value is not None}
+    if readings and source != "gsm8k":
+        raise UsageError("--readings: GSM8K alone has worked solutions; write: parley problems gsm8k --readings")
+    if source in KINDS:
+        found = _validated({"kind": source, **named}, source)
+        _print_problems(found, show)
+        if readings:
+            _print_readings(found)
+        return
+    if named:
+        raise UsageError(
+            f"{one_line(source, 60)}: no kind of problems ({', '.join(KINDS)}), and a study has no options"
+        )
+    for index, found in enumerate(_of_study(paths.study_file(source))):
+        if index:
+            click.echo()
+        _print_problems(found, show)
+
+
+def _validated(value: Any, where: str) -> Any:
+    """Return a source as a study would give it; raises UsageError."""
+    from pydantic import BaseModel
+
+    from parley.games.problems.sources import ProblemSource
+    from parley.text.yamlfile import validated
+
+    class Named(BaseModel):
+        problems: ProblemSource
+
+    return validated(Named, {"problems": value}, where).problems
+
+
+def _of_study(file: Path) -> Iterator[Any]:
+    """Yield the problems that a study names, each once; raises UsageError if it names none."""
+    from parley.study.study_file import StudyFile
+    from parley.text.yamlfile import load_yaml, validated
+
+    content = validated(StudyFile, load_yaml(file), str(file))
+    named = [content.parameters["problems"]] if "problems" in content.parameters else []
+    named += [value for grid in content.grids for value in grid.vary.get("problems", [])]
+    if not named:
+        raise UsageError(f"{file}: names no problems; add parameters.problems, or give a kind of problems")
+    seen = []
+    for value in named:
+        if value not in seen:
+            seen.append(value)
+            yield _validated(value, str(file))
+
+
+def _print_problems(source: Any, show: int) -> None:
+    source.check()
+    size = source.size
+    sha256 = source.problems_sha256()
+    say(f"{source.label}: {'no end of' if size is None else format(size, ',')} problems ({source.problem_kind})")
+    for what, count in source.report().items():
+        click.echo(f"  {what}: {count:,}")
+    if sha256:
+        click.echo(f"  sha256: {sha256}")
+    found = [source.problem(seed) for seed in range(show if size is None else min(show, size))]
+    if found:
+        rows = [(seed, p.id, _answer(p), one_line(p.question)) for seed, p in enumerate(found)]
+        for line in table(("seed", "problem", "answer", "question"), rows):
+            click.echo(line)
+
+
+def _print_readings(source: Any) -> None:
+    rows = source.readings()
+    header = ("gold solutions as replies", "replies", *rows[0][2])
+    for line in table(header, [(what, count, *found.values()) for what, count, found in rows]):
+        click.echo(line)
+
+
+def _answer(problem: Any) -> str:
+    return problem.answer if problem.definitive else f"({len(problem.options)} policies)"
+
+
+COMMANDS = (prompts, policies, problems)

@@ -1,10 +1,13 @@
-"""The commands for what a study's results were made of before: what changed, another name, what is left over."""
+"""The commands for a study as a whole: what changed, another name, what is left over; games from and for elsewhere."""
 
 from pathlib import Path
+from typing import Any
 
 import click
 
-from parley.cli.options import MODELS, STUDY, load, say
+from parley import paths
+from parley.cli.options import MODELS, STUDY, load, log_to_stderr, say
+from parley.errors import UsageError
 
 
 @click.command()
@@ -74,4 +77,102 @@ def prune(study: str, models: Path | None, yes: bool) -> None:
         click.echo(f"{files} are not of the study as it is now" + ("; --yes deletes them" if found.removable else ""))
 
 
-COMMANDS = (diff, rename, prune)
+@click.command("import")
+@click.argument("form", metavar="FORMAT")
+@click.argument("path", type=click.Path(path_type=Path))
+@click.option("--study", required=True, help="Name of the study that is made; nothing is overwritten.")
+@click.option("--keep-damaged", is_flag=True, help="Import damaged games too; their records name the damage.")
+@click.option("--source", default="", help="Where the games are from; default: what the format says.")
+@click.option("--license", "license_note", default="", help="A note on their license; default: what the format says.")
+def import_games(form: str, path: Path, study: str, keep_damaged: bool, source: str, license_note: str) -> None:
+    """Make a study and records of games that somebody else's code played, so that tables and figures show them.
+
+    FORMAT is byzantine-cheap-talk, jsonl (JSON lines, one a reply), or an installed entry point of the group
+    parley.formats. The rules play each game from its replies, and payoffs must follow from its actions. What is
+    damaged is listed, counted by kind, and left out. Nothing is asked of any model.
+
+    \b
+    Examples:  parley import byzantine-cheap-talk ../byzantine-cheap-talk/results --study published-games
+               parley import jsonl games.jsonl --study theirs --source "their paper" --license CC-BY-4.0
+    """
+    from parley.imports.write import import_games as run
+
+    for line in run(form, path, study, keep_damaged, source, license_note).lines():
+        say(line)
+
+
+@click.command()
+@STUDY
+@click.option(
+    "--to",
+    "form",
+    required=True,
+    type=click.Choice(("inspect", "croissant", "ro-crate")),
+    help="inspect: logs of inspect_ai. croissant: the data set with its description. ro-crate: the whole run.",
+)
+@click.option("--out", type=click.Path(path_type=Path), help="Folder; default: results/STUDY/exports/FORMAT.")
+@click.option("--license", "license_note", default="", help="License of the results: an SPDX identifier or a URL.")
+@click.option("--author", default="", help="Who made them; default: nobody is named.")
+@MODELS
+def export(study: str, form: Any, out: Path | None, license_note: str, author: str, models: Path | None) -> None:
+    """Write the results of a study for another tool, into a folder that must not exist.
+
+    A damaged record is named and left out. --license and --author are for croissant and ro-crate.
+
+    \b
+    Examples:  parley export demo --to inspect
+               parley export demo --to croissant --license CC-BY-4.0 --author "Jo Doe" --out demo-croissant
+    """
+    from parley.api.studies import load_to_read
+    from parley.export.write import Terms
+    from parley.export.write import export as run
+
+    log_to_stderr("parley: ")  # what is on stdout is the folder
+    click.echo(str(run(load_to_read(study, paths.root(), models), form, out, Terms(license_note, author))))
+
+
+@click.command()
+@STUDY
+@MODELS
+@click.option(
+    "--from", "other", metavar="STUDY", help="Another study whose records tell rates, tokens and times, too."
+)
+@click.option(
+    "--base",
+    type=click.FloatRange(0, 1),
+    metavar="RATE",
+    help="Rate that is assumed of the first condition of each question; the other differs by the smallest difference.",
+)
+@click.option("--freeze", is_flag=True, help="Write the preregistration beside the study file instead.")
+@click.option("--force", is_flag=True, help="With --freeze: write it anew, what a person wrote in it is lost.")
+def plan(study: str, models: Path | None, other: str | None, base: float | None, freeze: bool, force: bool) -> None:
+    """Show what the questions of a study can find, how many seeds that takes, and what it costs.
+
+    Nothing needs to be played. Rates are those that a question expects, or the records' of a pilot; tokens, hours and
+    money are of records alone. The table and a figure go to results/STUDY/plan. --freeze writes the preregistration
+    STUDY.frozen.md, which a person completes, and to which each report compares the study.
+
+    \b
+    Examples:  parley plan paper
+               parley plan paper --from first-look
+               parley plan paper --freeze
+    """
+    from parley.cli.plan_text import lines
+    from parley.study.companions import companions
+    from parley.study.frozen import frozen_state, write_frozen
+
+    loaded = load(study, models, needs_weights=False)
+    if force and not freeze:
+        raise UsageError("--force: only with --freeze")
+    if freeze:
+        click.echo(str(write_frozen(loaded, force)))
+        return
+    beside = [f"{each.label}: {each.text}" for each in companions(loaded)]
+    for line in lines(loaded, load(other, models, needs_weights=False) if other else None, base):
+        click.echo(line)
+    for line in beside:
+        say(line)
+    say(f"preregistration: {frozen_state(loaded)}")
+
+
+COMMANDS = (plan, diff, rename, prune, import_games, export)

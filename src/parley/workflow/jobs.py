@@ -1,12 +1,14 @@
 """What a job needs, as functions of its wildcards: inputs, group, threads, and what a cluster is asked for."""
 
+import inspect
 import math
 import os
 from collections.abc import Callable
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 from snakemake.exceptions import WorkflowError
+from snakemake.resources import Resource
 
 from parley import paths
 from parley.engine.weights import model_marker
@@ -25,6 +27,15 @@ _RESOURCES = {
 _RECORD = str(paths.simulation("{study}", "{condition}", "{seed}"))
 _ALONE_MB = 400  # a simulation in a process of its own
 _SCRIPTED_MINUTES = 10
+
+
+def _with_known_parameters(function: Any) -> Any:
+    """Have Snakemake (9.27) look up what a function takes; to find it out, a dozen times a job, is an eighth of a plan."""
+    function._overwrite_params = inspect.signature(function).parameters
+    return function
+
+
+_with_known_parameters(Resource.evaluate)
 
 
 class Jobs:
@@ -70,10 +81,11 @@ class Jobs:
 
     def engine_endpoints(self, wildcards: Any) -> list[str]:
         """Return the endpoints of the servers of a simulation's shard; nothing for a shard without one."""
-        engine, shard = self._shard_of(wildcards)
-        if self._is_there_when_planned(wildcards):
-            return []
-        return [str(paths.endpoint(wildcards.study, engine, shard, model)) for model in self._servers_of(engine)]
+        return [] if self._is_there_when_planned(wildcards) else self._endpoints(*self._shard_of(wildcards))
+
+    @cache  # noqa: B019 (there is one for each run)
+    def _endpoints(self, engine: str, shard: int) -> list[str]:
+        return [str(paths.endpoint(self._study.name, engine, shard, model)) for model in self._servers_of(engine)]
 
     def shard_mark(self, wildcards: Any) -> str | list[str]:
         """Return what ties a simulation to its shard; nothing for one whose shard has a server, which does that."""
@@ -223,7 +235,7 @@ class Jobs:
             default = self._default(resource, wildcards, attempt)
             return " ".join(filter(None, [default, "--exclusive"])) if asked else default
 
-        return value
+        return _with_known_parameters(value)
 
     def _default(self, resource: str, wildcards: Any, attempt: int) -> Any:
         """Return what the profile says of a resource, which is an expression."""
@@ -268,6 +280,7 @@ class Jobs:
         """The shards of which something is missing."""
         return {self._run.shards[str(record)] for record in self._run.missing}
 
+    @cache  # noqa: B019 (there is one for each run)
     def _servers_of(self, engine: str) -> list[str]:
         """Return the models that a shard has servers for: a service is somebody else's."""
         return [model for model in _models_of(engine) if not self._study.models[model].is_service]
@@ -277,6 +290,12 @@ def _record_of(wildcards: Any) -> str:
     return _RECORD.format(**wildcards)
 
 
+@cache
 def _models_of(engine: str) -> list[str]:
     """Return the models of a shard's engine; none for scripted simulations, or those of the user's own code."""
     return [] if engine in (SCRIPTED, OWN_CODE) else engine.split("+")
+
+
+for _function in vars(Jobs).values():
+    if inspect.isfunction(_function):
+        _with_known_parameters(_function)

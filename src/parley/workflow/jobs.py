@@ -30,7 +30,7 @@ _SCRIPTED_MINUTES = 10
 
 
 def _with_known_parameters(function: Any) -> Any:
-    """Have Snakemake (9.27) look up what a function takes; to find it out, a dozen times a job, is an eighth of a plan."""
+    """Have Snakemake (9.27) look up what a function takes, which it otherwise finds out anew, a dozen times a job."""
     function._overwrite_params = inspect.signature(function).parameters
     return function
 

@@ -5,7 +5,10 @@ A column is declared once, where what it holds is made. The schemas of the files
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
+
+import yaml
 
 JSON = "JSON"  # the unit of texts that hold JSON
 
@@ -37,6 +40,12 @@ class Column:
         """The type in words, for people; dictionaries are how texts are stored."""
         found = str(self.arrow or "that of the values")
         return "string" if found.startswith("dictionary<values=string") else found
+
+
+def read_columns(path: Path) -> dict[str, tuple[Column, ...]]:
+    """Return the columns in each section of a YAML file, which has for each the type, what it means, and its unit."""
+    sections = yaml.load(path.read_text(encoding="utf-8"), getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    return {key: tuple(Column(name, *spec) for name, spec in columns.items()) for key, columns in sections.items()}
 
 
 def schema(columns: Iterable[Column]) -> Any:

@@ -1,6 +1,6 @@
 """Every column of every table, from `columns.yaml`: tables are written by it, and docs/data.md is generated from it.
 
-What games have of their own they declare themselves (`parley.games.<game>.evidence`), and so do records
+What games have of their own they declare themselves (`games/<game>/columns.yaml`), and so do records
 (`parley.play.record_content`). `python -m parley.analysis.columns docs/data.md` writes all of it into the page,
 between two marks; what is around them is written by hand.
 """

@@ -5,11 +5,12 @@ Tables and figures know no game: they follow these descriptions.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Generic, Literal
 
 from typing_extensions import TypeVar
 
-from parley.columns import Column
+from parley.columns import Column, read_columns
 from parley.games.network.topology import Complete
 from parley.games.parameters import Group, P
 
@@ -216,6 +217,9 @@ class Session:
     verdict: Mapping[str, Any]
 
 
+Rows = Callable[[Mapping[str, Any], Sequence[Mapping[str, Any]]], Iterable[Mapping[str, Any]]]
+
+
 def _no_turns(outcome: Mapping[str, Any], trace: Sequence[Mapping[str, Any]]) -> Iterable[Mapping[str, Any]]:
     return ()
 
@@ -230,7 +234,13 @@ class GameColumns:
 
     metrics: tuple[Column, ...] = ()
     turns: tuple[Column, ...] = ()
-    rows: Callable[[Mapping[str, Any], Sequence[Mapping[str, Any]]], Iterable[Mapping[str, Any]]] = _no_turns
+    rows: Rows = _no_turns
+
+    @classmethod
+    def read(cls, path: Path, rows: Rows, facts: Sequence[Column] = ()) -> "GameColumns":
+        """Return the columns of a YAML file, with those of the network (`facts`) before those that are derived."""
+        sections = read_columns(path)
+        return cls((*sections["metrics"], *facts, *sections.get("derived", ())), sections["turns"], rows)
 
 
 # One round of a simulation, as the trace of its record has it: JSON, with keys that a game may type (TypedDict).

@@ -15,11 +15,17 @@ Both print the share of stop votes that ends a game. Where a study plays another
 
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 
-from parley.games.consensus.parameters import EARLY_VOTE, PUBLISHED_CODE, TWO_THIRDS, ConsensusParameters, Proposal
+from parley.games.consensus.parameters import (
+    EARLY_VOTE,
+    PUBLISHED_CODE,
+    TWO_THIRDS,
+    Agent,
+    ConsensusParameters,
+    Proposal,
+)
 from parley.games.parameters import BYZANTINE, HONEST
 from parley.games.prompts import (
     Prompts,
@@ -79,22 +85,6 @@ _VARIANTS = {
 }
 
 
-@dataclass(frozen=True)
-class PromptValues:
-    """What the prompts of one ask are filled with; texts are one line per entry, cleaned by the game."""
-
-    agent_id: str
-    round: int
-    max_rounds: int
-    value_min: int
-    value_max: int
-    initial_value: int | None  # None for Byzantine agents, whose prompts have no place for it
-    current_value: int | None
-    history: str  # earlier rounds, or "" in round 1
-    this_round: str  # the proposals of this round, for votes
-    notes: str  # the agent's own private notes, or ""
-
-
 _MY_VALUE = (
     'f"Your current value: {int(self.my_value)}" if self.my_value is not None else "You have not proposed a value yet"'
 )
@@ -106,23 +96,29 @@ _SUMMARIES = [
 ]
 
 
-def places(v: PromptValues) -> dict[str, object]:
-    """Return what stands for each printed expression."""
-    no_value = v.current_value is None
+def places(
+    agent: Agent, number: int, p: ConsensusParameters, history: str, this_round: str, notes: str
+) -> dict[str, object]:
+    """Return what stands for each printed expression, when an agent is asked in round `number`.
+
+    `history` is "" in round 1, `this_round` has the proposals that votes are about, and `notes` are the agent's own or
+    "". They have one line per entry, cleaned by the game.
+    """
+    no_value = agent.current_value is None
     return {
-        "agent_id": v.agent_id,
-        "self.agent_id": v.agent_id,
-        "current_round": v.round,
-        "max_rounds": v.max_rounds,
-        "value_min": v.value_min,
-        "value_max": v.value_max,
-        "int(self.initial_value)": v.initial_value,
-        _MY_VALUE: "You have not proposed a value yet" if no_value else f"Your current value: {v.current_value}",
-        "history_summary": v.history or "(No history yet)",
-        **dict.fromkeys(_SUMMARIES, v.history or "(This is round 1 - no previous history)"),
-        "current_round_summary": v.this_round,
-        'previous_strategies if previous_strategies else "(No notes yet)"': v.notes or "(No notes yet)",
-        'previous_strategies if previous_strategies else "(No notes)"': v.notes or "(No notes)",
+        "agent_id": agent.name,
+        "self.agent_id": agent.name,
+        "current_round": number,
+        "max_rounds": p.max_rounds,
+        "value_min": p.value_min,
+        "value_max": p.value_max,
+        "int(self.initial_value)": agent.initial_value,  # of Byzantine agents none, and no place for it
+        _MY_VALUE: "You have not proposed a value yet" if no_value else f"Your current value: {agent.current_value}",
+        "history_summary": history or "(No history yet)",
+        **dict.fromkeys(_SUMMARIES, history or "(This is round 1 - no previous history)"),
+        "current_round_summary": this_round,
+        'previous_strategies if previous_strategies else "(No notes yet)"': notes or "(No notes yet)",
+        'previous_strategies if previous_strategies else "(No notes)"': notes or "(No notes)",
     }
 
 

@@ -24,7 +24,6 @@ from parley.games.consensus.parameters import (
 )
 from parley.games.consensus.prompts import (
     PROMPTS,
-    PromptValues,
     disclosed_text,
     places,
     proposals_text,
@@ -245,24 +244,14 @@ class PaperProtocol(Protocol):
 
     def _ask(self, agent: Agent, number: int, phase: str, proposals: Sequence[Proposal]) -> Ask:
         p, role = self.parameters, agent.seat.role
-        values = PromptValues(
-            agent_id=agent.name,
-            round=number,
-            max_rounds=p.max_rounds,
-            value_min=p.value_min,
-            value_max=p.value_max,
-            initial_value=agent.initial_value,
-            current_value=agent.current_value,
-            history=self._history_text(agent),
-            this_round=proposals_text(agent.name, self.visible(agent, proposals)),
-            notes=self._notes_text(agent),
-        )
+        this_round = proposals_text(agent.name, self.visible(agent, proposals))
+        values = places(agent, number, p, self._history_text(agent), this_round, self._notes_text(agent))
         if phase == "propose":
             peers = self.links.peers_of(agent.seat, p)
             model = proposal_model(role, p.value_min, p.value_max, p.strategy_chars, p.reasoning_chars, peers)
-            return self.ask(agent, number, phase, places(values), proposals, model, p.propose)
+            return self.ask(agent, number, phase, values, proposals, model, p.propose)
         vote = ByzantineVote if role == BYZANTINE else HonestVote
-        return self.ask(agent, number, phase, places(values), proposals, vote, p.vote)
+        return self.ask(agent, number, phase, values, proposals, vote, p.vote)
 
     def _history_text(self, agent: Agent) -> str:
         """Return the last `history_rounds` rounds, the latest first; "" in round 1."""

@@ -2,9 +2,9 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
-from parley.columns import JSON, Column
 from parley.games.deliberation.parameters import DeliberationParameters, Round, Value
 from parley.games.deliberation.turns import check_verdict
 from parley.games.evidence import (
@@ -26,43 +26,6 @@ from parley.games.evidence import (
 from parley.games.parameters import Group
 from parley.text import by_number
 
-_METRICS = (
-    Column("problem", "string", "id of the problem"),
-    Column("kind", "string", "kind of the problem"),
-    Column("right_answer", "string", "right answer; missing for problems that have none"),
-    Column("consensus", "string", "what was agreed on; policies as JSON; missing if agents hung"),
-    Column("reading", "string", "how numbers were read in the game: exact, strict or flexible"),
-    Column("single_correct", "bool", "whether the first answer of one honest agent is right"),
-    Column("single_correct_strict", "bool", "the same with its number read as `strict`; missing for other problems"),
-    Column("single_correct_flexible", "bool", "the same with its number read as `flexible`; missing for others"),
-    Column(
-        "first_majority_correct", "bool", "whether the majority of all first answers is right, also of adversaries"
-    ),
-    Column("first_majority_correct_honest", "bool", "whether the majority of honest agents' first answers is right"),
-    Column("last_majority_correct", "bool", "whether the majority of all last answers is right, also of adversaries"),
-    Column("last_majority_correct_honest", "bool", "whether the majority of honest agents' last answers is right"),
-    Column("consensus_correct", "bool", "whether agents were unanimous and right"),
-    Column("agreed", "bool", "whether agents agreed"),
-    Column("turns", "int64", "most turns of reflection that there could be", "turns"),
-    Column("turn_of_consensus", "int64", "turn from which on honest agents held what was agreed on"),
-    Column("final_participation", "double", "share of honest agents in the largest agreement, at the end"),
-    Column("final_confidence", "double", "confidence C in what was agreed on; 1 for problems with a right answer"),
-    Column("final_levels", "string", "share of honest agents for each policy, at the end", JSON),
-    Column("deliberations", "int64", "deliberations on the problem"),
-    Column("utterances", "int64", "answers given"),
-    Column("silent", "int64", "answers missing: no usable reply"),
-    Column("unreadable", "int64", "answers given that could not be read"),
-    Column("unknown_policies", "int64", "policies in answers that nobody may choose"),
-)
-
-_TURNS = (
-    Column("session", "int64", "deliberation: number of the deliberation on the problem, from 0"),
-    Column("turn", "int64", "deliberation: number of the turn in it; 0 has the first answers"),
-    Column("answer", "string", "deliberation: the answer as it was read, policies as JSON; missing if it was not"),
-    Column("said", "string", "deliberation: the answer as it was written"),
-    Column("correct", "bool", "deliberation: whether the answer is right; missing for problems without a right one"),
-)
-
 
 def _rows(outcome: Mapping[str, Any], trace: Sequence[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
     right = outcome["metrics"]["right_answer"]
@@ -80,9 +43,6 @@ def _rows(outcome: Mapping[str, Any], trace: Sequence[Mapping[str, Any]]) -> Ite
                 "said": said.get("answer"),
                 "correct": None if right is None else answer == right,
             }
-
-
-COLUMNS = GameColumns(_METRICS, _TURNS, _rows)
 
 
 RIGHT, WRONG, LEADING, APART, UNREADABLE, SILENT = "right", "wrong", "leading", "apart", "unreadable", "silent"
@@ -289,7 +249,7 @@ _OF_POLICIES = ("confidence_by_turn",)
 class DeliberationEvidence(Evidence[DeliberationParameters, Round]):
     """What the deliberation game shows, and what it gives the ledger."""
 
-    columns = COLUMNS
+    columns = GameColumns.read(Path(__file__).with_name("columns.yaml"), _rows)
 
     figures = FIGURES
     measures = MEASURES

@@ -26,7 +26,7 @@ from parley.games.deliberation.parameters import (
     reply_model,
 )
 from parley.games.deliberation.policies import POLICIES
-from parley.games.deliberation.prompts import PROMPTS, PromptValues, format_of, places, prompt_style, told_reply
+from parley.games.deliberation.prompts import PROMPTS, format_of, places, prompt_style, told_reply
 from parley.games.deliberation.turns import Ended, Turn, graded, heard_by, plurality, reached, turn_measures, verdict
 from parley.games.problems.numbers import Reading, read_as
 from parley.games.problems.problem import MATCHING, Problem
@@ -211,32 +211,29 @@ class DeliberationGame(Game[DeliberationParameters]):
         # Free text is as long as its tokens, and never cut: an agent gets its own argument back as it wrote it.
         argument_chars = p.argument_chars if reply_format == "json" else MAX_FREE_TEXT
         told = told_reply(style, self.problem.definitive, reply_format)
-        values = places(
-            PromptValues(
-                agent.name, agents, number, p.turns, self.problem, own, others, target, p.shown_chars, told.reply
-            )
+        view = DeliberationView(
+            phase="reflect" if before else "initial",
+            agent=agent.name,
+            role=role,
+            turn=number,
+            problem=self.problem,
+            own=own.value if own else None,
+            heard={answer.agent: answer.value for answer in others},
+            target=target,
         )
+        values = places(p, view, agents, own, others, told.reply)
         return Ask(
             agent=agent.name,
             role=role,
             round=session * (p.turns + 1) + number,
-            phase="reflect" if before else "initial",
+            phase=view.phase,
             system=with_instructions(PROMPTS.filled(self.prompt, role, asked, "system", values), seat.policy),
             user=PROMPTS.filled(self.prompt, role, asked, "user", values),
             reply_model=reply_model(style, self.problem.kind, self.problem.options, p.answer_chars, argument_chars),
             sampling=p.reflect if before else p.initial,
             reply_format=reply_format,
             follow_up=told.follow_up,
-            view=DeliberationView(
-                phase="reflect" if before else "initial",
-                agent=agent.name,
-                role=role,
-                turn=number,
-                problem=self.problem,
-                own=own.value if own else None,
-                heard={answer.agent: answer.value for answer in others},
-                target=target,
-            ),
+            view=view,
         )
 
     def _answer(self, name: str, reply: Reply) -> Answer:

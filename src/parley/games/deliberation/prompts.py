@@ -2,11 +2,10 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from parley.games.deliberation.parameters import Answer, DeliberationParameters, Value
+from parley.games.deliberation.parameters import Answer, DeliberationParameters, DeliberationView, Value
 from parley.games.parameters import BYZANTINE, HONEST
 from parley.games.problems.problem import Problem
 from parley.games.prompts import Instruction, Prompts, QuestionStyle, Template, fill, instruction, instruction_files
@@ -36,22 +35,6 @@ def _variant(name: str) -> dict[str, Path]:
                 files[f"{role}_{style}{kind}_system"] = FOLDER / f"{role}{kind}_system.txt"
                 files[f"{role}_{style}{kind}_user"] = FOLDER / f"{task}{kind}_user.txt"
     return files
-
-
-@dataclass(frozen=True)
-class PromptValues:
-    """What the prompts of one ask are filled with."""
-
-    agent: str
-    agents: int  # of the panel
-    turn: int
-    turns: int
-    problem: Problem
-    own: Answer | None
-    heard: Sequence[Answer]
-    target: Value | None
-    shown_chars: int
-    reply: str  # what is said of the form of the reply
 
 
 _FORMS = {
@@ -106,21 +89,31 @@ def told_reply(style: str, definitive: bool, reply_format: ReplyFormat) -> Instr
     return instruction(_kind(style, definitive), format_of(style, reply_format))
 
 
-def places(values: PromptValues) -> dict[str, object]:
-    """Return what stands for each place of a template."""
-    own, shown = values.own, values.shown_chars
-    heard = [answer_text(answer, answer.agent, shown) for answer in values.heard]
+def places(
+    p: DeliberationParameters,
+    view: DeliberationView,
+    agents: int,
+    own: Answer | None,
+    heard: Sequence[Answer],
+    reply: str,
+) -> dict[str, object]:
+    """Return what stands for each place of a template, for an agent of a panel of so many `agents`.
+
+    `own` and `heard` are the last answers of the agent and of those that it hears; `reply` is what is said of the form
+    of the reply.
+    """
+    others = [answer_text(answer, answer.agent, p.shown_chars) for answer in heard]
     return {
-        "agent": values.agent,
-        "agents": values.agents,
-        "turn": values.turn,
-        "turns": values.turns,
-        "problem": values.problem.question,
-        "form": _form(values.problem),
+        "agent": view.agent,
+        "agents": agents,
+        "turn": view.turn,
+        "turns": p.turns,
+        "problem": view.problem.question,
+        "form": _form(view.problem),
         "own": f"  you: {_NO_ANSWER}" if own is None else answer_text(own, "you"),
-        "heard": "\n".join(heard) or "  (nobody's answer reached you)",
-        "target": value_text(values.target),
-        "reply": values.reply,
+        "heard": "\n".join(others) or "  (nobody's answer reached you)",
+        "target": value_text(view.target),
+        "reply": reply,
     }
 
 

@@ -7,11 +7,12 @@ import asyncio
 import json
 import time
 from collections import Counter, defaultdict
-from collections.abc import AsyncIterator, Generator, Sequence
-from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager, nullcontext
+from collections.abc import Generator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any, cast
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -27,13 +28,13 @@ from parley.engine.temporary import temporary_engine
 from parley.engine.weights import check_source
 from parley.errors import RecordError, UsageError
 from parley.files import write_atomically
-from parley.games.base import HONEST, Game, GameParameters, Outcome, Seat
+from parley.games.base import HONEST, Game, GameParameters, Outcome, OutcomeClass, Seat
 from parley.games.problems.problem import Problem
 from parley.games.two_steps import FIRST_STEP
 from parley.identity import digest
 from parley.play.degenerate import degenerate_class
 from parley.play.journal import Journal
-from parley.play.runner import Exchange, play_async
+from parley.play.runner import Exchange, Play, play_async
 from parley.policies import REPLY_FORMATS, Ask, Completion, Policy, Reply
 from parley.text import duration
 from parley.text.logs import every, limited_logger
@@ -42,23 +43,21 @@ _log = limited_logger(__name__)
 _AT_ONCE = 64  # requests; more wait here, not at the engine, whose patience ends
 _FEWEST_TIMED = 10  # replies; the first ones say too little of the pace
 
-_Exchanges = dict[str, dict[str, list[Exchange]]]  # by arm and agent
 
+class Quiz(Game[GameParameters]):
+    """The game of a calibration: its agents are questions, its phases arms; every arm asks every question once.
 
-class _Questions:
-    """What the runner plays: every arm asks every question, once."""
+    Its material are the arms and the problems.
+    """
 
-    code_sha256 = ""  # no code of the user's own
-    parameters = GameParameters(retries=0)
+    outcomes = (OutcomeClass("asked", "all questions were asked", "#0072B2", ""),)
 
-    def __init__(self, arms: Sequence[Arm], problems: Sequence[Problem], cut_texts: bool) -> None:
-        self.seats = [Seat(f"question_{at}", HONEST, cut_texts=cut_texts) for at in range(len(problems))]
-        self._phases = [[arm.ask(problem, number) for number, problem in enumerate(problems)] for arm in arms]
-
-    def play(self) -> Generator[list[Ask], list[Reply], Outcome | None]:
-        for asks in self._phases:  # noqa: UP028 (a list takes no replies)
-            yield asks
-        return None
+    def play(self) -> Generator[list[Ask], list[Reply], Outcome]:
+        """Ask all questions of one arm after the other."""
+        arms, problems = self.material
+        for arm in arms:
+            yield [arm.ask(problem, number) for number, problem in enumerate(problems)]
+        return Outcome(name="asked", rounds=1)
 
 
 class _Telling:
@@ -123,10 +122,11 @@ def calibrate(
         engine: AbstractContextManager[Path | Service | None] = nullcontext(place if left else None)
         if left and place is None:
             engine = temporary_engine(model, models_file)
-        asking = _Questions(every, problems, cuts_texts(entry.grammar_name))
+        cut = cuts_texts(entry.grammar_name)
+        seats = tuple(Seat(f"question_{at}", HONEST, cut_texts=cut) for at in range(number))
+        quiz = Quiz(GameParameters(retries=0), seats, "plain", np.random.default_rng(0), material=(every, problems))
         with engine as where:
-            answering = _answering(where, entry, total, engine_timeout)
-            exchanges = asyncio.run(_exchanges(name, asking, answering, journal))
+            play = asyncio.run(_played(name, quiz, where, entry, total, engine_timeout, journal))
     found = {
         "calibration": FORMAT,
         "model": model,
@@ -136,7 +136,7 @@ def calibrate(
         "number": number,
         "temperature": TEMPERATURE,
         "parley": __version__,
-        "arms": _write_rows(path.with_suffix(".parquet"), every, problems, exchanges),
+        "arms": _write_rows(path.with_suffix(".parquet"), every, problems, play),
     }
     text = json.dumps(found, indent=1, allow_nan=False) + "\n"
     write_atomically(path, lambda file: file.write(text.encode()))
@@ -154,41 +154,35 @@ def _place(model: str, entry: ModelEntry, endpoint: Path | None) -> Path | Servi
     return endpoint
 
 
-@asynccontextmanager
-async def _answering(
-    place: Path | Service | None, entry: ModelEntry, total: int, engine_timeout: float
-) -> AsyncIterator[Policy]:
-    """Yield what answers `total` requests; without a place nothing is asked, since the journal has all."""
+async def _played(
+    name: str,
+    quiz: Quiz,
+    place: Path | Service | None,
+    entry: ModelEntry,
+    total: int,
+    engine_timeout: float,
+    journal: Journal,
+) -> Play:
+    """Play the quiz with `total` requests; what the journal has is not asked again, and without a place it has all."""
+    names = [seat.name for seat in quiz.seats]
     if place is None:
-        yield cast(Policy, None)
-        return
+        return await play_async(name, quiz, dict.fromkeys(names, cast(Policy, None)), journal)
     async with Engine(place, seconds=entry.deadline) as engine:
         await engine.wait_ready(engine_timeout)
-        yield _Telling(LLMPolicy(engine, entry.chat_template_kwargs, entry.grammar), total)
+        policy = _Telling(LLMPolicy(engine, entry.chat_template_kwargs, entry.grammar), total)
+        return await play_async(name, quiz, dict.fromkeys(names, policy), journal)
 
 
-async def _exchanges(
-    name: str, questions: _Questions, answering: AbstractAsyncContextManager[Policy], journal: Journal
-) -> _Exchanges:
-    """Return what was said, by arm and agent; what the journal has is not asked again."""
-    found: _Exchanges = defaultdict(lambda: defaultdict(list))
-    async with answering as policy:
-        policies = {seat.name: policy for seat in questions.seats}
-        play = await play_async(name, cast(Game, questions), policies, journal)
-    for exchange in play.exchanges:
-        found[exchange.ask.phase.removesuffix(FIRST_STEP)][exchange.ask.agent].append(exchange)
-    return found
-
-
-def _write_rows(
-    path: Path, arms: Sequence[Arm], problems: Sequence[Problem], exchanges: _Exchanges
-) -> list[dict[str, Any]]:
+def _write_rows(path: Path, arms: Sequence[Arm], problems: Sequence[Problem], play: Play) -> list[dict[str, Any]]:
     """Write every reply to a Parquet file, and return a row per arm."""
+    exchanges: dict[tuple[str, str], list[Exchange]] = defaultdict(list)
+    for exchange in play.exchanges:
+        exchanges[exchange.ask.phase.removesuffix(FIRST_STEP), exchange.ask.agent].append(exchange)
     replies: list[dict[str, Any]] = []
     rows: list[dict[str, Any]] = []
     plain: list[bool] = []
     for arm in arms:
-        asked = [exchanges[arm.name][f"question_{at}"] for at in range(len(problems))]
+        asked = [exchanges[arm.name, f"question_{at}"] for at in range(len(problems))]
         answers = [arm.answer(problem, said[-1]) for problem, said in zip(problems, asked, strict=True)]
         right = [answer == problem.answer for answer, problem in zip(answers, problems, strict=True)]
         plain = plain or right

@@ -1,5 +1,7 @@
 """The plain format: JSON lines, one a reply, which any project can write. `docs/how-to/import.md` describes it.
 
+`python -m parley.imports.jsonl` writes the JSON schema of a line.
+
 What one line says of a game or of an agent holds for all its lines; others may say the same again.
 """
 
@@ -11,12 +13,15 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from parley import paths
 from parley.games.stag_hunt.game import StagHuntGame
 from parley.imports.games import NO_GAME, UNREADABLE, Defect, ImportedAgent, ImportedGame, files_below, reply
 from parley.play.given import GivenReply
+from parley.study.schema import text as schema_text
 from parley.text import one_line
 from parley.text.yamlfile import Slug
 
+SCHEMA = "reply"  # the name of the file with the schema of a line
 _OF_GAME = ("game", "seed", "parameters", "players", "byzantine", "links")
 _OF_AGENT = ("role", "player")
 _Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9.+_-]*$", max_length=52)]
@@ -147,3 +152,8 @@ def _reply(line: ReplyLine) -> GivenReply:
 
 
 FORMAT = JsonLines()
+
+if __name__ == "__main__":
+    path = paths.schema(SCHEMA)
+    path.write_text(schema_text(ReplyLine.model_json_schema()), encoding="utf-8")
+    print(path)

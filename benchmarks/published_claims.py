@@ -11,14 +11,17 @@ import numpy as np
 import pandas as pd
 
 from parley import paths
-from parley.analysis.reactions import Played, compared
+from parley.analysis.reactions import ReactionsOf
+from parley.analysis.simulations import PlayedGame
 from parley.analysis.stats import (
     Floats,
     holm,
     paired_mean,
     welch,
 )
+from parley.analysis.summarize import played_games
 from parley.games.stag_hunt.parameters import HARE
+from parley.play.record import read_trace
 from parley.play.record_store import read_records
 from parley.study import load_study
 
@@ -51,8 +54,7 @@ def tables(study: str, turns: pd.DataFrame) -> Mapping[str, Table]:
 
 def _placebo(study: str) -> Table:
     """Compare reactions with what the same models do from the same round on without an adversary."""
-    played = _played(study)
-    measures = [each for each in load_study(paths.study_file(study)).game.evidence.reactions if each.name in _MEASURES]
+    played, loaded = _played(study), load_study(paths.study_file(study))
     pairs = [
         *(("star, adversary is " + where[-1], where, _in(EXPLICIT, "star")) for where in (HUB, SPOKE)),
         *(
@@ -64,9 +66,14 @@ def _placebo(study: str) -> Table:
     rows = []
     for name, with_, calm in pairs:
         without = f"{calm[2]} {'broadcast' if calm[3] == 'complete' else calm[3]}"
-        for row in compared(measures, played[with_], played[calm], study):
-            _, what, n, _, _, m, value, sham, _, _, difference, low, high, _, p = row
-            rows.append(([name, without, _MEASURES[what], f"{n}, {m}"], what, (value, sham, difference, low, high), p))
+        reactions = ReactionsOf(loaded, played[with_], played[calm])
+        for game in (*played[with_].values(), *played[calm].values()):
+            reactions.add(game, read_trace(game.simulation.record(study)))
+        for row in reactions.rows():
+            if (what := row["what"]) in _MEASURES:
+                games = f"{row['simulations']}, {row['simulations_without']}"
+                values = [row[key] for key in ("value_with", "value_without", "difference", "low", "high")]
+                rows.append(([name, without, _MEASURES[what], games], what, values, row["p"]))
     corrected = holm([p for *_, p in rows])
     cells = [
         [*told, *_numbers(what, *values), _p(p), _p(q)]
@@ -79,15 +86,15 @@ def _in(of: tuple[Any, ...], topology: str = "complete") -> tuple[Any, ...]:
     return (*of, topology, "any")
 
 
-def _played(study: str) -> dict[tuple[Any, ...], dict[int, Played]]:
+def _played(study: str) -> dict[tuple[Any, ...], dict[int, PlayedGame]]:
     """Return the games of four players of the paper's runs by axes and seed."""
     records = read_records(load_study(paths.study_file(study))).first_repeat
-    found: dict[tuple[Any, ...], dict[int, Played]] = {}
-    for simulation, summary in zip(records.simulations, records.summaries, strict=True):
-        axes = simulation.condition.axes
+    found: dict[tuple[Any, ...], dict[int, PlayedGame]] = {}
+    for game in played_games(records):
+        axes = game.simulation.condition.axes
         if axes["n"] == 4 and not str(axes["model"]).endswith("-10-trials"):
             key = tuple(str(axes[name]).removeprefix("imported-") if name != "b" else axes[name] for name in _AXES)
-            found.setdefault(key, {})[simulation.seed] = simulation, summary
+            found.setdefault(key, {})[game.simulation.seed] = game
     return found
 
 

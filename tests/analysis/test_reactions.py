@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 
-from parley.analysis.reactions import _same_agents, compared, without_adversary
+from parley.analysis.reactions import ReactionsOf, _same_agents, without_adversary
 from parley.analysis.stats import holm, unpaired_difference, wilson_of_mean
-from parley.analysis.summarize import summarize
+from parley.analysis.summarize import played_games, summarize
 from parley.analysis.tables import read_table
-from parley.games.evidence import Indicator, Quantity
 from parley.games.stag_hunt.betrayal import reaction_metrics
 from parley.games.stag_hunt.parameters import StagHuntParameters
+from parley.play.record import read_trace
 from parley.play.record_store import read_records
 from parley.play.simulate import simulate
 from parley.study import Study
@@ -167,16 +167,18 @@ def test_without_shared_seeds_all_games_without_an_adversary_are_compared(study_
     """As in games that were imported: 6 seeds with an adversary, 6 without, of players who look at nothing."""
     grid = {"model": "support.own_policies:Rarely", "n": 3, "b": [0, 1]}
     study = played(study_factory, grid, rounds=4, from_round=2, seeds=12)
-    records = read_records(study)
-    both = list(zip(records.simulations, records.summaries, strict=True))
-    own = {s.seed: (s, told) for s, told in both if s.condition.axes["b"] and s.seed < 6}
-    calm = {s.seed: (s, told) for s, told in both if not s.condition.axes["b"] and s.seed >= 6}
-    measures = [Indicator("retreated", ""), Quantity("rounds_until_retreat", "")]
-    row, numbers = compared(measures, own, calm, study.name)
-    kind, what, n, value, pairs, without, value_with, value_without, *_, difference, low, high, test, p = row
-    assert (kind, what, pairs, test, value) == ("indicator", "retreated", 0, "chi-squared", value_with)
-    assert difference == pytest.approx(value_with - value_without)
-    limits = unpaired_difference(value_without * without, without, value * n, n)
-    assert (low, high) == pytest.approx(tuple(map(float, limits)))
-    assert p > 0.01  # nobody who looks at nothing can tell
-    assert (numbers[0], numbers[-2]) == ("quantity", "Welch")
+    games = played_games(read_records(study))
+    own = {g.simulation.seed: g for g in games if g.simulation.condition.axes["b"] and g.simulation.seed < 6}
+    calm = {g.simulation.seed: g for g in games if not g.simulation.condition.axes["b"] and g.simulation.seed >= 6}
+    reactions = ReactionsOf(study, own, calm)
+    for game in (*own.values(), *calm.values()):
+        reactions.add(game, read_trace(game.simulation.record(study.name)))
+    rows = {row["what"]: row for row in reactions.rows()}
+    row, numbers = rows["retreated"], rows["rounds_until_retreat"]
+    assert (row["kind"], row["pairs"], row["test"], row["value"]) == ("indicator", 0, "chi-squared", row["value_with"])
+    assert row["difference"] == pytest.approx(row["value_with"] - row["value_without"])
+    n, without = row["simulations"], row["simulations_without"]
+    limits = unpaired_difference(row["value_without"] * without, without, row["value"] * n, n)
+    assert (row["low"], row["high"]) == pytest.approx(tuple(map(float, limits)))
+    assert row["p"] > 0.01  # nobody who looks at nothing can tell
+    assert (numbers["kind"], numbers["test"]) == ("quantity", "Welch")

@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from parley import paths
-from parley.analysis.conditions import condition_table, print_conditions
-from parley.analysis.metrics import outcome_table, write_metrics
+from parley.analysis.conditions import condition_table, outcome_table, print_conditions
+from parley.analysis.metrics import write_metrics
 from parley.analysis.simulations import simulation_row
 from parley.analysis.stats import wilson_interval
 from parley.analysis.summarize import summarize

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from parley import paths
-from parley.analysis.degenerate_rates import degenerate_rows, degenerate_warnings
+from parley.analysis.conditions import degenerate_rows, degenerate_warnings
 from parley.analysis.summarize import summarize
 from parley.analysis.tables import read_table
 from parley.play.degenerate import (

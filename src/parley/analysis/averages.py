@@ -7,16 +7,14 @@ game that has ended keeps its last value of what the game says stays as it is.
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from statistics import fmean
 from typing import Any
 
 import pandas as pd
 
+from parley.analysis.simulations import PlayedGame
 from parley.analysis.stats import wilson_of_mean
-from parley.play.record import Summary
 from parley.study import Study
-from parley.study.condition import Simulation
 
 
 class Averages:
@@ -88,44 +86,41 @@ def round_table(study: Study, averages: Averages) -> pd.DataFrame:
     return averages.table([measure.name for measure in study.game.evidence.measures], "measure", "round")
 
 
-def threshold_table(study: Study, simulations: Sequence[Simulation], summaries: Sequence[Summary]) -> pd.DataFrame:
+def threshold_table(study: Study, games: Iterable[PlayedGame]) -> pd.DataFrame:
     """Return a row per condition, share and threshold: axes, n, the mean in [0, 1] and its Wilson limits.
 
-    The points are the game's (`Game.sweep`); a game that sweeps nothing has none. `simulations` and their `summaries`
-    are in the same order. n counts the simulations that have the share.
+    The points are the game's (`Game.sweep`); a game that sweeps nothing has none. n counts the simulations that have
+    the share.
     """
     averages = Averages(study)
-    for simulation, summary in zip(simulations, summaries, strict=True):
-        averages.add(simulation.condition.name, study.game.evidence.sweep(summary.outcome["metrics"]))
+    for game in games:
+        averages.add(game.simulation.condition.name, study.game.evidence.sweep(game.summary.outcome["metrics"]))
     return averages.table(averages.names, "share", "threshold").drop(columns="playing")
 
 
-def player_table(study: Study, simulations: Sequence[Simulation], summaries: Sequence[Summary]) -> pd.DataFrame:
+def player_table(study: Study, games: Iterable[PlayedGame]) -> pd.DataFrame:
     """Return a row per condition, quantity and player: axes, n, the mean in [0, 1] and its Wilson limits.
 
     A player is a model or a policy by its label, as in the axis `model`. Its share in a simulation is that among the
     agents that it plays there and that have the quantity (`Game.of_agents`); n counts the simulations with such
-    agents. `simulations` and their `summaries` are in the same order.
+    agents.
     """
     averages = Averages(study)
-    for simulation, summary in zip(simulations, summaries, strict=True):
-        if agents := study.game.evidence.of_agents(summary.outcome["metrics"]):
-            # Who sat where in a game that was imported is in its record.
-            own = replace(simulation, recorded=summary.simulation.get("material"))
-            averages.add(simulation.condition.name, _by_player(own, agents))
+    for game in games:
+        if agents := study.game.evidence.of_agents(game.summary.outcome["metrics"]):
+            averages.add(game.simulation.condition.name, _by_player(game.players, agents))
     names = [quantity.name for quantity in study.game.evidence.quantities]
     return averages.table(names, "quantity", "player").drop(columns="playing")
 
 
 def _by_player(
-    simulation: Simulation, agents: Mapping[str, Mapping[str, float]]
+    players: Mapping[str, str], agents: Mapping[str, Mapping[str, float]]
 ) -> dict[str, list[tuple[str, float]]]:
     """Return the (player, share) points of one simulation by quantity, from the shares of its agents."""
-    players = simulation.players(simulation.game())
     found: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     for agent, shares in agents.items():
         for quantity, share in shares.items():
-            found[quantity][players[agent].label].append(share)
+            found[quantity][players[agent]].append(share)
     return {
         quantity: [(label, fmean(shares)) for label, shares in by_label.items()]
         for quantity, by_label in found.items()

@@ -7,15 +7,19 @@ from typing import Any
 import pandas as pd
 
 from parley.analysis.contrasts import NONE_IMPOSSIBLE, Impossible
-from parley.analysis.degenerate_rates import condition_cells, with_counts
 from parley.analysis.endings import median_interval
+from parley.analysis.precision import anytime_interval
 from parley.analysis.rates import by_condition
+from parley.analysis.simulations import ALL, COLUMNS, DEGENERATE_COUNTS, with_counts
 from parley.analysis.stats import censored_median, wilson_interval
 from parley.games.base import Game
 from parley.games.evidence import OutcomeClass
+from parley.play.degenerate import ASKED, DEGENERATE_CLASSES, MEANINGS, WARN_FROM
 from parley.policies import FAILURE_CLASSES
 from parley.study import Study
+from parley.study.axes import axes_text
 
+RATE = "degenerate_rate"
 _PARTS = ("count", "rate", "low", "high")  # of each outcome in the table of conditions
 
 
@@ -86,6 +90,26 @@ def condition_table(
     return with_counts(pd.DataFrame(table)).astype(dict.fromkeys(counts, "Int64"))
 
 
+def outcome_table(study: Study, conditions: pd.DataFrame) -> pd.DataFrame:
+    """Return a row per condition and outcome that it can have: axes, `simulations`, `count`, `rate`, `low`, `high`.
+
+    `anytime_low` and `anytime_high` hold also where the number of simulations followed from what was seen. Where
+    models are asked, each row also tells the degenerate replies of its condition. Plots are drawn from it: a tidy
+    table needs no knowledge of the game's outcomes.
+    """
+    rows = []
+    for condition, (_, row) in zip(study.conditions, conditions.iterrows(), strict=True):
+        of = {"condition": axes_text(condition.axes), **condition.axes}
+        for outcome in study.game.outcomes:
+            values = {part: row[f"{outcome.name}_{part}"] for part in _PARTS}
+            if not math.isnan(values["rate"]):
+                told = {"outcome": outcome.name, "simulations": row["simulations"], **values}
+                at_any_time = anytime_interval(int(values["count"]), int(row["simulations"]))
+                told |= dict(zip(("anytime_low", "anytime_high"), at_any_time, strict=True))
+                rows.append({**of, **told, **outcome_cells(row)})
+    return with_counts(pd.DataFrame(rows))
+
+
 def print_conditions(table: pd.DataFrame, by: Sequence[str], game: type[Game]) -> str:
     """Return the table of conditions as text: axes, n, and each outcome's rate with its interval in percent.
 
@@ -114,3 +138,48 @@ def print_conditions(table: pd.DataFrame, by: Sequence[str], game: type[Game]) -
     kept = [name for name in shown if len(shown) == 1 or shown[name].nunique() > 1 or name in labels]
     alike = ", ".join(f"{name} {shown[name].iloc[0]}" for name in shown if name not in kept)
     return (f"In all rows: {alike}\n" if alike else "") + shown[kept].to_string(index=False)
+
+
+# Degenerate replies: records of before they were counted do not tell them, so they are missing there, never 0
+
+
+def condition_cells(group: pd.DataFrame) -> dict[str, Any]:
+    """Return the counts of the simulations of one condition, and the share in [0, 1]; nothing if none asks a model."""
+    if ASKED not in group:
+        return {}
+    counts = {name: group[name].sum(min_count=1) for name in DEGENERATE_COUNTS}
+    known = not pd.isna(counts[ASKED]) and counts[ASKED] > 0
+    return {**counts, RATE: counts[ALL] / counts[ASKED] if known else float("nan")}
+
+
+def outcome_cells(row: Any) -> dict[str, Any]:
+    """Return the cells of `condition_cells` from a row of the table of conditions."""
+    return {name: row[name] for name in (*DEGENERATE_COUNTS, RATE) if name in row}
+
+
+def degenerate_warnings(conditions: pd.DataFrame, by: Sequence[str]) -> list[str]:
+    """Return a line for each condition in which at least WARN_FROM of the replies of models are degenerate."""
+    if RATE not in conditions:
+        return []
+    return [_warning(row, by) for _, row in conditions[conditions[RATE] >= WARN_FROM].iterrows()]
+
+
+def _warning(row: Any, by: Sequence[str]) -> str:
+    where = axes_text({axis: row[axis] for axis in by})
+    name = max(DEGENERATE_CLASSES, key=lambda name: row[COLUMNS[name]])
+    most = f"{row[COLUMNS[name]] / row[ASKED]:.1%} {name} ({MEANINGS[name]})"
+    return f"{where}: {row[RATE]:.1%} of {row[ASKED]} replies of models are degenerate; {most}"
+
+
+def degenerate_rows(conditions: pd.DataFrame, by: Sequence[str]) -> dict[str, Any]:
+    """Return the classes with what they mean, and per condition its axes and counts as text, for the report."""
+    if ASKED not in conditions:
+        return {"classes": [], "rows": []}
+    rows = []
+    for _, row in conditions.iterrows():
+        if pd.isna(row[ASKED]):  # older records, or scripted agents
+            rows.append(([row[axis] for axis in by], ["-"] * (2 + len(COLUMNS))))
+            continue
+        counts = [f"{row[name]} ({row[name] / row[ASKED]:.1%})" for name in (ALL, *COLUMNS.values())]
+        rows.append(([row[axis] for axis in by], [f"{row[ASKED]:,}", *counts]))
+    return {"classes": list(MEANINGS.items()), "rows": rows}

@@ -1,4 +1,4 @@
-"""What DVC compares between commits: a small JSON file per condition, and the outcomes of all as one tidy table.
+"""What DVC compares between commits: a small JSON file per condition.
 
 `dvc metrics show` prints a row per file, so a file per condition makes a table of conditions.
 """
@@ -12,12 +12,10 @@ from typing import Any
 import pandas as pd
 
 from parley import paths
-from parley.analysis.degenerate_rates import RATE, outcome_cells, with_counts
-from parley.analysis.precision import anytime_interval
+from parley.analysis.conditions import RATE
 from parley.files import write_atomically
 from parley.games.base import Game
 from parley.study import Study
-from parley.study.axes import axes_text
 
 _LIMITS = ("rate", "low", "high")
 
@@ -68,23 +66,3 @@ def condition_metrics(row: Any, game: type[Game], rates: pd.DataFrame) -> dict[s
 
 def _number(value: Any) -> float | None:
     return None if math.isnan(value) else float(value)
-
-
-def outcome_table(study: Study, conditions: pd.DataFrame) -> pd.DataFrame:
-    """Return a row per condition and outcome that it can have: axes, `simulations`, `count`, `rate`, `low`, `high`.
-
-    `anytime_low` and `anytime_high` hold also where the number of simulations followed from what was seen. Where
-    models are asked, each row also tells the degenerate replies of its condition. Plots are drawn from it: a tidy
-    table needs no knowledge of the game's outcomes.
-    """
-    rows = []
-    for condition, (_, row) in zip(study.conditions, conditions.iterrows(), strict=True):
-        of = {"condition": axes_text(condition.axes), **condition.axes}
-        for outcome in study.game.outcomes:
-            values = {part: row[f"{outcome.name}_{part}"] for part in ("count", *_LIMITS)}
-            if not math.isnan(values["rate"]):
-                told = {"outcome": outcome.name, "simulations": row["simulations"], **values}
-                at_any_time = anytime_interval(int(values["count"]), int(row["simulations"]))
-                told |= dict(zip(("anytime_low", "anytime_high"), at_any_time, strict=True))
-                rows.append({**of, **told, **outcome_cells(row)})
-    return with_counts(pd.DataFrame(rows))

@@ -1,65 +1,140 @@
-"""The table `reactions`: how agents react to an adversary, beside what they do from the same round on without one.
+"""The tables `reactions` and `behaviors`: what agents do in the face of an adversary.
 
-Agents who change at random seem to detect every betrayal. So each measure is also taken where there is nothing to
-react to, in the game of the same seed without adversary (a sham betrayal), and what counts is the difference.
+Agents who change at random seem to detect every betrayal. So each measure of a reaction is also taken where there is
+nothing to react to, in the game of the same seed without adversary (a sham betrayal), and what counts is the
+difference. Behaviors are by who plays the agents, with what each behavior paid. The unit is the simulation: a player's
+share in it is that among the agents that it plays there and that are judged.
 """
 
-import math
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from statistics import fmean
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from parley.analysis.columns import names_of
-from parley.analysis.stats import (
-    Floats,
-    holm,
-    mcnemar,
-    paired_difference,
-    paired_mean,
-    paired_share,
-    unpaired_difference,
-    unpaired_p,
-    welch,
-)
-from parley.games.evidence import Indicator, Quantity
-from parley.games.parameters import BYZANTINE
-from parley.play.record import Summary, read_trace
-from parley.play.record_store import Records
-from parley.study.condition import BYZANTINE_AXIS, Condition, Simulation
-from parley.text import by_number
+from parley.analysis.differences import count_pairs, number_differences, rate_differences
+from parley.analysis.simulations import PlayedGame
+from parley.analysis.stats import Floats, holm, mean_interval, wilson_of_mean
+from parley.games.evidence import Behaved, Indicator, Quantity
+from parley.study import Study
+from parley.study.condition import BYZANTINE_AXIS, Condition
 
+ANY = "any"  # the behavior of every agent that is judged
+EVERYBODY = "all"  # whoever plays
 NONE = "none"  # no condition to compare with
 _SEAT = "seat"
-Played = tuple[Simulation, Summary]
 _Values = Mapping[str, Any]
+Trace = Sequence[Mapping[str, Any]]
 
 
-def reaction_table(records: Records) -> pd.DataFrame:
-    """Return a row per condition with an adversary and measure among the `reactions` of the game's evidence.
+class Reactions:
+    """How agents react in the conditions with an adversary of a study, compared with those without one."""
 
-    The traces of these conditions, and of those that they are compared with, are read. No rows for other games.
+    def __init__(self, study: Study, games: Sequence[PlayedGame]) -> None:
+        self._study = study
+        by_seed: dict[str, dict[int, PlayedGame]] = defaultdict(dict)
+        for game in games:
+            by_seed[game.simulation.condition.name][game.simulation.seed] = game
+        self._compared: list[tuple[Condition, Condition | None, ReactionsOf]] = []
+        self._by_game: dict[str, list[ReactionsOf]] = defaultdict(list)
+        for condition in study.conditions if study.game.evidence.reactions else ():
+            if condition.axes["b"]:
+                other = without_adversary(condition, study.conditions)
+                reactions = ReactionsOf(study, by_seed[condition.name], by_seed[other.name] if other else {})
+                self._compared.append((condition, other, reactions))
+                for name in reactions.sources:
+                    self._by_game[name].append(reactions)
+
+    def add(self, game: PlayedGame, trace: Trace) -> None:
+        """Take what is needed from the trace of a game."""
+        for reactions in self._by_game.get(game.simulation.id, ()):
+            reactions.add(game, trace)
+
+    def table(self) -> pd.DataFrame:
+        """Return a row per condition with an adversary and measure among the `reactions` of the game's evidence."""
+        table = []
+        for condition, other, reactions in self._compared:
+            differing = {} if other is None else {a: v for a, v in other.axes.items() if v != condition.axes[a]}
+            without = NONE if other is None else ", ".join(f"{axis}={value}" for axis, value in differing.items())
+            table += [{**condition.axes, "without": without, **row} for row in reactions.rows()]
+        found = pd.DataFrame(table, columns=names_of("reactions", self._study.axes, self._study.game)[:-1])
+        counts = ["pairs", "simulations_without", "only_with", "only_without"]
+        found[counts] = found[counts].astype("Int64")
+        return found.assign(p_holm=found.groupby("what")["p"].transform(lambda p: holm(p.to_numpy(dtype=float))))
+
+
+class ReactionsOf:
+    """How agents react in games with an adversary, beside games without one, both by seed.
+
+    They are paired by seed. If no seed is in both, each game without an adversary has the mean of what its agents do
+    from the rounds on in which those of the other games met theirs. `sources` has, by the id of a game whose trace is
+    needed, the games whose adversary its agents are taken to meet.
     """
-    study = records.study
-    names, measures = names_of("reactions", study.axes, study.game), study.game.evidence.reactions
-    table: list[list[Any]] = []
-    played: dict[str, dict[int, Played]] = {condition.name: {} for condition in study.conditions}
-    for simulation, summary in zip(records.simulations, records.summaries, strict=True) if measures else ():
-        played[simulation.condition.name][simulation.seed] = simulation, summary
-    for condition in study.conditions if measures else ():
-        if not condition.axes["b"]:
-            continue
-        other = without_adversary(condition, study.conditions)
-        differing = {} if other is None else {a: v for a, v in other.axes.items() if v != condition.axes[a]}
-        told = NONE if other is None else ", ".join(f"{axis}={value}" for axis, value in differing.items())
-        own, calm = played[condition.name], {} if other is None else played[other.name]
-        table += [[*condition.axes.values(), told, *row] for row in compared(measures, own, calm, study.name)]
-    found = pd.DataFrame(table, columns=names[:-1])
-    counts = ["pairs", "simulations_without", "only_with", "only_without"]
-    found[counts] = found[counts].astype("Int64")
-    return found.assign(p_holm=found.groupby("what")["p"].transform(lambda p: holm(p.to_numpy(dtype=float))))
+
+    def __init__(self, study: Study, own: Mapping[int, PlayedGame], calm: Mapping[int, PlayedGame]) -> None:
+        self._evidence, self._own, self._calm = study.game.evidence, own, calm
+        self._paired = bool({*own} & {*calm}) or not calm
+        self._values: dict[tuple[str, str], _Values] = {}  # by the ids of a game and of its source
+        self.sources: dict[str, list[PlayedGame]] = defaultdict(list)
+        for seed, game in own.items():
+            for each in [game, *([calm[seed]] if seed in calm else () if self._paired else calm.values())]:
+                self.sources[each.simulation.id].append(game)
+
+    def add(self, game: PlayedGame, trace: Trace) -> None:
+        """Take from the trace of a game what its agents do from the rounds on in which others met an adversary."""
+        for source in self.sources[game.simulation.id]:
+            names = _same_agents(source.honest, game.honest)
+            metrics, parameters = source.summary.outcome["metrics"], source.simulation.condition.parameters
+            found = self._evidence.reacted(parameters, metrics, names, trace)
+            values = {measure.name: found.get(measure.name) for measure in self._evidence.reactions}
+            self._values[game.simulation.id, source.simulation.id] = values
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """Yield the cells of each measure, once the traces of all games were added."""
+        with_ = [self._from(game, [game]) for game in self._own.values()]
+        if self._paired:
+            sham = [self._from(self._calm.get(seed), [game]) for seed, game in self._own.items()]
+        else:
+            sham = [self._from(each, list(self._own.values())) for each in self._calm.values()]
+        for measure in self._evidence.reactions:
+            x, y = (np.array([_mean(each, measure.name) for each in games]) for games in (sham, with_))
+            yield _reaction(measure, x, y, self._paired)
+
+    def _from(self, game: PlayedGame | None, sources: Sequence[PlayedGame]) -> list[_Values]:
+        """Return what agents do in a game from the rounds of each source; nothing without a game."""
+        ids = [source.simulation.id for source in sources]
+        return [self._values[game.simulation.id, each] for each in ids] if game else []
+
+
+def _reaction(measure: Indicator | Quantity, x: Floats, y: Floats, paired: bool) -> dict[str, Any]:
+    """Return the cells of a measure, from its values without an adversary and with one; in pairs, or all of both."""
+    is_rate = isinstance(measure, Indicator)
+    places = slice(None) if paired else slice(0)
+    if is_rate and paired:
+        without, with_ = (np.nan_to_num(values, nan=-1).astype(np.int8) for values in (x, y))
+        several = rate_differences(count_pairs(without, with_, places, places)[None])
+    else:
+        share = isinstance(measure, Indicator) or measure.share
+        several = number_differences([(x, y, places, places)], share, unpaired=not paired)
+    found = {name: cells[0] for name, cells in several.items()}
+    if paired and not found["pairs"]:  # nothing is compared
+        found |= {**dict.fromkeys(("value_from", "value_to", "difference", "low", "high", "p"), np.nan), "test": ""}
+    return {
+        "kind": "indicator" if is_rate else "quantity",
+        "what": measure.name,
+        "simulations": found["simulations_to"],
+        "value": found["all_to"],
+        "pairs": found["pairs"],
+        "simulations_without": found["pairs"] if paired else found["simulations_from"],
+        "value_with": found["value_to"],
+        "value_without": found["value_from"],
+        "only_with": found["only_second"],
+        "only_without": found["only_first"],
+        **{name: found[name] for name in ("difference", "low", "high", "test", "p")},
+    }
 
 
 def without_adversary(condition: Condition, conditions: Sequence[Condition]) -> Condition | None:
@@ -70,76 +145,17 @@ def without_adversary(condition: Condition, conditions: Sequence[Condition]) -> 
     """
     calm = [each for each in conditions if not each.axes["b"]]
     as_many, fewer = int(condition.axes["n"]), int(condition.axes["n"]) - int(condition.axes["b"])
-    ways = [(n, skipped) for skipped in (set(), {_SEAT}) for n in (as_many, fewer)]
-    for n, skipped in ways:
-        wanted = _alike(condition, skipped) | {"n": n}
-        if found := next((each for each in calm if _alike(each, skipped) == wanted), None):
-            return found
+    for skipped in (set(), {_SEAT}):
+        for n in (as_many, fewer):
+            alike = _alike(condition, skipped) | {"n": n}
+            if found := next((each for each in calm if _alike(each, skipped) == alike), None):
+                return found
     return None
 
 
 def _alike(condition: Condition, skipped: set[str]) -> dict[str, Any]:
     apart = {"b", BYZANTINE_AXIS, *skipped}
     return {axis: value for axis, value in condition.axes.items() if axis not in apart}
-
-
-def compared(
-    measures: Sequence[Indicator | Quantity], played: Mapping[int, Played], calm: Mapping[int, Played], study: str
-) -> list[list[Any]]:
-    """Return the cells of each measure but the axes and `without`, from simulations of two conditions by seed.
-
-    They are paired by seed. If no seed is in both, each game without an adversary has the mean of what its agents do
-    from the rounds on in which those of the other games met theirs.
-    """
-    if {*played} & {*calm} or not calm:
-        values = list(_values(played, calm, study))
-        return [_row(measure, values) for measure in measures]
-    mine = [values for values, _ in _values(played, {}, study)]
-    others = [list(_from_its_rounds(each, played, study)) for each in calm.values()]
-    return [
-        _unpaired_row(
-            measure,
-            _floats(mine, measure.name),
-            np.array([_mean_known(_floats(values, measure.name)) for values in others]),
-        )
-        for measure in measures
-    ]
-
-
-def _from_its_rounds(calm: Played, played: Mapping[int, Played], study: str) -> Iterator[_Values]:
-    """Yield what agents did in a game without an adversary, from the rounds of each game with one."""
-    other, told = calm
-    trace, theirs = read_trace(other.record(study)), _honest(other, told)
-    for simulation, summary in played.values():
-        evidence, parameters = simulation.condition.game.evidence, simulation.condition.parameters
-        names = _same_agents(_honest(simulation, summary), theirs)
-        yield evidence.reacted(parameters, summary.outcome["metrics"], names, trace)
-
-
-def _values(played: Mapping[int, Played], calm: Mapping[int, Played], study: str) -> Iterator[tuple[_Values, _Values]]:
-    """Yield what agents did in each game with an adversary, and in that of its seed without: nothing without one."""
-    for seed, (simulation, summary) in played.items():
-        evidence, parameters = simulation.condition.game.evidence, simulation.condition.parameters
-        metrics, own = summary.outcome["metrics"], _honest(simulation, summary)
-        mine = evidence.reacted(
-            parameters, metrics, {name: name for name in own}, read_trace(simulation.record(study))
-        )
-        if seed not in calm:
-            yield mine, {}
-            continue
-        other, told = calm[seed]
-        names = _same_agents(own, _honest(other, told))
-        yield mine, evidence.reacted(parameters, metrics, names, read_trace(other.record(study)))
-
-
-def _honest(simulation: Simulation, summary: Summary) -> dict[str, str]:
-    """Return the agents that are not the adversary's, by number, and what plays each."""
-    # Who sat where in a game that was imported is in its record.
-    simulation = replace(simulation, recorded=summary.simulation.get("material"))
-    game = simulation.game()
-    players = simulation.players(game)
-    names = [seat.name for seat in game.seats if seat.role != BYZANTINE]
-    return {name: players[name].label for name in sorted(names, key=by_number)}
 
 
 def _same_agents(own: Mapping[str, str], other: Mapping[str, str]) -> dict[str, str]:
@@ -153,42 +169,51 @@ def _same_agents(own: Mapping[str, str], other: Mapping[str, str]) -> dict[str, 
     return found
 
 
-def _row(measure: Indicator | Quantity, values: Sequence[tuple[_Values, _Values]]) -> list[Any]:
-    """Return the cells of one measure but the axes and `without`, from its values in one or more games."""
-    with_, without = (_floats(each, measure.name) for each in zip(*values, strict=True))
-    known = ~np.isnan(with_) & ~np.isnan(without)
-    whole, x, y = with_[~np.isnan(with_)], without[known], with_[known]
-    told = [whole.size, _mean(whole), x.size, x.size, _mean(y), _mean(x)]
-    if isinstance(measure, Quantity):
-        low, high, p = paired_share(x, y) if measure.share else paired_mean(x, y)
-        return ["quantity", measure.name, *told, pd.NA, pd.NA, _mean(y - x), low, high, "t" if x.size else "", p]
-    both, only_without, only_with = (int(np.sum(each)) for each in (x * y, x * (1 - y), (1 - x) * y))
-    if not x.size:
-        return ["indicator", measure.name, *told, 0, 0, math.nan, math.nan, math.nan, "", math.nan]
-    low, high = map(float, paired_difference(both, only_without, only_with, x.size - both - only_without - only_with))
-    p = float(mcnemar(only_without, only_with))
-    return ["indicator", measure.name, *told, only_with, only_without, _mean(y - x), low, high, "McNemar", p]
+def _mean(values: Sequence[_Values], name: str) -> float:
+    known = [float(each[name]) for each in values if each.get(name) is not None]
+    return float(np.mean(known)) if known else np.nan
 
 
-def _unpaired_row(measure: Indicator | Quantity, with_: Floats, without: Floats) -> list[Any]:
-    """Return the cells of one measure from its values in one or more games of either kind, which share no seed."""
-    y, x = with_[~np.isnan(with_)], without[~np.isnan(without)]
-    number = isinstance(measure, Quantity) and not measure.share
-    kind = "quantity" if isinstance(measure, Quantity) else "indicator"
-    told = [kind, measure.name, y.size, _mean(y), 0, x.size, _mean(y), _mean(x), pd.NA, pd.NA, _mean(y) - _mean(x)]
-    if not number:
-        low, high = map(float, unpaired_difference(x.sum(), x.size, y.sum(), y.size))
-        return [*told, low, high, "chi-squared", float(unpaired_p(x.sum(), x.size, y.sum(), y.size))]
-    return [*told, *welch(x, y)[:2], "Welch", welch(x, y)[2]]
+class Behaviors:
+    """What agents that met an adversary do, by who plays them, from the traces of games with one."""
+
+    def __init__(self, study: Study) -> None:
+        self._study = study
+        self._names = [ANY, *(each.name for each in study.game.evidence.behaviors)]
+        self._judged: dict[str, dict[str, list[list[Behaved]]]] = defaultdict(lambda: defaultdict(list))
+
+    def add(self, game: PlayedGame, trace: Trace) -> None:
+        """Add the judged agents of a game: all of them, and those of each player."""
+        condition, evidence = game.simulation.condition, self._study.game.evidence
+        if not condition.axes["b"] or not evidence.behaviors:
+            return
+        found = evidence.behaved(condition.parameters, game.summary.outcome["metrics"], trace)
+        by_player: dict[str, list[Behaved]] = {EVERYBODY: list(found.values())} if found else {}
+        for name, behaved in sorted(found.items(), key=lambda item: game.players[item[0]]):
+            by_player.setdefault(game.players[name], []).append(behaved)
+        for player, agents in by_player.items():
+            self._judged[condition.name][player].append(agents)
+
+    def table(self) -> pd.DataFrame:
+        """Return a row per condition, player (`all` first) and behavior of the game's evidence (`any` first)."""
+        table = [
+            [*condition.axes.values(), player, *_behavior(behavior, games)]
+            for condition in self._study.conditions
+            for player, games in self._judged[condition.name].items()
+            for behavior in self._names
+        ]
+        return pd.DataFrame(table, columns=names_of("behaviors", self._study.axes, self._study.game))
 
 
-def _floats(values: Sequence[_Values], name: str) -> Floats:
-    return np.array([math.nan if each.get(name) is None else float(each[name]) for each in values])
+def _behavior(behavior: str, games: Sequence[Sequence[Behaved]]) -> list[Any]:
+    """Return the cells of one behavior, from the judged agents of one or more games."""
+    those = [[each for each in agents if behavior in (ANY, *each.shown)] for agents in games]
+    share = fmean(len(some) / len(agents) for some, agents in zip(those, games, strict=True))
+    low, high = wilson_of_mean(share, len(games))
+    shown = [some for some in those if some]
+    payoff, cost = (mean_interval([fmean(getattr(each, what) for each in some) for some in shown]) for what in _PAID)
+    limits = [payoff.mean, payoff.low, payoff.high, cost.mean, cost.low, cost.high]
+    return [behavior, len(games), share, float(low), float(high), share > 0.5, len(shown), *limits]
 
 
-def _mean_known(values: Floats) -> float:
-    return _mean(values[~np.isnan(values)])
-
-
-def _mean(values: Floats) -> float:
-    return float(values.mean()) if values.size else math.nan
+_PAID = ("payoff", "cost")

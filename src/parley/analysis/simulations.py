@@ -2,15 +2,21 @@
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
-from parley.analysis.degenerate_rates import simulation_cells
+import pandas as pd
+
 from parley.analysis.rates import SECONDS
+from parley.games.parameters import BYZANTINE
 from parley.identity import digest
+from parley.play.degenerate import ASKED, DEGENERATE_CLASSES
 from parley.play.record import Summary
 from parley.policies import FAILURE_CLASSES
 from parley.study.condition import Simulation
+from parley.text import by_number
 
 _TELEMETRY = (
     "calls",
@@ -21,6 +27,51 @@ _TELEMETRY = (
     "cached_tokens",
     "request_seconds",
 )
+
+
+# Degenerate replies, of those asked of models; records of before they were counted do not have them.
+ALL = "degenerate"
+COLUMNS = {name: f"{ALL}_{name}" for name in DEGENERATE_CLASSES}
+DEGENERATE_COUNTS = (ASKED, ALL, *COLUMNS.values())
+
+
+@dataclass(frozen=True)
+class PlayedGame:
+    """A simulation with the summary of its record, and who sat where in it."""
+
+    simulation: Simulation
+    summary: Summary
+
+    @cached_property
+    def seats(self) -> dict[str, tuple[str, str]]:
+        """By the name of each agent: its role, and the label of what plays it."""
+        # What the game is about, and who sat where in one that was imported, is in the record.
+        own = replace(self.simulation, recorded=self.summary.simulation.get("material"))
+        game = own.game()
+        players = own.players(game)
+        labels = {id(player): player.label for player in players.values()}
+        return {seat.name: (seat.role, labels[id(players[seat.name])]) for seat in game.seats}
+
+    @property
+    def players(self) -> dict[str, str]:
+        """The label of what plays each agent, by the agent's name."""
+        return {name: label for name, (_, label) in self.seats.items()}
+
+    @cached_property
+    def honest(self) -> dict[str, str]:
+        """Those of the agents that are not the adversary's, by number."""
+        honest = [name for name, (role, _) in self.seats.items() if role != BYZANTINE]
+        return {name: self.seats[name][1] for name in sorted(honest, key=by_number)}
+
+
+def simulation_table(games: Sequence[PlayedGame]) -> pd.DataFrame:
+    """Return a row per simulation whose record can be used: see `simulation_row`."""
+    return with_counts(pd.DataFrame([simulation_row(game.simulation, game.summary) for game in games]))
+
+
+def with_counts(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return a table whose counts of degenerate replies, if it has them, are integers that may be missing."""
+    return rows.astype({name: "Int64" for name in DEGENERATE_COUNTS if name in rows})
 
 
 def simulation_row(simulation: Simulation, summary: Summary) -> dict[str, Any]:
@@ -38,7 +89,7 @@ def simulation_row(simulation: Simulation, summary: Summary) -> dict[str, Any]:
         "finished_early": outcome["finished_early"],
         **{key: _cell(value) for key, value in {**outcome["metrics"], **derived}.items()},
         **{key: summary.telemetry[key] for key in _TELEMETRY},
-        **simulation_cells(summary.telemetry, bool(simulation.condition.models)),
+        **(_degenerate(summary.telemetry.get("degenerate")) if simulation.condition.models else {}),
         **_seconds(summary.telemetry),
         "engine": engine_label(summary.provenance),
         "spec": simulation.condition.spec,
@@ -46,6 +97,14 @@ def simulation_row(simulation: Simulation, summary: Summary) -> dict[str, Any]:
         "digest": summary.digest,
     }
     return row | dict(axes_of)  # conditions are told apart by their axes, whatever a game calls its metrics
+
+
+def _degenerate(counts: Mapping[str, int] | None) -> dict[str, Any]:
+    """Return the counts of degenerate replies of a simulation that asks a model; missing if its record has none."""
+    if counts is None:
+        return dict.fromkeys(DEGENERATE_COUNTS)
+    by_class = {column: counts.get(name, 0) for name, column in COLUMNS.items()}
+    return {ASKED: counts[ASKED], ALL: sum(by_class.values()), **by_class}
 
 
 def _seconds(telemetry: Mapping[str, Any]) -> dict[str, float]:

@@ -4,35 +4,31 @@ Only the simulations of the study as it is now are read; records of a former con
 """
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import pandas as pd
 
 from parley import paths
-from parley.analysis.averages import Averages, player_table, round_table, threshold_table
-from parley.analysis.behaviors import behavior_table
-from parley.analysis.conditions import condition_table, impossible_outcomes
+from parley.analysis.averages import player_table, round_table, threshold_table
+from parley.analysis.conditions import condition_table, impossible_outcomes, outcome_table
 from parley.analysis.contrasts import contrast_table
-from parley.analysis.degenerate_rates import with_counts
 from parley.analysis.effects import effect_table
 from parley.analysis.endings import ending_table, times_table
 from parley.analysis.margins import margin_table
-from parley.analysis.metrics import outcome_table, write_empty_metrics, write_metrics
+from parley.analysis.metrics import write_empty_metrics, write_metrics
 from parley.analysis.noise import REPEAT, noise_table
 from parley.analysis.quality import quality_table
 from parley.analysis.questions import question_table
 from parley.analysis.rates import quantity_table, rate_table
-from parley.analysis.reactions import reaction_table
-from parley.analysis.simulations import simulation_row
+from parley.analysis.simulations import PlayedGame, simulation_table
 from parley.analysis.tables import write_table
-from parley.analysis.turns import Recorded, write_turns
+from parley.analysis.traces import FromTraces, recorded
+from parley.analysis.turns import write_turns
 from parley.play.journal import release
-from parley.play.record import Summary, read_trace
 from parley.play.record_store import Records, mark_tables, read_records, write_conditions
 from parley.play.unfinished import forget_unfinished
 from parley.study import Study
-from parley.study.condition import Simulation
 
 _log = logging.getLogger(__name__)
 
@@ -44,92 +40,83 @@ def summarize(study: Study, strict: bool = False) -> pd.DataFrame:
     that are missing, and as `read_records` if none can be used, or, with `strict`, any cannot. What an earlier look at
     the study before it was finished had left goes.
     """
-    every = read_records(study, strict)
-    records = every.first_repeat
-    by_round = Averages(records.study)
-    write_turns(study.first_repeat, recorded(records, by_round))
-    tables = make_tables(study, every, by_round)
+    records = read_records(study, strict)
+    games = played_games(records.first_repeat)
+    from_traces = FromTraces(records.first_repeat.study, games)
+    write_turns(study.first_repeat, from_traces.following(recorded(records.first_repeat.study, games)))
+    tables = _tables(study, records, games, from_traces)
     conditions = tables["conditions"]
     for name, table in tables.items():
         write_table(table, study, name)
-    write_metrics(records.study, conditions, tables["rates"])
-    write_empty_metrics(study.first_repeat, records.study)
+    write_metrics(records.first_repeat.study, conditions, tables["rates"])
+    write_empty_metrics(study.first_repeat, records.first_repeat.study)
     if study.unfinished is None:
-        for simulation in every.simulations:
+        for simulation in records.simulations:
             release(simulation.record(study.name))
         write_conditions(study)
         forget_unfinished(study.name)
-    mark_tables(study, every.left_out)
+    mark_tables(study, records.left_out)
     _log.info("%d simulations in %d conditions", len(tables["simulations"]), len(conditions))
     return conditions
 
 
-def make_tables(study: Study, records: Records, by_round: Averages | None = None) -> dict[str, pd.DataFrame]:
+def played_games(records: Records) -> list[PlayedGame]:
+    """Return the simulations whose records can be used, in the study's order."""
+    return [PlayedGame(*both) for both in zip(records.simulations, records.summaries, strict=True)]
+
+
+def make_tables(study: Study, records: Records) -> dict[str, pd.DataFrame]:
     """Return all tables of a study but `turns`, by name, from those of its records that can be used.
 
-    `by_round` has its measures where the traces were read already. Nothing is written.
+    Nothing is written.
     """
-    every, records = records, records.first_repeat
-    played, simulations, summaries = records.study, records.simulations, records.summaries
-    if by_round is None:
-        by_round = Averages(played)
-        for _ in recorded(records, by_round):
-            pass
-    rows = simulation_table(records)
-    by = study.axes
+    games = played_games(records.first_repeat)
+    from_traces = FromTraces(records.first_repeat.study, games)
+    for _ in from_traces.following(recorded(records.first_repeat.study, games)):
+        pass
+    return _tables(study, records, games, from_traces)
+
+
+def _tables(
+    study: Study, records: Records, games: Sequence[PlayedGame], from_traces: FromTraces
+) -> dict[str, pd.DataFrame]:
+    played, by, game = records.first_repeat.study, study.axes, study.game
+    rows = simulation_table(games)
     impossible = impossible_outcomes(played, rows)
-    conditions = condition_table(rows, by, study.game, impossible)
+    conditions = condition_table(rows, by, game, impossible)
     conditions["left_out"] = _left_out(study, played)
     if study.unfinished is not None:
         conditions["planned"] = [study.unfinished.planned(condition.name) for condition in played.conditions]
-    noise = noise_table(_again(every), by, study.game)
+    noise = noise_table(_again(records), by, game)
     return {
         "simulations": rows,
         "conditions": conditions,
         "outcomes": outcome_table(played, conditions),
-        "rounds": round_table(played, by_round),
-        "thresholds": threshold_table(played, simulations, summaries),
-        "rates": rate_table(rows, by, study.game),
-        "quantities": quantity_table(rows, by, study.game),
-        "players": player_table(played, simulations, summaries),
-        "contrasts": contrast_table(rows, by, study.game, impossible, noise),
-        "endings": ending_table(rows, by, study.game, impossible),
-        "times": times_table(rows, by, study.game),
-        "quality": quality_table(rows, by, study.game),
-        "reactions": reaction_table(records),
-        "behaviors": behavior_table(records),
-        "margins": margin_table(rows, by, study.game, impossible, study.paper),
-        "effects": effect_table(rows, by, study.game, study.effects, impossible),
+        "rounds": round_table(played, from_traces.rounds),
+        "thresholds": threshold_table(played, games),
+        "rates": rate_table(rows, by, game),
+        "quantities": quantity_table(rows, by, game),
+        "players": player_table(played, games),
+        "contrasts": contrast_table(rows, by, game, impossible, noise),
+        "endings": ending_table(rows, by, game, impossible),
+        "times": times_table(rows, by, game),
+        "quality": quality_table(rows, by, game),
+        "reactions": from_traces.reactions.table(),
+        "behaviors": from_traces.behaviors.table(),
+        "margins": margin_table(rows, by, game, impossible, study.paper),
+        "effects": effect_table(rows, by, game, study.effects, impossible),
         "noise": noise,
         "questions": question_table(rows, study),
-        "manifest": manifest_table(study.name, every.simulations, every.summaries),
+        "manifest": manifest_table(study.name, records),
     }
-
-
-def simulation_table(records: Records) -> pd.DataFrame:
-    """Return a row per simulation whose record can be used: see `simulation_row`."""
-    both = zip(records.simulations, records.summaries, strict=True)
-    return with_counts(pd.DataFrame([simulation_row(simulation, summary) for simulation, summary in both]))
 
 
 def _again(records: Records) -> pd.DataFrame:
     """Return the table of simulations with a column that says which repeat; no rows if nothing was played again."""
-    rows = simulation_table(records).assign(**{REPEAT: [s.condition.repeat or 0 for s in records.simulations]})
-    return rows if (rows[REPEAT] > 0).any() else rows.iloc[:0]
-
-
-def recorded(records: Records, by_round: Averages) -> Iterator[Recorded]:
-    """Yield each simulation with its trace, which is read once, and add the game's measures to `by_round`.
-
-    Nothing is read for a game that makes nothing of traces.
-    """
-    study, game = records.study, records.study.game
-    if not game.evidence.measures and not game.evidence.columns.turns:
-        return
-    for simulation, summary in zip(records.simulations, records.summaries, strict=True):
-        trace = read_trace(simulation.record(study.name))
-        by_round.add_rounds(simulation.condition.name, summary.outcome, trace)
-        yield simulation, summary, trace
+    repeats = [simulation.condition.repeat or 0 for simulation in records.simulations]
+    again = any(repeats)
+    rows = simulation_table(played_games(records if again else records.first_repeat))
+    return rows.assign(**{REPEAT: repeats}) if again else rows.assign(**{REPEAT: 0}).iloc[:0]
 
 
 def _left_out(study: Study, played: Study) -> list[int]:
@@ -138,9 +125,9 @@ def _left_out(study: Study, played: Study) -> list[int]:
     return [planned[condition.name] - len(condition.seeds) for condition in played.conditions]
 
 
-def manifest_table(study: str, simulations: Sequence[Simulation], summaries: Sequence[Summary]) -> pd.DataFrame:
+def manifest_table(study: str, records: Records) -> pd.DataFrame:
     """Return a row per record that the tables are made from: its path, the simulation's id, the content digest."""
-    both = zip(simulations, summaries, strict=True)
+    both = zip(records.simulations, records.summaries, strict=True)
     with paths.rooted(Path()):  # as seen from the folder that holds results/
         rows = [(str(simulation.record(study)), simulation.id, summary.digest) for simulation, summary in both]
     return pd.DataFrame(rows, columns=["path", "id", "digest"])

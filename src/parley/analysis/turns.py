@@ -5,7 +5,6 @@ It is the largest table: it is written piece by piece, so that it never lies in 
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import islice
 from typing import Any, BinaryIO
 
@@ -15,19 +14,17 @@ import pyarrow.parquet as pq
 
 from parley import paths
 from parley.analysis.columns import columns_of
+from parley.analysis.simulations import PlayedGame
 from parley.analysis.tables import csv_text, marked
+from parley.analysis.traces import Recorded
 from parley.errors import RecordError
 from parley.files import write_atomically
 from parley.games.base import BYZANTINE
-from parley.play.record import Summary
 from parley.study import Study
-from parley.study.condition import Simulation
 from parley.text import one_line
 
 NAME = "turns"
 _ROWS = 50_000  # of a piece
-
-Recorded = tuple[Simulation, Summary, Sequence[Mapping[str, Any]]]  # with its record's summary and trace
 
 
 def write_turns(study: Study, recorded: Iterable[Recorded]) -> None:
@@ -59,7 +56,7 @@ def _write(study: Study, recorded: Iterable[Recorded], parquet: BinaryIO, csv: B
 
 def _pieces(study: Study, recorded: Iterable[Recorded]) -> Iterator[pa.Table]:
     schema = turn_schema(study)
-    rows = (row for simulation, summary, trace in recorded for row in turn_rows(simulation, summary, trace))
+    rows = (row for game, trace in recorded for row in turn_rows(game, trace))
     while piece := list(islice(rows, _ROWS)):
         try:
             yield pa.Table.from_pylist(piece, schema)
@@ -76,22 +73,18 @@ def turn_schema(study: Study) -> pa.Schema:
     return pa.schema(fields)
 
 
-def turn_rows(
-    simulation: Simulation, summary: Summary, trace: Sequence[Mapping[str, Any]]
-) -> Iterator[Mapping[str, Any]]:
+def turn_rows(game: PlayedGame, trace: Sequence[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
     """Yield the rows of one simulation, in the order of its game; raises RecordError for another game's trace."""
-    # What the game is about is in the record: its files may be gone.
-    simulation = replace(simulation, recorded=summary.simulation.get("material"))
-    game = simulation.game()
-    players = {name: player.label for name, player in simulation.players(game).items()}
-    roles = {seat.name: seat.role for seat in game.seats}
+    simulation = game.simulation
     same = {**simulation.condition.axes, "seed": simulation.seed, "id": simulation.id}
+    seats = {
+        name: {"role": role, "is_byzantine": role == BYZANTINE, "player": label, **same}
+        for name, (role, label) in game.seats.items()
+    }
     try:
-        for row in simulation.condition.game.evidence.columns.rows(summary.outcome, trace):
-            agent = row["agent"]
-            of_agent = {"role": roles[agent], "is_byzantine": roles[agent] == BYZANTINE, "player": players[agent]}
+        for row in simulation.condition.game.evidence.columns.rows(game.summary.outcome, trace):
             # What an agent did comes after what it is: no game can give it another role.
-            yield {key: _cell(value) for key, value in row.items()} | of_agent | same
+            yield {key: _cell(value) for key, value in row.items()} | seats[row["agent"]]
     except (LookupError, TypeError, AttributeError) as error:
         raise RecordError(f"{simulation.id}: its trace tells of no turns: {one_line(repr(error), 150)}") from None
 

@@ -11,9 +11,10 @@ import pandas as pd
 import pyarrow.parquet as pq
 
 from parley import paths
-from parley.analysis.averages import Averages
-from parley.analysis.summarize import make_tables, recorded, simulation_table
+from parley.analysis.simulations import simulation_table
+from parley.analysis.summarize import make_tables, played_games
 from parley.analysis.tables import read_table, typed
+from parley.analysis.traces import recorded
 from parley.analysis.turns import NAME as TURNS
 from parley.analysis.turns import turn_table
 from parley.api.frames import (
@@ -239,7 +240,7 @@ class Results(Shown):
 
     @cached_property
     def _made_simulations(self) -> pd.DataFrame:
-        return self._typed(simulation_table(self._usable.first_repeat), "simulations")
+        return self._typed(simulation_table(played_games(self._usable.first_repeat)), "simulations")
 
     def _typed(self, table: pd.DataFrame, name: str) -> pd.DataFrame:
         """Return a table with the types that it has in its file."""
@@ -252,8 +253,7 @@ class Results(Shown):
         if self._is_current or name == LEDGER:
             return read_table(self._study.name, name)
         if name == TURNS:
-            first = self._usable.first_repeat
-            return turn_table(self._study, recorded(first, Averages(first.study)))
+            return turn_table(self._study, recorded(self._study, played_games(self._usable.first_repeat)))
         return self._made_simulations.copy() if name == "simulations" else self._made[name].copy()
 
     def _part_of_table(self, name: str, columns: Sequence[str] | None, chosen: dict[str, Any]) -> pd.DataFrame:

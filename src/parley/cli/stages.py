@@ -194,8 +194,7 @@ def summarize(study: str, models: Path | None, plan: str | None, strict: bool, u
     Examples:  parley summarize demo
                parley summarize paper --unfinished     of the seeds that are played so far
     """
-    from parley.analysis.conditions import print_conditions
-    from parley.analysis.degenerate_rates import degenerate_warnings
+    from parley.analysis.conditions import degenerate_warnings, print_conditions
     from parley.analysis.summarize import summarize as run
     from parley.play.unfinished import unfinished_part
 

@@ -7,13 +7,12 @@ from typing import Any
 
 import pandas as pd
 
-from parley.analysis.behaviors import ANY as ANY_BEHAVIOR
-from parley.analysis.conditions import outcomes_of
-from parley.analysis.degenerate_rates import degenerate_rows
+from parley.analysis.conditions import degenerate_rows, outcomes_of
 from parley.analysis.effects import CHANGES, points
 from parley.analysis.endings import ANY as ANY_ENDING
 from parley.analysis.precision import anytime_interval
 from parley.analysis.rates import SECONDS, all_quantities
+from parley.analysis.reactions import ANY as ANY_BEHAVIOR
 from parley.analysis.reactions import NONE
 from parley.analysis.stats import CONFIDENCE
 from parley.games.base import Game

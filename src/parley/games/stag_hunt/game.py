@@ -24,7 +24,7 @@ from parley.games.stag_hunt.parameters import (
     YOU,
     Action,
     Round,
-    Seen,
+    SeenRound,
     StagHuntParameters,
     StagHuntView,
     act_model,
@@ -87,9 +87,9 @@ class StagHuntGame(Game[StagHuntParameters]):
         self._needed = self.parameters.hunters_needed(len(self.seats))
         self.rounds: list[Round] = []
         # What each player saw of each round, and how prompts tell it, by phase.
-        self._history: dict[str, dict[str, list[tuple[Seen, str]]]] = {}
+        self._history: dict[str, dict[str, list[tuple[SeenRound, str]]]] = {}
         for name in self._players:
-            to_act: list[tuple[Seen, str]] = []
+            to_act: list[tuple[SeenRound, str]] = []
             self._history[name] = {"act": to_act, "signal": [] if self._hides_to_act else to_act}
 
     def play(self) -> Generator[list[Ask], list[Reply], Outcome]:
@@ -236,23 +236,23 @@ class StagHuntGame(Game[StagHuntParameters]):
         hub = hubs[0] if isinstance(self.parameters.topology, Star) else ""
         number_of = {each: by_number(each)[-1] for each in self._players}
         as_called = published.shown_as(self._known[name], published.agent_name(number_of[name]))
-        told = published.Told(
-            player=number_of[name],
-            players=len(self._players),
-            round=values.round,
-            heard=values.seen,
-            hub=published.agent_name(number_of[hub]) if hub else "",
-            words="\n".join(f"  {as_called[who]}: {texts.word_text(word)}" for who, word in values.words.items()),
-            history=texts.history_text(values),
+        words = "\n".join(f"  {as_called[who]}: {texts.word_text(word)}" for who, word in values.words.items())
+        return published.user_text(
+            phase,
+            self.parameters,
+            number_of[name],
+            len(self._players),
+            values.seen,
+            published.agent_name(number_of[hub]) if hub else "",
+            {"round_num": values.round, "history_str": texts.history_text(values), "comm_str": words},
         )
-        return published.user_text(phase, self.parameters, told)
 
     def _remember(self, done: Round) -> None:
         """Add a round to what each player saw."""
         for name, known in self._known.items():
             for phase in ("act", "signal") if self._hides_to_act else ("act",):
                 hears = self._hears(name, phase)
-                seen = Seen(
+                seen = SeenRound(
                     number=done["round"],
                     words={known[o]: done["words"][o] for o in known if o in hears} if done["words"] else {},
                     actions={known[other]: done["actions"][other] for other in known},
@@ -260,7 +260,7 @@ class StagHuntGame(Game[StagHuntParameters]):
                 )
                 self._history[name][phase].append((seen, self._round_text(name, seen, done)))
 
-    def _round_text(self, name: str, seen: Seen, done: Round) -> str:
+    def _round_text(self, name: str, seen: SeenRound, done: Round) -> str:
         """Return how prompts tell a round; by the published rules with the points of all who are seen."""
         if not self._published:
             return texts.round_text(seen)

@@ -56,7 +56,7 @@ class Round(TypedDict):
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class SeenRound:
     """What one player sees of an earlier round, by the names it knows; `points` are its own, None where not shown."""
 
     number: int
@@ -78,7 +78,7 @@ class StagHuntView:
     role: str
     round: int
     words: Mapping[str, str | None]
-    history: tuple[Seen, ...]
+    history: tuple[SeenRound, ...]
     cheap_talk: bool
     cooperative_words: tuple[str, ...]
     needed: int = 0  # stag hunters that a successful hunt needs

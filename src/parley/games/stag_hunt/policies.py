@@ -18,7 +18,7 @@ from parley.games.stag_hunt.parameters import (
     STAG,
     YOU,
     Action,
-    Seen,
+    SeenRound,
     StagHuntView,
     one_word,
 )
@@ -59,7 +59,7 @@ def _say(view: StagHuntView, word: str) -> Mapping[str, Any]:
     return {"reasoning": "", "word": word}
 
 
-def _others(seen: Seen) -> Iterator[Action | None]:
+def _others(seen: SeenRound) -> Iterator[Action | None]:
     return (action for name, action in seen.actions.items() if name != YOU)
 
 
@@ -105,7 +105,7 @@ def win_stay_lose_shift(view: StagHuntView, rng: np.random.Generator, given: Win
     return _play(view, won == (view.history[-1].actions[YOU] == STAG))
 
 
-def _points(view: StagHuntView, seen: Seen) -> int:
+def _points(view: StagHuntView, seen: SeenRound) -> int:
     """Return its own points of a round: as it was told, or from what all players did."""
     if seen.points is not None:
         return seen.points

@@ -20,7 +20,7 @@ from parley.games.prompts import (
     text_of,
 )
 from parley.games.stag_hunt import published
-from parley.games.stag_hunt.parameters import ALL, HARE, PUBLISHED, STAG, YOU, Action, Seen, StagHuntParameters
+from parley.games.stag_hunt.parameters import ALL, HARE, PUBLISHED, STAG, YOU, Action, SeenRound, StagHuntParameters
 from parley.policies import ReplyFormat
 
 FOLDER = Path(__file__).parent / "templates"
@@ -130,7 +130,7 @@ def history_text(values: PromptValues) -> str:
     return "\n".join(values.history)
 
 
-def round_text(seen: Seen) -> str:
+def round_text(seen: SeenRound) -> str:
     """Return what a prompt's history tells of one round."""
     lines = [f"Round {seen.number}:"]
     for name, action in seen.actions.items():

@@ -8,7 +8,7 @@ filled in.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from parley.games.parameters import BYZANTINE
@@ -36,23 +36,6 @@ _WORDS_OF_THE_ROUND = (
 _REASONING = '"reasoning": "..."'
 
 
-@dataclass(frozen=True)
-class Told:
-    """What the published prompts are filled with.
-
-    `heard` are those whose words this player sees, by name, itself left out; `hub` is whom a star is around, "" for
-    other networks. `words` are lines of names with words, `history` is the text of the rounds.
-    """
-
-    player: int
-    players: int
-    round: int
-    heard: Sequence[str]
-    hub: str
-    words: str
-    history: str
-
-
 def agent_name(number: int) -> str:
     """Return what players call the one of this number."""
     return f"Agent_{number}"
@@ -74,24 +57,34 @@ def system_text(role: str) -> str:
     return _text("a_system") + aim
 
 
-def user_text(phase: str, p: StagHuntParameters, told: Told) -> str:
-    """Return the user prompt of a phase."""
-    values = {"player_id": told.player, "round_num": told.round, "history_str": told.history}
+def user_text(
+    phase: str,
+    p: StagHuntParameters,
+    me: int,
+    players: int,
+    heard: Sequence[str],
+    hub: str,
+    values: Mapping[str, object],
+) -> str:
+    """Return the user prompt of a phase for player `me` of so many `players`.
+
+    `heard` are those whose words it sees, by name, itself left out; `hub` is whom a star is around, "" for other
+    networks. `values` stand for the places `round_num`, `history_str` and, for actions, `comm_str`.
+    """
     text = _text("a1_communication" if phase == "signal" else "a2_action")
     if p.payoff_note:
         text = _after(text, "hare hunters get 3." if phase == "signal" else "hare hunters get 3 each.", PAYOFF_NOTE)
     if phase == "act":
-        values |= {"comm_str": told.words, "neighbors": ", ".join(told.heard), "hub_name": told.hub}
         if p.links_told:
-            seen = f"### COMMUNICATION VISIBILITY\n{_visibility(told)}\n\n### MESSAGES YOU CAN SEE"
+            seen = f"### COMMUNICATION VISIBILITY\n{_visibility(me, players, heard, hub)}\n\n### MESSAGES YOU CAN SEE"
             text = text.replace(_WORDS_OF_THE_ROUND, seen)
-        elif len(told.heard) + 1 < told.players:
+        elif len(heard) + 1 < players:
             text = text.replace("The 4 words", "The words")  # as many as are shown, and not as there are players
         if p.nudge:
             text = text.replace(_REASONING, f'{_REASONING[:-1]} {text_of(NUDGE)}"')
     for printed, (counted, uncounted) in _COUNTS.items():
-        text = text.replace(printed, counted.format(n=told.players) if p.count_told else uncounted)
-    return fill(text, values)
+        text = text.replace(printed, counted.format(n=players) if p.count_told else uncounted)
+    return fill(text, {"player_id": me, "neighbors": ", ".join(heard), "hub_name": hub, **values})
 
 
 def round_text(
@@ -120,15 +113,15 @@ def shown_as(labels: Mapping[str, str], me: str) -> Mapping[str, str]:
     return {label: me if label == YOU else label for label in labels.values()}
 
 
-def _visibility(told: Told) -> str:
+def _visibility(me: int, players: int, heard: Sequence[str], hub: str) -> str:
     """Return what is told of who sees whom; a star's own words for a star, else those of the ring (A.3)."""
-    if told.hub == agent_name(told.player):
+    if hub == agent_name(me):
         return _text("a3_star_hub")
-    if len(told.heard) + 1 == told.players:
+    if len(heard) + 1 == players:
         return _text("a3_broadcast")
-    if not told.heard:
+    if not heard:
         return _text("own_nobody")
-    return _text("a3_star_spoke" if told.hub else "a3_ring")
+    return _text("a3_star_spoke" if hub else "a3_ring")
 
 
 def _after(text: str, sentence: str, added: Path) -> str:

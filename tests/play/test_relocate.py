@@ -11,7 +11,7 @@ from parley import paths
 from parley.analysis.summarize import summarize
 from parley.errors import RecordError
 from parley.files import checked_line
-from parley.play.journal import Journal, journal_id, release
+from parley.play.journal import Journal, drop_backup, journal_id
 from parley.play.record import peek_summary
 from parley.play.relocate import find_moves, relocate
 from parley.play.replay import replay
@@ -185,7 +185,7 @@ def test_nothing_is_overwritten_and_a_death_in_between_is_finished(before: Study
 
 def test_what_is_no_record_is_left_and_hinders_nothing(before: Study, after: Study) -> None:
     path = next(before.simulations()).record(before.name)
-    release(path)
+    drop_backup(path)
     damages: list[Callable[[Path], object]] = [
         lambda path: path.write_bytes(b""),
         lambda path: path.write_bytes(b"PAR1" + b"\xff" * 5000 + b"PAR1"),

@@ -12,7 +12,7 @@ import pytest
 from parley import paths
 from parley.errors import JournalError, UsageError
 from parley.files import checked_line, hold_lock, temporary_name, try_lock
-from parley.play.journal import Journal, release
+from parley.play.journal import Journal, drop_backup
 from parley.play.record import Summary, read_summary
 from parley.play.simulate import simulate
 from parley.study import Study
@@ -28,7 +28,7 @@ def play(study: Study, released: bool = False) -> list[Path]:
     for record in records:
         simulate(study, record, [], 1.0)
         if released:
-            release(record)
+            drop_backup(record)
     return records
 
 

@@ -25,7 +25,7 @@ from parley.analysis.simulations import PlayedGame, simulation_table
 from parley.analysis.tables import write_table
 from parley.analysis.traces import FromTraces, recorded
 from parley.analysis.turns import write_turns
-from parley.play.journal import release
+from parley.play.journal import drop_backup
 from parley.play.record_store import Records, mark_tables, read_records, write_conditions
 from parley.play.unfinished import forget_unfinished
 from parley.study import Study
@@ -52,7 +52,7 @@ def summarize(study: Study, strict: bool = False) -> pd.DataFrame:
     write_empty_metrics(study.first_repeat, records.first_repeat.study)
     if study.unfinished is None:
         for simulation in records.simulations:
-            release(simulation.record(study.name))
+            drop_backup(simulation.record(study.name))
         write_conditions(study)
         forget_unfinished(study.name)
     mark_tables(study, records.left_out)

@@ -17,7 +17,7 @@ from parley.games.stag_hunt.game import StagHuntGame
 from parley.games.stag_hunt.parameters import PUBLISHED
 from parley.games.stag_hunt.published import AGAIN
 from parley.imports.games import NO_GAME, UNREADABLE, Defect, ImportedAgent, ImportedGame, files_below, reply
-from parley.play.given import GivenReply
+from parley.play.replay import RecordedReply
 from parley.text import one_line
 
 _TOPOLOGIES = {"broadcast": "complete", "ring": "ring", "star": "star"}
@@ -101,7 +101,7 @@ def _word(family: str) -> str:
 
 def _replies(
     entry: Mapping[str, Any], name: str, agents: list[Mapping[str, str]], by_rule: bool
-) -> Iterator[GivenReply]:
+) -> Iterator[RecordedReply]:
     """Yield what one agent said in a phase; what their code could not read, asked twice, as it was kept, for both."""
     decision = entry["full_decisions"][name]
     reasoning, action = str(decision.get("reasoning", ""))[:_REASONING], decision.get("action")

@@ -24,7 +24,7 @@ from parley.imports.games import (
     Defect,
     ImportedGame,
 )
-from parley.play.given import Key, play_given
+from parley.play.replay import Key, replay_replies
 from parley.play.runner import Play
 from parley.policies import said_name
 from parley.policies.kinds import IMPORTED, ChosenPolicy, ImportedGames
@@ -77,7 +77,7 @@ def check(found: Iterable[ImportedGame | Defect]) -> tuple[list[Checked], list[D
 
 def played(game: ImportedGame) -> tuple[Play, list[Key]]:
     """Play a game by the rules from its replies; return what happened, and which replies are missing."""
-    return play_given("", _new(game), game.replies)
+    return replay_replies("", _new(game), game.replies)
 
 
 def _new(game: ImportedGame) -> Game:

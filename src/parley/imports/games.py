@@ -13,8 +13,8 @@ from typing import Any, Protocol
 from parley.errors import UsageError
 from parley.games.parameters import BYZANTINE, HONEST
 from parley.identity import digest
-from parley.play.given import GivenReply
 from parley.play.journal import Entry
+from parley.play.replay import RecordedReply
 from parley.policies import said_name, token_count
 from parley.policies.own_code import entry_points, of_entry_point
 from parley.text import one_line, valid_unicode
@@ -67,7 +67,7 @@ class ImportedGame:
     game: str
     parameters: Mapping[str, Any]
     agents: Mapping[str, ImportedAgent]
-    replies: Sequence[GivenReply]
+    replies: Sequence[RecordedReply]
     players: str
     byzantine: str = "adversary"
     key: str = ""  # of several games in a file, which
@@ -99,14 +99,14 @@ def reply(
     tokens: tuple[int | None, int | None] = (None, None),
     began: float = 0.0,
     seconds: float = 0.0,
-) -> GivenReply:
+) -> RecordedReply:
     """Return one attempt of an agent; `prompts` are the system's and the user's, `tokens` those of both and of it."""
     asked, said = map(token_count, tokens)
     entry = Entry(
         *(round_number, phase, agent, attempt, 0, "", valid_unicode(text), one_line(finish_reason, 40)),
         *(asked, said, None, began, seconds, said_name(model)),
     )
-    return GivenReply(entry, *map(valid_unicode, prompts))
+    return RecordedReply(entry, *map(valid_unicode, prompts))
 
 
 def files_below(path: Path, pattern: str, remedy: str) -> list[tuple[Path, str]]:

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from parley import paths
 from parley.games.stag_hunt.game import StagHuntGame
 from parley.imports.games import NO_GAME, UNREADABLE, Defect, ImportedAgent, ImportedGame, files_below, reply
-from parley.play.given import GivenReply
+from parley.play.replay import RecordedReply
 from parley.study.schema import text as schema_text
 from parley.text import one_line
 from parley.text.yamlfile import Slug
@@ -140,7 +140,7 @@ def _told(lines: list[ReplyLine], names: tuple[str, ...]) -> Mapping[str, Any]:
     return found
 
 
-def _reply(line: ReplyLine) -> GivenReply:
+def _reply(line: ReplyLine) -> RecordedReply:
     text = json.dumps(line.reply) if line.text is None else line.text
     return reply(
         *(line.round, line.phase, line.agent, text, line.model or "", line.attempt, line.finish_reason),

@@ -21,10 +21,10 @@ from parley.games.registry import game_class
 from parley.identity import canonical_json, digest
 from parley.imports.check import Checked, check, condition_key, material_of
 from parley.imports.games import TWICE, Defect, format_called
-from parley.play.given import play_given
 from parley.play.provenance import provenance
 from parley.play.record import write_record
 from parley.play.record_store import read_own, write_conditions
+from parley.play.replay import replay_replies
 from parley.policies.kinds import IMPORTED
 from parley.study import Study, load_study
 from parley.study.condition import Simulation
@@ -184,7 +184,7 @@ def _write(study: str, simulation: Simulation, each: Checked, note: Mapping[str,
     except RecordError:
         pass
     simulation = replace(simulation, recorded=material_of(each.game))
-    play, _ = play_given(simulation.id, simulation.game(), each.game.replies)
+    play, _ = replay_replies(simulation.id, simulation.game(), each.game.replies)
     where = each.game.file + (f", game {each.game.key}" if each.game.key else "")
     made = provenance(datetime.now(UTC), {})
     made["imported"] = {

@@ -129,22 +129,10 @@ class Journal:
         with open(self._fd, "rb", closefd=False) as file:
             file.seek(0)
             content = file.read()
-        good = 0
-        for number, line in enumerate(content.splitlines(keepends=True)):
-            data = parse_line(line)
-            if data is None:
-                break
-            if number == 0:
-                if data.get("simulation") != simulation_id or data.get("format") != FORMAT:
-                    raise JournalError(
-                        f"{self.path}: belongs to another simulation or version of Parley; move it away"
-                    )
-            elif _is_entry(data):
-                entry = Entry(**data)
-                self.entries[entry.key] = entry
-            else:
-                break
-            good += len(line)
+        head, entries, good = _whole_lines(content)
+        if good and (head.get("simulation"), head.get("format")) != (simulation_id, FORMAT):
+            raise JournalError(f"{self.path}: belongs to another simulation or version of Parley; move it away")
+        self.entries = {entry.key: entry for entry in entries}
         if good < len(content):  # the last write was cut off by a death, or the disk failed
             if content.find(b"\n", good, -1) >= 0:  # whole lines follow the bad one: keep them for a person
                 self._keep_damaged(content)
@@ -188,8 +176,21 @@ async def off_loop(write: Callable[..., object], *arguments: object) -> None:
         raise
 
 
-def _is_entry(data: Mapping[str, Any]) -> bool:
-    return set(data) | _LATER == set(_FIELDS)
+def _whole_lines(content: bytes) -> tuple[dict[str, Any], list[Entry], int]:
+    """Return the first line of a journal, the replies after it up to a line that is not whole, and their bytes."""
+    head: dict[str, Any] = {}
+    entries: list[Entry] = []
+    size = 0
+    for line in content.splitlines(keepends=True):
+        data = parse_line(line)
+        if data is None or (size and set(data) | _LATER != set(_FIELDS)):
+            break
+        if size:
+            entries.append(Entry(**data))
+        else:
+            head = data
+        size += len(line)
+    return head, entries, size
 
 
 def journaled(path: Path) -> list[Entry]:
@@ -199,58 +200,50 @@ def journaled(path: Path) -> list[Entry]:
     """
     try:
         with open_regular(path) as file:
-            lines = file.read().splitlines(keepends=True)
+            return _whole_lines(file.read())[1]
     except OSError as error:
         raise JournalError(f"{path}: cannot be read: {error.strerror}; look at the folder and its disk") from error
-    entries = []
-    for line in lines[1:]:
-        data = parse_line(line)
-        if data is None or not _is_entry(data):
-            break
-        entries.append(Entry(**data))
-    return entries
 
 
 def journal_id(path: Path) -> str | None:
     """Return the id of the simulation that a journal is of; None if it is no journal. Changes nothing."""
-    if not path.is_file():
-        return None
     try:
-        with path.open("rb") as file:
-            data = parse_line(file.readline(_MAX_FIRST_LINE)) or {}
+        with open_regular(path) as file:
+            head, _, _ = _whole_lines(file.readline(_MAX_FIRST_LINE))
     except OSError:
         return None
-    found = data.get("simulation")
-    return found if isinstance(found, str) and "format" in data else None
+    identity = head.get("simulation")
+    return identity if isinstance(identity, str) and "format" in head else None
 
 
-def retire(record: Path) -> None:
-    """Remove the journal of a finished simulation; keep its record under a second name until `release`.
+# Snakemake deletes the finished records of a whole group when one of its jobs fails. A record's second name, its
+# backup, brings it back without asking again, until it is safe under its own.
 
-    Snakemake deletes the finished records of a whole group when one of its jobs fails; the second name brings
-    them back without asking again. A death at any point leaves the journal or the second name, whole. Raises
-    RecordError if the disk refuses.
+
+def keep_backup(record: Path) -> None:
+    """Keep a finished record under its second name, and delete its journal.
+
+    A death at any point leaves the journal or the backup, whole. Raises RecordError if the disk refuses.
     """
-    kept = paths.kept_record(record)
-    _give_name(record, kept)
-    for name in (record, kept):
+    backup = paths.kept_record(record)
+    _copy_name(record, backup)
+    for name in (record, backup):
         remove_leftovers(name)
-    discard(record)
+    delete_journal(record)
 
 
-def restore(record: Path) -> bool:
-    """Bring a finished record back under its own name; whether there was one.
+def recover(record: Path) -> bool:
+    """Bring a finished record back from its backup, if it is gone; whether it is there.
 
     Raises RecordError if the disk refuses.
     """
-    kept = paths.kept_record(record)
-    if record.exists() or not kept.exists():
-        return record.exists()
-    _give_name(kept, record)
-    return True
+    backup = paths.kept_record(record)
+    if not record.exists() and backup.exists():
+        _copy_name(backup, record)
+    return record.exists()
 
 
-def _give_name(file: Path, name: Path) -> None:
+def _copy_name(file: Path, name: Path) -> None:
     """Give a file a second name, at once and whole, in place of what has it."""
     temporary = temporary_name(name)
     try:
@@ -265,18 +258,18 @@ def _give_name(file: Path, name: Path) -> None:
             temporary.unlink()  # it is still there where both names were the same file before
 
 
-def discard(record: Path) -> None:
-    """Remove what is left of the journal of a simulation whose record is there."""
+def delete_journal(record: Path) -> None:
+    """Delete what is left of the journal of a simulation whose record is there."""
     paths.journal(record).unlink(missing_ok=True)
 
 
-def release(record: Path) -> None:
-    """Drop the second name of a record that is safe under its own; empty folders go with it."""
-    kept = paths.kept_record(record)
-    if record.exists() and kept.parent.exists():
-        kept.unlink(missing_ok=True)
-        discard(record)
-        for folder in kept.parents:
+def drop_backup(record: Path) -> None:
+    """Drop the backup of a record that is safe under its own name, and its journal; empty folders go with it."""
+    backup = paths.kept_record(record)
+    if record.exists() and backup.parent.exists():
+        backup.unlink(missing_ok=True)
+        delete_journal(record)
+        for folder in backup.parents:
             try:
                 folder.rmdir()
             except OSError:

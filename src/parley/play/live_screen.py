@@ -12,8 +12,8 @@ from rich.live import Live
 
 from parley.games.base import Outcome
 from parley.play.matrix_text import final_view, live_view
-from parley.play.recording import CAST_SIZE, Cast, check_target, write_svg
 from parley.play.runner import Exchange
+from parley.play.screencast import CAST_SIZE, Cast, check_target, write_svg
 from parley.play.watched_game import WatchedGame
 from parley.policies import Ask
 from parley.study.condition import Simulation

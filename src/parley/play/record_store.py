@@ -20,7 +20,7 @@ from parley import paths
 from parley.errors import MissingRecordError, RecordError
 from parley.files import forget_done, mark_done, read_regular, write_atomically
 from parley.identity import canonical_json, digest
-from parley.play.journal import restore
+from parley.play.journal import recover
 from parley.play.record import Summary, read_summary
 from parley.study import Study
 from parley.study.condition import Condition, Simulation
@@ -136,7 +136,7 @@ def bring_back(record: Path, simulation: Simulation) -> bool:
         except RecordError as error:
             _log.warning("%s (this second copy is deleted, and the simulation is played again)", error)
             kept.unlink(missing_ok=True)
-    return restore(record)
+    return recover(record)
 
 
 def without(study: Study, left_out: Collection[Path]) -> Study:

@@ -1,7 +1,8 @@
 """Replay: play a simulation again from its record, with no engine, and compare the content digests."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,15 +13,19 @@ from parley.errors import RecordError, UsageError
 from parley.games.base import Game, Group, new_game, scripted_roles
 from parley.games.own_game import changed_source
 from parley.games.registry import game_class
-from parley.play.given import MISSING, GivenReply, play_given
+from parley.games.two_steps import playing
 from parley.play.journal import Entry
 from parley.play.parquet import values
 from parley.play.record import Summary, read_attempts, read_record, read_trace
-from parley.play.runner import Play, Watcher, play
+from parley.play.runner import Exchange, Play, Watcher, play
 from parley.policies import Ask, Completion
 from parley.policies.kinds import IMPORTED, ChosenPolicy, PolicyKind, find_kind
 from parley.policies.own_code import PluginParameters
+from parley.policies.reply_text import read_reply
 from parley.text import one_line
+
+MISSING = "missing"  # the finish reason of a reply that is not there
+Key = tuple[int, str, str]  # round, phase, agent
 
 
 class RecordedPolicy:
@@ -48,6 +53,54 @@ class RecordedPolicy:
 
 
 @dataclass(frozen=True)
+class RecordedReply:
+    """One attempt as it came, with what was asked; the prompts are "" where nobody kept them."""
+
+    entry: Entry
+    system: str = ""
+    user: str = ""
+
+
+def replay_replies(simulation_id: str, game: Game, replies: Iterable[RecordedReply]) -> tuple[Play, list[Key]]:
+    """Play a fresh game with replies that are there already; return what happened, and which of them are missing.
+
+    The rules decide what the replies come to; what was asked then is kept as it was, for it is not what Parley asks.
+
+    The last attempt at an ask counts. A missing reply counts as one that cannot be used.
+    """
+    attempts: dict[Key, list[RecordedReply]] = defaultdict(list)
+    for reply in sorted(replies, key=lambda reply: reply.entry.attempt):
+        attempts[reply.entry.round, reply.entry.phase, reply.entry.agent].append(reply)
+    generator = playing(game)
+    exchanges: list[Exchange] = []
+    missing: list[Key] = []
+    asks = next(generator)
+    while True:
+        answers = []
+        for ask in asks:
+            key = (ask.round, ask.phase, ask.agent)
+            found = attempts.get(key) or [RecordedReply(_nothing(ask))]
+            if any(reply.entry.finish_reason == MISSING for reply in found):
+                missing.append(key)
+            exchanges += [_exchange(ask, reply) for reply in found]
+            answers.append(exchanges[-1].reply)
+        try:
+            asks = generator.send(answers)
+        except StopIteration as end:
+            return Play(simulation_id, tuple(exchanges), end.value), missing
+
+
+def _exchange(ask: Ask, reply: RecordedReply) -> Exchange:
+    asked = replace(ask, system=reply.system, user=reply.user)
+    entry = replace(reply.entry, ask=asked.digest if reply.user else "")
+    return Exchange(asked, entry, read_reply(ask, entry.text, entry.finish_reason))
+
+
+def _nothing(ask: Ask) -> Entry:
+    return Entry(ask.round, ask.phase, ask.agent, 0, 0, "", "", MISSING, None, None, None, 0.0, 0.0)
+
+
+@dataclass(frozen=True)
 class Replayed:
     """What a replay of one record gave; `difference` is None if the digests are equal."""
 
@@ -66,13 +119,12 @@ def replay(path: Path) -> Replayed:
     summary, entries = read_record(path)
     game = rebuild_game(path, summary)
     if any(seat.policy.kind is IMPORTED for seat in game.seats):
-        replies = _imported_replies(path, summary, entries)
-        again, _ = play_given(summary.simulation["id"], game, replies)
-        return Replayed(path, summary, _difference(summary, entries, read_trace(path), again))
-    try:
-        again = play_recorded(summary, game, entries)
-    except RecordError as error:
-        return Replayed(path, summary, str(error))
+        again, _ = replay_replies(summary.simulation["id"], game, _imported_replies(path, summary, entries))
+    else:
+        try:
+            again = play_recorded(summary, game, entries)
+        except RecordError as error:
+            return Replayed(path, summary, str(error))
     return Replayed(path, summary, _difference(summary, entries, read_trace(path), again))
 
 
@@ -91,15 +143,15 @@ def play_recorded(summary: Summary, game: Game, entries: list[Entry], watcher: W
         ) from None
 
 
-def _imported_replies(path: Path, summary: Summary, entries: list[Entry]) -> list[GivenReply]:
+def _imported_replies(path: Path, summary: Summary, entries: list[Entry]) -> list[RecordedReply]:
     """Return the replies of an imported game with what was asked; raises RecordError if nobody kept that."""
     _, rows = read_attempts(path, ["system", "user"])
     prompts = zip(values(rows.column("system")), values(rows.column("user")), strict=True)
-    replies = [GivenReply(entry, system, user) for entry, (system, user) in zip(entries, prompts, strict=True)]
-    if not all(given.user or given.entry.finish_reason == MISSING for given in replies):
-        told = one_line(str(summary.provenance.get("imported", {}).get("format", "elsewhere")), 40)
+    replies = [RecordedReply(entry, system, user) for entry, (system, user) in zip(entries, prompts, strict=True)]
+    if not all(reply.user or reply.entry.finish_reason == MISSING for reply in replies):
+        source = one_line(str(summary.provenance.get("imported", {}).get("format", "elsewhere")), 40)
         raise RecordError(
-            f"{path}: imported from {told} without its prompts, so it cannot be replayed; its payoffs were checked "
+            f"{path}: imported from {source} without its prompts, so it cannot be replayed; its payoffs were checked "
             "against its actions when it was imported"
         )
     return replies

@@ -16,7 +16,7 @@ from parley import paths
 from parley.engine.endpoint import read_endpoint
 from parley.engine.models import compare_names
 from parley.errors import JournalError, NotReadyError, ParleyError, UsageError
-from parley.play.journal import Journal, off_loop, retire
+from parley.play.journal import Journal, keep_backup, off_loop
 from parley.play.provenance import provenance, warnings
 from parley.play.record import write_record
 from parley.play.record_store import bring_back, read_own, write_conditions
@@ -62,10 +62,8 @@ def simulate(
     """
     simulation = study.find(record)
     write_conditions(study)
-    if bring_back(record, simulation):
+    if _is_finished(record, simulation):
         read_own(record, simulation)
-        if paths.journal(record).exists():  # of a process that died right after it wrote the record
-            retire(record)
         _log.info("%s: finished before", record)
         return
     places = engine_places(simulation.condition, endpoints)
@@ -119,10 +117,11 @@ def together(failed: Sequence[ParleyError], played: int) -> ParleyError:
 
 
 def _is_finished(record: Path, simulation: Simulation) -> bool:
-    """Return whether a record is there; what was left of its journal goes."""
+    """Return whether a record is there, or in its backup; what was left of its journal goes."""
     finished = bring_back(record, simulation)
     if finished and paths.journal(record).exists():  # of a process that died right after it wrote the record
-        retire(record)
+        read_own(record, simulation)  # a damaged one keeps its journal
+        keep_backup(record)
     return finished
 
 
@@ -219,8 +218,7 @@ async def _play_with_journal(
     started = datetime.now(UTC)
     # In a thread: others play while it waits for its lock.
     with await asyncio.to_thread(Journal, paths.journal(record), simulation.id, _LOCK_PATIENCE) as journal:
-        if bring_back(record, simulation):  # the process that had the lock finished it
-            retire(record)
+        if _is_finished(record, simulation):  # by the process that had the lock
             _log.info("%s: finished by another process", record)
             return
         if journal.entries:
@@ -240,7 +238,7 @@ async def _play_with_journal(
 
 def _keep(record: Path, simulation: Simulation, played: Play, told: Mapping[str, Any]) -> None:
     write_record(record, simulation, played, told)
-    retire(record)
+    keep_backup(record)
 
 
 def engine_places(condition: Condition, endpoints: Sequence[Path]) -> "dict[str, Path | Service]":

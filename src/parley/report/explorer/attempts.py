@@ -13,10 +13,10 @@ from parley.errors import JournalError, ParleyError
 from parley.games.base import Game, Outcome
 from parley.games.two_steps import cutting, playing
 from parley.play.degenerate import degenerate_class, degenerate_of
-from parley.play.given import GivenReply, play_given
 from parley.play.journal import Entry, journal_id, journaled
 from parley.play.parquet import values
 from parley.play.record import Summary, read_attempts
+from parley.play.replay import RecordedReply, replay_replies
 from parley.play.runner import Exchange
 from parley.policies import Reply
 from parley.policies.reply_text import FreeText, read_reply
@@ -128,9 +128,9 @@ def _read_again(simulation: Simulation, attempts: Sequence[Attempt]) -> None:
         )
         for a in attempts
     )
-    given = [GivenReply(entry, a.system, a.user) for entry, a in zip(entries, attempts, strict=True)]
+    given = [RecordedReply(entry, a.system, a.user) for entry, a in zip(entries, attempts, strict=True)]
     try:
-        play, _ = play_given(simulation.id, simulation.game(), given)
+        play, _ = replay_replies(simulation.id, simulation.game(), given)
     except (ParleyError, LookupError, TypeError, ValueError, AttributeError):
         return  # of another version, perhaps: what was recorded stands there all the same
     asked = models_of(simulation, simulation.game())

@@ -15,7 +15,7 @@ from parley.analysis import tables
 from parley.analysis.conditions import condition_table
 from parley.engine.models import ModelEntry
 from parley.errors import RecordError
-from parley.play import record, usable
+from parley.play import record, record_store
 from parley.report import page as report
 from parley.report.about import model_text
 from parley.report.links import Links
@@ -204,7 +204,7 @@ def test_warnings_name_the_conditions_and_come_before_the_numbers(
     contrasts["noise"] = [2.0] + [math.nan] * (len(contrasts) - 1)
     for name, table in {"simulations": simulations, "conditions": conditions, "contrasts": contrasts}.items():
         tables.write_table(table, study, name)
-    found = usable.read_records(study)
+    found = record_store.read_records(study)
     engines = {"tiny": {"deterministic": {"asked": True, "by": None, "warning": "cannot <hold>"}}}
     told = [dataclasses.replace(s, provenance={**s.provenance, "engines": engines}) for s in found.summaries[:3]]
     monkeypatch.setattr(report, "read_records", lambda *_: dataclasses.replace(found, summaries=told))

@@ -141,7 +141,7 @@ def values(column: pa.ChunkedArray) -> list[Any]:
 
 
 def packed_array(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
-    """Return numbers, times as numbers, or texts as an array; raises OverflowError for what has no room.
+    """Return numbers, times as numbers, truth values or texts as an array; raises OverflowError for what has no room.
 
     pa.array would import pandas and pyarrow.compute: a third of the start of a process that plays one game.
     """
@@ -155,6 +155,8 @@ def packed_array(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
         texts = [b"" if value is None else value.encode() for value in values]
         ends = np.array([0, *accumulate(map(len, texts))], np.int32)
         buffers += [pa.py_buffer(ends), pa.py_buffer(b"".join(texts))]
+    elif pa.types.is_boolean(kind):
+        buffers.append(pa.py_buffer(np.packbits([bool(value) for value in values], bitorder="little")))
     else:
         number = f"{'f' if pa.types.is_floating(kind) else 'i'}{kind.bit_width // 8}"
         buffers.append(pa.py_buffer(np.array([0 if value is None else value for value in values], number)))

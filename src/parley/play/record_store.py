@@ -21,6 +21,7 @@ from parley.errors import MissingRecordError, RecordError
 from parley.files import forget_done, mark_done, read_regular, write_atomically
 from parley.identity import canonical_json, digest
 from parley.play.journal import recover
+from parley.play.parquet import packed_array
 from parley.play.record import Summary, read_summary
 from parley.study import Study
 from parley.study.condition import Condition, Simulation
@@ -173,8 +174,8 @@ def write_conditions(study: Study) -> None:
             return
     rows = [_condition_row(condition) for condition in study.conditions]
     names = dict.fromkeys(name for row in rows for name in row)
-    columns = {name: _plain([row.get(name) for row in rows]) for name in names}
-    table = pa.table(columns).replace_schema_metadata({_OF_CONDITIONS: key})
+    columns = [_plain([row.get(name) for row in rows]) for name in names]
+    table = pa.Table.from_arrays(columns, list(names)).replace_schema_metadata({_OF_CONDITIONS: key})
     write_atomically(path, lambda file: pq.write_table(table, file))
 
 
@@ -191,12 +192,14 @@ def _condition_row(condition: Condition) -> dict[str, Any]:
     }
 
 
-def _plain(values: list[Any]) -> list[Any]:
-    """Return the values of a column: as they are where all are of one plain type, else as JSON text."""
+def _plain(values: list[Any]) -> pa.Array:
+    """Return a column: its values as they are where all are of one plain type, else as JSON text."""
     kinds = {type(value) for value in values if value is not None}
-    if kinds <= {int, float} or (len(kinds) == 1 and kinds <= {bool, str}):
-        return values
-    return [value if value is None or isinstance(value, str) else canonical_json(value) for value in values]
+    for plain, kind in (({int}, pa.int64()), ({int, float}, pa.float64()), ({bool}, pa.bool_())):
+        if kinds and kinds <= plain:
+            return packed_array(values, kind)
+    texts = [value if value is None or isinstance(value, str) else canonical_json(value) for value in values]
+    return packed_array(texts, pa.string())
 
 
 # What the mark of the tables remembers

@@ -12,9 +12,8 @@ if workflow.is_main_process:
     stop_while_planning()  # what follows takes a second to import
 
 from parley import paths
-from parley.workflow.hooks import on_error, on_start, on_success
 from parley.workflow.jobs import Jobs
-from parley.workflow.run import begin, braced
+from parley.workflow.run import begin, braced, on_error, on_start, on_success
 
 min_version("9.0")
 

@@ -16,7 +16,7 @@ from parley.errors import RecordError
 from parley.files import hold_lock
 from parley.play.simulate import simulate_shard
 from parley.study import load_study
-from parley.workflow import hooks, run
+from parley.workflow import local_jobs, run
 from parley.workflow.run import Run, begin
 from support.studies import StudyFactory
 
@@ -32,7 +32,7 @@ def unchanged(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", os.environ["PATH"])
     monkeypatch.setattr(run, "show_log", lambda: None)
     monkeypatch.setattr(run, "follow", lambda study: None)
-    monkeypatch.setattr(run, "Guard", lambda patience: SimpleNamespace(start=lambda: None))
+    monkeypatch.setattr(local_jobs, "Guard", lambda patience: SimpleNamespace(start=lambda: None))
 
 
 def snakemake(is_main: bool = True) -> Any:
@@ -92,7 +92,7 @@ def test_a_second_run_of_a_study_is_refused_with_one_line(
     planned = Run(study_factory(), is_main=True)
     hold_lock(paths.lock("small"))
     with pytest.raises(SystemExit) as ended:
-        hooks.on_start(planned, snakemake())
+        run.on_start(planned, snakemake())
     assert ended.value.code == 1
     assert "another run of this study holds it" in capsys.readouterr().err
 
@@ -104,18 +104,18 @@ def test_what_a_killed_run_still_finishes_while_a_run_is_planned_is_not_refused(
     record = Path(planned.missing[1])
     record.parent.mkdir(parents=True)
     record.touch()
-    monkeypatch.setattr(hooks, "restart", Mock(side_effect=InterruptedError))
-    monkeypatch.setattr(hooks, "wait_for_former_jobs", lambda study, required: False)
+    monkeypatch.setattr(run, "restart", Mock(side_effect=InterruptedError))
+    monkeypatch.setattr(run, "wait_for_former_jobs", lambda study, required: False)
     with pytest.raises(InterruptedError):
-        hooks.on_start(planned, SimpleNamespace(local_exec=True, executor_plugin=SimpleNamespace(name="local")))
+        run.on_start(planned, SimpleNamespace(local_exec=True, executor_plugin=SimpleNamespace(name="local")))
 
 
 def test_records_that_are_there_are_not_replaced(folder: Path) -> None:
-    hooks.refuse_to_replace(["a.parquet"])
+    run.refuse_to_replace(["a.parquet"])
     for name in ("a.parquet", "b.parquet"):
         Path(name).touch()
     with pytest.raises(RecordError, match=r"^a\.parquet: exists already, .* \(2 records in all\)$"):
-        hooks.refuse_to_replace(["a.parquet", "b.parquet"])
+        run.refuse_to_replace(["a.parquet", "b.parquet"])
 
 
 def test_a_run_of_growing_seeds_begins_anew_if_all_is_played_and_the_study_is_the_same(
@@ -125,19 +125,19 @@ def test_a_run_of_growing_seeds_begins_anew_if_all_is_played_and_the_study_is_th
     record = next(study.simulations()).record(study.name)
     record.parent.mkdir(parents=True)
     begun: list[bool] = []
-    monkeypatch.setattr(hooks, "restart", lambda: begun.append(True))
+    monkeypatch.setattr(run, "restart", lambda: begun.append(True))
     caplog.set_level(logging.ERROR)
     other = "small.yaml changed while it ran"
     planned: Any = SimpleNamespace(
         is_main=True, study=study, grows=True, unplayed=[], missing=[str(record)], plan="00000000"
     )
-    monkeypatch.setattr(hooks, "changed_since", lambda *_: None)
-    hooks.on_success(planned)
+    monkeypatch.setattr(run, "changed_since", lambda *_: None)
+    run.on_success(planned)
     assert not begun  # somebody asked for one record alone
     record.touch()
-    hooks.on_success(planned)
+    run.on_success(planned)
     assert begun == [True]
-    monkeypatch.setattr(hooks, "changed_since", lambda *_: other)
-    hooks.on_success(planned)
+    monkeypatch.setattr(run, "changed_since", lambda *_: other)
+    run.on_success(planned)
     assert begun == [True]
     assert caplog.messages == [other]

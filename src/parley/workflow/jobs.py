@@ -5,7 +5,7 @@ import math
 import os
 from collections.abc import Callable
 from functools import cache, cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 from snakemake.exceptions import WorkflowError
 from snakemake.resources import Resource
@@ -29,9 +29,12 @@ _ALONE_MB = 400  # a simulation in a process of its own
 _SCRIPTED_MINUTES = 10
 
 
-def _with_known_parameters(function: Any) -> Any:
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+def _with_known_parameters(function: _Function) -> _Function:
     """Have Snakemake (9.27) look up what a function takes, which it otherwise finds out anew, a dozen times a job."""
-    function._overwrite_params = inspect.signature(function).parameters
+    vars(function)["_overwrite_params"] = inspect.signature(function).parameters
     return function
 
 

@@ -1,28 +1,35 @@
-"""What is to be made in a run of Snakemake, as the Snakefile and its rule files name it."""
+"""A run of Snakemake: what is to be made, as the Snakefile and its rule files name it; how it starts and ends."""
 
 import logging
 import os
 import shutil
 import sys
 import uuid
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
 from shlex import quote
 from typing import Any
 
+from snakemake.logging import logger as snakemake_logger
+
 from parley import paths
 from parley.analysis.precision import grown, precision, unreachable
 from parley.calibration.results import planned_report
-from parley.errors import ParleyError, UsageError
+from parley.errors import BudgetError, ParleyError, RecordError, UsageError
+from parley.files import hold_lock
 from parley.play.record_store import recall_left_out
-from parley.play.relocate import Moves, find_moves, missing_records
+from parley.play.relocate import Moves, find_moves, missing_records, relocate
+from parley.play.spending import spent_line
 from parley.study import Study, load_study
 from parley.study.companions import companions
-from parley.study.planned import run_plan
+from parley.study.growing import decide
+from parley.study.planned import changed_since, run_plan
 from parley.study.study import check_alone
-from parley.workflow.run_log import follow, show_log
-from parley.workflow.server_guard import Guard
+from parley.text import one_line
+from parley.workflow.run_log import announce, follow, show_log
+from parley.workflow.slurm import wait_for_former_jobs
+from parley.workflow.stopping import leave, stop_run, stopped_line
 
 _log = logging.getLogger(__name__)
 _RUN = "PARLEY_RUN"
@@ -115,7 +122,7 @@ def begin(workflow: Any, config: Mapping[str, Any]) -> Run:
     # Snakemake's executors, which start a process when imported.
     from snakemake_interface_executor_plugins.registry import ExecutorPluginRegistry
 
-    from parley.workflow.workers import give_groups_room
+    from parley.workflow.local_jobs import Guard, give_groups_room
 
     give_groups_room()
     if ExecutorPluginRegistry().is_installed("slurm"):
@@ -150,3 +157,127 @@ def run_token(new: bool) -> str:
     if new or _RUN not in os.environ:
         os.environ[_RUN] = uuid.uuid4().hex[:8]
     return os.environ[_RUN]
+
+
+# What is done when it starts, fails and succeeds
+
+
+def on_start(run: Run, workflow: Any) -> None:
+    """Make a run ready to play: alone, with all records at their paths, and with what its jobs need.
+
+    Ends this process with one line if it may not begin, and starts it anew if there is less to do than was planned.
+    """
+    if run.is_main:
+        try:
+            _prepare(run, workflow)
+        except ParleyError as error:
+            refuse(str(error))
+
+
+def _prepare(run: Run, workflow: Any) -> None:
+    if workflow.executor_plugin.name == "slurm":
+        # With the plugin, which no run on one machine needs.
+        from parley.workflow.slurm_plugin import check_plugin
+
+        check_plugin(workflow.scheduler._executor)
+    # Instead of Snakemake's own lock, which a killed run leaves behind: this one ends with the process.
+    hold_lock(paths.lock(run.study.name))
+    announce(run.study)
+    if run.precision is not None:
+        decide(run.study.name, run.precision.numbers)
+    if wait_for_former_jobs(run.study.name, not workflow.local_exec):
+        restart()  # to plan what is left
+    if any(os.path.exists(record) for record in run.missing):
+        restart()  # processes of a run that was killed have finished them since
+    jobs = list(workflow.dag.needrun_jobs())
+    alone = [record for job in jobs if job.rule.name == "simulate" for record in job.output]
+    relocate(run.moves)
+    if {str(new) for _, new in run.moves.files}.intersection(alone):
+        restart()  # somebody named one: Snakemake would delete what is there now
+    # As --forceall would.
+    refuse_to_replace(alone)
+    marks = {str(job.output[0]) for job in jobs if job.rule.name == "simulate_shard"}
+    # Once, not once per job; a dry run needs none of it.
+    records = {*alone, *(record for record in run.unplayed if run.mark_of(record) in marks)}
+    require_means(run.study, records, workflow.local_exec)
+    stop_run(workflow.scheduler, workflow.local_exec)
+    if not workflow.local_exec:
+        snakemake_logger.setLevel("DEBUG")  # which alone says how jobs are submitted; nothing else of it is shown
+
+
+def on_error(run: Run) -> None:
+    """Say as the last word why a run ended: its jobs have each said so, somewhere above."""
+    if run.is_main:
+        stopped = stopped_line()
+        for line in [stopped] if stopped else [spent_line(run.study), changed_since(run.study, run.plan)]:
+            if line:
+                _log.error("%s", line)
+
+
+def on_success(run: Run) -> None:
+    """Remove the marks that only a killed run leaves, and name the damaged records that were left out.
+
+    Where seeds grow and all that was missing is played now, the run begins anew with what that asks for.
+    """
+    if run.is_main:
+        for marks in (paths.shard_marks(run.study.name), paths.played_marks(run.study.name)):
+            shutil.rmtree(marks, ignore_errors=True)
+        # The jobs that left them out have said so in their logs alone.
+        if line := recall_left_out(run.study):
+            _log.warning("%s", line)
+        played = [*run.unplayed, *run.missing]
+        if run.grows and played and all(Path(record).exists() for record in played):
+            if line := changed_since(run.study, run.plan):
+                _log.error("%s", line)
+            else:
+                restart()
+
+
+def refuse_to_replace(records: Iterable[str]) -> None:
+    """Raise RecordError if one of the `records` that are about to be played is there: Snakemake would delete it."""
+    found = [record for record in records if Path(record).exists()]
+    if found:
+        raise RecordError(
+            f"{found[0]}: exists already, and finished simulations are never played again; delete it to play it again"
+            + (f" ({len(found)} records in all)" if len(found) > 1 else "")
+        )
+
+
+def require_means(study: Study, records: Collection[str], here: bool) -> None:
+    """Raise an error if what it takes to play `records` is not to be had; warn of models that are slow `here`.
+
+    UsageError if a service has no key, or a file of problems cannot be read; BudgetError if nothing is left of it.
+    """
+    simulations = [s for s in study.simulations() if str(s.record(study.name)) in records]
+    if models := sorted({model for simulation in simulations for model in simulation.condition.models}):
+        # With an HTTP client, and here with all that a server needs, which no other start of Snakemake does.
+        from parley.engine.service.service import service_of
+
+        for name in models:
+            if study.models[name].is_service:
+                service_of(name, study.models[name])
+        if (spent := spent_line(study)) is not None:
+            raise BudgetError(spent)
+        if here:
+            from parley.engine.server import slowness
+
+            for line in filter(None, (slowness(name, study.models[name]) for name in models)):
+                _log.warning("%s", line)
+    for simulation in {simulation.condition.name: simulation for simulation in simulations}.values():
+        _ = simulation.material
+
+
+def refuse(line: str) -> None:
+    """End a run that may not begin, with one line and an exit status of 1."""
+    leave(last_look=False)
+    sys.stderr.write(f"parley: {one_line(line)}\n")
+    sys.stderr.flush()
+    sys.exit(1)
+
+
+def restart() -> None:
+    """Start this program anew, with the same arguments, in the same process."""
+    leave()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])

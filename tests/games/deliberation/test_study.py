@@ -17,7 +17,7 @@ from parley.play.show import rebuilt, study_files
 from parley.play.simulate import simulate
 from parley.report.page import report
 from parley.study import Study, load_study
-from parley.workflow.hooks import require_material
+from parley.workflow.run import require_means
 from support import REPOSITORY
 from support.studies import StudyFactory
 
@@ -98,9 +98,9 @@ def test_a_finished_study_needs_no_data_where_it_names_them_by_their_hash(
     assert check_against_records(study).blocks == 4
     more = study_factory(SOLVERS, game="deliberation", seeds=3, parameters=gsm8k(file, sha256=sha256))
     missing = [str(simulation.record(more.name)) for simulation in more.simulations() if simulation.seed == 2]
-    require_material(more, set())
+    require_means(more, set(), here=False)
     with pytest.raises(UsageError, match=r"problems\.jsonl: no such file or folder"):
-        require_material(more, missing)
+        require_means(more, missing, here=False)
 
 
 @pytest.mark.slow
@@ -123,4 +123,4 @@ def test_the_paper_s_study_has_its_agents_turns_and_problems() -> None:
     assert (axes["n"], axes["turns"], axes["b"]) == ({3, 4, 5}, {2, 3}, {0, 1})
     assert axes["problems"] == {"arithmetic", "gsm8k-test", "delidata"}
     with pytest.raises(UsageError, match=r"data/\w+: no such file or folder"):
-        require_material(study, {str(simulation.record(study.name)) for simulation in study.simulations()})
+        require_means(study, {str(simulation.record(study.name)) for simulation in study.simulations()}, here=False)

@@ -11,7 +11,7 @@ from support import REPOSITORY
 
 # Each game ends once all have begun, and fails if some wait for others to end.
 SNAKEFILE = """
-from parley.workflow.workers import give_groups_room
+from parley.workflow.local_jobs import give_groups_room
 
 give_groups_room()
 

@@ -1,7 +1,8 @@
-"""Ends servers that Snakemake waits for in vain: one that hangs before it announces itself, or does not end when told.
+"""Snakemake's jobs on this machine, mended (9.27): a thread for each job of a shard, and an end of servers that hang.
 
-Snakemake sends a server SIGTERM after its last simulation, or gives it up when its endpoint file does not appear, and
-then waits for its process, however long that lives (9.27). In both cases the endpoint file is not there.
+It starts one thread too few, so that one game waits for another to end. It sends a server SIGTERM after its last
+simulation, or gives it up when its endpoint file does not appear, and then waits for its process, however long that
+lives; in both cases the endpoint file is not there.
 """
 
 import logging
@@ -9,11 +10,15 @@ import re
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import psutil
+from snakemake.executors.local import Executor
+from snakemake_interface_executor_plugins.registry import ExecutorPluginRegistry
 
 _log = logging.getLogger(__name__)
 
@@ -24,6 +29,29 @@ _EARLY = 0.9
 # A server that is told to end has taken vLLM down by then (parley.engine.supervisor).
 _GRACE_SECONDS = 15.0
 _KILL_SECONDS = 5.0
+
+
+class RoomyExecutor(Executor):  # type: ignore[misc]
+    """Snakemake's executor of jobs on this machine, with a thread for what waits for a group, too.
+
+    A group of K simulations and their server takes K + 2 threads. Snakemake has five more than cores, or K + 1 if that
+    is more: then the last simulation begins when the first ends, and plays alone in the end.
+    """
+
+    workers: int
+    pool: ThreadPoolExecutor
+
+    def run_job(self, job: Any) -> None:
+        """Run a job, or a group of jobs that run at once."""
+        if job.is_group() and self.workers <= len(job):
+            self.workers = len(job) + 1
+            self.pool = ThreadPoolExecutor(self.workers)
+        super().run_job(job)
+
+
+def give_groups_room() -> None:
+    """Have Snakemake use it in this process, on one machine as on a cluster's node; call it before anything runs."""
+    ExecutorPluginRegistry().get_plugin("local").executor = RoomyExecutor
 
 
 @dataclass

@@ -132,20 +132,20 @@ class _Options:
     def __init__(self, context: click.Context) -> None:
         self._values = context.params
         self._flags = {option.name: option.opts[0] for option in context.command.params}
-        self._chosen = {
+        self._set = {
             name for name in self._values if context.get_parameter_source(name) is not ParameterSource.DEFAULT
         }
 
     def __getitem__(self, name: str) -> Any:
         return self._values[name]
 
-    def chosen(self, name: str) -> bool:
-        return name in self._chosen
+    def is_set(self, name: str) -> bool:
+        return name in self._set
 
     def refuse(self, unused: Mapping[str, str], why: str) -> None:
         """Raise UsageError if the user gave one of the options that are `unused`, with what to use instead."""
         for name, instead in unused.items():
-            if name in self._chosen:
+            if name in self._set:
                 raise UsageError(f"{self._flags[name]}: not used {why}: {instead}")
 
 
@@ -158,9 +158,9 @@ def _print_first(options: _Options, study: "Study", phase: str | None) -> None:
     """Print the first prompt of a study that is asked for; on stderr, whose it is."""
     from parley.study.prompt_sent import Wanted, prompt_sent
 
-    any_role = options.chosen("agent_id") and not options.chosen("role")
-    wanted = Wanted(None if any_role else options["role"], options["agent_id"], options["round_number"], phase)
-    sent = prompt_sent(study, axis_values(options["where"]), wanted, options["seed"])
+    any_role = options.is_set("agent_id") and not options.is_set("role")
+    query = Wanted(None if any_role else options["role"], options["agent_id"], options["round_number"], phase)
+    sent = prompt_sent(study, axis_values(options["where"]), query, options["seed"])
     for line in sent.about():
         click.echo(one_line(line), err=True)
     click.echo(sent.text(options["part"]))

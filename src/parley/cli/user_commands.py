@@ -77,12 +77,12 @@ def play(
     """
     from parley.play.live import play as run
 
-    chosen = {axis: value for axis, value in axes.items() if value is not None}
+    values = {axis: value for axis, value in axes.items() if value is not None}
     for axis, value in axis_values(where).items():
-        if chosen.setdefault(axis, value) != value:
-            raise UsageError(f"--where {axis}={value}: --{axis} says {chosen[axis]}; give one of them")
+        if values.setdefault(axis, value) != value:
+            raise UsageError(f"--where {axis}={value}: --{axis} says {values[axis]}; give one of them")
     terminal = None if plain else sys.stdout
-    run(load(study, models), chosen, seed, endpoints, engine_timeout, reasoning, click.echo, terminal, record)
+    run(load(study, models), values, seed, endpoints, engine_timeout, reasoning, click.echo, terminal, record)
 
 
 @click.command()

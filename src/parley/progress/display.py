@@ -110,9 +110,9 @@ def _conditions(snapshot: Snapshot, room: int, width: int) -> Table | None:
     cells = list(snapshot.cells)
     most = room - 1  # a line of titles
     if len(cells) > most:
-        chosen = sorted(sorted(range(len(cells)), key=lambda place: _rank(cells[place]))[: most - 1])
-        rest = [cell for place, cell in enumerate(cells) if place not in set(chosen)]
-        cells = [cells[place] for place in chosen]
+        shown = sorted(sorted(range(len(cells)), key=lambda place: _rank(cells[place]))[: most - 1])
+        rest = [cell for place, cell in enumerate(cells) if place not in set(shown)]
+        cells = [cells[place] for place in shown]
     else:
         rest = []
     asks = any(cell.answered[0] for cell in snapshot.cells)

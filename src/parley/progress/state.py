@@ -292,13 +292,13 @@ class ProcessStates:
         status = os.stat(path)
         version = (status.st_ino, status.st_mtime_ns, status.st_size)
         if before is not None and before[0] == version:
-            _, seen, state = before
+            _, written, state = before
         else:
             state = _adapter().validate_json(read_regular(path, _MAX_BYTES))
             # Written while somebody looks: whatever the clock of the other machine says, it lives.
-            seen = status.st_mtime if before is None else now
-        state.alive = state.ended is None and now - seen < _DEAD_SECONDS and _may_live(state)
-        return version, seen, state
+            written = status.st_mtime if before is None else now
+        state.alive = state.ended is None and now - written < _DEAD_SECONDS and _may_live(state)
+        return version, written, state
 
 
 @cache

@@ -28,8 +28,8 @@ class VllmLog:
 
     def load(self, now: float) -> tuple[float, int, int]:
         """Return tokens written per second, requests running and waiting; zeros if nothing was said of late."""
-        said, *load = self._load
-        return (load[0], int(load[1]), int(load[2])) if now - said < _LOAD_SECONDS else (0.0, 0, 0)
+        at, *load = self._load
+        return (load[0], int(load[1]), int(load[2])) if now - at < _LOAD_SECONDS else (0.0, 0, 0)
 
     def _lines(self) -> list[bytes]:
         """Return the whole lines since the last call: all of them if the file is another one than then."""

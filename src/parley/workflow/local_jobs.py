@@ -61,7 +61,7 @@ class _Watched:
     endpoint: Path
     due: float  # when its endpoint file has to be there, or was missed first
     announced: bool = False
-    told: float | None = None  # when it was sent SIGTERM
+    terminated: float | None = None  # when it was sent SIGTERM
 
 
 class Guard:
@@ -92,13 +92,13 @@ class Guard:
                 self._look_at(process, watched, now)
 
     def _look_at(self, process: psutil.Process, watched: _Watched, now: float) -> None:
-        if watched.told is not None:
-            if now - watched.told >= _KILL_SECONDS:
+        if watched.terminated is not None:
+            if now - watched.terminated >= _KILL_SECONDS:
                 process.kill()  # its watchdog ends what it started
         elif watched.endpoint.exists():
             watched.announced, watched.due = True, now + _GRACE_SECONDS
         elif now >= watched.due:
-            watched.told = now
+            watched.terminated = now
             _log.error("%s", _what(watched))
             process.terminate()
             process.resume()  # one that is stopped gets no other signal

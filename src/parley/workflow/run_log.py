@@ -210,32 +210,32 @@ class RunLog:
         leave_with(self._screen.stop)
         self._screen.start()
 
-    def _tell_failure(self, told: dict[str, Any]) -> None:
+    def _tell_failure(self, failure: dict[str, Any]) -> None:
         """Show a failed job, or the jobs of a failed group: the rule, its logs, their last words."""
-        if told.get("indent"):  # of a group, which was told as a whole
+        if failure.get("indent"):  # of a group, which was shown as a whole
             return
-        jobs = told.get("job_error_info") or [told]
+        jobs = failure.get("job_error_info") or [failure]
         for job in jobs:
             _sent.discard(job.get("jobid", -1))
         if _stopping.is_set():
             return
-        if "groupid" in told:
-            lines = [f"a job of {len(jobs)} parts failed: {one_line(str(told['groupid']))}"]
+        if "groupid" in failure:
+            lines = [f"a job of {len(jobs)} parts failed: {one_line(str(failure['groupid']))}"]
         else:
-            lines = [f"{told['rule_name']} failed (job {told['jobid']})"]
-        lines += self._of_cluster(told)
-        logs = [*(told.get("aux_logs") or []), *(log for job in jobs for log in job["log"])]
+            lines = [f"{failure['rule_name']} failed (job {failure['jobid']})"]
+        lines += self._of_cluster(failure)
+        logs = [*(failure.get("aux_logs") or []), *(log for job in jobs for log in job["log"])]
         words = list(_of_logs([log for log in logs if log]))
-        alike = _NUMBER.sub("#", " ".join([str(told.get("rule_name")), *words[1::2]]))
+        alike = _NUMBER.sub("#", " ".join([str(failure.get("rule_name")), *words[1::2]]))
         self._failures[alike] += 1
         if self._failures[alike] <= _ALIKE:
             self._say("\n".join([*lines, *words]), "bold red")
 
-    def _of_cluster(self, told: dict[str, Any]) -> Iterator[str]:
+    def _of_cluster(self, failure: dict[str, Any]) -> Iterator[str]:
         """Yield what is known of a cluster job that failed: SLURM's words or the plugin's, how it was submitted."""
-        why = one_line(str(told.get("why") or told.get("rule_msg") or "").partition("sbatch call:")[0], 500)
+        why = one_line(str(failure.get("why") or failure.get("rule_msg") or "").partition("sbatch call:")[0], 500)
         why = why.removesuffix(_SEE_LOGS).strip()
-        job = str(told.get("external_jobid") or told.get("aux", {}).get("external_jobid") or "")
+        job = str(failure.get("external_jobid") or failure.get("aux", {}).get("external_jobid") or "")
         if line := (job_line(job) if job else "") or why:
             yield f"  {line}"
         if call := self._sbatch.get(job, "" if job or not why else next(reversed(self._calls.values()), "")):

@@ -142,10 +142,10 @@ class PatientExecutor(plugin.Executor):  # type: ignore[misc]
             self._report_job_error_threadsafe(SubmittedJobInfo(job), f"a job could not be sent: {why}")
 
     def _report_job_error_threadsafe(self, job_info: Any, msg: str) -> None:
-        said = msg.partition("sbatch call:")[0]
-        if _BUSY.search(said):
+        answer = msg.partition("sbatch call:")[0]
+        if _BUSY.search(answer):
             self._refused[job_info.job] = job_info, msg
-            _log.warning("a job is sent again: %s", one_line(said, 300), extra=every(_TELL_SECONDS))
+            _log.warning("a job is sent again: %s", one_line(answer, 300), extra=every(_TELL_SECONDS))
         else:
             super()._report_job_error_threadsafe(job_info, msg)
 

@@ -97,15 +97,15 @@ class _LocalStop:
         # Snakemake's own way of stopping, which starts no more jobs and waits for those that run.
         threading.Thread(target=self._scheduler.exit_gracefully, daemon=True).start()
         began = time.monotonic()
-        told: set[psutil.Process] = set()
+        terminated: set[psutil.Process] = set()
         while (passed := time.monotonic() - began) < ALL_SECONDS:
             late = passed > _JOBS_SECONDS or self._hurry
             for process in psutil.Process().children(recursive=True):
                 with suppress(psutil.Error, OSError):
                     if late:
                         process.kill()
-                    elif process not in told and _hears(process):
-                        told.add(process)
+                    elif process not in terminated and _hears(process):
+                        terminated.add(process)
                         process.terminate()
             time.sleep(_POLL_SECONDS)
         _leave_now(f"stopped; {GOES_ON}")

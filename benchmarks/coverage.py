@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import binom, multinomial, norm
 
+from parley.analysis.contrasts import band, spread_of
 from parley.analysis.endings import (
     RESAMPLED,
     incidences,
@@ -26,9 +27,8 @@ from parley.analysis.endings import (
     paired_log_rank,
     resampled_medians,
 )
-from parley.analysis.noise import band, spread_of
 from parley.analysis.precision import anytime_interval
-from parley.analysis.quality import line_of
+from parley.analysis.rates import line_of
 from parley.analysis.stats import (
     Floats,
     mcnemar,

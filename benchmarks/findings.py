@@ -24,7 +24,7 @@ from benchmarks.findings_besides import besides, markdown_table
 from benchmarks.findings_data import FINDINGS, describe, home, played_of, study_of, sync, write_games
 from benchmarks.findings_text import ASKED, INTRODUCTION, LIMITS, STUDIES, Asked
 from parley import paths
-from parley.analysis.noise import band
+from parley.analysis.contrasts import band
 from parley.analysis.questions import question_table
 from parley.api import Results
 from parley.errors import RecordError

@@ -6,7 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from parley.analysis.contrasts import MAX_VALUES, contrast_table
+from parley.analysis.contrasts import contrast_table
+from parley.analysis.pairs import MAX_VALUES
 from parley.analysis.stats import holm, mcnemar, paired_difference, paired_mean, unpaired_difference, unpaired_p
 from parley.games.consensus.game import ConsensusGame
 from parley.study import load_study

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from parley.analysis.noise import band, noise_table, spread_of
+from parley.analysis.contrasts import band, noise_table, spread_of
 from parley.analysis.summarize import summarize
 from parley.analysis.tables import read_table
 from parley.games.consensus.game import ConsensusGame

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from parley.analysis.quality import quality_table
+from parley.analysis.rates import quality_table
 from parley.analysis.summarize import summarize
 from parley.analysis.tables import read_table
 from parley.games.consensus.evidence import ConsensusEvidence

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 
-from parley.analysis.attacked import with_undisturbed
+from parley.analysis.pairs import with_undisturbed
 from parley.figures.map import interval_text, rate_map
 from parley.figures.style import own_style
 from parley.study import Study

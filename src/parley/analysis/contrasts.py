@@ -1,59 +1,32 @@
-"""The table `contrasts`: what differs between conditions that are alike but for one axis, with paired tests.
+"""The tables `contrasts` and `noise`: what differs between conditions that are alike but for one axis, and by itself.
 
 Simulations are paired by their seeds: conditions share what a seed deals. Also compared are pairs of indicators within
-a condition, where the game names them. docs/explanation/statistics.md says what is computed, and why.
+a condition, where the game names them. A study with `repeats` plays each seed several times, with other sampling seeds
+and all else alike: what differs then is the models' sampling alone, and no effect can be seen below it.
+docs/explanation/statistics.md says what is computed, and why.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import combinations
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
+import scipy
 
-from parley.analysis.attacked import with_group_size, with_undisturbed
-from parley.analysis.columns import declared
-from parley.analysis.noise import band
+from parley.analysis.columns import names_of
+from parley.analysis.differences import count_pairs, number_differences, rate_differences
+from parley.analysis.pairs import Compared, compared_conditions, pair_numbers, shared
 from parley.analysis.rates import by_condition, flags, numbers
-from parley.analysis.stats import (
-    Floats,
-    benjamini_hochberg,
-    holm,
-    mcnemar,
-    mean_interval,
-    paired_difference,
-    paired_mean,
-    paired_share,
-    unpaired_difference,
-    unpaired_p,
-)
+from parley.analysis.stats import CONFIDENCE, Floats, benjamini_hochberg, holm
 from parley.games.base import Game
-from parley.games.evidence import Quantity
 
 # By the values of a condition's axes, the names of the outcomes that it cannot have; none where it is not in it.
 Impossible = Mapping[tuple[Any, ...], frozenset[str]]
 NONE_IMPOSSIBLE: Impossible = MappingProxyType({})
 
-MAX_VALUES = 6  # of an axis in a group of conditions; with more, each value is compared with the first alone
-_NAMES = [column.name for column in declared("contrasts").columns]
-_BEFORE, _AFTER = _NAMES[:5], _NAMES[6:-3]  # the axes stand between them; p_holm, p_bh and noise come last
-_COUNTS = _AFTER[:6]
-_INDEX = "_index"
+REPEAT = "repeat"
 _PAIR = "_pair"
-
-
-@dataclass(frozen=True)
-class _Cell:
-    """One condition: its values, and what its simulations have, in the order of `seeds`."""
-
-    key: tuple[Any, ...]
-    seeds: NDArray[np.int64]  # numbers of pairs
-    # A row per outcome and indicator, a column per simulation: 1, 0, or -1 for no answer, and what cannot be.
-    flags: NDArray[np.int8]
-    numbers: Floats  # a row per quantity; NaN for none
 
 
 def contrast_table(
@@ -71,35 +44,69 @@ def contrast_table(
     the same thing along the same axis. There is no row of what no simulation of one of the two has, such as an outcome
     that the condition cannot have. `noise` is the table of that name, of studies with repeats.
     """
-    # Simulations of a pair have the seed in common, and all else that the game pairs by.
-    paired = [name for name in ("seed", *game.evidence.paired_by) if name in rows]
-    rows = rows.assign(**{_PAIR: rows.groupby(paired, sort=False, dropna=False).ngroup()})
-    cells = [_cell(key, group, game, impossible.get(key, frozenset())) for key, group in by_condition(rows, by)]
-    places = _places(cells, by, game)
+    rows = rows.assign(**{_PAIR: pair_numbers(rows, game)})
+    groups = list(by_condition(rows, by))
+    pairs = [group[_PAIR].to_numpy() for _, group in groups]
+    compared = compared_conditions([key for key, _ in groups], by, game)
+    places = [(i, j, *shared(pairs[i], pairs[j])) for i, j, _ in compared]
     binary = [("outcome", o.name) for o in game.outcomes] + [("indicator", i.name) for i in game.evidence.indicators]
-    tables = [
-        _differences_of_rates(cells, places, by, binary),
-        *(_differences_of_means(cells, places, by, q, quantity) for q, quantity in enumerate(_contrasted(game))),
-        *(_within(cells, by, binary, names) for names in game.evidence.comparisons),
-    ]
-    table = pd.concat([t for t in tables if len(t)] or tables[:1], ignore_index=True)
+    answers = [_answers(group, game, impossible.get(key, frozenset())) for key, group in groups]
+    counts = [count_pairs(answers[i], answers[j], mine, yours) for i, j, mine, yours in places]
+    where = [(cells, kind, what) for _, _, cells in compared for kind, what in binary]
+    tables = [_named(where, by, rate_differences(_stacked(counts)))]
+    for quantity in (each for each in game.evidence.quantities if each.contrasted):
+        values = [numbers(group, quantity.name) for _, group in groups]
+        found = number_differences([(values[i], values[j], *at) for i, j, *at in places], quantity.share)
+        tables.append(_named([(cells, "quantity", quantity.name) for _, _, cells in compared], by, found))
+    for names in game.evidence.comparisons:
+        first, second = (binary.index(("indicator", name)) for name in names)
+        every = slice(None)
+        counts = [count_pairs(flags_of[first], flags_of[second], every, every) for flags_of in answers]
+        axes = [["", *names, *map(str, key)] for key, _ in groups]
+        what = f"{names[1]} - {names[0]}"
+        tables.append(_named([(cells, "comparison", what) for cells in axes], by, rate_differences(_stacked(counts))))
+    table = pd.concat([each for each in tables if len(each)] or tables[:1], ignore_index=True)
     # An outcome that a condition cannot have, or what none of its simulations has, differs from nothing.
-    compared = (table["simulations_from"] > 0) & (table["simulations_to"] > 0)
-    told_twice = {indicator.name for indicator in game.evidence.indicators if not indicator.contrasted}
-    compared &= ~((table["kind"] == "indicator") & table["what"].isin(told_twice))
-    table = table[compared].reset_index(drop=True)
+    kept = (table["simulations_from"] > 0) & (table["simulations_to"] > 0)
+    said_twice = {indicator.name for indicator in game.evidence.indicators if not indicator.contrasted}
+    kept &= ~((table["kind"] == "indicator") & table["what"].isin(said_twice))
+    table = table[kept].reset_index(drop=True)
     table[_COUNTS] = table[_COUNTS].astype("Int64")
     families = table.groupby(["kind", "axis", "what"], sort=False, dropna=False)["p"]
     table["p_holm"] = families.transform(lambda p: holm(p.to_numpy(dtype=float)))
     table["p_bh"] = benjamini_hochberg(table["p"].to_numpy(dtype=float))
-    table["noise"] = _noise(table, cells, places, by, noise)
-    return table
+    table["noise"] = _bands(table, [key for key, _ in groups], compared, by, noise)
+    return table[names_of("contrasts", by, game)]
 
 
-def _noise(
+_COUNTS = ["pairs", "simulations_from", "simulations_to", "only_first", "only_second", "both"]
+
+
+def _answers(group: pd.DataFrame, game: type[Game], never: frozenset[str]) -> Any:
+    """Return a row per outcome and indicator, a column per simulation: 1, 0, or -1 if unknown or impossible."""
+    ended = group["outcome"].to_numpy()
+    cannot_be = np.full(len(group), -1, dtype=np.int8)
+    answers = [cannot_be if o.name in never else (ended == o.name).astype(np.int8) for o in game.outcomes]
+    return np.array(answers + [flags(group, indicator.name) for indicator in game.evidence.indicators])
+
+
+def _stacked(counts: Sequence[Any]) -> Any:
+    return np.concatenate([each.reshape(-1, 8) for each in counts]) if counts else np.empty((0, 8), dtype=np.int64)
+
+
+def _named(
+    where: Sequence[tuple[list[str], str, str]], by: Sequence[str], differences: Mapping[str, Any]
+) -> pd.DataFrame:
+    """Return a table of differences; `where` has the axis, its values and the axes, the kind, and what is compared."""
+    names = ["kind", "axis", "from", "to", "what", *by]
+    cells = [[kind, *axes[:3], what, *axes[3:]] for axes, kind, what in where]
+    return pd.DataFrame(cells, columns=names, dtype=object).assign(**differences)
+
+
+def _bands(
     table: pd.DataFrame,
-    cells: Sequence[_Cell],
-    places: Sequence[tuple[str, int, int]],
+    keys: Sequence[tuple[Any, ...]],
+    compared: Sequence[Compared],
     by: Sequence[str],
     noise: pd.DataFrame | None,
 ) -> list[float]:
@@ -108,187 +115,71 @@ def _noise(
         return [np.nan] * len(table)
     of = noise[[*by, "kind", "what", "spread"]].itertuples(index=False, name=None)
     spreads = {(*map(str, key), kind, what): spread for *key, kind, what, spread in of}
-    ends = {tuple(_where(cells, place, by)): place[1:] for place in places}
+    ends = {tuple(cells): (i, j) for i, j, cells in compared}
     bands = []
     for row in table[["axis", "from", "to", *by, "kind", "what", "pairs"]].itertuples(index=False, name=None):
         *where, kind, what, pairs = row
-        both = [spreads.get((*map(str, cells[place].key), kind, what), np.nan) for place in ends.get(tuple(where), ())]
+        both = [spreads.get((*map(str, keys[place]), kind, what), np.nan) for place in ends.get(tuple(where), ())]
         bands.append(band(float(np.sqrt(np.mean(np.square(both)))), pairs) if both and pairs else np.nan)
     return bands
 
 
-def _contrasted(game: type[Game]) -> list[Quantity]:
-    return [quantity for quantity in game.evidence.quantities if quantity.contrasted]
+# What differs when seeds are played again
 
 
-def _cell(key: tuple[Any, ...], group: pd.DataFrame, game: type[Game], never: frozenset[str]) -> _Cell:
-    ended = group["outcome"].to_numpy()
-    cannot_be = np.full(len(group), -1, dtype=np.int8)
-    answers = [cannot_be if o.name in never else (ended == o.name).astype(np.int8) for o in game.outcomes]
-    answers += [flags(group, indicator.name) for indicator in game.evidence.indicators]
-    found = [numbers(group, quantity.name) for quantity in _contrasted(game)]
-    seeds = group[_PAIR].to_numpy(dtype=np.int64)
-    return _Cell(key, seeds, np.array(answers), np.array(found).reshape(len(found), len(seeds)))
+def noise_table(rows: pd.DataFrame, by: Sequence[str], game: type[Game]) -> pd.DataFrame:
+    """Return a row per condition and outcome, indicator and quantity: the simulations of a seed, compared.
 
-
-# Which conditions are compared
-
-
-def _places(cells: Sequence[_Cell], by: Sequence[str], game: type[Game]) -> list[tuple[str, int, int]]:
-    """Return axis, place of the first and place of the second of all conditions that are compared."""
-    table = pd.DataFrame([cell.key for cell in cells], columns=list(by))
-    table[_INDEX] = range(len(cells))
-    places: dict[tuple[str, int, int], None] = {}
-    for axis in by:
-        values = list(dict.fromkeys(cell.key[list(by).index(axis)] for cell in cells))
-        if len(values) < 2:
-            continue
-        for members in _groups(table, axis, [other for other in by if other != axis], game):
-            ordered = sorted(members, key=lambda member: values.index(member[0]))
-            few = len({value for value, _ in members}) <= MAX_VALUES
-            pairs = combinations(ordered, 2) if few else ((ordered[0], other) for other in ordered[1:])
-            places.update(dict.fromkeys((axis, i, j) for (x, i), (y, j) in pairs if x != y))
-    return list(places)
-
-
-def _groups(table: pd.DataFrame, axis: str, others: list[str], game: type[Game]) -> Iterator[list[tuple[Any, int]]]:
-    """Yield the conditions that differ in `axis` alone, each as its value and its place.
-
-    Along b, conditions also are alike where they have the same other agents, or where one has nobody that attacks:
-    the comparisons that figures show.
+    `rows` are simulations with their `repeat`. `difference` is the second time minus the first, over the `pairs` that
+    have both. `spread` is the standard deviation of such a difference in one pair if only sampling differs, from the
+    variance within seeds of all repeats. `band` is how far from 0 the difference of so many pairs then lies in 95%.
     """
-    kinds = [(table, others)]
-    if axis == "b":
-        sized, by = table, others
-        if "n" in others:
-            sized, by, _ = with_group_size(table, others, game.roles[0])
-        kinds.append((with_undisturbed(sized, by), by))
-    for conditions, by in kinds:
-        groups: dict[tuple[Any, ...], list[tuple[Any, int]]] = {}
-        columns = [conditions[name].tolist() for name in by]
-        keys = zip(*columns, strict=True) if by else ((),) * len(conditions)
-        for key, value, place in zip(keys, conditions[axis].tolist(), conditions[_INDEX].tolist(), strict=True):
-            groups.setdefault(key, []).append((value, place))
-        yield from groups.values()
-
-
-def _where(cells: Sequence[_Cell], place: tuple[str, int, int], by: Sequence[str]) -> list[str]:
-    """Return the axis, its two values, and the value of each axis: both where they differ, "" for the axis itself."""
-    axis, i, j = place
-    first, second = cells[i].key, cells[j].key
-    told = [
-        "" if a == axis else str(x) if x == y else f"{x} -> {y}" for a, x, y in zip(by, first, second, strict=True)
-    ]
-    at = list(by).index(axis)
-    return [axis, str(first[at]), str(second[at]), *told]
-
-
-# What is compared
-
-
-def _shared(first: _Cell, second: _Cell) -> tuple[Any, Any]:
-    """Return the places of the seeds that both have, in each."""
-    if np.array_equal(first.seeds, second.seeds):
-        return slice(None), slice(None)
-    _, mine, yours = np.intersect1d(first.seeds, second.seeds, assume_unique=True, return_indices=True)
-    return mine, yours
-
-
-def _differences_of_rates(
-    cells: Sequence[_Cell],
-    places: Sequence[tuple[str, int, int]],
-    by: Sequence[str],
-    binary: Sequence[tuple[str, str]],
-) -> pd.DataFrame:
-    counts = np.zeros((len(places), len(binary), 8), dtype=np.int64)
-    for index, (_, i, j) in enumerate(places):
-        mine, yours = _shared(cells[i], cells[j])
-        counts[index] = _count(cells[i].flags, cells[j].flags, mine, yours)
-    where = [_where(cells, place, by) for place in places]
-    names = [[kind, *told[:3], what, *told[3:]] for told in where for kind, what in binary]
-    return _rated(names, by, counts.reshape(-1, 8))
-
-
-def _count(first: NDArray[np.int8], second: NDArray[np.int8], mine: Any, yours: Any) -> NDArray[np.int64]:
-    """Return, per row of flags: both, only first, only second, neither; then true and all of each."""
-    x, y = first[:, mine], second[:, yours]
-    paired = [(x == a) & (y == b) for a, b in ((1, 1), (1, 0), (0, 1), (0, 0))]
-    alone = [first == 1, first >= 0, second == 1, second >= 0]
-    return np.stack([mask.sum(axis=1) for mask in (*paired, *alone)], axis=1)
-
-
-def _rated(names: list[list[str]], by: Sequence[str], counts: NDArray[np.int64]) -> pd.DataFrame:
-    """Return the table of differences of rates from names and counts, row by row."""
-    both, first, second, neither, true_from, n_from, true_to, n_to = counts.T
-    pairs = both + first + second + neither
-    paired = pairs > 0
-    value_from = np.where(paired, _ratio(both + first, pairs), _ratio(true_from, n_from))
-    value_to = np.where(paired, _ratio(both + second, pairs), _ratio(true_to, n_to))
-    inside, apart = (
-        paired_difference(both, first, second, neither),
-        unpaired_difference(true_from, n_from, true_to, n_to),
-    )
-    values = {
-        **dict(zip(_COUNTS, (pairs, n_from, n_to, first, second, both), strict=True)),
-        "value_from": value_from,
-        "value_to": value_to,
-        "all_from": _ratio(true_from, n_from),
-        "all_to": _ratio(true_to, n_to),
-        "difference": value_to - value_from,
-        "low": np.where(paired, inside[0], apart[0]),
-        "high": np.where(paired, inside[1], apart[1]),
-        "test": np.where(paired, "McNemar", "chi-squared"),
-        "p": np.where(paired, mcnemar(first, second), unpaired_p(true_from, n_from, true_to, n_to)),
-    }
-    table = pd.DataFrame(names, columns=[*_BEFORE, *by], dtype=object)
-    return table.assign(**values)[[*_BEFORE, *by, *_AFTER]]
-
-
-def _ratio(part: NDArray[np.int64], whole: NDArray[np.int64]) -> Floats:
-    return np.where(whole > 0, part / np.maximum(whole, 1), np.nan)
-
-
-def _differences_of_means(
-    cells: Sequence[_Cell], places: Sequence[tuple[str, int, int]], by: Sequence[str], row: int, quantity: Quantity
-) -> pd.DataFrame:
-    """Return the table of mean differences of one quantity; without shared seeds it has no interval and no p."""
     table = []
-    for place in places:
-        _, i, j = place
-        first, second = cells[i].numbers[row], cells[j].numbers[row]
-        mine, yours = _shared(cells[i], cells[j])
-        x, y = first[mine], second[yours]
-        known = ~np.isnan(x) & ~np.isnan(y)
-        x, y = x[known], y[known]
-        whole = [mean_interval(v).mean for v in (first, second)]
-        here, there = (float(x.mean()), float(y.mean())) if x.size else whole
-        low_limit, high_limit, p = paired_share(x, y) if quantity.share else paired_mean(x, y)
-        sizes = [(~np.isnan(v)).sum() for v in (first, second)]
-        axis, low, high, *others = _where(cells, place, by)
-        counted = [x.size, *sizes, pd.NA, pd.NA, pd.NA]
-        values = [here, there, *whole, there - here, low_limit, high_limit, "t" if x.size else "", p]
-        table.append(["quantity", axis, low, high, quantity.name, *others, *counted, *values])
-    return pd.DataFrame(table, columns=[*_BEFORE, *by, *_AFTER])
+    for key, group in by_condition(rows, by):
+        for kind, what, values in _measured(group, game):
+            times = _times(group, values)
+            change = times[:, 1] - times[:, 0]
+            spread = spread_of(times)
+            pairs = int((~np.isnan(change)).sum())
+            if pairs and not np.isnan(spread):
+                table.append([*key, kind, what, pairs, float(np.nanmean(change)), spread, band(spread, pairs)])
+    return pd.DataFrame(table, columns=names_of("noise", by, game))
 
 
-def _within(
-    cells: Sequence[_Cell], by: Sequence[str], binary: Sequence[tuple[str, str]], names: tuple[str, str]
-) -> pd.DataFrame:
-    """Return the comparison of two indicators in the same simulations, for each condition."""
-    first, second = (binary.index(("indicator", name)) for name in names)
-    every = slice(None)
-    counts = [_count(cell.flags[[first]], cell.flags[[second]], every, every)[0] for cell in cells]
-    told = [["comparison", "", *names, f"{names[1]} - {names[0]}", *map(str, cell.key)] for cell in cells]
-    return _rated(told, by, np.array(counts, dtype=np.int64).reshape(-1, 8))
+def spread_of(times: Floats) -> float:
+    """Return the standard deviation of the difference of two repeats: a row per seed, a column per repeat."""
+    known = (~np.isnan(times)).sum(axis=1)
+    several = times[known > 1]
+    freedom = int((known[known > 1] - 1).sum())
+    if not freedom:
+        return float("nan")
+    squares = (several - np.nanmean(several, axis=1, keepdims=True)) ** 2
+    return float(np.sqrt(2 * np.nansum(squares) / freedom))
 
 
-def compared_conditions(
-    keys: Sequence[tuple[Any, ...]], by: Sequence[str], game: type[Game]
-) -> list[tuple[int, int, list[str]]]:
-    """Return the places of the conditions that are compared, and the cells that say which: `axis` to the axes.
+def band(spread: float, pairs: int) -> float:
+    """Return the half width of the band about 0 in which mean differences of `pairs` lie if only sampling differs.
 
-    `keys` are the values of the axes of each condition.
+    `spread` is the standard deviation of the difference in one pair; the mean of n pairs is nearly normal.
     """
-    nothing = np.empty((0, 0))
-    cells = [_Cell(key, nothing.astype(np.int64), nothing.astype(np.int8), nothing) for key in keys]
-    return [(place[1], place[2], _where(cells, place, by)) for place in _places(cells, by, game)]
+    return float(scipy.stats.norm.ppf(0.5 + CONFIDENCE / 2)) * spread / float(np.sqrt(pairs))
+
+
+def _measured(group: pd.DataFrame, game: type[Game]) -> Iterator[tuple[str, str, Floats]]:
+    """Yield what is compared of simulations: its kind, its name, and a number or NaN for each."""
+    ended = group["outcome"].to_numpy()
+    for outcome in game.outcomes:
+        yield "outcome", outcome.name, (ended == outcome.name).astype(float)
+    for indicator in game.evidence.indicators:
+        if indicator.contrasted:
+            answers = flags(group, indicator.name)
+            yield "indicator", indicator.name, np.where(answers >= 0, answers, np.nan)
+    for quantity in game.evidence.quantities:
+        if quantity.contrasted:
+            yield "quantity", quantity.name, numbers(group, quantity.name)
+
+
+def _times(group: pd.DataFrame, values: Floats) -> Floats:
+    """Return a row per seed and a column per repeat, NaN where there is no answer."""
+    times: Any = pd.Series(values, index=[group["seed"], group[REPEAT]]).unstack(REPEAT)
+    return np.asarray(times.reindex(columns=range(int(group[REPEAT].max()) + 1)).to_numpy(dtype=float))

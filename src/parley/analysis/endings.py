@@ -15,7 +15,8 @@ import scipy
 from numpy.typing import ArrayLike, NDArray
 
 from parley.analysis.columns import names_of
-from parley.analysis.contrasts import NONE_IMPOSSIBLE, Impossible, compared_conditions
+from parley.analysis.contrasts import NONE_IMPOSSIBLE, Impossible
+from parley.analysis.pairs import compared_conditions, pair_numbers
 from parley.analysis.rates import by_condition
 from parley.analysis.stats import CONFIDENCE, Floats, censored_median, holm, wilson_of_mean
 from parley.games.base import Game
@@ -179,8 +180,7 @@ def times_table(rows: pd.DataFrame, by: Sequence[str], game: type[Game]) -> pd.D
     names = names_of("times", by, game)
     if not ways:
         return pd.DataFrame([], columns=names)
-    paired = [name for name in ("seed", *game.evidence.paired_by) if name in rows]
-    rows = rows.assign(**{_PAIR: rows.groupby(paired, sort=False, dropna=False).ngroup()})
+    rows = rows.assign(**{_PAIR: pair_numbers(rows, game)})
     # Bayesian bootstrap (Rubin, Annals of Statistics 9, 1981, p. 130): a weight for each seed, whatever else varies.
     weights = np.random.default_rng(0).exponential(size=(RESAMPLED, int(rows[_PAIR].max()) + 1)).astype(np.float32)
     groups = list(by_condition(rows, by))

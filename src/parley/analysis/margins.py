@@ -14,7 +14,6 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from parley.analysis.attacked import with_group_size, with_undisturbed
 from parley.analysis.clustered import (
     Indices,
     Sample,
@@ -28,6 +27,7 @@ from parley.analysis.clustered import (
 )
 from parley.analysis.columns import names_of
 from parley.analysis.contrasts import NONE_IMPOSSIBLE, Impossible
+from parley.analysis.pairs import pair_numbers, strata
 from parley.analysis.rates import by_condition, flags
 from parley.analysis.stats import Floats, holm
 from parley.games.base import Game
@@ -35,7 +35,6 @@ from parley.study.axes import axes_text, axis_names
 from parley.study.margins import PaperRate, rates_of
 
 CLUSTERED, STRATIFIED = "clustered McNemar", "Cochran-Mantel-Haenszel"
-_CELL = "_cell"
 
 
 @dataclass(frozen=True)
@@ -92,9 +91,8 @@ def answers_of(
     rows = pd.concat([group for _, group in groups]) if groups else rows
     keys = pd.DataFrame([key for key, _ in groups], columns=list(by))
     cells = np.repeat(np.arange(len(groups)), [len(group) for _, group in groups]).astype(np.int64)
-    paired = [name for name in ("seed", *game.evidence.paired_by) if name in rows]
     seeds = np.unique(rows["seed"].to_numpy(), return_inverse=True)[1].astype(np.int64)
-    pairs = rows.groupby(paired, sort=False, dropna=False).ngroup().to_numpy().astype(np.int64)
+    pairs = pair_numbers(rows, game)
     for name, kind in rates_of(game).items():
         if kind == "outcome":
             values = (rows["outcome"] == name).to_numpy().astype(float)
@@ -117,16 +115,7 @@ def comparisons(keys: pd.DataFrame, axis: str, known: NDArray[np.bool_], game: t
     """
     import networkx as nx  # a quarter of a second, which `import parley` need not take
 
-    table, others = keys.assign(**{_CELL: range(len(keys))})[known], [str(name) for name in keys if name != axis]
-    if axis == "b":
-        if "n" in others:
-            table, others, _ = with_group_size(table, others, game.roles[0])
-        table = with_undisturbed(table, others)
-    places: dict[tuple[Any, ...], dict[Any, int]] = {}
-    columns = [table[name].tolist() for name in others]
-    strata = list(zip(*columns, strict=True)) if columns else [()] * len(table)
-    for stratum, value, cell in zip(strata, table[axis].tolist(), table[_CELL].tolist(), strict=True):
-        places.setdefault(stratum, {})[value] = cell
+    places = {key: dict(members) for key, members in strata(keys, axis, game, np.flatnonzero(known).tolist()).items()}
     graph = nx.Graph()
     for found in places.values():
         graph.add_edges_from(itertools.combinations(found, 2))

@@ -12,14 +12,16 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from parley.analysis.columns import names_of
+from parley.analysis.differences import number_differences, rate_differences
+from parley.analysis.pairs import pair_numbers, shared
 from parley.analysis.rates import by_condition, flags, numbers
-from parley.analysis.stats import CONFIDENCE, Floats, holm, mcnemar, paired_difference, paired_mean, paired_share
+from parley.analysis.stats import CONFIDENCE, Floats, holm, paired_mean
 from parley.study import Study
 from parley.study.comparisons import Comparison, Kind
 
 OPEN, DIFFERS, NO_PAIRS = "open", "differs", "no pairs"
 ALIKE = "open: all pairs differ by the same"  # of numbers without bounds, which then have no interval
-_VALUE = "_value"
+_PAIR = "_pair"
 
 
 @dataclass(frozen=True)
@@ -61,26 +63,26 @@ def question_table(rows: pd.DataFrame, study: Study) -> pd.DataFrame:
 
 def all_pairs(rows: pd.DataFrame, study: Study) -> Iterable[tuple[Comparison, Pairs]]:
     """Yield each comparison of the study's questions with the pairs of simulations that there are."""
+    if study.comparisons and len(rows):
+        rows = rows.assign(**{_PAIR: pair_numbers(rows, study.game)})
     groups = dict(by_condition(rows, study.axes)) if study.comparisons else {}
     for comparison in study.comparisons:
-        parts = [_stratum(comparison, pair, groups, study) for pair in comparison.strata]
+        parts = [_stratum(comparison, pair, groups) for pair in comparison.strata]
         yield comparison, Pairs(*(np.concatenate(side) for side in zip(*parts, strict=True)))
 
 
-def _stratum(comparison: Comparison, pair: Sequence[Any], groups: Any, study: Study) -> tuple[Any, ...]:
+def _stratum(comparison: Comparison, pair: Sequence[Any], groups: Any) -> tuple[Any, ...]:
     """Return the values of the pairs of simulations of two conditions, and their seeds; a pair lacks no value."""
     sides = [groups.get(tuple(condition.axes.values())) for condition in pair]
     if any(side is None for side in sides):
         return np.empty(0), np.empty(0), np.empty(0, dtype=np.int64)
-    # Simulations of a pair have the seed in common, and all else that the game pairs by.
-    by = [name for name in ("seed", *study.game.evidence.paired_by) if name in sides[0]]
+    places = shared(*(side[_PAIR].to_numpy() for side in sides))
     first, second = (
-        side[by].assign(**{_VALUE: _values(kind, name, side)}).dropna(subset=_VALUE)
-        for kind, name, side in zip(comparison.kinds, comparison.outcomes, sides, strict=True)
+        _values(kind, name, side)[at]
+        for kind, name, side, at in zip(comparison.kinds, comparison.outcomes, sides, places, strict=True)
     )
-    joined = first.merge(second, on=by)
-    values = (joined[f"{_VALUE}_{side}"].to_numpy(dtype=float) for side in ("x", "y"))
-    return *values, joined["seed"].to_numpy(dtype=np.int64)
+    known = ~(np.isnan(first) | np.isnan(second))
+    return first[known], second[known], sides[0]["seed"].to_numpy(dtype=np.int64)[places[0]][known]
 
 
 def _values(kind: Kind, name: str, rows: pd.DataFrame) -> Floats:
@@ -92,20 +94,22 @@ def _values(kind: Kind, name: str, rows: pd.DataFrame) -> Floats:
     return np.where(answers < 0, np.nan, answers)
 
 
+_DIFFERENCE = (
+    *("pairs", "only_first", "only_second", "both", "value_from", "value_to"),
+    *("difference", "low", "high", "p"),
+)
+
+
 def _row(comparison: Comparison, pairs: Pairs) -> dict[str, Any]:
     question, (low_value, high_value) = comparison.question, comparison.values
-    x, y = pairs.first, pairs.second
     if comparison.kind == "quantity":
-        counts: Sequence[Any] = (pd.NA, pd.NA, pd.NA)
-        *limits, p = paired_share(x, y) if comparison.share else paired_mean(x, y)
-        test = "t"
+        every = slice(None)
+        found = number_differences([(pairs.first, pairs.second, every, every)], comparison.share)
     else:
-        both, first, second, neither = pairs.counts
-        counts = (first, second, both)
-        low, high = paired_difference(both, first, second, neither)
-        limits, test = [float(low), float(high)], "McNemar"
-        p = float(mcnemar(first, second)) if len(x) else float("nan")
-    value_from, value_to = (float(side.mean()) if len(side) else float("nan") for side in (x, y))
+        both, first, second, _ = pairs.counts
+        alone = (both + first, len(pairs.first), both + second, len(pairs.first))
+        found = rate_differences(np.array([[*pairs.counts, *alone]], dtype=np.int64))
+    cells = {name: found[name][0] for name in _DIFFERENCE}
     return {
         "question": question.name,
         "kind": comparison.kind,
@@ -115,15 +119,8 @@ def _row(comparison: Comparison, pairs: Pairs) -> dict[str, Any]:
         "to": high_value,
         "over": ", ".join(question.over),
         "strata": len(comparison.strata),
-        "pairs": len(x),
-        **dict(zip(("only_first", "only_second", "both"), counts, strict=True)),
-        "value_from": value_from,
-        "value_to": value_to,
-        "difference": value_to - value_from,
-        "low": limits[0],
-        "high": limits[1],
-        "test": test,
-        "p": p,
+        **cells,
+        "test": "t" if comparison.kind == "quantity" else "McNemar",
         "p_by_seed": pairs.p_by_seed,
         "smallest": question.smallest,
     }

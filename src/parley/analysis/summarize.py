@@ -12,15 +12,13 @@ import pandas as pd
 from parley import paths
 from parley.analysis.averages import player_table, round_table, threshold_table
 from parley.analysis.conditions import condition_table, impossible_outcomes, outcome_table
-from parley.analysis.contrasts import contrast_table
+from parley.analysis.contrasts import REPEAT, contrast_table, noise_table
 from parley.analysis.effects import effect_table
 from parley.analysis.endings import ending_table, times_table
 from parley.analysis.margins import margin_table
 from parley.analysis.metrics import write_empty_metrics, write_metrics
-from parley.analysis.noise import REPEAT, noise_table
-from parley.analysis.quality import quality_table
 from parley.analysis.questions import question_table
-from parley.analysis.rates import quantity_table, rate_table
+from parley.analysis.rates import quality_table, quantity_table, rate_table
 from parley.analysis.simulations import PlayedGame, simulation_table
 from parley.analysis.tables import write_table
 from parley.analysis.traces import FromTraces, recorded

@@ -12,7 +12,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from parley.analysis.attacked import beside_undisturbed
+from parley.analysis.pairs import beside_undisturbed
 from parley.figures.links import Linker, linker
 from parley.figures.page import BELOW, empty
 from parley.figures.panels import (

@@ -15,7 +15,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from parley.analysis.attacked import beside_undisturbed
+from parley.analysis.pairs import beside_undisturbed
 from parley.figures.links import Linker, linker
 from parley.figures.page import Panel, axis_label, empty, pages, room, words, wrapped
 from parley.figures.panels import T_INTERVAL, WILSON, compared, not_shown, telling, values_along

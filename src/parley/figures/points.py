@@ -14,8 +14,8 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from parley.analysis.attacked import beside_undisturbed
 from parley.analysis.conditions import outcomes_of
+from parley.analysis.pairs import beside_undisturbed
 from parley.analysis.rates import all_quantities
 from parley.figures.links import Linker, linker
 from parley.figures.page import axis_label, empty, room, wrapped

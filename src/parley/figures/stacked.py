@@ -13,8 +13,8 @@ from matplotlib.axes._secondary_axes import SecondaryAxis
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from parley.analysis.attacked import with_group_size
 from parley.analysis.conditions import outcomes_of
+from parley.analysis.pairs import with_group_size
 from parley.figures.links import Linker, linker
 from parley.figures.page import Panel, axis_label, empty, heading, pages, panel_width, room, wrapped
 from parley.figures.panels import (

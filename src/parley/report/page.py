@@ -15,8 +15,8 @@ from markupsafe import Markup
 
 from parley import __version__, paths
 from parley.analysis import tables
-from parley.analysis.answered import Answered, answered, answered_as, answered_warnings
 from parley.analysis.conditions import degenerate_warnings, outcomes_of
+from parley.analysis.served_models import Answered, answered, answered_as, answered_warnings
 from parley.analysis.stats import CONFIDENCE
 from parley.analysis.summarize import summarize
 from parley.calibration.results import HEADER, calibration_tables

@@ -21,7 +21,7 @@ from parley.play.record_store import Records
 from parley.policies import FAILURE_CLASSES
 from parley.report.links import Links
 from parley.report.overview import simulations_text
-from parley.report.tables import Column, Row, Table, interval_text, p_column, p_text, table, words
+from parley.report.tables import Column, Row, Table, estimate, interval_text, p_column, p_text, table, words
 from parley.study import Study
 from parley.study.margins import labels_of_rates
 from parley.text import counted
@@ -83,7 +83,7 @@ def condition_table(
 
 def rate_text(row: Row, outcome: str) -> str:
     """Return the rate of an outcome with its interval, from a row of the table `conditions`."""
-    return interval_text((row[f"{outcome}_{part}"] for part in ("rate", "low", "high")), ".0%")
+    return estimate(f"{outcome}_rate", ".0%", f"{outcome}_low", f"{outcome}_high")(row)
 
 
 def _rate_count(row: Row, of: str) -> str:
@@ -141,23 +141,15 @@ def measure_tables(
     times: list[Table] = []
     for indicator in game.evidence.indicators:
         rows = rates[(rates["indicator"] == indicator.name) & (rates["simulations"] > 0)].to_dict("records")
-        column = Column(
-            "rate",
-            lambda row: interval_text((row["rate"], row["low"], row["high"]), ".0%"),
-            lambda row: f"{row['count']} of {row['simulations']}",
-        )
+        column = Column("rate", estimate("rate", ".0%"), lambda row: f"{row['count']} of {row['simulations']}")
         measures.append(table(f"rate-{indicator.name}", rows, column, by=by, title=indicator.label, kind="Rate"))
     for what in all_quantities(quantities["quantity"], game):
         mine = quantities[(quantities["quantity"] == what.name) & (quantities["simulations"] > 0)].to_dict("records")
-        column = Column("mean", partial(_mean, share=what.share), partial(_median, share=what.share))
+        column = Column("mean", estimate("mean", ".0%" if what.share else ".4g"), partial(_median, share=what.share))
         title = f"{what.label} ({what.unit})" if what.unit else what.label
         made = table(f"mean-{what.name}", mine, column, by=by, title=title, kind="Mean")
         (times if what.name == SECONDS or what.name.startswith(f"{SECONDS}_") else measures).append(made)
     return [each for each in measures if each.rows], [each for each in times if each.rows]
-
-
-def _mean(row: Row, share: bool) -> str:
-    return interval_text((row["mean"], row["low"], row["high"]), ".0%" if share else ".4g")
 
 
 def _median(row: Row, share: bool) -> str:
@@ -215,7 +207,7 @@ def contrast_texts(row: Row, labels: Mapping[str, str], number: bool) -> dict[st
         "discordant": "",
         "values": f"{row['value_from']:{form}} → {row['value_to']:{form}}" if known else "-",
         "all": "",  # rates or means of all simulations, where the pairs are only some of them
-        "difference": interval_text((row["difference"], row["low"], row["high"]), signed, scale=scale, unit=unit),
+        "difference": estimate("difference", signed, scale=scale, unit=unit)(row),
         "noise_text": "",  # how much sampling alone explains, where seeds were played again
     }
     if pairs and row["kind"] != "quantity":
@@ -260,7 +252,7 @@ def margin_table(margins: pd.DataFrame, effects: pd.DataFrame, game: type[Game])
             "value", lambda row: f"{row['axis']}: {row['value']}" if row["axis"] else row["value"] or "all conditions"
         ),
         Column("over", _conditions, _simulations, is_number=False),
-        Column("rate", lambda row: interval_text((row["rate"], row["low"], row["high"]), ".1%", limits=".0%")),
+        Column("rate", estimate("rate", ".1%", limits=".0%")),
         *([paper] if margins["paper"].notna().any() else []),
         Column("difference", compared(partial(_points, prefix="difference_")), compared(_rates_and_pairs)),
         Column("p", compared(lambda row: p_text(row["p"])), compared(lambda row: row["test"])),
@@ -338,8 +330,8 @@ def time_table(times: pd.DataFrame, by: Sequence[str], game: type[Game]) -> Tabl
         words("ended in", lambda row: labels.get(row["ending"], row["ending"])),
         Column("ended", both(lambda row, end: f"{row[f'ended_{end}']} of {row[f'simulations_{end}']}")),
         Column("median rounds", both(median)),
-        Column("difference", lambda row: interval_text((row["difference"], row["low"], row["high"]), "+.3g")),
-        Column("ratio", lambda row: interval_text((row[f"ratio{part}"] for part in ("", "_low", "_high")), ".2g")),
+        Column("difference", estimate("difference", "+.3g")),
+        Column("ratio", estimate("ratio", ".2g", "ratio_low", "ratio_high")),
         p_column("p", "p"),
         p_column("p corrected", "p_holm"),
         by=[axis for axis in by if times[axis].nunique() > 1],
@@ -349,15 +341,12 @@ def time_table(times: pd.DataFrame, by: Sequence[str], game: type[Game]) -> Tabl
 
 
 def _quality_table(quality: pd.DataFrame, by: Sequence[str]) -> Table:
-    def number(name: str, form: str) -> Any:
-        return lambda row: interval_text((row[name], row[f"{name}_low"], row[f"{name}_high"]), form)
-
     return table(
         "quality",
         quality.to_dict("records"),
         Column("agreed", "simulations"),
-        Column("slope", number("slope", ".3g")),
-        Column("bias", number("bias", "+.3g")),
+        Column("slope", estimate("slope", ".3g", "slope_low", "slope_high")),
+        Column("bias", estimate("bias", "+.3g", "bias_low", "bias_high")),
         Column("about the line", lambda row: "-" if pd.isna(row["residual"]) else f"{row['residual']:.3g}"),
         by=by,
     )
@@ -367,11 +356,8 @@ def behavior_table(behaviors: pd.DataFrame, by: Sequence[str], game: type[Game])
     """Return the behaviors that somebody shows; shares are in percent."""
     labels = {each.name: each.label for each in game.evidence.behaviors}
 
-    def mean(name: str) -> Any:
-        return lambda row: interval_text((row[name], row[f"{name}_low"], row[f"{name}_high"]), ".2f")
-
     def share(row: Row) -> str:
-        return "" if row["behavior"] == ANY_BEHAVIOR else interval_text((row["share"], row["low"], row["high"]), ".0%")
+        return "" if row["behavior"] == ANY_BEHAVIOR else estimate("share", ".0%")(row)
 
     return table(
         "behaviors",
@@ -380,8 +366,8 @@ def behavior_table(behaviors: pd.DataFrame, by: Sequence[str], game: type[Game])
         words("behavior", lambda row: labels.get(row["behavior"], row["behavior"])),
         Column("games", "simulations"),
         Column("share", share),
-        Column("payoff per round", mean("payoff")),
-        Column("cost per round", mean("cost")),
+        Column("payoff per round", estimate("payoff", ".2f", "payoff_low", "payoff_high")),
+        Column("cost per round", estimate("cost", ".2f", "cost_low", "cost_high")),
         by=by,
     )
 
@@ -410,7 +396,7 @@ def reaction_table(reactions: pd.DataFrame, by: Sequence[str], game: type[Game])
 
     def difference(row: Row) -> str:
         form, scale = ("+.3g", 1) if is_number(row) else ("+.0f", 100)
-        return interval_text((row["difference"], row["low"], row["high"]), form, scale=scale)
+        return estimate("difference", form, scale=scale)(row)
 
     return table(
         "reactions",

@@ -105,6 +105,11 @@ def interval_text(estimate: Iterable[Any], form: str, *, limits: str = "", scale
     return f"{middle} [{low_text}, {high_text}]{unit}"
 
 
+def estimate(name: str, form: str, low: str = "low", high: str = "high", **more: Any) -> Callable[[Row], str]:
+    """Return what shows a number of a row with the limits in two other columns; `more` is for `interval_text`."""
+    return lambda row: interval_text((row[name], row[low], row[high]), form, **more)
+
+
 def p_text(value: float | None) -> str:
     """Return a p value as text."""
     if value is None or pd.isna(value):

@@ -32,9 +32,9 @@ function pageOf(kind, ids, query) {
   const simulations = ids.map(simulationOf);
   const missing = ids.find((_, at) => simulations[at] === null);
   if (missing !== undefined) return lost(`There is no simulation ${missing} in this study.`);
-  if (kind === "game" && simulations.length === 1) return gamePage(simulations[0], query);
+  if (kind === "game" && simulations.length === 1) return gamePage(simulations, query);
   if (kind === "read" && simulations.length === 1) return readPage(simulations[0]);
-  if (kind === "compare" && simulations.length === 2) return comparePage(...simulations, query);
+  if (kind === "compare" && simulations.length === 2) return gamePage(simulations, query);
   return lost("This address leads nowhere.");
 }
 

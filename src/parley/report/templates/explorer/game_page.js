@@ -62,54 +62,81 @@ function loadedPage(simulations, kind, head, fill) {
   return page;
 }
 
-/** Return the page of one game. */
-function gamePage(simulation, query) {
-  const place = { agent: 0, round: null, phase: query.get("phase"), diff: query.get("diff") };
-  const page = loadedPage([simulation], "game", [gameHead(simulation, "game")], (node, [game]) => {
-    const named = game.agents.findIndex((agent) => agent.name === query.get("agent"));
-    place.agent = Math.max(0, named);
+/** Return the page of one game, or of two, one above the other with the same rounds. */
+function gamePage(simulations, query) {
+  const two = simulations.length > 1;
+  const [simulation] = simulations;
+  const place = { which: two ? Number(query.get("game") ?? 0) : 0, agent: 0, round: null, phase: query.get("phase"), diff: query.get("diff") };
+  const head = two ? h("h1", { class: "sr", tabindex: -1 }, simulations.map(nameOf).join(" beside ")) : gameHead(simulation, "game");
+  const page = loadedPage(simulations, two ? "compare" : "game", [head], (node, games) => {
+    const parting = two ? partingRound(...games) : null;
+    const named = games[place.which]?.agents.findIndex((agent) => agent.name === query.get("agent"));
+    place.agent = Math.max(0, named ?? 0);
     const round = query.has("round") ? Number(query.get("round")) : null; // Number(null) is 0, and some games have a round 0
-    place.round = game.rounds.includes(round) ? round : null;
-    const side = h("div", { class: "side" });
+    place.round = games.some((game) => game.rounds.includes(round)) ? round : null;
+    const side = h("div", { class: two ? "panels" : "side" });
     const draw = () => {
       const focused = document.activeElement?.id;
-      side.replaceChildren(place.round === null ? emptyPanel() : panel(simulation, game, place, change));
-      if (focused && side.contains(document.getElementById(focused))) document.getElementById(focused).focus();
+      side.replaceChildren(...(place.round === null ? [emptyPanel(two)] : games.map((game, which) => panelIn(which, game))));
+      const again = focused && document.getElementById(focused);
+      if (again && side.contains(again)) again.focus();
+    };
+    const panelIn = (which, game) => {
+      if (!two) return panel(simulation, game, place, change);
+      const agent = game.agents.findIndex((one) => one.name === games[place.which].agents[place.agent].name);
+      const title = h("p", { class: "which" }, h("b", null, "AB"[which]), " ", shown(nameOf(simulations[which])));
+      if (agent < 0 || !game.at(agent, place.round)) return h("div", null, title, note("calm", `This game has nothing of that agent in ${game.roundName} ${place.round}.`));
+      const itself = place.diff === `sim:${simulations[which].short}`; // it is compared with the other one instead
+      const shownPanel = panel(simulations[which], game, { ...place, agent, diff: itself ? `sim:${simulations[1 - which].short}` : place.diff }, change);
+      for (const part of shownPanel.querySelectorAll("[id]")) part.id += `-${which}`;
+      shownPanel.removeAttribute("aria-labelledby");
+      shownPanel.setAttribute("aria-label", `${"AB"[which]}: what was sent and answered`);
+      shownPanel.id = `panel-${which}`;
+      return h("div", null, title, shownPanel);
     };
     const change = (changes) => {
       Object.assign(place, changes);
-      replaceQuery({ agent: place.round === null ? null : game.agents[place.agent].name, round: place.round, phase: place.phase, diff: place.diff });
+      replaceQuery({ game: place.which || null, agent: place.round === null ? null : games[place.which].agents[place.agent].name, round: place.round, phase: place.phase, diff: place.diff });
       draw();
     };
-    const table = matrix([{ game }], place.round === null ? null : { which: 0, ...place }, (next, byKey) => {
-      change({ agent: next.agent, round: next.round });
-      table.choose({ which: 0, ...next }, true);
-      if (!byKey && matchMedia("(max-width: 1000px)").matches) side.scrollIntoView({ block: "start" });
-      announce(cellWords(game, next.agent, next.round));
-    });
-    page.diff = () => place.round !== null && change({ diff: place.diff ? "" : "prev" });
+    const now = () => (place.round === null ? null : place);
+    const titled = games.map((game, which) => ({ game, title: two && [h("b", null, "AB"[which]), " ",
+      h("a", { href: link(["game", simulations[which].short]) }, shown(nameOf(simulations[which]))), " ",
+      pill(outcomeOf(simulations[which]).label, outcomeOf(simulations[which]).color)] }));
+    const table = matrix(titled, now(), (next, byKey) => {
+      change(next);
+      table.choose(place, true);
+      if (!two && !byKey && matchMedia("(max-width: 1000px)").matches) side.scrollIntoView({ block: "start" });
+      announce(`${two ? `${"AB"[next.which]}: ` : ""}${cellWords(games[next.which], next.agent, next.round)}`);
+    }, parting);
+    page.diff = () => place.round !== null && change({ diff: place.diff ? "" : two ? `sim:${simulations[1 - place.which].short}` : "prev" });
     page.back = () => {
       if (place.round === null) return false;
       change({ round: null, phase: null });
       table.choose(null, true);
       return true;
     };
-    page.arrow = (key) => {
-      const first = game.rounds.find((round) => game.at(0, round));
-      if (first !== undefined && place.round === null) { change({ agent: 0, round: first }); table.choose({ which: 0, agent: 0, round: first }, true); }
-      else table.choose({ which: 0, ...place }, true);
+    page.arrow = () => {
+      const first = games[0].rounds.find((one) => games[0].at(0, one));
+      if (place.round === null && first !== undefined) change({ which: 0, agent: 0, round: first });
+      table.choose(now(), true);
     };
-    node.append(h("div", { class: "split" }, h("div", { class: "main" }, table.node, metricsOf(game)), side));
+    if (two) {
+      node.append(note("calm parting-note", parting === null ? "The cells of these two games are the same to the end."
+        : ["The two games part in ", h("b", null, `${games[0].roundName} ${parting}`), ", the first in which a cell differs. Cells that differ are dashed."]), table.node, side);
+    } else node.append(h("div", { class: "split" }, h("div", { class: "main" }, table.node, metricsOf(games[0])), side));
     draw();
   });
+  if (two) return page;
   page.simulation = simulation;
   page.next = (step) => { const to = neighbor(simulation, step); if (to) go(link(["game", to.short])); else announce("There is no other game with this outcome."); };
   return page;
 }
 
-function emptyPanel() {
-  return h("div", { class: "empty" }, h("p", null, "Choose a cell to see what the agent was sent and what it answered."),
-    h("p", { class: "soft" }, "Arrow keys walk through agents and rounds, ", h("kbd", null, "?"), " lists all keys."));
+function emptyPanel(two) {
+  const where = two ? "this agent was sent and answered in both games" : "the agent was sent and what it answered";
+  return h("div", { class: "empty" }, h("p", null, `Choose a cell to see what ${where}.`),
+    two ? null : h("p", { class: "soft" }, "Arrow keys walk through agents and rounds, ", h("kbd", null, "?"), " lists all keys."));
 }
 
 /** Return the numbers of a game. */

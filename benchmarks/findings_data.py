@@ -11,7 +11,7 @@ from pathlib import Path
 from parley import paths
 from parley.analysis.summarize import summarize
 from parley.export.write import Terms, export
-from parley.play.read import read_lines
+from parley.play.show import read_lines
 from parley.study import Study, load_study
 from parley.study.condition import Simulation
 

@@ -66,8 +66,8 @@ def play(
 ) -> None:
     """Play one game of a study's first condition that fits, live in the terminal; the study gets no record of it.
 
-    A terminal shows a matrix of agents by rounds: equal replies in one color, and at the end what the game says of each
-    agent. In a pipe, with NO_COLOR or where there is little room, each reply is a line.
+    A terminal shows a matrix of agents by rounds: equal replies in one color, and at the end what the game says of
+    each agent. In a pipe, with NO_COLOR or where there is little room, each reply is a line.
 
     \b
     Examples:  parley play demo --n 12 --b 3
@@ -216,7 +216,7 @@ def show(record: Path, study: Path | None, replies: bool) -> None:
 
     refuse_folder(record)
     if replies:
-        from parley.play.read import read_lines
+        from parley.play.show import read_lines
 
         if study is not None:
             raise UsageError("--replies prints and --study writes; give one of them")

@@ -1,12 +1,12 @@
-"""`parley show`: a record for people, and the study file that plays its simulation again.
+"""`parley show`: a record for people, its replies, and the study file that plays its simulation again.
 
 What is printed is YAML, whose strings are escaped: a record may come from anyone.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import yaml
 from pydantic import ValidationError
@@ -16,9 +16,13 @@ from parley.engine.models import UNKNOWN_PATH, ModelEntry, load_models, recorded
 from parley.engine.sources import FolderSource, GgufSource, ServiceSource
 from parley.errors import RecordError, UsageError
 from parley.games.base import Game
+from parley.play.journal import Entry
+from parley.play.live import outcome_line, transcript_lines
+from parley.play.live_screen import can_draw, print_final
 from parley.play.provenance import warnings
-from parley.play.record import Summary
-from parley.play.replay import recorded_game, recorded_policy
+from parley.play.record import Summary, read_record
+from parley.play.replay import play_recorded, rebuild_game, recorded_game, recorded_policy
+from parley.play.watched_game import WatchedGame
 from parley.policies.kinds import IMPORTED, LLM
 from parley.study.condition import BASE_AXES, BYZANTINE_AXIS, Condition, Player, PlayerGroup, Simulation
 from parley.study.expand import NOBODY
@@ -37,7 +41,7 @@ class StudyFiles:
 
 def summary_text(path: Path, summary: Summary) -> str:
     """Return what a record says of its simulation as a whole, provenance in full, as YAML."""
-    told = warnings(summary.provenance)
+    of_engines = warnings(summary.provenance)
     return _yaml(
         {
             "record": str(path),
@@ -46,7 +50,7 @@ def summary_text(path: Path, summary: Summary) -> str:
             "telemetry": summary.telemetry,
             "digest": summary.digest,
             **({} if summary.has_checksum else {"checksum": "none of the rows (older version); replay it"}),
-            **({"warnings": told} if told else {}),
+            **({"warnings": of_engines} if of_engines else {}),
             "provenance": summary.provenance,
         }
     )
@@ -222,3 +226,34 @@ def _models_text(models: dict[str, Any]) -> str:
 
 def _yaml(content: Any) -> str:
     return yaml.safe_dump(content, sort_keys=False, allow_unicode=False, default_flow_style=None, width=110)
+
+
+def read_lines(path: Path, terminal: TextIO) -> Iterator[str]:
+    """Yield the replies of a record in full, a line for each and one for each text, then how the game ended.
+
+    A `terminal` that can show it gets the matrix at the end. Where this version cannot play the game again, such as an
+    imported one without its prompts, replies come as they were written. Raises RecordError if it cannot be read.
+    """
+    summary, entries = read_record(path)
+    try:
+        watched = WatchedGame(rebuild_game(path, summary))
+        played = play_recorded(summary, watched.game, entries, watched)
+    except RecordError as error:
+        yield f"# As they were written; {one_line(str(error))}"
+        yield from _written(entries)
+        return
+    yield from transcript_lines(played.exchanges, True, watched.game.read_texts, longest=None)
+    if can_draw(terminal):
+        watched.end(played.outcome)
+        print_final(watched, [one_line(str(path))], terminal)
+    else:
+        yield outcome_line(type(watched.game), played.outcome)
+
+
+def _written(entries: list[Entry]) -> Iterator[str]:
+    heading = ""
+    for entry in entries:
+        before, heading = heading, f"Round {entry.round}, {one_line(entry.phase)}"
+        if heading != before:
+            yield heading
+        yield f"  {one_line(entry.agent):<9} {one_line(entry.text)}"

@@ -89,8 +89,8 @@ def _rows(
             found = [links.simulations([row[axis] for axis in study.axes], o.name) for o in outcomes]
             addresses = [f"{folder}/{address}" if address else "" for address in found]
             cells = [rate_text(row, outcome.name) for outcome in outcomes]
-            told = {"study": study.name, "simulations": row["simulations"], "cells": cells}
-            groups.setdefault(label, []).append({**told, **bar(row, outcomes, addresses)})
+            of_study = {"study": study.name, "simulations": row["simulations"], "cells": cells}
+            groups.setdefault(label, []).append({**of_study, **bar(row, outcomes, addresses)})
     rows = [{"label": label, "studies": together} for label, together in groups.items()]
     return sorted(rows, key=lambda row: len(row["studies"]) == 1)  # what only one of them has comes last
 
@@ -99,9 +99,9 @@ def _differences(
     studies: Sequence[Study], made: Mapping[str, pd.DataFrame]
 ) -> tuple[list[tuple[str, list[str]]], list[tuple[str, list[str]]]]:
     """Return names with a text for each study: what differs between the studies, and what does not."""
-    told = [_described(study, made[study.name]) for study in studies]
-    names = dict.fromkeys(name for each in told for name in each)
-    rows = [(name, [each.get(name, "-") for each in told]) for name in names]
+    described = [_described(study, made[study.name]) for study in studies]
+    names = dict.fromkeys(name for each in described for name in each)
+    rows = [(name, [each.get(name, "-") for each in described]) for name in names]
     return [row for row in rows if len(set(row[1])) > 1], [row for row in rows if len(set(row[1])) == 1]
 
 

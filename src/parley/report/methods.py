@@ -53,9 +53,9 @@ def _named(entry: str) -> str:
     """Return the authors and the year of an entry, as in a text."""
     [authors] = re.findall(r"author = \{(.+)\}", entry)
     names = [name.partition(",")[0].strip("{}") for name in authors.split(" and ")]
-    told = names[0] if len(names) == 1 else " and ".join(names) if len(names) == 2 else f"{names[0]} et al."
+    authors_text = names[0] if len(names) == 1 else " and ".join(names) if len(names) == 2 else f"{names[0]} et al."
     year = re.search(r"year = \{(.+)\}", entry)
-    return f"{told}, {year[1]}" if year else told
+    return f"{authors_text}, {year[1]}" if year else authors_text
 
 
 def methods(
@@ -188,46 +188,46 @@ def _engines(summaries: Sequence[Summary], cite: Citations) -> str:
 def _statistics(study: Study, tables: Mapping[str, pd.DataFrame], cite: Citations) -> str:
     """Return which intervals, tests and corrections stand in the tables of the study."""
     tests = {*tables["contrasts"]["test"], *tables["questions"]["test"]}
-    said = [
+    sentences = [
         f"The unit of analysis is the simulation. Intervals are at {CONFIDENCE:.0%}: those of rates and of means of "
         f"shares are Wilson's {cite('wilson1927')}, those of other means Student's t."
     ]
     if "McNemar" in tests:
-        said.append(
+        sentences.append(
             f"Rates of two conditions were compared in pairs by seed, by McNemar's test {cite('mcnemar1947')}, their "
             f"differences have Tango's score interval {cite('tango1998')}."
         )
     if "chi-squared" in tests:
-        said.append(
+        sentences.append(
             f"Without common seeds the chi-squared test {cite('campbell2007')} and the score interval of Miettinen "
             f"and Nurminen {cite('miettinen1985')} were used."
         )
     if "t" in tests:
-        said.append("Means were compared by the paired t test.")
+        sentences.append("Means were compared by the paired t test.")
     if study.questions:
-        said.append(
+        sentences.append(
             f"{counted(len(tables['questions']), 'comparison')} of {counted(len(study.questions), 'question')} that "
             f"the study declared beforehand {'is' if len(tables['questions']) == 1 else 'are'} confirmatory; their p "
             f"values were corrected by Holm's method {cite('holm1979')}. All other comparisons are exploratory."
         )
     if len(tables["contrasts"]):
-        said.append(
+        sentences.append(
             "Exploratory p values were corrected within families "
             f"{cite('holm1979')} and for the false discovery rate over all {cite('benjamini1995')}."
         )
     if len(tables["endings"]):
-        said.append(
+        sentences.append(
             f"Times to stop: medians by Kaplan and Meier {cite('kaplan1958')}, cumulative incidences by Aalen and "
             f"Johansen {cite('aalen1978')}, log-rank tests {cite('mantel1966')}."
         )
     if len(tables["margins"]) and tables["margins"]["test"].astype(str).str.contains("clustered").any():
-        said.append(
+        sentences.append(
             f"Rates over several axes were compared by McNemar's test for clustered pairs {cite('durkalski2003')}."
         )
     if len(tables["effects"]):
-        said.append(
+        sentences.append(
             f"Effects of axes are of one binomial model with correlation within seeds (GEE) {cite('liang1986')}."
         )
     if len(tables["quality"]):
-        said.append(f"Slopes of agreed on initial values have HC3 standard errors {cite('mackinnon1985')}.")
-    return " ".join(said)
+        sentences.append(f"Slopes of agreed on initial values have HC3 standard errors {cite('mackinnon1985')}.")
+    return " ".join(sentences)

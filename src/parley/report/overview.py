@@ -39,8 +39,8 @@ def study_sentence(study: Study, simulations: int) -> str:
     varying = "; ".join(f"{axis} {_listed(found)}" for axis, found in values.items() if len(found) > 1)
     alike = axes_text({axis: found[0] for axis, found in values.items() if len(found) == 1})
     game = study.game.name.replace("_", " ")
-    told = f"{counted(simulations, 'simulation')} of the game {game} in {counted(len(first), 'condition')}"
-    parts = [f"{told}: {varying or alike}"] + ([f"In all: {alike}"] if varying and alike else [])
+    what = f"{counted(simulations, 'simulation')} of the game {game} in {counted(len(first), 'condition')}"
+    parts = [f"{what}: {varying or alike}"] + ([f"In all: {alike}"] if varying and alike else [])
     return f"{'. '.join(parts)}."
 
 
@@ -94,20 +94,20 @@ def simulations_text(row: Mapping[Any, Any]) -> str:
 def bar(row: Mapping[Any, Any], outcomes: Sequence[OutcomeClass], links: Sequence[str]) -> dict[str, Any]:
     """Return the parts of one bar, the same in words, and the rate of the first outcome that can be."""
     parts, words, start = [], [], 0.0
-    of, rate_of = "", "-"
+    first, first_rate = "", "-"
     for place, (outcome, link) in enumerate(zip(outcomes, links, strict=True)):
         rate, low, high = (row[f"{outcome.name}_{part}"] for part in ("rate", "low", "high"))
         if pd.isna(rate):
             continue
-        if not of:
-            of, rate_of = outcome.label, f"{rate:.0%} [{low:.0%}, {high:.0%}]"
+        if not first:
+            first, first_rate = outcome.label, f"{rate:.0%} [{low:.0%}, {high:.0%}]"
         if rate:
-            told = f"{outcome.label}: {rate:.0%}, {row[f'{outcome.name}_count']} of {row['simulations']}"
+            text = f"{outcome.label}: {rate:.0%}, {row[f'{outcome.name}_count']} of {row['simulations']}"
             width = 100 * rate  # percent
-            parts.append({"x": f"{start:.4g}", "width": f"{width:.4g}", "place": place, "told": told, "link": link})
-            words.append(told)
+            parts.append({"x": f"{start:.4g}", "width": f"{width:.4g}", "place": place, "text": text, "link": link})
+            words.append(text)
             start += width
-    return {"parts": parts, "told": "; ".join(words), "of": of, "rate": rate_of}
+    return {"parts": parts, "text": "; ".join(words), "of": first, "rate": first_rate}
 
 
 def legend(outcomes: Sequence[OutcomeClass]) -> list[dict[str, str]]:

@@ -196,15 +196,15 @@ def _figures(study: Study) -> Iterator[dict[str, Any]]:
     except (ValueError, LookupError, TypeError):
         raise RecordError(f"{listed}: damaged; run: parley figures") from None
     for spec in study.figures:
-        said = known.get(spec.name, {})
+        listing = known.get(spec.name, {})
         table_file = paths.table(study.name, TABLE_OF.get(spec.kind, "simulations"), ".csv")
         yield {
             "id": f"figure-{spec.name}",
             "title": spec.title,
             "caption": spec.caption,
-            "notes": said.get("notes", ""),
+            "notes": listing.get("notes", ""),
             "reading": READING.get(spec.kind, ""),
-            "pages": [_page(study, name, table_file) for name in said.get("pages", [spec.name])],
+            "pages": [_page(study, name, table_file) for name in listing.get("pages", [spec.name])],
         }
 
 

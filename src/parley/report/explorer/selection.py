@@ -63,11 +63,11 @@ def select(study: Study, where: Mapping[str, str], most: int, journals: bool, ma
     Of more than `most` those with the lowest seeds. Raises UsageError for an axis or a value that the study does not
     have, RecordError if there are none, unless there `may_be_none`.
     """
-    wanted = {condition.place for condition in study.fitting(where)} if where else None
+    places = {condition.place for condition in study.fitting(where)} if where else None
     played: dict[str, list[SimulationFile]] = {}
     more = unfinished = shown = 0
     for simulation in study.simulations():
-        if wanted is not None and simulation.condition.place not in wanted:
+        if places is not None and simulation.condition.place not in places:
             continue
         found = _find(study, simulation, journals)
         unfinished += found is None or found.running
@@ -89,7 +89,7 @@ def select(study: Study, where: Mapping[str, str], most: int, journals: bool, ma
         for number, condition in enumerate(study.conditions, 1)
         for part in _parts(number, condition, played.get(condition.place, ()))
     ]
-    return Selection(study, tuple(parts), _left_out(study, where, wanted, shown, more), unfinished)
+    return Selection(study, tuple(parts), _left_out(study, where, places, shown, more), unfinished)
 
 
 def current_file(study: Study, file: SimulationFile) -> SimulationFile | None:
@@ -108,11 +108,11 @@ def _find(study: Study, simulation: Simulation, journals: bool) -> SimulationFil
     return None
 
 
-def _parts(number: int, condition: Condition, found: Sequence[SimulationFile]) -> Iterator[Part]:
+def _parts(number: int, condition: Condition, files: Sequence[SimulationFile]) -> Iterator[Part]:
     """Yield the data files of a condition; which simulations they have follows from the sizes of their files."""
     groups: list[list[SimulationFile]] = []
     size = 0
-    for one in found:
+    for one in files:
         if not groups or size + one.size > _PART_BYTES:
             groups.append([])
             size = 0
@@ -122,16 +122,16 @@ def _parts(number: int, condition: Condition, found: Sequence[SimulationFile]) -
         yield Part(number, condition, f"{number:04d}" + (f"-{place + 1}" if len(groups) > 1 else ""), tuple(group))
 
 
-def _left_out(study: Study, where: Mapping[str, str], wanted: set[str] | None, shown: int, more: int) -> str | None:
+def _left_out(study: Study, where: Mapping[str, str], places: set[str] | None, shown: int, more: int) -> str | None:
     texts = []
     if more:
         texts.append(
             f"{more:,} of {counted(shown + more, 'simulation')} are left out, those with the highest seeds: choose "
             "others with --where AXIS=VALUE, or show more with --most N."
         )
-    if wanted is not None and len(wanted) < len(study.conditions):
+    if places is not None and len(places) < len(study.conditions):
         texts.append(
-            f"Only conditions with {axes_text(where)} are shown, {len(wanted)} of {len(study.conditions)}: leave out "
+            f"Only conditions with {axes_text(where)} are shown, {len(places)} of {len(study.conditions)}: leave out "
             "--where for all."
         )
     return " ".join(texts) or None

@@ -36,7 +36,7 @@ def game_timeline(
     replies: Mapping[Place, Replied],
     until: int | None = None,
 ) -> Timeline:
-    """Return a game as agents by rounds: what it says of itself, else its replies.
+    """Return a game as agents by rounds: what it says of itself, and its replies where it says nothing.
 
     Where the game tells nobody apart, agents of another role than its first stand out. Without an `outcome`, or with
     one that this version cannot read, replies are all there is; so they are in the rounds from `until` on, of a game
@@ -51,15 +51,15 @@ def game_timeline(
         timeline = by_replies
     elif until is not None:
         whole = {place: cell for place, cell in timeline.cells.items() if place[1] < until}
-        begun = {place: cell for place, cell in by_replies.cells.items() if place[1] >= until}
         results = {number: text for number, text in timeline.results.items() if number < until}
         marks = [mark for mark in timeline.marks if mark.round < until]
-        timeline = replace(timeline, cells=whole | begun, marks=marks, results=results)
+        timeline = replace(timeline, cells=whole, marks=marks, results=results)
     if not timeline.framed:
         timeline = replace(timeline, framed=by_replies.framed, framed_label=by_replies.framed_label)
     agents = {**timeline.agents, **{name: name for name in by_replies.agents if name not in timeline.agents}}
-    marks = [Mark(agent, number, label) for (agent, number), reply in replies.items() for label in reply.marks]
-    return replace(timeline, agents=agents, marks=[*timeline.marks, *(mark for mark in marks if mark.agent in agents)])
+    cells = {place: cell for place, cell in by_replies.cells.items() if place[0] in agents}
+    of_replies = [Mark(*place, label) for place in cells for label in replies[place].marks]
+    return replace(timeline, agents=agents, cells={**cells, **timeline.cells}, marks=[*timeline.marks, *of_replies])
 
 
 def rounds_of(timeline: Timeline) -> list[int]:

@@ -46,21 +46,11 @@ function setIndex(read) {
   const columns = read.simulations;
   const outcomes = new Map(read.outcomes.map((outcome) => [outcome.name, outcome]));
   const simulations = columns.id.map((id, at) => ({
+    ...Object.fromEntries(Object.entries(columns).map(([name, values]) => [name, values[at]])),
     at,
-    id,
     short: id.slice(0, 8),
     condition: read.conditions[columns.condition[at]],
-    seed: columns.seed[at],
-    repeat: columns.repeat?.[at] ?? 0,
-    outcome: columns.outcome[at],
-    diagnosis: columns.diagnosis[at],
-    rounds: columns.rounds[at],
-    replies: columns.replies[at],
-    failed: columns.failed[at],
-    running: columns.running?.[at] ?? false,
-    damaged: columns.damaged?.[at] ?? null,
-    part: columns.part?.[at] ?? 0,
-    pair: read.pairs?.key?.[at] ?? null,
+    pair: read.pairs.key[at],
   }));
   const byId = new Map();
   for (const simulation of simulations) byId.set(simulation.id, simulation).set(simulation.short, simulation);

@@ -19,18 +19,13 @@ function readGame(part, raw) {
   const byCell = grouped(attempts, (attempt) => `${attempt.agent},${attempt.round}`);
   const cells = new Map();
   for (const [agent, round, state, text, marks] of raw.cells) {
-    cells.set(`${agent},${round}`, { state, text: text === null ? "" : textOf(part, text), marks: marks ?? [] });
+    cells.set(`${agent},${round}`, { state, text: text === null ? "" : textOf(part, text), marks });
   }
-  for (const [key, tried] of byCell) {
-    if (!cells.has(key)) cells.set(key, { state: null, text: brief(tried.at(-1)), marks: [] });
-  }
-  const numbers = raw.rounds.length ? raw.rounds : [...new Set(attempts.map((attempt) => attempt.round))].sort((a, b) => a - b);
   const labels = [...new Set([...cells.values()].flatMap((cell) => cell.marks))];
   const own = labels.filter((label) => !SIGNS.has(label));
   return {
     ...raw,
-    rounds: numbers,
-    roundName: raw.round_name ?? "round",
+    roundName: raw.round_name,
     states: new Map(part.states.map((state) => [state.name, state])),
     at: (agent, round) => cells.get(`${agent},${round}`) ?? null,
     tried: (agent, round) => byCell.get(`${agent},${round}`) ?? [],
@@ -56,14 +51,6 @@ function grouped(things, keyOf) {
     groups.get(key).push(thing);
   }
   return groups;
-}
-
-/** Return a reply in a few words, for games that say nothing of what stands in their cells. */
-function brief(attempt) {
-  if (attempt.failure !== null) return "";
-  const said = attempt.parsed !== null && typeof attempt.parsed === "object" ? Object.values(attempt.parsed) : [attempt.parsed];
-  const first = said.find((value) => ["number", "boolean"].includes(typeof value)) ?? said[0] ?? attempt.reply ?? "";
-  return typeof first === "string" ? first : JSON.stringify(first);
 }
 
 /** Return what a cell says in words: for a screen reader, and as its title. */

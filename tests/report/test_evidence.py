@@ -9,9 +9,10 @@ import pytest
 
 from parley.analysis.precision import anytime_interval
 from parley.analysis.summarize import summarize
+from parley.report.answers import contrast_texts, labels_of
 from parley.report.links import Links
 from parley.report.page import report
-from parley.report.sections import MAX_CONTRASTS, contrast_table, contrast_texts, labels_of, measure_tables
+from parley.report.sections import MAX_CONTRASTS, contrast_table, measure_tables
 from parley.report.tables import p_text
 from parley.study.frozen import write_frozen
 from support.figures import MeasuredGame, measured, played, study_of

@@ -9,11 +9,11 @@ from parley.analysis.questions import ALIKE, DIFFERS, NO_PAIRS, OPEN
 from parley.analysis.stats import CONFIDENCE
 from parley.games.base import Game
 from parley.report.links import Links
-from parley.report.sections import contrast_texts, labels_of
-from parley.report.tables import p_text
+from parley.report.tables import Row, estimate, p_text
 from parley.study import Study
 from parley.study.axes import axes_text
 from parley.study.comparisons import BOTH
+from parley.study.margins import labels_of_rates
 from parley.study.questions import question_text, where_text
 from parley.text import counted
 
@@ -132,6 +132,41 @@ def _plain(value: float, form: str) -> str:
     """Return a number without the sign of a zero that rounding leaves."""
     text = f"{value:{form}}"
     return text.removeprefix("-") if float(text) == 0 else text
+
+
+def labels_of(game: type[Game]) -> tuple[dict[str, str], set[str]]:
+    """Return the labels of all that is compared, and the names of what is a number and no share."""
+    quantities = game.evidence.quantities
+    labels = labels_of_rates(game) | {quantity.name: quantity.label for quantity in quantities}
+    return labels, {quantity.name for quantity in quantities if not quantity.share}
+
+
+def contrast_texts(row: Row, labels: Mapping[str, str], number: bool) -> dict[str, str]:
+    """Return the texts of a contrast or a question: of numbers as they are, else in percent and percentage points."""
+    within = row["kind"] == "comparison"
+    form, signed, scale, unit = (".4g", "+.4g", 1, "") if number else (".0%", "+.0f", 100, " points")
+    known = not pd.isna(row["difference"])
+    pairs, sizes = row["pairs"], (row["simulations_from"], row["simulations_to"])
+    compared = [labels.get(row[end], row[end]) if within else row[end] for end in ("from", "to")]
+    noise = row.get("noise")
+    texts = {
+        "what": "indicators of one condition" if within else labels.get(row["what"], row["what"]),
+        "compared": f"{'' if within else row['axis'] + ': '}{compared[0]} → {compared[1]}",
+        "pairs": f"{pairs} pairs" if pairs else f"{sizes[0]}, {sizes[1]} unpaired",
+        "discordant": "",
+        "values": f"{row['value_from']:{form}} → {row['value_to']:{form}}" if known else "-",
+        "all": "",  # rates or means of all simulations, where the pairs are only some of them
+        "difference": estimate("difference", signed, scale=scale, unit=unit)(row),
+        "noise_text": "",  # how much sampling alone explains, where seeds were played again
+    }
+    if pairs and row["kind"] != "quantity":
+        texts["discordant"] = f"{row['only_first']} only first, {row['only_second']} only second"
+    if pairs and sizes != (pairs, pairs):
+        texts["all"] = f"all: {row['all_from']:{form}} of {sizes[0]} → {row['all_to']:{form}} of {sizes[1]}"
+    if known and noise is not None and not pd.isna(noise):
+        size = f"{scale * noise:{form if number else '.0f'}}{unit}"
+        texts["noise_text"] = f"{'within the noise' if abs(row['difference']) <= noise else 'noise'}: ±{size}"
+    return texts
 
 
 def question_rows(study: Study, questions: pd.DataFrame) -> list[dict[str, Any]]:

@@ -19,6 +19,7 @@ from parley.games.base import Game
 from parley.games.evidence import OutcomeClass, Quantity
 from parley.play.record_store import Records
 from parley.policies import FAILURE_CLASSES
+from parley.report.answers import contrast_texts, labels_of
 from parley.report.links import Links
 from parley.report.overview import simulations_text
 from parley.report.tables import Column, Row, Table, estimate, interval_text, p_column, p_text, table, words
@@ -183,41 +184,6 @@ def contrast_table(id: str, contrasts: pd.DataFrame, by: Sequence[str], game: ty
         all=len(contrasts),
         noisy="noise" in contrasts and bool(contrasts["noise"].notna().any()),
     )
-
-
-def labels_of(game: type[Game]) -> tuple[dict[str, str], set[str]]:
-    """Return the labels of all that is compared, and the names of what is a number and no share."""
-    quantities = game.evidence.quantities
-    labels = labels_of_rates(game) | {quantity.name: quantity.label for quantity in quantities}
-    return labels, {quantity.name for quantity in quantities if not quantity.share}
-
-
-def contrast_texts(row: Row, labels: Mapping[str, str], number: bool) -> dict[str, str]:
-    """Return the texts of a contrast or a question: of numbers as they are, else in percent and percentage points."""
-    within = row["kind"] == "comparison"
-    form, signed, scale, unit = (".4g", "+.4g", 1, "") if number else (".0%", "+.0f", 100, " points")
-    known = not pd.isna(row["difference"])
-    pairs, sizes = row["pairs"], (row["simulations_from"], row["simulations_to"])
-    compared = [labels.get(row[end], row[end]) if within else row[end] for end in ("from", "to")]
-    noise = row.get("noise")
-    texts = {
-        "what": "indicators of one condition" if within else labels.get(row["what"], row["what"]),
-        "compared": f"{'' if within else row['axis'] + ': '}{compared[0]} → {compared[1]}",
-        "pairs": f"{pairs} pairs" if pairs else f"{sizes[0]}, {sizes[1]} unpaired",
-        "discordant": "",
-        "values": f"{row['value_from']:{form}} → {row['value_to']:{form}}" if known else "-",
-        "all": "",  # rates or means of all simulations, where the pairs are only some of them
-        "difference": estimate("difference", signed, scale=scale, unit=unit)(row),
-        "noise_text": "",  # how much sampling alone explains, where seeds were played again
-    }
-    if pairs and row["kind"] != "quantity":
-        texts["discordant"] = f"{row['only_first']} only first, {row['only_second']} only second"
-    if pairs and sizes != (pairs, pairs):
-        texts["all"] = f"all: {row['all_from']:{form}} of {sizes[0]} → {row['all_to']:{form}} of {sizes[1]}"
-    if known and noise is not None and not pd.isna(noise):
-        size = f"{scale * noise:{form if number else '.0f'}}{unit}"
-        texts["noise_text"] = f"{'within the noise' if abs(row['difference']) <= noise else 'noise'}: ±{size}"
-    return texts
 
 
 def _noise_table(noise: pd.DataFrame, by: Sequence[str], game: type[Game]) -> Table:

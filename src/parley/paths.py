@@ -208,8 +208,8 @@ def played_mark(study: str, engine: str, run: str, shard: int | str) -> Path:
 
 
 def service_use(service: str) -> Path:
-    """Folder in which processes count their use of a service; `service` is a hash. No study has such a name."""
-    return root() / RESULTS / ".services" / service
+    """Database in which processes count their use of a service; `service` is a hash. No study has such a name."""
+    return root() / RESULTS / ".services" / f"{service}.sqlite"
 
 
 def spending(study: str) -> Path:
@@ -217,8 +217,13 @@ def spending(study: str) -> Path:
     return results(study) / "spending"
 
 
-def spent(study: str) -> Path:
-    """What a study spent: a line per reply, the last of which has the sum."""
+def spent(study: str, run: str = "", engine: str = "", shard: int = 0) -> Path:
+    """Database of what a study spent; with a `run`, of what the job of one shard spent of its part."""
+    return spending(study) / run / f"{engine}-{shard}.sqlite" if run else spending(study) / "spent.sqlite"
+
+
+def former_spent(study: str) -> Path:
+    """What a study spent, as former versions counted it: lines, the last of which has the sum. It is read once."""
     return spending(study) / "spent.jsonl"
 
 
@@ -231,21 +236,6 @@ def results_of_endpoint(endpoint: Path) -> Path | None:
     """Return the folder of results that an endpoint file is in; None for one elsewhere."""
     parts = endpoint.parts
     return Path(*parts[:-4]) if len(parts) > 4 and parts[-4] == "engines" else None
-
-
-def shared_state(folder: Path) -> Path:
-    """File in which processes keep what they share."""
-    return folder / "state"
-
-
-def shared_owner(folder: Path, owner: str) -> Path:
-    """File that one of these processes keeps locked as long as it lives."""
-    return folder / f"process-{owner}"
-
-
-def shared_owner_of(path: Path) -> str:
-    """Return the owner whose file has this name."""
-    return path.name.removeprefix("process-")
 
 
 def table(study: str, name: str, suffix: str) -> Path:

@@ -1,27 +1,32 @@
 """The budget of a study: it stops cleanly, can be raised, and holds for all processes, however they die."""
 
+import asyncio
 import json
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from parley import paths
+from parley.engine.service.budget import Account, Budget, read_database
+from parley.engine.service.shared_database import Parts
 from parley.errors import BudgetError, JournalError
-from parley.files import parse_line
-from parley.play import spending
-from parley.play.account import Account, spent_before
+from parley.files import checked_line
 from parley.play.journal import journaled
 from parley.play.record import read_summary
 from parley.play.simulate import simulate
-from parley.play.spending import spending_line, spent_line
+from parley.play.spending import budget_of, gather_spending, refused_line, spending_line, spent_before
+from parley.policies import Tokens
 from parley.progress.screen import status
 from parley.study import Study
 from support.answering import KEY, SERVED, VARIABLE, StandInService, as_recorded, completion, service
@@ -50,10 +55,12 @@ Make = Callable[..., Study]
 def make(study_factory: StudyFactory, server: StandInService) -> Make:
     """Write a study that asks the stand-in, with a budget."""
 
-    def made(budget: dict[str, float] | None = None, rounds: int = 2, seeds: int = 1, **entry: Any) -> Study:
+    def made(
+        budget: dict[str, float] | None = None, rounds: int = 2, seeds: int = 1, shard_size: int = 32, **entry: Any
+    ) -> Study:
         source = {"url": server.url, "served": SERVED, "key_variable": VARIABLE}
         models = {"tiny": {"source": source, "price": PRICE, **entry}}
-        content = {"parameters": {"max_rounds": rounds}, "seeds": seeds}
+        content: dict[str, Any] = {"parameters": {"max_rounds": rounds}, "seeds": seeds, "shard_size": shard_size}
         if budget is not None:
             content["budget"] = budget
         return study_factory({"model": "tiny", "n": 3, "prompt": "may_exist"}, models=models, **content)
@@ -75,9 +82,27 @@ def digests(study: Study) -> list[str]:
 
 
 def total() -> int:
-    last = parse_line(paths.spent("small").read_bytes().splitlines(keepends=True)[-1])
-    assert last is not None
-    return sum(model["used"]["prompt"] + model["used"]["completion"] for model in last["sum"].values())
+    account, _ = read_database(paths.spent("small"), {}, in_flight=False)
+    return account.tokens if account else 0
+
+
+def add_spent(study: Study) -> None:
+    """Have a request of 107 tokens counted."""
+
+    async def add() -> None:
+        account = Account()
+        account.add("tiny", Tokens(100, 7), None)
+        budget = budget_of(study)
+        assert budget is not None
+        async with budget:
+            await budget.add(account)
+
+    asyncio.run(add())
+
+
+def lost_requests() -> int:
+    with closing(sqlite3.connect(paths.spent("small"))) as database:
+        return int(database.execute("SELECT SUM(lost) FROM spent").fetchone()[0])
 
 
 @pytest.fixture
@@ -105,7 +130,7 @@ def test_a_spent_budget_stops_and_a_raised_one_goes_on_to_the_same_end(
     assert len(journaled(paths.journal(records(study)[0]))) == answered  # nothing was asked again, nor anything new
     told = str(caught.value)
     assert told.startswith(f"the budget of small is spent: {answered * 107:,} of 3,200 tokens spent")
-    assert spent_line(study) == told
+    assert refused_line(study) == told
 
     raised = make({"tokens": 100_000})
     with heard() as said:
@@ -198,13 +223,13 @@ def test_what_is_in_flight_when_the_budget_ends_is_answered_and_journaled(make: 
     server.answer = answer
     study = make({"tokens": 7500})  # room for two requests of three
 
-    def count(self: Any, account: Account, *counted: Any, **more: Any) -> None:
-        append(self, account, *counted, **more)
+    def settle(self: Any, *request: Any, **more: Any) -> None:
+        settled(self, *request, **more)
         threading.Timer(0.5, first_is_counted.set).start()  # the third is refused by then, or soon
 
-    append = spending._Log.append
+    settled = Budget._settle
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(spending._Log, "append", count)
+        patch.setattr(Budget, "_settle", settle)
         with pytest.raises(BudgetError, match="1,000,001 of 7,500 tokens spent"):
             play(study)
     assert len(arrived) == 2
@@ -257,20 +282,45 @@ def test_a_killed_process_leaves_its_requests_as_spent_and_the_same_command_goes
 
 
 @pytest.mark.slow
-def test_a_last_line_that_is_not_whole_is_left_out_and_a_file_without_one_is_named(
+def test_what_a_former_version_counted_counts_on_and_a_damaged_database_is_named(
     make: Make, server: StandInService
 ) -> None:
-    play(make({"tokens": 10**6}))
-    for seeds, tail in enumerate((b"7ea34fab {", b'00000000 {"sum":{}}\n'), 2):
-        before, asked = total(), len(server.bodies)
-        with paths.spent("small").open("ab") as file:
-            file.write(tail)
-        play(make({"tokens": 10**6}, seeds=seeds))
-        assert total() == before + 107 * (len(server.bodies) - asked)
-    more = make({"tokens": 10**6}, seeds=4)
-    paths.spent("small").write_bytes(b"nothing\n")
-    with pytest.raises(JournalError, match=r"spent\.jsonl: damaged; delete it"):
+    one = {"used": {"prompt": 900, "completion": 80, "cached": 5}, "cost": 0.25}
+    paths.spending("small").mkdir(parents=True)
+    lines = [checked_line({"sum": {"tiny": {**one, "unpriced": asdict(Tokens(100))}}}), b"7ea34fab {"]
+    paths.former_spent("small").write_bytes(b"".join(lines))
+    limited = make({"tokens": 10**6, "cost": 9})
+    money = 0.25 + 100 * 2e-6
+    assert spending_line(limited) == f"budget: 980 of 1,000,000 tokens and {money:.4f} of 9 in money spent"
+    play(limited)
+    assert total() == 980 + 107 * len(server.bodies)
+    more = make({"tokens": 10**6}, seeds=2)
+    paths.spent("small").write_bytes(b"nothing\n" * 2000)
+    with pytest.raises(JournalError, match=r"spent\.sqlite: damaged .*; delete it"):
         play(more)
+
+
+def test_jobs_of_a_run_divide_a_budget_and_none_gets_what_another_leaves(
+    make: Make, server: StandInService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two jobs, each of which can use 3,200 tokens of what 107 of 6,507 leave; a job's second attempt goes on."""
+    study = make({"tokens": 107 + 6_400}, seeds=2, shard_size=1)
+    add_spent(study)
+    gather_spending(study)
+    monkeypatch.setenv("PARLEY_PARTS", "")  # so that it is gone after this test
+    Parts("run", 2, 2).give_to_jobs()
+    first, second = records(study)
+    for record in (first, first, second):
+        with pytest.raises(
+            BudgetError, match=r"small, of which this job has one of 2 parts, is spent: [\d,]+ of 3,200 "
+        ):
+            simulate(study, record, [], 60.0)
+    assert total() == 107
+    assert 0 < 107 * len(server.bodies) < 2 * 3_200
+    monkeypatch.delenv("PARLEY_PARTS")
+    gather_spending(study)
+    assert total() == 107 + 107 * len(server.bodies)
+    assert list(paths.spending("small").rglob("*.sqlite")) == [paths.spent("small")]
 
 
 @pytest.mark.slow
@@ -330,19 +380,10 @@ def test_errors_of_the_service_cost_nothing(make: Make, server: StandInService) 
     asked = len(server.bodies)
     play(study)
     # One error ends the phase; others that were sent and given up may have been charged.
-    lost = [parse_line(line) for line in paths.spent("small").read_bytes().splitlines(keepends=True)]
-    aborted = sum(line["prompt"] + line["completion"] for line in lost if line and line.get("lost"))
     # By seed: a request that the first play gave up may arrive as late as this.
     answered = {body["seed"] for body in server.bodies[asked:]}
-    assert total() == 107 * len(answered) + aborted
-    assert len([line for line in lost if line and line.get("lost")]) <= 2
-
-
-def test_a_long_file_is_cut_to_its_sum(make: Make, server: StandInService, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spending, "_MAX_BYTES", 1000)
-    play(make({"tokens": 10**6}))
-    assert total() == 107 * len(server.bodies)
-    assert paths.spent("small").stat().st_size < 2000
+    assert lost_requests() <= 2
+    assert (total() > 107 * len(answered)) == (lost_requests() > 0)
 
 
 @pytest.mark.slow
@@ -373,4 +414,4 @@ def test_the_key_is_in_no_file_and_no_message_of_a_run_that_waits_and_stops(
     for name, content in {**everything, "what was said": said.encode()}.items():
         assert KEY.encode() not in content, name
     for path in (path for path in paths.spending("small").rglob("*") if path.is_file()):
-        assert path.stat().st_mode & 0o077 == 0 or path == paths.spent("small")
+        assert path.stat().st_mode & 0o077 == 0

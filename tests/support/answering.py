@@ -22,7 +22,7 @@ import pytest
 from parley.engine.client import Engine, LLMPolicy
 from parley.engine.endpoint import Endpoint
 from parley.engine.models import ModelEntry
-from parley.engine.service import hosted
+from parley.engine.service import retrying
 from parley.engine.service.service import service_of
 from parley.errors import EngineError
 from parley.play.record import write_record
@@ -258,7 +258,7 @@ def pauses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[float]:
     async def sleep(seconds: float) -> None:
         found.append(seconds)
 
-    monkeypatch.setattr(hosted, "_sleep", sleep)
+    monkeypatch.setattr(retrying, "_sleep", sleep)
     return found
 
 

@@ -12,13 +12,14 @@ from typing import Any
 from parley.engine.endpoint import FAILED, read_endpoint
 from parley.engine.grammar import LATEST, GrammarVersion, constraint
 from parley.engine.models import compare_names
+from parley.engine.service.budget import Budget
 from parley.engine.service.dialect import PLAIN
 from parley.engine.service.fetch import MAX_BODY_BYTES, Http, RequestError, Response, fetch
-from parley.engine.service.hosted import Hosted, Send
 from parley.engine.service.limits import estimated_tokens
+from parley.engine.service.limits_config import OWN_SECONDS
 from parley.engine.service.plain import PlainClient
+from parley.engine.service.retrying import Send, ServedModel
 from parley.engine.service.service import NOT_AS_ASKED, Service, error_message
-from parley.engine.service.terms import OWN_SECONDS, Purse
 from parley.errors import EngineError
 from parley.policies import Ask, Completion, Tokens, said_name, used_tokens
 from parley.policies.contract import usage_of
@@ -45,20 +46,20 @@ class Engine:
     def __init__(
         self,
         place: Path | Service,
-        purse: Purse | None = None,
+        budget: Budget | None = None,
         seconds: float = OWN_SECONDS,
     ) -> None:
         """Connect to a service, or to the server of an endpoint file; raises EngineError if there is no such file.
 
-        What requests use is counted in `purse`, which may refuse them. A request to a server may take `seconds`; a
+        What requests use is counted in `budget`, which may refuse them. A request to a server may take `seconds`; a
         service has its own.
         """
-        self._server = Hosted(place) if isinstance(place, Service) else _OwnServer(place, seconds)
+        self._server = ServedModel(place) if isinstance(place, Service) else _OwnServer(place, seconds)
         self._told: set[str] = set()  # of names that answered in place of the one asked for
         self._of_service = isinstance(place, Service)
         self._model = place.model if isinstance(place, Service) else self._server.served
         self._chat = self._server.api + _CHAT
-        self._purse = purse
+        self._budget = budget
         self._stack = AsyncExitStack()
 
     async def __aenter__(self) -> "Engine":
@@ -125,8 +126,8 @@ class Engine:
         content = json.dumps(body, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
         longest = dialect.longest(sampling)
         most = Tokens(prompt=len(content), completion=longest)  # no token is less than a byte
-        if self._purse is not None:
-            await self._purse.require(self._model, most)  # before it waits for limits
+        if self._budget is not None:
+            await self._budget.require(self._model, most)  # before it waits for limits
         prompt_bytes = sum(len(message["content"].encode()) for message in ask.messages)
         response = await self._server.send(
             lambda: self._post(content, most), seed, estimated_tokens(prompt_bytes, longest)
@@ -170,10 +171,10 @@ class Engine:
             _log.warning("%s was asked for %s and answered as %s", server.who, server.served, name)
 
     async def _post(self, content: bytes, most: Tokens) -> Response:
-        """Send a request once, paid from the purse if there is one; `most` is what it can use."""
-        if self._purse is None:
+        """Send a request once, paid from the budget if there is one; `most` is what it can use."""
+        if self._budget is None:
             return await fetch(self._http, "POST", self._chat, self._server.seconds, content)
-        async with self._purse.paying(self._model, most) as bill:
+        async with self._budget.paying(self._model, most) as bill:
             try:
                 response = await fetch(self._http, "POST", self._chat, self._server.seconds, content)
             except RequestError as error:
@@ -287,7 +288,7 @@ class LLMPolicy:
         return await self._engine.chat(ask, seed, self._chat_template_kwargs, grammar=self._grammar)
 
 
-def _completion(response: Response, server: _OwnServer | Hosted) -> Completion:
+def _completion(response: Response, server: _OwnServer | ServedModel) -> Completion:
     try:
         body = response.json()
         choice = body["choices"][0]

@@ -13,7 +13,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validat
 from parley.engine.arguments import check_arguments, check_concern_the_machine, tensor_parallel
 from parley.engine.grammar import LATEST, GrammarVersion, grammar_name, grammar_version
 from parley.engine.service.dialect import PLAIN, DialectField
-from parley.engine.service.terms import OWN_SECONDS, SERVICE_SECONDS, Price, ServiceLimits
+from parley.engine.service.limits_config import OWN_SECONDS, SERVICE_SECONDS, Price, ServiceLimits
 from parley.engine.sources import FolderSource, GgufSource, HubSource, ServiceSource, Source
 from parley.errors import UsageError
 from parley.identity import canonical_json

@@ -11,7 +11,7 @@ from parley.engine.temporary import temporary_engine
 from parley.games.base import Game, Outcome
 from parley.play.live_screen import LiveScreen, can_draw
 from parley.play.runner import Exchange, Play
-from parley.play.simulate import engine_places, play_simulation, purse_for
+from parley.play.simulate import budget_for, engine_places, play_simulation
 from parley.play.watched_game import decided
 from parley.study import Study
 from parley.study.condition import Condition, Simulation
@@ -86,8 +86,8 @@ async def play_once(
     engines = ExitStack()
     try:
         places = engines.enter_context(_engines(study, simulation.condition, endpoints))
-        purse = purse_for(study, simulation)
-        played, _ = await play_simulation(simulation, places, engine_timeout, None, on_phase, purse, screen)
+        budget = budget_for(study, simulation)
+        played, _ = await play_simulation(simulation, places, engine_timeout, None, on_phase, budget, screen)
     except BaseException:
         if screen is not None:  # before its engines end: that takes seconds, or is cut short
             screen.leave()

@@ -30,8 +30,8 @@ from parley.text.logs import every, limited_logger, log_line, logged_to, own_log
 
 if TYPE_CHECKING:
     from parley.engine.client import Engine
+    from parley.engine.service.budget import Budget
     from parley.engine.service.service import Service
-    from parley.play.spending import Purse
 
 _log = limited_logger(__name__)
 _POLL_SECONDS = 1.0
@@ -223,10 +223,10 @@ async def _play_with_journal(
             return
         if journal.entries:
             _log.info("going on from the journal: %d replies", len(journal.entries))
-        purse = purse_for(study, simulation)
+        budget = budget_for(study, simulation)
         with playing(simulation) as watcher:
             played, engines = await play_simulation(
-                simulation, places, engine_timeout, journal, _tell_phase, purse, watcher
+                simulation, places, engine_timeout, journal, _tell_phase, budget, watcher
             )
         for model, requests in study.requests_at_once(simulation.condition).items():
             engines[model]["requests_at_once"] = requests
@@ -264,13 +264,13 @@ def engine_places(condition: Condition, endpoints: Sequence[Path]) -> "dict[str,
     return places | {name: service_of(name, condition.entries[name]) for name in services}
 
 
-def purse_for(study: Study, simulation: Simulation) -> "Purse | None":
+def budget_for(study: Study, simulation: Simulation) -> "Budget | None":
     """Return what pays the requests of a simulation; None if it makes none, or if its study has no budget."""
     if not simulation.condition.models:
         return None
-    from parley.play.spending import purse_of  # with an event loop's locks; a scripted simulation has no use for it
+    from parley.play.spending import budget_of  # with an event loop's locks; a scripted simulation has no use for it
 
-    return purse_of(study)
+    return budget_of(study, simulation)
 
 
 async def play_simulation(
@@ -279,19 +279,19 @@ async def play_simulation(
     engine_timeout: float,
     journal: Journal | None,
     on_phase: Callable[[list[Exchange]], None],
-    purse: "Purse | None" = None,
+    budget: "Budget | None" = None,
     watcher: Watcher | None = None,
 ) -> tuple[Play, dict[str, dict[str, Any]]]:
     """Connect what the simulation needs and play it; return the play and the provenance of its engines.
 
-    `places` is what `engine_places` gives: an endpoint file or a service for every model of the simulation. `purse`
+    `places` is what `engine_places` gives: an endpoint file or a service for every model of the simulation. `budget`
     pays the requests of a study that has a budget.
     """
     game = simulation.game()
     if journal is not None:
         _require_models(simulation, journal)
     async with AsyncExitStack() as stack:
-        engines = await _connect(stack, simulation.condition, places, engine_timeout, purse) if places else {}
+        engines = await _connect(stack, simulation.condition, places, engine_timeout, budget) if places else {}
         told = {name: await engine.provenance() for name, engine in engines.items()}
         for text in warnings({"engines": told}):
             _log.warning("%s", text)
@@ -324,16 +324,16 @@ async def _connect(
     condition: Condition,
     places: "Mapping[str, Path | Service]",
     engine_timeout: float,
-    purse: "Purse | None",
+    budget: "Budget | None",
 ) -> "dict[str, Engine]":
     """Return the engines, by model, when all of them answer."""
     # Imported here, since a scripted simulation has no use for an HTTP client, whose import takes a tenth of its time.
     from parley.engine.client import Engine
 
-    if purse is not None:
-        await stack.enter_async_context(purse)
+    if budget is not None:
+        await stack.enter_async_context(budget)
     engines = {
-        name: await stack.enter_async_context(Engine(place, purse, condition.entries[name].deadline))
+        name: await stack.enter_async_context(Engine(place, budget, condition.entries[name].deadline))
         for name, place in places.items()
     }
     for engine in engines.values():

@@ -14,7 +14,7 @@ from typing import Any
 from parley import paths
 from parley.engine.grammar import cuts_texts
 from parley.engine.models import ModelEntry
-from parley.engine.service.terms import DEFAULT_CONCURRENT
+from parley.engine.service.limits_config import DEFAULT_CONCURRENT
 from parley.games import base
 from parley.games.base import Game, GameParameters, new_game
 from parley.games.seating import ImportedSeating, players_of, split_material

@@ -14,6 +14,7 @@ from typing import Any
 
 from parley import paths
 from parley.engine.models import ModelEntry, load_models
+from parley.engine.service.limits_config import BudgetLimits
 from parley.errors import GameError, UsageError
 from parley.games.base import Game
 from parley.games.evidence import EFFECTS, FigureSpec
@@ -27,7 +28,7 @@ from parley.study.expand import NOBODY, Expander
 from parley.study.growing import GrowingSeeds, decided, on_disk
 from parley.study.margins import Effects, PaperRate, check_rates
 from parley.study.questions import Question
-from parley.study.study_file import LEDGER_FORMAT, SAME, Budget, Companions, LedgerSettings, StudyFile
+from parley.study.study_file import LEDGER_FORMAT, SAME, Companions, LedgerSettings, StudyFile
 from parley.study.unfinished import Unfinished
 from parley.text import one_line
 from parley.text.suggest import choose, meant
@@ -53,7 +54,7 @@ class Study:
     shard_size: int
     conditions: tuple[Condition, ...]
     models: Mapping[str, ModelEntry]
-    budget: Budget | None = None
+    budget: BudgetLimits | None = None
     ledger: LedgerSettings = _PLAIN_LEDGER
     drawn: Choices = field(default_factory=dict)
     questions: tuple[Question, ...] = ()
@@ -402,7 +403,7 @@ def load_study(
 
 
 def check_prices(
-    budget: Budget | None, used: Iterable[str], models: Mapping[str, ModelEntry], where: str, models_file: Path
+    budget: BudgetLimits | None, used: Iterable[str], models: Mapping[str, ModelEntry], where: str, models_file: Path
 ) -> None:
     """Raise UsageError if money is limited and a model that is used has no price."""
     if budget is None or budget.cost is None:

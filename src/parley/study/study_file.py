@@ -4,6 +4,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, model_validator
 
+from parley.engine.service.limits_config import BudgetLimits
 from parley.policies.own_code import names_own_code
 from parley.study.drawn import Drawn
 from parley.study.growing import GrowingSeeds
@@ -168,25 +169,6 @@ class Grid(BaseModel):
     seeds: _Seeds | None = Field(default=None, description="Seeds of these conditions; else the study's.")
 
 
-class Budget(BaseModel):
-    """What a study may spend; not part of any identity."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    tokens: Annotated[int, Field(strict=True, ge=1, le=10**15)] | None = Field(
-        default=None, description="Tokens of prompts and replies."
-    )
-    cost: Annotated[float, Field(gt=0, le=1e12, allow_inf_nan=False)] | None = Field(
-        default=None, description="Money, by the `price` of the models' entries and in its currency."
-    )
-
-    @model_validator(mode="after")
-    def _says_something(self) -> "Budget":
-        if self.tokens is None and self.cost is None:
-            raise ValueError("give tokens, or cost, or both")
-        return self
-
-
 def _is_no_path(name: Any) -> Any:
     if isinstance(name, str) and ("/" in name or name.endswith((".yaml", ".yml"))):
         raise ValueError("is a path; give the name of a study, whose file is beside this one or in config/")
@@ -265,7 +247,9 @@ class StudyFile(BaseModel):
         description="Studies of the same game beside it, by name: its noise floor and its positive control. They are "
         "looked for beside this file, then in config/, and frozen with it. Not part of the identity.",
     )
-    budget: Budget | None = Field(default=None, description="What its models may spend; not part of the identity.")
+    budget: BudgetLimits | None = Field(
+        default=None, description="What its models may spend; not part of the identity."
+    )
     figures: dict[str, Annotated[list[Drawn], Field(min_length=1)]] = Field(
         default_factory=dict,
         description="Which simulations figures of single ones show, by the name of the figure (trajectories, "

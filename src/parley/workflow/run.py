@@ -16,11 +16,12 @@ from snakemake.logging import logger as snakemake_logger
 from parley import paths
 from parley.analysis.precision import grown, precision, unreachable
 from parley.calibration.results import planned_report
+from parley.engine.service.shared_database import Parts
 from parley.errors import BudgetError, ParleyError, RecordError, UsageError
 from parley.files import hold_lock
 from parley.play.record_store import recall_left_out
 from parley.play.relocate import Moves, find_moves, missing_records, relocate
-from parley.play.spending import spent_line
+from parley.play.spending import gather_spending, refused_line
 from parley.study import Study, load_study
 from parley.study.companions import companions
 from parley.study.growing import decide
@@ -199,6 +200,7 @@ def _prepare(run: Run, workflow: Any) -> None:
     marks = {str(job.output[0]) for job in jobs if job.rule.name == "simulate_shard"}
     # Once, not once per job; a dry run needs none of it.
     records = {*alone, *(record for record in run.unplayed if run.mark_of(record) in marks)}
+    divide_limits(run, records, 1 if workflow.local_exec else workflow.resource_settings.nodes)
     require_means(run.study, records, workflow.local_exec)
     stop_run(workflow.scheduler, workflow.local_exec)
     if not workflow.local_exec:
@@ -209,7 +211,7 @@ def on_error(run: Run) -> None:
     """Say as the last word why a run ended: its jobs have each said so, somewhere above."""
     if run.is_main:
         stopped = stopped_line()
-        for line in [stopped] if stopped else [spent_line(run.study), changed_since(run.study, run.plan)]:
+        for line in [stopped] if stopped else [refused_line(run.study), changed_since(run.study, run.plan)]:
             if line:
                 _log.error("%s", line)
 
@@ -220,6 +222,8 @@ def on_success(run: Run) -> None:
     Where seeds grow and all that was missing is played now, the run begins anew with what that asks for.
     """
     if run.is_main:
+        for part in paths.service_use("").parent.glob(f"*-{run.token}-*"):
+            part.unlink()
         for marks in (paths.shard_marks(run.study.name), paths.played_marks(run.study.name)):
             shutil.rmtree(marks, ignore_errors=True)
         # The jobs that left them out have said so in their logs alone.
@@ -243,6 +247,31 @@ def refuse_to_replace(records: Iterable[str]) -> None:
         )
 
 
+def divide_limits(run: Run, records: Collection[str], nodes: int | None) -> None:
+    """Give each cluster job that plays some of the `records` its part of the limits of services, and of the budget.
+
+    At most as many jobs run at once as there are `nodes`; 1 divides nothing. Raises UsageError for too small a limit.
+    """
+    jobs: set[tuple[str, int]] = set()
+    limited: set[tuple[str, int]] = set()
+    bounds: dict[str, int] = {}
+    for simulation in run.study.simulations() if nodes != 1 else ():
+        if simulation.condition.models and (record := str(simulation.record(run.study.name))) in records:
+            jobs.add(run.shards[record])
+            for name, entry in simulation.condition.entries.items():
+                if entry.limits.any:
+                    limited.add(run.shards[record])
+                    bounds[name] = min(bound for bound in entry.limits.bounds.values() if bound is not None)
+    at_once = min(len(limited), nodes or len(limited))
+    for name, bound in bounds.items():
+        if bound < at_once:
+            raise UsageError(
+                f"{name}: limits: {bound} cannot be divided among {at_once} cluster jobs; run with --jobs {bound}, or "
+                "raise shard_size in the study file"
+            )
+    Parts(run.token, max(at_once, 1), max(len(jobs), 1)).give_to_jobs()
+
+
 def require_means(study: Study, records: Collection[str], here: bool) -> None:
     """Raise an error if what it takes to play `records` is not to be had; warn of models that are slow `here`.
 
@@ -256,7 +285,8 @@ def require_means(study: Study, records: Collection[str], here: bool) -> None:
         for name in models:
             if study.models[name].is_service:
                 service_of(name, study.models[name])
-        if (spent := spent_line(study)) is not None:
+        gather_spending(study)
+        if (spent := refused_line(study)) is not None:
             raise BudgetError(spent)
         if here:
             from parley.engine.server import slowness

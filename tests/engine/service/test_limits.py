@@ -15,7 +15,7 @@ import pytest
 from parley import paths
 from parley.engine.service import limits
 from parley.engine.service.limits import Limiter, estimated_tokens
-from parley.engine.service.terms import ServiceLimits
+from parley.engine.service.limits_config import ServiceLimits
 from support.answering import SERVED, VARIABLE, StandInService, completion
 
 pytestmark = pytest.mark.promise("All processes together keep a service's limits, also when one is killed.")
@@ -33,7 +33,7 @@ def quick_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 HOLD = """
 from parley.engine.service.limits import Limiter
-from parley.engine.service.terms import ServiceLimits
+from parley.engine.service.limits_config import ServiceLimits
 
 async def run(url):
     async with Limiter((url,), ServiceLimits(concurrent=1), "it") as limiter, limiter.turn(10):
@@ -189,10 +189,10 @@ def test_what_is_shared_is_private_and_says_nothing_of_the_service() -> None:
         for path in files():
             assert stat.S_IMODE(path.stat().st_mode) == 0o600
             for word in ("node17", VARIABLE, SERVED):
-                assert word not in f"{path} {path.read_text()}"
+                assert word not in f"{path} {path.read_text(errors='replace')}"
 
     run_with(1, scenario, concurrent=1)
-    [state] = files()
+    [state] = [path for path in files() if path.suffix == ".sqlite"]
     assert state.is_relative_to(paths.service_use("x").parent)
     whole = state.read_bytes()
     for content in (b"", whole[:-9], b"\0" * 100):  # what a dying machine left is no state

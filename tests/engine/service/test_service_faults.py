@@ -17,7 +17,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from parley.engine.service import hosted
+from parley.engine.service import retrying
 from parley.policies import Completion
 from support.answering import SERVED, asking, one_line_refusal
 from support.commands import heard
@@ -138,7 +138,7 @@ DRIPPING_BODY = dripping(BODY, HEAD + b"\r\n\r\n")
 def test_what_drips_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     for answer in dripping(LONG), DRIPPING_BODY:
         assert "sent no complete answer within 0.4 s" in error(answer, request_seconds=0.4)
-    monkeypatch.setattr(hosted, "PROBE_SECONDS", 0.3)
+    monkeypatch.setattr(retrying, "PROBE_SECONDS", 0.3)
     assert "sent no complete answer within 0.3 s" in error(proper(), models=dripping(LISTED + b" " * 1000))
 
 

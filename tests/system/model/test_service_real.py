@@ -3,10 +3,12 @@
 import json
 import re
 import socket
+import sqlite3
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -15,14 +17,13 @@ import yaml
 from parley import paths
 from parley.engine.models import model_entry
 from parley.engine.server import _environment, is_cpu_build
+from parley.engine.service.budget import budget_line
 from parley.engine.weights import fetch, model_folder
 from parley.errors import BudgetError
-from parley.files import parse_line
-from parley.play.account import spent_before
 from parley.play.record import read_summary
 from parley.play.replay import replay
 from parley.play.simulate import simulate
-from parley.play.spending import budget_line, spending_line
+from parley.play.spending import spending_line, spent_before
 from support.workflows import real_snakemake, write_real
 
 pytestmark = [
@@ -119,14 +120,12 @@ def test_a_study_asks_a_service_with_a_key_through_the_workflow(
     account = spent_before(study)
     assert account.tokens == sum(told["prompt_tokens"] + told["completion_tokens"] for told in used)
     prices = {"theirs": study.models["theirs"].price}
-    assert account.models["theirs"].used.cached == sum(told["cached_tokens"] for told in used)
+    assert sum(tokens.cached for tokens, _ in account.amounts.values()) == sum(told["cached_tokens"] for told in used)
     # What was counted while it was spent is what the records say.
     assert spending_line(study) == f"budget: {budget_line(study.budget, account, prices)}"  # type: ignore[arg-type]
-    [state] = paths.service_use("x").parent.rglob("state")
-    shared = parse_line(state.read_bytes())
-    assert shared is not None
-    assert (shared["queue"], shared["flying"]) == ([], {})
-    assert shared["window"]  # requests of the last minute
+    [state] = paths.service_use("x").parent.glob("*.sqlite")
+    with closing(sqlite3.connect(state)) as database:
+        assert database.execute("SELECT COUNT(*), MIN(ended) FROM requests").fetchone() >= (1, 1)  # of the last minute
 
     assert listening(port) == {"0100007F"}  # 127.0.0.1 alone
     files = [path for root in (paths.RESULTS, paths.LOGS, Path(".snakemake")) for path in root.rglob("*")]

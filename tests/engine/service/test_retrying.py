@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from parley.engine.service import hosted
-from parley.engine.service.backoff import pause, retry_after
+from parley.engine.service import retrying
 from parley.engine.service.fetch import Response
+from parley.engine.service.retrying import pause, retry_after
 from support.answering import StandInService, as_recorded
 from support.answering import ask as ask_service
 from support.answering import error as error_of_service
@@ -147,7 +147,7 @@ def test_whether_a_service_is_there_is_asked_as_patiently(
         pauses.append(seconds)
         server.pages["/v1/models"] = pages.pop(0)
 
-    monkeypatch.setattr(hosted, "_sleep", sleep)
+    monkeypatch.setattr(retrying, "_sleep", sleep)
     ask(server.url)
     assert len(pauses) == 3
     # One more than tries: aiohttp sends a GET again whose connection broke.

@@ -1,10 +1,8 @@
-"""The terms of a model: how much its service allows, and what its tokens cost. Neither can change a reply."""
+"""How much a service allows, what its tokens cost, and what a study may spend. None of it can change a reply."""
 
-from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
-from typing import Annotated, Protocol
+from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from parley.policies.contract import Tokens
 
@@ -37,7 +35,17 @@ class ServiceLimits(BaseModel):
     @property
     def any(self) -> bool:
         """Whether requests have to wait for their turn."""
-        return any((self.concurrent, self.requests_per_minute, self.tokens_per_minute))
+        return any(bound is not None for bound in self.bounds.values())
+
+    @property
+    def bounds(self) -> dict[str, int | None]:
+        """What is shared by all who use the service."""
+        return self.model_dump(include={"concurrent", "requests_per_minute", "tokens_per_minute"})
+
+    def divided(self, parts: int) -> "ServiceLimits":
+        """Return one of so many equal parts; raises pydantic's ValidationError if nothing of a bound would be left."""
+        shares = {key: None if bound is None else bound // parts for key, bound in self.bounds.items()}
+        return ServiceLimits(**shares, patience_seconds=self.patience_seconds)
 
 
 class Price(BaseModel):
@@ -63,20 +71,20 @@ class Price(BaseModel):
         return max(self.of(tokens), self.of(Tokens(tokens.prompt, tokens.completion, tokens.prompt)))
 
 
-@dataclass
-class Bill:
-    """What a request used: None while nobody knows, and then it counts at most."""
+class BudgetLimits(BaseModel):
+    """What a study may spend; not part of any identity."""
 
-    used: Tokens | None = None
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
+    tokens: Annotated[int, Field(strict=True, ge=1, le=10**15)] | None = Field(
+        default=None, description="Tokens of prompts and replies."
+    )
+    cost: Annotated[float, Field(gt=0, le=1e12, allow_inf_nan=False)] | None = Field(
+        default=None, description="Money, by the `price` of the models' entries and in its currency."
+    )
 
-class Purse(Protocol):
-    """Pays for requests, or refuses them."""
-
-    async def require(self, model: str, most: Tokens) -> None:
-        """Raise BudgetError if there is no room for a request that can use `most`."""
-        ...
-
-    def paying(self, model: str, most: Tokens) -> AbstractAsyncContextManager[Bill]:
-        """Set aside what a request can use while it is in flight, then count what it used."""
-        ...
+    @model_validator(mode="after")
+    def _says_something(self) -> "BudgetLimits":
+        if self.tokens is None and self.cost is None:
+            raise ValueError("give tokens, or cost, or both")
+        return self

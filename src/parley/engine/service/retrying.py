@@ -1,0 +1,214 @@
+"""The requests to a service: within its limits, and tried again, after growing pauses, where that may help.
+
+Nothing of this can change a reply: a request is sent again byte for byte, its seed included. The pauses are drawn from
+the request's seed and the try, so that those who failed together do not come back together.
+"""
+
+import asyncio
+import re
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type
+
+from parley.engine.service.fetch import Http, RequestError, Response, fetch
+from parley.engine.service.limits import Limiter, Turn
+from parley.engine.service.service import PROBE_SECONDS, Service, has_no_quota
+from parley.errors import EngineError, NotReadyError
+from parley.identity import stream
+from parley.policies import used_tokens
+from parley.text.logs import limited_logger, waiting
+
+# Time-outs and conflicts of load on the way, rate limits, errors of a server that may be another one next time.
+RETRIED = frozenset((408, 429, 500, 502, 503, 504, 529))
+_FIRST_SECONDS = 1.0
+_LONGEST_SECONDS = 60.0
+_SECONDS = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})?")
+_log = limited_logger(__name__)
+_sleep = asyncio.sleep
+
+Send = Callable[[], Awaitable[Response]]
+
+
+class _PassingError(Exception):
+    """A failure that may pass; `asked` are the seconds that the service asks to wait."""
+
+    def __init__(self, failure: EngineError, asked: float | None = None) -> None:
+        super().__init__(str(failure))
+        self.failure, self.asked = failure, asked
+
+
+class ServedModel:
+    """What a client needs of a service while it sends requests to it."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        self._limiter: Limiter | None = None
+        self._requests = 0
+        self._retried = 0
+        self._paused = 0.0  # seconds, added up over all requests
+        self.who = service.who
+        self.served = service.served
+        self.seconds = service.seconds
+        self.strict = service.strict
+        self.dialect = service.dialect
+        self.api = service.api
+        self.http = service.http
+        self.redacted = service.redacted
+        self.holds_key = service.holds_key
+        self.provenance = service.provenance
+
+    async def open(self, stack: AsyncExitStack) -> None:
+        """Take part in the service's limits, if it has any, until `stack` is closed."""
+        service = self._service
+        if service.limits.any:
+            known_by = (service.url, service.key_variable, service.served)
+            self._limiter = await stack.enter_async_context(Limiter(known_by, service.limits, self.who))
+
+    async def ready(self, http: Http) -> bool:
+        """Return True if the service lists the model; raises NotReadyError, in words, if it does not."""
+        if not self.dialect.lists_models:
+            return True  # its first request tells
+        try:
+            listed = await self._send(lambda: fetch(http, "GET", f"{self.api}/models", PROBE_SECONDS), 0, None)
+            self._service.check_models(listed)
+        except EngineError as error:
+            raise NotReadyError(str(error)) from error
+        return True
+
+    async def refused(self, response: Response) -> EngineError:
+        """Return the error for an answer other than 200."""
+        return self._service.refused(response)
+
+    async def send(self, post: Send, seed: int, tokens: int) -> Response:
+        """Send a request of about `tokens` by `post`, and return the answer, whatever its status.
+
+        Raises EngineError if patience ends, or if a failure will not go away.
+        """
+        self._requests += 1
+        return await self._send(post, seed, tokens)
+
+    def effort(self) -> dict[str, Any]:
+        """Return what the requests took, for a record's provenance; nothing if all went at once."""
+        waited = round(self._limiter.waited, 1) if self._limiter is not None else 0.0
+        if not self._retried and not waited:
+            return {}
+        counts = {"requests": self._requests, "retried": self._retried, "retry_seconds": round(self._paused, 1)}
+        return {"effort": {**counts, "limit_seconds": waited}}
+
+    async def _send(self, post: Send, seed: int, tokens: int | None) -> Response:
+        """Patience counts the pauses, and the tries after the first that failed; waits for limits it does not."""
+        patience = self._service.limits.patience_seconds
+        failed_tries: list[float] = []  # seconds of each
+
+        async def attempt() -> Response:
+            async with self._turn(tokens) as turn:
+                began = time.monotonic()
+                try:
+                    response = await post()
+                    turn.tokens = _charged(response, turn.tokens)
+                    return self._checked(response)
+                except RequestError as error:
+                    failure = self._service.lost(error)
+                    raise failure if error.final else _PassingError(failure) from None
+                finally:
+                    failed_tries.append(time.monotonic() - began)
+
+        def used(state: RetryCallState) -> float:
+            return state.idle_for + sum(failed_tries[1:])
+
+        def tell(state: RetryCallState) -> None:
+            self._retried += 1
+            self._paused += state.upcoming_sleep
+            failure, seconds = _failed(state), state.upcoming_sleep
+            _log.info(
+                "%s; trying again in %.0f s", failure, seconds, extra=waiting(f"{failure}; trying again", of=self)
+            )
+
+        def give_up(state: RetryCallState) -> Response:
+            raise given_up(_failed(state), state.attempt_number, used(state), patience)
+
+        retrying = AsyncRetrying(
+            retry=retry_if_exception_type(_PassingError),
+            wait=lambda state: pause(seed, state.attempt_number, _failed(state).asked),
+            stop=lambda state: used(state) + state.upcoming_sleep > patience,
+            before_sleep=tell,
+            retry_error_callback=give_up,
+            sleep=_sleep,
+        )
+        return await retrying(attempt)
+
+    def _checked(self, response: Response) -> Response:
+        """Return an answer that asking again would not change; raises _PassingError for another one, or its error."""
+        if response.status_code not in RETRIED:
+            return response
+        failure = self._service.refused(response)
+        if has_no_quota(response) or self._service.remedy(response) is not None:
+            raise failure
+        raise _PassingError(failure, retry_after(response, datetime.now(UTC)))
+
+    @asynccontextmanager
+    async def _turn(self, tokens: int | None) -> AsyncIterator[Turn]:
+        if self._limiter is None or tokens is None:  # asking for the list of models uses none
+            yield Turn(0)
+            return
+        async with self._limiter.turn(tokens) as turn:
+            yield turn
+
+
+def _failed(state: RetryCallState) -> _PassingError:
+    assert state.outcome is not None
+    failed = state.outcome.exception()
+    assert isinstance(failed, _PassingError)
+    return failed
+
+
+def _charged(response: Response, estimate: int) -> int:
+    """Return the tokens that an answer used of a limit: what it says; none for an error."""
+    if response.status_code != 200:
+        return 0
+    used = used_tokens(response.content)
+    return estimate if used is None else used.total
+
+
+def pause(seed: int, tries: int, asked: float | None = None) -> float:
+    """Return the seconds to wait after the failure of a request's try number `tries`, which counts from 1.
+
+    They double from 0.5 to 1 up to 30 to 60 seconds. What the service `asked` for comes first: then those of a first
+    failure are added, so that not everybody comes back in the same moment.
+    """
+    share = (1 + float(stream("backoff", seed, tries).random())) / 2
+    if asked is not None:
+        return asked + share * _FIRST_SECONDS
+    return share * min(_FIRST_SECONDS * 2.0 ** min(tries - 1, 30), _LONGEST_SECONDS)
+
+
+def retry_after(response: Response, now: datetime) -> float | None:
+    """Return the seconds that the header Retry-After asks for, as a number or a date; None if it asks for none."""
+    value = response.headers.get("retry-after", "").strip()
+    if _SECONDS.fullmatch(value):
+        return float(value)
+    try:
+        until = parsedate_to_datetime(value)
+        return max((until.replace(tzinfo=until.tzinfo or UTC) - now).total_seconds(), 0.0)
+    except (ValueError, TypeError, OverflowError):
+        return None
+
+
+def given_up(failed: _PassingError, tries: int, used: float, patience: float) -> EngineError:
+    """Return the error that ends a request: its last failure, and for how long it was tried."""
+    if patience == 0:
+        return failed.failure
+    if failed.asked is not None and failed.asked > patience:
+        return EngineError(
+            f"{failed}; it asks to wait {failed.asked:.0f} s, longer than limits.patience_seconds ({patience:g}); "
+            "run again later to go on from the journal"
+        )
+    return EngineError(
+        f"{failed}; given up after {tries} tries and {used:.0f} s (limits.patience_seconds: {patience:g}); run again "
+        "to go on from the journal"
+    )

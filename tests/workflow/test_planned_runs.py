@@ -156,7 +156,7 @@ def test_jobs_that_share_limits_are_counted_and_a_limit_that_is_too_small_for_th
         study = study_factory(grid, models=models, seeds=24, shard_size=3)
         shards = {str(record): shard for record, shard in study.shards().items()}
         planned: Any = SimpleNamespace(study=study, shards=shards, token="1")
-        hooks.divide_limits(planned, set(shards), nodes)
+        run.divide_limits(planned, set(shards), nodes)
         return parts()
 
     assert divided(9, None) == Parts("1", 8, 8)

@@ -100,6 +100,22 @@ class Seat:
     cut_texts: bool = False
 
 
+class Seated:
+    """An agent as a game keeps it: what follows from its seat."""
+
+    seat: Seat
+
+    @property
+    def name(self) -> str:
+        """Its name, as the others know it."""
+        return self.seat.name
+
+    @property
+    def honest(self) -> bool:
+        """Whether it is honest."""
+        return self.seat.role == HONEST
+
+
 @dataclass(frozen=True, slots=True)
 class Group:
     """Agents of one role that are played alike."""

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from statistics import fmean, median
 from typing import Any
@@ -10,6 +11,8 @@ from parley.games.consensus.parameters import ConsensusParameters, Round
 from parley.games.evidence import (
     ENDINGS,
     NETWORK,
+    OUTCOME_RATES,
+    OUTCOMES_BY_BYZANTINE,
     Evidence,
     FigureSpec,
     GameColumns,
@@ -42,13 +45,7 @@ def _rows(outcome: Mapping[str, Any], trace: Sequence[Mapping[str, Any]]) -> Ite
 
 
 FIGURES = (
-    FigureSpec(
-        name="outcome_rates",
-        kind="rates",
-        title="Outcomes by group size",
-        caption="Share of simulations per outcome by number of agents, model and prompt, with Wilson intervals.",
-        x="n",
-    ),
+    OUTCOME_RATES,
     FigureSpec(
         name="paper_figure_2",
         kind="rates",
@@ -59,13 +56,10 @@ FIGURES = (
         needs=("n", "prompt"),
         of=("valid_consensus",),
     ),
-    FigureSpec(
-        name="outcomes_by_byzantine",
-        kind="stacked",
-        title="Outcomes by number of Byzantine agents",
+    replace(
+        OUTCOMES_BY_BYZANTINE,
         caption="Outcomes by number of Byzantine agents, stacked to 100%; the bars are Wilson intervals of "
         "valid consensus.",
-        x="b",
     ),
     FigureSpec(
         name="paper_figure_3",

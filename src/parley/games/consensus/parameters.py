@@ -19,7 +19,7 @@ from pydantic import (
     model_validator,
 )
 
-from parley.games.parameters import BYZANTINE, HONEST, GameParameters, Seat, Share
+from parley.games.parameters import BYZANTINE, GameParameters, Seat, Seated, Share
 from parley.identity import digest
 from parley.policies import Sampling
 from parley.policies.reply_text import ReplyModel
@@ -272,7 +272,7 @@ class ConsensusView:
 
 
 @dataclass
-class Agent:
+class Agent(Seated):
     """One agent while a game is played."""
 
     seat: Seat
@@ -280,16 +280,6 @@ class Agent:
     current_value: int | None
     notes: list[tuple[int, str]] = field(default_factory=list)
     changes: int = 0
-
-    @property
-    def name(self) -> str:
-        """Its name, as the others know it."""
-        return self.seat.name
-
-    @property
-    def honest(self) -> bool:
-        """Whether it is honest."""
-        return self.seat.role == HONEST
 
 
 @dataclass(frozen=True, slots=True)

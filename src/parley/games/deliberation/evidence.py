@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from parley.games.deliberation.turns import check_verdict
 from parley.games.evidence import (
     ENDINGS,
     NETWORK,
+    OUTCOMES_BY_BYZANTINE,
     Evidence,
     FigureSpec,
     GameColumns,
@@ -229,13 +231,10 @@ FIGURES = (
         of=("seconds", "seconds_initial", "seconds_reflect"),
     ),
     ENDINGS,
-    FigureSpec(
-        name="outcomes_by_byzantine",
-        kind="stacked",
-        title="Outcomes by number of Byzantine agents",
+    replace(
+        OUTCOMES_BY_BYZANTINE,
         caption="Outcomes by number of Byzantine (malicious) agents, stacked to 100%; the bars are Wilson "
         "intervals of unanimity on the right answer; among policies, where none is right, of agreement on some.",
-        x="b",
     ),
     NETWORK,
 )

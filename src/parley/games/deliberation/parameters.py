@@ -13,7 +13,7 @@ from typing import Annotated, Any, ClassVar, Literal, NotRequired, TypedDict
 from pydantic import BaseModel, Field, create_model, model_validator
 
 from parley.games.network.topology import Complete, Topology
-from parley.games.parameters import HONEST, GameParameters, Seat, Share, ShareOrNone
+from parley.games.parameters import GameParameters, Seat, Seated, Share, ShareOrNone
 from parley.games.problems.numbers import Reading
 from parley.games.problems.problem import Kind, Problem
 from parley.games.problems.sources import Arithmetic, ProblemSource
@@ -223,21 +223,11 @@ class DeliberationView:
 
 
 @dataclass(frozen=True, slots=True)
-class Agent:
+class Agent(Seated):
     """One agent of a panel: its seat, and whether it answers first by chain of thought."""
 
     seat: Seat
     by_chain_of_thought: bool
-
-    @property
-    def name(self) -> str:
-        """Its name, as the others know it."""
-        return self.seat.name
-
-    @property
-    def honest(self) -> bool:
-        """Whether it is honest."""
-        return self.seat.role == HONEST
 
 
 class Verdict(TypedDict):

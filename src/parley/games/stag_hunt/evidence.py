@@ -1,11 +1,13 @@
 """What is shown of the stag hunt: its measures, indicators, quantities and figures."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from parley.games.evidence import (
     NETWORK,
+    OUTCOMES_BY_BYZANTINE,
     Behaved,
     Evidence,
     FigureSpec,
@@ -116,6 +118,20 @@ BEHAVIORS = (
     Indicator("stag_again", "hunts the stag in a round after the betrayal"),
 )
 
+
+def _cooperation_by_round(name: str, axis: str, conditions: str, lines: str) -> FigureSpec:
+    return FigureSpec(
+        name=f"cooperation_by_round_and_{name}",
+        kind="curves",
+        title=f"Cooperation by round, {conditions}",
+        caption=f"Mean share of honest players that hunt the stag, by round: a line {lines}, all else in a panel "
+        "being equal, with Wilson intervals over simulations.",
+        x=axis,
+        needs=(axis,),
+        of=("cooperation",),
+    )
+
+
 FIGURES = (
     FigureSpec(
         name="cooperation_by_round",
@@ -125,35 +141,10 @@ FIGURES = (
         "Wilson intervals over simulations.",
         of=("cooperation", "success"),
     ),
-    FigureSpec(
-        name="cooperation_by_round_and_byzantine",
-        kind="curves",
-        title="Cooperation by round, with Byzantine players and without",
-        caption="Mean share of honest players that hunt the stag, by round: a line per number of Byzantine players, "
-        "all else in a panel being equal, with Wilson intervals over simulations.",
-        x="b",
-        needs=("b",),
-        of=("cooperation",),
-    ),
-    FigureSpec(
-        name="cooperation_by_round_and_disclosure",
-        kind="curves",
-        title="Cooperation by round, by what prompts say of the topology",
-        caption="Mean share of honest players that hunt the stag, by round: a line per disclosure, all else in a "
-        "panel being equal, with Wilson intervals over simulations.",
-        x="disclosure",
-        needs=("disclosure",),
-        of=("cooperation",),
-    ),
-    FigureSpec(
-        name="cooperation_by_round_and_cheap_talk",
-        kind="curves",
-        title="Cooperation by round, with cheap talk and without",
-        caption="Mean share of honest players that hunt the stag, by round: a line with cheap talk and one without, "
-        "all else in a panel being equal, with Wilson intervals over simulations.",
-        x="cheap_talk",
-        needs=("cheap_talk",),
-        of=("cooperation",),
+    _cooperation_by_round("byzantine", "b", "with Byzantine players and without", "per number of Byzantine players"),
+    _cooperation_by_round("disclosure", "disclosure", "by what prompts say of the topology", "per disclosure"),
+    _cooperation_by_round(
+        "cheap_talk", "cheap_talk", "with cheap talk and without", "with cheap talk and one without"
     ),
     FigureSpec(
         name="payoff_by_round",
@@ -241,13 +232,11 @@ FIGURES = (
         x="topology",
         needs=("topology",),
     ),
-    FigureSpec(
-        name="outcomes_by_byzantine",
-        kind="stacked",
+    replace(
+        OUTCOMES_BY_BYZANTINE,
         title="Outcomes by number of Byzantine players",
         caption="Outcomes by number of Byzantine players, stacked to 100%; the bars are Wilson intervals of full "
         "cooperation.",
-        x="b",
     ),
     FigureSpec(
         name="timeline",

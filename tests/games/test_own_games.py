@@ -345,7 +345,7 @@ def test_what_breaks_the_contract_in_mid_play_is_told_in_one_line_and_leaves_no_
         message = refused(write, BROKEN_PLAY.replace("BODY", body), before=SHORT)
         assert message.startswith("mine:Broken: ")
         assert named in message, body
-    assert list(paths.results("goods").rglob("*.parquet")) == []
+    assert list(paths.results("goods").rglob("seed=*.parquet")) == []
 
 
 AT_ITS_ENDS: list[tuple[str, str, str]] = [
@@ -375,7 +375,7 @@ def test_one_broken_simulation_of_a_shard_leaves_the_others(write: Write) -> Non
         study = write(module(f"half{broken[:1]}", "def set_up(self):", *body), name=named[:6].lower(), seeds=8)
         with pytest.raises(GameError, match=f"of 8 simulations failed: half{broken[:1]}:Broken: set_up: {named}"):
             simulate_shard(study, "scripted", 0)
-        assert 0 < len(list(paths.results(study.name).rglob("*.parquet"))) < 8
+        assert 0 < len(list(paths.results(study.name).rglob("seed=*.parquet"))) < 8
 
 
 def test_the_journal_has_what_was_said_before_a_game_broke(write: Write) -> None:

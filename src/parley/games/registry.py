@@ -77,13 +77,13 @@ def threat_text(game: type[Game], kind: PolicyKind) -> str:
     policy = ChosenPolicy(kind, kind.Parameters.model_construct())
     groups = [Group(HONEST, 3), Group(BYZANTINE, 1, policy)]
     verdict, _, reason = game.threat_model(game.Parameters(), groups).partition(": ")
-    told = {
+    words = {
         "none": "",
         "paper": "within the paper's threat model",
         "beyond": f"beyond the paper's threat model: {reason}",
         "unknown": "unknown to the paper's threat model",
     }[verdict]
-    return f"a Byzantine agent so played is {told}" if told else ""
+    return f"a Byzantine agent so played is {words}" if words else ""
 
 
 def parameter_lines(kind: PolicyKind) -> Iterator[str]:

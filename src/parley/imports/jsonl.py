@@ -105,31 +105,31 @@ def _games(file: Path, name: str) -> Iterator[ImportedGame | Defect]:
 
 
 def _game(file: str, sha256: str, key: str, lines: list[ReplyLine]) -> ImportedGame:
-    told = _told(lines, _OF_GAME)
+    stated = _stated_once(lines, _OF_GAME)
     agents: dict[str, list[ReplyLine]] = {}
     for line in lines:
         agents.setdefault(line.agent, []).append(line)
     # A model may change between two lines of an agent: the checks name it.
-    own = {name: _told(said, _OF_AGENT) for name, said in agents.items()}
+    own = {name: _stated_once(said, _OF_AGENT) for name, said in agents.items()}
     models = {name: next((line.model for line in said if line.model), "") for name, said in agents.items()}
     default = "+".join(sorted({str(each["player"]) for each in own.values() if each.get("player")}))
     return ImportedGame(
         file=file,
         sha256=sha256,
         key=key,
-        game=told.get("game", StagHuntGame.name),
-        parameters=told.get("parameters", {}),
+        game=stated.get("game", StagHuntGame.name),
+        parameters=stated.get("parameters", {}),
         agents={n: ImportedAgent(o.get("role", "honest"), o.get("player", ""), models[n]) for n, o in own.items()},
         replies=[_reply(line) for line in lines],
-        players=told.get("players") or (default if 0 < len(default) <= 52 else "players"),
-        byzantine=told.get("byzantine", "adversary"),
-        links=None if told.get("links") is None else [(a, b) for a, b in told["links"]],
+        players=stated.get("players") or (default if 0 < len(default) <= 52 else "players"),
+        byzantine=stated.get("byzantine", "adversary"),
+        links=None if stated.get("links") is None else [(a, b) for a, b in stated["links"]],
         points={(line.round, line.agent): line.points for line in lines if line.points is not None},
-        seed=told.get("seed"),
+        seed=stated.get("seed"),
     )
 
 
-def _told(lines: list[ReplyLine], names: tuple[str, ...]) -> Mapping[str, Any]:
+def _stated_once(lines: list[ReplyLine], names: tuple[str, ...]) -> Mapping[str, Any]:
     """Return what is said of a game or an agent, where it is; raises ValueError if two lines differ."""
     found: dict[str, Any] = {}
     for line in lines:

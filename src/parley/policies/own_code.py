@@ -60,8 +60,8 @@ def entry_points(group: str) -> dict[str, tuple[str, ...]]:
 def of_entry_point(name: str, values: tuple[str, ...], group: str) -> str:
     """Return what an installed name stands for, as module:attribute; raises UsageError if that is not one."""
     if len(values) > 1:
-        told = one_line(" and ".join(values), 300)
-        raise UsageError(f"{name!r}: installed more than once; name the one that you mean: {told}")
+        places = one_line(" and ".join(values), 300)
+        raise UsageError(f"{name!r}: installed more than once; name the one that you mean: {places}")
     if not names_own_code(values[0]):
         raise UsageError(
             f"{name!r}: installed as {one_line(values[0], 200)!r}; an entry point of {group} is a module:attribute, "
@@ -95,8 +95,8 @@ def source_of(name: str, whole_package: bool = False) -> Source:
             return Source((file,), hashlib.sha256(read_regular(file, _MAX_BYTES)).hexdigest())
         return _package(name, file.parent)
     except OSError as error:
-        told = error.filename or file
-        raise UsageError(f"{name}: {told}: cannot be read: {error.strerror or error}") from None
+        place = error.filename or file
+        raise UsageError(f"{name}: {place}: cannot be read: {error.strerror or error}") from None
 
 
 def _package(name: str, folder: Path) -> Source:

@@ -26,7 +26,7 @@ from parley.games.deliberation.parameters import (
     reply_model,
 )
 from parley.games.deliberation.policies import POLICIES
-from parley.games.deliberation.prompts import PROMPTS, format_of, places, prompt_style, told_reply
+from parley.games.deliberation.prompts import PROMPTS, format_of, places, prompt_style, reply_instruction
 from parley.games.deliberation.turns import Ended, Turn, graded, heard_by, plurality, reached, turn_measures, verdict
 from parley.games.problems.numbers import Reading, read_as
 from parley.games.problems.problem import MATCHING, Problem
@@ -210,7 +210,7 @@ class DeliberationGame(Game[DeliberationParameters]):
         reply_format = format_of(style, p.format_for(seat))
         # Free text is as long as its tokens, and never cut: an agent gets its own argument back as it wrote it.
         argument_chars = p.argument_chars if reply_format == "json" else MAX_FREE_TEXT
-        told = told_reply(style, self.problem.definitive, reply_format)
+        form = reply_instruction(style, self.problem.definitive, reply_format)
         view = DeliberationView(
             phase="reflect" if before else "initial",
             agent=agent.name,
@@ -221,7 +221,7 @@ class DeliberationGame(Game[DeliberationParameters]):
             heard={answer.agent: answer.value for answer in others},
             target=target,
         )
-        values = places(p, view, agents, own, others, told.reply)
+        values = places(p, view, agents, own, others, form.reply)
         return Ask(
             agent=agent.name,
             role=role,
@@ -232,7 +232,7 @@ class DeliberationGame(Game[DeliberationParameters]):
             reply_model=reply_model(style, self.problem.kind, self.problem.options, p.answer_chars, argument_chars),
             sampling=p.reflect if before else p.initial,
             reply_format=reply_format,
-            follow_up=told.follow_up,
+            follow_up=form.follow_up,
             view=view,
         )
 

@@ -84,7 +84,7 @@ def prompt_style(style: str, definitive: bool) -> str:
     return style if definitive else style + _POLICIES
 
 
-def told_reply(style: str, definitive: bool, reply_format: ReplyFormat) -> Instruction:
+def reply_instruction(style: str, definitive: bool, reply_format: ReplyFormat) -> Instruction:
     """Return what is said of the form of the reply to a style, on problems that have a right answer or not."""
     return instruction(_kind(style, definitive), format_of(style, reply_format))
 

@@ -188,7 +188,7 @@ class StagHuntGame(Game[StagHuntParameters]):
         kept = len(self.rounds) if p.history_rounds is None else p.history_rounds
         history = self._history[name][phase][max(0, len(self.rounds) - kept) :]
         reply_format = p.format_for(seat)
-        told_reply = texts.told_reply(phase, reply_format)
+        form = texts.reply_instruction(phase, reply_format)
         others = [known[peer] for peer in self._links.neighbors(name)]
         values = texts.PromptValues(len(self._players), others, [told for _, told in history], number, shown)
         nested = (
@@ -200,7 +200,7 @@ class StagHuntGame(Game[StagHuntParameters]):
         else:
             reply_model = None
             system = texts.render_system(seat.role, p, values)
-            user = texts.render_user(phase, p, values, told_reply.reply)
+            user = texts.render_user(phase, p, values, form.reply)
         flat = signal_model if phase == "signal" else act_model
         return Ask(
             agent=name,
@@ -212,7 +212,7 @@ class StagHuntGame(Game[StagHuntParameters]):
             reply_model=reply_model or flat(p.reasoning_chars),
             sampling=p.signal if phase == "signal" else p.act,
             reply_format=reply_format,
-            follow_up=told_reply.follow_up,
+            follow_up=form.follow_up,
             view=StagHuntView(
                 phase=phase,
                 role=seat.role,

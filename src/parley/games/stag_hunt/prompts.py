@@ -73,7 +73,7 @@ def _of_links(p: StagHuntParameters) -> list[str]:
     return ["visibility"] if pieces == ["links", "hidden_players", "payoff_note"] else pieces
 
 
-def told_reply(phase: str, reply_format: ReplyFormat) -> Instruction:
+def reply_instruction(phase: str, reply_format: ReplyFormat) -> Instruction:
     """Return what is said of the form of the reply in a phase."""
     return instruction(_REPLIES[phase], reply_format)
 

@@ -77,7 +77,7 @@ def test_a_file_that_was_renamed_by_hand_is_told_with_the_remedy(
     monkeypatch.setattr("parley.workflow.rename.jobs_left", lambda name: [])
     other = Path("other.yaml")
     other.write_text(before.file.read_text())
-    assert changes_of(load_study(other)).former_name is None, "two studies may share simulations"
+    assert changes_of(load_study(other)).renamed_from is None, "two studies may share simulations"
     before.file.unlink()
     study = load_study(other)
     hint = next(diff(study))
@@ -85,8 +85,8 @@ def test_a_file_that_was_renamed_by_hand_is_told_with_the_remedy(
     assert "results/small holds its simulations" in hint
     assert hint.endswith("parley rename small.yaml other.yaml")
     other.write_text(other.read_text().replace("max_rounds: 5", "max_rounds: 6"))
-    assert changes_of(load_study(other)).former_name is None, "results of another study"
+    assert changes_of(load_study(other)).renamed_from is None, "results of another study"
     other.write_text(other.read_text().replace("max_rounds: 6", "max_rounds: 5"))
     list(rename("small.yaml", "other.yaml"))
     study = load_study(other)
-    assert (changes_of(study).former_name, changes_of(study).kept) == (None, 4)
+    assert (changes_of(study).renamed_from, changes_of(study).kept) == (None, 4)

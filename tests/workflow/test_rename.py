@@ -9,9 +9,9 @@ import pytest
 from parley import paths
 from parley.errors import JournalError, UsageError
 from parley.play.journal import Journal
-from parley.play.relocate import find_moves
 from parley.play.replay import replay
 from parley.play.simulate import simulate
+from parley.play.stale_records import find_moves
 from parley.study import Study, load_study
 from parley.workflow import rename as module
 from parley.workflow.rename import rename

@@ -15,8 +15,8 @@ from parley.api.games import Played, Shown, play
 from parley.api.results import Results
 from parley.engine.models import ModelEntry, recorded_entry
 from parley.errors import RecordError, UsageError
-from parley.play.former import walk
 from parley.play.record import peek_summary
+from parley.play.stale_records import walk
 from parley.study import Study as CheckedStudy
 from parley.study import load_study
 from parley.study.condition import Condition as CheckedCondition

@@ -17,7 +17,7 @@ def diff(study: str, models: Path | None) -> None:
     """Show which keys of a study changed since its records were made, and what a run would do.
 
     Keys are parameters, those of model entries and policies, and prompts (by their hash). Simulations are kept, moved
-    to the path that they have now, or played again; what is left over, `parley prune` removes.
+    to the path that they have now, or played again; `parley prune` removes what is left over.
 
     \b
     Example:  parley diff paper
@@ -26,6 +26,24 @@ def diff(study: str, models: Path | None) -> None:
 
     for line in run(load(study, models, needs_weights=False)):
         click.echo(line)
+
+
+@click.command()
+@STUDY
+@MODELS
+def migrate(study: str, models: Path | None) -> None:
+    """Move records and journals that lie where earlier versions of Parley had them to their paths of now.
+
+    Each is known by the id of its simulation, whatever its path says; nothing is overwritten or played again. A run of
+    the study does the same when it starts.
+
+    \b
+    Example:  parley migrate paper
+    """
+    from parley.play.stale_records import migrate as run
+
+    if not run(load(study, models, needs_weights=False)).lines():  # else each was said
+        say("all records are at their paths")
 
 
 @click.command()
@@ -60,11 +78,11 @@ def prune(study: str, models: Path | None, yes: bool) -> None:
     \b
     Example:  parley prune demo --yes
     """
-    from parley.workflow.prune import former
-    from parley.workflow.prune import prune as run
+    from parley.play.stale_records import prunable
+    from parley.play.stale_records import prune as run
 
     loaded = load(study, models)
-    found = run(loaded) if yes else former(loaded)
+    found = run(loaded) if yes else prunable(loaded)
     if not yes:
         for path in found.removable:
             say(str(path))
@@ -175,4 +193,4 @@ def plan(study: str, models: Path | None, other: str | None, base: float | None,
     say(f"preregistration: {frozen_state(loaded)}")
 
 
-COMMANDS = (plan, diff, rename, prune, import_games, export)
+COMMANDS = (plan, diff, migrate, rename, prune, import_games, export)

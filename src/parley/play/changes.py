@@ -4,34 +4,31 @@ A former configuration is compared with the condition of the study as it is now 
 """
 
 import shlex
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 from parley import paths
 from parley.identity import canonical_json
-from parley.play.former import Configuration, Place, Survey
 from parley.play.record_content import describe_condition
-from parley.play.relocate import Moves, find_moves
+from parley.play.stale_records import Moves, Survey, find_moves
 from parley.study import Study
 from parley.study.condition import Condition
 from parley.text import one_line, table
 
-_ABSENT = "-"
 _HASH = 64  # hexadecimal digits
 _MAX_VALUES = 4  # of one key, in a line
 _MAX_COMPARED = 2_000  # conditions that a former one is compared with
 _MAX_DEEP = 3  # mappings in mappings
-_MAX_READ = 100  # records of one folder, besides those that were looked at to be moved
-_ALIKE_FIRST = ("n", "b", "prompt")  # what a person would call the same condition
-
 _FACTS = {
     "game": "game",
     "protocol_version": "version of the game",
     "game_code_sha256": "code of the game",
     "prompt": "prompt",
+    "parameters": "",
+    "prompt_digests": "prompt",
 }
 
 Difference = tuple[str, str, str]  # key, then, now
@@ -48,68 +45,41 @@ class Changes:
     former: dict[tuple[Difference, ...], int] = field(default_factory=dict)  # records, by what changed
     seeds: int = 0  # records of seeds that the study no longer has
     unreadable: int = 0  # files that are called records and are none
-    former_name: str | None = None  # of results that may be this study's
-
-    @property
-    def left_over(self) -> int:
-        """Records that the study as it is now has no use for."""
-        return sum(self.former.values()) + self.seeds
+    renamed_from: str | None = None  # of results that may be this study's
 
 
 def changes_of(study: Study) -> Changes:
-    """Return what changed. Of a folder of many former records only some are read; the others are taken to be alike."""
+    """Return what changed. Of each folder one record is read; the others are taken to be of the same configuration."""
     survey = Survey(study)
-    found = Changes(moves=find_moves(study, survey), former_name=survey.former_name())
-    moved = {(s.condition.name, s.seed) for s in found.moves.simulations}
-    missing = {(s.condition.name, s.seed) for s in survey.missing()} - moved
-    total = sum(len(condition.seeds) for condition in study.conditions)
-    found.kept = total - len(missing) - len(moved)
+    moves = find_moves(study, survey)
+    changes = Changes(moves=moves, renamed_from=survey.renamed_from())
+    moved = {(s.condition.name, s.seed) for s in moves.simulations}
+    missing = {(s.condition.name, s.seed) for s in survey.missing} - moved
+    changes.kept = sum(len(condition.seeds) for condition in study.conditions) - len(missing) - len(moved)
+    for condition in study.conditions:
+        changes.seeds += len(set(survey.played(condition.place)).difference(condition.seeds))
     again: set[tuple[str, int]] = set()
-    nearest = _Nearest(study)
     counts: Counter[tuple[Difference, ...]] = Counter()
-    for folder, condition in survey.planned.items():
-        if (place := survey.places.get(folder)) is not None:
-            found.seeds += len(set(place.seeds).difference(condition.seeds))
-    for place in survey.former:
-        for configuration, seeds in _by_configuration(survey, place):
-            if configuration is None:
-                found.unreadable += len(seeds)
-            elif configuration.conditions:
-                found.seeds += len(seeds.difference(*(condition.seeds for condition in configuration.conditions)))
-            else:
-                now, differences = nearest.to(configuration.described)
-                counts[differences] += len(seeds)
-                again |= {(now.name, seed) for seed in seeds} & missing
-    found.former = dict(counts.most_common())
-    found.again, found.new = len(again), len(missing) - len(again)
-    return found
-
-
-def _by_configuration(survey: Survey, place: Place) -> list[tuple[Configuration | None, set[int]]]:
-    """Return the seeds of a former place by what their records say they are; None for those that cannot be read."""
-    seeds: defaultdict[int, set[int]] = defaultdict(set)
-    known: dict[int, Configuration | None] = {}
-    unread: set[int] = set()
-    left = _MAX_READ
-    for seed in place.seeds:
-        path = place.records.get(seed) or place.kept[seed]
-        if not survey.was_read(path):
-            if left == 0:
-                unread.add(seed)
-                continue
-            left -= 1
-        described = survey.read(path)
-        configuration = None if described is None else described.configuration
-        known[id(configuration)] = configuration
-        seeds[id(configuration)].add(seed)
-    if unread:
-        seeds[max(seeds, key=lambda key: len(seeds[key]))] |= unread
-    return [(known[key], found) for key, found in seeds.items()]
+    candidates = [(c, facts(describe_condition(c))) for c in study.conditions[:_MAX_COMPARED]] if survey.stale else []
+    for folder in survey.stale:
+        seeds = set(survey.played(folder))
+        described = survey.described(folder) if seeds else None
+        if described is None:
+            changes.unreadable += len(seeds)
+        elif owners := survey.conditions_of(described["id"], described["seed"]):
+            changes.seeds += len(seeds.difference(*(condition.seeds for condition in owners)))
+        else:
+            nearest, differences = _nearest(facts(described), candidates)
+            counts[differences] += len(seeds)
+            again |= {(nearest.name, seed) for seed in seeds} & missing
+    changes.former = dict(counts.most_common())
+    changes.again, changes.new = len(again), len(missing) - len(again)
+    return changes
 
 
 def renamed_lines(changes: Changes, study: Study) -> Iterator[str]:
     """Yield what to do where the file of a study was given another name, and its results were not."""
-    if (name := changes.former_name) is not None:
+    if (name := changes.renamed_from) is not None:
         old = study.file.with_name(f"{name}{study.file.suffix}")
         command = f"parley rename {shlex.quote(str(old))} {shlex.quote(str(study.file))}"
         yield f"{paths.results(name)} holds its simulations; if you renamed {old}, run: {command}"
@@ -118,9 +88,9 @@ def renamed_lines(changes: Changes, study: Study) -> Iterator[str]:
 def former_lines(changes: Changes, study: str) -> Iterator[str]:
     """Yield what `parley status` says: how many records are of no use now, and why."""
     for differences, records in changes.former.items():
-        told = ", ".join(f"{key} {then}, now {now}" for key, then, now in differences[:_MAX_VALUES])
+        named = ", ".join(f"{key} {then}, now {now}" for key, then, now in differences[:_MAX_VALUES])
         more = f", and {len(differences) - _MAX_VALUES} more" if len(differences) > _MAX_VALUES else ""
-        yield f"{records:,} records of a former configuration ({told}{more})"
+        yield f"{records:,} records of a former configuration ({named}{more})"
     if changes.seeds:
         yield f"{changes.seeds:,} records of seeds that the study no longer has"
     if changes.unreadable:
@@ -136,16 +106,19 @@ def diff(study: Study) -> Iterator[str]:
         yield from table(("key", "then", "now", "records"), rows)
         yield ""
     prune = f"parley prune {study.file} lists them"
+    left_over = [
+        ("left over", sum(changes.former.values()), f"records of a former configuration; {prune}"),
+        ("left over", changes.seeds, f"records of seeds that the study no longer has; {prune}"),
+        ("unreadable", changes.unreadable, f"files that are no records; {prune}"),
+    ]
     lines = [
         ("kept", changes.kept, "have their record"),
         ("moved", len(changes.moves.simulations), "lie at a former path; a run moves them"),
         ("played again", changes.again, "have records of a former configuration alone"),
         ("new", changes.new, "have no record"),
-        ("left over", sum(changes.former.values()), f"records of a former configuration; {prune}"),
-        ("left over", changes.seeds, f"records of seeds that the study no longer has; {prune}"),
-        ("unreadable", changes.unreadable, f"files that are no records; {prune}"),
+        *left_over,
     ]
-    if not (changes.left_over or changes.unreadable or changes.moves.files or changes.moves.notes):
+    if not (any(number for _, number, _ in left_over) or changes.moves.files or changes.moves.notes):
         yield f"{study.name}: nothing changed since its records were made"
     yield from table(("what", "simulations", ""), [line for line in lines if line[1] or line[0] in ("kept", "new")])
     yield from changes.moves.notes
@@ -154,56 +127,33 @@ def diff(study: Study) -> Iterator[str]:
 # What is compared
 
 
-class _Nearest:
-    """Finds the condition of a study that differs least from a former one."""
+def _nearest(
+    then: Mapping[str, str], candidates: list[tuple[Condition, dict[str, str]]]
+) -> tuple[Condition, tuple[Difference, ...]]:
+    """Return the condition that differs least from a former one, first in n, b and prompt, and what differs.
 
-    def __init__(self, study: Study) -> None:
-        self._study = study
+    Of a key that has several values in the study as it is now, all are named.
+    """
 
-    @cached_property
-    def _facts(self) -> list[tuple[Condition, dict[str, str]]]:
-        return [(c, facts(describe_condition(c))) for c in self._study.conditions[:_MAX_COMPARED]]
+    def distance(candidate: tuple[Condition, dict[str, str]]) -> tuple[int, int]:
+        now = candidate[1]
+        return sum(then.get(key) != now.get(key) for key in ("n", "b", "prompt")), len(then.items() ^ now.items())
 
-    @cached_property
-    def _alike(self) -> dict[tuple[str, ...], list[tuple[Condition, dict[str, str]]]]:
-        found: dict[tuple[str, ...], list[tuple[Condition, dict[str, str]]]] = {}
-        for condition, known in self._facts:
-            found.setdefault(_alike(known), []).append((condition, known))
-        return found
-
-    @cached_property
-    def _values(self) -> dict[str, list[str]]:
-        """All values of each key in the study as it is now."""
-        found: dict[str, dict[str, None]] = {}
-        for _, known in self._facts:
-            for key, value in known.items():
-                found.setdefault(key, {})[value] = None
-        return {key: list(values) for key, values in found.items()}
-
-    def to(self, described: Mapping[str, Any]) -> tuple[Condition, tuple[Difference, ...]]:
-        """Return the nearest condition, and what differs."""
-        then = facts(described)
-        items = set(then.items())
-        candidates = self._alike.get(_alike(then)) or self._facts
-        condition, now = min(candidates, key=lambda candidate: len(items ^ set(candidate[1].items())))
-        keys = sorted(key for key in {*then, *now} if then.get(key) != now.get(key))
-        found = [(one_line(key, 60), _told(then.get(key)), self._now(key, now.get(key))) for key in keys]
-        return condition, tuple(found) or (("something", "another", "not recorded"),)
-
-    def _now(self, key: str, value: str | None) -> str:
-        values = self._values.get(key, [])
-        if value is None or len(values) < 2:
-            return _told(value)
-        return ", ".join(map(_told, values[:_MAX_VALUES])) + (", ..." if len(values) > _MAX_VALUES else "")
+    condition, now = min(candidates, key=distance)
+    differences = []
+    for key in sorted({*then, *now}):
+        if then.get(key) != now.get(key):
+            every = dict.fromkeys(other[key] for _, other in candidates if key in other)
+            values: list[str | None] = list(every) if key in now else [None]
+            more = ", ..." if len(values) > _MAX_VALUES else ""
+            text = ", ".join(map(_short, values[:_MAX_VALUES])) + more
+            differences.append((one_line(key, 60), _short(then.get(key)), text))
+    return condition, tuple(differences) or (("something", "another", "not recorded"),)
 
 
-def _alike(known: Mapping[str, str]) -> tuple[str, ...]:
-    return tuple(known.get(key, "") for key in _ALIKE_FIRST)
-
-
-def _told(value: str | None) -> str:
+def _short(value: str | None) -> str:
     if value is None:
-        return _ABSENT
+        return "-"
     return one_line(value, 12 if len(value) == _HASH and not value.strip("0123456789abcdef") else 60) or '""'
 
 
@@ -215,34 +165,21 @@ def facts(described: Mapping[str, Any]) -> dict[str, str]:
     found: dict[str, str] = {}
     for key, name in _FACTS.items():
         _add(found, name, described.get(key))
-    _add(found, "", described.get("parameters"))
-    for name, value in _mapping(described.get("prompt_digests")).items():
-        _add(found, f"prompt {name}", value)
-    axes = _mapping(described.get("axes"))
+    axes = described.get("axes")
     for axis in ("n", "b"):
-        _add(found, axis, axes.get(axis))
+        _add(found, axis, axes.get(axis) if isinstance(axes, dict) else None)
     listed = described.get("groups")
     groups = [group for group in listed if isinstance(group, dict)] if isinstance(listed, list) else []
     roles = Counter(str(group.get("role")) for group in groups)
-    seen: Counter[str] = Counter()
+    count: Counter[str] = Counter()
     for group in groups:
         role = str(group.get("role"))
-        seen[role] += 1
-        name = role if roles[role] == 1 else f"{role} {seen[role]}"
-        left_out = (
-            "role",
-            "player",
-            "model_name",
-            *(["count"] if roles[role] == 1 else []),
-        )  # n and b tell that count
+        count[role] += 1
+        alone = roles[role] == 1  # then n and b give its count
         for key, value in group.items():
-            if key not in left_out:
-                _add(found, f"{name} {key}", value)
+            if key not in ("role", "player", "model_name") and not (alone and key == "count"):
+                _add(found, f"{role if alone else f'{role} {count[role]}'} {key}", value)
     return found
-
-
-def _mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, dict) else {}
 
 
 def _add(found: dict[str, str], name: str, value: Any, depth: int = 0) -> None:
@@ -253,7 +190,5 @@ def _add(found: dict[str, str], name: str, value: Any, depth: int = 0) -> None:
     elif isinstance(value, str):
         found[name] = value
     elif value is not None:
-        try:
+        with suppress(ValueError, RecursionError):
             found[name] = canonical_json(value)
-        except (ValueError, RecursionError):
-            found[name] = _ABSENT

@@ -12,7 +12,7 @@ from rich.live import Live
 from rich.text import Text
 
 from parley.play.changes import changes_of, former_lines, renamed_lines
-from parley.play.relocate import Moves
+from parley.play.stale_records import Moves
 from parley.progress.display import Block, PlainLines, counts, facts, is_terminal, plain_line, silence, stage_words
 from parley.progress.follow import IDLE, Progress
 from parley.progress.snapshot import FAILED_STAGE, RUNNING, TO_DO, Snapshot

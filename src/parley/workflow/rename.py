@@ -12,8 +12,7 @@ from pathlib import Path
 from parley import paths
 from parley.errors import JournalError, RecordError, UsageError
 from parley.files import hold_lock, is_locked, make_folder
-from parley.play.former import walk
-from parley.play.relocate import move_file, remove_empty
+from parley.play.stale_records import move_file, remove_empty, walk
 from parley.study.study import check_alone, check_name
 from parley.text.suggest import choose
 from parley.text.yamlfile import is_slug, shown

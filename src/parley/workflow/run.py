@@ -20,8 +20,8 @@ from parley.engine.service.shared_database import Parts
 from parley.errors import BudgetError, ParleyError, RecordError, UsageError
 from parley.files import hold_lock
 from parley.play.record_store import recall_left_out
-from parley.play.relocate import Moves, find_moves, missing_records, relocate
 from parley.play.spending import gather_spending, refused_line
+from parley.play.stale_records import Moves, find_moves, missing_records, move_records
 from parley.study import Study, load_study
 from parley.study.companions import companions
 from parley.study.growing import decide
@@ -192,7 +192,7 @@ def _prepare(run: Run, workflow: Any) -> None:
         restart()  # processes of a run that was killed have finished them since
     jobs = list(workflow.dag.needrun_jobs())
     alone = [record for job in jobs if job.rule.name == "simulate" for record in job.output]
-    relocate(run.moves)
+    move_records(run.moves)
     if {str(new) for _, new in run.moves.files}.intersection(alone):
         restart()  # somebody named one: Snakemake would delete what is there now
     # As --forceall would.

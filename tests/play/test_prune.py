@@ -15,8 +15,8 @@ from parley.files import checked_line, hold_lock, temporary_name, try_lock
 from parley.play.journal import Journal, drop_backup
 from parley.play.record import Summary, read_summary
 from parley.play.simulate import simulate
+from parley.play.stale_records import Prunable, prunable, prune
 from parley.study import Study
-from parley.workflow.prune import Former, former, prune
 from support.studies import StudyFactory
 
 pytestmark = pytest.mark.promise("Pruning removes what a study no longer has, and nothing else.")
@@ -52,14 +52,14 @@ def test_former_records_go_and_current_ones_stay(study_factory: StudyFactory) ->
     stale = play(study_factory(seeds=2, parameters={"max_rounds": 3}))
     new = study_factory(seeds=1, parameters={"max_rounds": 4})
     [current] = play(new)
-    offered = former(new)
+    offered = prunable(new)
     assert sorted(offered.removable) == sorted([*stale, *map(paths.kept_record, stale)])
     assert offered.left == []
 
     assert prune(new) == offered
     assert list(paths.simulations(new.name).rglob("*.parquet")) == [current]
     assert paths.kept_record(current).exists()
-    assert former(new) == Former()
+    assert prunable(new) == Prunable()
     assert not stale[0].parent.exists()
 
 
@@ -72,7 +72,6 @@ STRANGERS: dict[str, Callable[[Path], object]] = {
     "seed=2.jsonl": lambda path: path.write_bytes(checked_line({"mine": 1})),
     "seed=1.damaged": lambda path: path.write_text("mine"),
     "todo.jsonl": lambda path: path.touch(),
-    ".seed=3.parquet.1.tmp": lambda path: path.write_text("hi"),
     ".seed=1.parquet.tmp": lambda path: path.write_text("mine"),
     "link": lambda path: path.symlink_to("/"),
 }
@@ -100,7 +99,7 @@ def test_the_results_of_another_file_of_the_same_name_are_not_pruned(pruned: Stu
     kept = paths.study_file("small")
     kept.write_text(pruned.file.read_text())
     before = sorted(paths.results("small").rglob("*"))
-    for look in (former, prune):
+    for look in (prunable, prune):
         with pytest.raises(UsageError, match=r"small.yaml and config/small.yaml: two studies of one name"):
             look(pruned)
     assert sorted(paths.results("small").rglob("*")) == before
@@ -134,7 +133,7 @@ def test_what_belongs_to_the_study_as_it_is_stays(study_factory: StudyFactory) -
     with Journal(paths.journal(record), simulation.id):
         pass
     paths.journal(record).with_suffix(".damaged").write_text("kept for a person")
-    assert former(study) == Former()
+    assert prunable(study) == Prunable()
     elsewhere = paths.simulation(study.name, f"model=other/spec={'0' * 8}", 0)
     for path in (elsewhere, paths.journal(elsewhere)):
         path.parent.mkdir(parents=True)
@@ -142,7 +141,7 @@ def test_what_belongs_to_the_study_as_it_is_stays(study_factory: StudyFactory) -
     paths.journal(record).unlink()
     play(study, released=True)
     os.rename(record, elsewhere)
-    [why] = {why for _, why in former(study).left}
+    [why] = {why for _, why in prunable(study).left}
     assert "moves it to its path" in why
 
 
@@ -154,14 +153,14 @@ def test_a_second_copy_goes_and_another_play_stays(
     copy = paths.simulation(study.name, f"model=other/spec={'0' * 8}", 0)
     copy.parent.mkdir(parents=True)
     shutil.copyfile(record, copy)
-    assert former(study).removable == [copy]
+    assert prunable(study).removable == [copy]
 
     def other(path: Path) -> Summary:
         found = read_summary(path)
         return replace(found, digest="another") if path == copy else found
 
-    monkeypatch.setattr("parley.workflow.prune.read_summary", other)
-    [(path, why)] = former(study).left
+    monkeypatch.setattr("parley.play.stale_records.read_summary", other)
+    [(path, why)] = prunable(study).left
     assert path == copy
     assert why.endswith(f"its record is {record}")
 
@@ -171,7 +170,7 @@ def test_nothing_is_deleted_that_is_played_or_beside_a_run(pruned: Study) -> Non
     journal = journals / "seed=0.jsonl"
     with journal.open("r+b") as file:
         assert try_lock(file.fileno(), journal)
-        assert (journal, "a process is playing it") in former(pruned).left
+        assert (journal, "a process is playing it") in prunable(pruned).left
         hold_lock(paths.lock(pruned.name))
         with pytest.raises(JournalError, match="another run of this study holds it"):
             prune(pruned)

@@ -1,10 +1,13 @@
 """A record is found by its id wherever its study had it, moved to its path, and never played again."""
 
+import json
 import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+import pandas as pd
+import pyarrow.dataset as ds
 import pytest
 
 from parley import paths
@@ -13,12 +16,12 @@ from parley.errors import RecordError
 from parley.files import checked_line
 from parley.play.journal import Journal, drop_backup, journal_id
 from parley.play.record import peek_summary
-from parley.play.relocate import find_moves, relocate
+from parley.play.record_store import write_conditions
 from parley.play.replay import replay
 from parley.play.simulate import simulate
+from parley.play.stale_records import find_moves, migrate, move_records, prunable
 from parley.progress.screen import status
 from parley.study import Study
-from parley.workflow.prune import former
 from support.commands import heard
 from support.studies import StudyFactory, in_former_layout
 
@@ -41,7 +44,7 @@ def contents(study: Study) -> dict[str, bytes]:
 def moved(study: Study) -> list[str]:
     """Move what lies at former paths, and return what was said."""
     with heard() as said:
-        relocate(find_moves(study))
+        move_records(find_moves(study))
     return said
 
 
@@ -85,7 +88,7 @@ def test_a_new_axis_moves_records_and_plays_nothing_again(before: Study, after: 
     there, hint = list(status(after))[:2]
     assert there == "small: 4 of 6 simulations, 2 to do"
     assert hint.startswith("4 finished simulations lie at former paths")
-    found = former(after)
+    found = prunable(after)
     assert found.removable == [], "what is only to be moved is not offered to prune"
     assert len(found.left) == 8, "each with its second name"
 
@@ -106,6 +109,40 @@ def test_an_axis_more_leaves_records_in_place(before: Study, study_factory: Stud
     play(study)
     table = summarize(study)
     assert table["max_rounds"].to_list() == [2, 3, 2, 3], "the axes are those of the study as it is now"
+
+
+def test_they_are_moved_once_by_a_command(before: Study, study_factory: StudyFactory) -> None:
+    was = contents(before)
+    study = study_factory({"b": [0, 1], "byzantine": "random"}, seeds=2, parameters={"max_rounds": 2})
+    with paths.rooted(Path()), heard() as said:
+        moves = migrate(study)
+    assert (len(moves.simulations), moves.notes) == (4, [])
+    assert said == ["4 finished simulations were moved from the paths that they had before; nothing is played again"]
+    assert {
+        path.relative_to("results/small/simulations").parts[-2]
+        for path in paths.simulations("small").rglob("*.parquet")
+    } == {f"spec={c.identity[:8]}" for c in study.conditions}
+    assert contents(study) == was
+
+
+def test_plain_readers_join_what_the_path_does_not_say(study_factory: StudyFactory) -> None:
+    vary = {"topology": ["ring", {"kind": "edges", "edges": [[1, 2]]}], "max_rounds": [1, 2]}
+    study = study_factory({"b": [0, 1], "byzantine": "random", "vary": vary}, seeds=1, parameters={"value_max": 9})
+    play(study)
+    records = ds.dataset(paths.simulations(study.name), partitioning="hive").to_table(columns=["id", "spec"])
+    joined = pd.read_parquet(paths.conditions(study.name)).merge(records.to_pandas().drop_duplicates(), on="spec")
+    assert len(joined) == 8
+    for simulation in study.simulations():
+        [row] = joined[joined["id"] == simulation.id].to_dict("records")
+        assert {axis: row[axis] for axis in study.axes} == dict(simulation.condition.axes)
+        assert (row["value_max"], row["identity"]) == (9, simulation.condition.identity)
+        assert json.loads(row["propose"])["max_tokens"] == 300
+    file = paths.conditions(study.name)
+    before = file.stat().st_ino
+    write_conditions(study)
+    assert file.stat().st_ino == before, "written once for a set of conditions"
+    write_conditions(study_factory(seeds=1))
+    assert len(pd.read_parquet(file)) == 1
 
 
 def test_another_name_of_a_model_entry_moves_records(study_factory: StudyFactory) -> None:
@@ -132,8 +169,7 @@ def test_the_journal_and_what_was_kept_of_it_move_and_a_game_goes_on(before: Stu
     moved(after)
     now, kept = record_in(after, one.id), record_in(after, two.id)
     assert paths.journal(now).with_suffix(".damaged").read_text() == "what was damaged"
-    assert paths.kept_record(kept).exists()
-    assert not kept.exists()
+    assert kept.exists(), "what is left of it is the record now"
     with heard() as said:
         simulate(after, kept, [], 1.0)
     assert said == [f"{kept}: finished before"]
@@ -173,12 +209,12 @@ def test_nothing_is_overwritten_and_a_death_in_between_is_finished(before: Study
     new.parent.mkdir(parents=True)
     new.write_text("another")
     with pytest.raises(RecordError, match="cannot be moved here"):
-        relocate(moves)
+        move_records(moves)
     assert new.read_text() == "another"
     assert old.exists()
     new.unlink()
     os.link(old, new)  # died between the two names
-    relocate(moves)
+    move_records(moves)
     assert not old.exists()
     assert contents(after) == was
 
@@ -198,7 +234,7 @@ def test_what_is_no_record_is_left_and_hinders_nothing(before: Study, after: Stu
         damage(path)
         assert len(find_moves(after).simulations) == 3
         list(status(after))
-        assert path not in former(after).removable
+        assert path not in prunable(after).removable
     moved(after)
     assert path.is_dir()
     assert find_moves(after).files == []

@@ -16,8 +16,8 @@ from parley.files import write_atomically
 from parley.games.evidence import Session, Utterance
 from parley.games.network.graph import Network
 from parley.ledger.block import genesis, make_block, sign_session
+from parley.ledger.build import traffic
 from parley.ledger.check import block_line, head_line
-from parley.ledger.gossip import traffic
 
 UTTERANCES = 10_000
 AGENTS = tuple(f"agent_{number}" for number in range(1, 9))

@@ -112,7 +112,7 @@ def _model(event: Any) -> dict[str, Any]:
 def _reasoned(study_file: Path) -> dict[str, Any]:
     from inspect_ai.log import EvalSample
 
-    from parley.export.inspect_samples import sample_of
+    from parley.export.inspect_logs import sample_of
 
     study = load_study(study_file)
     simulation = next(study.simulations())

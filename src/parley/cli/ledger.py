@@ -89,7 +89,7 @@ def verify(target: str, models: Path | None, chain_only: bool, no_head: bool, pu
         checker = (check_study if chain_only else check_against_records)(loaded)
         whole = "" if chain_only else ", and that of the study's records"
     if public_key is not None:
-        from parley.ledger.author import check_signature
+        from parley.ledger.signing import check_signature
 
         check_signature(chain, public_key)
         whole += f"; its head is signed by the owner of {public_key}"
@@ -120,7 +120,7 @@ def sign(target: str, models: Path | None, key: Path) -> None:
     Example:  openssl genpkey -algorithm ed25519 -out author.pem
               parley ledger sign deliberation --key author.pem > author.pub
     """
-    from parley.ledger.author import sign_head
+    from parley.ledger.signing import sign_head
 
     log_to_stderr()
     if paths.is_ledger(target):
@@ -170,7 +170,7 @@ def export(target: str, models: Path | None, form: Literal["jsonl", "csv"], outp
     Example:  parley ledger export deliberation --format csv --output utterances.csv
     """
     from parley.files import write_atomically
-    from parley.ledger.export import export as run
+    from parley.ledger.show import export as run
 
     rows = run(_chain(target, models), form)
     if output is None:

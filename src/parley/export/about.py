@@ -2,17 +2,19 @@
 
 import hashlib
 import re
-from collections.abc import Iterable, Mapping
+import time
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from parley import __version__
 from parley.games.base import Paper
 from parley.play.record import Summary
 from parley.play.record_store import Records
 from parley.text import counted, one_line
+from parley.text.logs import every, limited_logger
 
 NO_LICENSE = "No license was given for these results: ask their author before you pass them on."
 _SPDX = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+-]*")
@@ -107,3 +109,16 @@ def sha256(path: Path) -> str:
     """Return the SHA-256 of a file."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+_SAY_SECONDS = 5.0
+_log = limited_logger(__name__)
+_T = TypeVar("_T")
+
+
+def with_progress(items: Iterable[_T], total: int, what: str) -> Iterator[_T]:
+    """Yield the items, and say every few seconds how many of them are done."""
+    began = time.monotonic()
+    for number, item in enumerate(items):
+        _log.info("%d of %s", number, counted(total, what), extra=every(_SAY_SECONDS, since=began))
+        yield item

@@ -12,8 +12,7 @@ from rocrate.model import ContextEntity, Person, SoftwareApplication
 from rocrate.rocrate import ROCrate
 
 from parley import paths
-from parley.export.about import About, sha256
-from parley.export.progress import told
+from parley.export.about import About, sha256, with_progress
 from parley.play.record_store import Records
 from parley.text import counted, one_line, without_folders
 
@@ -193,7 +192,7 @@ def _sources(crate: ROCrate, known: About) -> Iterable[Any]:
 
 def _copy_records(records: Records, folder: Path) -> None:
     name = records.study.name
-    for simulation in told(records.simulations, len(records.simulations), "record"):
+    for simulation in with_progress(records.simulations, len(records.simulations), "record"):
         source = simulation.record(name)
         target = folder / _place(source)
         target.parent.mkdir(parents=True, exist_ok=True)

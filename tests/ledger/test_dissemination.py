@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from parley.games.network.graph import Network
 from parley.identity import canonical_json
 from parley.ledger.block import sign_session
-from parley.ledger.gossip import ANNOUNCE_BYTES, REQUEST_BYTES, Spread, Traffic, spread, traffic
+from parley.ledger.build import ANNOUNCE_BYTES, REQUEST_BYTES, Spread, Traffic, spread, traffic
 from support.records import GAME, SIMULATIONS, session
 
 pytestmark = pytest.mark.promise("Messages of dissemination are those of a simulation that sends them one by one.")

@@ -19,8 +19,7 @@ from typing import Any
 
 from parley.cli import main as parley
 from parley.engine.client import Engine
-from parley.engine.service.fetch import RequestError, Response, fetch
-from parley.engine.service.plain import PlainClient
+from parley.engine.service.fetch import PlainClient, RequestError, Response, fetch
 from parley.play import simulate  # noqa: F401  so that it is there before all begin
 from parley.policies import Ask, Completion, Tokens
 

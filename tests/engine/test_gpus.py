@@ -5,7 +5,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from parley.engine import gpus
+from parley.engine import hardware as gpus
 from parley.errors import EngineError
 from support.commands import heard
 

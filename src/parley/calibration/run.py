@@ -24,7 +24,7 @@ from parley.engine.endpoint import read_endpoint
 from parley.engine.grammar import cuts_texts
 from parley.engine.models import ModelEntry, model_entry
 from parley.engine.service.service import Service, service_of
-from parley.engine.temporary import temporary_engine
+from parley.engine.supervisor import temporary_engine
 from parley.engine.weights import check_source
 from parley.errors import RecordError, UsageError
 from parley.files import write_atomically

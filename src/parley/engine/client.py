@@ -14,10 +14,9 @@ from parley.engine.grammar import LATEST, GrammarVersion, constraint
 from parley.engine.models import compare_names
 from parley.engine.service.budget import Budget
 from parley.engine.service.dialect import PLAIN
-from parley.engine.service.fetch import MAX_BODY_BYTES, Http, RequestError, Response, fetch
+from parley.engine.service.fetch import MAX_BODY_BYTES, Http, PlainClient, RequestError, Response, fetch
 from parley.engine.service.limits import estimated_tokens
 from parley.engine.service.limits_config import OWN_SECONDS
-from parley.engine.service.plain import PlainClient
 from parley.engine.service.retrying import Send, ServedModel
 from parley.engine.service.service import NOT_AS_ASKED, Service, error_message
 from parley.errors import EngineError

@@ -2,6 +2,8 @@
 
 It ends on SIGTERM, SIGINT and SIGHUP, with its parent if asked to, and when its endpoint file is gone or another's:
 then nobody can ask it any more, and somebody may be waiting for its end.
+
+A command that is given no engine starts one for itself (`temporary_engine`).
 """
 
 import json
@@ -9,6 +11,8 @@ import logging
 import os
 import shutil
 import signal
+import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -18,10 +22,11 @@ from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 
+from parley import paths
 from parley.engine import server
 from parley.engine.endpoint import FAILED, Endpoint
-from parley.engine.gpus import take_gpus
-from parley.engine.models import ModelEntry
+from parley.engine.hardware import take_gpus
+from parley.engine.models import ModelEntry, model_entry
 from parley.errors import EngineError
 from parley.text import one_line
 
@@ -164,3 +169,41 @@ class _Stop:
                 time.sleep(_POLL_SECONDS)
             if self._interrupts:
                 os._exit(1)
+
+
+_END_SECONDS = 12.0  # a server that is told to end has taken vLLM down by then
+
+
+@contextmanager
+def temporary_engine(model: str, models_file: Path) -> Iterator[Path]:
+    """Serve an entry of a models file while the context lasts, and yield the endpoint file.
+
+    The model is not loaded yet: clients wait for that. Raises EngineError if the server does not start.
+    """
+    with tempfile.TemporaryDirectory(prefix="parley-engine-") as folder:
+        path, log = Path(folder) / "endpoint.json", Path(folder) / "engine.log"
+        command = [sys.executable, "-m", "parley.cli", "serve", model, "--models", str(models_file)]
+        _log.info("starting an engine for %s, half a minute or more ...", model)
+        if line := server.slowness(model, model_entry(model, models_file)):
+            _log.warning("%s", line)
+        with log.open("wb") as output:
+            process = subprocess.Popen(
+                [*command, "--endpoint", str(path), "--exit-with-parent"],
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                cwd=paths.root(),  # where the folder of prepared models is
+            )
+        try:
+            while not path.exists():
+                if process.poll() is not None:
+                    lines = log.read_text(errors="replace").splitlines() or ["no output"]
+                    raise EngineError(f"the engine for {model} did not start: {one_line(lines[-1], 300)}")
+                time.sleep(0.1)
+            yield path
+        finally:
+            process.terminate()
+            try:
+                process.wait(_END_SECONDS)
+            except subprocess.TimeoutExpired:
+                process.kill()  # its watchdog ends what it started
+                process.wait()

@@ -17,8 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from parley import paths
-from parley.engine.convert import CONVERSION, convert
-from parley.engine.gguf_files import hub_place, local_parts, whole_file
+from parley.engine.gguf_files import CONVERSION, convert, hub_place, local_parts, whole_file
 from parley.engine.models import ModelEntry
 from parley.engine.sources import (
     FolderSource,

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from parley.engine.service.service import Service
-from parley.engine.temporary import temporary_engine
+from parley.engine.supervisor import temporary_engine
 from parley.games.base import Game, Outcome
 from parley.play.live_screen import LiveScreen, can_draw
 from parley.play.runner import Exchange, Play

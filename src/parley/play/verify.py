@@ -18,7 +18,7 @@ from parley.engine.client import Engine
 from parley.engine.endpoint import read_endpoint
 from parley.engine.models import model_entry
 from parley.engine.service.service import Service, service_of
-from parley.engine.temporary import temporary_engine
+from parley.engine.supervisor import temporary_engine
 from parley.errors import EngineError, UsageError
 from parley.play.recorded_asks import Recorded, engine_differences, engine_facts, read_recorded
 from parley.play.runner import Exchange

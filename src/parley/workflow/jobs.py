@@ -141,7 +141,7 @@ class Jobs:
     def _gpus_here(self) -> list[str]:
         """The GPUs of this machine that servers may use; none where the installed vLLM is for CPUs."""
         # With all that a server needs, which no start of Snakemake without one does.
-        from parley.engine.gpus import visible_gpus
+        from parley.engine.hardware import visible_gpus
         from parley.engine.server import is_cpu_build
 
         return [] if is_cpu_build() else visible_gpus()

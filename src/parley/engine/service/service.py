@@ -13,9 +13,8 @@ from urllib.request import getproxies, proxy_bypass
 
 from parley.engine.models import ModelEntry
 from parley.engine.service.dialect import PLAIN, Dialect
-from parley.engine.service.fetch import Http, RequestError, Response, fetch
+from parley.engine.service.fetch import Http, PlainClient, RequestError, Response, fetch
 from parley.engine.service.limits_config import SERVICE_SECONDS, ServiceLimits
-from parley.engine.service.plain import PlainClient
 from parley.engine.sources import ServiceSource
 from parley.errors import EngineError, NotReadyError, UsageError
 from parley.text import one_line

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from safetensors import safe_open
 
-from parley.engine.convert import convert
+from parley.engine.gguf_files import convert
 
 # What torch warns of when compressed-tensors imports its fx package.
 pytestmark = [

@@ -9,12 +9,11 @@ from collections.abc import Collection, Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
 from shlex import quote
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from snakemake.logging import logger as snakemake_logger
 
 from parley import paths
-from parley.analysis.precision import grown, precision, unreachable
 from parley.calibration.results import planned_report
 from parley.engine.service.shared_database import Parts
 from parley.errors import BudgetError, ParleyError, RecordError, UsageError
@@ -32,6 +31,9 @@ from parley.workflow.run_log import announce, follow, show_log
 from parley.workflow.slurm import wait_for_former_jobs
 from parley.workflow.stopping import leave, stop_run, stopped_line
 
+if TYPE_CHECKING:
+    from parley.analysis.precision import Precision
+
 _log = logging.getLogger(__name__)
 _RUN = "PARLEY_RUN"
 
@@ -46,8 +48,14 @@ class Run:
     def __init__(self, study: Study, is_main: bool) -> None:
         """Plan a run; raises ParleyError if the study changed since the run of this job began."""
         # How many seeds the study has by now, where they grow: its jobs are told by a file.
-        self.precision = precision(study) if is_main and any(c.growing for c in study.conditions) else None
-        self.study = study = grown(study, self.precision) if self.precision else study
+        self.precision: Precision | None = None
+        if is_main and any(condition.growing for condition in study.conditions):
+            # With pandas, which no other start of Snakemake needs.
+            from parley.analysis.precision import grown, precision
+
+            self.precision = precision(study)
+            study = grown(study, self.precision)
+        self.study = study
         self.is_main = is_main
         self.plan = run_plan(study, new=is_main)
         self.token = run_token(new=is_main)
@@ -117,6 +125,8 @@ def begin(workflow: Any, config: Mapping[str, Any]) -> Run:
     for line in run.moves.lines():
         _log.info("%s", line)
     if run.precision is not None:
+        from parley.analysis.precision import unreachable
+
         _log.info("%s", run.precision.line(study))
         for line in unreachable(study):
             _log.warning("%s", line)

@@ -55,15 +55,15 @@ def read_recorded(path: Path, sample: int | None = None) -> list[Recorded]:
         models = {group["model_name"]: dict(group["model"]) for group in groups if "model" in group}
         found = []
         for name in sorted(set(names.values())):
-            told = summary.provenance.get("engines", {}).get(name, {})
+            engine = summary.provenance.get("engines", {}).get(name, {})
             attempts = [x for x in played.exchanges if names.get(x.ask.agent) == name]
             asked = sampled(summary.simulation["id"], attempts, sample)
             arguments = dict(models[name]["chat_template_kwargs"])
             of_service = set(models[name]["source"]) == {"served"}
-            at_once = told.get("requests_at_once")
+            at_once = engine.get("requests_at_once")
             at_once = at_once if isinstance(at_once, int) and 2 <= at_once <= MAX_AT_ONCE else None
             dialect = Dialect.model_validate(models[name].get("dialect", {}))
-            facts = engine_facts(told)
+            facts = engine_facts(engine)
             found.append(
                 Recorded(path, str(name), of_service, arguments, grammars[name], dialect, facts, at_once, asked)
             )

@@ -98,10 +98,10 @@ def simulate_shard(
         failed = asyncio.run(_play_shard(study, missing, exit_with, playing))
     if failed:
         _log.info("%d of %d simulations failed", len(failed), len(missing))
-        raise together(failed, len(missing))
+        raise combine_errors(failed, len(missing))
 
 
-def together(failed: Sequence[ParleyError], played: int) -> ParleyError:
+def combine_errors(failed: Sequence[ParleyError], played: int) -> ParleyError:
     """Return the one error, or one of its kind that counts the errors of a shard and quotes the first few kinds."""
     if len(failed) == 1:
         return failed[0]

@@ -139,12 +139,12 @@ def verify(
             raise UsageError(f"{path}: serves {model}, not {' or '.join(sorted({one.model for one in recorded}))}")
     places = {one.model: _place(one, running.get(one.model), models_file) for one in recorded}
     for model, group in groupby(sorted(recorded, key=lambda one: one.model), key=lambda one: one.model):
-        given = places[model]
+        known = places[model]
         engine: AbstractContextManager[Path | Service] = (
-            temporary_engine(model, models_file) if given is None else nullcontext(given)
+            temporary_engine(model, models_file) if known is None else nullcontext(known)
         )
         with engine as place:
-            now = engine_facts(asyncio.run(_told(place, engine_timeout)))
+            now = engine_facts(asyncio.run(_provenance(place, engine_timeout)))
             its_records = list(group)
             for one in its_records:
                 found = engine_differences(one.engine, now)
@@ -187,19 +187,19 @@ def _as_asked(recorded: Recorded, service: Service) -> Service:
     return service
 
 
-async def _told(place: Path | Service, engine_timeout: float) -> Mapping[str, Any]:
+async def _provenance(place: Path | Service, engine_timeout: float) -> Mapping[str, Any]:
     """Return what an engine tells of itself; raises EngineError if a service is no vLLM, since salts are vLLM's."""
     if isinstance(place, Path):
         return read_endpoint(place).engine
     async with Engine(place) as engine:
         await engine.wait_ready(engine_timeout)
-        told = await engine.provenance()
-    if "versions" not in told:
+        found = await engine.provenance()
+    if "versions" not in found:
         raise EngineError(
             f"{place.who} does not say that it is vLLM (GET /version), and only vLLM can answer without its cache; "
             "its replies cannot be verified"
         )
-    return told
+    return found
 
 
 async def _ask_again(
@@ -283,6 +283,6 @@ def compare(attempt: Exchange, now: Completion) -> Difference | None:
 
 
 def _cached_share(replies: Sequence[Completion]) -> float | None:
-    told = [reply for reply in replies if reply.prompt_tokens and reply.cached_tokens is not None]
-    total = sum(reply.prompt_tokens or 0 for reply in told)
-    return sum(reply.cached_tokens or 0 for reply in told) / total if total else None
+    counted = [reply for reply in replies if reply.prompt_tokens and reply.cached_tokens is not None]
+    total = sum(reply.prompt_tokens or 0 for reply in counted)
+    return sum(reply.cached_tokens or 0 for reply in counted) / total if total else None

@@ -45,7 +45,7 @@ def expand(study: str, models: Path | None, only_paths: bool) -> None:
         written = len(seeds) if isinstance(seeds, range) else list(seeds)
         threat = "" if condition.threat_model == "none" else f"  threat_model={condition.threat_model}"
         most = f" (up to {condition.growing.to})" if condition.growing else ""
-        click.echo(f"{condition.place}{threat}  seeds={written}{most}")
+        click.echo(f"{condition.name}/spec={condition.spec}{threat}  seeds={written}{most}")
     shards = len(set(loaded.shards().values()))
     at_most = sum(len(condition.most_seeds) for condition in loaded.conditions)
     played, conditions = counted(at_most, "simulation"), counted(len(loaded.conditions), "condition")

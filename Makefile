@@ -130,7 +130,7 @@ published: setup ## Import the published games of Byzantine Cheap Talk, beside t
 	python -m benchmarks.published_cheap_talk
 
 findings: setup ## Make docs/findings.md and its figures from the records in findings/, and replay each of these
-	python -m benchmarks.findings
+	python -m findings.make
 
 # Without `setup`, which installs the CPU build: this is for the environment of envs/cuda.txt, and works without a network.
 gpu-check: ## Measure this machine's GPU in 10 minutes (MINUTES=15: all of it), without weights and without a network

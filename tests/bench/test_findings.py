@@ -6,13 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import findings
-from benchmarks.findings_data import study_of, sync, write_games
+from findings import make as findings
+from findings.data import study_of, sync, write_games
 from parley.errors import RecordError
 from parley.play.simulate import simulate_shard
 from parley.study.condition import SCRIPTED
 from support import REPOSITORY
-from support.exports import run_beside
 
 PLAYERS = {"hunt": "{name: win_stay_lose_shift, aspiration: 4}", "consensus": "random", "delib": "solver"}
 
@@ -59,9 +58,8 @@ def test_the_page_tells_what_is_finished_and_a_record_that_replays_otherwise_is_
     for name in ("hunt", "hunt-noise"):
         play(name)
     game = next(study_of("hunt").simulations())
-    Path("findings").mkdir(exist_ok=True)
     link = f"[a game](../findings/games/hunt-{game.id[:8]}.txt)"
-    Path("findings/read.md").write_text(f"## Read\n\nIn {link} somebody hunts.")
+    Path("docs/findings-read.md").write_text(f"## Read\n\nIn {link} somebody hunts.")
     findings.main()
     page = " ".join(Path("docs/findings.md").read_text().split())
     assert "**8 of 8 planned simulations** were played, and 2 of 2 repeats" in page
@@ -69,7 +67,7 @@ def test_the_page_tells_what_is_finished_and_a_record_that_replays_otherwise_is_
     assert "Round 1, signal" in Path(f"findings/games/hunt-{game.id[:8]}.txt").read_text()
     import mlcroissant  # with PyTorch, which takes seconds to import
 
-    data = mlcroissant.Dataset("findings/hunt/croissant/croissant.json")
+    data = mlcroissant.Dataset("results/findings-hunt/exports/croissant/croissant.json")
     assert len(list(data.records("simulations"))) == 8
     with pytest.raises(ValueError, match="no game hunt-00000000"):
         write_games("(../findings/games/hunt-00000000.txt)", ["hunt"])
@@ -88,27 +86,21 @@ def test_the_published_page_follows_from_the_published_records(
     folder = tmp_path / "clone"
     with_workflow(folder)
     shutil.copytree(REPOSITORY / "config", folder / "config")
-    shutil.copytree(REPOSITORY / "findings", folder / "findings")
+    shutil.copytree(REPOSITORY / "findings", folder / "findings", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(REPOSITORY / "docs/findings-read.md", folder / "docs")
     monkeypatch.chdir(folder)
     findings.main()
     published = [REPOSITORY / "docs/findings.md", *(REPOSITORY / "docs/images").glob("findings*")]
-    published += [file for file in (REPOSITORY / "findings").rglob("*") if file.is_file()]
+    published += [file for part in ("games", "tables") for file in (REPOSITORY / "findings" / part).iterdir()]
     for file in published:
         assert (folder / file.relative_to(REPOSITORY)).read_bytes() == file.read_bytes(), file
-
-
-@pytest.mark.slow
-def test_the_published_crates_are_valid(beside: Path) -> None:
-    crates = [file.parent for file in (REPOSITORY / "findings").glob("*/ro-crate-metadata.json")]
-    assert crates
-    assert run_beside(beside, "crate_is_valid.py", REPOSITORY, *crates) == [[] for _ in crates]
 
 
 def test_what_is_quoted_was_said() -> None:
     """In the game that the quotation's paragraph, or its section, links to."""
     games = {file.name: " ".join(file.read_text().split()) for file in (REPOSITORY / "findings/games").glob("*.txt")}
     quoted = 0
-    for section in (REPOSITORY / "findings/read.md").read_text().split("### ")[1:]:
+    for section in (REPOSITORY / "docs/findings-read.md").read_text().split("## ")[1:]:
         said = " ".join(games[name] for name in re.findall(r"games/([\w-]+\.txt)", section))
         for quotation in re.findall("“(.+?)”", " ".join(section.split())):
             for part in quotation.split(" ... "):

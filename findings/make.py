@@ -20,9 +20,9 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 import parley
-from benchmarks.findings_besides import besides, markdown_table
-from benchmarks.findings_data import FINDINGS, describe, home, played_of, study_of, sync, write_games
-from benchmarks.findings_text import ASKED, INTRODUCTION, LIMITS, STUDIES, Asked
+from findings.besides import besides, markdown_table
+from findings.data import FINDINGS, describe, played_of, study_of, sync, write_games
+from findings.text import ASKED, INTRODUCTION, LIMITS, STUDIES, Asked
 from parley import paths
 from parley.analysis.contrasts import band
 from parley.analysis.questions import question_table
@@ -39,7 +39,8 @@ from parley.text import counted
 PAGE = Path("docs/findings.md")
 IMAGES = Path("docs/images")
 TABLES = FINDINGS / "tables"
-READ = FINDINGS / "read.md"  # what somebody wrote who read games from start to end
+READ = Path("docs/findings-read.md")  # what somebody wrote who read games from start to end
+READ_LINK = "## Read\n\n[What games say that numbers do not](findings-read.md): some were read from start to end."
 FEWEST_PAIRS = 10  # with fewer the paired test rejects too often (docs/explanation/statistics.md)
 _NAN = float("nan")
 _MODEL, _CONTROL = "#0072B2", "#D55E00"
@@ -98,7 +99,7 @@ def main() -> None:
     parts = [INTRODUCTION, *_in_short(found), *sections]
     read = READ.read_text(encoding="utf-8").rstrip() if READ.exists() else ""
     write_games(read, STUDIES)
-    text = "\n\n".join([*map(_wrapped, parts), read, _wrapped(LIMITS)])
+    text = "\n\n".join(map(_wrapped, [*parts, *([READ_LINK] if read else []), LIMITS]))
     PAGE.write_text(text + "\n", encoding="utf-8")
     print(PAGE)
     for name in STUDIES:
@@ -133,7 +134,7 @@ def results(name: str) -> Results | None:
     try:
         # Those of scripted players are made anew.
         study = study_of(name)
-        root = Path() if name.endswith("-control") else home(study)
+        root = Path() if name.endswith("-control") else FINDINGS
         found = parley.load(study.file, root, "config/findings/models.yaml").results()
     except RecordError:
         return None

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from benchmarks.findings_text import EXPLORED
+from findings.text import EXPLORED
 from parley.api import Results
 from parley.study import Study
 from parley.text import one_line

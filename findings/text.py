@@ -239,8 +239,7 @@ LIMITS = """\
 ## Check it
 
 `make findings` rebuilds this page, its figures and the tables in `findings/tables/` from the records in
-[`findings/`](../findings/README.md), byte for byte, and replays each of them. The folder of a finished study is a
-Workflow Run RO-Crate, and its tables and replies, which are then written there, have a description in Croissant; the
-license is CC BY 4.0. The records are copied to `results/`, so that `parley report
-config/findings/findings-hunt.yaml` and `snakemake --cores all --config
+[`findings/`](../findings/README.md), byte for byte, and replays each of them. It also writes each finished study as a
+Workflow Run RO-Crate and in Croissant, into `results/STUDY/exports/`; the license is CC BY 4.0. The records are copied
+to `results/`, so that `parley report config/findings/findings-hunt.yaml` and `snakemake --cores all --config
 study=config/findings/findings-hunt.yaml` go on from there."""

@@ -1,0 +1,1 @@
+"""What makes the page of findings from the records here: `make findings`."""

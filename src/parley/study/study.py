@@ -23,12 +23,20 @@ from parley.identity import digest
 from parley.study.axes import axes_text, axis_names
 from parley.study.comparisons import Comparison, compared
 from parley.study.condition import BYZANTINE_AXIS, OWN_CODE, SCRIPTED, Condition, Simulation
-from parley.study.drawn import KINDS, MOST_DRAWN, Choices
 from parley.study.expand import NOBODY, Expander
 from parley.study.growing import GrowingSeeds, decided, on_disk
 from parley.study.margins import Effects, PaperRate, check_rates
 from parley.study.questions import Question
-from parley.study.study_file import LEDGER_FORMAT, SAME, Companions, LedgerSettings, StudyFile
+from parley.study.study_file import (
+    KINDS,
+    LEDGER_FORMAT,
+    MOST_DRAWN,
+    SAME,
+    Choices,
+    Companions,
+    LedgerSettings,
+    StudyFile,
+)
 from parley.study.unfinished import Unfinished
 from parley.text import one_line
 from parley.text.suggest import choose, meant

@@ -235,8 +235,6 @@ def load_plugin(policy: ChosenPolicy, llm: Policy | None) -> Policy:
     try:
         make: Callable[..., Policy] = import_own(name)
         return _Checked(name, make(**arguments))
-    except UsageError:
-        raise
     except (Exception, SystemExit) as error:  # whatever the user's code raises
         raise _failed(error, name, "cannot be made: ") from error
 

@@ -119,8 +119,8 @@ def rate_limits(of: Standardized) -> tuple[float, float]:
     else:
         size = min(spread / variance if variance > 0 else math.inf, float(of.simulations))
     # Wilson's limits with another quantile are those at another level.
-    quantile = scipy.stats.t.ppf(0.5 + CONFIDENCE / 2, of.seeds - 1)
-    level = 2 * float(scipy.stats.norm.cdf(quantile)) - 1
+    quantile = scipy.special.stdtrit(of.seeds - 1, 0.5 + CONFIDENCE / 2)
+    level = 2 * float(scipy.special.ndtr(quantile)) - 1
     low, high = wilson_of_mean(rate, size, level)
     return float(low), float(high)
 
@@ -141,10 +141,10 @@ def difference(first: Standardized, second: Standardized) -> tuple[float, float,
     parts = second.influence - first.influence
     variance = float(parts @ parts)
     under_null = variance + change * change / seeds
-    p = float(scipy.stats.chi2.sf(change * change / under_null, 1)) if under_null > _NOTHING else 1.0
+    p = float(scipy.special.chdtrc(1, change * change / under_null)) if under_null > _NOTHING else 1.0
     if variance < _NOTHING:
         return *apart(first, second), p
-    z = float(scipy.stats.norm.ppf(0.5 + CONFIDENCE / 2))
+    z = float(scipy.special.ndtri(0.5 + CONFIDENCE / 2))
     room = 1 - z * z / seeds
     half = z * math.sqrt(variance / room) if room > 0 else math.inf
     return max(-1.0, change - half), min(1.0, change + half), p

@@ -162,7 +162,7 @@ def band(spread: float, pairs: int) -> float:
 
     `spread` is the standard deviation of the difference in one pair; the mean of n pairs is nearly normal.
     """
-    return float(scipy.stats.norm.ppf(0.5 + CONFIDENCE / 2)) * spread / float(np.sqrt(pairs))
+    return float(scipy.special.ndtri(0.5 + CONFIDENCE / 2)) * spread / float(np.sqrt(pairs))
 
 
 def _measured(group: pd.DataFrame, game: type[Game]) -> Iterator[tuple[str, str, Floats]]:

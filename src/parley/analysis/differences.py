@@ -45,18 +45,19 @@ def rate_differences(counts: NDArray[np.int64]) -> dict[str, Any]:
     paired = pairs > 0
     value_from = np.where(paired, _ratio(both + first, pairs), _ratio(true_from, n_from))
     value_to = np.where(paired, _ratio(both + second, pairs), _ratio(true_to, n_to))
-    inside, apart = (
-        paired_difference(both, first, second, neither),
-        unpaired_difference(true_from, n_from, true_to, n_to),
-    )
+    # Each interval is a search: only where it is needed.
+    inside, apart = np.flatnonzero(paired), np.flatnonzero(~paired)
+    low, high = np.full(pairs.shape, np.nan), np.full(pairs.shape, np.nan)
+    low[inside], high[inside] = paired_difference(*counts[inside, :4].T)
+    low[apart], high[apart] = unpaired_difference(*counts[apart, 4:].T)
     return {
         **{"pairs": pairs, "simulations_from": n_from, "simulations_to": n_to},
         **{"only_first": first, "only_second": second, "both": both},
         **{"value_from": value_from, "value_to": value_to},
         **{"all_from": _ratio(true_from, n_from), "all_to": _ratio(true_to, n_to)},
         "difference": value_to - value_from,
-        "low": np.where(paired, inside[0], apart[0]),
-        "high": np.where(paired, inside[1], apart[1]),
+        "low": low,
+        "high": high,
         "test": np.where(paired, "McNemar", "chi-squared"),
         "p": np.where(paired, mcnemar(first, second), unpaired_p(true_from, n_from, true_to, n_to)),
     }

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from parley.analysis.columns import names_of
 from parley.analysis.differences import count_pairs, number_differences, rate_differences
@@ -99,9 +100,21 @@ class ReactionsOf:
             sham = [self._from(self._calm.get(seed), [game]) for seed, game in self._own.items()]
         else:
             sham = [self._from(each, list(self._own.values())) for each in self._calm.values()]
-        for measure in self._evidence.reactions:
-            x, y = (np.array([_mean(each, measure.name) for each in games]) for games in (sham, with_))
-            yield _reaction(measure, x, y, self._paired)
+        values = [
+            (measure, *(np.array([_mean(each, measure.name) for each in games]) for games in (sham, with_)))
+            for measure in self._evidence.reactions
+        ]
+        places = slice(None) if self._paired else slice(0)
+        rates = [(x, y) for measure, x, y in values if isinstance(measure, Indicator) and self._paired]
+        counts = [count_pairs(_flags(x), _flags(y), places, places) for x, y in rates]
+        differences = iter(_rows_of(rate_differences(np.array(counts, dtype=np.int64).reshape(-1, 8))))
+        for measure, x, y in values:
+            if isinstance(measure, Indicator) and self._paired:
+                found = next(differences)
+            else:
+                share = isinstance(measure, Indicator) or measure.share
+                [found] = _rows_of(number_differences([(x, y, places, places)], share, unpaired=not self._paired))
+            yield _cells(measure, found, self._paired)
 
     def _from(self, game: PlayedGame | None, sources: Sequence[PlayedGame]) -> list[_Values]:
         """Return what agents do in a game from the rounds of each source; nothing without a game."""
@@ -109,21 +122,20 @@ class ReactionsOf:
         return [self._values[game.simulation.id, each] for each in ids] if game else []
 
 
-def _reaction(measure: Indicator | Quantity, x: Floats, y: Floats, paired: bool) -> dict[str, Any]:
-    """Return the cells of a measure, from its values without an adversary and with one; in pairs, or all of both."""
-    is_rate = isinstance(measure, Indicator)
-    places = slice(None) if paired else slice(0)
-    if is_rate and paired:
-        without, with_ = (np.nan_to_num(values, nan=-1).astype(np.int8) for values in (x, y))
-        several = rate_differences(count_pairs(without, with_, places, places)[None])
-    else:
-        share = isinstance(measure, Indicator) or measure.share
-        several = number_differences([(x, y, places, places)], share, unpaired=not paired)
-    found = {name: cells[0] for name, cells in several.items()}
+def _flags(values: Floats) -> NDArray[np.int8]:
+    return np.nan_to_num(values, nan=-1).astype(np.int8)
+
+
+def _rows_of(differences: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
+    return [dict(zip(differences, cells, strict=True)) for cells in zip(*differences.values(), strict=True)]
+
+
+def _cells(measure: Indicator | Quantity, found: dict[str, Any], paired: bool) -> dict[str, Any]:
+    """Return the cells of a measure, from its difference to the games without an adversary."""
     if paired and not found["pairs"]:  # nothing is compared
         found |= {**dict.fromkeys(("value_from", "value_to", "difference", "low", "high", "p"), np.nan), "test": ""}
     return {
-        "kind": "indicator" if is_rate else "quantity",
+        "kind": "indicator" if isinstance(measure, Indicator) else "quantity",
         "what": measure.name,
         "simulations": found["simulations_to"],
         "value": found["all_to"],

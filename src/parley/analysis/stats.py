@@ -7,9 +7,10 @@ Those that give limits or p values of many cells at once take numbers or arrays 
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
-import scipy  # and scipy.stats at its first use: it takes a second, and figures and reports need it rarely
+import scipy  # its special functions are fast; scipy.stats takes a second to import, and is needed rarely
 from numpy.typing import ArrayLike, NDArray
 
 CONFIDENCE = 0.95
@@ -23,6 +24,7 @@ Interval = tuple[Floats, Floats]
 # One sample
 
 
+@lru_cache(maxsize=100_000)
 def wilson_interval(successes: int, n: int, confidence: float = CONFIDENCE) -> tuple[float, float]:
     """Return the Wilson score interval of a proportion (Wilson, JASA 22, 1927, p. 209), without continuity correction.
 
@@ -47,7 +49,7 @@ def wilson_of_mean(mean: ArrayLike, n: ArrayLike, confidence: float = CONFIDENCE
     if np.any((p < -1e-12) | (p > 1 + 1e-12)) or np.any(size < 0):
         raise ValueError("a mean must be in [0, 1], and n not negative")
     p = np.clip(p, 0.0, 1.0)
-    z = scipy.stats.norm.ppf(0.5 + confidence / 2)
+    z = scipy.special.ndtri(0.5 + confidence / 2)
     size = np.where(size > 0, size, np.nan)
     center = (p + z * z / (2 * size)) / (1 + z * z / size)
     half = z / (1 + z * z / size) * np.sqrt(p * (1 - p) / size + z * z / (4 * size * size))
@@ -81,7 +83,7 @@ def mean_interval(values: ArrayLike, confidence: float = CONFIDENCE) -> Mean:
     if n == 1:
         return Mean(1, mean, math.nan, math.nan, math.nan, median)
     sd = float(numbers.std(ddof=1))
-    half = float(scipy.stats.t.ppf(0.5 + confidence / 2, n - 1)) * sd / math.sqrt(n)
+    half = float(scipy.special.stdtrit(n - 1, 0.5 + confidence / 2)) * sd / math.sqrt(n)
     return Mean(n, mean, sd, mean - half, mean + half, median)
 
 
@@ -154,7 +156,7 @@ def unpaired_difference(first: ArrayLike, n_first: ArrayLike, second: ArrayLike,
 
 
 def _two_sided(z: Floats) -> Floats:
-    return np.asarray(2 * scipy.stats.norm.sf(np.abs(z)), dtype=float)
+    return np.asarray(2 * scipy.special.ndtr(-np.abs(z)), dtype=float)
 
 
 def _inverted(z: Callable[[Floats], Floats], known: NDArray[np.bool_]) -> Interval:
@@ -162,7 +164,7 @@ def _inverted(z: Callable[[Floats], Floats], known: NDArray[np.bool_]) -> Interv
 
     The first step of the bisection is 0, so that the limits and the test of 0 agree whatever the rounding.
     """
-    point = scipy.stats.norm.ppf(0.5 + CONFIDENCE / 2)
+    point = scipy.special.ndtri(0.5 + CONFIDENCE / 2)
     limits = []
     for level in (point, -point):
         low, high = np.full(known.shape, -1.0), np.full(known.shape, 1.0)
@@ -222,9 +224,10 @@ def paired_mean(first: ArrayLike, second: ArrayLike) -> tuple[float, float, floa
         return (math.nan, math.nan, math.nan)
     if np.ptp(differences) <= _ROUNDING * np.abs(differences).max():
         return (math.nan, math.nan, math.nan if differences.any() else 1.0)
-    found = scipy.stats.ttest_1samp(differences, 0.0)
-    interval = found.confidence_interval(CONFIDENCE)
-    return (float(interval.low), float(interval.high), float(found.pvalue))
+    mean, error = float(differences.mean()), float(differences.std(ddof=1)) / math.sqrt(differences.size)
+    freedom = differences.size - 1
+    half = float(scipy.special.stdtrit(freedom, 0.5 + CONFIDENCE / 2)) * error
+    return mean - half, mean + half, float(2 * scipy.special.stdtr(freedom, -abs(mean) / error))
 
 
 def paired_share(first: ArrayLike, second: ArrayLike) -> tuple[float, float, float]:
@@ -240,9 +243,9 @@ def paired_share(first: ArrayLike, second: ArrayLike) -> tuple[float, float, flo
     n = differences.size
     if n < 2 or not math.isnan(low):
         return (low, high, p)
-    c, z = float(differences.mean()), float(scipy.stats.norm.ppf(0.5 + CONFIDENCE / 2))
+    c, z = float(differences.mean()), float(scipy.special.ndtri(0.5 + CONFIDENCE / 2))
     u = z**2 / (n + z**2)
-    return (1 - u) * c - u, (1 - u) * c + u, float(2 * scipy.stats.norm.sf(math.sqrt(n * abs(c))))
+    return (1 - u) * c - u, (1 - u) * c + u, float(2 * scipy.special.ndtr(-math.sqrt(n * abs(c))))
 
 
 def welch(first: ArrayLike, second: ArrayLike) -> tuple[float, float, float]:
@@ -258,8 +261,8 @@ def welch(first: ArrayLike, second: ArrayLike) -> tuple[float, float, float]:
         return (math.nan, math.nan, math.nan)
     change, error = float(y.mean() - x.mean()), math.sqrt(of_x + of_y)
     freedom = (of_x + of_y) ** 2 / (of_x**2 / (x.size - 1) + of_y**2 / (y.size - 1))
-    half = float(scipy.stats.t.ppf(0.5 + CONFIDENCE / 2, freedom)) * error
-    return change - half, change + half, float(2 * scipy.stats.t.sf(abs(change) / error, freedom))
+    half = float(scipy.special.stdtrit(freedom, 0.5 + CONFIDENCE / 2)) * error
+    return change - half, change + half, float(2 * scipy.special.stdtr(freedom, -abs(change) / error))
 
 
 def holm(p_values: ArrayLike) -> Floats:

@@ -100,10 +100,10 @@ class ReactionsOf:
             sham = [self._from(self._calm.get(seed), [game]) for seed, game in self._own.items()]
         else:
             sham = [self._from(each, list(self._own.values())) for each in self._calm.values()]
-        values = [
-            (measure, *(np.array([_mean(each, measure.name) for each in games]) for games in (sham, with_)))
-            for measure in self._evidence.reactions
-        ]
+        values: list[tuple[Indicator | Quantity, Floats, Floats]] = []
+        for measure in self._evidence.reactions:
+            x, y = (np.array([_mean(each, measure.name) for each in games]) for games in (sham, with_))
+            values.append((measure, x, y))
         places = slice(None) if self._paired else slice(0)
         rates = [(x, y) for measure, x, y in values if isinstance(measure, Indicator) and self._paired]
         counts = [count_pairs(_flags(x), _flags(y), places, places) for x, y in rates]

@@ -29,6 +29,7 @@ pytestmark = pytest.mark.promise("All kinds of evidence that a game declares are
 
 BY_ROUND, IN_THE_END, SIZES = MeasuredEvidence.figures
 AXES = ["model", "n", "b", "prompt"]
+NO_NOISE = pd.DataFrame(columns=["kind", "what", "pairs", "difference", "spread", "band"])
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +52,7 @@ def answered(**rates: float) -> pd.DataFrame:
 
 def rated(study: Study, table: pd.DataFrame, **changes: Any) -> list[Figure]:
     with own_style():
-        return indicators(study, dataclasses.replace(IN_THE_END, **changes), table)
+        return indicators(study, dataclasses.replace(IN_THE_END, **changes), table, NO_NOISE)
 
 
 def points_at(ax: Any, place: int) -> list[float]:
@@ -179,13 +180,13 @@ def test_many_conditions_with_long_and_hostile_names_are_drawn_in_part() -> None
     measures = frame.assign(measure="agreed", round=1, simulations=3, playing=3, mean=0.5, low=0.1, high=0.9)
     answers = frame.assign(indicator="early", simulations=3, count=3, rate=1.0, low=0.4, high=1.0)
     sizes = frame.assign(quantity="size", unit="kB", simulations=3, mean=2.0, sd=1.0, low=-1.0, high=5.0, median=2.0)
-    for draw, spec, table, axis in (
-        (curves, BY_ROUND, measures, "n=3"),
-        (indicators, IN_THE_END, answers, "<b>"),
-        (quantities, SIZES, sizes, "<b>"),
+    for draw, spec, tables, axis in (
+        (curves, BY_ROUND, [measures], "n=3"),
+        (indicators, IN_THE_END, [answers, NO_NOISE], "<b>"),
+        (quantities, SIZES, [sizes], "<b>"),
     ):
         with own_style(Look(max_pages=1)):
-            [page] = draw(study, dataclasses.replace(spec, of=("agreed", "early", "size")), table)
+            [page] = draw(study, dataclasses.replace(spec, of=("agreed", "early", "size")), *tables)
         assert (page.get_size_inches() <= (7.0, 9.0)).all()
         assert axis in text_of(page)
         assert "<script>&amp;" in text_of(page)

@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from parley import paths
 from parley.errors import RecordError, UsageError
 from parley.figures.make import figures
-from parley.figures.panels import bar_lengths
+from parley.figures.panels import error_bars
 from parley.figures.trajectories import choose
 from parley.study import Study
 from support.figures import intervals, pages_of, panels_of, text_of
@@ -152,8 +152,10 @@ def test_stacked_bars_and_maps_claim_nothing_of_what_cannot_be() -> None:
     assert "nan" not in text
 
 
-def test_rounding_errors_at_the_ends_make_no_negative_lengths() -> None:
-    assert bar_lengths(1.0, 0.4, 1.0 - 1e-12) == [[pytest.approx(0.6)], [0.0]]
+def test_an_interval_holds_its_point_despite_rounding_errors() -> None:
+    ax = Figure().subplots()
+    error_bars(ax, [(0.0, 1.0, 0.4, 1.0 - 1e-12)], "black", 1, 2)
+    assert intervals(ax) == [(0.4, 1.0)]
 
 
 # Trajectories, and which games are shown

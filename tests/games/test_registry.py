@@ -7,10 +7,10 @@ import pytest
 
 import parley
 from parley.games.evidence import Evidence
+from parley.games.figure_kinds import KINDS
 from parley.games.registry import GAMES
 
 SOURCE = Path(parley.__file__).parent
-TOLD_BY = {"trajectories": "trajectory", "timeline": "timeline", "network": "timeline", "sweep": "sweep"}
 
 
 @pytest.mark.slow
@@ -29,5 +29,5 @@ def test_no_shared_module_asks_which_game_is_played() -> None:
 def test_a_game_tells_what_its_figures_of_single_games_ask_for() -> None:
     for name, game in GAMES.items():
         for spec in game.evidence.figures:
-            if told := TOLD_BY.get(spec.kind):
-                assert getattr(type(game.evidence), told) is not getattr(Evidence, told), (name, spec.name)
+            if needed := KINDS[spec.kind].evidence:
+                assert getattr(type(game.evidence), needed) is not getattr(Evidence, needed), (name, spec.name)

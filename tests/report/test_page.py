@@ -101,6 +101,9 @@ def test_figures_are_embedded_with_captions_and_files_to_download(tiny: Study, h
     assert {*(f"../figures/outcome_rates{end}" for end in ends), "../tables/conditions.csv"} <= set(files)
     folder = paths.report("tiny").parent
     assert [file for file in files if not (folder / file).is_file()] == []
+    for spec in tiny.figures:  # the tables that it is drawn from
+        there = {f"../tables/{table}.csv" for table in spec.tables if table != "noise"}
+        assert there <= set(files), spec.name
 
 
 def test_the_contents_lead_to_all_parts(parsed: Page) -> None:

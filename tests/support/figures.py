@@ -82,7 +82,7 @@ def panels_of(pages: Figure | Sequence[Figure]) -> list[Any]:
 
 def data(ax: Any) -> list[tuple[list[float], list[float]]]:
     """Return the lines through points of a panel, those of error bars left out."""
-    drawn = [line for line in ax.lines if line.get_label().startswith("_child") and line.get_marker() in "osD^vPX*"]
+    drawn = [line for line in ax.lines if line.get_marker() in "osD^vPX*"]
     return [(list(line.get_xdata()), list(line.get_ydata())) for line in drawn]
 
 

@@ -152,7 +152,7 @@ def _panel(ax: Axes, lines: Sequence[tuple[int, pd.DataFrame]], extent: tuple[in
         marked = list(range(index % every if len(x) > every else 0, len(x), every))
         style = line_style(number)
         points = [(x[at], mean[at], low[at], high[at]) for at in marked]
-        error_bars(ax, points, style["color"], 0.8, capsize=1.5, clip_on=False, zorder=2)
+        error_bars(ax, points, style["color"], 0.8, 1.5)
         url = link(here.iloc[0])
         ax.plot(x, mean, clip_on=False, zorder=3, markevery=marked, url=url, **style | {"markersize": 3.5})
         if here["round"].max() < last:

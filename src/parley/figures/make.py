@@ -6,9 +6,10 @@ give the same bytes.
 """
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
+from importlib import import_module
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -18,33 +19,16 @@ from matplotlib.figure import Figure
 
 from parley import paths
 from parley.analysis import tables
-from parley.analysis.rates import quantity_table
-from parley.figures.curves import curves
-from parley.figures.effects import effects
-from parley.figures.endings import endings
-from parley.figures.map import by_player, quantity_map, rate_map
-from parley.figures.network import networks
 from parley.figures.page import text_about, write
-from parley.figures.points import indicators, quantities, rates
-from parley.figures.scatter import scatter
-from parley.figures.stacked import stacked
 from parley.figures.style import Look, own_style
-from parley.figures.sweep import sweep
-from parley.figures.timeline import timelines
-from parley.figures.trajectories import trajectories
 from parley.files import write_atomically
 from parley.games.evidence import FigureSpec
+from parley.games.figure_kinds import KINDS
 from parley.play.record_store import usable_part
 from parley.study import Study
 from parley.text import one_line
 
 Drawn = tuple[list[Path], str]  # the files of a figure, and the notes below it
-_OF_A_TABLE: Mapping[str, tuple[Callable[[Study, FigureSpec, pd.DataFrame], list[Figure]], str]] = {
-    "sweep": (sweep, "thresholds"),
-    "effects": (effects, "effects"),
-    "curves": (curves, "rounds"),
-    "endings": (endings, "endings"),
-}
 
 
 def figures(study: Study, processes: int = 1, look: Look | None = None) -> list[Path]:
@@ -115,53 +99,15 @@ def _latex(text: str) -> str:
 
 def draw(study: Study, spec: FigureSpec, table: Callable[[str], pd.DataFrame]) -> list[Figure]:
     """Return the pages of a figure of `study`; `table` returns a table by its name. Call it within `own_style`."""
-    conditions = _shown(study, spec, table("conditions"))
-    if alone := {"trajectories": trajectories, "timeline": timelines, "network": networks}.get(spec.kind):
-        return alone(study, spec)
-    if spec.kind in _OF_A_TABLE:
-        draws, name = _OF_A_TABLE[spec.kind]
-        return draws(study, spec, table(name))
-    if spec.kind == "map" and spec.of:
-        of = by_player(study, table("quantities"), table("players")) if spec.by_player else table("quantities")
-        return quantity_map(study, spec, of)
-    if spec.kind == "map":
-        first = study.game.outcomes[0].name  # a cell where it cannot be stays empty
-        return rate_map(study, spec, conditions[conditions[f"{first}_rate"].notna()])
-    if spec.kind == "scatter":
-        return scatter(study, spec, table("simulations"), table("quality"))
-    if spec.kind == "indicators":
-        bands = _bands(table("noise"), "indicator").rename(columns={"what": "indicator"})
-        return indicators(study, spec, _with_bands(table("rates"), bands))
-    if spec.kind == "quantities":
-        return quantities(study, spec, _of_blocks(study, table("ledger")) if spec.blocks else table("quantities"))
-    if spec.kind == "stacked":
-        return stacked(study, spec, conditions)
-    bands = _bands(table("noise"), "outcome")
-    wide = bands.pivot(index=study.axes, columns="what", values="band").add_suffix("_band").reset_index()
-    return rates(study, spec, _with_bands(conditions, wide))
+    kind = KINDS[spec.kind]
+    module, function = kind.draw.split(":")
+    names = () if kind.single else spec.tables  # single simulations are drawn from their records
+    of = [_shown(study, spec, table(name)) if name == "conditions" else table(name) for name in names]
+    drawn: list[Figure] = getattr(import_module(f"parley.figures.{module}"), function)(study, spec, *of)
+    return drawn
 
 
 def _shown(study: Study, spec: FigureSpec, conditions: pd.DataFrame) -> pd.DataFrame:
     """Return the conditions of which a figure shows something."""
     shown = pd.DataFrame([condition.axes for condition in study.shown_in(spec)], columns=study.axes)
     return conditions.merge(shown)
-
-
-def _bands(noise: pd.DataFrame, kind: str) -> pd.DataFrame:
-    return noise[noise["kind"] == kind].drop(columns=["kind", "pairs", "difference", "spread"])
-
-
-def _with_bands(table: pd.DataFrame, bands: pd.DataFrame) -> pd.DataFrame:
-    """Return conditions with how far they differ from themselves, where seeds were played again."""
-    return table.merge(bands, how="left") if len(bands) else table
-
-
-def _of_blocks(study: Study, blocks: pd.DataFrame) -> pd.DataFrame:
-    """Return the quantities of the blocks that hold what was said, in the form of the table `quantities`."""
-    blocks, by = blocks.copy(), study.axes
-    blocks["spread_bytes"] = blocks[["announce_bytes", "request_bytes", "data_bytes"]].sum(axis=1)
-    # A condition that never agreed keeps its rows: figures count what they leave out.
-    for name in map(str, blocks.columns):
-        if name.endswith("_bytes"):
-            blocks[name] = blocks[name].where(blocks["agreed"])
-    return quantity_table(blocks, by, study.game)

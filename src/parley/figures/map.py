@@ -46,6 +46,13 @@ class _Content:
     ends: tuple[float, float]
 
 
+def maps(study: Study, spec: FigureSpec, table: pd.DataFrame, players: pd.DataFrame | None = None) -> list[Figure]:
+    """Draw the mean of the quantity in `spec.of`, also of `players`, or else the rate of the first outcome."""
+    if spec.of:
+        return quantity_map(study, spec, table if players is None else by_player(study, table, players))
+    return rate_map(study, spec, table)
+
+
 def rate_map(study: Study, spec: FigureSpec, table: pd.DataFrame) -> list[Figure]:
     """Draw the rate of the first outcome in a table of cells; `table` is the table of conditions, a row for each.
 
@@ -53,6 +60,7 @@ def rate_map(study: Study, spec: FigureSpec, table: pd.DataFrame) -> list[Figure
     of x only is left out, and told.
     """
     outcome = study.game.outcomes[0]
+    table = table[table[f"{outcome.name}_rate"].notna()]  # a cell where it cannot be stays empty
     columns = (f"{outcome.name}_rate", f"{outcome.name}_low", f"{outcome.name}_high")
     what = f"Rate of “{outcome.label}” by {spec.x}, with its {WILSON}"
     return _map(study, spec, table, _Content(what, columns, _percent, interval_text, (0.0, 1.0)))

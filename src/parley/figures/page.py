@@ -1,7 +1,7 @@
 """Pages: a grid of panels with its title, legend and notes, split where it would outgrow a page, and written to files.
 
-Panels have the height that is asked for and share the width; Matplotlib's constrained layout finds what their labels
-take. Where panels are more than pages hold, those that tell most are shown. The same figure gives the same bytes.
+Panels have the height that is asked for and share the width that their labels leave, which are measured once. Where
+panels are more than pages hold, those that tell most are shown. The same figure gives the same bytes.
 """
 
 import math
@@ -18,10 +18,11 @@ from typing import Any
 import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
-from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.lines import Line2D
+from matplotlib.transforms import ScaledTranslation
 
 from parley import paths
 from parley.figures.style import GRAY, MAX_HEIGHT, WIDTHS, look
@@ -45,6 +46,7 @@ _BESIDE = 0.6  # inches: what labels take beside the panels of a row
 _AROUND = 0.45  # inches: what labels take above and below a row of panels, without those of more than one line
 _MOST_TEXT = 20  # lines of notes
 _NAME = 1.1  # inches: names of lines beside their ends are wrapped to it
+_PAD = 0.04  # inches around each panel and its labels
 _NARROWER = 0.16  # by which part panels may get narrower for them
 
 
@@ -249,7 +251,7 @@ def _page(
     ]
     figure = Figure((look().inches, MAX_HEIGHT))
     FigureCanvasAgg(figure)
-    axes = figure.subplots(len(heights), columns, squeeze=False, height_ratios=heights)
+    axes = figure.subplots(len(heights), columns, squeeze=False)
     row = 0
     for block in blocks:
         for place in range(columns):
@@ -260,7 +262,6 @@ def _page(
                     axes[row + deep, place].set_visible(False)
         row += len(block[0].draws)
     _share(axes)
-    figure.align_ylabels()
     inner = _inner(columns, size[0]) + _BESIDE
     if size[2]:
         inner = min(look().inches, columns * size[0] + size[2])
@@ -295,14 +296,17 @@ def _page(
 def _share(axes: Any) -> None:
     """Leave labels out where the panel to the left says the same, or all panels of a row what the next row does."""
 
+    def ticks(axis: Axis) -> list[str]:
+        # Asked of the formatter: labels of an axis are laid out anew each time they are read.
+        return axis.get_major_formatter().format_ticks(list(axis.get_majorticklocs()))
+
     def along_x(ax: Axes) -> tuple[Any, ...]:
-        ticks = [label.get_text() for label in ax.get_xticklabels()]
         below = [text.get_text() for text in ax.texts if text.get_gid() == BELOW]
-        more = [text.get_text() for child in ax.child_axes for text in (*child.get_xticklabels(), child.xaxis.label)]
-        return ax.get_xlim(), ax.get_xscale(), ticks, ax.get_xlabel(), below, more
+        more = [(ticks(child.xaxis), child.get_xlabel()) for child in ax.child_axes]
+        return ax.get_xlim(), ax.get_xscale(), ticks(ax.xaxis), ax.get_xlabel(), below, more
 
     def along_y(ax: Axes) -> tuple[Any, ...]:
-        return ax.get_ylim(), [label.get_text() for label in ax.get_yticklabels()], ax.get_ylabel()
+        return ax.get_ylim(), ticks(ax.yaxis), ax.get_ylabel()
 
     for row, next_row in pairwise(axes):
         pairs = [(ax, below) for ax, below in zip(row, next_row, strict=True) if ax.get_visible()]
@@ -381,22 +385,60 @@ BELOW = "below"  # the gid of texts under a panel
 
 
 def _lay_out(figure: Figure, axes: Any, heights: Sequence[float], inner: float, above: float, below: float) -> float:
-    """Give the panels the heights in inches, or less if they would outgrow the page; return the figure's height."""
-    for ax in figure.axes:
-        for mark in (*ax.lines, *ax.collections, *ax.patches):
+    """Give the panels the heights in inches, or less if they would outgrow the page; return the figure's height.
+
+    What stands around each panel is measured once: constrained layout would do it four times.
+    """
+    room, dpi = np.zeros((4, *axes.shape)), figure.dpi  # left, right, above and below each panel, in inches
+    place = partial(_place, figure, axes, heights, inner, (above, below))
+    place(room + 0.25)  # about the final size, which the numbers of ticks follow
+    renderer = figure.canvas.get_renderer()  # type: ignore[attr-defined]
+    labels: dict[tuple[int, str], list[tuple[Axis, float]]] = {}
+    for row, column in np.ndindex(axes.shape):
+        if not (ax := axes[row, column]).get_visible():
+            continue
+        inside = (text for text in ax.texts if text.get_transform() == ax.transData)
+        for mark in (*ax.lines, *ax.collections, *ax.patches, *ax.spines.values(), *inside):
             mark.set_in_layout(False)
-    wide, height = figure.get_figwidth(), MAX_HEIGHT
-    for _ in range(2):
-        rect = ((wide - inner) / 2 / wide, below / height, inner / wide, 1 - (above + below) / height)
-        ConstrainedLayoutEngine(w_pad=0.04, h_pad=0.04, wspace=0.02, hspace=0, rect=rect).execute(figure)
-        shown = [next(ax for ax in row if ax.get_visible()) for row in axes]
-        panels = sum(height * ax.get_position().height for ax in shown)
-        if _ == 0:
-            height = round(min(MAX_HEIGHT, height - panels + sum(heights)), 2)
-            figure.set_figheight(height)
-    for ax in figure.axes:  # the last digits that the layout finds are not the same twice
-        x, y, across, up = (round(end, 4) for end in ax.get_position().bounds)
-        ax.set_position((x, y, across, up))
+        box = ax.get_position(original=True).transformed(figure.transSubfigure)
+        around = ax.get_tightbbox(renderer, for_layout_only=True)
+        room[:, row, column] = box.x0 - around.x0, around.x1 - box.x1, around.y1 - box.y1, box.y0 - around.y0
+        if ax.get_ylabel():
+            labels.setdefault((column, "y"), []).append((ax.yaxis, ax.yaxis.label.get_position()[0] - box.x0))
+        if ax.get_xlabel():
+            labels.setdefault((row, "x"), []).append((ax.xaxis, ax.xaxis.label.get_position()[1] - box.y0))
+    for (_, name), found in labels.items():
+        # One place for the labels of a row or a column; else each drawing measures their ticks again.
+        away = min(distance for _, distance in found) / dpi
+        for axis, _ in found:
+            (x, y), (across, up) = ((away, 0.0), (0, 0.5)) if name == "y" else ((0.0, away), (0.5, 0))
+            moved = axis.axes.transAxes + ScaledTranslation(x, y, figure.dpi_scale_trans)
+            axis.set_label_coords(across, up, transform=moved)
+    return place(np.maximum(room / dpi, 0))
+
+
+def _place(
+    figure: Figure, axes: Any, heights: Sequence[float], inner: float, outside: tuple[float, float], room: Any
+) -> float:
+    """Place the panels with `room` around each, set the figure's height, and return it; all in inches."""
+    left, right = room[0].max(axis=0) + _PAD, room[1].max(axis=0) + _PAD
+    up, down = room[2].max(axis=1) + _PAD, room[3].max(axis=1) + _PAD
+    taken = float(sum(up) + sum(down)) + sum(outside)
+    height, wide = round(min(MAX_HEIGHT, taken + sum(heights)), 2), figure.get_figwidth()
+    figure.set_figheight(height)
+    width = (inner - sum(left) - sum(right)) / axes.shape[1]
+    top = height - outside[0]
+    for row, high in enumerate(heights):
+        high *= (height - taken) / sum(heights)
+        top -= up[row]
+        at = (wide - inner) / 2
+        for column, ax in enumerate(axes[row]):
+            at += left[column]
+            # The last digits that are measured are not the same twice.
+            x, y, across, tall = at / wide, (top - high) / height, width / wide, high / height
+            ax.set_position((round(x, 4), round(y, 4), round(across, 4), round(tall, 4)))
+            at += width + right[column]
+        top -= high + down[row]
     return height
 
 

@@ -4,10 +4,13 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
+import numpy as np
 import pandas as pd
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.ticker import PercentFormatter
 
 from parley.analysis.stats import CONFIDENCE
@@ -122,20 +125,36 @@ def instead(ax: Axes, place: float, why: str) -> None:
     ax.text(place, 0.5, why, rotation=90, ha="center", va="center", color=GRAY, style="italic", size=7)
 
 
-def bar_lengths(middle: float, low: float, high: float) -> list[list[float]]:
-    """Return the lengths of error bars; a limit may miss its rate by a rounding error, and must not be negative."""
-    return [[max(0.0, middle - low)], [max(0.0, high - middle)]]
-
-
 def error_bars(
-    ax: Axes, points: Sequence[tuple[float, float, float, float]], color: str, width: float, **style: Any
+    ax: Axes,
+    points: Sequence[tuple[float, float, float, float]],
+    color: str,
+    width: float,
+    cap: float,
+    *,
+    clip_on: bool = False,
+    zorder: float = 2,
+    cap_width: float = 1.0,
 ) -> None:
-    """Draw the intervals of the points of one line, each x, y, low, high; at once: a call takes milliseconds."""
-    if points:
-        x, y, _, _ = zip(*points, strict=True)
-        below, above = zip(*(bar_lengths(*point[1:]) for point in points), strict=True)
-        bars = [[length for [length] in below], [length for [length] in above]]
-        ax.errorbar(x, y, yerr=bars, color=color, linestyle="none", elinewidth=width, **style)
+    """Draw the intervals of the points of one line, each x, y, low, high, with caps; widths are in points.
+
+    A limit may miss its rate by a rounding error: an interval holds it. (Matplotlib's `errorbar` takes ten times as
+    long, and the limits of all axes are known here.)
+    """
+    if not points:
+        return
+    x, y, low, high = np.asarray(points, dtype=float).T
+    low, high = np.fmin(low, y), np.fmax(high, y)
+    ends = np.stack([np.stack([x, low], axis=1), np.stack([x, high], axis=1)], axis=1)
+    style: dict[str, Any] = {"clip_on": clip_on, "zorder": zorder}
+    ax.add_collection(LineCollection(list(ends), colors=color, linewidths=width, **style), autolim=False)
+    caps = {"linestyle": "none", "marker": "_", "markersize": 2 * cap, "markeredgewidth": cap_width}
+    add_line(ax, np.concatenate([x, x]), np.concatenate([low, high]), color=color, **caps, **style)
+
+
+def add_line(ax: Axes, x: Any, y: Any, **style: Any) -> None:
+    """Add a line or points to a panel whose limits are set: `plot` would look for them each time."""
+    ax.add_artist(Line2D(np.atleast_1d(x), np.atleast_1d(y), **style))
 
 
 def legend_of_lines(study: Study, axis: str | None, values: Sequence[Any]) -> tuple[list[int], list[Artist]]:

@@ -16,13 +16,14 @@ from matplotlib.figure import Figure
 
 from parley.analysis.conditions import outcomes_of
 from parley.analysis.pairs import beside_undisturbed
-from parley.analysis.rates import all_quantities
+from parley.analysis.rates import all_quantities, quantity_table
 from parley.figures.links import Linker, linker
 from parley.figures.page import axis_label, empty, room, wrapped
 from parley.figures.panels import (
     T_INTERVAL,
     WILSON,
     Group,
+    add_line,
     alike,
     axis_of_lines,
     chosen,
@@ -51,11 +52,13 @@ _CONDITION = "_condition"
 NOISE = "Pale bars: how far from the point the same seeds come in 95% of cases when they are played again."
 
 
-def rates(study: Study, spec: FigureSpec, table: pd.DataFrame) -> list[Figure]:
+def rates(study: Study, spec: FigureSpec, table: pd.DataFrame, noise: pd.DataFrame) -> list[Figure]:
     """Draw a row of panels per outcome with its rate by `spec.x`, a line per prompt; `table` is that of conditions.
 
     Where numbers of adversaries vary, the smallest alone is shown.
     """
+    bands = _bands(noise, "outcome").pivot(index=study.axes, columns="what", values="band").add_suffix("_band")
+    table = _with_bands(table, bands.reset_index())
     if table.empty or spec.x not in study.axes:
         why = f"{spec.x} is not an axis of this study" if len(table) else "the study has no conditions"
         return empty(study, spec, f"Nothing to draw: {why}.")
@@ -77,9 +80,10 @@ def rates(study: Study, spec: FigureSpec, table: pd.DataFrame) -> list[Figure]:
     return _points(study, spec, rows, labels, "outcome", along, notes, same)
 
 
-def indicators(study: Study, spec: FigureSpec, table: pd.DataFrame) -> list[Figure]:
+def indicators(study: Study, spec: FigureSpec, table: pd.DataFrame, noise: pd.DataFrame) -> list[Figure]:
     """Draw the rates of the indicators in `spec.of` by `spec.x`, a panel per value of all else; `table` is `rates`."""
     notes: list[str] = []
+    table = _with_bands(table, _bands(noise, "indicator").rename(columns={"what": "indicator"}))
     labels = known_only(table, "indicator", labels_of(study.game.evidence.indicators, spec.of), notes)
     if not labels:
         return empty(study, spec, " ".join(["Nothing to draw.", *notes]))
@@ -99,6 +103,7 @@ def quantities(study: Study, spec: FigureSpec, table: pd.DataFrame) -> list[Figu
     Lines are the axis `spec.lines`, or the one that leaves the fewest panels.
     """
     notes: list[str] = []
+    table = _of_blocks(study, table) if spec.blocks else table
     described = all_quantities(table["quantity"], study.game)
     labels = known_only(table, "quantity", labels_of(described, spec.of), notes)
     if not labels:
@@ -116,6 +121,26 @@ def quantities(study: Study, spec: FigureSpec, table: pd.DataFrame) -> list[Figu
     spans = {name: differences(rows, "mean") or 1.0 for name, rows in of.items()}
     cut = {name for name, what in shown.items() if not what.bounded}
     return _points(study, spec, table, titles, "quantity", along, notes, same, "mean", ranges, spans, cut)
+
+
+def _bands(noise: pd.DataFrame, kind: str) -> pd.DataFrame:
+    return noise[noise["kind"] == kind].drop(columns=["kind", "pairs", "difference", "spread"])
+
+
+def _with_bands(table: pd.DataFrame, bands: pd.DataFrame) -> pd.DataFrame:
+    """Return conditions with how far they differ from themselves, where seeds were played again."""
+    return table.merge(bands, how="left") if len(bands) else table
+
+
+def _of_blocks(study: Study, blocks: pd.DataFrame) -> pd.DataFrame:
+    """Return the quantities of the blocks that hold what was said, in the form of the table `quantities`."""
+    blocks, by = blocks.copy(), study.axes
+    blocks["spread_bytes"] = blocks[["announce_bytes", "request_bytes", "data_bytes"]].sum(axis=1)
+    # A condition that never agreed keeps its rows: figures count what they leave out.
+    for name in map(str, blocks.columns):
+        if name.endswith("_bytes"):
+            blocks[name] = blocks[name].where(blocks["agreed"])
+    return quantity_table(blocks, by, study.game)
 
 
 def _points(
@@ -236,9 +261,10 @@ def _point_panel(
     step = min(0.86 / len(lines), 0.18)
     ticks: list[str] = []
     points: list[list[tuple[float, float]]] = [[] for _ in lines]
+    limits: list[list[tuple[float, float, float, float]]] = [[] for _ in lines]
+    by_place = [{row[along.x] if along.x else None: row for row in line.to_dict("records")[::-1]} for line in lines]
     for place, (value, label) in enumerate(places):
-        found = [line if along.x is None else line[line[along.x] == value] for line in lines]
-        rows: list[Any] = [next(iter(here.to_dict("records")), None) for here in found]
+        rows: list[Any] = [found.get(value) for found in by_place]
         ticks.append(_place_text(label, [row and int(row["simulations"]) for row in rows], same))
         if of == "rate" and not any(rows):
             instead(ax, place, "not run")
@@ -249,17 +275,18 @@ def _point_panel(
                 at = place + (index - (len(lines) - 1) / 2) * step
                 style = line_style(styles[index]) | {"linestyle": "none", "clip_on": False, "zorder": 3}
                 if not math.isnan(row["low"]):
-                    limits = [(at, row[of], row["low"], row["high"])]
-                    error_bars(ax, limits, style["color"], 1.1, capsize=2, clip_on=cut, zorder=2.5)
+                    limits[index].append((at, row[of], row["low"], row["high"]))
                 # Of an outcome that none has, all simulations are behind the mark.
-                ax.plot(at, row[of], url=link(row, row.get("outcome") if row[of] else None), **style)
+                add_line(ax, at, row[of], url=link(row, row.get("outcome") if row[of] else None), **style)
                 if (band := row.get("band", 0.0)) > 0:
                     low, high = max(0.0, row[of] - band), min(1.0, row[of] + band)
                     ax.vlines(at, low, high, color=style["color"], linewidth=7, alpha=0.2, zorder=1)
                 points[index].append((at, row[of]))
-    for number, line in zip(styles, points, strict=True):
+    for number, line, bars in zip(styles, points, limits, strict=True):
+        error_bars(ax, bars, line_style(number)["color"], 1.1, 2, clip_on=cut, zorder=2.5)
         if joined and line:
-            ax.plot(*zip(*line, strict=True), **line_style(number) | {"marker": "none", "alpha": 0.6, "zorder": 2})
+            joint = line_style(number) | {"marker": "none", "alpha": 0.6, "zorder": 2}
+            add_line(ax, *zip(*line, strict=True), **joint)
     ax.set_xticks(range(len(places)), ticks)
     ax.set_xlabel(along.label)
 

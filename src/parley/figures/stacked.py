@@ -4,6 +4,7 @@ Games without adversaries are one bar, in front of those of all kinds of adversa
 """
 
 import math
+from collections import Counter
 from functools import partial
 from typing import Any
 
@@ -78,6 +79,7 @@ def stacked(study: Study, spec: FigureSpec, table: pd.DataFrame) -> list[Figure]
         notes.append("–: cannot be.")
     link, label = linker(study), axis_label(study, spec.x)
     width = max(1.3, _BAR * per_panel)
+    bar = panel_width(len(groups), width) / per_panel
     panels = []
     for (key, conditions), outcome, bars in zip(groups, first, bars_of, strict=True):
         title, differ = (
@@ -89,8 +91,9 @@ def stacked(study: Study, spec: FigureSpec, table: pd.DataFrame) -> list[Figure]
                 _panel, outcomes=outcomes, first=outcome, conditions=conditions, bars=bars[at : at + per_panel]
             )
             draw = partial(draw, x=spec.x, labels=(title, label), inside=several, same=same, link=link)
-            draw = partial(draw, wide=per_panel, each=panel_width(len(groups), width) / per_panel)
-            panels.append(Panel([draw], differ, title.count("\n") + 1))
+            draw = partial(draw, wide=per_panel, each=bar)
+            lines = title.count("\n") + 1 + _lines_below(bars[at : at + per_panel], bar)
+            panels.append(Panel([draw], differ, lines))
     return pages(study, spec, panels, (width, HEIGHT), notes, legend)
 
 
@@ -140,7 +143,7 @@ def _panel(
             ax.text(place, 1.02, "–", ha="center", va="bottom")
             continue
         for color, thick, cap in (("white", 2.4, 3.0), ("black", 1.0, 2.2)):  # the halo shows on a dark bar
-            error_bars(ax, [(place, rate, low, high)], color, thick, capsize=cap, capthick=thick, clip_on=False)
+            error_bars(ax, [(place, rate, low, high)], color, thick, cap, cap_width=thick)
     ticks = [str(value) for _, value in bars]
     if not same:
         counts = [int(rows[bar]["simulations"]) if bar in rows else "–" for bar in bars]
@@ -150,17 +153,29 @@ def _panel(
     _kinds(ax, bars, same, each).set_xlabel(labels[1])
 
 
+def _kind_names(bars: list[Bar], width: float) -> tuple[dict[str, str], bool]:
+    """Return the names of the kinds of adversaries, wrapped to what is under their bars, or whole and to be turned."""
+    names = {kind: wrapped(kind, width * number) for kind, number in Counter(kind for kind, _ in bars).items() if kind}
+    turned = any(name.count("\n") > 1 for name in names.values())
+    return ({kind: kind for kind in names} if turned else names), turned
+
+
+def _lines_below(bars: list[Bar], width: float) -> int:
+    """Return how many lines the names of the kinds of adversaries take below the bars."""
+    names, turned = _kind_names(bars, width)
+    if turned:
+        return math.ceil(0.5 * max(map(len, names.values())))
+    return max((name.count("\n") + 1 for name in names.values()), default=0)
+
+
 def _kinds(ax: Axes, bars: list[Bar], same: bool, width: float) -> Axes | SecondaryAxis:
     """Name the kinds of adversaries under their bars; return what has the names, if any, which stand lowest."""
-    kinds = [kind for kind in dict.fromkeys(kind for kind, _ in bars) if kind]
-    if not kinds:
+    names, turned = _kind_names(bars, width)
+    if not names:
         return ax
-    spans = {kind: [place for place, (of, _) in enumerate(bars) if of == kind] for kind in kinds}
+    spans = {kind: [place for place, (of, _) in enumerate(bars) if of == kind] for kind in names}
     each = ax.secondary_xaxis(location=0)
-    names = [wrapped(kind, width * len(spans[kind])) for kind in kinds]
-    lines = 1 + max(name.count("\n") for name in names)
-    turned = lines > 2
-    each.set_xticks([(places[0] + places[-1]) / 2 for places in spans.values()], kinds if turned else names)
+    each.set_xticks([(places[0] + places[-1]) / 2 for places in spans.values()], list(names.values()))
     each.tick_params(length=0, pad=(14 if same else 24), rotation=90 if turned else 0)
     each.spines["bottom"].set_visible(False)
     for places in spans.values():

@@ -32,6 +32,7 @@ _STYLE: dict[Any, Any] = {
     "font.sans-serif": ["DejaVu Sans", "Verdana"],  # an SVG names them; who lacks both reads it in another sans-serif
     "font.size": 8,
     "axes.titlesize": 8,
+    "axes.titley": 1.0,  # else each drawing looks for ticks above
     "axes.titlepad": 6,  # marks at 100% reach above their panel
     "axes.labelpad": 2,
     "axes.linewidth": 0.6,

@@ -73,4 +73,4 @@ def _panel(ax: Axes, rows: pd.DataFrame, names: list[str], link: Linker) -> None
         marked = slice(index % every if len(x) > every else 0, None, every)
         ax.plot(x, here["mean"], clip_on=False, zorder=3, markevery=marked, url=link(rows.iloc[0]), **style)
         points = list(zip(x, here["mean"], here["low"], here["high"], strict=True))[marked]
-        error_bars(ax, points, style["color"], 0.8, capsize=1.5, clip_on=False, zorder=2)
+        error_bars(ax, points, style["color"], 0.8, 1.5)

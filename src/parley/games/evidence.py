@@ -6,11 +6,12 @@ Tables and figures know no game: they follow these descriptions.
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Generic, Literal
+from typing import Any, Generic
 
 from typing_extensions import TypeVar
 
 from parley.columns import Column, read_columns
+from parley.games.figure_kinds import KINDS
 from parley.games.network.topology import Complete
 from parley.games.parameters import Group, P
 
@@ -98,39 +99,14 @@ class Quantity:
 class FigureSpec:
     """One figure of a game's studies: its file name, how it is drawn, the axis along x, and what it shows.
 
-    Kinds: `rates` (a point with its interval per outcome and condition), `stacked` (outcomes stacked to 100%; of both
-    only the outcomes in `of`, if it names some), `trajectories` (single simulations as lines over rounds, a row of
-    panels per value of x), `timeline` (single simulations as tables of what each agent said and did), `network`
-    (single simulations as strips of graphs: who hears whom, and each agent's state by round), `map` (a table of the
-    first outcome's rate, or of the mean of the one quantity in `of`: a column per value of x, a row per combination
-    of the other axes; `by_player`: per player instead of population), `curves` (means of the measures in `of` by
-    round), `indicators` (rates of the indicators in `of` side by side), `quantities` (means of the quantities in
-    `of`, of simulations, or with `blocks` of the ledger's blocks that have utterances; a line per value of the axis
-    `lines`, if it varies), `sweep` (means of the shares in `of`, whose labels are those of quantities, by a threshold
-    that `x` names), `endings` (share of games that ended in each way by each round, a line per value of x), `scatter`
-    (the two metrics that are `regressed`, a point per simulation), `effects` (those of all axes, which every study
-    that compares conditions has).
+    `KINDS` says what each kind shows, and what `x`, `of`, `blocks`, `by_player` and `lines` mean to it.
 
     A figure is drawn for studies in which all axes of `needs` vary among the conditions that it shows
     (`Evidence.shows`). A caption names the kind of interval; the figure says its level.
     """
 
     name: str
-    kind: Literal[
-        "rates",
-        "stacked",
-        "trajectories",
-        "timeline",
-        "network",
-        "map",
-        "curves",
-        "indicators",
-        "quantities",
-        "sweep",
-        "endings",
-        "scatter",
-        "effects",
-    ]
+    kind: str
     title: str
     caption: str
     x: str = ""
@@ -139,6 +115,15 @@ class FigureSpec:
     blocks: bool = False
     by_player: bool = False
     lines: str = ""
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """The tables that the figure is drawn from, in the order in which it gets them."""
+        if self.blocks:
+            return ("ledger",)
+        if self.kind == "map" and self.of:
+            return ("quantities", "players") if self.by_player else ("quantities",)
+        return KINDS[self.kind].tables
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, InstanceOf, TypeAdapter, Vali
 from parley.errors import GameError, ParleyError, UsageError
 from parley.games.base import Game, GameParameters, Group, Outcome
 from parley.games.evidence import Evidence, FigureSpec, Indicator, Measure, OutcomeClass, Quantity
+from parley.games.figure_kinds import KINDS
 from parley.games.prompts import Prompts, content_of
 from parley.identity import canonical_json
 from parley.policies import Ask, Reply
@@ -25,8 +26,6 @@ from parley.text import one_line
 from parley.text.suggest import choose
 from parley.text.yamlfile import Slug, is_slug, shown
 
-_LISTED_IN = {"curves": "measures", "indicators": "indicators", "quantities": "quantities", "sweep": "quantities"}
-_DRAWN_BY = {"trajectories": "trajectory", "timeline": "timeline", "network": "timeline", "sweep": "sweep"}
 _HATCHES = r"/\|-+xXoO.*"  # what matplotlib draws hatches of
 _sources: dict[str, str] = {}  # SHA-256 of the source of each game that was imported, by name
 
@@ -208,15 +207,16 @@ def _declared_problems(game: type[Game]) -> Iterator[str]:
         if templates and not declared.prompts.phases:
             yield "prompts: phases: (): name the phases that the templates are for, such as phases = ('choose',)"
     for figure in evidence.figures:
-        where = _LISTED_IN.get(figure.kind, "")
-        unknown = [each for each in figure.of if where and not figure.blocks and each not in names[where]]
-        for each in unknown[:1]:
-            yield f"figures: {figure.name}: {shown(each)}: none of its {where}; {choose(each, names[where])}"
-        hook = _DRAWN_BY.get(figure.kind, "")
-        if hook and getattr(type(game.evidence), hook) is getattr(Evidence, hook):
-            yield f"figures: {figure.name}: is drawn from {hook}() of its evidence; write it"
-        if figure.kind == "scatter" and game.evidence.regressed is None:
-            yield f"figures: {figure.name}: is drawn from the two metrics in regressed of its evidence; name them"
+        if (drawn := KINDS.get(figure.kind)) is None:
+            yield f"figures: {figure.name}: {shown(figure.kind)}: no kind of figure; {choose(str(figure.kind), KINDS)}"
+            continue
+        known = [*figure.of] if figure.blocks or not drawn.of else names[drawn.of]
+        for each in figure.of:
+            if each not in known:
+                yield f"figures: {figure.name}: {shown(each)}: none of its {drawn.of}; {choose(each, known)}"
+        if (what := drawn.evidence) and getattr(type(game.evidence), what) is getattr(Evidence, what):
+            called = f"{what}()" if callable(getattr(Evidence, what)) else f"the metrics in {what}"
+            yield f"figures: {figure.name}: is drawn from {called} of its evidence; write it"
 
 
 def _undrawable(outcomes: tuple[OutcomeClass, ...]) -> Iterator[str]:

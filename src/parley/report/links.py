@@ -55,9 +55,10 @@ class Links:
 
 
 def downloads(report: Path, files: Sequence[Path]) -> list[tuple[str, str]]:
-    """Return the kind and the address of those files that are there, relative to the report."""
+    """Return the kind and the address of those files that are there, relative to the report; of several, the name."""
+    there = [file for file in files if file.is_file()]
+    kinds = [file.suffix.removeprefix(".").upper() for file in there]
     return [
-        (file.suffix.removeprefix(".").upper(), os.path.relpath(file, report.parent))
-        for file in files
-        if file.is_file()
+        (f"{kind} ({file.stem})" if kinds.count(kind) > 1 else kind, os.path.relpath(file, report.parent))
+        for kind, file in zip(kinds, there, strict=True)
     ]

@@ -22,6 +22,7 @@ from parley.analysis.summarize import summarize
 from parley.calibration.results import HEADER, calibration_tables
 from parley.errors import RecordError
 from parley.files import write_atomically
+from parley.games.figure_kinds import KINDS
 from parley.play.record_store import Records, read_records
 from parley.play.unfinished import unfinished_part
 from parley.report.about import (
@@ -33,7 +34,6 @@ from parley.report.about import (
     provenance,
 )
 from parley.report.answers import answers, largest_differences
-from parley.report.captions import READING, TABLE_OF
 from parley.report.explorer.files import write_view
 from parley.report.explorer.selection import MOST, select
 from parley.report.html import page
@@ -197,22 +197,24 @@ def _figures(study: Study) -> Iterator[dict[str, Any]]:
         raise RecordError(f"{listed}: damaged; run: parley figures") from None
     for spec in study.figures:
         listing = known.get(spec.name, {})
-        table_file = paths.table(study.name, TABLE_OF.get(spec.kind, "simulations"), ".csv")
+        tables = [
+            paths.table(study.name, table, ".csv") for table in spec.tables if table != "noise" or study.first_time
+        ]
         yield {
             "id": f"figure-{spec.name}",
             "title": spec.title,
             "caption": spec.caption,
             "notes": listing.get("notes", ""),
-            "reading": READING.get(spec.kind, ""),
-            "pages": [_page(study, name, table_file) for name in listing.get("pages", [spec.name])],
+            "reading": KINDS[spec.kind].reading,
+            "pages": [_page(study, name, tables) for name in listing.get("pages", [spec.name])],
         }
 
 
-def _page(study: Study, name: str, table_file: Path) -> dict[str, Any]:
+def _page(study: Study, name: str, tables: Sequence[Path]) -> dict[str, Any]:
     files = [paths.figure(study.name, name, suffix) for suffix in (".svg", ".pdf", ".png")]
     try:
         svg = files[0].read_bytes()
     except FileNotFoundError:
         raise RecordError(f"{files[0]}: no such figure; run: parley figures") from None
     uri = Markup("data:image/svg+xml;base64," + base64.b64encode(svg).decode("ascii"))
-    return {"uri": uri, "files": downloads(paths.report(study.name), [*files, table_file])}
+    return {"uri": uri, "files": downloads(paths.report(study.name), [*files, *tables])}

@@ -18,6 +18,7 @@ from parley.engine.service.limits_config import BudgetLimits
 from parley.errors import GameError, UsageError
 from parley.games.base import Game
 from parley.games.evidence import EFFECTS, FigureSpec
+from parley.games.figure_kinds import KINDS
 from parley.games.registry import game_class
 from parley.identity import digest
 from parley.study.axes import axes_text, axis_names
@@ -27,16 +28,7 @@ from parley.study.expand import NOBODY, Expander
 from parley.study.growing import GrowingSeeds, decided, on_disk
 from parley.study.margins import Effects, PaperRate, check_rates
 from parley.study.questions import Question
-from parley.study.study_file import (
-    KINDS,
-    LEDGER_FORMAT,
-    MOST_DRAWN,
-    SAME,
-    Choices,
-    Companions,
-    LedgerSettings,
-    StudyFile,
-)
+from parley.study.study_file import LEDGER_FORMAT, SAME, Companions, Drawn, LedgerSettings, StudyFile
 from parley.study.unfinished import Unfinished
 from parley.text import one_line
 from parley.text.suggest import choose, meant
@@ -46,6 +38,7 @@ SCRIPTED_SHARD = 500  # simulations: some seconds, so that few starts of a proce
 # Raised when the same records give other tables, figures or reports: what is there is made again.
 TABLES_VERSION = 8
 _PLAIN_LEDGER = LedgerSettings()
+_MOST_DRAWN = 24  # simulations that a study may name for one figure
 _PLAIN_EFFECTS = Effects()
 _SEED_FILE = re.compile(r"seed=(0|[1-9][0-9]{0,8})\.parquet")
 
@@ -64,7 +57,7 @@ class Study:
     models: Mapping[str, ModelEntry]
     budget: BudgetLimits | None = None
     ledger: LedgerSettings = _PLAIN_LEDGER
-    drawn: Choices = field(default_factory=dict)
+    drawn: Mapping[str, Sequence[Drawn]] = field(default_factory=dict)
     questions: tuple[Question, ...] = ()
     paper: tuple[PaperRate, ...] = ()
     effects: Effects = _PLAIN_EFFECTS
@@ -287,14 +280,14 @@ def _compare(conditions: Sequence[Condition], axis: str, besides: str = "") -> b
 
 def _check_drawn(study: Study) -> None:
     """Raise UsageError if a study names figures, conditions or seeds that it does not have, or too many."""
-    known = [spec.name for spec in study.game.evidence.figures if spec.kind in KINDS]
+    known = [spec.name for spec in study.game.evidence.figures if KINDS[spec.kind].single]
     for figure in study.drawn:
         if figure not in known:
             remedy = choose(figure, known)
             raise UsageError(f"{study.file}: figures.{figure}: no figure of single simulations; {remedy}")
-        if (number := len(study.named_for(figure))) > MOST_DRAWN:
+        if (number := len(study.named_for(figure))) > _MOST_DRAWN:
             raise UsageError(
-                f"{study.file}: figures.{figure}: {number} simulations; at most {MOST_DRAWN} are drawn; name fewer"
+                f"{study.file}: figures.{figure}: {number} simulations; at most {_MOST_DRAWN} are drawn; name fewer"
             )
 
 

@@ -1,6 +1,5 @@
 """What stands in a study file: the pydantic models of its keys."""
 
-from collections.abc import Mapping
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, model_validator
@@ -82,26 +81,6 @@ def _check_name(name: str) -> str:
             "use up to 64 letters, digits, '.', '_' or '-' for a name, module:attribute for code of your own"
         )
     return name
-
-
-KINDS = ("trajectories", "timeline", "network")  # of figures that show single simulations
-MOST_DRAWN = 24  # simulations in one figure
-
-
-class Drawn(BaseModel):
-    """Simulations of some conditions."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    where: dict[str, str | int | float | bool] = Field(
-        default_factory=dict, description="A value for some of the axes; all conditions that have them are drawn."
-    )
-    seeds: Annotated[list[Annotated[int, Field(strict=True, ge=0)]], Field(min_length=1)] | None = Field(
-        default=None, description="Which simulations of each of them; default: the one with the lowest seed."
-    )
-
-
-Choices = Mapping[str, list[Drawn]]
 
 
 class PolicyChoice(BaseModel):
@@ -231,6 +210,19 @@ class LedgerSettings(BaseModel):
         ge=0,
         le=MAX_DIFFICULTY,
         description="Proof of work: zero bits that the hash of each block begins with; each doubles the work.",
+    )
+
+
+class Drawn(BaseModel):
+    """Simulations that a figure of single ones shows, of some conditions; not part of any identity."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    where: dict[str, str | int | float | bool] = Field(
+        default_factory=dict, description="A value for some of the axes; all conditions that have them are drawn."
+    )
+    seeds: Annotated[list[Annotated[int, Field(strict=True, ge=0)]], Field(min_length=1)] | None = Field(
+        default=None, description="Which simulations of each of them; default: the one with the lowest seed."
     )
 
 

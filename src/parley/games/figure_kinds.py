@@ -1,0 +1,133 @@
+"""The kinds of figures: one entry for each, which says how it is drawn, from which tables, and how to read it.
+
+A new kind is an entry here and a function in `parley.figures`. What asks for a kind is a `FigureSpec` of a game.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class FigureKind:
+    """How a kind of figure is made, and what it asks of a game.
+
+    `draw` is "module:function" in `parley.figures`: it is called with the study, the spec and the `tables`, which the
+    report offers beside the figure, and returns the pages. `reading` says how to read it.
+    `of` is the list of the game's evidence whose names `FigureSpec.of` may have, `evidence` what of the game's
+    evidence it is drawn from, which such a game must say. A figure of `single` simulations shows a few, which a study
+    may choose; it is drawn from their records.
+    """
+
+    draw: str
+    tables: tuple[str, ...]
+    reading: str
+    of: str = ""
+    evidence: str = ""
+    single: bool = False
+
+
+KINDS: Mapping[str, FigureKind] = {
+    # A point with its interval per outcome and condition; of the outcomes in `of` only, if it names some.
+    "rates": FigureKind(
+        "points:rates",
+        ("conditions", "noise"),
+        "One panel per outcome. A point is the share of a condition's simulations that ended so, the bar its "
+        "interval: points whose bars overlap may still differ, see the contrasts.",
+        of="outcomes",
+    ),
+    # Outcomes stacked to 100%; of those in `of` only, if it names some.
+    "stacked": FigureKind(
+        "stacked:stacked",
+        ("conditions",),
+        "Each bar is all simulations of a condition, split by how they ended. The error bar is the interval of the "
+        "first outcome, at the bottom.",
+        of="outcomes",
+    ),
+    # A table of the first outcome's rate, or of the mean of the one quantity in `of`: a column per value of x, a row
+    # per combination of the other axes; `by_player`: per player instead of population.
+    "map": FigureKind(
+        "map:maps",
+        ("conditions",),
+        "Each cell is a condition: compare along a row, then along a column.",
+        of="quantities",
+    ),
+    # Means of the measures in `of` by round.
+    "curves": FigureKind(
+        "curves:curves",
+        ("rounds",),
+        "A line is the mean over simulations by round, the bars its intervals. Look at where lines part, and at how "
+        "many games are left there.",
+        of="measures",
+    ),
+    # Rates of the indicators in `of` side by side.
+    "indicators": FigureKind(
+        "points:indicators",
+        ("rates", "noise"),
+        "A point is the share of simulations in which the statement holds, the bar its interval.",
+        of="indicators",
+    ),
+    # Means of the quantities in `of`, of simulations, or with `blocks` of the ledger's blocks that have utterances; a
+    # line per value of the axis `lines`, if it varies.
+    "quantities": FigureKind(
+        "points:quantities",
+        ("quantities",),
+        "A point is the mean over the simulations of a condition, the bar its interval.",
+        of="quantities",
+    ),
+    # Means of the shares in `of`, whose labels are those of quantities, by a threshold that `x` names.
+    "sweep": FigureKind(
+        "sweep:sweep",
+        ("thresholds",),
+        "A line is a mean share by the threshold that decides who is counted. Where lines are flat the choice of the "
+        "threshold does not matter.",
+        of="quantities",
+        evidence="sweep",
+    ),
+    # Share of games that ended in each way by each round, a line per value of x.
+    "endings": FigureKind(
+        "endings:endings",
+        ("endings",),
+        "A line says which share of the games had ended so by a round. Where lines stay low, games went on to their "
+        "deadline.",
+    ),
+    # The two metrics that are `regressed`, a point per simulation.
+    "scatter": FigureKind(
+        "scatter:scatter",
+        ("simulations", "quality"),
+        "A point is a simulation. Points on the dashed line kept what they began with; a flatter line says that "
+        "something else decided.",
+        evidence="regressed",
+    ),
+    # Those of all axes, which every study that compares conditions has.
+    "effects": FigureKind(
+        "effects:effects",
+        ("effects",),
+        "A point is how much a value of an axis changes the rate, all else unchanged, the bar its interval. A bar "
+        "that crosses 0 does not tell whether there is a change.",
+    ),
+    # Lines over rounds, a row of panels per value of x.
+    "trajectories": FigureKind(
+        "trajectories:trajectories",
+        ("simulations",),
+        "A line is an agent, a panel a single simulation: examples, not evidence.",
+        evidence="trajectory",
+        single=True,
+    ),
+    # Tables of what each agent said and did.
+    "timeline": FigureKind(
+        "timeline:timelines",
+        ("turns",),
+        "A row is an agent, a column a round, a panel a single simulation: examples, not evidence.",
+        evidence="timeline",
+        single=True,
+    ),
+    # Strips of graphs: who hears whom, and each agent's state by round.
+    "network": FigureKind(
+        "network:networks",
+        ("turns",),
+        "A strip is a single simulation, a circle an agent, its color the state it is in. Look at who is linked to "
+        "those that change: examples, not evidence.",
+        evidence="timeline",
+        single=True,
+    ),
+}

@@ -293,7 +293,7 @@ OF_ITSELF: list[tuple[str, str]] = [
     ("Parameters = Needy", "Parameters: secret: missing; add it; give it a default"),
     ('policies = {**PublicGoods.policies, "x": LLM}', "policies: 'x': its policy is called 'llm'"),
     ("evidence = Spec('x', 'curves', 'votes')", "figures: x: 'votes': none of its measures; choose one of: con"),
-    ("evidence = Spec('x', 'curve')", "figures: x: 'curve': no kind of figure; did you mean curves"),
+    ("evidence = Spec('x', 'curve')", "figures: x: 'curve': no kind of figure; did you mean 'curves'"),
     ("evidence = Spec('x', 'scatter')", "figures: x: is drawn from the metrics in regressed"),
     ("evidence = Spec('x', 'sweep')", "figures: x: is drawn from sweep()"),
 ]

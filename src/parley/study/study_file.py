@@ -214,7 +214,7 @@ class LedgerSettings(BaseModel):
 
 
 class Drawn(BaseModel):
-    """Simulations that a figure of single ones shows, of some conditions; not part of any identity."""
+    """Simulations of some conditions."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 

@@ -18,7 +18,7 @@ class Column:
     """One column.
 
     `name` may have a part in angle brackets that stands for many: `<outcome>_rate`. `type` is an Arrow type or the
-    name of one ("int64", "double", "string", "bool"); "" is whatever the values are. `required` columns have no gaps.
+    name of one ("int64", "double", "string", "bool"); "" is whatever the values are ("any"). `required` columns have no gaps.
     """
 
     name: str
@@ -26,7 +26,6 @@ class Column:
     text: str
     unit: str = ""
     required: bool = False
-    since: str = "0.1.0"
 
     @property
     def arrow(self) -> Any:
@@ -38,7 +37,7 @@ class Column:
     @property
     def kind(self) -> str:
         """The type in words, for people; dictionaries are how texts are stored."""
-        found = str(self.arrow or "that of the values")
+        found = str(self.arrow or "any")
         return "string" if found.startswith("dictionary<values=string") else found
 
 

@@ -117,30 +117,38 @@ def reference() -> str:
     from parley.play.record_content import COLUMNS
 
     parts = ["### Axes\n", *_rows(_columns(_file()["axes"])), "### Shared columns\n"]
-    parts += ["Columns that several tables have. The tables below name them, and describe only their own.\n"]
+    parts += ["The tables below name these, and describe only their own.\n"]
     parts += _rows(_columns(_file()["shared"]))
     for table in map(declared, [*_file()["tables"], *_file()["documents"]]):
         shared = [f"`{column.name}`" for column in table.columns if column not in table.own]
-        parts += [f"### {table.name}\n", f"One row per {table.row}.\n"]
-        parts += [f"Shared: {', '.join(shared)}.\n"] if shared else []
+        parts += [f"### {table.name}\n"]
+        parts += [" ".join([f"One row per {table.row}.", *([f"Shared: {', '.join(shared)}."] if shared else [])]) + "\n"]
         parts += _rows(table.own)
-        for game in GAMES.values():
-            if table.name == "simulations":
-                parts += [f"#### Metrics of {game.name}\n", *_rows(game.evidence.columns.metrics)]
-            elif table.name == "turns":
-                parts += [f"#### What {game.name} adds\n", *_rows(game.evidence.columns.turns)]
-    parts += ["### records\n", "One row per attempt: `simulations/<axis>=<value>/.../seed=<seed>.parquet`.\n"]
+        if table.name == "simulations":
+            parts += _by_game("Metrics of", {game.name: game.evidence.columns.metrics for game in GAMES.values()})
+        elif table.name == "turns":
+            parts += _by_game("Turns of", {game.name: game.evidence.columns.turns for game in GAMES.values()})
+    parts += ["### records\n", "One row per attempt: `simulations/model=<name>/.../seed=<seed>.parquet`.\n"]
     return "\n".join([*parts, *_rows(COLUMNS)])
 
 
+def _by_game(heading: str, columns: dict[str, tuple[Column, ...]]) -> list[str]:
+    """Return a table for each game, and one for each set of games that share columns."""
+    parts: dict[str, list[Column]] = {}
+    for column in dict.fromkeys(column for found in columns.values() for column in found):
+        games = [game for game, found in columns.items() if column in found]
+        parts.setdefault(" and ".join(games), []).append(column)
+    return [line for games, found in parts.items() for line in (f"#### {heading} {games}\n", *_rows(found))]
+
+
 def _rows(columns: Iterable[Column]) -> list[str]:
-    rows = [(f"`{c.name}`", f"{c.kind}, {c.unit}" if c.unit else c.kind, _meaning(c)) for c in columns]
-    lines = [("column", "type, unit", "meaning"), ("---",) * 3, *rows]
+    """Return a table of Markdown; columns that differ in nothing but their names share a row."""
+    rows: dict[tuple[str, str], list[str]] = {}
+    for column in columns:
+        rows.setdefault((", ".join(filter(None, (column.kind, column.unit))), column.text), []).append(column.name)
+    cells = [(f"{', '.join(f'`{name}`' for name in names)} ({kind})", text) for (kind, text), names in rows.items()]
+    lines = [("column (type, unit)", "meaning"), ("---",) * 2, *cells]
     return [*("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines), ""]
-
-
-def _meaning(column: Column) -> str:
-    return column.text if column.since == Column.since else f"{column.text} (since {column.since})"
 
 
 if __name__ == "__main__":

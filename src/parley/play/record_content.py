@@ -18,11 +18,9 @@ from parley.text import one_line
 
 _NAME = pa.dictionary(pa.int16(), pa.string())  # stored once each
 _FEW = pa.dictionary(pa.int8(), pa.string())
-_SINCE_3 = "0.1.0, records of format 3"
-_SINCE_DIALECTS = "0.1.0, services with a dialect"
 COLUMNS = (
-    Column("id", _FEW, "simulation: SHA-256 of all that can change it", required=True, since=_SINCE_3),
-    Column("simulation_seed", pa.int64(), "seed of the simulation", required=True, since=_SINCE_3),
+    Column("id", _FEW, "the simulation: SHA-256 of all that can change it", required=True),
+    Column("simulation_seed", pa.int64(), "seed of the simulation", required=True),
     Column("round", pa.int32(), "round in which the agent was asked, from 1 (deliberation: from 0)", required=True),
     Column("phase", _FEW, "phase of the round, such as `propose` and `vote`", required=True),
     Column("agent", _NAME, "name of the agent", required=True),
@@ -33,13 +31,13 @@ COLUMNS = (
     Column(
         "temperature",
         pa.float32(),
-        "temperature that the study asks for; a model whose dialect has none has its own",
+        "as in the study; a dialect without one uses the model's own",
         required=True,
     ),
     Column(
         "max_tokens",
         pa.int32(),
-        "longest reply that was allowed, without the tokens for reasoning of a dialect",
+        "longest reply allowed, reasoning of a dialect not included",
         "tokens",
         required=True,
     ),
@@ -57,23 +55,21 @@ COLUMNS = (
         "length of the reply, its reasoning included; missing if nobody counted",
         "tokens",
     ),
-    Column("cached_tokens", pa.int32(), "those of the question that the engine had computed before", "tokens"),
+    Column("cached_tokens", pa.int32(), "those of the question that the engine had cached", "tokens"),
     Column("started", pa.timestamp("ms", tz="UTC"), "when it was asked", "UTC", required=True),
     Column("seconds", pa.float32(), "time from the question to the reply", "s", required=True),
-    Column("served_model", pa.string(), "what answered, by its own word", since=_SINCE_3),
-    Column("system_fingerprint", pa.string(), "version of the service that answered, by its own word", since=_SINCE_3),
+    Column("served_model", pa.string(), "what answered, by its own word"),
+    Column("system_fingerprint", pa.string(), "version of the service that answered, by its own word"),
     Column(
         "reasoning",
         pa.string(),
-        "what the model wrote before its reply, as it came; no agent sees it; missing if nothing was sent",
-        since=_SINCE_DIALECTS,
+        "what the model wrote before its reply, as it came; no agent sees it",
     ),
     Column(
         "reasoning_tokens",
         pa.int32(),
         "those of `completion_tokens` that were reasoning; missing if nobody counted",
         "tokens",
-        since=_SINCE_DIALECTS,
     ),
 )
 SCHEMA = schema(COLUMNS)

@@ -190,13 +190,13 @@ def _bits(mask: int) -> Iterator[int]:
 
 # Of the whole network, and of the part of it that links honest agents.
 FACTS = tuple(
-    Column(f"{of}{name}", "int64", f"{text}, of {whose}", unit)
-    for of, whose in (("", "the network"), ("honest_", "the part of it that links honest agents"))
+    Column(f"{of}{name}", "int64", f"{whose}: {text}", unit)
+    for of, whose in (("", "network"), ("honest_", "network of honest agents"))
     for name, text, unit in (
-        ("diameter", "longest of all shortest paths; missing if not everyone reaches everyone", "links"),
-        ("connectivity", "how many agents must be lost to cut it apart", "agents"),
-        ("edges", "number of links", "links"),
-        ("components", "number of parts that are not linked", ""),
+        ("diameter", "longest of all shortest paths; missing if not connected", "links"),
+        ("connectivity", "fewest agents whose loss cuts it apart", "agents"),
+        ("edges", "links", "links"),
+        ("components", "connected parts", ""),
     )
 )
 

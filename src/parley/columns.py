@@ -18,7 +18,8 @@ class Column:
     """One column.
 
     `name` may have a part in angle brackets that stands for many: `<outcome>_rate`. `type` is an Arrow type or the
-    name of one ("int64", "double", "string", "bool"); "" is whatever the values are ("any"). `required` columns have no gaps.
+    name of one ("int64", "double", "string", "bool"); "" is whatever the values are ("any"). `required` columns
+    have no gaps.
     """
 
     name: str

@@ -120,10 +120,9 @@ def reference() -> str:
     parts += ["The tables below name these, and describe only their own.\n"]
     parts += _rows(_columns(_file()["shared"]))
     for table in map(declared, [*_file()["tables"], *_file()["documents"]]):
-        shared = [f"`{column.name}`" for column in table.columns if column not in table.own]
-        parts += [f"### {table.name}\n"]
-        parts += [" ".join([f"One row per {table.row}.", *([f"Shared: {', '.join(shared)}."] if shared else [])]) + "\n"]
-        parts += _rows(table.own)
+        shared = ", ".join(f"`{column.name}`" for column in table.columns if column not in table.own)
+        row = f"One row per {table.row}." + (f" Shared: {shared}." if shared else "")
+        parts += [f"### {table.name}\n", f"{row}\n", *_rows(table.own)]
         if table.name == "simulations":
             parts += _by_game("Metrics of", {game.name: game.evidence.columns.metrics for game in GAMES.values()})
         elif table.name == "turns":

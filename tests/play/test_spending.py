@@ -95,7 +95,7 @@ def add_spent(study: Study) -> None:
         budget = budget_of(study)
         assert budget is not None
         async with budget:
-            await budget.add(account)
+            budget.add(account)
 
     asyncio.run(add())
 

@@ -126,7 +126,7 @@ class Engine:
         longest = dialect.longest(sampling)
         most = Tokens(prompt=len(content), completion=longest)  # no token is less than a byte
         if self._budget is not None:
-            await self._budget.require(self._model, most)  # before it waits for limits
+            self._budget.require(self._model, most)  # before it waits for limits
         prompt_bytes = sum(len(message["content"].encode()) for message in ask.messages)
         response = await self._server.send(
             lambda: self._post(content, most), seed, estimated_tokens(prompt_bytes, longest)

@@ -63,7 +63,7 @@ async def _gather(study: Study) -> None:
         for path in jobs:
             account, _ = read_database(path, _prices(study), in_flight=True)
             if counted and account is not None:
-                await budget.add(account)
+                budget.add(account)
             path.unlink()
 
 

@@ -36,10 +36,11 @@ from parley.engine.service.limits import Limiter
 from parley.engine.service.limits_config import ServiceLimits
 
 async def run(url):
-    async with Limiter((url,), ServiceLimits(concurrent=1), "it") as limiter, limiter.turn(10):
-        print("holding", flush=True)
-        async with limiter.turn(10):  # waits, and so is in the queue too
-            pass
+    with Limiter((url,), ServiceLimits(concurrent=1), "it") as limiter:
+        async with limiter.turn(10):
+            print("holding", flush=True)
+            async with limiter.turn(10):  # waits, and so is in the queue too
+                pass
 """
 SEND = """
 from support.answering import Engine, LLMPolicy, first_ask, service_entry, service_of
@@ -81,7 +82,7 @@ def test_all_processes_together_have_no_more_in_flight(server: StandInService) -
 @pytest.mark.slow
 def test_a_killed_process_leaves_the_queue_and_its_place_in_flight() -> None:
     async def run(holding: subprocess.Popen[bytes]) -> None:
-        async with Limiter((URL,), ServiceLimits(concurrent=1), "it") as limiter:
+        with Limiter((URL,), ServiceLimits(concurrent=1), "it") as limiter:
             waiting = asyncio.create_task(take(limiter, 10))
             done, _ = await asyncio.wait([waiting], timeout=0.5)
             assert not done
@@ -123,7 +124,7 @@ def run_with(count: int, scenario: Any, **bounds: int) -> None:
         async with AsyncExitStack() as stack:
             known_by = (URL, VARIABLE, SERVED)
             each = [Limiter(known_by, ServiceLimits(**bounds), "the service for tiny", clock) for _ in range(count)]
-            await scenario(clock, *[await stack.enter_async_context(limiter) for limiter in each])
+            await scenario(clock, *[stack.enter_context(limiter) for limiter in each])
 
     asyncio.run(run())
 

@@ -12,17 +12,15 @@ import uuid
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 
 from parley.engine.service.limits_config import BudgetLimits, Price
-from parley.engine.service.shared_database import SharedDatabase, gone
+from parley.engine.service.shared_database import SharedDatabase
 from parley.errors import BudgetError, JournalError
 from parley.policies import Tokens
 from parley.text.logs import limited_logger, waiting
 
 _POLL_SECONDS = 0.2
-_REAP_SECONDS = 2.0
 _TELL_SECONDS = 30.0
 _CENT = 1e-9  # sums of money are not exact
 _SCHEMA = """
@@ -120,30 +118,40 @@ class Budget:
         self._before = before
         self._elsewhere = elsewhere or Account()
         self._database = SharedDatabase(path, _SCHEMA)
-        self._reaped = float("-inf")
 
     async def __aenter__(self) -> "Budget":
-        await self._database.__aenter__()
+        self._database.__enter__()
         try:
-            await self._database.change(self._begin)
+            # Records take long to read: meanwhile another process may count them, and go on.
+            with self._database.transaction() as database:
+                is_new = _is_new(database)
+            before = await asyncio.to_thread(self._before) if is_new else Account()
+            with self._database.transaction() as database:
+                if _is_new(database):
+                    _write(database, before)
+                self._charge_lost_requests(database)
         except BaseException:
-            await self._database.__aexit__()
+            self._database.__exit__()
             raise
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        await self._database.__aexit__()
+        self._database.__exit__()
 
-    async def require(self, model: str, most: Tokens) -> None:
-        """Raise BudgetError if the budget has no room for a request that can use `most`."""
-        if self._limits is not None:
-            refusal = await self._database.change(partial(self._refusal, request=(model, most)))
-            if refusal is not None:
-                raise refusal
+    def require(self, model: str, most: Tokens) -> None:
+        """Raise BudgetError if the budget has no room for a request that can use `most`, whatever is in flight."""
+        with self._database.transaction() as database:
+            if self._limits is None or self._has_room(database, [(model, most)]):
+                return
+            row = (model, most.prompt, most.completion)
+            database.execute("INSERT OR REPLACE INTO refused VALUES (1, ?, ?, ?)", row)
+            spent = _account(database) + self._elsewhere
+        raise BudgetError(spent_line(self._whose, self._limits, spent, (model, most), self._prices))
 
-    async def add(self, account: Account) -> None:
+    def add(self, account: Account) -> None:
         """Count what another database counted, which is given up."""
-        await self._database.change(partial(_write, account=account))
+        with self._database.transaction() as database:
+            _write(database, account)
 
     @asynccontextmanager
     async def paying(self, model: str, most: Tokens) -> AsyncIterator[Bill]:
@@ -151,74 +159,45 @@ class Budget:
 
         Waits for others in flight that may leave enough. Raises BudgetError if the budget has no room for it.
         """
-        name, bill = uuid.uuid4().hex, Bill(Tokens())
-        try:
-            await self._reserve(name, (model, most))
-            bill.used = None
-            yield bill
-        finally:
-            lost = bill.used is None
-            used = most if bill.used is None else bill.used
-            await self._database.change(partial(self._settle, name=name, request=(model, used), lost=lost))
-
-    async def _reserve(self, name: str, request: Request) -> None:
-        began = time.monotonic()
-        while not (found := await self._database.change(partial(self._set_aside, name=name, request=request))):
+        name, bill, began = uuid.uuid4().hex, Bill(), time.monotonic()
+        while not self._set_aside(name, model, most):
+            self.require(model, most)
             if time.monotonic() - began >= _TELL_SECONDS:
                 seldom = waiting("waiting for requests in flight", _TELL_SECONDS, self, serious=False)
                 _log.info("waiting for requests in flight: they may leave enough of the budget", extra=seldom)
             await asyncio.sleep(_POLL_SECONDS)
-        if isinstance(found, BudgetError):
-            raise found
+        try:
+            yield bill
+        finally:
+            self._settle(name, model, most if bill.used is None else bill.used, bill.used is None)
 
-    # Within a transaction
+    def _set_aside(self, name: str, model: str, most: Tokens) -> bool:
+        """Whether there was room for a request beside those in flight."""
+        with self._database.transaction() as database:
+            has_room = self._has_room(database, [(model, most), *_reserved(database)])
+            if has_room:
+                row = (name, self._database.owner, model, most.prompt, most.completion)
+                database.execute("INSERT INTO reserved VALUES (?, ?, ?, ?, ?)", row)
+            else:
+                self._charge_lost_requests(database)
+            return has_room
 
-    def _begin(self, database: sqlite3.Connection) -> None:
-        if database.execute("SELECT 1 FROM spent").fetchone() is None:
-            _write(database, self._before())
-        self._charge_lost_requests(database)
-
-    def _refusal(self, database: sqlite3.Connection, request: Request) -> BudgetError | None:
-        """Return why a request has no room if those in flight leave all, and remember it; None if it has."""
-        spent = self._spent(database)
-        if self._limits is None or self._fits(spent, [request]):
-            return None
-        model, most = request
-        database.execute("INSERT OR REPLACE INTO refused VALUES (1, ?, ?, ?)", (model, most.prompt, most.completion))
-        return BudgetError(spent_line(self._whose, self._limits, spent, request, self._prices))
-
-    def _set_aside(self, database: sqlite3.Connection, name: str, request: Request) -> bool | BudgetError:
-        """Whether there was room for a request beside those in flight; the error if there can be none."""
-        if (refusal := self._refusal(database, request)) is not None:
-            return refusal
-        if self._fits(self._spent(database), [request, *_reserved(database)]):
-            model, most = request
-            row = (name, self._database.owner, model, most.prompt, most.completion)
-            database.execute("INSERT INTO reserved VALUES (?, ?, ?, ?, ?)", row)
-            return True
-        if time.monotonic() - self._reaped >= _REAP_SECONDS:
-            self._charge_lost_requests(database)
-        return False
-
-    def _settle(self, database: sqlite3.Connection, name: str, request: Request, lost: bool) -> None:
-        set_aside = database.execute("DELETE FROM reserved WHERE name = ?", (name,)).rowcount
-        if set_aside and request[1].total:
-            _count(database, *request, self._prices.get(request[0]), lost)
+    def _settle(self, name: str, model: str, used: Tokens, lost: bool) -> None:
+        with self._database.transaction() as database:
+            reserved = database.execute("DELETE FROM reserved WHERE name = ?", (name,)).rowcount
+            if reserved and used.total:
+                _count(database, model, used, self._prices.get(model), lost)
 
     def _charge_lost_requests(self, database: sqlite3.Connection) -> None:
         """Count what dead processes had set aside as spent: nobody knows what their requests used."""
-        self._reaped = time.monotonic()
-        owners = [owner for [owner] in database.execute("SELECT DISTINCT owner FROM reserved")]
-        for owner in gone(owners):
+        for owner in self._database.dead_owners("reserved"):
             for model, most in _reserved(database, owner):
                 _count(database, model, most, self._prices.get(model), lost=True)
             database.execute("DELETE FROM reserved WHERE owner = ?", (owner,))
 
-    def _spent(self, database: sqlite3.Connection) -> Account:
-        return _account(database) + self._elsewhere
-
-    def _fits(self, spent: Account, more: Iterable[Request]) -> bool:
-        return self._limits is None or fits(self._limits, spent, more, self._prices)
+    def _has_room(self, database: sqlite3.Connection, requests: Iterable[Request]) -> bool:
+        limits = self._limits
+        return limits is None or fits(limits, _account(database) + self._elsewhere, requests, self._prices)
 
 
 def part_of(limits: BudgetLimits, spent: Account, prices: Prices, parts: int) -> BudgetLimits:
@@ -281,6 +260,10 @@ def read_database(path: Path, prices: Prices, in_flight: bool) -> tuple[Account 
             f"{path}: damaged ({error}); delete it: what was spent is then counted again from records and journals"
         ) from None
     return spent if spent.amounts else None, refused and (refused[0], Tokens(*refused[1:]))
+
+
+def _is_new(database: sqlite3.Connection) -> bool:
+    return database.execute("SELECT 1 FROM spent").fetchone() is None
 
 
 def _account(database: sqlite3.Connection) -> Account:

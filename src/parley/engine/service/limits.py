@@ -8,36 +8,43 @@ starts and corrected when its reply is there. A process that dies leaves the que
 import asyncio
 import sqlite3
 import time
-import uuid
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from typing import Any
 
 from parley import paths
 from parley.engine.service.limits_config import ServiceLimits
-from parley.engine.service.shared_database import SharedDatabase, gone, parts
+from parley.engine.service.shared_database import SharedDatabase, parts
 from parley.identity import digest
 from parley.text.logs import limited_logger, waiting
 
 WINDOW_SECONDS = 60
 _POLL_SECONDS = (0.05, 0.5)  # the first one and the longest
-_REAP_SECONDS = 2
 _TELL_SECONDS = 30.0
 _BYTES_PER_TOKEN = 4  # about what English prompts have; the estimate is corrected by the reply
-# A request that waits has not begun; one that ended counts for as long as the minute in which it began. The bounds are
-# those of its entry: two entries may name one service.
+# Requests that wait have not begun; those that ended are gone. The bounds are those of an entry: two may name one
+# service. What began counts for a minute, in its second.
 _SCHEMA = """
-CREATE TABLE IF NOT EXISTS requests (
-    number INTEGER PRIMARY KEY, name TEXT UNIQUE, owner TEXT, tokens INTEGER, began REAL, ended INTEGER DEFAULT 0,
-    concurrent INTEGER, requests_per_minute INTEGER, tokens_per_minute INTEGER
-)"""
-_QUEUE = "SELECT * FROM requests WHERE began IS NULL ORDER BY number LIMIT 1"
-_IN_USE = """
-SELECT COALESCE(SUM(NOT ended), 0),
-    COALESCE(SUM(began BETWEEN :now - :window AND :now + :window), 0),
-    COALESCE(SUM(tokens * (began BETWEEN :now - :window AND :now + :window)), 0)
-FROM requests WHERE began IS NOT NULL"""
-_FORGET = "DELETE FROM requests WHERE ended AND began NOT BETWEEN :now - :window AND :now + :window"
+CREATE TABLE IF NOT EXISTS open (
+    number INTEGER PRIMARY KEY AUTOINCREMENT, owner TEXT, tokens INTEGER,
+    concurrent INTEGER, requests_per_minute INTEGER, tokens_per_minute INTEGER, began INTEGER
+);
+CREATE TABLE IF NOT EXISTS begun (second INTEGER PRIMARY KEY, requests INTEGER, tokens INTEGER)"""
+_ADD = """
+INSERT INTO open (owner, tokens, concurrent, requests_per_minute, tokens_per_minute) VALUES (?, ?, ?, ?, ?)"""
+_FIRST = """
+SELECT number, tokens, concurrent, requests_per_minute, tokens_per_minute FROM open
+WHERE began IS NULL ORDER BY number LIMIT 1"""
+_FORGET = f"DELETE FROM begun WHERE second NOT BETWEEN :now - {WINDOW_SECONDS} AND :now + {WINDOW_SECONDS}"
+_IN_USE = "SELECT (SELECT COUNT(began) FROM open), TOTAL(requests), TOTAL(tokens) FROM begun"
+_CORRECT = """
+UPDATE begun SET tokens = tokens + :tokens - (SELECT tokens FROM open WHERE number = :number)
+WHERE second = (SELECT began FROM open WHERE number = :number)"""
+_BEGIN = "UPDATE open SET began = :now WHERE number = :number"
+_COUNT = """
+INSERT INTO begun VALUES (:now, 1, :tokens)
+ON CONFLICT DO UPDATE SET requests = requests + 1, tokens = tokens + :tokens"""
 
 _log = limited_logger(__name__)
 
@@ -55,7 +62,7 @@ class Turn:
 
 
 class Limiter:
-    """Lets requests to one service start within its limits; an async context manager.
+    """Lets requests to one service start within its limits; a context manager.
 
     In a run that is divided among jobs it keeps its job's part. What the job before it began within the last minute it
     cannot know, so limits by the minute let none of its requests start before a minute has passed.
@@ -86,47 +93,43 @@ class Limiter:
         self._opened = time.monotonic()
         self.waited = 0.0  # seconds that requests of this process waited, added up
 
-    async def __aenter__(self) -> "Limiter":
-        await self._database.__aenter__()
+    def __enter__(self) -> "Limiter":
+        self._database.__enter__()
         return self
 
-    async def __aexit__(self, *_: object) -> None:
-        await self._database.__aexit__()
+    def __exit__(self, *_: object) -> None:
+        self._database.__exit__()
 
     @asynccontextmanager
     async def turn(self, tokens: int) -> AsyncIterator[Turn]:
         """Wait until a request of about `tokens` may be sent; it is in flight while the context lasts."""
         began = time.monotonic()
-        name, turn = uuid.uuid4().hex, Turn(tokens)
+        turn, number = Turn(tokens), 0
         try:
             async with self._head:
-                await self._queue(name, tokens)
+                with self._database.transaction() as database:
+                    added = database.execute(_ADD, (self._database.owner, tokens, *self._bounds))
+                    number = added.lastrowid or 0
+                    reason = self._advance(database, number)
+                if reason is not None:
+                    await self._wait(number)
             self.waited += time.monotonic() - began
             yield turn
         finally:
-            await self._database.change(lambda database: _end(database, name, turn.tokens))
-            self._freed.set()
+            self._end(number, turn.tokens)
 
-    async def _queue(self, name: str, tokens: int) -> None:
-        """Wait for a turn."""
+    async def _wait(self, number: int) -> None:
+        """Return when a request of the queue has begun."""
         pause, longest = _POLL_SECONDS
         began = time.monotonic()
-        values = (name, self._database.owner, tokens, *self._bounds)
-        columns = "name, owner, tokens, concurrent, requests_per_minute, tokens_per_minute"
-
-        def begin(database: sqlite3.Connection) -> tuple[bool, str]:
-            database.execute(f"INSERT OR IGNORE INTO requests ({columns}) VALUES (?, ?, ?, ?, ?, ?)", values)
-            reason = self._advance(database)
-            [[waits]] = database.execute("SELECT began IS NULL FROM requests WHERE name = ?", (name,))
-            return bool(waits), reason
-
         while True:
             self._freed.clear()
-            waits, reason = await self._database.change(begin)
-            if not waits:
+            with self._database.transaction() as database:
+                reason = self._advance(database, number)
+            if reason is None:
                 return
             waited = time.monotonic() - began
-            if reason and waited >= _TELL_SECONDS / 3:
+            if waited >= _TELL_SECONDS / 3:
                 held = f"waiting for the limits of {self._who}: {reason}"
                 seldom = waiting(held, _TELL_SECONDS, self, self._opened, serious=False)
                 _log.info("waiting for the limits of %s, %.0f s: %s", self._who, waited, reason, extra=seldom)
@@ -136,43 +139,38 @@ class Limiter:
             except TimeoutError:
                 pause = min(1.5 * pause, longest)
 
-    def _advance(self, database: sqlite3.Connection) -> str:
-        """Let those at the head of the queue start that may; return what the next one waits for."""
-        now = {"now": self._clock(), "window": WINDOW_SECONDS}
-        database.execute(_FORGET, now)
-        while (first := database.execute(_QUEUE).fetchone()) is not None:
-            number, _, _, tokens, _, _, concurrent, requests, most_tokens = first
-            flying, begun, used = database.execute(_IN_USE, now).fetchone()
-            if now["now"] < self._closed_until:
-                reason = "the first minute of a job that has a part of them"
-            elif concurrent is not None and flying >= concurrent:
-                reason = f"{concurrent} requests at once"
-            elif requests is not None and begun >= requests:
-                reason = f"{requests} requests per minute"
-            elif most_tokens is not None and used > 0 and used + tokens > most_tokens:
-                # One that is larger than the limit goes alone: it would wait for ever.
-                reason = f"{most_tokens} tokens per minute"
+    def _end(self, number: int, tokens: int) -> None:
+        """Take a request out of flight, or out of the queue, and correct its tokens."""
+        with self._database.transaction() as database:
+            database.execute(_CORRECT, {"number": number, "tokens": max(tokens, 0)})
+            database.execute("DELETE FROM open WHERE number = ?", (number,))
+        self._freed.set()
+
+    def _advance(self, database: sqlite3.Connection, number: int) -> str | None:
+        """Let those at the head of the queue begin that may; return what keeps `number` waiting, None if it began."""
+        now = int(self._clock())
+        database.execute(_FORGET, {"now": now})
+        while (first := database.execute(_FIRST).fetchone()) is not None:
+            flying, begun, used = database.execute(_IN_USE).fetchone()
+            if (reason := self._reason(first, flying, begun, used, now)) is None:
+                values = {"now": now, "number": first[0], "tokens": first[1]}
+                database.execute(_BEGIN, values)
+                database.execute(_COUNT, values)
+            elif dead := self._database.dead_owners("open"):
+                database.executemany("DELETE FROM open WHERE owner = ?", [(owner,) for owner in dead])
             else:
-                database.execute("UPDATE requests SET began = ? WHERE number = ?", (now["now"], number))
-                continue
-            if not self._reap_dead_owners(database):
-                return reason
-        return ""
+                return reason if first[0] <= number else None
+        return None
 
-    def _reap_dead_owners(self, database: sqlite3.Connection) -> bool:
-        """Take the dead out of the queue and out of flight; whether there were any. Looks every two seconds."""
-        if time.monotonic() - self._reaped < _REAP_SECONDS:
-            return False
-        self._reaped = time.monotonic()
-        owners = [owner for [owner] in database.execute("SELECT DISTINCT owner FROM requests WHERE NOT ended")]
-        dead = gone(owners)
-        for owner in dead:
-            database.execute("DELETE FROM requests WHERE owner = ? AND began IS NULL", (owner,))
-            database.execute("UPDATE requests SET ended = 1 WHERE owner = ?", (owner,))
-        return bool(dead)
-
-
-def _end(database: sqlite3.Connection, name: str, tokens: int) -> None:
-    """Take a request out of flight, or out of the queue, and correct its tokens."""
-    database.execute("DELETE FROM requests WHERE name = ? AND began IS NULL", (name,))
-    database.execute("UPDATE requests SET ended = 1, tokens = ? WHERE name = ?", (max(tokens, 0), name))
+    def _reason(self, first: tuple[Any, ...], flying: int, begun: int, used: int, now: int) -> str | None:
+        _, tokens, concurrent, requests, most_tokens = first
+        if now < self._closed_until:
+            return "the first minute of a job that has a part of them"
+        if concurrent is not None and flying >= concurrent:
+            return f"{concurrent} requests at once"
+        if requests is not None and begun >= requests:
+            return f"{requests} requests per minute"
+        if most_tokens is not None and used > 0 and used + tokens > most_tokens:
+            # One that is larger than the limit goes alone: it would wait for ever.
+            return f"{most_tokens} tokens per minute"
+        return None

@@ -67,7 +67,7 @@ class ServedModel:
         service = self._service
         if service.limits.any:
             known_by = (service.url, service.key_variable, service.served)
-            self._limiter = await stack.enter_async_context(Limiter(known_by, service.limits, self.who))
+            self._limiter = stack.enter_context(Limiter(known_by, service.limits, self.who))
 
     async def ready(self, http: Http) -> bool:
         """Return True if the service lists the model; raises NotReadyError, in words, if it does not."""

@@ -4,24 +4,22 @@ SQLite's locks hold among machines on some file systems only. So no two machines
 job of a run has its part of a limit or a budget, and a file of its own.
 """
 
-import asyncio
 import os
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+import time
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from socket import gethostname
-from typing import TypeVar
 
 from parley.errors import JournalError
 from parley.files import make_folder
 from parley.identity import digest
 
-_LOCK_SECONDS = 600.0  # a transaction takes a millisecond, the first of a budget as long as reading all records
+_LOCK_SECONDS = 60.0  # a transaction takes less than a millisecond
+_LOOK_SECONDS = 2.0
 _PARTS = "PARLEY_PARTS"
-_Found = TypeVar("_Found")
 
 
 @dataclass(frozen=True)
@@ -53,7 +51,7 @@ def parts() -> Parts:
 
 
 class SharedDatabase:
-    """A database that processes share; an async context manager.
+    """A database that processes share, for one thread of each; a context manager.
 
     Raises JournalError wherever its file cannot be used.
     """
@@ -62,25 +60,9 @@ class SharedDatabase:
         """`schema` makes the tables where they are missing. A damaged file that `can_be_lost` is made anew."""
         self.owner = _name_of(os.getpid())
         self._path, self._schema, self._can_be_lost = path, schema, can_be_lost
-        # One thread: what follows a canceled change comes after it.
-        self._thread = ThreadPoolExecutor(1, "parley-shared")
+        self._looked = float("-inf")
 
-    async def __aenter__(self) -> "SharedDatabase":
-        await self._in_thread(self._open)
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self._in_thread(self._connection.close)
-        self._thread.shutdown(wait=False)
-
-    async def change(self, work: Callable[[sqlite3.Connection], _Found]) -> _Found:
-        """Return what `work` returns, which is called in a thread, in a transaction: no other process is in one."""
-        return await self._in_thread(self._transaction, work)
-
-    async def _in_thread(self, function: Callable[..., _Found], *arguments: object) -> _Found:
-        return await asyncio.get_running_loop().run_in_executor(self._thread, function, *arguments)
-
-    def _open(self) -> None:
+    def __enter__(self) -> "SharedDatabase":
         with _named_errors(self._path):
             make_folder(self._path.parent)
             try:
@@ -90,29 +72,41 @@ class SharedDatabase:
                     raise
                 self._path.unlink(missing_ok=True)
                 self._connection = self._connected()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._connection.close()
+
+    @contextmanager
+    def transaction(self) -> Iterator[sqlite3.Connection]:
+        """Keep all other processes out while the context lasts, which is never awaited in."""
+        with _named_errors(self._path), self._connection:  # commits, or rolls back
+            self._connection.execute("BEGIN IMMEDIATE")
+            yield self._connection
+
+    def dead_owners(self, table: str) -> list[str]:
+        """Return the owners of rows of `table` that are gone, or of another machine, which has no part in it.
+
+        It looks every two seconds, and returns none in between.
+        """
+        if time.monotonic() - self._looked < _LOOK_SECONDS:
+            return []
+        self._looked = time.monotonic()
+        owners = [owner for [owner] in self._connection.execute(f"SELECT DISTINCT owner FROM {table}")]
+        return [owner for owner in owners if owner != _name_of(int(owner.split("-")[1]))]
 
     def _connected(self) -> sqlite3.Connection:
         # Only a new file: to close any other would give up the locks that this process has on it.
         with suppress(FileExistsError):
             os.close(os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
-        connection = sqlite3.connect(self._path, timeout=_LOCK_SECONDS, isolation_level=None, check_same_thread=False)
+        connection = sqlite3.connect(self._path, timeout=_LOCK_SECONDS, isolation_level=None)
         # A process that dies leaves it whole; the death of the machine may not.
         connection.execute("PRAGMA synchronous = OFF")
-        connection.execute("PRAGMA journal_mode = TRUNCATE")
+        connection.execute("PRAGMA journal_mode = PERSIST")
         if (said := connection.execute("PRAGMA quick_check(1)").fetchone()[0]) != "ok":
             raise sqlite3.DatabaseError(said)
         connection.executescript(self._schema)
         return connection
-
-    def _transaction(self, work: Callable[[sqlite3.Connection], _Found]) -> _Found:
-        with _named_errors(self._path), self._connection:  # commits, or rolls back
-            self._connection.execute("BEGIN IMMEDIATE")
-            return work(self._connection)
-
-
-def gone(owners: Iterable[str]) -> list[str]:
-    """Return which of `owners` are processes that are gone, or of another machine, which has no part in a database."""
-    return [owner for owner in owners if owner != _name_of(int(owner.split("-")[1]))]
 
 
 def _name_of(process: int) -> str:

@@ -93,7 +93,7 @@ test-pythons: setup ## Run the fast tests under each Python of 3.11 to 3.13 that
 	  .venv-py$$version/bin/python -m pytest -m "$(FAST)" -n $(WORKERS) --dist worksteal -q || exit 1; \
 	done
 
-verification: setup ## Write the table of promises in docs/verification.md anew
+verification: setup ## Write the list of promises in docs/verification.md anew
 	@python docs/_extensions/promises.py
 
 playthroughs: setup ## Write the games of docs/playthroughs anew; read the diff

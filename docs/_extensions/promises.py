@@ -1,4 +1,4 @@
-"""The table of promises in docs/verification.md, from the marker `promise` on tests: `make verification`."""
+"""The list of promises in docs/verification.md, from the marker `promise` on tests: `make verification`."""
 
 import ast
 from collections.abc import Iterator
@@ -26,19 +26,19 @@ def promises() -> Iterator[tuple[str, str]]:
                     yield ast.literal_eval(node.args[0]), shows
 
 
-def table() -> str:
-    """Return the promises by room, in Markdown."""
+def listed() -> str:
+    """Return the promises by room, each with the tests that show it, in Markdown."""
     parts = []
     for room, rows in groupby(promises(), key=lambda row: row[1].split("/")[0]):
-        lines = "".join(f"| {promise} | `{shows}` |\n" for promise, shows in rows)
-        parts.append(f"### {room}\n\n| promise | shown by |\n|---|---|\n{lines}\n")
+        lines = "".join(f"- {promise} `{shows}`\n" for promise, shows in rows)
+        parts.append(f"### {room}\n\n{lines}\n")
     return "\n" + "".join(parts)
 
 
 def page() -> str:
-    """Return the whole page: what is written by hand around the table of now."""
+    """Return the whole page: what is written by hand around the list of now."""
     before, rest = PAGE.read_text(encoding="utf-8").split(BEGIN)
-    return f"{before}{BEGIN}{table()}{END}{rest.split(END)[1]}"
+    return f"{before}{BEGIN}{listed()}{END}{rest.split(END)[1]}"
 
 
 if __name__ == "__main__":

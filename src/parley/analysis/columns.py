@@ -113,7 +113,7 @@ def page(text: str) -> str:
 
 
 def reference() -> str:
-    """Return a section with a table for each kind of table and for records."""
+    """Return a section with a list of columns for each kind of table and for records, with type, unit and meaning."""
     from parley.play.record_content import COLUMNS
 
     parts = ["### Axes\n", *_rows(_columns(_file()["axes"])), "### Shared columns\n"]
@@ -132,7 +132,7 @@ def reference() -> str:
 
 
 def _by_game(heading: str, columns: dict[str, tuple[Column, ...]]) -> list[str]:
-    """Return a table for each game, and one for each set of games that share columns."""
+    """Return a list for each game, and one for each set of games that share columns."""
     parts: dict[str, list[Column]] = {}
     for column in dict.fromkeys(column for found in columns.values() for column in found):
         games = [game for game, found in columns.items() if column in found]
@@ -141,13 +141,12 @@ def _by_game(heading: str, columns: dict[str, tuple[Column, ...]]) -> list[str]:
 
 
 def _rows(columns: Iterable[Column]) -> list[str]:
-    """Return a table of Markdown; columns that differ in nothing but their names share a row."""
+    """Return a list in Markdown; columns that differ in nothing but their names share a line."""
     rows: dict[tuple[str, str], list[str]] = {}
     for column in columns:
         rows.setdefault((", ".join(filter(None, (column.kind, column.unit))), column.text), []).append(column.name)
-    cells = [(f"{', '.join(f'`{name}`' for name in names)} ({kind})", text) for (kind, text), names in rows.items()]
-    lines = [("column (type, unit)", "meaning"), ("---",) * 2, *cells]
-    return [*("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines), ""]
+    lines = [f"- {', '.join(f'`{name}`' for name in names)} ({kind}): {text}" for (kind, text), names in rows.items()]
+    return [*lines, ""]
 
 
 if __name__ == "__main__":

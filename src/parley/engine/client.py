@@ -20,8 +20,7 @@ from parley.engine.service.limits_config import OWN_SECONDS
 from parley.engine.service.retrying import Send, ServedModel
 from parley.engine.service.service import NOT_AS_ASKED, Service, error_message
 from parley.errors import EngineError
-from parley.policies import Ask, Completion, Tokens, said_name, used_tokens
-from parley.policies.contract import usage_of
+from parley.policies import Ask, Completion, Tokens, said_name, usage_of, used_tokens
 from parley.text import one_line
 from parley.text.logs import every, limited_logger
 

@@ -1,33 +1,180 @@
-"""What answers an ask: a language model, a scripted rule, code of the user's own; and how replies are read."""
+"""What answers an ask: a language model, a scripted rule, code of the user's own; and how replies are read.
 
-from parley.policies.contract import (
-    FAILURE_CLASSES,
-    REPLY_FORMATS,
-    Ask,
-    Completion,
-    FailureClass,
-    Policy,
-    Reply,
-    ReplyFormat,
-    Sampling,
-    Tokens,
-    said_name,
-    token_count,
-    used_tokens,
-)
+This is the contract between games and whatever answers for an agent: an ask, the text that comes back, a parsed reply.
+"""
 
-__all__ = [
-    "FAILURE_CLASSES",
-    "REPLY_FORMATS",
-    "Ask",
-    "Completion",
-    "FailureClass",
-    "Policy",
-    "Reply",
-    "ReplyFormat",
-    "Sampling",
-    "Tokens",
-    "said_name",
-    "token_count",
-    "used_tokens",
-]
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Literal, Protocol, get_args
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from parley.identity import digest
+from parley.text import one_line, without_folders
+
+FailureClass = Literal["invalid_json", "out_of_range", "length", "refused"]
+FAILURE_CLASSES: tuple[FailureClass, ...] = ("invalid_json", "out_of_range", "length", "refused")
+
+# How a study asks for replies. An ask's own format may also be the first of two steps: "free".
+ReplyFormat = Literal["json", "text", "two_steps"]
+REPLY_FORMATS: tuple[ReplyFormat, ...] = get_args(ReplyFormat)
+
+
+class Sampling(BaseModel):
+    """How one phase is sampled."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    temperature: float = Field(ge=0.0, le=2.0, description="Sampling temperature; 0 is greedy.")
+    max_tokens: int = Field(ge=1, le=32_768, description="Longest reply, in tokens.")
+
+
+@dataclass(frozen=True)
+class Ask:
+    """One question to one agent.
+
+    `view` is what the agent may see, as data: scripted policies read it where a model reads the messages. With the
+    format `two_steps` the reply is `free` first, and `follow_up` asks for the rest (`games/two_steps.py`). `earlier`
+    are messages between the system prompt and `user`, as role and text.
+    """
+
+    agent: str
+    role: str
+    round: int
+    phase: str
+    system: str
+    user: str
+    reply_model: type[BaseModel]
+    sampling: Sampling
+    view: Any = field(compare=False)
+    reply_format: Literal[ReplyFormat, "free"] = "json"
+    follow_up: str = ""
+    earlier: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def messages(self) -> list[dict[str, str]]:
+        """The chat messages, in OpenAI's form."""
+        said = [("system", self.system), *self.earlier, ("user", self.user)]
+        return [{"role": role, "content": text} for role, text in said]
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of what is asked: the messages, how they are sampled, and the format if it is not JSON."""
+        asked: list[Any] = [self.system, self.user, self.sampling.model_dump()]
+        if self.earlier or self.reply_format != "json":
+            asked += [self.reply_format, self.earlier]
+        return digest(asked)
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What came back: a parsed value, or the class of the failure (after all retries).
+
+    `milliseconds` is how long it took, all attempts together; a replay has what was recorded.
+    """
+
+    value: BaseModel | None
+    failure: FailureClass | None = None
+    detail: str | None = None
+    milliseconds: int = field(default=0, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """Tokens of one request, or of many: of its prompt (those from a cache included) and of its reply."""
+
+    prompt: int = 0
+    completion: int = 0
+    cached: int = 0  # of the prompt
+
+    def __add__(self, other: "Tokens") -> "Tokens":
+        return Tokens(self.prompt + other.prompt, self.completion + other.completion, self.cached + other.cached)
+
+    @property
+    def total(self) -> int:
+        """What limits and budgets count."""
+        return self.prompt + self.completion
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """One reply as it came, before it is parsed.
+
+    `finish_reason` is OpenAI's ("stop", "length", "content_filter"). Token counts are None where nobody counted; those
+    of the completion have its reasoning in them. `seconds` is None for a reply that has just come. `served_model` is
+    what OpenAI's API calls model; it and `system_fingerprint` are None where nobody said.
+    """
+
+    text: str
+    finish_reason: str
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    cached_tokens: int | None = None
+    seconds: float | None = None
+    served_model: str | None = None  # what answered, by the service's own word
+    system_fingerprint: str | None = None  # the same of how it is set up
+    reasoning: str | None = None  # what the model wrote before its reply; no agent sees it
+    reasoning_tokens: int | None = None  # of the completion's
+
+
+class Policy(Protocol):
+    """Answers one ask. The seed is all the randomness that it may use."""
+
+    async def answer(self, ask: Ask, seed: int, attempt: int) -> Completion:
+        """Return the reply to `ask`; raises EngineError if there can be none."""
+        ...
+
+
+def token_count(tokens: object) -> int | None:
+    """Return a number of tokens that a record can hold; an engine may say anything in its place."""
+    return tokens if type(tokens) is int and 0 <= tokens < 2**31 else None
+
+
+def said_name(name: object) -> str | None:
+    """Return a name as a record can hold it, None for none: a line of at most 200 characters, of a path the last part.
+
+    A service may call its model by the folder it is in, which can name a person.
+    """
+    return (without_folders(one_line(name[:10_000], 200)) or None) if isinstance(name, str) else None
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What a reply says that it used; None for what it does not say. The completion has the reasoning in it."""
+
+    prompt: int | None = None
+    completion: int | None = None
+    cached: int | None = None  # of the prompt
+    reasoning: int | None = None  # of the completion
+
+
+def usage_of(usage: Mapping[str, Any]) -> Usage:
+    """Return what OpenAI's `usage` says; raises AttributeError or TypeError if it is none.
+
+    Services count reasoning among the tokens of the completion (OpenAI, vLLM, DeepInfra) or beside them (xAI, Google);
+    the total tells, or else that there are more of reasoning than of all.
+    """
+    details = [usage.get(f"{part}_tokens_details") for part in ("prompt", "completion")]
+    of_prompt, of_completion = (found if isinstance(found, Mapping) else {} for found in details)
+    prompt, completion = token_count(usage.get("prompt_tokens")), token_count(usage.get("completion_tokens"))
+    reasoning = token_count(of_completion.get("reasoning_tokens"))
+    if completion is not None and reasoning:
+        total = token_count(usage.get("total_tokens"))
+        if reasoning > completion or (prompt is not None and total == prompt + completion + reasoning):
+            completion = token_count(completion + reasoning)
+    return Usage(prompt, completion, token_count(of_prompt.get("cached_tokens")), reasoning)
+
+
+def used_tokens(content: bytes) -> Tokens | None:
+    """Return what a chat completion, as it came, says that it used; None if it does not say."""
+    try:
+        used = usage_of(json.loads(content)["usage"])
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+        return None
+    return (
+        None
+        if used.prompt is None or used.completion is None
+        else Tokens(used.prompt, used.completion, used.cached or 0)
+    )

@@ -1,18 +1,19 @@
 """What holds for all deliberations, and what can be none; docs/playthroughs shows how single ones go."""
 
 import re
+from contextlib import suppress
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from parley.errors import UsageError
 from parley.games.base import Game, Group, new_game
-from parley.games.deliberation.game import DeliberationGame, Panels
+from parley.games.deliberation.game import DeliberationGame
 from parley.games.deliberation.parameters import DeliberationParameters
 from parley.games.problems.problem import Problem
+from parley.policies import Reply
 from support.playthrough import simulation_of
 
 
@@ -60,16 +61,24 @@ def test_what_cannot_be_played_is_refused() -> None:
 @settings(max_examples=40)
 @given(st.integers(2, 6), st.integers(1, 5), st.integers(1, 3), st.integers(0, 99))
 def test_no_panel_is_drawn_twice_and_each_has_an_honest_agent(n: int, size: int, honest: int, seed: int) -> None:
-    names = [f"agent_{place + 1}" for place in range(n)]
-    size, trusted = min(size, n - 1), set(names[:honest])
-    panels = Panels(names, trusted, size, np.random.default_rng(seed))
-    drawn = [panels.next() for _ in range(2 if size > 1 else min(2, len(trusted)))]
-    assert len({*drawn}) == len(drawn)
+    size, honest = min(size, n - 1), min(honest, n)
+    again = 1 if size > 1 or honest > 1 else 0
+    parameters = DeliberationParameters(turns=0, panel_size=size, redeliberations=again)
+    game = new_game(DeliberationGame, parameters, agents(honest, n - honest), "improve", seed)
+    trusted = {seat.name for seat in game.seats if seat.role == "honest"}
+    drawn, play = [], game.play()
+    asks = next(play)
+    with suppress(StopIteration):
+        while True:
+            drawn.append(tuple(ask.agent for ask in asks))
+            asks = play.send([Reply(None, "refused")] * len(asks))
+    assert len(drawn) == len({*drawn}) == 1 + again
     for panel in drawn:
         assert len(panel) == size
         assert trusted & {*panel}
-        assert list(panel) == [name for name in names if name in panel]
-    assert Panels(names, trusted, n, np.random.default_rng(seed)).next() == tuple(names)
+        assert list(panel) == sorted(panel)
+    everyone = new_game(DeliberationGame, DeliberationParameters(), agents(honest, n - honest), "improve", seed)
+    assert [ask.agent for ask in next(everyone.play())] == [f"agent_{place + 1}" for place in range(n)]
 
 
 def test_a_share_of_the_agents_answers_first_by_chain_of_thought() -> None:

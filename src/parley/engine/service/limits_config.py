@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from parley.policies.contract import Tokens
+from parley.policies import Tokens
 
 # How long a request may take, its whole answer included, where its model's entry does not say.
 SERVICE_SECONDS = 1800.0

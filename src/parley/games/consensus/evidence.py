@@ -165,10 +165,8 @@ class ConsensusEvidence(Evidence[ConsensusParameters, Round]):
         for a value outside their range.
         """
         initial, value = list(metrics["initial_values"].values()), metrics["consensus_value"]
-        if not initial:
-            return {"initial_mean": None, **{quantity.name: None for quantity in _AGREED}}
-        mean = fmean(initial)
-        if value is None:
+        mean = fmean(initial) if initial else None
+        if mean is None or value is None:
             return {"initial_mean": mean, **{quantity.name: None for quantity in _AGREED}}
         low, high = min(initial), max(initial)
         return {

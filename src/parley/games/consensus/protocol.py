@@ -30,43 +30,10 @@ from parley.games.consensus.prompts import (
     threshold_text,
 )
 from parley.games.network.graph import Links, Network
-from parley.games.parameters import BYZANTINE, Seat
+from parley.games.parameters import BYZANTINE
 from parley.policies import Ask, Reply, Sampling
 from parley.policies.kinds import with_instructions
 from parley.text import one_line
-
-
-class ConsensusNetwork(Links):
-    """Who hears whom, by name, and what of a round reaches them."""
-
-    def visible(self, name: str, proposals: Sequence[Proposal]) -> list[Proposal]:
-        """Return what an agent sees of a round: its own proposal and its neighbors', as they were sent to it."""
-        heard = self.seen_by(name)
-        return [_as_sent(proposal, name) for proposal in proposals if proposal.agent in heard]
-
-    def disclosed(self, name: str) -> str:
-        """Return what an agent is told of the network, where it is told."""
-        return disclosed_text(len(self._names), self._neighbors[name])
-
-    def peers_of(self, seat: Seat, parameters: ConsensusParameters) -> tuple[str, ...] | None:
-        """Return to whom an agent may send a value of its own choice for each; None if it must tell all the same.
-
-        A language model is offered it only by a policy that needs it: others are not told what it is for.
-        """
-        kind = seat.policy.kind
-        offered = not kind.asks_model or kind.needs == "equivocation"
-        allowed = parameters.equivocation and seat.role == BYZANTINE and offered
-        return self._neighbors[seat.name] if allowed else None
-
-    def tell(self, done: Round, proposals: Sequence[Proposal]) -> None:
-        """Add to a round who was told something else, and to the first the links.
-
-        Both are left out where there is nothing to say: everyone told all the same, everyone hears everyone.
-        """
-        if links := self.trace(done["round"]):
-            done["neighbors"] = links["neighbors"]
-        if sent := {said.agent: dict(said.peer_values) for said in proposals if said.peer_values}:
-            done["sent"] = sent
 
 
 def _as_sent(proposal: Proposal, name: str) -> Proposal:
@@ -99,7 +66,7 @@ class Protocol(ABC):
         self.prompt = prompt
         self.agents = agents
         self.honest = [agent for agent in agents if agent.honest]
-        self.links = ConsensusNetwork([agent.name for agent in agents], network)
+        self.links = Links([agent.name for agent in agents], network)
         self.history: list[Sequence[Proposal]] = []  # what agents see of each round that is over
         self.trace: list[Round] = []
 
@@ -168,12 +135,15 @@ class Protocol(ABC):
         )
 
     def visible(self, agent: Agent, proposals: Sequence[Proposal]) -> Sequence[Proposal]:
-        """Return what `agent` sees of the proposals of one round."""
-        return self.links.visible(agent.name, proposals)
+        """Return what `agent` sees of one round: its own proposal and its neighbors', as they were sent to it."""
+        heard = self.links.seen_by(agent.name)
+        return [_as_sent(proposal, agent.name) for proposal in proposals if proposal.agent in heard]
 
     def _told_of_network(self, agent: Agent) -> str:
         """Return what follows an agent's system prompt where the topology is disclosed, on lines of its own."""
-        return f"\n{self.links.disclosed(agent.name)}" if self.parameters.disclose_topology else ""
+        if not self.parameters.disclose_topology:
+            return ""
+        return f"\n{disclosed_text(len(self.agents), self.links.neighbors(agent.name))}"
 
     # What a reply does
 
@@ -215,7 +185,11 @@ class Protocol(ABC):
             "honest_share": max(Counter(held).values()) / len(held) if held else None,
             "honest_spread": max(held) - min(held) if held else None,
         }
-        self.links.tell(done, proposals)
+        # Both are left out where there is nothing to say: everyone hears everyone, everyone told all the same.
+        if links := self.links.trace(number):
+            done["neighbors"] = links["neighbors"]
+        if sent := {said.agent: dict(said.peer_values) for said in proposals if said.peer_values}:
+            done["sent"] = sent
         self.trace.append(done)
 
     def honest_values(self) -> list[int]:
@@ -247,7 +221,10 @@ class PaperProtocol(Protocol):
         this_round = proposals_text(agent.name, self.visible(agent, proposals))
         values = places(agent, number, p, self._history_text(agent), this_round, self._notes_text(agent))
         if phase == "propose":
-            peers = self.links.peers_of(agent.seat, p)
+            kind = agent.seat.policy.kind
+            # A language model is offered it only by a policy that needs it: others are not told what it is for.
+            offered = p.equivocation and role == BYZANTINE and (not kind.asks_model or kind.needs == "equivocation")
+            peers = self.links.neighbors(agent.name) if offered else None
             model = proposal_model(role, p.value_min, p.value_max, p.strategy_chars, p.reasoning_chars, peers)
             return self.ask(agent, number, phase, values, proposals, model, p.propose)
         vote = ByzantineVote if role == BYZANTINE else HonestVote

@@ -267,11 +267,7 @@ class DeliberationEvidence(Evidence[DeliberationParameters, Round]):
     def series(self, outcome: Mapping[str, Any], trace: Sequence[Round]) -> Mapping[str, Sequence[tuple[int, float]]]:
         """Return the points of each measure by turn, of the last deliberation on the problem."""
         last = [entry for entry in trace if entry["session"] == trace[-1]["session"]]
-        found: dict[str, list[tuple[int, float]]] = {}
-        for measure in self.measures:
-            points = [(entry["turn"], entry["measures"][measure.name]) for entry in last]
-            found[measure.name] = [(turn, float(value)) for turn, value in points if value is not None]
-        return found
+        return super().series(outcome, [{**entry, "round": entry["turn"]} for entry in last])
 
     def last_round(self, outcome: Mapping[str, Any], trace: Sequence[Round]) -> int:
         """Return the last turn of the last deliberation on the problem."""

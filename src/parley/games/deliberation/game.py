@@ -4,13 +4,11 @@ Agents answer a problem, a share of them by chain of thought. In each turn of re
 and others', and improve theirs. They end unanimous, or hung; a hung problem may go to another panel of agents.
 """
 
-from collections.abc import Collection, Generator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from fractions import Fraction
 from functools import partial
 from math import comb, floor
 from typing import Any
-
-import numpy as np
 
 from parley.errors import UsageError
 from parley.games.base import BYZANTINE, HONEST, Game, Group, Outcome, OutcomeClass, Paper
@@ -34,32 +32,6 @@ from parley.policies import Ask, Reply
 from parley.policies.kinds import with_instructions
 from parley.policies.reply_text import MAX_FREE_TEXT
 from parley.text import by_number, one_line
-
-
-class Panels:
-    """Draws who deliberates: sets of `size` of the agents, one of them honest at least, with equal chances.
-
-    None is drawn twice: a problem that hung goes to another set (Definition XI.2).
-    """
-
-    def __init__(self, names: Sequence[str], honest: Collection[str], size: int, rng: np.random.Generator) -> None:
-        self._names = names
-        self._honest = frozenset(honest)
-        self._size = size
-        self._rng = rng
-        self._drawn: set[frozenset[str]] = set()
-
-    def next(self) -> tuple[str, ...]:
-        """Return another panel, in the agents' order; there must be one."""
-        if self._size == len(self._names):
-            return tuple(self._names)
-        while True:
-            places = self._rng.choice(len(self._names), self._size, replace=False)
-            panel = tuple(self._names[place] for place in sorted(places))
-            if self._honest.intersection(panel) and frozenset(panel) not in self._drawn:
-                self._drawn.add(frozenset(panel))
-                return panel
-
 
 CORRECT = "correct_consensus"
 WRONG = "wrong_consensus"
@@ -101,8 +73,8 @@ class DeliberationGame(Game[DeliberationParameters]):
         self._seats = {seat.name: seat for seat in sorted(self.seats, key=lambda seat: by_number(seat.name))}
         self._ranks = dict(zip(self._seats, self.rng.permutation(len(self.seats)), strict=True))
         names = list(self._seats)
-        honest = [seat.name for seat in self.seats if seat.role == HONEST]
-        self._panels = Panels(names, honest, self.parameters.panel_size or len(self.seats), self.rng)
+        self._honest = frozenset(seat.name for seat in self.seats if seat.role == HONEST)
+        self._drawn: set[frozenset[str]] = set()  # the panels that deliberated
         self._reach = reached(self.network, names)
         self.trace: list[Round] = []
 
@@ -115,7 +87,7 @@ class DeliberationGame(Game[DeliberationParameters]):
     def play(self) -> Generator[list[Ask], list[Reply], Outcome]:
         """Deliberate until a panel agrees, or until the last one that is allowed hangs."""
         for session in range(self.parameters.redeliberations + 1):
-            ended = yield from self._deliberate(self._seated(self._panels.next()), session)
+            ended = yield from self._deliberate(self._seated(self._panel()), session)
             if ended.detail is None:
                 break
         return self._outcome(ended)
@@ -166,6 +138,18 @@ class DeliberationGame(Game[DeliberationParameters]):
         return "paper" if adversaries else "none"
 
     # One deliberation
+
+    def _panel(self) -> Sequence[str]:
+        """Draw who deliberates, one of them honest at least; none twice: a hung problem goes on (Definition XI.2)."""
+        names = list(self._seats)
+        size = self.parameters.panel_size or len(names)
+        if size == len(names):
+            return names
+        while True:
+            panel = [names[place] for place in sorted(self.rng.choice(len(names), size, replace=False))]
+            if self._honest.intersection(panel) and frozenset(panel) not in self._drawn:
+                self._drawn.add(frozenset(panel))
+                return panel
 
     def _seated(self, names: Sequence[str]) -> tuple[Agent, ...]:
         """Return the agents of a panel; those of lowest rank answer first by chain of thought."""

@@ -110,52 +110,31 @@ def turn_measures(
     `before` is the last turn, None in the initial round. An answer that could not be read is not right.
     """
     values = now.values(honest)
-    share = _Shares(problem, honest, before, now)
     confidence = None if problem.definitive else graded(values, theta).confidence
+    right = [value == problem.answer for value in values]
+    was_right: list[bool] = []
+    went_over: list[bool] = []  # of those who heard a majority against their own last answer
+    if before is not None:
+        was_right = [value == problem.answer for value in before.values(honest)]
+        for name in honest:
+            own, leading = before.answers[name].value, plurality(before.values(now.heard[name]))
+            if own is not None and leading is not None and leading != own:
+                went_over.append(now.answers[name].value == leading)
+    pairs = list(zip(was_right, right, strict=False))  # none in the initial round
+    judged = {
+        "accuracy": right,
+        "right_to_wrong": [not now_right for was, now_right in pairs if was],
+        "wrong_to_right": [now_right for was, now_right in pairs if not was],
+    }
+    shares = {name: _share(of) if problem.definitive else None for name, of in judged.items()}
     return {
-        "accuracy": share.right() if problem.definitive else None,
+        "accuracy": shares["accuracy"],
         "participation": float(largest_share(values)) if honest else None,
-        "right_to_wrong": share.given_up() if problem.definitive else None,
-        "wrong_to_right": share.mended() if problem.definitive else None,
-        "conformity": share.gone_over(),
+        "right_to_wrong": shares["right_to_wrong"],
+        "wrong_to_right": shares["wrong_to_right"],
+        "conformity": _share(went_over),
         "confidence": None if confidence is None else float(confidence),
     }
-
-
-@dataclass(frozen=True)
-class _Shares:
-    problem: Problem
-    honest: Sequence[str]
-    before: Turn | None
-    now: Turn
-
-    def right(self) -> float | None:
-        return _share([self._is_right(self.now, name) for name in self.honest])
-
-    def given_up(self) -> float | None:
-        return _share([not self._is_right(self.now, name) for name in self._were(right=True)])
-
-    def mended(self) -> float | None:
-        return _share([self._is_right(self.now, name) for name in self._were(right=False)])
-
-    def gone_over(self) -> float | None:
-        """Of those who heard a majority against their own last answer, the share that gives its answer now."""
-        if self.before is None:
-            return None
-        went = []
-        for name in self.honest:
-            own, leading = self.before.answers[name].value, plurality(self.before.values(self.now.heard[name]))
-            if own is not None and leading is not None and leading != own:
-                went.append(self.now.answers[name].value == leading)
-        return _share(went)
-
-    def _is_right(self, turn: Turn, name: str) -> bool:
-        return turn.answers[name].value == self.problem.answer
-
-    def _were(self, right: bool) -> list[str]:
-        if self.before is None:
-            return []
-        return [name for name in self.honest if self._is_right(self.before, name) is right]
 
 
 def _share(of: Sequence[bool]) -> float | None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, TypeVar
 
-from parley.games.stag_hunt.parameters import HARE, STAG, Action, Round, counted, same_word
+from parley.games.stag_hunt.parameters import HARE, STAG, Round, counted
 
 PRONE = "defection_prone"
 PERSISTENT = "cooperation_persistent"
@@ -95,14 +95,14 @@ def player_after(rounds: Sequence[Round], name: str, seen: int) -> Betrayed | No
     actions = [r["actions"][name] for r in after]
     before = [r["actions"][name] for r in until]
     word = _last(r["words"].get(name) for r in until)
-    action: Action | None = _last(before)
+    action = _last(before)
     return Betrayed(
         seen=seen,
         stags=actions.count(STAG),
         hares=actions.count(HARE),
         idle=actions.count(None),
-        word_changed=_first(after, lambda r: _is_other_word(word, r["words"].get(name))),
-        action_changed=_first(after, lambda r: _is_other_action(action, r["actions"][name])),
+        word_changed=_first(after, lambda r: _is_other(word, r["words"].get(name))),
+        action_changed=_first(after, lambda r: _is_other(action, r["actions"][name])),
         hunted=action == STAG,
         preemptive=action is not None and STAG not in before,
         last_stag=max((r["round"] for r in after if r["actions"][name] == STAG), default=0),
@@ -119,14 +119,9 @@ def _first(rounds: Sequence[Round], fits: Callable[[Round], bool]) -> int | None
     return next((r["round"] for r in counted(rounds) if fits(r)), None)
 
 
-def _is_other_word(before: str | None, now: str | None) -> bool:
-    """Whether a word was changed for another; silence, which may be a failure, is no change."""
-    return before is not None and now is not None and not same_word(before, now)
-
-
-def _is_other_action(before: Action | None, now: Action | None) -> bool:
-    """Whether an action was changed for the other one; a failure is no change."""
-    return before is not None and now is not None and before != now
+def _is_other(before: str | None, now: str | None) -> bool:
+    """Whether a word or an action was changed for another, whatever its case; silence, a failure, is no change."""
+    return before is not None and now is not None and before.casefold() != now.casefold()
 
 
 def hare_for_good(stags: int, hares: int, idle: int) -> bool:

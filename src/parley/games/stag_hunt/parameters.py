@@ -108,11 +108,6 @@ def one_word(text: str, longest: int) -> str | None:
     return word if fits and has_letter and not _BLANK & {*word} and len(word) <= longest else None
 
 
-def same_word(one: str, other: str) -> bool:
-    """Whether two words are the same but for their case."""
-    return one.casefold() == other.casefold()
-
-
 ALL = "all"
 LONGEST_WORD = 30  # characters
 LONGEST_TEXT = 200  # characters of what stands for a word in the published form of a reply

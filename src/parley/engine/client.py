@@ -17,7 +17,7 @@ from parley.engine.service.dialect import PLAIN
 from parley.engine.service.fetch import MAX_BODY_BYTES, Http, PlainClient, RequestError, Response, fetch
 from parley.engine.service.limits import estimated_tokens
 from parley.engine.service.limits_config import OWN_SECONDS
-from parley.engine.service.retrying import Send, ServedModel
+from parley.engine.service.retrying import Retries, Send
 from parley.engine.service.service import NOT_AS_ASKED, Service, error_message
 from parley.errors import EngineError
 from parley.policies import Ask, Completion, Tokens, said_name, usage_of, used_tokens
@@ -52,10 +52,15 @@ class Engine:
         What requests use is counted in `budget`, which may refuse them. A request to a server may take `seconds`; a
         service has its own.
         """
-        self._server = ServedModel(place) if isinstance(place, Service) else _OwnServer(place, seconds)
+        self._server: Service | _OwnServer
+        self._sender: Retries | _OwnServer
+        if isinstance(place, Service):
+            self._server, self._sender, self._model = place, Retries(place), place.model
+        else:
+            self._server = self._sender = _OwnServer(place, seconds)
+            self._model = self._server.served
         self._told: set[str] = set()  # of names that answered in place of the one asked for
         self._of_service = isinstance(place, Service)
-        self._model = place.model if isinstance(place, Service) else self._server.served
         self._chat = self._server.api + _CHAT
         self._budget = budget
         self._stack = AsyncExitStack()
@@ -64,7 +69,8 @@ class Engine:
         try:
             self._http = self._server.http()
             await self._stack.enter_async_context(self._http)
-            await self._server.open(self._stack)
+            if isinstance(self._sender, Retries):
+                self._stack.enter_context(self._sender)
         except BaseException:
             await self._stack.aclose()
             raise
@@ -80,7 +86,7 @@ class Engine:
         """
         start = time.monotonic()
         while True:
-            if await self._server.ready(self._http):
+            if await self._sender.ready(self._http):
                 return
             now = time.monotonic()
             if now - start > seconds:
@@ -127,14 +133,13 @@ class Engine:
         if self._budget is not None:
             self._budget.require(self._model, most)  # before it waits for limits
         prompt_bytes = sum(len(message["content"].encode()) for message in ask.messages)
-        response = await self._server.send(
-            lambda: self._post(content, most), seed, estimated_tokens(prompt_bytes, longest)
-        )
+        tokens = estimated_tokens(prompt_bytes, longest)
+        response = await self._sender.send(lambda: self._post(content, most), seed, tokens)
         if response.status_code == 400 and _CONTEXT.search(error_message(response)):
             # The agent's own doing, or its peers': an unusable reply, which ends no simulation.
             return Completion(text="", finish_reason="length")
         if response.status_code != 200:
-            raise await self._server.refused(response)
+            raise self._server.refused(response)
         return self._completion(response, longest)
 
     def _completion(self, response: Response, max_tokens: int) -> Completion:
@@ -188,7 +193,7 @@ class Engine:
 
     def effort(self) -> Mapping[str, Any]:
         """Return what its requests took so far, to be added to the provenance."""
-        return self._server.effort()
+        return self._sender.effort()
 
 
 class _OwnServer:
@@ -209,17 +214,22 @@ class _OwnServer:
         # No connection is used twice: one that the server closes while it is idle would lose the next request.
         return PlainClient(self.endpoint.socket, {"Host": "engine"})
 
-    async def open(self, stack: AsyncExitStack) -> None:
-        return  # nobody else uses it
-
     async def send(self, post: Send, seed: int, tokens: int) -> Response:
-        """Send once: a server that fails is a server that died, and the shard's next one goes on."""
+        """Send once: a server that fails is a server that died, and the shard's next one goes on.
+
+        Raises EngineError for a request that got no answer, in the server's last words if it has any.
+        """
         try:
-            return await post()
+            response = await post()
         except RequestError as error:
             if error.late is not None:
                 raise EngineError(f"{self.who} sent no complete answer within {error.late:g} s") from None
-            raise await self.lost(error) from None
+            await self._last_words(_LAST_WORDS_SECONDS)
+            reason = one_line(str(error))
+            raise EngineError(f"{self.who} broke the connection: {reason}; look at its log") from None
+        if response.status_code >= 500:
+            await self._last_words(min(3.0, _LAST_WORDS_SECONDS))
+        return response
 
     def effort(self) -> Mapping[str, Any]:
         return {}
@@ -253,24 +263,14 @@ class _OwnServer:
         self.endpoint = endpoint  # what the engine is stands there only when its model is prepared
 
     async def _last_words(self, seconds: float) -> None:
+        """Raise EngineError if the server says within so many seconds that it died."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             self._check()
             await asyncio.sleep(_POLL_SECONDS)
 
-    async def refused(self, response: Response) -> EngineError:
-        """Return the error for an answer other than 200; raises one that says more if the server died."""
-        if response.status_code >= 500:
-            await self._last_words(min(3.0, _LAST_WORDS_SECONDS))
+    def refused(self, response: Response) -> EngineError:
         return EngineError(f"{self.who} answered {response.status_code}: {self.redacted(error_message(response))}")
-
-    async def lost(self, error: RequestError) -> EngineError:
-        """Return the error for a request that got no answer, in the server's last words if it has any."""
-        try:
-            await self._last_words(_LAST_WORDS_SECONDS)
-        except EngineError as found:
-            return found
-        return EngineError(f"{self.who} broke the connection: {one_line(str(error))}; look at its log")
 
 
 class LLMPolicy:
@@ -286,7 +286,7 @@ class LLMPolicy:
         return await self._engine.chat(ask, seed, self._chat_template_kwargs, grammar=self._grammar)
 
 
-def _completion(response: Response, server: _OwnServer | ServedModel) -> Completion:
+def _completion(response: Response, server: _OwnServer | Service) -> Completion:
     try:
         body = response.json()
         choice = body["choices"][0]

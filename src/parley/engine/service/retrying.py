@@ -7,8 +7,8 @@ the request's seed and the try, so that those who failed together do not come ba
 import asyncio
 import re
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, nullcontext
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
@@ -42,47 +42,39 @@ class _PassingError(Exception):
         self.failure, self.asked = failure, asked
 
 
-class ServedModel:
-    """What a client needs of a service while it sends requests to it."""
+class Retries:
+    """Sends the requests of one simulation to a service, within its limits; a context manager."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
         self._limiter: Limiter | None = None
+        if service.limits.any:
+            known_by = (service.url, service.key_variable, service.served)
+            self._limiter = Limiter(known_by, service.limits, service.who)
         self._requests = 0
         self._retried = 0
         self._paused = 0.0  # seconds, added up over all requests
-        self.who = service.who
-        self.served = service.served
-        self.seconds = service.seconds
-        self.strict = service.strict
-        self.dialect = service.dialect
-        self.api = service.api
-        self.http = service.http
-        self.redacted = service.redacted
-        self.holds_key = service.holds_key
-        self.provenance = service.provenance
 
-    async def open(self, stack: AsyncExitStack) -> None:
-        """Take part in the service's limits, if it has any, until `stack` is closed."""
-        service = self._service
-        if service.limits.any:
-            known_by = (service.url, service.key_variable, service.served)
-            self._limiter = stack.enter_context(Limiter(known_by, service.limits, self.who))
+    def __enter__(self) -> "Retries":
+        if self._limiter is not None:
+            self._limiter.__enter__()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._limiter is not None:
+            self._limiter.__exit__()
 
     async def ready(self, http: Http) -> bool:
         """Return True if the service lists the model; raises NotReadyError, in words, if it does not."""
-        if not self.dialect.lists_models:
+        service = self._service
+        if not service.dialect.lists_models:
             return True  # its first request tells
         try:
-            listed = await self._send(lambda: fetch(http, "GET", f"{self.api}/models", PROBE_SECONDS), 0, None)
-            self._service.check_models(listed)
+            listed = await self._send(lambda: fetch(http, "GET", f"{service.api}/models", PROBE_SECONDS), 0, None)
+            service.check_models(listed)
         except EngineError as error:
             raise NotReadyError(str(error)) from error
         return True
-
-    async def refused(self, response: Response) -> EngineError:
-        """Return the error for an answer other than 200."""
-        return self._service.refused(response)
 
     async def send(self, post: Send, seed: int, tokens: int) -> Response:
         """Send a request of about `tokens` by `post`, and return the answer, whatever its status.
@@ -151,13 +143,10 @@ class ServedModel:
             raise failure
         raise _PassingError(failure, retry_after(response, datetime.now(UTC)))
 
-    @asynccontextmanager
-    async def _turn(self, tokens: int | None) -> AsyncIterator[Turn]:
+    def _turn(self, tokens: int | None) -> AbstractAsyncContextManager[Turn]:
         if self._limiter is None or tokens is None:  # asking for the list of models uses none
-            yield Turn(0)
-            return
-        async with self._limiter.turn(tokens) as turn:
-            yield turn
+            return nullcontext(Turn(0))
+        return self._limiter.turn(tokens)
 
 
 def _failed(state: RetryCallState) -> _PassingError:

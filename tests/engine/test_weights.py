@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from parley import paths
-from parley.engine import obtain, weights
+from parley.engine import weights
 from parley.engine.models import ModelEntry
 from parley.errors import EngineError, UsageError
 
@@ -125,7 +125,7 @@ def test_parts_are_joined_and_converted_once_for_each_quantization(parts: list[P
         shutil.rmtree(part.parents[1])
     weights.check_source("tiny", entry(), MODELS_FILE)
     assert fetch(entry(quantization="int8")) == marker
-    assert obtain.plan("tiny", entry(), MODELS_FILE, install=True) == []
+    assert weights.plan("tiny", entry(), MODELS_FILE, install=True) == []
     assert len(converted) == 2
 
 
@@ -192,11 +192,11 @@ def test_no_room_is_said_before_anything_is_downloaded(monkeypatch: pytest.Monke
     usage = namedtuple("usage", "total used free")
     monkeypatch.setattr(weights, "_download_file", lambda *arguments: pytest.fail("downloaded"))
     monkeypatch.setattr(shutil, "disk_usage", lambda path: usage(9, 9, 3_900_000_000))
-    for attempt in (lambda: obtain.plan("tiny", found, MODELS_FILE, install=False), lambda: fetch(found)):
+    for attempt in (lambda: weights.plan("tiny", found, MODELS_FILE, install=False), lambda: fetch(found)):
         with pytest.raises(EngineError, match=r"models/: 4\.0 GB are needed, 3\.9 GB are free"):
             attempt()
     monkeypatch.setattr(shutil, "disk_usage", lambda path: usage(9, 9, 4_100_000_000))
-    assert obtain.plan("tiny", found, MODELS_FILE, install=False)
+    assert weights.plan("tiny", found, MODELS_FILE, install=False)
 
 
 def test_what_was_interrupted_goes_on(here: Path, monkeypatch: pytest.MonkeyPatch, converted: Converted) -> None:

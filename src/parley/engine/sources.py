@@ -4,6 +4,7 @@ A Hugging Face repository at a pinned revision, a local folder, a GGUF file (by 
 installed Python package; in parts in several), or a service that somebody else runs.
 """
 
+import glob
 import re
 from collections.abc import Callable
 from typing import Annotated, Any
@@ -19,22 +20,46 @@ _NUMBER = re.compile(r"\{(?::0(\d))?\}")  # {} or {:02}: the number of a part
 _Gguf = Annotated[str, Field(max_length=200, pattern=r"^[^/\\]+\.gguf$")]
 
 
-class PackageSource(BaseModel):
-    """A GGUF file inside an installed Python package."""
-
+class _Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Packages(_Strict):
+    """Installed Python packages that hold a file: one of them the whole of it, or each a part."""
+
+    def files(self) -> list[tuple[str, str]]:
+        """Return package and pattern of the file's name (fnmatch) of each part, in order."""
+        raise NotImplementedError
+
+    @property
+    def pinned(self) -> str | None:
+        """The version that they have to have; None if any will do."""
+        return None
+
+    @property
+    def label(self) -> str:
+        """What messages call them."""
+        names = [package for package, _ in self.files()]
+        named = f"{len(names)} packages, {names[0]} to {names[-1]}" if len(names) > 1 else f"package {names[0]}"
+        return f"{named}{f' {self.pinned}' if self.pinned else ''} (PyPI)"
+
+
+class PackageSource(Packages):
+    """A GGUF file inside an installed Python package."""
 
     package: str = Field(max_length=100, description="Name of the distribution on PyPI.")
     gguf: _Gguf = Field(description="File name of the GGUF file in the package.")
 
+    def files(self) -> list[tuple[str, str]]:
+        """Return the package and its file."""
+        return [(self.package, glob.escape(self.gguf))]
 
-class PartsSource(BaseModel):
+
+class PartsSource(Packages):
     """A GGUF file cut into parts, each inside an installed Python package of its own.
 
     A kind of its own rather than optional keys of `PackageSource`: those would change the identity of all its results.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     packages: tuple[Annotated[str, Field(max_length=100)], ...] = Field(
         min_length=2, max_length=100, description="Names of the distributions on PyPI, in the order of their parts."
@@ -42,16 +67,23 @@ class PartsSource(BaseModel):
     gguf: _Gguf = Field(description="File name of the whole; each package has one part of it, NAME.gguf.partNN.")
     sha256: str = Field(pattern=r"^[0-9a-f]{64}$", description="SHA-256 of the whole file, 64 hexadecimal digits.")
 
+    def files(self) -> list[tuple[str, str]]:
+        """Return package and pattern of the file's name of each part, in order."""
+        return [(package, f"{glob.escape(self.gguf)}.part[0-9]*") for package in self.packages]
 
-class HubSource(BaseModel):
+
+class HubSource(_Strict):
     """A Hugging Face repository at a pinned revision."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     repo: str = Field(pattern=r"^[\w.-]+/[\w.-]+$", description="Repository, as OWNER/NAME.")
     revision: str = Field(
         pattern=r"^[0-9a-f]{40}$", description="Commit, 40 hexadecimal digits; a branch would not be pinned."
     )
+
+    @property
+    def label(self) -> str:
+        """What messages call it."""
+        return f"{self.repo} at {self.revision[:8]} (Hugging Face Hub)"
 
 
 def _numbered(pattern: str, number: int) -> str:
@@ -67,10 +99,8 @@ def _quoted(value: Any) -> Any:
     return value
 
 
-class PackagesPlace(BaseModel):
+class PackagesPlace(Packages):
     """Installed Python packages that hold a file: one of them the whole of it, or each a part."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     packages: _Pattern | tuple[_Pattern, ...] = Field(
         description="Names of the distributions on PyPI, in the order of their parts: a pattern in which {} or {:02} "
@@ -96,9 +126,15 @@ class PackagesPlace(BaseModel):
         return self
 
     def files(self) -> list[tuple[str, str]]:
-        """Return package and file name of each part, in order."""
+        """Return package and pattern of the file's name of each part, in order."""
         names = [self.packages] * (self.parts or 1) if isinstance(self.packages, str) else self.packages
-        return [(_numbered(name, n), _numbered(self.file, n)) for n, name in enumerate(names, self.first)]
+        files = enumerate(names, self.first)
+        return [(_numbered(name, n), glob.escape(_numbered(self.file, n))) for n, name in files]
+
+    @property
+    def pinned(self) -> str:
+        """Their version."""
+        return self.version
 
 
 def _below(path: str) -> str:
@@ -115,12 +151,15 @@ class HubPlace(HubSource):
     )
 
 
-class PathPlace(BaseModel):
+class PathPlace(_Strict):
     """A file on this machine."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
     path: str = Field(max_length=1000, description="Path of the file; relative paths start at the models file.")
+
+    @property
+    def label(self) -> str:
+        """What messages call it; the path may name a person."""
+        return "a file on this machine"
 
 
 def _kind(*keys: str) -> Callable[[Any], str | None]:
@@ -145,10 +184,8 @@ Place = Annotated[
 ]
 
 
-class GgufSource(BaseModel):
+class GgufSource(_Strict):
     """A GGUF file, which is the same wherever it is had: the SHA-256 of the whole file is its identity."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     sha256: str = Field(pattern=r"^[0-9a-f]{64}$", description="SHA-256 of the whole file, 64 hexadecimal digits.")
     places: tuple[Place, ...] = Field(
@@ -159,10 +196,8 @@ class GgufSource(BaseModel):
     )
 
 
-class FolderSource(BaseModel):
+class FolderSource(_Strict):
     """A local folder in Hugging Face's layout, with safetensors weights."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     folder: str = Field(description="Path of the folder; relative paths start at the models file.")
 
@@ -184,10 +219,8 @@ def _check_url(url: str) -> str:
     return url
 
 
-class ServiceSource(BaseModel):
+class ServiceSource(_Strict):
     """An OpenAI-compatible service that somebody else runs."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     url: Annotated[str, AfterValidator(_check_url)] = Field(
         description="Where it answers, ending in /v1 or /v1/openai; not part of the identity."
@@ -219,3 +252,15 @@ Source = Annotated[
         ),
     ),
 ]
+
+
+def file_places(source: Source) -> tuple[Packages | HubPlace | PathPlace, ...]:
+    """Return where the GGUF file of a source can be had; nothing for a source that is none."""
+    if isinstance(source, GgufSource):
+        return source.places
+    return (source,) if isinstance(source, Packages) else ()
+
+
+def hub_place(source: Source) -> HubPlace | None:
+    """Return the first place of a GGUF file on the Hugging Face Hub, if it has one."""
+    return next((place for place in file_places(source) if isinstance(place, HubPlace)), None)

@@ -5,7 +5,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from typing import TypeVar
+from typing import BinaryIO, TypeVar
 
 QUIET_SECONDS = 10.0  # between two lines where no terminal is
 _Item = TypeVar("_Item")
@@ -35,9 +35,11 @@ class Step:
         self._teller.join()
         self._tell("stopped" if kind else f"done in {time.monotonic() - self._begun:.0f} s", lasting=True)
 
-    def advance(self, amount: int) -> None:
-        """Say that so much more is done, in the unit of the total."""
-        self._done += amount
+    def blocks(self, file: BinaryIO) -> Iterator[bytes]:
+        """Yield a file's content, and count its bytes."""
+        while block := file.read(1 << 20):
+            yield block
+            self._done += len(block)
 
     def over(self, items: Sequence[_Item]) -> Iterator[_Item]:
         """Yield the items and count them: they are the total of this step from now on."""

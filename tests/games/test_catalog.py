@@ -87,4 +87,6 @@ def test_the_page_has_a_row_for_every_policy_with_its_parameters_and_defaults() 
             elif field.default is not None:
                 assert told.strip("`") == str(field.default)
         assert table[name][2] == ("Byzantine" if kind.roles else "any")
-        assert table[name][6].strip("| ") == (f"beyond: {kind.beyond}" if kind.beyond else "within")
+    beyond = [name for name, kind in KINDS.items() if kind.beyond]
+    assert f"All but `{'`, `'.join(beyond)}` are within the paper's threat model." in PAGE
+    assert all(f"`{kind.beyond}`" in PAGE for kind in KINDS.values() if kind.beyond)

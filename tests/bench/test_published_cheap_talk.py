@@ -7,7 +7,7 @@ import pytest
 
 from benchmarks import published_cheap_talk
 from parley.analysis.summarize import summarize
-from parley.imports.write import import_games
+from parley.imports.import_games import import_games
 from parley.study import load_study
 from support.records import cheap_talk, write_cheap_talk
 

@@ -10,8 +10,7 @@ import yaml
 
 from parley import paths
 from parley.analysis.summarize import summarize
-from parley.calibration.arms import Arm
-from parley.calibration.results import calibration_tables, calibrations_of, planned_report, report_plan
+from parley.calibration.arms import Arm, calibration_tables, calibrations_of, planned_report, report_plan
 from parley.calibration.run import calibrate
 from parley.engine.models import ModelEntry
 from parley.errors import RecordError

@@ -17,7 +17,7 @@ from parley.analysis.summarize import summarize
 from parley.cli.program import commands
 from parley.export.about import NO_LICENSE, license_url
 from parley.export.write import export
-from parley.imports.write import import_games
+from parley.imports.import_games import import_games
 from parley.study import Study, load_study
 from support import REPOSITORY
 from support.exports import read_beside

@@ -9,8 +9,8 @@ import pytest
 
 from parley.errors import UsageError
 from parley.imports.byzantine_cheap_talk import FORMAT
-from parley.imports.check import check, played
 from parley.imports.games import NO_GAME, UNREADABLE, Defect, ImportedGame
+from parley.imports.import_games import check, played
 from support.records import cheap_talk, write_cheap_talk
 
 STAR = {"experiment": "byzantine_star", "topology": "star"}

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from parley.imports.byzantine_cheap_talk import FORMAT
-from parley.imports.check import check, played
 from parley.imports.games import CUT_SHORT, MISSING, NO_GAME, PAYOFFS, SEATS, TWICE, UNASKED
+from parley.imports.import_games import check, played
 from parley.imports.jsonl import FORMAT as JSONL
 from support.records import cheap_talk, reply_lines, write_cheap_talk, write_lines
 

@@ -8,7 +8,7 @@ import pytest
 
 from parley import paths
 from parley.analysis.summarize import summarize
-from parley.imports.write import import_games
+from parley.imports.import_games import import_games
 from parley.play.record import read_summary
 from parley.study import load_study
 

@@ -14,7 +14,7 @@ from parley import paths
 from parley.analysis.summarize import summarize
 from parley.errors import UsageError
 from parley.imports import games as formats
-from parley.imports.write import Imported, import_games
+from parley.imports.import_games import Imported, import_games
 from parley.play.record import read_summary
 from parley.play.replay import replay
 from parley.play.simulate import simulate

@@ -17,8 +17,20 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from parley import __version__, paths
-from parley.calibration.arms import PLAIN, STYLES, TEMPERATURE, Arm, Source, all_arms, questions
-from parley.calibration.results import FORMAT, arm_row, identity_of, key_of, read_calibration
+from parley.calibration.arms import (
+    FORMAT,
+    PLAIN,
+    STYLES,
+    TEMPERATURE,
+    Arm,
+    Source,
+    all_arms,
+    arm_row,
+    identity_of,
+    key_of,
+    questions,
+    read_calibration,
+)
 from parley.engine.client import Engine, LLMPolicy
 from parley.engine.endpoint import read_endpoint
 from parley.engine.grammar import cuts_texts

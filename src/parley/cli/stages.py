@@ -286,7 +286,7 @@ def report(
                parley report --compare paper my-paper           what differs, and outcomes by condition
                parley report --compare theory topologies --output both.html
     """
-    from parley.calibration.results import planned_report
+    from parley.calibration.arms import planned_report
     from parley.files import mark_done, require_done
 
     if unfinished and (compare or len(studies) > 1):

@@ -113,7 +113,7 @@ def import_games(form: str, path: Path, study: str, keep_damaged: bool, source: 
     Examples:  parley import byzantine-cheap-talk ../byzantine-cheap-talk/results --study published-games
                parley import jsonl games.jsonl --study theirs --source "their paper" --license CC-BY-4.0
     """
-    from parley.imports.write import import_games as run
+    from parley.imports.import_games import import_games as run
 
     for line in run(form, path, study, keep_damaged, source, license_note).lines():
         say(line)

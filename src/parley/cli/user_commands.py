@@ -265,8 +265,7 @@ def calibrate(
     Examples:  parley calibrate smollm2-135m --number 50
                parley calibrate qwen3-8b --problems gsm8k:data/gsm8k/test.jsonl --games deliberation_cot
     """
-    from parley.calibration.arms import STYLES, all_arms, source_of
-    from parley.calibration.results import HEADER, cells
+    from parley.calibration.arms import HEADER, STYLES, all_arms, cells, source_of
     from parley.calibration.run import calibrate as run
     from parley.text.suggest import choose
 

@@ -1,7 +1,7 @@
 """What an importer gives: games as data, and what is wrong with those that are none.
 
 An importer is a plug-in: an object with a `source`, a `license` and `read`, in FORMATS or installed as an entry point
-of the group `parley.formats` (a module:attribute). It says what was said, and checks nothing that `check.py` checks.
+of the group `parley.formats` (a module:attribute). It says what was said, and checks none of it.
 """
 
 import importlib

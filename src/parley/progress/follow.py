@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from parley import paths
-from parley.calibration.results import planned_report
+from parley.calibration.arms import planned_report
 from parley.engine.weights import model_marker
 from parley.errors import JournalError, ParleyError, RecordError
 from parley.play.degenerate import degenerate_of

@@ -19,7 +19,7 @@ from parley.analysis.conditions import degenerate_warnings, outcomes_of
 from parley.analysis.served_models import Answered, answered, answered_as, answered_warnings
 from parley.analysis.stats import CONFIDENCE
 from parley.analysis.summarize import summarize
-from parley.calibration.results import HEADER, calibration_tables
+from parley.calibration.arms import HEADER, calibration_tables
 from parley.errors import RecordError
 from parley.files import write_atomically
 from parley.games.figure_kinds import KINDS

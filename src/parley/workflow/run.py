@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from snakemake.logging import logger as snakemake_logger
 
 from parley import paths
-from parley.calibration.results import planned_report
+from parley.calibration.arms import planned_report
 from parley.engine.service.shared_database import Parts
 from parley.errors import BudgetError, ParleyError, RecordError, UsageError
 from parley.files import hold_lock

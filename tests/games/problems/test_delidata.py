@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from parley.errors import UsageError
-from parley.games.problems import delidata
+from parley.games.problems.data_sets import delidata_files, load_delidata
 from parley.games.problems.loading import ProblemSet
 
 HEADER = (
@@ -29,7 +29,7 @@ def folder(path: Path, **files: str) -> Path:
 
 
 def load(path: Path) -> ProblemSet:
-    return delidata.load(path, delidata.files(path))
+    return load_delidata(path, delidata_files(path))
 
 
 def test_the_cards_of_the_initial_row_make_the_problem_of_a_group(tmp_path: Path) -> None:

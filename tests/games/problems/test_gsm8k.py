@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from parley.errors import UsageError
-from parley.games.problems import gsm8k
+from parley.games.problems.data_sets import gsm8k_files, load_gsm8k
 from parley.games.problems.loading import ProblemSet
 
 pytestmark = pytest.mark.promise("GSM8K is read exactly; what does not fit is counted.")
@@ -28,7 +28,7 @@ def lines(rows: list[Any]) -> str:
 
 
 def load(path: Path, split: str = "test") -> ProblemSet:
-    return gsm8k.load(gsm8k.files(path, split), split)
+    return load_gsm8k(gsm8k_files(path, split), split)
 
 
 def loaded_text(folder: Path, content: str | bytes) -> ProblemSet:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from parley.errors import UsageError
-from parley.imports.write import import_games
+from parley.imports.import_games import import_games
 from parley.play.matrix import AGAIN, FAILED
 from parley.policies import Ask, Completion
 from parley.report.explorer.attempts import Attempt

@@ -6,7 +6,7 @@ not fit is left out and counted, and more than 5% of such rows are an error agai
 
 import logging
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -43,51 +43,33 @@ class ProblemSet:
         return digest([problem.as_json() for problem in self.problems])
 
 
-class Rows:
-    """Collects the problems of a file or folder, and counts what does not fit, by reason."""
+def problem_set(where: Path, made: Iterable[Problem | str], remedy: str, notes: Counter[str]) -> ProblemSet:
+    """Return what was made of the rows of a file or folder, in order: problems, or why a row does not fit.
 
-    def __init__(self, where: Path) -> None:
-        self._where = where
-        self._rows = 0
-        self._problems: list[Problem] = []
-        self._left_out: Counter[str] = Counter()
-        self._notes: Counter[str] = Counter()
-
-    def next(self) -> int:
-        """Count one more row and return its number, from 1; raises UsageError if there are too many."""
-        self._rows += 1
-        if self._rows > MAX_ROWS:
-            raise UsageError(f"{self._where}: more than {MAX_ROWS:,} rows; use a part of it")
-        return self._rows
-
-    def use(self, problem: Problem) -> None:
-        """Add the problem of a row."""
-        self._problems.append(problem)
-
-    def leave_out(self, reason: str) -> None:
-        """Count a row that does not fit."""
-        self._left_out[reason] += 1
-
-    def note(self, what: str) -> None:
-        """Count something about a row that is used all the same, or a file that has no rows."""
-        self._notes[what] += 1
-
-    def done(self, remedy: str) -> ProblemSet:
-        """Return the set; raises UsageError with `remedy` if it is empty or too many rows do not fit."""
-        left_out = self._left_out.total()
-        told = ", ".join(f"{reason}: {count}" for reason, count in self._left_out.most_common(3))
-        if not self._rows:
-            raise UsageError(f"{self._where}: no rows; {remedy}")
-        if not self._problems or left_out > MAX_LEFT_OUT * self._rows:
-            raise UsageError(f"{self._where}: {left_out:,} of {self._rows:,} rows do not fit ({told}); {remedy}")
-        questions = Counter(problem.question for problem in self._problems)
-        repeated = sum(count - 1 for count in questions.values())
-        counts = {"rows": self._rows, "used": len(self._problems)}
-        counts |= {f"left out: {reason}": count for reason, count in sorted(self._left_out.items())}
-        counts |= {f"noted: {what}": count for what, count in sorted(self._notes.items())}
-        if repeated:
-            counts["noted: question repeated"] = repeated
-        return ProblemSet(tuple(self._problems), counts)
+    `notes` count what is told of rows that are used all the same, and of files without rows. Raises UsageError, with
+    `remedy`, if there are no rows or too many that do not fit, and if there are more than anybody needs.
+    """
+    problems: list[Problem] = []
+    left_out: Counter[str] = Counter()
+    rows = 0
+    for rows, each in enumerate(made, 1):
+        if rows > MAX_ROWS:
+            raise UsageError(f"{where}: more than {MAX_ROWS:,} rows; use a part of it")
+        if isinstance(each, Problem):
+            problems.append(each)
+        else:
+            left_out[each] += 1
+    if not rows:
+        raise UsageError(f"{where}: no rows; {remedy}")
+    if not problems or left_out.total() > MAX_LEFT_OUT * rows:
+        reasons = ", ".join(f"{reason}: {count}" for reason, count in left_out.most_common(3))
+        raise UsageError(f"{where}: {left_out.total():,} of {rows:,} rows do not fit ({reasons}); {remedy}")
+    counts = {"rows": rows, "used": len(problems)}
+    counts |= {f"left out: {reason}": count for reason, count in sorted(left_out.items())}
+    counts |= {f"noted: {what}": count for what, count in sorted(notes.items())}
+    if repeated := len(problems) - len({problem.question for problem in problems}):
+        counts["noted: question repeated"] = repeated
+    return ProblemSet(tuple(problems), counts)
 
 
 def read_bytes(path: Path, remedy: str) -> bytes:
@@ -96,10 +78,9 @@ def read_bytes(path: Path, remedy: str) -> bytes:
         return read_regular(path, MAX_BYTES)
     except FileNotFoundError:
         raise UsageError(f"{path}: no such file; {remedy}") from None
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be read: {error.strerror}; {remedy}") from None
-    except ValueError as error:
-        raise UsageError(f"{path}: cannot be read: {one_line(str(error), 200)}; {remedy}") from None
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else one_line(str(error), 200)
+        raise UsageError(f"{path}: cannot be read: {reason}; {remedy}") from None
 
 
 def read_text(path: Path, remedy: str) -> str:

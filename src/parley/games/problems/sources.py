@@ -24,8 +24,16 @@ from pydantic import (
 
 from parley import paths
 from parley.errors import UsageError
-from parley.games.problems import delidata, gsm8k
 from parley.games.problems.cards import VOWELS, question, right_cards
+from parley.games.problems.data_sets import (
+    DELIDATA_PATTERNS,
+    delidata_files,
+    gsm8k_files,
+    gsm8k_patterns,
+    load_delidata,
+    load_gsm8k,
+    readings_of_gold,
+)
 from parley.games.problems.loading import OUR_POLICIES, ProblemSet, download, load_policies, states
 from parley.games.problems.problem import Kind, Problem
 from parley.identity import stream
@@ -284,14 +292,14 @@ class Gsm8k(_Hub):
 
     def readings(self) -> list[tuple[str, int, dict[str, int]]]:
         """Return how often each reading finds the gold number in gold solutions. Raises UsageError like `check`."""
-        return gsm8k.readings_of_gold(self._files())
+        return readings_of_gold(self._files())
 
     def _files(self) -> list[Path]:
-        return gsm8k.files(self._place(gsm8k.patterns(self.split)), self.split)
+        return gsm8k_files(self._place(gsm8k_patterns(self.split)), self.split)
 
     def _loaded(self) -> ProblemSet:
         found = self._files()
-        return _load(states(found), gsm8k.load, tuple(found), self.split)
+        return _load(states(found), load_gsm8k, tuple(found), self.split)
 
 
 class Delidata(_Hub):
@@ -306,9 +314,9 @@ class Delidata(_Hub):
         return self.kind
 
     def _loaded(self) -> ProblemSet:
-        folder = self._place(delidata.PATTERNS)
-        found = delidata.files(folder)
-        return _load(states(found), delidata.load, folder, tuple(found))
+        folder = self._place(DELIDATA_PATTERNS)
+        found = delidata_files(folder)
+        return _load(states(found), load_delidata, folder, tuple(found))
 
 
 class Policies(_Stored):

@@ -1,4 +1,4 @@
-"""Coverage of each interval and size of each test in the tables, as Markdown in docs/explanation/statistics.md.
+"""Coverage of each interval and size of each test: tables of docs/explanation/statistics.md, and differences.csv beside this.
 
     python -m benchmarks.coverage [repetitions]
 
@@ -6,6 +6,7 @@ Of rates and their differences all tables are enumerated. All else is simulated,
 given, so that the standard error of a coverage near 95% is 0.5 points.
 """
 
+import csv
 import math
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -42,6 +43,7 @@ from parley.analysis.stats import (
 )
 
 PAGE = Path(__file__).parents[1] / "docs" / "explanation" / "statistics.md"
+DIFFERENCES = Path(__file__).with_name("differences.csv")
 REPETITIONS = 2000
 SIZES = (10, 25, 50, 100)
 RATES = np.linspace(0.02, 0.98, 49)  # of pairs of rates
@@ -346,9 +348,9 @@ def table(title: str, cases: Sequence[Case], times: int, worst: Callable[[Shares
         yield f"| {name} | {' | '.join(cells)} |"
 
 
-def differences() -> Iterator[str]:
+def differences() -> Iterator[tuple[str, ...]]:
     """Yield the table of tests and intervals of differences of rates, which agree."""
-    yield "| simulations | largest size of the test (5%) | least coverage (95%) | mean coverage |\n|---|---|---|---|"
+    yield "simulations", "largest size of the test (5%)", "least coverage (95%)", "mean coverage"
     rows = [(f"{n} pairs", pairs_of(n)) for n in PAIRS]
     rows += [(f"{n} and {m}, not paired", groups_of(n, m)) for n, m in GROUPS]
     rows += [
@@ -362,7 +364,7 @@ def differences() -> Iterator[str]:
         for n in (5, 10, 25, 50)
     ]
     for name, (sizes, covered) in rows:
-        yield f"| {name} | {max(sizes):.1%} | {min(covered):.1%} | {np.mean(covered):.1%} |"
+        yield name, f"{max(sizes):.1%}", f"{min(covered):.1%}", f"{np.mean(covered):.1%}"
 
 
 def rewrite(page: str, name: str, section: str) -> str:
@@ -374,8 +376,9 @@ def rewrite(page: str, name: str, section: str) -> str:
 
 def main() -> None:
     times = int(sys.argv[1]) if len(sys.argv) > 1 else REPETITIONS
+    with DIFFERENCES.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file, lineterminator="\n").writerows(differences())
     sections = {
-        "differences": differences(),
         "coverage": table("interval (95%): least coverage (mean)", INTERVALS, times, min),
         "size": table("test (5%): largest size (mean)", TESTS, times, max),
     }

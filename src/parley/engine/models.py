@@ -14,10 +14,10 @@ from parley.engine.arguments import check_arguments, check_concern_the_machine, 
 from parley.engine.grammar import LATEST, GrammarVersion, grammar_name, grammar_version
 from parley.engine.service.dialect import PLAIN, DialectField
 from parley.engine.service.limits_config import OWN_SECONDS, SERVICE_SECONDS, Price, ServiceLimits
-from parley.engine.sources import FolderSource, GgufSource, HubSource, ServiceSource, Source
+from parley.engine.sources import FolderSource, HubSource, ServiceSource, Source
 from parley.errors import UsageError
 from parley.identity import canonical_json
-from parley.text import last_part, without_folders
+from parley.text import without_folders
 from parley.text.suggest import choose
 from parley.text.yamlfile import Slug, load_yaml, validated
 
@@ -73,6 +73,12 @@ class ClusterRequest(BaseModel):
     )
     exclusive: bool = Field(default=False, strict=True, description="Whether the job has its node for itself.")
 
+    @model_validator(mode="after")
+    def _asks_once_for_gpus(self) -> "ClusterRequest":
+        if self.gres is not None and self.gpu_model is not None:
+            raise ValueError("gpu_model goes with --gpus, which gres replaces; name the model in gres alone")
+        return self
+
 
 def _check_json(value: dict[str, Any]) -> dict[str, Any]:
     try:
@@ -91,6 +97,13 @@ def _check_argument(value: Any) -> Any:
 
 
 _Argument = Annotated[str | int | Annotated[float, Field(allow_inf_nan=False)] | bool, AfterValidator(_check_argument)]
+
+
+_OF_OWN_SERVERS = (
+    *("engine_args", "server_args", "deterministic", "quantization", "grammar", "gpus"),
+    *("cluster.gpu_model", "cluster.gres", "cluster.memory_mb"),
+)
+_OF_SERVICES = ("strict_model", "dialect", "limits")
 
 
 class ModelEntry(BaseModel):
@@ -182,49 +195,20 @@ class ModelEntry(BaseModel):
         return self
 
     @model_validator(mode="after")
-    def _leaves_a_service_alone(self) -> "ModelEntry":
-        if self.is_service:
-            for key in ("engine_args", "server_args", "deterministic"):
-                if getattr(self, key):
-                    raise ValueError(f"{key} is for a server that Parley starts, not for a service; remove it")
-            if self.grammar != LATEST:
-                raise ValueError("grammar is for a server that Parley starts, a service has its own; remove it")
-            if self.gpus != ModelEntry.model_fields["gpus"].default:
-                raise ValueError("gpus is for a server that Parley starts, a service has its own; remove it")
-            for key in ("gpu_model", "gres", "memory_mb"):
-                if getattr(self.cluster, key) is not None:
-                    raise ValueError(
-                        f"cluster.{key} is for a server that Parley starts, not for jobs that ask a service; remove it"
-                    )
-        elif self.strict_model:
-            raise ValueError("strict_model is for a service; a server that Parley starts has the model named here")
-        elif self.dialect != PLAIN:
-            raise ValueError("dialect is for a service; a server that Parley starts takes all that is sent; remove it")
-        elif self.limits != ServiceLimits():
+    def _has_keys_of_its_kind(self) -> "ModelEntry":
+        own, service = "a server that Parley starts", "a service"
+        keys, kinds = (_OF_OWN_SERVERS, (own, service)) if self.is_service else (_OF_SERVICES, (service, own))
+        for key in keys:
+            part, last = (self.cluster, key.removeprefix("cluster.")) if "." in key else (self, key)
+            if getattr(part, last) != type(part).model_fields[last].get_default(call_default_factory=True):
+                raise ValueError(f"{key}: only for {kinds[0]}, not for {kinds[1]}; remove it")
+        if self.quantization is not None and isinstance(self.source, FolderSource | HubSource):
             raise ValueError(
-                "limits are for a service; a server that Parley starts takes what it can and queues the rest; "
-                "remove them"
+                "quantization is made from GGUF files only; name a folder or repository whose weights are "
+                "quantized, or remove it"
             )
-        return self
-
-    @model_validator(mode="after")
-    def _asks_once_for_gpus(self) -> "ModelEntry":
-        if self.cluster.gres is not None and self.cluster.gpu_model is not None:
-            raise ValueError("cluster.gpu_model goes with --gpus, which gres replaces; name the model in gres alone")
         if self.cluster.gres is not None and self.gpus == 0:
             raise ValueError("cluster.gres asks for GPUs, and gpus is 0; remove one of them")
-        return self
-
-    @model_validator(mode="after")
-    def _quantizes_what_it_prepares(self) -> "ModelEntry":
-        if self.quantization is not None:
-            if self.is_service:
-                raise ValueError("quantization is for weights that Parley prepares, not for a service; remove it")
-            if isinstance(self.source, FolderSource | HubSource):
-                raise ValueError(
-                    "quantization is made from GGUF files only; name a folder or repository whose weights are "
-                    "quantized, or remove it"
-                )
         return self
 
     @property
@@ -259,12 +243,7 @@ class ModelEntry(BaseModel):
         and perhaps a person. Of a service only the model's name there, for the same reason. Of a GGUF file its hash.
         """
         found = self.model_dump(mode="json", exclude=_NO_IDENTITY)
-        if isinstance(self.source, FolderSource):
-            found["source"] = {"folder": last_part(self.source.folder)}
-        elif isinstance(self.source, ServiceSource):
-            found["source"] = {"served": self.source.served}
-        elif isinstance(self.source, GgufSource):
-            found["source"] = {"sha256": self.source.sha256}
+        found["source"] = self.source.identity()
         if self.quantization is not None:
             found["quantization"] = self.quantization
         found["engine_args"] = {

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, model_validator
 
+from parley.text import last_part
 from parley.text.yamlfile import tag
 
 _SERVICE_URL = re.compile(r"https?://[^\s/?#@\\]+(?:/[^\s?#@\\]+)?/v1(?:/openai)?", re.ASCII)
@@ -22,6 +23,10 @@ _Gguf = Annotated[str, Field(max_length=200, pattern=r"^[^/\\]+\.gguf$")]
 
 class _Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+    def identity(self) -> dict[str, Any]:
+        """Return what of a source is identity: nothing that names a place on one machine, or a person."""
+        return self.model_dump(mode="json")
 
 
 class Packages(_Strict):
@@ -195,11 +200,19 @@ class GgufSource(_Strict):
         description="Where it can be had; what is on this machine is taken first. Not part of the identity.",
     )
 
+    def identity(self) -> dict[str, Any]:
+        """Return the hash alone."""
+        return {"sha256": self.sha256}
+
 
 class FolderSource(_Strict):
     """A local folder in Hugging Face's layout, with safetensors weights."""
 
     folder: str = Field(description="Path of the folder; relative paths start at the models file.")
+
+    def identity(self) -> dict[str, Any]:
+        """Return the last part of the path."""
+        return {"folder": last_part(self.folder)}
 
 
 def _check_url(url: str) -> str:
@@ -234,6 +247,10 @@ class ServiceSource(_Strict):
         pattern=r"^[A-Z][A-Z0-9_]*$",
         description="Environment variable that holds the API key; not part of the identity.",
     )
+
+    def identity(self) -> dict[str, Any]:
+        """Return the model's name there."""
+        return {"served": self.served}
 
 
 Source = Annotated[

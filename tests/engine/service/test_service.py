@@ -190,20 +190,20 @@ def test_place_and_key_of_a_service_are_no_identity() -> None:
 
 def test_what_cannot_be_a_service_is_refused() -> None:
     hub = {"repo": "owner/tiny", "revision": "a" * 40}
-    form, own = "http://HOST:PORT/v1", "is for a server that Parley starts"
+    form, own = "http://HOST:PORT/v1", "only for a server that Parley starts"
     no_urls = ["node17:8000/v1", "http://node17:8000", "http://alice@node17/v1", "http://node17/v1?key=1/v1"]
     no_hosts = ["http://[::1/v1", "http://node17:99999/v1", "http://a..b/v1"]
     rows: list[tuple[dict[str, Any], str]] = [
         *(({"source": {"url": url, "served": SERVED}}, form) for url in no_urls),
         *(({"source": {"url": url, "served": SERVED}}, "impossible host or port") for url in no_hosts),
         *(({"source": {"url": NODE, "served": name}}, "served") for name in ("", "/home/m", "x\n")),
-        ({"engine_args": {"seed": 1}}, f"engine_args {own}"),
-        ({"deterministic": True}, f"deterministic {own}"),
-        ({"gpus": 2}, f"gpus {own}"),
-        ({"cluster": {"gpu_model": "a100"}}, f"cluster.gpu_model {own}"),
-        ({"cluster": {"gres": "gpu"}}, f"cluster.gres {own}"),
-        ({"source": hub, "limits": {"concurrent": 2}}, "limits are for a service"),
-        ({"source": hub, "dialect": "openai", "limits": {}}, "dialect is for a service"),
+        ({"engine_args": {"seed": 1}}, f"engine_args: {own}"),
+        ({"deterministic": True}, f"deterministic: {own}"),
+        ({"gpus": 2}, f"gpus: {own}"),
+        ({"cluster": {"gpu_model": "a100"}}, f"cluster.gpu_model: {own}"),
+        ({"cluster": {"gres": "gpu"}}, f"cluster.gres: {own}"),
+        ({"source": hub, "limits": {"concurrent": 2}}, "limits: only for a service"),
+        ({"source": hub, "dialect": "openai", "limits": {}}, "dialect: only for a service"),
     ]
     for keys, words in rows:
         with pytest.raises(ValidationError) as caught:

@@ -19,7 +19,7 @@ from typing import Any
 
 from parley.cli import main as parley
 from parley.engine.client import Engine
-from parley.engine.service.fetch import PlainClient, RequestError, Response, fetch
+from parley.engine.service.fetch import Client, RequestError, Response, fetch
 from parley.play import simulate  # noqa: F401  so that it is there before all begin
 from parley.policies import Ask, Completion, Tokens
 
@@ -76,7 +76,7 @@ def _keep(requests: Path) -> None:
 
 async def posted(socket: str, bodies: Sequence[bytes], seconds: float = 600.0) -> None:
     """Send chat requests as they are, all at once; raises RequestError if one is refused."""
-    async with PlainClient(socket, {"Host": "engine"}) as client:
+    async with Client("http://engine", {}, socket) as client:
 
         async def post(body: bytes) -> None:
             response = await fetch(client, "POST", "/v1/chat/completions", 600.0, body)

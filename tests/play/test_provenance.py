@@ -16,7 +16,7 @@ def test_provenance_names_versions_machine_and_times() -> None:
     found = provenance.provenance(started, {"tiny": {"engine": "vllm"}})
     assert found["parley"] == __version__
     assert set(found["packages"]) == {
-        *("numpy", "pandas", "pyarrow", "pydantic", "scipy", "networkx", "aiohttp", "httpx", "snakemake", "dvc"),
+        *("numpy", "pandas", "pyarrow", "pydantic", "scipy", "networkx", "aiohttp", "snakemake", "dvc"),
     }
     assert hardware.cpu() in found["machine"]
     assert found["engines"] == {"tiny": {"engine": "vllm"}}

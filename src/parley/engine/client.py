@@ -14,7 +14,7 @@ from parley.engine.grammar import LATEST, GrammarVersion, constraint
 from parley.engine.models import compare_names
 from parley.engine.service.budget import Budget
 from parley.engine.service.dialect import PLAIN
-from parley.engine.service.fetch import MAX_BODY_BYTES, Http, PlainClient, RequestError, Response, fetch
+from parley.engine.service.fetch import MAX_BODY_BYTES, Client, RequestError, Response, fetch
 from parley.engine.service.limits import estimated_tokens
 from parley.engine.service.limits_config import OWN_SECONDS
 from parley.engine.service.retrying import Retries, Send
@@ -210,9 +210,8 @@ class _OwnServer:
         self.served = self.endpoint.model
         self.who = f"the engine for {self.endpoint.model}"
 
-    def http(self) -> Http:
-        # No connection is used twice: one that the server closes while it is idle would lose the next request.
-        return PlainClient(self.endpoint.socket, {"Host": "engine"})
+    def http(self) -> Client:
+        return Client("http://engine", {}, self.endpoint.socket)
 
     async def send(self, post: Send, seed: int, tokens: int) -> Response:
         """Send once: a server that fails is a server that died, and the shard's next one goes on.
@@ -234,7 +233,7 @@ class _OwnServer:
     def effort(self) -> Mapping[str, Any]:
         return {}
 
-    async def ready(self, http: Http) -> bool:
+    async def ready(self, http: Client) -> bool:
         """Whether it answers; raises EngineError if it is dead."""
         self._check()
         try:
@@ -242,7 +241,7 @@ class _OwnServer:
         except RequestError:
             return False  # not listening yet
 
-    async def provenance(self, http: Http) -> Mapping[str, Any]:
+    async def provenance(self, http: Client) -> Mapping[str, Any]:
         return self.endpoint.engine
 
     def redacted(self, text: str, limit: int = 300) -> str:

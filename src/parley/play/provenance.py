@@ -13,7 +13,7 @@ from parley import __version__
 from parley.engine import hardware
 
 # What is installed of these; an engine's own packages are in its part of the provenance.
-_PACKAGES = ("numpy", "pandas", "pyarrow", "pydantic", "scipy", "networkx", "aiohttp", "httpx", "snakemake", "dvc")
+_PACKAGES = ("numpy", "pandas", "pyarrow", "pydantic", "scipy", "networkx", "aiohttp", "snakemake", "dvc")
 
 
 def provenance(started: datetime, engines: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:

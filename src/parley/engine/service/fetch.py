@@ -1,20 +1,23 @@
-"""One HTTP request and its whole answer, bounded in time and in size: what answers is not trusted.
-
-In the clear it goes through aiohttp, to an engine on this machine or in this network. httpx, which TLS and proxies go
-through (`secure.py`), takes three times as much of a CPU for a request (docs/decisions.md).
-"""
+"""One HTTP request and its whole answer, bounded in time and in size: what answers is not trusted."""
 
 import asyncio
 import json
+import os
+import ssl
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from functools import cache
+from typing import Any
+from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
+import certifi
+from yarl import URL
 
 MAX_BODY_BYTES = 4_000_000  # decoded; the largest list of models seen had one million, a reply a few thousand
-CONNECT_SECONDS = 30.0
+_CONNECT_SECONDS = 30.0
+_IDLE_SECONDS = 5.0  # that a connection over TLS is kept
 _ZIPPED = frozenset(("gzip", "x-gzip", "deflate"))
 
 
@@ -46,21 +49,7 @@ class Response:
         return self.content.decode("utf-8", "replace")
 
 
-class Http(Protocol):
-    """What requests to one engine go through, as an async context manager."""
-
-    async def __aenter__(self) -> Any:
-        """Open it."""
-
-    async def __aexit__(self, *_: object) -> None:
-        """Close its connections."""
-
-    async def request(self, method: str, path: str, content: bytes | None, seconds: float) -> Response:
-        """Send a request once and return its answer; raises RequestError."""
-        ...
-
-
-async def fetch(http: Http, method: str, path: str, seconds: float, content: bytes | None = None) -> Response:
+async def fetch(http: "Client", method: str, path: str, seconds: float, content: bytes | None = None) -> Response:
     """Send a request once; return the answer, its body at most MAX_BODY_BYTES long.
 
     Raises RequestError, also if the whole of it is not there after `seconds`, whatever came until then.
@@ -109,30 +98,37 @@ class Body:
         return bytes(self._body[:MAX_BODY_BYTES])
 
 
-class PlainClient:
-    """Sends each request on a connection of its own: one that is idle may be about to be closed, and lose the next."""
+class Client:
+    """Sends requests to one engine, through the proxy of the environment if there is one; an async context manager.
 
-    def __init__(self, address: str | tuple[str, int], headers: Mapping[str, str], above: str = "") -> None:
-        """`address` is the path of a Unix socket, or host and port; `headers` go with each request.
+    It follows no redirects, which could carry a key away, and keeps no cookies.
+    """
 
-        Paths of requests begin below `above`.
+    def __init__(self, url: str, headers: Mapping[str, str], unix_socket: str | None = None) -> None:
+        """Paths of requests begin below `url`; `headers` go with each.
+
+        Raises ValueError, perhaps with a password in it, for a proxy variable that names none.
         """
-        self._address, self._headers = address, {"Accept-Encoding": "identity", **headers}
-        host, port = ("engine", 80) if isinstance(address, str) else address
-        self._above = f"http://{f'[{host}]' if ':' in host else host}:{port}{above}"
+        self._url, self._socket = url, unix_socket
+        self._headers = {"Accept-Encoding": "identity", **headers}
+        self._proxy = None if unix_socket else _proxy_of(URL(url))
 
-    async def __aenter__(self) -> "PlainClient":
+    async def __aenter__(self) -> "Client":
         connector: aiohttp.BaseConnector
-        if isinstance(self._address, str):
-            connector = aiohttp.UnixConnector(self._address, force_close=True, limit=0)
-        else:
+        if self._socket is not None:
+            connector = aiohttp.UnixConnector(self._socket, force_close=True, limit=0)
+        elif self._proxy is None and self._url.startswith("http:"):
+            # A connection for each: one that is idle may be about to be closed, and lose the next request.
             connector = aiohttp.TCPConnector(force_close=True, limit=0)
+        else:
+            connector = aiohttp.TCPConnector(keepalive_timeout=_IDLE_SECONDS, limit=0, ssl=_tls_context())
         self._session = aiohttp.ClientSession(
             connector=connector,
             headers=self._headers,
             cookie_jar=aiohttp.DummyCookieJar(),
             auto_decompress=False,
             timeout=aiohttp.ClientTimeout(total=None),
+            proxy=self._proxy,
         )
         return self
 
@@ -143,10 +139,10 @@ class PlainClient:
         """Send a request once and return its answer; raises RequestError."""
         typed = {} if content is None else {"Content-Type": "application/json"}
         # Less than all `seconds`: a request that found no connection costs nothing.
-        timeout = aiohttp.ClientTimeout(total=None, sock_connect=min(CONNECT_SECONDS, 0.9 * seconds))
+        timeout = aiohttp.ClientTimeout(total=None, sock_connect=min(_CONNECT_SECONDS, 0.9 * seconds))
         try:
             async with self._session.request(
-                method, self._above + path, data=content, headers=typed, timeout=timeout, allow_redirects=False
+                method, self._url + path, data=content, headers=typed, timeout=timeout, allow_redirects=False
             ) as response:
                 body = Body(response.status, response.headers.get("Content-Encoding", ""))
                 async for chunk in response.content.iter_any():
@@ -154,9 +150,32 @@ class PlainClient:
                     if body.is_cut:
                         response.close()
                         break
+        except aiohttp.ClientHttpProxyError as error:  # its text has the proxy's URL
+            final = 400 <= error.status < 500
+            raise RequestError(f"the proxy answered {error.status}", sent=False, final=final) from None
         except (aiohttp.ClientConnectorError, aiohttp.ServerTimeoutError) as error:
-            raise RequestError(str(error), sent=False) from None
+            final = isinstance(error, aiohttp.ClientConnectorCertificateError)
+            raise RequestError(str(error), sent=False, final=final) from None
         except (aiohttp.ClientError, OSError, UnicodeError) as error:
             raise RequestError(str(error) or type(error).__name__) from None
         headers = {name.lower(): value for name, value in response.headers.items()}
         return Response(response.status, headers, body.whole(), body.is_cut)
+
+
+def _proxy_of(url: URL) -> URL | None:
+    """Return the proxy of the environment that requests to `url` go through."""
+    proxies = getproxies()
+    named = proxies.get(url.scheme) or proxies.get("all")
+    if not named or proxy_bypass(url.host or "", proxies):
+        return None
+    proxy = URL(named if "://" in named else f"http://{named}")
+    if proxy.scheme not in ("http", "https") or not proxy.host:
+        raise ValueError(named)
+    return proxy
+
+
+@cache
+def _tls_context() -> ssl.SSLContext:
+    """Return whom this process trusts: read once, since it takes as long as thirty requests."""
+    file, folder = os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR")
+    return ssl.create_default_context(cafile=file or (None if folder else certifi.where()), capath=folder)

@@ -15,7 +15,7 @@ from typing import Any
 
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type
 
-from parley.engine.service.fetch import Http, RequestError, Response, fetch
+from parley.engine.service.fetch import Client, RequestError, Response, fetch
 from parley.engine.service.limits import Limiter, Turn
 from parley.engine.service.service import PROBE_SECONDS, Service, has_no_quota
 from parley.errors import EngineError, NotReadyError
@@ -64,7 +64,7 @@ class Retries:
         if self._limiter is not None:
             self._limiter.__exit__()
 
-    async def ready(self, http: Http) -> bool:
+    async def ready(self, http: Client) -> bool:
         """Return True if the service lists the model; raises NotReadyError, in words, if it does not."""
         service = self._service
         if not service.dialect.lists_models:

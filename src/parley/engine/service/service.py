@@ -8,12 +8,10 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import urlsplit
-from urllib.request import getproxies, proxy_bypass
 
 from parley.engine.models import ModelEntry
 from parley.engine.service.dialect import PLAIN, Dialect
-from parley.engine.service.fetch import Http, PlainClient, RequestError, Response, fetch
+from parley.engine.service.fetch import Client, RequestError, Response, fetch
 from parley.engine.service.limits_config import SERVICE_SECONDS, ServiceLimits
 from parley.engine.sources import ServiceSource
 from parley.errors import EngineError, NotReadyError, UsageError
@@ -59,21 +57,12 @@ class Service:
         line = one_line(text)  # first: characters that go could hide the key in between
         return one_line(line.replace(self.key, "[key]") if self.key else line, limit)
 
-    def http(self) -> Http:
+    def http(self) -> Client:
         """Return a client whose paths start above /v1; raises UsageError for a proxy variable that names none."""
-        url = self.url.removesuffix(self.api)
         headers = {"Authorization": f"Bearer {self.key}"} if self.key else {}
-        parts = urlsplit(url)
-        proxies = getproxies()
-        host = parts.hostname or ""
-        direct = not {"http", "all"} & set(proxies) or bool(proxy_bypass(host, proxies))
-        if parts.scheme == "http" and direct and url.isascii():
-            return PlainClient((host, parts.port or 80), {"Host": parts.netloc, **headers}, parts.path)
-        from parley.engine.service.secure import SecureClient  # it imports httpx
-
         try:
-            return SecureClient(url, headers)
-        except (ValueError, ImportError):  # not its text: a proxy's URL may hold a password
+            return Client(self.url.removesuffix(self.api), headers)
+        except ValueError:  # not its text: a proxy's URL may hold a password
             raise UsageError(
                 f"{self.who}: a proxy variable holds no usable URL; correct HTTP_PROXY, HTTPS_PROXY or ALL_PROXY"
             ) from None
@@ -96,7 +85,7 @@ class Service:
                 f"{self.who} has no model {self.served!r}; set source.served to one that it has: {names or 'none'}"
             )
 
-    async def provenance(self, http: Http) -> dict[str, Any]:
+    async def provenance(self, http: Client) -> dict[str, Any]:
         """Return what the service tells of itself: the model's name and, if it is vLLM, its version; no URL."""
         found: dict[str, Any] = {"engine": "service", "served": self.served}
         try:

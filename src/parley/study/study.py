@@ -166,10 +166,9 @@ class Study:
 
     @cached_property
     def _shown(self) -> str:
-        with paths.rooted(Path()):  # the same wherever the results are read from
-            records = [str(simulation.record(self.name)) for simulation in self.simulations()]
+        played = [[condition.name, condition.identity, list(condition.seeds)] for condition in self.conditions]
         drawn = {name: [c.model_dump(mode="json") for c in choices] for name, choices in self.drawn.items()}
-        return digest([self.title, *records, *([drawn] if drawn else [])])[:8]
+        return digest([self.title, *played, *([drawn] if drawn else [])])[:8]
 
     @property
     def questions_json(self) -> list[dict[str, Any]]:

@@ -1,5 +1,6 @@
 """The real workflow on a study whose paths moved: a new axis, another name."""
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -38,34 +39,52 @@ def records(played: Study) -> dict[str, bytes]:
     return contents("small")
 
 
-def with_new_axis(folder: Path) -> Study:
-    return write(folder, grids=[GRID | {"byzantine": ["random"]}])
+def in_former_layout() -> None:
+    """Put the records and journals of the study where a version that had all axes in the path had them."""
+    for path in [*paths.simulations("small").rglob("seed=*"), *paths.journals("small").rglob("seed=*")]:
+        former = path.parents[1] / "topology=complete" / "spec=00000000" / path.name
+        former.parent.mkdir(parents=True, exist_ok=True)
+        path.rename(former)
+    shutil.rmtree(paths.results("small") / "tables")  # it had another plan
 
 
 def test_a_new_axis_plays_nothing_again(folder: Path, records: dict[str, bytes]) -> None:
-    study = with_new_axis(folder)
+    before = set(paths.simulations("small").rglob("*.parquet"))
+    write(folder, grids=[GRID | {"byzantine": ["random"]}])
+    planned = snakemake("--dry-run", "--config", "study=small.yaml")
+    found = jobs(planned.stdout + planned.stderr)
+    assert found == {"all": 1, "summarize": 1, "figures": 1, "report": 1, "view": 1, "total": 5}
+    result = snakemake("--config", "study=small.yaml")
+    assert result.returncode == 0, result.stderr
+    assert set(paths.simulations("small").rglob("*.parquet")) == before
+    assert contents("small") == records
+
+
+def test_records_of_a_former_layout_are_moved_by_a_run_and_by_no_dry_run(
+    played: Study, records: dict[str, bytes]
+) -> None:
+    in_former_layout()
     before = sorted(paths.simulations("small").rglob("*"))
     planned = snakemake("--dry-run", "--config", "study=small.yaml")
     told = planned.stdout + planned.stderr
     assert "8 finished simulations lie at former paths" in told
-    assert jobs(told) == {"all": 1, "summarize": 1, "figures": 1, "report": 1, "view": 1, "total": 5}
-    assert sorted(paths.simulations("small").rglob("*")) == before, "a dry run moves nothing"
+    assert sorted(paths.simulations("small").rglob("*")) == before
 
     result = snakemake("--config", "study=small.yaml")
     assert result.returncode == 0, result.stderr
     assert "8 finished simulations were moved" in result.stdout + result.stderr
     assert not list(paths.log("small", "simulate_shard").parent.glob("simulate_shard/**/*.failed"))
     assert contents("small") == records
-    planned_records = {simulation.record("small") for simulation in study.simulations()}
+    planned_records = {simulation.record("small") for simulation in played.simulations()}
     assert set(paths.simulations("small").rglob("*.parquet")) == planned_records
     again = snakemake("--dry-run", "--config", "study=small.yaml")
     assert "Nothing to be done" in again.stdout + again.stderr
 
 
-def test_a_record_that_is_named_and_moved_is_not_deleted(folder: Path, records: dict[str, bytes]) -> None:
+def test_a_record_that_is_named_and_moved_is_not_deleted(played: Study, records: dict[str, bytes]) -> None:
     """Snakemake deletes the outputs of what it is about to run, and would have planned to play this one."""
-    study = with_new_axis(folder)
-    record = next(study.simulations()).record("small")
+    in_former_layout()
+    record = next(played.simulations()).record("small")
     result = snakemake("--config", "study=small.yaml", "--", str(record))
     assert result.returncode == 0, result.stderr
     assert contents("small") == records

@@ -120,7 +120,7 @@ def test_games_that_fail_stop_no_other_of_their_shard(study_factory: StudyFactor
         simulate_shard(study, "scripted", 0)
     assert [record.exists() for record in records(study)] == [record not in blocked for record in records(study)]
     assert said[-1] == "2 of 4 simulations failed"
-    assert sum(text.startswith(f"{study.conditions[0].path}/seed=") for text in said) == 2
+    assert sum(text.startswith(f"{study.conditions[0].name}/seed=") for text in said) == 2
     folder.unlink()
     simulate_shard(study, "scripted", 0)
     assert all(record.exists() for record in records(study))

@@ -1,4 +1,4 @@
-"""Coverage of each interval and size of each test: tables of docs/explanation/statistics.md, and differences.csv beside this.
+"""Coverage of each interval and size of each test: tables of docs/explanation/statistics.md, and differences.csv here.
 
     python -m benchmarks.coverage [repetitions]
 

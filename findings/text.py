@@ -27,18 +27,16 @@ class Asked:
 INTRODUCTION = """\
 # Findings of our own
 
-Made by `make findings` from the records in `findings/`, without a model; do not edit it. The questions were
-declared and frozen before the first reply. One small model plays, Qwen2.5-Coder-1.5B-Instruct with 8-bit
-weights, on two cores of a CPU.
+Made by `make findings` from the records in `findings/`; do not edit it. The questions were frozen before the first
+reply. One small model plays, Qwen2.5-Coder-1.5B-Instruct with 8-bit weights, on two cores of a CPU.
 
-How to read an answer: the difference is the second value minus the first, in percentage points, with its 95%
-interval. It is over pairs of simulations with the same seed. *More* and *less* are said if p is below 0.05
-after Holm's correction over the questions of the study; *no difference that matters* if the whole interval is
-closer to 0 than the smallest difference that was declared to matter; everything else is *open*. With fewer than ten
-pairs nothing is said. *Noise alone*
-is how far from 0 so many pairs lie in 95% of cases if only the model's sampling differs: the same seeds,
-played again. *Control* is the answer of scripted players, whose answer is known, through the same analysis
-(it says what it is in `config/findings/findings-NAME-control.yaml`)."""
+The difference is the second value minus the first, in percentage points, with its 95% interval, over pairs of
+simulations with the same seed. *More* and *less* are said if p is below 0.05 after Holm's correction over the
+questions of the study; *no difference that matters* if the whole interval is closer to 0 than the smallest
+difference that was declared to matter; else *open*. *Noise alone* is how far from 0 so many pairs lie in 95% of
+cases if only the model's sampling differs (the same seeds, played again). *Control* is the answer of scripted
+players, which is known (`config/findings/findings-NAME-control.yaml`). With fewer than ten pairs there is no
+answer."""
 
 STUDIES = {
     "hunt": (
@@ -89,8 +87,8 @@ ASKED = {
             "after a betrayal",
             reaction="retreated",
             smallest=float("nan"),
-            note="Declared in the plan's prose alone, apart from the two: corrected in a table of its own, without a "
-            "smallest difference. Control: players that never forgive turn after each betrayal, and never without.",
+            note="Declared in the plan's prose alone: corrected in a table of its own, without a smallest difference. "
+            "Control: players that never forgive turn after each betrayal, and never without.",
         ),
     },
     "consensus": {
@@ -212,34 +210,31 @@ EXPLORED = {
 LIMITS = """\
 ## What this does not show
 
-- One small model (1.5 billion parameters), tuned for code, its weights quantized to 8 bits. The papers' models are
-  others and far larger: no answer here says that a paper is wrong.
-- Two things are not as planned: the plans say that games are played in the order of seeds, but until the consensus
-  games, which were, Snakemake took shards in an order of its own. And shards were made larger after 32 hunts (24
-  instead of 8 games, of the deliberations 30, of the consensus games 12), since each starts an engine of its own.
-  Each shard still holds the same seeds of all conditions.
+- One small model (1.5 billion parameters), tuned for code, with 8-bit weights: no answer here says that a paper is
+  wrong.
+- Not as planned: until the consensus games Snakemake took shards in an order of its own, not in that of the seeds.
+  Shards were made larger after 32 hunts (24 games instead of 8, of the deliberations 30, of the consensus games
+  12); each still holds the same seeds of all conditions.
 - One language and one set of prompts. Games are shorter than the papers' (three rounds of five, eight of fifty).
-- The stag hunt is played at temperature 0.7, not 0 as published: at 0, games of one model differ in next to nothing.
-- Half of the deliberations (seeds 0 to 9 and 20 to 29) were played on a CPU without AVX-512. Of the first majorities
-  there 24 of 60 are right (of three agents without an adversary 6 of 20), of the others 34 of 60 (12 of 20), and
-  nothing tells harder problems from another arithmetic. All conditions of a seed were played on the same one, so that
-  no answer rests on it. The records do not show which: two CPUs of one name were not told apart then. The consensus
-  games were all played on one with AVX-512 and instructions for bfloat16. The repeats (seeds 0 to 11) were played on
-  one with AVX-512: *noise alone* of the deliberation holds the other arithmetic, too.
-- Twenty pairs answer little of valid consensus: *no difference that matters* could be said only if no pair differed,
-  and one does. Of the consensus study's controls, only the one about valid consensus with a Byzantine agent shows
-  that an effect would be found; the scripted players of the others do not read their prompt, or keep one value
-  anyway.
-- An open question is open: the interval says which differences are still possible.
-- Replies depend on the machine's arithmetic, and on what shares the batch. `parley replay` gives identical games from
-  the recorded replies (`make findings` replays all). Of 16 replies of four hunts that were asked again on the same
-  CPU 4 were identical one at a time, 12 with about as many requests at once as when they were played, and 13 if the
-  prompts were in the cache ([`parley verify`](../findings/verify.txt)).
+  The stag hunt is played at temperature 0.7, not 0 as published: at 0, games of one model differ in next to
+  nothing.
+- Half of the deliberations (seeds 0 to 9 and 20 to 29) were played on a CPU without AVX-512. Of the first
+  majorities there 24 of 60 are right (of three agents without an adversary 6 of 20), of the others 34 of 60 (12 of
+  20): harder problems or another arithmetic, nobody can tell. All conditions of a seed were played on the same
+  CPU, so no answer rests on it; the records do not show which. The consensus games and all repeats (seeds 0 to 11)
+  were played with AVX-512: *noise alone* of the deliberation holds the other arithmetic, too.
+- Twenty pairs answer little of valid consensus: one pair that differs rules out *no difference that matters*. Of
+  the consensus study's controls only that of valid consensus with a Byzantine agent shows that an effect would be
+  found: the other scripted players do not read their prompt, or keep one value.
+- An open question is open: the interval has the differences that are still possible.
+- Replies depend on the machine's arithmetic, and on what shares the batch. `parley replay` gives identical games
+  from the recorded replies. Of 16 replies of four hunts that were asked again on the same CPU, 4 were identical
+  one at a time, 12 with about as many requests at once as in the games, and 13 if the prompts were in the cache
+  ([`parley verify`](../findings/verify.txt)).
 
 ## Check it
 
 `make findings` rebuilds this page, its figures and the tables in `findings/tables/` from the records in
-[`findings/`](../findings/README.md), byte for byte, and replays each of them. It also writes each finished study as a
-Workflow Run RO-Crate and in Croissant, into `results/STUDY/exports/`; the license is CC BY 4.0. The records are copied
-to `results/`, so that `parley report config/findings/findings-hunt.yaml` and `snakemake --cores all --config
-study=config/findings/findings-hunt.yaml` go on from there."""
+[`findings/`](../findings/README.md), byte for byte, and replays each record. It also writes each finished study as
+a Workflow Run RO-Crate and in Croissant, into `results/STUDY/exports/` (CC BY 4.0). The records are copied to
+`results/`: `parley report config/findings/findings-hunt.yaml` goes on from there."""

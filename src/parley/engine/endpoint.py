@@ -6,7 +6,7 @@ The server writes it before the model is loaded, and rewrites it if it dies; cli
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from socket import gethostname
 from typing import Any
@@ -45,6 +45,25 @@ class Endpoint:
         """Raise UsageError, which names the endpoint file `path`, if another model is served."""
         if self.model != model:
             raise UsageError(f"{path}: serves {self.model}, not {model}")
+
+    def owns(self, path: Path) -> bool:
+        """Whether the endpoint file is there and this server's; what cannot be read for a moment is taken to be."""
+        try:
+            return bool(json.loads(path.read_bytes())["socket"] == self.socket)
+        except (FileNotFoundError, ValueError, LookupError, TypeError):
+            return False
+        except OSError:
+            return True
+
+    def withdraw(self, path: Path) -> None:
+        """Remove the endpoint file unless another server wrote it since."""
+        if self.owns(path):
+            path.unlink(missing_ok=True)
+
+    def update(self, path: Path, **changes: Any) -> None:
+        """Write the file with changes unless another server wrote it since."""
+        if self.owns(path):
+            replace(self, **changes).write(path)
 
     @property
     def alive(self) -> bool:

@@ -6,7 +6,6 @@ is killed without a chance.
 """
 
 import importlib.metadata
-import importlib.util
 import json
 import os
 import re
@@ -32,6 +31,8 @@ from parley.engine.models import ModelEntry
 from parley.errors import EngineError
 from parley.text import one_line, without_folders
 
+# `vllm serve` does not find itself in the CPU package; this runs for both builds.
+_MODULE = "vllm.entrypoints.launchers.api_server.entry"
 PREFIX_OF_FOLDER = "parley-"
 _GRAMMARS = "structured-outputs-config"
 _SOCKET_BYTES = 107  # of sockaddr_un.sun_path on Linux, less the final NUL
@@ -65,20 +66,8 @@ def is_cpu_build() -> bool:
     return True
 
 
-def _server_module() -> str:
-    """Return the module that runs vLLM's server: older versions have another. Imports nothing of it."""
-    found = importlib.util.find_spec("vllm")
-    folders = [Path(folder) for folder in (found.submodule_search_locations or [])] if found else []
-    if any((folder / "entrypoints" / "launchers").is_dir() for folder in folders):
-        return "vllm.entrypoints.launchers.api_server.entry"
-    return "vllm.entrypoints.openai.api_server"
-
-
 def server_command(name: str, entry: ModelEntry, folder: Path, socket: str) -> list[str]:
-    """Return the command that serves `folder` under `name` on a Unix socket.
-
-    `vllm serve` does not find itself in the CPU package; the module works for both builds.
-    """
+    """Return the command that serves `folder` under `name` on a Unix socket."""
     own = dict(entry.engine_args) | dict(entry.server_args)
     if any(_GRAMMARS.startswith(argument_name(key)) for key in own):
         raise EngineError(
@@ -111,7 +100,7 @@ def server_command(name: str, entry: ModelEntry, folder: Path, socket: str) -> l
         if entry.deterministic:  # with fewer bits, what shares a batch changes the last of them
             arguments["dtype"] = "float32"
     arguments |= own
-    return [sys.executable, "-m", _server_module(), *(word for item in arguments.items() for word in written(*item))]
+    return [sys.executable, "-m", _MODULE, *(word for item in arguments.items() for word in written(*item))]
 
 
 def engine_provenance(name: str, entry: ModelEntry, marker: Path) -> dict[str, Any]:
@@ -142,12 +131,6 @@ def determinism_of(entry: ModelEntry) -> hardware.Determinism:
 def is_on_gpus(entry: ModelEntry) -> bool:
     """Whether a server of this entry uses GPUs here."""
     return entry.gpus_served > 0 and not is_cpu_build()
-
-
-def require_driver() -> None:
-    """Raise EngineError, in one line, if the driver of the GPUs is too old for the installed vLLM."""
-    if line := hardware.driver_error():
-        raise EngineError(line)
 
 
 def toolkit_warning(entry: ModelEntry) -> str | None:
@@ -209,10 +192,10 @@ class Server:
     def end(self) -> None:
         """End the whole group, gently first, and remove the socket's folder."""
         for number, patience in ((signal.SIGTERM, _TERM_SECONDS), (signal.SIGKILL, 3.0)):
-            if not self._group_exists():
-                break
+            end = time.monotonic() + patience
             self._signal_group(number)
-            self._wait_group(patience)
+            while self._signal_group(0) and time.monotonic() < end:
+                time.sleep(0.1)
         self._process.wait()
         if self._watchdog.stdin is not None:
             self._watchdog.kill()
@@ -238,24 +221,14 @@ class Server:
             sys.stdout.write(line)
             sys.stdout.flush()
 
-    def _group_exists(self) -> bool:
+    def _signal_group(self, number: int) -> bool:
+        """Send a signal, 0 for none; whether the group still exists."""
         self._process.poll()  # reaps the leader: a zombie would count as a member
-        try:
-            os.killpg(self._process.pid, 0)
-        except ProcessLookupError:
-            return False
-        return True
-
-    def _signal_group(self, number: int) -> None:
         try:
             os.killpg(self._process.pid, number)
         except ProcessLookupError:
-            return
-
-    def _wait_group(self, seconds: float) -> None:
-        end = time.monotonic() + seconds
-        while time.monotonic() < end and self._group_exists():
-            time.sleep(0.1)
+            return False
+        return True
 
 
 def _watch(group: int, private: Path) -> subprocess.Popen[bytes]:

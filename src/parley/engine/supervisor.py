@@ -6,7 +6,6 @@ then nobody can ask it any more, and somebody may be waiting for its end.
 A command that is given no engine starts one for itself (`temporary_engine`).
 """
 
-import json
 import logging
 import os
 import shutil
@@ -23,9 +22,8 @@ from pathlib import Path
 from types import FrameType
 
 from parley import paths
-from parley.engine import server
+from parley.engine import hardware, server
 from parley.engine.endpoint import FAILED, Endpoint
-from parley.engine.hardware import take_gpus
 from parley.engine.models import ModelEntry, model_entry
 from parley.errors import EngineError
 from parley.text import one_line
@@ -59,14 +57,14 @@ def serve(
     try:
         with stop.interrupts():
             if server.is_on_gpus(entry):
-                server.require_driver()
-                take_gpus(entry.gpus)
+                if line := hardware.driver_error():
+                    raise EngineError(line)
+                hardware.take_gpus(entry.gpus)
             folder, marker = prepare()
             announced = replace(announced, engine=server.engine_provenance(name, entry, marker))
             determinism = server.determinism_of(entry)
             command = server.server_command(name, entry, folder, announced.socket)
-        if _is_announced(announced, endpoint):
-            announced.write(endpoint)
+        announced.update(endpoint)
         for warning in (determinism.warning, server.slowness(name, entry), server.toolkit_warning(entry)):
             if warning:
                 _log.warning("%s", warning)
@@ -74,10 +72,9 @@ def serve(
             command += ["--load-format", "dummy"]
         running = server.Server(command, private, determinism.environment)
     except _Stopped:
-        _withdraw(announced, endpoint)
+        announced.withdraw(endpoint)
     except Exception as error:
-        if _is_announced(announced, endpoint):
-            replace(announced, state=FAILED, error=one_line(str(error), 300)).write(endpoint)
+        announced.update(endpoint, state=FAILED, error=one_line(str(error), 300))
         raise
     else:
         _run(running, stop, announced, endpoint)
@@ -94,30 +91,13 @@ def _run(running: server.Server, stop: "_Stop", announced: Endpoint, endpoint: P
             time.sleep(_POLL_SECONDS)
         died = not stop.reason
     finally:
-        if running.running:
-            _withdraw(announced, endpoint)
+        if running.running:  # clients are not to lose their connections before
+            announced.withdraw(endpoint)
         running.end()
     if died:
         error = running.last_error()
-        if _is_announced(announced, endpoint):
-            replace(announced, state=FAILED, error=error).write(endpoint)
+        announced.update(endpoint, state=FAILED, error=error)
         raise EngineError(f"the engine for {announced.model} died: {error}")
-
-
-def _is_announced(announced: Endpoint, endpoint: Path) -> bool:
-    """Whether the endpoint file is there and this server's; what cannot be read for a moment is taken to be."""
-    try:
-        return bool(json.loads(endpoint.read_bytes())["socket"] == announced.socket)
-    except (FileNotFoundError, ValueError, LookupError, TypeError):
-        return False
-    except OSError:
-        return True
-
-
-def _withdraw(announced: Endpoint, endpoint: Path) -> None:
-    """Remove the endpoint file, before clients lose their connections, unless another server wrote it since."""
-    if _is_announced(announced, endpoint):
-        endpoint.unlink(missing_ok=True)
 
 
 class _Stopped(BaseException):
@@ -157,7 +137,7 @@ class _Stop:
         missed = 0
         while not self.reason:
             time.sleep(_LOOK_SECONDS)
-            missed = 0 if _is_announced(self._announced, self._endpoint) else missed + 1
+            missed = 0 if self._announced.owns(self._endpoint) else missed + 1
             if self._parent is not None and os.getppid() != self._parent:
                 self.reason = self.reason or _PARENT
             elif missed > 1:  # not while it is just being written

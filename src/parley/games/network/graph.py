@@ -75,7 +75,7 @@ class Network:
             return Facts(None if n == 0 else min(1, n - 1), known, n * (n - 1) // 2, min(1, n))
         components = self._components()
         return Facts(
-            diameter=max(self._distance_to_last(agent) for agent in range(n)) if components == 1 else None,
+            diameter=max(sum(1 for _ in self.layers(agent)) for agent in range(n)) - 1 if components == 1 else None,
             connectivity=self._connectivity() if components == 1 else 0,
             edges=sum(mask.bit_count() for mask in self.masks) // 2,
             components=components,
@@ -92,9 +92,6 @@ class Network:
                 reached |= self.masks[peer]
             layer = reached & unseen
             unseen ^= layer
-
-    def _distance_to_last(self, agent: int) -> int:
-        return sum(1 for _ in self.layers(agent)) - 1
 
     def _components(self) -> int:
         left, count = (1 << len(self.masks)) - 1, 0

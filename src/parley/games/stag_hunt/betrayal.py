@@ -15,6 +15,7 @@ PRONE = "defection_prone"
 PERSISTENT = "cooperation_persistent"
 UNCLASSIFIED = "unclassified"
 
+_SHARES = ("hare_for_good", "switched_for_good", "preemptive")  # behaviors whose share of the players is a reaction
 _T = TypeVar("_T")
 
 SWEEP = tuple(Fraction(tenths, 20) for tenths in range(10, 21))  # 0.5 to 1 by 0.05
@@ -53,9 +54,16 @@ class Betrayed:
         return self.hunted and self.share == 1
 
     @property
-    def switched(self) -> bool:
-        """Whether it hunts the hare for good, and had hunted a stag."""
-        return not self.preemptive and hare_for_good(self.stags, self.hares, self.idle)
+    def behaviors(self) -> frozenset[str]:
+        """The names of what it did (BEHAVIORS of the evidence)."""
+        for_good = hare_for_good(self.stags, self.hares, self.idle)
+        shown = {
+            "hare_for_good": for_good,
+            "switched_for_good": for_good and not self.preemptive,
+            "preemptive": self.preemptive,
+            "stag_again": self.stags > 0,
+        }
+        return frozenset(name for name, so in shown.items() if so)
 
     @property
     def retreated(self) -> int | None:
@@ -133,17 +141,6 @@ def hare_for_good(stags: int, hares: int, idle: int) -> bool:
     return hares > 0 and not stags and not idle
 
 
-def behaviors_of(after: Mapping[str, Any], found: Betrayed | None) -> frozenset[str]:
-    """Return the names of what a betrayed player did, from `after_betrayal` of its record and its rounds."""
-    shown = {
-        "hare_for_good": hare_for_good(after["stags"], after["hares"], after["idle"]),
-        "switched_for_good": found is not None and found.switched,
-        "preemptive": found is not None and found.preemptive,
-        "stag_again": after["stags"] > 0,
-    }
-    return frozenset(name for name, so in shown.items() if so)
-
-
 def archetype(share: Fraction | None, threshold: Fraction) -> str:
     """Return the archetype of a player by its share of stags after the betrayal; `threshold` is in [1/2, 1].
 
@@ -159,7 +156,11 @@ def archetype(share: Fraction | None, threshold: Fraction) -> str:
 def archetype_shares(shares: Sequence[Fraction | None], threshold: Fraction) -> dict[str, float | None]:
     """Return which share of the betrayed players is of each archetype; they add up to 1, and are None for nobody."""
     found = [archetype(share, threshold) for share in shares]
-    return {kind: found.count(kind) / len(found) if found else None for kind in (PRONE, PERSISTENT, UNCLASSIFIED)}
+    return {kind: _share([each == kind for each in found]) for kind in (PRONE, PERSISTENT, UNCLASSIFIED)}
+
+
+def _share(of: Sequence[bool]) -> float | None:
+    return sum(of) / len(of) if of else None
 
 
 def betrayal_metrics(
@@ -205,7 +206,7 @@ def _changes(betrayed: Sequence[Betrayed], first: int | None) -> dict[str, Any]:
         "rounds_until_detection": _since(first, detection),
         "rounds_until_retreat": _since(first, retreat),
         "retreated": retreat is not None if any(b.hunted for b in betrayed) else None,
-        "kept_hunting": sum(b.kept for b in betrayed) / len(betrayed) if betrayed else None,
+        "kept_hunting": _share([b.kept for b in betrayed]),
     }
 
 
@@ -223,11 +224,7 @@ def reaction_metrics(
     return {
         **_changes(betrayed, first),
         **archetype_shares([each.share for each in betrayed], threshold),
-        "hare_for_good": (
-            sum(hare_for_good(b.stags, b.hares, b.idle) for b in betrayed) / len(betrayed) if betrayed else None
-        ),
-        "switched_for_good": sum(b.switched for b in betrayed) / len(betrayed) if betrayed else None,
-        "preemptive": sum(b.preemptive for b in betrayed) / len(betrayed) if betrayed else None,
+        **{name: _share([name in b.behaviors for b in betrayed]) for name in _SHARES},
         "returned": any(returned) if returned else None,
         **_recovery(rounds, first),
     }

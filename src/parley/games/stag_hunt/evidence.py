@@ -26,7 +26,6 @@ from parley.games.stag_hunt.betrayal import (
     PERSISTENT,
     PRONE,
     UNCLASSIFIED,
-    behaviors_of,
     hare_for_good,
     player_after,
     reaction_metrics,
@@ -291,8 +290,8 @@ class StagHuntEvidence(Evidence[StagHuntParameters, Round]):
         told = {}
         for name, after in metrics["after_betrayal"].items():
             payoff = sum(each["points"][name] for each in rounds) / len(rounds)
-            shown = behaviors_of(after, player_after(trace, name, after["seen"]))
-            told[name] = Behaved(shown, payoff, parameters.hare - payoff)
+            found = player_after(trace, name, after["seen"])
+            told[name] = Behaved(found.behaviors if found else frozenset(), payoff, parameters.hare - payoff)
         return told
 
     def reacted(

@@ -235,7 +235,7 @@ class StagHuntGame(Game[StagHuntParameters]):
         hubs = [each for each in self._players if len(links.neighbors(each)) == len(self._players) - 1]
         hub = hubs[0] if isinstance(self.parameters.topology, Star) else ""
         number_of = {each: by_number(each)[-1] for each in self._players}
-        as_called = published.shown_as(self._known[name], published.agent_name(number_of[name]))
+        as_called = published.shown_as(self._known[name], name)
         words = "\n".join(f"  {as_called[who]}: {texts.word_text(word)}" for who, word in values.words.items())
         return published.user_text(
             phase,
@@ -263,16 +263,10 @@ class StagHuntGame(Game[StagHuntParameters]):
     def _round_text(self, name: str, seen: SeenRound, done: Round) -> str:
         """Return how prompts tell a round; by the published rules with the points of all who are seen."""
         if not self._published:
-            return texts.round_text(seen)
+            return texts.round_text(seen, {} if seen.points is None else {YOU: seen.points}, {})
         known = self._known[name]
-        called = published.shown_as(known, published.agent_name(by_number(name)[-1]))
-        return published.round_text(
-            seen.number,
-            list(called.values()),
-            {called[who]: texts.word_text(word) for who, word in seen.words.items()},
-            {called[who]: texts.ACTION_TEXTS[action] for who, action in seen.actions.items()},
-            {called[known[o]]: done["points"][o] for o in known} if self.parameters.show_points else {},
-        )
+        points = {known[other]: done["points"][other] for other in known} if self.parameters.show_points else {}
+        return texts.round_text(seen, points, published.shown_as(known, name))
 
     # What a round comes to
 

@@ -20,7 +20,7 @@ from parley.games.prompts import (
     text_of,
 )
 from parley.games.stag_hunt import published
-from parley.games.stag_hunt.parameters import ALL, HARE, PUBLISHED, STAG, YOU, Action, SeenRound, StagHuntParameters
+from parley.games.stag_hunt.parameters import ALL, HARE, PUBLISHED, STAG, Action, SeenRound, StagHuntParameters
 from parley.policies import ReplyFormat
 
 FOLDER = Path(__file__).parent / "templates"
@@ -130,13 +130,13 @@ def history_text(values: PromptValues) -> str:
     return "\n".join(values.history)
 
 
-def round_text(seen: SeenRound) -> str:
-    """Return what a prompt's history tells of one round."""
+def round_text(seen: SeenRound, points: Mapping[str, int], called: Mapping[str, str]) -> str:
+    """Return what a prompt's history tells of one round, by what prompts call those whom the view knows."""
     lines = [f"Round {seen.number}:"]
     for name, action in seen.actions.items():
         word = f"{word_text(seen.words[name])}, then " if name in seen.words else ""
-        points = f" ({seen.points} points)" if name == YOU and seen.points is not None else ""
-        lines.append(f"  {name}: {word}{ACTION_TEXTS[action]}{points}")
+        paid = f" ({points[name]} points)" if name in points else ""
+        lines.append(f"  {called.get(name, name)}: {word}{ACTION_TEXTS[action]}{paid}")
     return "\n".join(lines)
 
 

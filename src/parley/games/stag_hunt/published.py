@@ -15,6 +15,7 @@ from parley.games.parameters import BYZANTINE
 from parley.games.prompts import fill, text_of
 from parley.games.stag_hunt.parameters import PUBLISHED, YOU, StagHuntParameters
 from parley.policies import Ask
+from parley.text import by_number
 
 _TEMPLATES = Path(__file__).parent / "templates"
 FOLDER = _TEMPLATES / PUBLISHED
@@ -87,30 +88,14 @@ def user_text(
     return fill(text, {"player_id": me, "neighbors": ", ".join(heard), "hub_name": hub, **values})
 
 
-def round_text(
-    number: int,
-    names: Sequence[str],
-    words: Mapping[str, str],
-    actions: Mapping[str, str],
-    points: Mapping[str, int],
-) -> str:
-    """Return what a history tells of one round: of each of `names` what of it is seen."""
-    lines = [f"Round {number}:"]
-    for name in names:
-        did = [words[name]] if name in words else []
-        did += [actions[name]] if name in actions else []
-        lines.append(f"  {name}: {', then '.join(did)}" + (f" ({points[name]} points)" if name in points else ""))
-    return "\n".join(lines)
-
-
 def asked_again(ask: Ask) -> Ask:
     """Return the repeated question for a reply that could not be used, with a reminder of its form (A.7)."""
     return replace(ask, phase=ask.phase + AGAIN, user=f"{ask.user}\n\n{_text(f'own_again_{ask.phase}')}")
 
 
 def shown_as(labels: Mapping[str, str], me: str) -> Mapping[str, str]:
-    """Return how prompts call those whom the view calls by `labels`: the player itself by its own name."""
-    return {label: me if label == YOU else label for label in labels.values()}
+    """Return how prompts call those whom the view calls by `labels`: the player `me` itself by its own name."""
+    return {label: agent_name(by_number(me)[-1]) if label == YOU else label for label in labels.values()}
 
 
 def _visibility(me: int, players: int, heard: Sequence[str], hub: str) -> str:

@@ -144,7 +144,8 @@ def read_text(text: str, finish_reason: str, model: type[BaseModel]) -> Reply:
     schemas, first = schema_of(model), labels_first(model)
     lines = text.split("\n")
     fields: dict[str, Any] = {}
-    for name, label in _in_turn(labels(model), first):
+    named = labels(model).items()
+    for name, label in named if first else reversed(named):  # as their lines are met
         listed = schemas[name].get("type") == "array"
         values = _taken(lines, label, first, len(lines) if listed else 1)
         if not values:
@@ -153,11 +154,6 @@ def read_text(text: str, finish_reason: str, model: type[BaseModel]) -> Reply:
     if free := free_field(model):
         fields[free] = "\n".join(lines).strip()[: schemas[free].get("maxLength")]
     return parse_reply(json.dumps(fields), "stop", model)
-
-
-def _in_turn(named: Mapping[str, str], first: bool) -> list[tuple[str, str]]:
-    """Return names and labels in the order in which their lines are met, from the end of a text that has them."""
-    return list(named.items()) if first else list(named.items())[::-1]
 
 
 def _taken(lines: list[str], label: str, first: bool, most: int) -> list[str]:

@@ -6,11 +6,10 @@ import re
 from fractions import Fraction
 from typing import Any
 
-import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from parley.games.problems.sources import arithmetic_problem, wason_problem
+from parley.games.problems.sources import Arithmetic, Wason
 
 _OPERATIONS: dict[type[ast.operator], Any] = {
     ast.Add: operator.add,
@@ -33,7 +32,7 @@ def value_of(node: ast.expr, seen: list[Fraction]) -> Fraction:
 def test_a_calculation_has_integers_all_the_way_and_the_answer_of_its_grammar(
     steps: int, digits: int, seed: int
 ) -> None:
-    problem = arithmetic_problem("a", steps, digits, np.random.default_rng(seed))
+    problem = Arithmetic(steps=steps, digits=digits).problem(seed)
     text = re.fullmatch(r"What is ([0-9+*/ -]+)\?", problem.question)
     assert text
     seen: list[Fraction] = []
@@ -45,7 +44,7 @@ def test_a_calculation_has_integers_all_the_way_and_the_answer_of_its_grammar(
 
 @given(st.integers(0, 10**6))
 def test_wason_shows_one_card_of_each_kind_and_the_vowel_and_the_odd_one_are_right(seed: int) -> None:
-    problem = wason_problem("w", np.random.default_rng(seed))
+    problem = Wason().problem(seed)
     kinds = {"vowel": "AEIOU", "consonant": "BCDFGHJKLMNPQRSTVWXZ", "even": "2468", "odd": "3579"}
     found = {name: [card for card in problem.options if card in kind] for name, kind in kinds.items()}
     assert [len(cards) for cards in found.values()] == [1, 1, 1, 1]

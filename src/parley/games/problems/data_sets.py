@@ -166,7 +166,8 @@ def _parquet(file: Path) -> Iterator[dict[str, Any] | str]:
         unpacked = sum(group.total_byte_size for group in groups)
         schema = parquet.schema_arrow
         if missing := [name for name in columns if name not in schema.names]:
-            raise UsageError(f"{file}: no column {missing[0]!r} (but {_some(schema.names)}); {_GSM8K}")
+            others = one_line(", ".join(schema.names[:5]), 100) or "none"
+            raise UsageError(f"{file}: no column {missing[0]!r} (but {others}); {_GSM8K}")
         if other := [name for name in columns if schema.field(name).type not in (pa.string(), pa.large_string())]:
             raise UsageError(f"{file}: the column {other[0]!r} is no text; {_GSM8K}")
         if unpacked > MAX_BYTES or parquet.metadata.num_rows > MAX_ROWS:
@@ -178,10 +179,6 @@ def _parquet(file: Path) -> Iterator[dict[str, Any] | str]:
     except (OSError, ValueError, pa.ArrowException) as error:
         reason = one_line(str(error), 120)
         raise UsageError(f"{file}: no parquet file, or a cut one ({reason}); get it again") from None
-
-
-def _some(names: list[str]) -> str:
-    return one_line(", ".join(names[:5]), 100) or "none"
 
 
 # DeliData

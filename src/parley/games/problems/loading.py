@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Annotated
 
@@ -109,7 +109,8 @@ def states(files: Sequence[Path]) -> tuple[tuple[str, int, int], ...]:
 # Data sets of the Hugging Face hub: files alone, none of a repository's code
 
 
-def download(repo: str, revision: str, patterns: list[str]) -> Path:
+@lru_cache(maxsize=16)
+def download(repo: str, revision: str, patterns: tuple[str, ...]) -> Path:
     """Return the folder with the files of a data set that fit `patterns`, from the hub's cache if it has them.
 
     Raises UsageError, in one line, if they can be had neither there nor from the network.
@@ -119,7 +120,7 @@ def download(repo: str, revision: str, patterns: list[str]) -> Path:
 
     def folder(cached: bool) -> Path:
         found = snapshot_download(
-            repo, repo_type="dataset", revision=revision, allow_patterns=patterns, local_files_only=cached
+            repo, repo_type="dataset", revision=revision, allow_patterns=list(patterns), local_files_only=cached
         )
         return Path(found)
 

@@ -221,7 +221,6 @@ def _value(found: re.Match[str]) -> Fraction | None:
 
 Reading = Literal["exact", "strict", "flexible"]
 READINGS: tuple[Reading, ...] = get_args(Reading)
-OF_THE_HARNESS: tuple[Reading, ...] = ("strict", "flexible")
 
 _MARK = "#### "
 _STRICT = re.compile(r"-?[0-9.,]+")  # after the mark

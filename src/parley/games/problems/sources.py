@@ -44,46 +44,6 @@ _CONSONANTS = "BCDFGHJKLMNPQRSTVWXZ"
 _EVEN, _ODD = "2468", "3579"  # no 0 and no 1, which look like letters
 
 
-def arithmetic_problem(problem_id: str, steps: int, digits: int, rng: np.random.Generator) -> Problem:
-    """Return a calculation of `steps` operations on numbers of up to `digits` digits.
-
-    Multiplication and division come first, as usual; every intermediate value is an integer, and nothing is divided
-    by 1 or by itself.
-    """
-    largest = 10**digits - 1
-    total, sign = 0, 1
-    term = _operand(largest, rng)
-    text = str(term)
-    for _ in range(steps):
-        operation = "+-*/"[int(rng.integers(4))]
-        divisors = [d for d in range(2, min(largest, term - 1) + 1) if term % d == 0] if operation == "/" else []
-        if operation == "/" and divisors:
-            operand = divisors[int(rng.integers(len(divisors)))]
-            term //= operand
-        else:
-            operand = _operand(largest, rng)
-            if operation == "*" and term * operand <= largest**2:
-                term *= operand
-            else:  # also what cannot be divided, and products that would grow without bound
-                operation = operation if operation in "+-" else "+"
-                total += sign * term
-                term, sign = operand, -1 if operation == "-" else 1
-        text += f" {operation} {operand}"
-    return Problem(problem_id, "number", f"What is {text}?", str(total + sign * term))
-
-
-def wason_problem(problem_id: str, rng: np.random.Generator) -> Problem:
-    """Return a card problem with one vowel, one consonant, one even and one odd digit, in any order."""
-    kinds = (VOWELS, _CONSONANTS, _EVEN, _ODD)
-    drawn = [kind[int(rng.integers(len(kind)))] for kind in kinds]
-    cards = tuple(drawn[index] for index in rng.permutation(len(drawn)))
-    return Problem(problem_id, "cards", question(cards), right_cards(cards), cards)
-
-
-def _operand(largest: int, rng: np.random.Generator) -> int:
-    return int(rng.integers(2, largest + 1))
-
-
 _Path = Annotated[str, Field(min_length=1, max_length=4_000)]
 
 
@@ -134,7 +94,7 @@ class _Source(BaseModel):
         number = seed % self.first if self.first else seed
         return self._made(f"{self._name}-{self.order}-{number}", stream("problem", self.kind, self.order, number))
 
-    def _made(self, problem_id: str, rng: Any) -> Problem:
+    def _made(self, problem_id: str, rng: np.random.Generator) -> Problem:
         """Return the problem with this id, drawn with `rng`."""
         raise NotImplementedError
 
@@ -157,8 +117,36 @@ class Arithmetic(_Source):
 
     problem_kind: ClassVar[Kind] = "number"
 
-    def _made(self, problem_id: str, rng: Any) -> Problem:
-        return arithmetic_problem(problem_id, self.steps, self.digits, rng)
+    def _made(self, problem_id: str, rng: np.random.Generator) -> Problem:
+        """Return a calculation of `steps` operations on numbers of up to `digits` digits.
+
+        Multiplication and division come first, as usual; every intermediate value is an integer, and nothing is
+        divided by 1 or by itself.
+        """
+        largest = 10**self.digits - 1
+
+        def drawn() -> int:
+            return int(rng.integers(2, largest + 1))
+
+        total, sign = 0, 1
+        term = drawn()
+        text = str(term)
+        for _ in range(self.steps):
+            operation = "+-*/"[int(rng.integers(4))]
+            divisors = [d for d in range(2, min(largest, term - 1) + 1) if term % d == 0] if operation == "/" else []
+            if divisors:
+                operand = divisors[int(rng.integers(len(divisors)))]
+                term //= operand
+            else:
+                operand = drawn()
+                if operation == "*" and term * operand <= largest**2:
+                    term *= operand
+                else:  # also what cannot be divided, and products that would grow without bound
+                    operation = operation if operation in "+-" else "+"
+                    total += sign * term
+                    term, sign = operand, -1 if operation == "-" else 1
+            text += f" {operation} {operand}"
+        return Problem(problem_id, "number", f"What is {text}?", str(total + sign * term))
 
 
 class Wason(_Source):
@@ -169,8 +157,12 @@ class Wason(_Source):
 
     problem_kind: ClassVar[Kind] = "cards"
 
-    def _made(self, problem_id: str, rng: Any) -> Problem:
-        return wason_problem(problem_id, rng)
+    def _made(self, problem_id: str, rng: np.random.Generator) -> Problem:
+        """Return a problem with one vowel, one consonant, one even and one odd digit, in any order."""
+        kinds = (VOWELS, _CONSONANTS, _EVEN, _ODD)
+        drawn = [kind[int(rng.integers(len(kind)))] for kind in kinds]
+        cards = tuple(drawn[index] for index in rng.permutation(len(drawn)))
+        return Problem(problem_id, "cards", question(cards), right_cards(cards), cards)
 
 
 class _Stored(_Source):
@@ -274,7 +266,7 @@ class _Hub(_Stored):
 
     def _place(self, patterns: list[str]) -> Path:
         if self.repo is not None and self.revision is not None:
-            return _downloaded(self.repo, self.revision, tuple(patterns))
+            return download(self.repo, self.revision, tuple(patterns))
         return self._folder()
 
 
@@ -344,11 +336,6 @@ def _policies(path: Path) -> ProblemSet:
 def _load(_: object, load: Callable[..., ProblemSet], *where: Any) -> ProblemSet:
     """Return what a loader finds, loaded once in a process, and again if a file's size or time changed."""
     return load(*where)
-
-
-@lru_cache(maxsize=16)
-def _downloaded(repo: str, revision: str, patterns: tuple[str, ...]) -> Path:
-    return download(repo, revision, list(patterns))
 
 
 @lru_cache(maxsize=64)

@@ -12,6 +12,7 @@ from parley.errors import UsageError
 from parley.games.base import BYZANTINE, HONEST, Game, Group, Outcome, OutcomeClass, Paper
 from parley.games.network.graph import Links
 from parley.games.network.topology import Star
+from parley.games.prompts import instruction
 from parley.games.stag_hunt import prompts as texts
 from parley.games.stag_hunt import published
 from parley.games.stag_hunt.betrayal import betrayal_metrics, recovery_metrics
@@ -188,7 +189,7 @@ class StagHuntGame(Game[StagHuntParameters]):
         kept = len(self.rounds) if p.history_rounds is None else p.history_rounds
         history = self._history[name][phase][max(0, len(self.rounds) - kept) :]
         reply_format = p.format_for(seat)
-        form = texts.reply_instruction(phase, reply_format)
+        form = instruction(texts.REPLIES[phase], reply_format)
         others = [known[peer] for peer in self._links.neighbors(name)]
         values = texts.PromptValues(len(self._players), others, [told for _, told in history], number, shown)
         nested = (

@@ -124,26 +124,16 @@ _PUBLISHED_DEFAULTS: Mapping[str, Any] = {
 }
 Hides = Literal["words_when_acting", "words", "words+actions"]
 _SILENT: Mapping[str, Any] = {
-    "count_told": False,
-    "links_told": False,
-    "nudge": False,
+    **dict.fromkeys(("count_told", "links_told", "nudge", "payoff_note"), False),
     "hides": "words+actions",
-    "payoff_note": False,
 }
 # What `disclosure` sets of the switches, by the rules.
+_TOLD: Mapping[str, Any] = {**_SILENT, "count_told": True, "links_told": True}
 PRESETS: Mapping[tuple[str, str], Mapping[str, Any]] = {
-    ("parley", "none"): {**_SILENT, "count_told": True},
-    ("parley", "silent"): _SILENT,
-    ("parley", "explicit"): {**_SILENT, "count_told": True, "links_told": True, "payoff_note": True},
-    (PUBLISHED, "none"): {**_SILENT, "count_told": True},
-    (PUBLISHED, "silent"): _SILENT,
-    (PUBLISHED, "explicit"): {
-        "count_told": True,
-        "links_told": True,
-        "nudge": True,
-        "hides": "words_when_acting",
-        "payoff_note": False,
-    },
+    **{(rules, "none"): {**_SILENT, "count_told": True} for rules in ("parley", PUBLISHED)},
+    **{(rules, "silent"): _SILENT for rules in ("parley", PUBLISHED)},
+    ("parley", "explicit"): {**_TOLD, "payoff_note": True},
+    (PUBLISHED, "explicit"): {**_TOLD, "nudge": True, "hides": "words_when_acting"},
 }
 HARE_WORD = "hare"  # what scripted players say who will hunt it
 

@@ -10,23 +10,20 @@ from pathlib import Path
 
 from parley.games.parameters import BYZANTINE, HONEST
 from parley.games.prompts import (
-    Instruction,
     Prompts,
     QuestionStyle,
     Template,
     fill,
-    instruction,
     instruction_files,
     text_of,
 )
 from parley.games.stag_hunt import published
 from parley.games.stag_hunt.parameters import ALL, HARE, PUBLISHED, STAG, Action, SeenRound, StagHuntParameters
-from parley.policies import ReplyFormat
 
 FOLDER = Path(__file__).parent / "templates"
 PHASES = ("signal", "act")
 PLAIN = "plain"
-_REPLIES = {phase: f"stag_hunt_{phase}" for phase in PHASES}  # kinds of replies (parley.games.prompts)
+REPLIES = {phase: f"stag_hunt_{phase}" for phase in PHASES}  # kinds of replies (parley.games.prompts)
 _ROLES = (HONEST, BYZANTINE)
 
 ACTION_TEXTS: Mapping[Action | None, str] = {STAG: STAG, HARE: HARE, None: "(no action)"}
@@ -71,11 +68,6 @@ def _of_links(p: StagHuntParameters) -> list[str]:
     pieces += [hidden] if p.links_told and p.count_told else []  # how many are hidden tells how many there are
     pieces += ["payoff_note"] if p.payoff_note else []
     return ["visibility"] if pieces == ["links", "hidden_players", "payoff_note"] else pieces
-
-
-def reply_instruction(phase: str, reply_format: ReplyFormat) -> Instruction:
-    """Return what is said of the form of the reply in a phase."""
-    return instruction(_REPLIES[phase], reply_format)
 
 
 def _filled(name: str, values: Mapping[str, str]) -> str:
@@ -171,7 +163,7 @@ class StagHuntPrompts(Prompts[StagHuntParameters]):
             for role in _ROLES
             for phase in PHASES
             if phase == "act" or parameters.cheap_talk
-            for part, path in instruction_files(_REPLIES[phase], parameters.reply_format).items()
+            for part, path in instruction_files(REPLIES[phase], parameters.reply_format).items()
         }
         return {name: self.variants[prompt][name] for name in [*names, f"{BYZANTINE}_byzantine_aim"]} | replies
 

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from parley import paths
-from parley.engine.service.budget import Account, Budget, read_database
+from parley.engine.service.budget import Account, Budget, read_databases
 from parley.engine.service.shared_database import Parts
 from parley.errors import BudgetError, JournalError
 from parley.files import checked_line
@@ -82,8 +82,7 @@ def digests(study: Study) -> list[str]:
 
 
 def total() -> int:
-    account, _ = read_database(paths.spent("small"), {}, in_flight=False)
-    return account.tokens if account else 0
+    return read_databases([paths.spent("small")], {}, in_flight=False)[0].tokens
 
 
 def add_spent(study: Study) -> None:

@@ -9,11 +9,10 @@ from parley.engine.service.budget import (
     Account,
     Budget,
     Prices,
-    Request,
     budget_line,
     fits,
     part_of,
-    read_database,
+    read_databases,
     spent_line,
 )
 from parley.engine.service.shared_database import parts
@@ -61,9 +60,8 @@ async def _gather(study: Study) -> None:
         return
     async with budget:
         for path in jobs:
-            account, _ = read_database(path, _prices(study), in_flight=True)
-            if counted and account is not None:
-                budget.add(account)
+            if counted:
+                budget.add(read_databases([path], _prices(study), in_flight=True)[0])
             path.unlink()
 
 
@@ -74,8 +72,8 @@ def spending_line(study: Study) -> str | None:
     """
     if study.budget is None:
         return None
-    account, _ = _counted(study)
-    return f"budget: {budget_line(study.budget, account or _before(study), _prices(study))}"
+    account, _ = read_databases(_databases(study), _prices(study), in_flight=False)
+    return f"budget: {budget_line(study.budget, account if account.amounts else _before(study), _prices(study))}"
 
 
 def refused_line(study: Study) -> str | None:
@@ -84,25 +82,17 @@ def refused_line(study: Study) -> str | None:
         return None
     # What was refused may have been asked by a configuration that the study no longer has.
     used = {model for condition in study.conditions for model in condition.models}
-    account, refused = _counted(study)
+    account, refused = read_databases(_databases(study), _prices(study), in_flight=False)
     for request in refused:
-        if request[0] in used and account and not fits(study.budget, account, [request], _prices(study)):
+        if request[0] in used and account.amounts and not fits(study.budget, account, [request], _prices(study)):
             return spent_line(study.name, study.budget, account, request, _prices(study))
     return None
-
-
-def _counted(study: Study) -> tuple[Account | None, list[Request]]:
-    """Return the sum of all that was counted, None if nothing was, and the requests that were refused last."""
-    found = [read_database(path, _prices(study), in_flight=False) for path in _databases(study)]
-    accounts = [account for account, _ in found if account is not None]
-    return sum(accounts[1:], accounts[0]) if accounts else None, [request for _, request in found if request]
 
 
 def _elsewhere(study: Study, own: Path) -> Account:
     """Return what other databases counted than a process's own, those of the jobs of its run left aside."""
     others = [path for path in _databases(study) if path != own and path.parent.name != (parts().run or None)]
-    accounts = [read_database(path, _prices(study), in_flight=True)[0] for path in others]
-    return sum((account for account in accounts if account is not None), Account())
+    return read_databases(others, _prices(study), in_flight=True)[0]
 
 
 def _databases(study: Study) -> list[Path]:

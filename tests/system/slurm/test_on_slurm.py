@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from parley import paths
-from parley.engine.service.budget import read_database
+from parley.engine.service.budget import read_databases
 from parley.play.spending import spent_before
 from support.answering import KEY, SERVED, VARIABLE, service
 from support.cluster import (
@@ -194,10 +194,10 @@ def test_jobs_on_two_nodes_divide_the_limits_of_a_service_and_the_budget(
         assert controller.wait(timeout=240) == 1, output()
         assert {job_fields(job)["NodeList"] for job in submitted_jobs()} == {"node1", "node2"}
         assert "of which this job has one of 2 parts, is spent: " in output()
-        spent = [read_database(path, {}, False)[0] for path in paths.spending("study").glob("*/*.sqlite")]
-        assert all(account is not None and 0 < account.tokens <= 3500 for account in spent)
+        spent = [read_databases([path], {}, False)[0] for path in paths.spending("study").glob("*/*.sqlite")]
+        assert all(0 < account.tokens <= 3500 for account in spent)
         assert len(spent) == 2
-        assert sum(account.tokens for account in spent if account) >= 107 * len(server.bodies)
+        assert sum(account.tokens for account in spent) >= 107 * len(server.bodies)
 
         study = write(grid, models={"tiny": entry}, **content)
         finish(start(*PLAY))

@@ -244,22 +244,25 @@ def budget_line(limits: BudgetLimits, spent: Account, prices: Prices) -> str:
     return " and ".join(amounts) + " spent"
 
 
-def read_database(path: Path, prices: Prices, in_flight: bool) -> tuple[Account | None, Request | None]:
-    """Return what a database counted, None if nothing yet, and the request that it refused last. Changes nothing.
+def read_databases(paths: Iterable[Path], prices: Prices, in_flight: bool) -> tuple[Account, list[Request]]:
+    """Return the sum of what databases counted, and the request that each refused last. Changes nothing.
 
     Requests `in_flight` count at most. Raises JournalError for a file that cannot be read.
     """
-    try:
-        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as database:
-            spent = _account(database)
-            for model, most in _reserved(database) if in_flight else []:
-                spent.add(model, most, prices.get(model))
-            refused = database.execute("SELECT model, prompt, completion FROM refused").fetchone()
-    except sqlite3.Error as error:
-        raise JournalError(
-            f"{path}: damaged ({error}); delete it: what was spent is then counted again from records and journals"
-        ) from None
-    return spent if spent.amounts else None, refused and (refused[0], Tokens(*refused[1:]))
+    account, refused = Account(), []
+    for path in paths:
+        try:
+            with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as database:
+                account += _account(database)
+                for model, most in _reserved(database) if in_flight else []:
+                    account.add(model, most, prices.get(model))
+                rows = database.execute("SELECT model, prompt, completion FROM refused")
+                refused += [(model, Tokens(*most)) for model, *most in rows]
+        except sqlite3.Error as error:
+            raise JournalError(
+                f"{path}: damaged ({error}); delete it: what was spent is then counted again from records and journals"
+            ) from None
+    return account, refused
 
 
 def _is_new(database: sqlite3.Connection) -> bool:

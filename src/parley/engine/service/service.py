@@ -130,7 +130,7 @@ class Service:
         if not 400 <= response.status_code <= 500 or response.status_code in (401, 403, 408, 429):
             return None
         # Not all of a text: a prompt may be quoted in it.
-        return self.dialect.remedy(error_message(response)[:_READ_OF_ERROR], _param(response))
+        return self.dialect.remedy(error_message(response)[:_READ_OF_ERROR], str(_error(response).get("param") or ""))
 
 
 def service_of(name: str, entry: ModelEntry) -> Service:
@@ -153,25 +153,19 @@ def service_of(name: str, entry: ModelEntry) -> Service:
 
 def error_message(response: Response) -> str:
     """Return what a response other than 200 says in OpenAI's form, else its text; as it came."""
-    try:
-        error: Any = response.json()["error"]
-        return str(error["message"] if isinstance(error, Mapping) else error)
-    except NOT_AS_ASKED:
-        return response.text
-
-
-def _param(response: Response) -> str:
-    """Return the key of the request that an error is about, in OpenAI's form; "" if it does not say."""
-    try:
-        return str(response.json()["error"]["param"] or "")
-    except NOT_AS_ASKED:
-        return ""
+    return str(_error(response).get("message", response.text))
 
 
 def has_no_quota(response: Response) -> bool:
     """Whether an error says, in OpenAI's form, that no money is left there: no pause changes that."""
+    error = _error(response)
+    return "insufficient_quota" in (error.get("code"), error.get("type"))
+
+
+def _error(response: Response) -> Mapping[str, Any]:
+    """Return an error in OpenAI's form, with its `message`, and perhaps `param`, `code` and `type`; else nothing."""
     try:
-        error: Any = response.json()["error"]
-        return "insufficient_quota" in (error.get("code"), error.get("type"))
+        error = response.json()["error"]
     except NOT_AS_ASKED:
-        return False
+        return {}
+    return error if isinstance(error, Mapping) else {"message": error}

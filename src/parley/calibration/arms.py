@@ -254,13 +254,10 @@ def read_calibration(path: Path) -> dict[str, Any] | None:
     return found
 
 
-def _files() -> list[Path]:
-    return sorted(Path().glob(str(paths.calibration("*", "*", ".json"))))
-
-
 def calibrations_of(entry: ModelEntry) -> list[dict[str, Any]]:
     """Return the calibrations of a model as it is now, whatever it was called; those of the most questions first."""
-    read = [one for path in _files() if (one := read_calibration(path)) is not None]
+    files = sorted(Path().glob(str(paths.calibration("*", "*", ".json"))))
+    read = [one for path in files if (one := read_calibration(path)) is not None]
     identity = identity_of(entry) if read else {}
     found = [one for one in read if one["identity"] == identity]
     return sorted(found, key=lambda one: (-one["number"], one["problems_label"]))
@@ -268,7 +265,6 @@ def calibrations_of(entry: ModelEntry) -> list[dict[str, Any]]:
 
 def calibration_tables(study: Study) -> list[dict[str, Any]]:
     """Return, for the report, each model that the study asks with the tables of its calibrations, as text."""
-    names = sorted({name for condition in study.conditions for name in condition.models})
     return [
         {
             "model": name,
@@ -280,8 +276,12 @@ def calibration_tables(study: Study) -> list[dict[str, Any]]:
                 for one in calibrations_of(study.models[name])
             ],
         }
-        for name in names
+        for name in _models(study)
     ]
+
+
+def _models(study: Study) -> list[str]:
+    return sorted({name for condition in study.conditions for name in condition.models})
 
 
 def report_plan(study: Study) -> str:
@@ -289,8 +289,7 @@ def report_plan(study: Study) -> str:
 
     Without the last two it is the study's plan.
     """
-    names = sorted({name for condition in study.conditions for name in condition.models})
-    found = [one for name in names for one in calibrations_of(study.models[name])]
+    found = [one for name in _models(study) for one in calibrations_of(study.models[name])]
     frozen = [frozen_state(study)] if paths.frozen(study.file).exists() else []
     return digest([study.plan, found, *frozen])[:8] if found or frozen else study.plan
 
@@ -304,8 +303,3 @@ def planned_report(study: Study, new: bool) -> str:
         os.environ[_REPORT_PLAN] = f"{study.plan} {report_plan(study)}"
     of, _, plan = os.environ.get(_REPORT_PLAN, "").partition(" ")
     return plan if of == study.plan else report_plan(study)
-
-
-def key_of(identity: Mapping[str, Any], problems: Mapping[str, Any], number: int) -> str:
-    """Return what names the files of a calibration."""
-    return digest([FORMAT, identity, problems, number])[:12]

@@ -27,7 +27,6 @@ from parley.calibration.arms import (
     all_arms,
     arm_row,
     identity_of,
-    key_of,
     questions,
     read_calibration,
 )
@@ -112,7 +111,7 @@ def calibrate(
     place = _place(model, entry, endpoint)
     problems = questions(source, number)
     identity, asked = identity_of(entry), source.model_dump(mode="json")
-    key = key_of(identity, asked, number)
+    key = digest([FORMAT, identity, asked, number])[:12]  # names its files
     path = paths.calibration(model, key, ".json")
     earlier = read_calibration(path) if path.exists() else None
     finished = {row["arm"] for row in earlier["arms"]} if earlier else set()

@@ -60,37 +60,6 @@ POLICIES = (
 )
 
 
-def timeline(right: str | None, trace: Sequence[Round]) -> Timeline:
-    """Return the deliberations on a problem, one after the other, as a table; `right` is None where no answer is.
-
-    Who is Byzantine does not stand in the trace.
-    """
-    names = sorted({name for entry in trace for name in entry["answers"]}, key=by_number)
-    cells = {}
-    marks = []
-    before: Mapping[str, str] = {}
-    for entry in trace:
-        number = entry["round"]
-        states = {name: _state(right, entry, name) for name in entry["answers"]}
-        for name, state in states.items():
-            cells[name, number] = TimelineCell(state, _text(entry["answers"][name], entry["said"][name]))
-            if entry["turn"] and before.get(name) == RIGHT != state:
-                marks.append(Mark(name, number, "gives up the right answer"))
-            if entry["turn"] and state == RIGHT != before.get(name, RIGHT):
-                marks.append(Mark(name, number, "comes to the right answer"))
-        before = states
-    return Timeline(
-        agents={name: name for name in names},
-        framed=frozenset(),
-        framed_label="",
-        cells=cells,
-        states=POLICIES if right is None else DEFINITIVE,
-        marks=marks,
-        results={entry["round"]: _result(entry) for entry in trace},
-        results_label="honest agents in the largest agreement",
-    )
-
-
 def _state(right: str | None, entry: Round, name: str) -> str:
     answer = _hashable(entry["answers"][name])
     if answer is None:
@@ -274,8 +243,35 @@ class DeliberationEvidence(Evidence[DeliberationParameters, Round]):
         return trace[-1]["turn"]
 
     def timeline(self, outcome: Mapping[str, Any], trace: Sequence[Round]) -> Timeline:
-        """Return the deliberations of a simulation as a table of answers."""
-        return timeline(outcome["metrics"]["right_answer"], trace)
+        """Return the deliberations on a problem, one after the other, as a table of answers.
+
+        Who is Byzantine does not stand in the trace.
+        """
+        right = outcome["metrics"]["right_answer"]
+        names = sorted({name for entry in trace for name in entry["answers"]}, key=by_number)
+        cells = {}
+        marks = []
+        before: Mapping[str, str] = {}
+        for entry in trace:
+            number = entry["round"]
+            states = {name: _state(right, entry, name) for name in entry["answers"]}
+            for name, state in states.items():
+                cells[name, number] = TimelineCell(state, _text(entry["answers"][name], entry["said"][name]))
+                if entry["turn"] and before.get(name) == RIGHT != state:
+                    marks.append(Mark(name, number, "gives up the right answer"))
+                if entry["turn"] and state == RIGHT != before.get(name, RIGHT):
+                    marks.append(Mark(name, number, "comes to the right answer"))
+            before = states
+        return Timeline(
+            agents={name: name for name in names},
+            framed=frozenset(),
+            framed_label="",
+            cells=cells,
+            states=POLICIES if right is None else DEFINITIVE,
+            marks=marks,
+            results={entry["round"]: _result(entry) for entry in trace},
+            results_label="honest agents in the largest agreement",
+        )
 
     def transcript(self, outcome: Mapping[str, Any], trace: Sequence[Round]) -> Sequence[Session]:
         """Return the deliberations of one simulation, for the ledger."""

@@ -192,17 +192,14 @@ class StagHuntGame(Game[StagHuntParameters]):
         form = instruction(texts.REPLIES[phase], reply_format)
         others = [known[peer] for peer in self._links.neighbors(name)]
         values = texts.PromptValues(len(self._players), others, [told for _, told in history], number, shown)
-        nested = (
-            self._published and seat.policy.kind.asks_model
-        )  # rules and code of the user's own keep the short form
         if self._published:
-            reply_model = published_model(phase, p.reasoning_chars) if nested else None
             system, user = published.system_text(seat.role), self._published_user(name, phase, values)
         else:
-            reply_model = None
             system = texts.render_system(seat.role, p, values)
             user = texts.render_user(phase, p, values, form.reply)
+        nested = self._published and seat.policy.kind.asks_model  # rules and own code keep the short form
         flat = signal_model if phase == "signal" else act_model
+        reply_model = published_model(phase, p.reasoning_chars) if nested else flat(p.reasoning_chars)
         return Ask(
             agent=name,
             role=seat.role,
@@ -210,7 +207,7 @@ class StagHuntGame(Game[StagHuntParameters]):
             phase=phase,
             system=with_instructions(system, seat.policy),
             user=user,
-            reply_model=reply_model or flat(p.reasoning_chars),
+            reply_model=reply_model,
             sampling=p.signal if phase == "signal" else p.act,
             reply_format=reply_format,
             follow_up=form.follow_up,

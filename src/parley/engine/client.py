@@ -290,7 +290,8 @@ def _completion(response: Response, server: _OwnServer | Service) -> Completion:
         body = response.json()
         choice = body["choices"][0]
         message = choice["message"]
-        tokens = usage_of(_mapping(body.get("usage")))
+        usage = body.get("usage")
+        tokens = usage_of(usage if isinstance(usage, Mapping) else {})
         refused = bool(message.get("refusal"))
         said = str(message.get("refusal") if refused else message.get("content") or "")
         thought, text = (None, said) if refused else server.dialect.split(said)
@@ -305,7 +306,7 @@ def _completion(response: Response, server: _OwnServer | Service) -> Completion:
             reasoning="\n\n".join(filter(None, (_reasoning(message), thought))) or None,
             reasoning_tokens=tokens.reasoning,
         )
-        parts = [*(getattr(completion, name) for name in completion.__slots__), body.get("usage")]
+        parts = [*(getattr(completion, name) for name in completion.__slots__), usage]
         told = " ".join(map(str, parts))
     except RecursionError:
         raise
@@ -324,7 +325,3 @@ def _reasoning(message: Mapping[str, Any]) -> str | None:
         if isinstance(text := message.get(key), str) and text:
             return text
     return None
-
-
-def _mapping(value: object) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}

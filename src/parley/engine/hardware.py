@@ -235,19 +235,15 @@ def capabilities() -> list[str]:
     return ["unknown" if gpu.capability is None else ".".join(map(str, gpu.capability)) for gpu in gpus()]
 
 
-def parse_cuda_version(text: str) -> str | None:
-    """Return the CUDA version from the text of torch/version.py; None for a CPU build."""
-    found = re.search(r"^cuda\b[^=\n]*=\s*['\"]([\d.]+)['\"]", text, re.MULTILINE)
-    return found[1] if found else None
-
-
 def cuda_version() -> str | None:
     """Return the CUDA version that the installed torch was built for; None for a CPU build, or without torch."""
     try:
         file = importlib.metadata.distribution("torch").locate_file("torch/version.py")
-        return parse_cuda_version(Path(str(file)).read_text(encoding="utf-8"))
+        text = Path(str(file)).read_text(encoding="utf-8")
     except (importlib.metadata.PackageNotFoundError, OSError):
         return None
+    found = re.search(r"^cuda\b[^=\n]*=\s*['\"]([\d.]+)['\"]", text, re.MULTILINE)
+    return found[1] if found else None
 
 
 _log = logging.getLogger(__name__)

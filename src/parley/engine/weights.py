@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -45,7 +45,7 @@ _PICKLED = (".bin", ".pt", ".pth", ".ckpt", ".pkl")
 _GROWTH = {None: 4.0, "int8": 3.0}
 # Measured: 3.1 GB for a file of 0.5 GB, 5.7 GB for one of 1.1 GB.
 _MEMORY_BYTES, _MEMORY_GROWTH = 1e9, 4.3
-MAKE_ROOM = f"free some, or make {paths.MODELS} a link to a folder on another disk, and the same command goes on"
+_MAKE_ROOM = f"free some, or make {paths.MODELS} a link to a folder on another disk, and the same command goes on"
 
 
 def check_source(name: str, entry: ModelEntry, models_file: Path) -> None:
@@ -169,13 +169,14 @@ def fetch(name: str, entry: ModelEntry, models_file: Path) -> Path:
     try:
         with _alone(folder.parent):
             if not _is_prepared(entry, marker, folder):
-                if not _is_copy(entry, marker, folder):
+                # Of a folder that was copied only the times are others.
+                if _made(entry, marker).get("weights_sha256") != _hashes(folder):
                     _prepare(name, entry, models_file, folder)
                 _write_marker(marker, entry, folder)
     except OSError as error:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT):
             raise
-        raise EngineError(f"{name}: no room on the disk of {paths.MODELS}/; {MAKE_ROOM}") from error
+        raise EngineError(f"{name}: no room on the disk of {paths.MODELS}/; {_MAKE_ROOM}") from error
     return marker
 
 
@@ -191,21 +192,14 @@ def is_ready(name: str, entry: ModelEntry, models_file: Path) -> bool:
 
 
 def _is_prepared(entry: ModelEntry, marker: Path, folder: Path) -> bool:
-    return _is_made(entry, marker) and json.loads(marker.read_bytes()).get("files") == _file_states(folder)
+    return bool(_made(entry, marker).get("files") == _file_states(folder))
 
 
-def _is_copy(entry: ModelEntry, marker: Path, folder: Path) -> bool:
-    """Whether the weights are by their SHA-256 those of the marker, but with other times: a folder that was copied."""
-    return _is_made(entry, marker) and json.loads(marker.read_bytes()).get("weights_sha256") == _hashes(folder)
-
-
-def _is_made(entry: ModelEntry, marker: Path) -> bool:
-    """Whether a marker says that a model was made of what its entry says, and as it is made today."""
-    if not marker.is_file():
-        return False
+def _made(entry: ModelEntry, marker: Path) -> Mapping[str, Any]:
+    """Return what a marker says of weights that were made of what the entry says, as they are made today."""
+    found = json.loads(marker.read_bytes()) if marker.is_file() else {}
     # Markers of the first version name no more than the source, which is in their path.
-    made_from = json.loads(marker.read_bytes()).get("made_from", _made_from(entry, 1))
-    return bool(made_from == _made_from(entry, CONVERSION))
+    return found if found.get("made_from", _made_from(entry, 1)) == _made_from(entry, CONVERSION) else {}
 
 
 def _made_from(entry: ModelEntry, version: int) -> dict[str, Any]:
@@ -271,12 +265,9 @@ def _gguf(name: str, entry: ModelEntry, models_file: Path, download: Path, targe
         whole_file(parts, getattr(entry.source, "sha256", None), target)
     except EngineError as error:
         shutil.rmtree(download, ignore_errors=True)  # it would be wrong the next time, too
-        place = one_line(_place(parts), 200)
+        place = f"{parts[0].name} to {parts[-1].name} in installed packages" if len(parts) > 1 else str(parts[0])
+        place = one_line(place, 200)
         raise EngineError(f"{name}: {place}: {error}; remove it, and get it again or from another place") from None
-
-
-def _place(parts: Sequence[Path]) -> str:
-    return f"{parts[0].name} to {parts[-1].name} in installed packages" if len(parts) > 1 else str(parts[0])
 
 
 def check_room(name: str, entry: ModelEntry, size: int, packages: int = 0) -> None:
@@ -287,7 +278,7 @@ def check_room(name: str, entry: ModelEntry, size: int, packages: int = 0) -> No
     models, environment = existing(paths.MODELS), Path(sys.prefix)
     shared = packages if models.stat().st_dev == environment.stat().st_dev else 0
     for folder, needed, what, remedy in (
-        (models, preparing_bytes(entry, size) + shared, f"{paths.MODELS}/", MAKE_ROOM),
+        (models, preparing_bytes(entry, size) + shared, f"{paths.MODELS}/", _MAKE_ROOM),
         (environment, packages - shared, "the environment", "free some"),
     ):
         free = shutil.disk_usage(folder).free
@@ -376,12 +367,11 @@ def _write_marker(marker: Path, entry: ModelEntry, folder: Path) -> None:
 
 
 def _hashes(folder: Path) -> dict[str, str]:
-    return {name: _sha256(folder / name) for name in _file_states(folder)}
-
-
-def _sha256(path: Path) -> str:
-    hashed = hashlib.sha256()
-    with Step(f"SHA-256 of {path.name}", path.stat().st_size) as step, path.open("rb") as file:
-        for block in step.blocks(file):
-            hashed.update(block)
-    return hashed.hexdigest()
+    found = {}
+    for name, (size, _) in _file_states(folder).items():
+        hashed = hashlib.sha256()
+        with Step(f"SHA-256 of {name}", size) as step, (folder / name).open("rb") as file:
+            for block in step.blocks(file):
+                hashed.update(block)
+        found[name] = hashed.hexdigest()
+    return found

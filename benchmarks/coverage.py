@@ -1,4 +1,4 @@
-"""Coverage of each interval and size of each test: tables of docs/explanation/statistics.md, and differences.csv here.
+"""Coverage of each interval and size of each test, as coverage.csv, size.csv and differences.csv beside this.
 
     python -m benchmarks.coverage [repetitions]
 
@@ -42,8 +42,7 @@ from parley.analysis.stats import (
     wilson_of_mean,
 )
 
-PAGE = Path(__file__).parents[1] / "docs" / "explanation" / "statistics.md"
-DIFFERENCES = Path(__file__).with_name("differences.csv")
+FOLDER = Path(__file__).parent
 REPETITIONS = 2000
 SIZES = (10, 25, 50, 100)
 RATES = np.linspace(0.02, 0.98, 49)  # of pairs of rates
@@ -336,16 +335,17 @@ TESTS: tuple[Case, ...] = (
 )
 
 
-def table(title: str, cases: Sequence[Case], times: int, worst: Callable[[Shares], float]) -> Iterator[str]:
-    """Yield a Markdown table: in each cell the worst of the cases, and their mean."""
-    yield f"| {title} | {' | '.join(f'n = {n}' for n in SIZES)} |"
-    yield f"|---{'|---' * len(SIZES)}|"
+def table(
+    title: str, cases: Sequence[Case], times: int, worst: Callable[[Shares], float]
+) -> Iterator[tuple[str, ...]]:
+    """Yield the rows of a table: in each cell the worst of the cases, and their mean."""
+    yield title, *(f"n = {n}" for n in SIZES)
     for place, (name, found) in enumerate(cases):
         random = np.random.default_rng([place, len(cases)])
         shares = [found(n, times, random) for n in SIZES]
         cells = [f"{worst(each):.1%}" + (f" ({np.mean(each):.1%})" if len(each) > 1 else "") for each in shares]
         print(name, *cells, flush=True)
-        yield f"| {name} | {' | '.join(cells)} |"
+        yield name, *cells
 
 
 def differences() -> Iterator[tuple[str, ...]]:
@@ -367,24 +367,16 @@ def differences() -> Iterator[tuple[str, ...]]:
         yield name, f"{max(sizes):.1%}", f"{min(covered):.1%}", f"{np.mean(covered):.1%}"
 
 
-def rewrite(page: str, name: str, section: str) -> str:
-    """Return a page with another section between the marks of this name."""
-    begin, end = f"<!-- {name} -->", f"<!-- end of {name} -->"
-    before, _, rest = page.partition(begin)
-    return f"{before}{begin}\n\n{section}\n\n{end}{rest.partition(end)[2]}"
-
-
 def main() -> None:
     times = int(sys.argv[1]) if len(sys.argv) > 1 else REPETITIONS
-    with DIFFERENCES.open("w", encoding="utf-8", newline="") as file:
-        csv.writer(file, lineterminator="\n").writerows(differences())
-    sections = {
+    tables = {
+        "differences": differences(),
         "coverage": table("interval (95%): least coverage (mean)", INTERVALS, times, min),
         "size": table("test (5%): largest size (mean)", TESTS, times, max),
     }
-    for name, rows in sections.items():
-        section = "\n".join(rows)  # it takes minutes, in which the page may change
-        PAGE.write_text(rewrite(PAGE.read_text(encoding="utf-8"), name, section), encoding="utf-8")
+    for name, rows in tables.items():
+        with (FOLDER / f"{name}.csv").open("w", encoding="utf-8", newline="") as file:
+            csv.writer(file, lineterminator="\n").writerows(rows)
 
 
 if __name__ == "__main__":

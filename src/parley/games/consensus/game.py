@@ -14,8 +14,7 @@ from parley.games.consensus.evidence import ConsensusEvidence
 from parley.games.consensus.parameters import NAMES, Agent, ConsensusParameters
 from parley.games.consensus.policies import POLICIES
 from parley.games.consensus.prompts import PROMPTS, share_text
-from parley.games.consensus.protocol import PaperProtocol, Protocol
-from parley.games.consensus.swarms import SwarmsProtocol
+from parley.games.consensus.protocol import PaperProtocol, Protocol, SwarmsProtocol
 from parley.policies import Ask, Reply
 from parley.text import by_number
 

@@ -89,7 +89,6 @@ class Limiter:
         self._clock = clock
         self._head = asyncio.Lock()  # one request of this process queues at a time, in order
         self._freed = asyncio.Event()
-        self._reaped = float("-inf")
         self._opened = time.monotonic()
         self.waited = 0.0  # seconds that requests of this process waited, added up
 
@@ -116,7 +115,10 @@ class Limiter:
             self.waited += time.monotonic() - began
             yield turn
         finally:
-            self._end(number, turn.tokens)
+            with self._database.transaction() as database:
+                database.execute(_CORRECT, {"number": number, "tokens": max(turn.tokens, 0)})
+                database.execute("DELETE FROM open WHERE number = ?", (number,))
+            self._freed.set()
 
     async def _wait(self, number: int) -> None:
         """Return when a request of the queue has begun."""
@@ -138,13 +140,6 @@ class Limiter:
                     await self._freed.wait()
             except TimeoutError:
                 pause = min(1.5 * pause, longest)
-
-    def _end(self, number: int, tokens: int) -> None:
-        """Take a request out of flight, or out of the queue, and correct its tokens."""
-        with self._database.transaction() as database:
-            database.execute(_CORRECT, {"number": number, "tokens": max(tokens, 0)})
-            database.execute("DELETE FROM open WHERE number = ?", (number,))
-        self._freed.set()
 
     def _advance(self, database: sqlite3.Connection, number: int) -> str | None:
         """Let those at the head of the queue begin that may; return what keeps `number` waiting, None if it began."""

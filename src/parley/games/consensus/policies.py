@@ -84,6 +84,8 @@ def vote(view: ConsensusView, given: Any) -> Fields:
 
 # The policies
 
+_VOTES = "Its votes; `honest` is stop when all proposals it sees are equal."
+
 
 class Stubborn(PolicyParameters):
     """What `stubborn` proposes, and how it votes."""
@@ -91,9 +93,7 @@ class Stubborn(PolicyParameters):
     value: GameValue = Field(
         default=None, description="What it proposes; default: its initial value, which a Byzantine agent draws."
     )
-    vote: Literal["honest", "stop", "continue"] = Field(
-        default="honest", description="Its votes; `honest` is stop when all proposals it sees are equal."
-    )
+    vote: Literal["honest", "stop", "continue"] = Field(default="honest", description=_VOTES)
 
 
 class Majority(PolicyParameters):
@@ -172,9 +172,7 @@ _Vote = Literal["continue", "stop", "abstain", "honest"]
 class Adversary(PolicyParameters):
     """How an adversary votes."""
 
-    vote: _Vote = Field(
-        default="continue", description="Its votes; `honest` is stop when all proposals it sees are equal."
-    )
+    vote: _Vote = Field(default="continue", description=_VOTES)
 
 
 class Oscillate(Adversary):

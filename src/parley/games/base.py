@@ -7,7 +7,7 @@ returns, it returns the outcome. It does no I/O, reads no clock, and draws only 
 import json
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Generator, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Generic
 
@@ -39,6 +39,7 @@ __all__ = [
     "Seat",
     "new_game",
     "scripted_roles",
+    "threat_class",
 ]
 
 
@@ -177,6 +178,19 @@ class Game(ABC, Generic[P]):
         names = [f"agent_{i + 1}" for i in range(len(roles))]
         rng.shuffle(names)
         return names
+
+
+def threat_class(groups: Sequence[Group], beyond: Iterable[str] = ()) -> str:
+    """Return how `Game.threat_model` names the adversaries among `groups`, of which so much is `beyond` the paper's.
+
+    What code of the user's own does is unknown.
+    """
+    kinds = [group.policy.kind for group in groups if group.role == BYZANTINE and group.count]
+    reasons = "; ".join(dict.fromkeys(beyond))
+    if not kinds:
+        return "none"
+    own = any(kind.is_plugin for kind in kinds)
+    return f"beyond: {reasons}" if reasons else "unknown: own policy" if own else "paper"
 
 
 def scripted_roles(agents: Collection[Group | Seat]) -> frozenset[str]:

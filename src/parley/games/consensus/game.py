@@ -9,7 +9,7 @@ from collections.abc import Generator, Mapping, Sequence
 import numpy as np
 
 from parley.errors import UsageError
-from parley.games.base import BYZANTINE, HONEST, Game, Group, Outcome, OutcomeClass, Paper
+from parley.games.base import BYZANTINE, HONEST, Game, Group, Outcome, OutcomeClass, Paper, threat_class
 from parley.games.consensus.evidence import ConsensusEvidence
 from parley.games.consensus.parameters import NAMES, Agent, ConsensusParameters
 from parley.games.consensus.policies import POLICIES
@@ -114,11 +114,9 @@ class ConsensusGame(Game[ConsensusParameters]):
 
         "Byzantine agents may propose arbitrary values and justifications and adapt to the history, but they cannot
         equivocate ..., forge identities, or drop or suppress messages" (section 3), they are at most a third of the
-        agents, and everybody hears everybody. What code of the user's own does is unknown.
+        agents, and everybody hears everybody.
         """
         adversaries = [group for group in groups if group.role == BYZANTINE and group.count]
-        if not adversaries:
-            return "none"
         reasons = [group.policy.kind.beyond for group in adversaries if group.policy.kind.beyond]
         if 3 * sum(group.count for group in adversaries) > sum(group.count for group in groups):
             reasons.append("B > N/3")
@@ -126,9 +124,7 @@ class ConsensusGame(Game[ConsensusParameters]):
             reasons.append(f"topology {topology}")
         if parameters.protocol != "paper":
             reasons.append(f"protocol {parameters.protocol}")  # those who speak later know more
-        if reasons:
-            return f"beyond: {'; '.join(dict.fromkeys(reasons))}"
-        return "unknown: own policy" if any(group.policy.kind.is_plugin for group in adversaries) else "paper"
+        return threat_class(groups, reasons)
 
     # How it ended
 

@@ -11,7 +11,7 @@ from math import comb, floor
 from typing import Any
 
 from parley.errors import UsageError
-from parley.games.base import BYZANTINE, HONEST, Game, Group, Outcome, OutcomeClass, Paper
+from parley.games.base import BYZANTINE, HONEST, Game, Group, Outcome, OutcomeClass, Paper, threat_class
 from parley.games.deliberation.evidence import DeliberationEvidence
 from parley.games.deliberation.parameters import (
     Agent,
@@ -132,10 +132,7 @@ class DeliberationGame(Game[DeliberationParameters]):
     @classmethod
     def threat_model(cls, parameters: DeliberationParameters, groups: Sequence[Group]) -> str:
         """Return "paper" with malicious agents, whom Definition XI.3 allows in any number and of any kind."""
-        adversaries = [group for group in groups if group.role == BYZANTINE and group.count]
-        if any(group.policy.kind.is_plugin for group in adversaries):
-            return "unknown: own policy"
-        return "paper" if adversaries else "none"
+        return threat_class(groups)
 
     # One deliberation
 

@@ -9,7 +9,7 @@ takes all of them, and the hare, which takes nobody else. Words and actions are 
 from collections.abc import Generator, Mapping, Sequence
 
 from parley.errors import UsageError
-from parley.games.base import BYZANTINE, HONEST, Game, Group, Outcome, OutcomeClass, Paper
+from parley.games.base import BYZANTINE, HONEST, Game, Group, Outcome, OutcomeClass, Paper, threat_class
 from parley.games.network.graph import Links
 from parley.games.network.topology import Star
 from parley.games.prompts import instruction
@@ -152,11 +152,7 @@ class StagHuntGame(Game[StagHuntParameters]):
         """Return "paper" if all Byzantine players are scripted betrayers, as in the paper (A.5); else what is not."""
         kinds = [group.policy.kind for group in groups if group.role == BYZANTINE and group.count]
         reasons = {"asks a model" if kind.asks_model else kind.beyond for kind in kinds} - {""}
-        if reasons:
-            return f"beyond: {'; '.join(sorted(reasons))}"
-        if any(kind.is_plugin for kind in kinds):
-            return "unknown: own policy"
-        return "paper" if kinds else "none"
+        return threat_class(groups, sorted(reasons))
 
     # What a player is asked, and what it sees
 

@@ -14,7 +14,7 @@ from parley.progress.follow import IDLE, Progress
 from parley.progress.snapshot import Snapshot, Stage
 from parley.progress.state import PLAY, SERVE, PlayedGame, ProcessState
 from parley.study import Study
-from support.processes import write_state
+from support.records import write_state
 from support.studies import StudyFactory
 
 MODEL = {"model": "tiny", "n": 2, "b": 0}

@@ -11,7 +11,7 @@ from parley.play.simulate import simulate
 from parley.progress.follow import Progress
 from parley.progress.screen import Screen, status, watch
 from parley.progress.state import PLAY, RUN, ProcessState
-from support.processes import write_state
+from support.records import write_state
 from support.studies import StudyFactory
 
 

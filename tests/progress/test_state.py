@@ -13,7 +13,7 @@ from parley import paths
 from parley.play.simulate import simulate
 from parley.progress.state import PLAY, PlayState, ProcessState, ProcessStates, working
 from parley.text.logs import waiting
-from support.processes import write_state
+from support.records import write_state
 from support.studies import StudyFactory
 
 FOLDER = Path("processes")

@@ -2,7 +2,9 @@
 
 import hashlib
 import json
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ from parley.ledger.block import SignedUtterance, block_hash, genesis, make_block
 from parley.ledger.check import ChainChecker, block_line, head_line
 from parley.play import record
 from parley.play.record_content import SCHEMA
+from parley.progress.state import ProcessState
 from support.playing import ACTIONS
 
 Rows = Callable[[list[dict[str, Any]]], Any]
@@ -239,4 +242,17 @@ def write_chain(path: Path, lines: Sequence[bytes], head: bool = True) -> Path:
     path.write_bytes(b"".join(lines))
     if head:
         paths.ledger_head(path).write_bytes(head_line(len(lines), json.loads(lines[-1])["hash"]))
+    return path
+
+
+# States of processes
+
+
+def write_state(folder: Path, state: ProcessState, at: float | None = None) -> Path:
+    """Write a state as its process would, at a time in seconds since the epoch."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{state.host}-{state.pid}.json"
+    path.write_text(json.dumps(asdict(state)))
+    if at is not None:
+        os.utime(path, (at, at))
     return path

@@ -306,9 +306,13 @@ class World:
         return set(undisturbed.asked) if self.finished() else self.journaled()
 
     def files(self) -> list[str]:
-        """Return the files under results, relative to the study's folder."""
+        """Return the files under results, relative to the study's folder.
+
+        What a process that died left of the table of conditions is not removed: another may be writing it just now.
+        """
         root = self.folder / "results" / "small"
-        return sorted(str(path.relative_to(root)) for path in root.rglob("*") if path.is_file())
+        files = (str(path.relative_to(root)) for path in root.rglob("*") if path.is_file())
+        return sorted(file for file in files if not file.startswith(".conditions.parquet."))
 
 
 class Undisturbed:

@@ -56,7 +56,9 @@ def write_study(name: str, content: object) -> None:
 
 
 def contents(*folders: Path) -> dict[Path, bytes]:
-    return {path: path.read_bytes() for folder in folders for path in folder.rglob("*") if path.is_file()}
+    """Return all files but the states of processes, which tell of one run."""
+    files = (path for folder in folders for path in folder.rglob("*") if path.is_file())
+    return {path: path.read_bytes() for path in files if path.parent.name != "processes"}
 
 
 def inodes(study: str = "demo") -> dict[Path, int]:

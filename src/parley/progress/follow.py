@@ -44,6 +44,7 @@ _RELIST_SECONDS = 60.0  # whatever a folder's time says: not every file system k
 _LITTLE_BYTES = 200_000_000
 _LITTLE_NAMES = 1_000
 IDLE = "nothing is played now"
+PLANNING = "planning the jobs"
 _STOPPING = "stopping; jobs that run are ended"
 
 
@@ -138,6 +139,8 @@ class Progress:
             return _STOPPING
         if run is not None and run.note and not works:
             return run.note
+        if run is None and self._is_own and not works:  # it says so itself once it has the study's lock
+            return PLANNING
         return IDLE if idle else ""
 
     # What is played

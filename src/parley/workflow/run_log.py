@@ -67,12 +67,13 @@ def announce(study: "Study") -> None:
 
     What is left of processes of former runs is removed.
     """
+    from parley.progress.follow import PLANNING
     from parley.progress.state import RUN, ProcessState, ProcessStates, StateFile
 
     def refresh(state: ProcessState) -> None:
         number = len(_sent)
         sent = f"{number} job{'' if number == 1 else 's'} sent, nothing is played yet"
-        state.note = sent if number else "planning the jobs"
+        state.note = sent if number else PLANNING
         state.stopping = STOPPED.is_set() or _stopping.is_set()
 
     folder = paths.processes(paths.results(study.name))

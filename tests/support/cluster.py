@@ -412,7 +412,7 @@ def assert_nothing_is_left(folder: Path, study: Study) -> None:
     assert not processes(sockets())
     assert not [path for path in Path(sockets()).rglob("*") if path.is_socket()]
     left = [path for path in paths.results(study.name).rglob("*") if path.is_file()]
-    allowed = {"simulations", "tables", "metrics", "figures", "report", "view"}
+    allowed = {"simulations", "conditions.parquet", "processes", "tables", "metrics", "figures", "report", "view"}
     assert {path.parts[2] for path in left} == allowed
     assert not [path for path in left if path.name.startswith(".")]
     # The lock's file stays, but nobody holds it: the same command starts again, and has nothing to do.

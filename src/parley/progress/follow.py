@@ -9,6 +9,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from socket import gethostname
 
 from parley import paths
 from parley.calibration.arms import planned_report
@@ -132,7 +133,9 @@ class Progress:
         )
 
     def _is_of_run(self, state: ProcessState) -> bool:
-        return state.alive or self._since is None or state.began >= self._since - _CLOCKS_SECONDS
+        if state.alive or self._since is None:
+            return True
+        return state.began >= self._since - (0.0 if state.host == gethostname() else _CLOCKS_SECONDS)
 
     def _note(self, run: ProcessState | None, idle: bool, works: bool) -> str:
         if run is not None and run.stopping:

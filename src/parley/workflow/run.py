@@ -17,7 +17,7 @@ from parley import paths
 from parley.calibration.arms import planned_report
 from parley.engine.service.shared_database import Parts
 from parley.errors import BudgetError, ParleyError, RecordError, UsageError
-from parley.files import hold_lock
+from parley.files import hold_lock, remove_leftovers
 from parley.play.record_store import recall_left_out
 from parley.play.spending import gather_spending, refused_line
 from parley.play.stale_records import Moves, find_moves, missing_records, move_records
@@ -193,6 +193,7 @@ def _prepare(run: Run, workflow: Any) -> None:
         check_plugin(workflow.scheduler._executor)
     # Instead of Snakemake's own lock, which a killed run leaves behind: this one ends with the process.
     hold_lock(paths.lock(run.study.name))
+    remove_leftovers(paths.conditions(run.study.name))  # of processes that were killed
     announce(run.study)
     if run.precision is not None:
         decide(run.study.name, run.precision.numbers)

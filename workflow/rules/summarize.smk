@@ -4,7 +4,6 @@ rule summarize:
         records=ancient(RUN.unfinished),
     output:
         stamp=str(paths.stamp("{study}", "tables", STUDY.plan)),
-        specs=str(paths.conditions("{study}")),
         parquet=[str(paths.table("{study}", name, ".parquet")) for name in paths.TABLES],
         simulations=report(
             str(paths.table("{study}", "simulations", ".csv")),

@@ -6,6 +6,7 @@ the order of calls. So a simulation has the same numbers alone, in a batch, resu
 
 import hashlib
 import json
+from socket import gethostname
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,11 @@ def canonical_json(value: Any) -> str:
 def digest(value: Any) -> str:
     """Return the SHA-256 of the canonical JSON of `value`, as 64 hexadecimal digits."""
     return hashlib.sha256(canonical_json(value).encode("ascii")).hexdigest()
+
+
+def machine() -> str:
+    """Return eight hexadecimal digits that tell this machine from others and do not name it: results are shared."""
+    return digest(["machine", gethostname()])[:8]
 
 
 def stream(*parts: str | int) -> np.random.Generator:

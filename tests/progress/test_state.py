@@ -5,11 +5,11 @@ import logging
 import os
 import time
 from pathlib import Path
-from socket import gethostname
 
 import pytest
 
 from parley import paths
+from parley.identity import machine
 from parley.play.simulate import simulate
 from parley.progress.state import PLAY, PlayState, ProcessState, ProcessStates, working
 from parley.text.logs import waiting
@@ -52,12 +52,20 @@ def test_what_played_leaves_no_file_unless_it_failed() -> None:
 
 
 @pytest.mark.usefixtures("folder")
+def test_no_state_names_its_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("parley.identity.gethostname", lambda: "node17.example")
+    path = write_state(FOLDER, ProcessState("tables"))
+    assert "node17" not in f"{path}{path.read_text()}"
+    assert only_state().alive
+
+
+@pytest.mark.usefixtures("folder")
 def test_a_process_that_is_gone_or_silent_for_a_minute_is_dead() -> None:
     write_state(FOLDER, ProcessState("tables", pid=2**22 + 1))
     assert not only_state().alive  # of this machine: its process is not there
     other = ProcessState("tables", host="elsewhere", pid=1)
     path = write_state(FOLDER, other)
-    (FOLDER / f"{gethostname()}-{2**22 + 1}.json").unlink()
+    (FOLDER / f"{machine()}-{2**22 + 1}.json").unlink()
     states = ProcessStates(FOLDER)
     written = path.stat().st_mtime
     assert [state.alive for state in states.look(written + 50)] == [True]

@@ -9,12 +9,12 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from socket import gethostname
 
 from parley import paths
 from parley.calibration.arms import planned_report
 from parley.engine.weights import model_marker
 from parley.errors import JournalError, ParleyError, RecordError
+from parley.identity import machine
 from parley.play.degenerate import degenerate_of
 from parley.play.record import peek_summary
 from parley.play.spending import spending_line
@@ -135,7 +135,7 @@ class Progress:
     def _is_of_run(self, state: ProcessState) -> bool:
         if state.alive or self._since is None:
             return True
-        return state.began >= self._since - (0.0 if state.host == gethostname() else _CLOCKS_SECONDS)
+        return state.began >= self._since - (0.0 if state.host == machine() else _CLOCKS_SECONDS)
 
     def _note(self, run: ProcessState | None, idle: bool, works: bool) -> str:
         if run is not None and run.stopping:

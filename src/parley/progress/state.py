@@ -16,10 +16,10 @@ from contextvars import ContextVar
 from dataclasses import asdict, dataclass, field
 from functools import cache
 from pathlib import Path
-from socket import gethostname
 from typing import TYPE_CHECKING, Any
 
 from parley.files import read_regular
+from parley.identity import machine
 from parley.play.runner import Exchange, Watcher
 from parley.study.condition import SCRIPTED, Simulation
 from parley.text import one_line
@@ -62,7 +62,7 @@ class ProcessState:
     engine: str = SCRIPTED  # what answers in the simulations that it plays
     note: str = ""  # what is to be told while nothing is played
     stopping: bool = False
-    host: str = field(default_factory=gethostname)
+    host: str = field(default_factory=machine)
     pid: int = field(default_factory=os.getpid)
     began: float = field(default_factory=time.time)
     ended: float | None = None
@@ -310,7 +310,7 @@ def _adapter() -> "TypeAdapter[ProcessState]":
 
 def _may_live(state: ProcessState) -> bool:
     """Whether a process is there; True for one of another machine, which only its heartbeat tells of."""
-    if state.host != gethostname():
+    if state.host != machine():
         return True
     try:
         os.kill(state.pid, 0)

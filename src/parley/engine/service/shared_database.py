@@ -11,11 +11,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from socket import gethostname
 
 from parley.errors import JournalError
 from parley.files import make_folder
-from parley.identity import digest
+from parley.identity import machine
 
 _LOCK_SECONDS = 60.0  # a transaction takes less than a millisecond
 _LOOK_SECONDS = 2.0
@@ -41,7 +40,7 @@ class Parts:
     def holder(self) -> str:
         """What tells a machine, or a job of a divided run, from others: the same for all its processes."""
         job = os.environ.get("SLURM_JOB_ID") if self.run else None
-        return f"{self.run}-{job}" if job else digest(["machine", gethostname()])[:8]
+        return f"{self.run}-{job}" if job else machine()
 
 
 def parts() -> Parts:
@@ -116,7 +115,7 @@ def _name_of(process: int) -> str:
     except OSError:
         state, numbers = "X", []
     began = "" if state in "XZ" else numbers[18]
-    return f"{digest(['machine', gethostname()])[:8]}-{process}-{began}"
+    return f"{machine()}-{process}-{began}"
 
 
 @contextmanager

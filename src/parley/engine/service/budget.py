@@ -275,7 +275,9 @@ def _account(database: sqlite3.Connection) -> Account:
 
 
 def _reserved(database: sqlite3.Connection, owner: str | None = None) -> list[Request]:
-    rows = database.execute("SELECT model, prompt, completion FROM reserved WHERE owner = ?1 OR ?1 IS NULL", (owner,))
+    rows = database.execute(
+        "SELECT model, prompt, completion FROM reserved WHERE owner = :owner OR :owner IS NULL", {"owner": owner}
+    )
     return [(model, Tokens(*most)) for model, *most in rows]
 
 

@@ -99,12 +99,16 @@ class SharedDatabase:
         with suppress(FileExistsError):
             os.close(os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
         connection = sqlite3.connect(self._path, timeout=_LOCK_SECONDS, isolation_level=None)
-        # A process that dies leaves it whole; the death of the machine may not.
-        connection.execute("PRAGMA synchronous = OFF")
-        connection.execute("PRAGMA journal_mode = PERSIST")
-        if (said := connection.execute("PRAGMA quick_check(1)").fetchone()[0]) != "ok":
-            raise sqlite3.DatabaseError(said)
-        connection.executescript(self._schema)
+        try:
+            # A process that dies leaves it whole; the death of the machine may not.
+            connection.execute("PRAGMA synchronous = OFF")
+            connection.execute("PRAGMA journal_mode = PERSIST")
+            if (said := connection.execute("PRAGMA quick_check(1)").fetchone()[0]) != "ok":
+                raise sqlite3.DatabaseError(said)
+            connection.executescript(self._schema)
+        except sqlite3.DatabaseError:
+            connection.close()
+            raise
         return connection
 
 

@@ -31,7 +31,7 @@ LIBRARIES = (
     "snakemake.cli",
     *("pandas", "pyarrow.compute", "pyarrow.dataset", "pyarrow.parquet", "scipy.stats", "networkx"),
     *("matplotlib.figure", "matplotlib.backends.backend_agg", "matplotlib.backends.backend_svg"),
-    *("click", "cryptography.hazmat.primitives.asymmetric.ed25519", "httpx", "jinja2", "pydantic"),
+    *("click", "cryptography.hazmat.primitives.asymmetric.ed25519", "aiohttp", "jinja2", "pydantic"),
 )
 ENTRIES = {"parley": "parley.cli", "snakemake": "snakemake.cli"}  # program: the module with its main()
 # -I and -S: nothing but the standard library, for a start of 15 ms.

@@ -338,7 +338,7 @@ def view(
     with at_work(found.study.name, "view"):
         page = write_view(found, out or paths.view(found.study.name))
     if out is None:
-        if found.left_out or found.unfinished or journals:  # the next run makes all of it
+        if axes or most or found.unfinished or journals:  # the next run makes what it would have made
             forget_done(found.study.name, "view")
         else:
             mark_done(found.study.name, "view", found.study.plan)

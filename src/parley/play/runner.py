@@ -18,6 +18,7 @@ from parley.games.two_steps import cutting, playing
 from parley.identity import digest, request_seed
 from parley.play.journal import Entry, Journal, off_loop
 from parley.policies import Ask, Policy, Reply, said_name, token_count
+from parley.policies.kinds import ScriptedPolicy
 from parley.policies.reply_text import read_reply
 from parley.study.condition import Player
 from parley.text import one_line, valid_unicode
@@ -124,7 +125,7 @@ async def _answer_all(
     journal: Journal | None,
     watcher: Watcher,
 ) -> list[list[Exchange]]:
-    """Have all asks of a phase in flight at once; the first error of any ends all.
+    """Have all asks of a phase in flight at once, unless rules answer them; the first error of any ends all.
 
     Only a budget that is spent lets those in flight finish first: they are paid, and the journal keeps the replies.
     """
@@ -137,6 +138,8 @@ async def _answer_all(
             refused.append(error)
             return []
 
+    if all(isinstance(policies[ask.agent], ScriptedPolicy) for ask in asks):
+        return [await answer(ask) for ask in asks]
     try:
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(answer(ask)) for ask in asks]

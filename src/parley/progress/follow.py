@@ -125,7 +125,7 @@ class Progress:
             rates=self._estimate.answering(now) if left and goes_on else None,
             finishes=self._estimate.finishing(now) if goes_on else None,
             left=self._estimate.left(now) if goes_on else None,
-            silent=None if self._answers is None else max(now - max(self._answers, self._estimate.last_reply), 0.0),
+            silent=None if self._answers is None else max(now - max(self._answers, event), 0.0),
             words=self._engines.words(now),
             budget=self._budget,
             note="" if last else self._note(run, idle, plays or any(s.state == RUNNING for s in (*before, *after))),

@@ -26,7 +26,6 @@ from parley.figures.panels import (
     add_line,
     alike,
     axis_of_lines,
-    chosen,
     counted,
     differences,
     error_bars,
@@ -170,15 +169,19 @@ def _points(
 
     def draw(ax: Axes, index: int, conditions: pd.DataFrame) -> None:
         name = names[index]
+        places = along.shown(conditions)
+        found = {
+            (row.get(along.lines_by), row.get(along.x)): row
+            for row in conditions.to_dict("records")[::-1]
+            if marks or row[column] == name
+        }
         if ranges and name in ranges:
             grid_lines(ax)
             ax.set_xlim(-0.5, along.per_panel - 0.5)
             ax.set_ylim(*ranges[name][:2])
         else:
             share_axis(ax, along.per_panel)
-        here = conditions if marks else conditions[conditions[column] == name]
-        places = along.shown(conditions)
-        lines = [chosen(here, along.lines_by, value) for value in along.lines]
+        lines = [[found.get((line, value)) for value, _ in places] for line in along.lines]
         # Between names a line would say nothing.
         joined = not marks and not any(isinstance(value, str) for value, _ in places)
         _point_panel(ax, along, places, lines, styles, same, link, joined, of, cut=name in cut)
@@ -244,7 +247,7 @@ def _point_panel(
     ax: Axes,
     along: "Along",
     places: Sequence[Place],
-    lines: Sequence[pd.DataFrame],
+    lines: Sequence[Sequence[Any]],
     styles: Sequence[int],
     same: bool,
     link: Linker,
@@ -254,17 +257,16 @@ def _point_panel(
 ) -> None:
     """Draw rates or means with their limits side by side at each place along x.
 
-    `lines` have the columns `simulations`, that named by `of` (NaN where there is none), `low`, `high`, and `band`
-    where the noise was measured, which is drawn as a pale bar; `styles` are the numbers of their styles. `same` leaves
+    `lines` are a row of the table for each place, or None: with `simulations`, what `of` names (NaN where there is
+    none), `low`, `high`, and `band` where the noise was measured, which is drawn as a pale bar. `same` leaves
     out how many simulations there are; `joined` draws lines between the points; `cut` ends intervals at the edge.
     """
     step = min(0.86 / len(lines), 0.18)
     ticks: list[str] = []
     points: list[list[tuple[float, float]]] = [[] for _ in lines]
     limits: list[list[tuple[float, float, float, float]]] = [[] for _ in lines]
-    by_place = [{row[along.x] if along.x else None: row for row in line.to_dict("records")[::-1]} for line in lines]
-    for place, (value, label) in enumerate(places):
-        rows: list[Any] = [found.get(value) for found in by_place]
+    for place, (_, label) in enumerate(places):
+        rows = [line[place] for line in lines]
         ticks.append(_place_text(label, [row and int(row["simulations"]) for row in rows], same))
         if of == "rate" and not any(rows):
             instead(ax, place, "not run")

@@ -14,7 +14,7 @@ from benchmarks.measure import PARLEY, Row, best, temporary_folder
 from parley import paths
 from parley.files import write_atomically
 from parley.games.evidence import Session, Utterance
-from parley.games.network.graph import Network
+from parley.games.network import Network
 from parley.ledger.block import genesis, make_block, sign_session
 from parley.ledger.build import traffic
 from parley.ledger.check import block_line, head_line

@@ -16,7 +16,7 @@ from parley.figures.style import Look, own_style
 from parley.figures.trajectories import read_played
 from parley.games.consensus.evidence import STATES
 from parley.games.evidence import Timeline, TimelineCell
-from parley.games.network.graph import Network
+from parley.games.network import Network
 from parley.study import Study
 from support.figures import panels_of, recorded, study_of
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from parley.games.network.graph import Network
+from parley.games.network import Network
 from parley.identity import canonical_json
 from parley.ledger.block import sign_session
 from parley.ledger.build import ANNOUNCE_BYTES, REQUEST_BYTES, Spread, Traffic, spread, traffic

@@ -12,7 +12,7 @@ from parley.games.consensus.policies import POLICIES
 from parley.games.deliberation.game import DeliberationGame
 from parley.games.deliberation.parameters import DeliberationParameters
 from parley.games.evidence import Session, Utterance
-from parley.games.network.graph import Network
+from parley.games.network import Network
 from parley.games.problems.problem import Problem
 from parley.games.stag_hunt.game import StagHuntGame
 from parley.games.stag_hunt.parameters import StagHuntParameters

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from parley.games.network.graph import Network
+from parley.games.network import Network
 
 _LAID_OUT_WELL = 150  # agents up to which a layout takes a second or two
 _CROWDED = 0.6  # of the room between agents on a circle

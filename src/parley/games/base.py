@@ -15,9 +15,7 @@ import numpy as np
 
 from parley.errors import UsageError
 from parley.games.evidence import Evidence, OutcomeClass
-from parley.games.network.graph import Network
-from parley.games.network.topology import build
-from parley.games.network.topology import check as check_topology
+from parley.games.network import Network, check_topology, draw_network
 from parley.games.parameters import BYZANTINE, HONEST, GameParameters, Group, P, Seat
 from parley.games.prompts import Prompts
 from parley.games.seating import check_seat, players_of, seated, split_material
@@ -226,7 +224,7 @@ def new_game(
     if seating and seating.links is not None:
         network = seating.network()
     elif seating or parameters.seat is None:  # a seating says who sits where
-        network = build(parameters.topology, n, stream("topology", seed, n))
+        network = draw_network(parameters.topology, n, stream("topology", seed, n))
     else:
         named, network = seated(parameters, roles, names, seed, game.roles[-1])
     seated_groups = [(name, listed[place], groups[listed[place]]) for name, place in named]

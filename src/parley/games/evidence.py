@@ -12,7 +12,7 @@ from typing_extensions import TypeVar
 
 from parley.columns import Column, read_columns
 from parley.games.figure_kinds import KINDS
-from parley.games.network.topology import Complete
+from parley.games.network import Complete
 from parley.games.parameters import Group, P
 
 

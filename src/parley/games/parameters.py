@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, WithJsonSchema
 from typing_extensions import TypeVar
 
-from parley.games.network.topology import Complete, Topology
+from parley.games.network import Complete, Topology
 from parley.policies import ReplyFormat
 from parley.policies.kinds import BY_MODEL, ChosenPolicy
 

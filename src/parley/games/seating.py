@@ -10,8 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from parley.errors import UsageError
-from parley.games.network.graph import Network
-from parley.games.network.topology import Edges, Star, build
+from parley.games.network import Edges, Network, Star, draw_network
 from parley.games.parameters import GameParameters, Group
 from parley.identity import stream
 from parley.text import by_number
@@ -67,7 +66,7 @@ def seated(
     """
     n = len(names)
     rng = stream("topology", seed, n)
-    network = build(parameters.topology, n, rng)
+    network = draw_network(parameters.topology, n, rng)
     at: Sequence[int] = range(n)  # the agent that stands at each node, counted from 0
     if not isinstance(parameters.topology, Edges) and len({mask.bit_count() for mask in network.masks}) > 1:
         at = [int(place) for place in stream("seats", seed, n).permutation(n)]

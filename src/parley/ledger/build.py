@@ -24,7 +24,7 @@ from parley.analysis.columns import names_of
 from parley.analysis.tables import write_table
 from parley.errors import RecordError, UsageError
 from parley.files import write_atomically
-from parley.games.network.graph import Network
+from parley.games.network import Network
 from parley.identity import canonical_json
 from parley.ledger.block import SignedSession, genesis, make_block, sign_session
 from parley.ledger.check import (

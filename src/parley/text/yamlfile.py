@@ -163,6 +163,12 @@ def kind_tag(value: Any) -> str:
     return tag(value["kind"] if isinstance(value, dict) else value.kind)
 
 
+def kinds_of(union: Any) -> dict[str, type[BaseModel]]:
+    """Return the models of a union of tagged members by their `kind`."""
+    models = [get_args(member)[0] for member in get_args(union)]
+    return {model.model_fields["kind"].default: model for model in models}
+
+
 def kind_spelled_out(kinds: Mapping[str, type[BaseModel]], what: str, value: Any) -> Any:
     """Return one of several kinds of `what` as the mapping that it is read from, where a file may give it by name.
 

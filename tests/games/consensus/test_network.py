@@ -6,7 +6,7 @@ from typing import Any
 from parley.games.base import Group, new_game
 from parley.games.consensus.game import ConsensusGame
 from parley.games.consensus.policies import POLICIES
-from parley.games.network.topology import build
+from parley.games.network import draw_network
 from parley.identity import stream
 from parley.policies.kinds import ChosenPolicy
 from parley.policies.reply_text import parse_reply
@@ -33,7 +33,7 @@ def test_the_network_follows_from_seed_and_size_and_changes_neither_names_nor_va
     games = [consensus(*agents(8 - b, b), seed=4, topology=random) for b in (0, 1, 4)]
     assert len({game.network for game in games}) == 1
     topology = ConsensusGame.Parameters.model_validate({"topology": random}).topology
-    assert games[0].network == build(topology, 8, stream("topology", 4, 8))
+    assert games[0].network == draw_network(topology, 8, stream("topology", 4, 8))
     assert consensus(*agents(8), seed=5, topology=random).network != games[0].network
     shapes = [consensus(*agents(6, 2), seed=4, topology=topology) for topology in ("complete", "ring", "star")]
     assert len({game.seats for game in shapes}) == 1

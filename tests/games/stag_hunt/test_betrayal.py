@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from parley.games.network.graph import Network
+from parley.games.network import Network
 from parley.games.stag_hunt.betrayal import SWEEP, archetype, archetype_shares
 from parley.games.stag_hunt.evidence import StagHuntEvidence
 from support.playing import hunt

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from parley.games.network.graph import Network
+from parley.games.network import Network
 from parley.games.stag_hunt.game import StagHuntGame
 from parley.games.stag_hunt.parameters import LONGEST_WORD, PRESETS, StagHuntParameters, one_word
 from parley.policies import Ask, Reply

@@ -24,7 +24,7 @@ from parley.games.evidence import (
     TimelineCell,
     Trajectory,
 )
-from parley.games.network.graph import FACTS
+from parley.games.network import FACTS
 from parley.games.parameters import BYZANTINE, Group
 from parley.text import by_number
 

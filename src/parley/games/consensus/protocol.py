@@ -33,7 +33,7 @@ from parley.games.consensus.prompts import (
     threshold_text,
     turn_proposals_text,
 )
-from parley.games.network.graph import Links, Network
+from parley.games.network import Links, Network
 from parley.games.parameters import BYZANTINE
 from parley.policies import Ask, Reply, Sampling
 from parley.policies.kinds import with_instructions

@@ -12,7 +12,7 @@ from typing import Annotated, Any, ClassVar, Literal, NotRequired, TypedDict
 
 from pydantic import BaseModel, Field, create_model, model_validator
 
-from parley.games.network.topology import Complete, Topology
+from parley.games.network import Complete, Topology
 from parley.games.parameters import GameParameters, Seat, Seated, Share, ShareOrNone
 from parley.games.problems.numbers import Reading
 from parley.games.problems.problem import Kind, Problem

@@ -11,7 +11,7 @@ from typing import Any
 
 from parley.games.deliberation.parameters import Agent, Answer, DeliberationParameters, Value
 from parley.games.evidence import Session
-from parley.games.network.graph import Network
+from parley.games.network import Network
 from parley.games.problems.numbers import Reading, read_as
 from parley.games.problems.problem import Problem, read_answer
 from parley.text import one_line

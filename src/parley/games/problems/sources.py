@@ -8,7 +8,7 @@ seed and added seeds move nothing.
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, get_args
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from pydantic import (
@@ -38,7 +38,7 @@ from parley.games.problems.loading import OUR_POLICIES, ProblemSet, download, lo
 from parley.games.problems.problem import Kind, Problem
 from parley.identity import stream
 from parley.text import one_line
-from parley.text.yamlfile import kind_spelled_out, kind_tag, tag
+from parley.text.yamlfile import kind_spelled_out, kind_tag, kinds_of, tag
 
 _CONSONANTS = "BCDFGHJKLMNPQRSTVWXZ"
 _EVEN, _ODD = "2468", "3579"  # no 0 and no 1, which look like letters
@@ -344,17 +344,17 @@ def _order(seed: int, size: int) -> tuple[int, ...]:
     return tuple(int(place) for place in stream("problem order", seed).permutation(size))
 
 
-_Kind = Arithmetic | Wason | Gsm8k | Delidata | Policies
-KINDS: dict[str, type[_Source]] = {kind.model_fields["kind"].default: kind for kind in get_args(_Kind)}
-_NAMES = Literal["arithmetic", "wason", "policies"]  # those that need no path
-
-
-ProblemSource = Annotated[
+_Kind = (
     Annotated[Arithmetic, Tag(tag("arithmetic"))]
     | Annotated[Wason, Tag(tag("wason"))]
     | Annotated[Gsm8k, Tag(tag("gsm8k"))]
     | Annotated[Delidata, Tag(tag("delidata"))]
-    | Annotated[Policies, Tag(tag("policies"))],
+    | Annotated[Policies, Tag(tag("policies"))]
+)
+KINDS = kinds_of(_Kind)
+_NAMES = Literal["arithmetic", "wason", "policies"]  # those that need no path
+ProblemSource = Annotated[
+    _Kind,
     Discriminator(kind_tag),
     BeforeValidator(partial(kind_spelled_out, KINDS, "problems"), json_schema_input_type=_NAMES | _Kind),
 ]

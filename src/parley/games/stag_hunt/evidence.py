@@ -20,7 +20,7 @@ from parley.games.evidence import (
     Timeline,
     TimelineCell,
 )
-from parley.games.network.graph import FACTS
+from parley.games.network import FACTS
 from parley.games.parameters import BYZANTINE, Group
 from parley.games.stag_hunt.betrayal import (
     PERSISTENT,

@@ -10,8 +10,7 @@ from collections.abc import Generator, Mapping, Sequence
 
 from parley.errors import UsageError
 from parley.games.base import BYZANTINE, HONEST, Game, Group, Outcome, OutcomeClass, Paper, threat_class
-from parley.games.network.graph import Links
-from parley.games.network.topology import Star
+from parley.games.network import Links, Star
 from parley.games.prompts import instruction
 from parley.games.stag_hunt import prompts as texts
 from parley.games.stag_hunt import published

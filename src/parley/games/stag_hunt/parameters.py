@@ -22,7 +22,7 @@ from pydantic import (
     model_validator,
 )
 
-from parley.games.network.topology import Complete
+from parley.games.network import Complete
 from parley.games.parameters import GameParameters, Share
 from parley.policies import Sampling
 from parley.policies.reply_text import ReplyModel

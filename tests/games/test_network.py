@@ -1,19 +1,21 @@
-"""Topologies: how they are written, named, refused, built, and varied in a study."""
+"""Networks: topologies as they are written, named, refused, drawn and varied in a study; what is measured of them."""
 
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import networkx
 import numpy as np
 import pytest
 import yaml
+from hypothesis import given
+from hypothesis import strategies as st
 from pydantic import BaseModel, ConfigDict, TypeAdapter
 
 from parley.analysis.summarize import summarize
 from parley.analysis.tables import read_table
 from parley.errors import UsageError
-from parley.games.network.graph import Network
-from parley.games.network.topology import Topology, build, check
+from parley.games.network import Facts, Links, Network, Topology, check_topology, draw_network
 from parley.identity import digest, stream
 from parley.play.record import read_summary
 from parley.play.replay import replay
@@ -42,7 +44,7 @@ def read(written: Any) -> Topology:
 
 
 def built(written: Any, n: int, seed: int = 0) -> Network:
-    return build(read(written), n, stream("topology", seed, n))
+    return draw_network(read(written), n, stream("topology", seed, n))
 
 
 def degrees(network: Network) -> list[int]:
@@ -114,7 +116,7 @@ TOO_FEW: list[tuple[Any, int, str]] = [
 def test_a_network_that_cannot_be_is_refused_with_the_remedy() -> None:
     for written, n, remedy in TOO_FEW:
         topology = read(written)
-        for act in (check, lambda topology, n: build(topology, n, np.random.default_rng(0))):
+        for act in (check_topology, lambda topology, n: draw_network(topology, n, np.random.default_rng(0))):
             with pytest.raises(UsageError) as error:
                 act(topology, n)
             assert f"topology: {topology.label}, {n} agents: " in str(error.value)
@@ -208,3 +210,50 @@ def test_a_study_on_networks_is_played_replayed_shown_and_tabled(study_factory: 
     table = read_table(study.name, "simulations").set_index("topology")
     assert table.loc["complete", ["diameter", "connectivity", "edges", "components"]].tolist() == [1, 5, 15, 1]
     assert table.loc["path", ["diameter", "connectivity", "edges", "components"]].tolist() == [5, 1, 5, 1]
+
+
+# What is measured of them, and who sees whom by name
+
+
+@st.composite
+def networks(draw: st.DrawFn) -> Network:
+    """Any undirected simple graph of up to twelve agents."""
+    n = draw(st.integers(1, 12))
+    pairs = [(a, b) for b in range(n) for a in range(b)]
+    return Network.of_edges(n, draw(st.lists(st.sampled_from(pairs), unique=True)) if pairs else [])
+
+
+@pytest.mark.promise("Facts of networks are those that networkx finds.")
+@given(networks(), st.data())
+def test_a_network_is_what_networkx_finds_and_so_is_each_part_of_it(network: Network, data: st.DataObject) -> None:
+    n = len(network.masks)
+    graph = networkx.empty_graph(n)
+    graph.add_edges_from((a, b) for a in range(n) for b in network.neighbors(a))
+    assert not list(networkx.selfloop_edges(graph))
+    assert all(sorted(graph[agent]) == list(network.neighbors(agent)) for agent in range(n))  # they are mutual
+    assert network.facts() == Facts(
+        diameter=networkx.diameter(graph) if networkx.is_connected(graph) else None,
+        connectivity=networkx.node_connectivity(graph),
+        edges=graph.number_of_edges(),
+        components=networkx.number_connected_components(graph),
+    )
+    agents = data.draw(st.lists(st.sampled_from(range(n)), unique=True, min_size=1))
+    part, place = network.among(agents), {agent: index for index, agent in enumerate(agents)}
+    assert part == Network.of_edges(len(agents), ((place[a], place[b]) for a, b in graph.subgraph(agents).edges))
+    assert set(network.component(agents[0])) == networkx.node_connected_component(graph, agents[0])
+
+
+def test_links_are_by_name_and_traced_once_where_somebody_is_hidden() -> None:
+    names = ["ann", "bob", "cid"]
+    links = Links(names, Network.of_edges(3, [(0, 1)]))
+    assert [links.neighbors(name) for name in names] == [("bob",), ("ann",), ()]
+    assert [links.seen_by(name) for name in names] == [{"ann", "bob"}, {"ann", "bob"}, {"cid"}]
+    assert links.trace(1) == {"neighbors": {"ann": ["bob"], "bob": ["ann"], "cid": []}}
+    assert links.trace(2) == Links(names, Network.complete(3)).trace(1) == {}
+    facts = Links(names, Network.of_edges(3, [(0, 1), (1, 2)])).facts(["ann", "cid"])
+    assert (facts["edges"], facts["components"], facts["honest_edges"], facts["honest_components"]) == (2, 1, 0, 2)
+
+
+def test_facts_of_complete_graphs_of_nobody_too() -> None:
+    complete = {0: Facts(None, None, 0, 0), 1: Facts(0, 0, 0, 1), 2: Facts(1, 1, 1, 1), 8: Facts(1, 7, 28, 1)}
+    assert {n: Network.complete(n).facts() for n in complete} == complete

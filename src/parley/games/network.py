@@ -1,20 +1,168 @@
-"""Topologies: how a study says who hears whom, whatever the game; each becomes a `Network` of so many agents.
+"""Who hears whom: how a study says it (topologies), the networks drawn from that, and their facts.
 
-A topology is a name (`ring`), or a kind with its parameters (`{kind: watts_strogatz, k: 4, p: 0.1}`). Graphs are made
-by networkx, which is imported where one is made: its import takes longer than many a scripted game.
+A topology is a name (`ring`), or a kind with its parameters (`{kind: watts_strogatz, k: 4, p: 0.1}`). Networks are
+undirected simple graphs. They are drawn and measured by networkx, which is imported where it is needed: its import
+takes longer than many a scripted game.
 """
 
-from functools import partial
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property, lru_cache, partial
 from math import isqrt
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag
 
+from parley.columns import Column
 from parley.errors import UsageError
-from parley.games.network.graph import Network
 from parley.identity import digest
-from parley.text.yamlfile import kind_spelled_out, kind_tag, tag
+from parley.text.yamlfile import kind_spelled_out, kind_tag, kinds_of, tag
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What is recorded of a network.
+
+    `diameter` is the longest of all shortest paths, in links, None if not everyone reaches everyone. `connectivity` is
+    the number of agents whose loss may cut it apart (the vertex connectivity; n - 1 for a complete network of n).
+    Both are None without any agent.
+    """
+
+    diameter: int | None
+    connectivity: int | None
+    edges: int
+    components: int
+
+
+@dataclass(frozen=True)
+class Network:
+    """An undirected simple graph on the agents 0 ... n - 1; bit j of `masks[i]` says that i and j are neighbors."""
+
+    masks: tuple[int, ...]
+
+    @classmethod
+    def complete(cls, n: int) -> "Network":
+        """Return the network of `n` agents in which everyone hears everyone."""
+        everyone = (1 << n) - 1
+        return cls(tuple(everyone ^ (1 << agent) for agent in range(n)))
+
+    @classmethod
+    def of_edges(cls, n: int, edges: Iterable[tuple[int, int]]) -> "Network":
+        """Return the network of `n` agents with these links, each a pair of two agents."""
+        masks = [0] * n
+        for a, b in edges:
+            masks[a] |= 1 << b
+            masks[b] |= 1 << a
+        return cls(tuple(masks))
+
+    @cached_property
+    def is_complete(self) -> bool:
+        """Whether everyone hears everyone."""
+        return self == Network.complete(len(self.masks))
+
+    def neighbors(self, agent: int) -> Iterator[int]:
+        """Yield the neighbors of an agent, in order."""
+        return _bits(self.masks[agent])
+
+    def among(self, agents: Sequence[int]) -> "Network":
+        """Return the part of the network that links `agents`, who are counted anew in the order given."""
+        place = {agent: index for index, agent in enumerate(agents)}
+        kept = _mask(agents)
+        return Network(tuple(_mask(place[peer] for peer in _bits(self.masks[agent] & kept)) for agent in agents))
+
+    def component(self, agent: int) -> Iterator[int]:
+        """Yield the agents that an agent reaches over any number of links, itself among them, in order."""
+        return _bits(sum(self.layers(agent)))
+
+    @lru_cache(maxsize=10_000)  # noqa: B019  networks without chance are the same in every game
+    def facts(self) -> Facts:
+        """Return its facts; those of a complete network follow from its size."""
+        n = len(self.masks)
+        if self.is_complete:
+            known = None if n == 0 else n - 1
+            return Facts(None if n == 0 else min(1, n - 1), known, n * (n - 1) // 2, min(1, n))
+        import networkx as nx
+
+        graph = nx.empty_graph(n)
+        graph.add_edges_from((agent, peer) for agent in range(n) for peer in self.neighbors(agent))
+        parts = nx.number_connected_components(graph)
+        diameter = nx.diameter(graph) if parts == 1 else None
+        return Facts(diameter, nx.node_connectivity(graph), graph.number_of_edges(), parts)
+
+    def layers(self, agent: int) -> Iterator[int]:
+        """Yield the agents at distance 0, 1, 2, ... from one, as the bits of an integer each."""
+        layer = unseen = 1 << agent
+        unseen = ((1 << len(self.masks)) - 1) ^ layer
+        while layer:
+            yield layer
+            reached = 0
+            for peer in _bits(layer):
+                reached |= self.masks[peer]
+            layer = reached & unseen
+            unseen ^= layer
+
+
+def _mask(agents: Iterable[int]) -> int:
+    return sum(1 << agent for agent in agents)
+
+
+def _bits(mask: int) -> Iterator[int]:
+    while mask:
+        low = mask & -mask
+        yield low.bit_length() - 1
+        mask ^= low
+
+
+# Of the whole network, and of the part of it that links honest agents.
+FACTS = tuple(
+    Column(f"{of}{name}", "int64", f"{whose}: {text}", unit)
+    for of, whose in (("", "network"), ("honest_", "network of honest agents"))
+    for name, text, unit in (
+        ("diameter", "longest of all shortest paths; missing if not connected", "links"),
+        ("connectivity", "fewest agents whose loss cuts it apart", "agents"),
+        ("edges", "links", "links"),
+        ("components", "connected parts", ""),
+    )
+)
+
+
+class Links:
+    """Who sees whom; agent k of the network is the k-th of `names`."""
+
+    def __init__(self, names: Sequence[str], network: Network) -> None:
+        self._names = tuple(names)
+        self._network = network
+        self._neighbors = {
+            name: tuple(self._names[peer] for peer in network.neighbors(place))
+            for place, name in enumerate(self._names)
+        }
+        self._seen = {name: frozenset((name, *peers)) for name, peers in self._neighbors.items()}
+
+    def neighbors(self, name: str) -> tuple[str, ...]:
+        """Return whom an agent sees, and who sees it, in the agents' order."""
+        return self._neighbors[name]
+
+    def seen_by(self, name: str) -> frozenset[str]:
+        """Return whom an agent sees, itself among them."""
+        return self._seen[name]
+
+    def facts(self, honest: Collection[str]) -> dict[str, int | None]:
+        """Return the metrics of the network, and of the part of it that links honest agents."""
+        whole = self._network.facts()
+        places = [place for place, name in enumerate(self._names) if name in honest]
+        part = whole if len(places) == len(self._names) else self._network.among(places).facts()
+        return asdict(whole) | {f"honest_{name}": value for name, value in asdict(part).items()}
+
+    def trace(self, number: int) -> dict[str, dict[str, list[str]]]:
+        """Return the links for the trace of round 1; nothing later, nor where everyone sees everyone."""
+        if number != 1 or self._network.is_complete:
+            return {}
+        return {"neighbors": {name: list(peers) for name, peers in self._neighbors.items()}}
+
+
+# Topologies
+
 
 _Probability = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 _Number = Annotated[int, Field(ge=1, le=10_000)]
@@ -162,22 +310,6 @@ class Edges(_Topology):
 
 
 _Kind = (
-    Complete
-    | Ring
-    | Star
-    | PathGraph
-    | GridGraph
-    | RandomRegular
-    | WattsStrogatz
-    | BarabasiAlbert
-    | ErdosRenyi
-    | Edges
-)
-_KINDS: dict[str, type[_Topology]] = {kind.model_fields["kind"].default: kind for kind in get_args(_Kind)}
-_NAMES = Literal["complete", "ring", "star", "path", "grid"]  # those without parameters
-
-
-Topology = Annotated[
     Annotated[Complete, Tag(tag("complete"))]
     | Annotated[Ring, Tag(tag("ring"))]
     | Annotated[Star, Tag(tag("star"))]
@@ -187,21 +319,25 @@ Topology = Annotated[
     | Annotated[WattsStrogatz, Tag(tag("watts_strogatz"))]
     | Annotated[BarabasiAlbert, Tag(tag("barabasi_albert"))]
     | Annotated[ErdosRenyi, Tag(tag("erdos_renyi"))]
-    | Annotated[Edges, Tag(tag("edges"))],
+    | Annotated[Edges, Tag(tag("edges"))]
+)
+_NAMES = Literal["complete", "ring", "star", "path", "grid"]  # those without parameters
+Topology = Annotated[
+    _Kind,
     Discriminator(kind_tag),
-    BeforeValidator(partial(kind_spelled_out, _KINDS, "topology"), json_schema_input_type=_NAMES | _Kind),
+    BeforeValidator(partial(kind_spelled_out, kinds_of(_Kind), "topology"), json_schema_input_type=_NAMES | _Kind),
 ]
 
 
-def check(topology: Topology, n: int) -> None:
+def check_topology(topology: Topology, n: int) -> None:
     """Raise UsageError, in one line with the remedy, if there is no such network of `n` agents."""
     if problem := topology.problem(n):
         raise UsageError(f"topology: {topology.label}, {n} agents: {problem}")
 
 
-def build(topology: Topology, n: int, rng: np.random.Generator) -> Network:
+def draw_network(topology: Topology, n: int, rng: np.random.Generator) -> Network:
     """Return the network of `n` agents (at least one), drawn with `rng`; raises UsageError if there is none."""
-    check(topology, n)
+    check_topology(topology, n)
     if isinstance(topology, Complete):
         return Network.complete(n)
     graph = _graph(topology, n, int(rng.integers(2**32)))

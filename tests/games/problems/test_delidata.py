@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from parley.errors import UsageError
-from parley.games.problems.data_sets import delidata_files, load_delidata
-from parley.games.problems.loading import ProblemSet
+from parley.games.problems.data_sets import ProblemSet, delidata_files, load_delidata
 
 HEADER = (
     "group_id\tmessage_id\tmessage_type\torigin\toriginal_text\tclean_text\tannotation_type\tannotation_target\t"
@@ -14,8 +13,8 @@ HEADER = (
 )
 
 
-def initial(group: str, text: str = "Cat,SYSTEM,Kiwi&&2,7,V,A", solutions: str = '{"Cat": ["A"], "Kiwi": []}') -> str:
-    return f"{group}\t-1\tINITIAL\tSYSTEM\t{text}\t\t\t\t\t0.5\t0.0\t\t{solutions}\n"
+def initial(group: str, text: str = "Cat,SYSTEM,Kiwi&&2,7,V,A") -> str:
+    return f"{group}\t-1\tINITIAL\tSYSTEM\t{text}\t\t\t\t\t0.5\t0.0\t\t{{}}\n"
 
 
 def message(group: str, text: str = 'Turn "A" &&2') -> str:
@@ -50,28 +49,22 @@ def test_what_does_not_fit_is_left_out_and_counted_by_reason(tmp_path: Path) -> 
             tmp_path,
             **good,
             none=HEADER + message("none"),
-            cut=(HEADER + initial("cut") + message("cut"))[:-1],
             text=HEADER + initial("text", "2,7,V,A"),
             twice=HEADER + initial("twice", "Cat&&2,7,V,V"),
             idle=HEADER + initial("idle", "Cat&&2,4,V,K"),
-            narrow=HEADER + initial("narrow").replace("\t0.5", ""),
             again=HEADER + initial("good-1"),
-            differ=HEADER + initial("differ", solutions='{"Cat": [], "Butterfly": []}'),
-            unreadable=HEADER + initial("unreadable", solutions="{'Cat'"),
+            other="name\tage\nCat\t7\n",
         )
     )
     assert found.counts == {
-        "rows": 309,
-        "used": 302,
-        "left out: INITIAL row with other columns": 1,
+        "rows": 305,
+        "used": 300,
         "left out: INITIAL row without participants&&cards": 1,
-        "left out: cut file": 1,
         "left out: group repeated": 1,
         "left out: no INITIAL row": 1,
         "left out: no card to turn": 1,
         "left out: unreadable cards": 1,
-        "noted: participants and tracked solutions differ": 2,
-        "noted: question repeated": 297,
+        "noted: question repeated": 295,
     }
 
 
@@ -79,7 +72,6 @@ def test_a_folder_of_something_else_is_refused(tmp_path: Path) -> None:
     others: list[tuple[dict[str, str], str]] = [
         ({}, "an empty folder"),
         ({"readme": "hello\n"}, "no rows"),
-        ({"table": "name\tage\nCat\t7\n"}, "1 of 1 rows do not fit (other columns: 1)"),
         ({"a": HEADER + initial("a"), "b": HEADER}, "1 of 2 rows do not fit (no INITIAL row: 1)"),
     ]
     for place, (files, named) in enumerate(others):

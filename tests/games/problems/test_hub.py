@@ -13,7 +13,7 @@ import pytest
 from huggingface_hub.errors import LocalEntryNotFoundError
 
 from parley.errors import UsageError
-from parley.games.problems import loading
+from parley.games.problems import data_sets
 
 REVISION = "0123456789abcdef0123456789abcdef01234567"
 PATTERNS = ["main/test-*.parquet"]
@@ -41,7 +41,7 @@ class FakeHub:
 
 
 def use(monkeypatch: pytest.MonkeyPatch, fake: FakeHub) -> FakeHub:
-    loading.download.cache_clear()
+    data_sets.download.cache_clear()
     monkeypatch.setattr(huggingface_hub, "snapshot_download", fake)
     return fake
 
@@ -50,11 +50,11 @@ def test_only_the_files_of_the_split_are_fetched_at_the_revision_and_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fake = use(monkeypatch, FakeHub(tmp_path))
-    assert loading.download("openai/gsm8k", REVISION, tuple(PATTERNS)) == tmp_path
+    assert data_sets.download("openai/gsm8k", REVISION, tuple(PATTERNS)) == tmp_path
     asked = {"repo": "openai/gsm8k", "repo_type": "dataset", "revision": REVISION, "allow_patterns": PATTERNS}
     assert fake.calls[-1] == {**asked, "local_files_only": False}
     fake = use(monkeypatch, FakeHub(tmp_path, cached=True, online=False))  # what is cached needs no network
-    assert loading.download("openai/gsm8k", REVISION, tuple(PATTERNS)) == tmp_path
+    assert data_sets.download("openai/gsm8k", REVISION, tuple(PATTERNS)) == tmp_path
     assert [call["local_files_only"] for call in fake.calls] == [True]
 
 
@@ -63,7 +63,7 @@ def test_without_a_network_the_error_is_one_line_with_the_remedy(
 ) -> None:
     use(monkeypatch, FakeHub(tmp_path, online=False))
     with pytest.raises(UsageError) as error:
-        loading.download("openai/gsm8k", REVISION, tuple(PATTERNS))
+        data_sets.download("openai/gsm8k", REVISION, tuple(PATTERNS))
     for named in ("openai/gsm8k at 01234567: no route;", "check the network", "give its folder as path"):
         assert named in str(error.value)
     assert "\n" not in str(error.value)

@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from parley.errors import UsageError
-from parley.games.problems.loading import load_policies
+from parley.games.problems.data_sets import load_policies
 
 ENTRY: dict[str, Any] = {"id": "fee", "question": "What\n first?", "policies": ["A fee", "No fee"]}
 
@@ -27,11 +27,14 @@ def test_a_file_of_ones_own_is_read(tmp_path: Path) -> None:
 
 WRONG: list[tuple[list[Any], str]] = [
     ([], "problems: []"),
-    ([{**ENTRY, "policies": ["A fee"]}], "problems[0].policies: ['A fee']"),
+    ([{**ENTRY, "policies": ["A fee"]}], "problems[0].policies: the options must be at least two"),
     ([ENTRY, ENTRY], "problems[1].id: 'fee' is repeated"),
-    ([{**ENTRY, "policies": ["A fee", "- a FEE."]}], "problems[0].policies[1]: the same as policies[0]"),
-    ([{**ENTRY, "policies": ["A fee", "..."]}], "problems[0].policies[1]: no words"),
-    ([{**ENTRY, "question": " "}], "problems[0].question: empty"),
+    (
+        [{**ENTRY, "policies": ["A fee", "- a FEE."]}],
+        "problems[0].policies: the options must be at least two, and different ones",
+    ),
+    ([{**ENTRY, "policies": ["A fee", "..."]}], "problems[0].policies: the options must be"),
+    ([{**ENTRY, "question": " "}], "problems[0].question: ' '"),
     ([{**ENTRY, "id": "a/b"}], "problems[0].id: 'a/b'"),
     ([{**ENTRY, "answer": "A fee"}], "problems[0].answer: unknown key"),
     ([{"id": "fee", "question": "What?"}], "problems[0].policies: missing"),

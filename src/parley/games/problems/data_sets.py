@@ -1,45 +1,113 @@
-"""Data sets of files: GSM8K, from JSON lines or Hugging Face's parquet files, and DeliData, a file for each group.
+"""Problems of files: GSM8K, the groups of DeliData, and policies to choose from.
 
-GSM8K (Cobbe et al. 2021) are grade school math problems; the groups of DeliData (Karadzhov, Stafford, Vlachos 2023)
-deliberated the Wason card problem.
+GSM8K (Cobbe et al. 2021) are grade school math problems, in JSON lines or Hugging Face's parquet files; the groups of
+DeliData (Karadzhov, Stafford, Vlachos 2023), a file for each, deliberated the Wason card problem.
+
+Loaders are strict with files and lenient with rows: a file that is not what it should be is an error, a row that does
+not fit is left out and counted, and more than 5% of such rows are an error again.
 """
 
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from itertools import islice
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from parley.errors import UsageError
+from parley.files import read_regular
 from parley.games.problems.cards import is_card, question, right_cards
-from parley.games.problems.loading import (
-    MAX_BYTES,
-    MAX_FILES,
-    MAX_QUESTION,
-    MAX_ROW_BYTES,
-    MAX_ROWS,
-    ProblemSet,
-    problem_set,
-    read_bytes,
-    read_text,
-)
 from parley.games.problems.numbers import READINGS, read_as, read_number
-from parley.games.problems.problem import Problem
+from parley.games.problems.problem import MAX_CHARACTERS, Problem
+from parley.identity import digest
 from parley.text import one_line
+from parley.text.yamlfile import Slug, load_yaml, validated
+
+_MAX_BYTES = 64 * 2**20  # of one file
+_MAX_QUESTION = 10_000  # characters
+_MAX_LEFT_OUT = 0.05  # of the rows
+
+
+@dataclass(frozen=True)
+class ProblemSet:
+    """Problems in the order of their file, and what became of the file's rows."""
+
+    problems: tuple[Problem, ...]
+    counts: Mapping[str, int] = field(default_factory=dict)
+
+    @cached_property
+    def sha256(self) -> str:
+        """SHA-256 over the canonical JSON of the problems: neither path nor formatting of the file are in it."""
+        return digest([problem.as_json() for problem in self.problems])
+
+
+def _problem_set(where: Path, made: Iterable[Problem | str], remedy: str) -> ProblemSet:
+    """Return what was made of the rows of a file or folder, in order: problems, or why a row does not fit.
+
+    Raises UsageError, with `remedy`, if there are no rows or too many that do not fit.
+    """
+    rows = list(made)
+    problems = tuple(each for each in rows if isinstance(each, Problem))
+    left_out = Counter(each for each in rows if isinstance(each, str))
+    if not rows:
+        raise UsageError(f"{where}: no rows; {remedy}")
+    if not problems or left_out.total() > _MAX_LEFT_OUT * len(rows):
+        reasons = ", ".join(f"{reason}: {count}" for reason, count in left_out.most_common(3))
+        raise UsageError(f"{where}: {left_out.total():,} of {len(rows):,} rows do not fit ({reasons}); {remedy}")
+    counts = {"rows": len(rows), "used": len(problems)}
+    counts |= {f"left out: {reason}": count for reason, count in sorted(left_out.items())}
+    if repeated := len(problems) - len({problem.question for problem in problems}):
+        counts["noted: question repeated"] = repeated
+    return ProblemSet(problems, counts)
+
+
+def _text(path: Path, remedy: str) -> str:
+    """Return the text of a file of a problem set; raises UsageError if it cannot be read, or is none."""
+    try:
+        return read_regular(path, _MAX_BYTES).decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise UsageError(f"{path}: not UTF-8 text; {remedy}") from None
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else one_line(str(error), 200)
+        raise UsageError(f"{path}: cannot be read: {reason}; {remedy}") from None
+
+
+@lru_cache(maxsize=16)
+def download(repo: str, revision: str, patterns: tuple[str, ...]) -> Path:
+    """Return the folder with the files of a data set of the Hugging Face hub that fit `patterns`, cached or fetched.
+
+    None of a repository's code is fetched. Raises UsageError, in one line, if the files can be had neither way.
+    """
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import LocalEntryNotFoundError
+
+    wanted: dict[str, Any] = {"repo_type": "dataset", "revision": revision, "allow_patterns": list(patterns)}
+    with suppress(LocalEntryNotFoundError, OSError, ValueError):  # then the hub has the files, or says what is wrong
+        cached = Path(snapshot_download(repo, **wanted, local_files_only=True))
+        if any(file.is_file() for pattern in patterns for file in cached.glob(pattern)):
+            return cached
+    try:
+        return Path(snapshot_download(repo, **wanted, local_files_only=False))
+    except Exception as error:
+        reason = one_line((str(error).strip() or type(error).__name__).splitlines()[0], 200)
+        raise UsageError(
+            f"cannot fetch the data set {repo} at {revision[:8]}: {reason}; check the network, or fetch it on a "
+            "machine that has one and give its folder as path"
+        ) from error
+
+
+# GSM8K
+
 
 SPLITS = ("train", "test")
 _GSM8K = "GSM8K's files are train.jsonl and test.jsonl, or main/<split>-*.parquet, with question and answer"
-
 _ANNOTATION = re.compile(r"<<[^<>\n]*>>")
 _ANSWER = re.compile(r"####([^\n#]*)\s*\Z")
-_PARTS = re.compile(r"-[0-9]{5}-of-([0-9]{5})\.parquet")
-
-
-def gsm8k_patterns(split: str) -> list[str]:
-    """Return what of the data set's repository is needed for a split."""
-    return [f"main/{split}-*.parquet"]
 
 
 def gsm8k_files(path: Path, split: str) -> list[Path]:
@@ -51,73 +119,60 @@ def gsm8k_files(path: Path, split: str) -> list[Path]:
         return [path]
     if not path.is_dir():
         raise UsageError(f"{path}: no file or folder; {_GSM8K}")
-    lines = path / f"{split}.jsonl"
-    if lines.is_file():
-        return [lines]
-    for folder in (path / "main", path):
-        if found := sorted(folder.glob(f"{split}-*.parquet")):
-            return _whole(found)
+    for pattern in (f"{split}.jsonl", f"main/{split}-*.parquet", f"{split}-*.parquet"):
+        if found := sorted(path.glob(pattern)):
+            return found
     raise UsageError(f"{path}: no {split}.jsonl and no {split}-*.parquet is there; {_GSM8K}")
 
 
 def load_gsm8k(found: Sequence[Path], split: str) -> ProblemSet:
     """Return the problems of the files of a split; row k (from 1, empty lines left out) is `gsm8k-<split>-<k>`."""
     made = (_problem(row, f"gsm8k-{split}-{number}") for number, row in enumerate(_rows(found), 1))
-    return problem_set(found[0], made, _GSM8K, Counter())
+    return _problem_set(found[0], made, _GSM8K)
 
 
-def _rows(found: Sequence[Path]) -> Iterator[dict[str, Any] | str]:
-    """Yield each row of the files, or the reason why it holds nothing; raises UsageError if a file is cut."""
+def _rows(found: Sequence[Path]) -> Iterator[Any]:
+    """Yield what each row of the files holds, None for a line that is no JSON; raises UsageError if a file is cut."""
     for file in found:
         yield from _parquet(file) if file.suffix == ".parquet" else _lines(file)
-
-
-def gold_solutions(found: Sequence[Path]) -> Iterator[tuple[str, str]]:
-    """Yield the worked solution of each row, without its calculator annotations, and what comes after its `#### `.
-
-    Rows that hold none are left out. Raises UsageError as `load_gsm8k`.
-    """
-    for row in _rows(found):
-        text = row.get("answer") if isinstance(row, dict) else None
-        if isinstance(text, str) and (stated := _ANSWER.search(text)) is not None:
-            yield _ANNOTATION.sub("", text[: stated.start()]).strip(), stated[1].strip()
 
 
 def readings_of_gold(found: Sequence[Path]) -> list[tuple[str, int, dict[str, int]]]:
     """Count how often each reading finds the gold number when gold solutions are replies.
 
-    Returns a row per form of the reply: what it is, how many there are, and the count of each reading.
+    Returns a row per form of the reply: what it is, how many there are, and the count of each reading. Solutions have
+    no calculator annotations; rows without one are left out.
     """
     forms: dict[str, Callable[[str, str], tuple[str, str]]] = {  # (answer, argument)
         "argument: the solution; answer: what follows ####": lambda solution, gold: (gold, solution),
         "answer: the solution with its #### line": lambda solution, gold: (f"{solution}\n#### {gold}", ""),
         "answer: the last line of the solution": lambda solution, gold: (solution.rpartition("\n")[2], ""),
     }
-    golds = [(solution, gold, str(int(gold.replace(",", "")))) for solution, gold in gold_solutions(found)]
-    return [
-        (
-            what,
-            len(golds),
-            {
-                r: sum(read_as(r, *form(solution, gold)) == number for solution, gold, number in golds)
-                for r in READINGS
-            },
-        )
-        for what, form in forms.items()
-    ]
+    golds = []
+    for row in _rows(found):
+        text = row.get("answer") if isinstance(row, dict) else None
+        if isinstance(text, str) and (stated := _ANSWER.search(text)) is not None:
+            gold = stated[1].strip()
+            golds.append((_ANNOTATION.sub("", text[: stated.start()]).strip(), gold, str(int(gold.replace(",", "")))))
+    counts = []
+    for what, form in forms.items():
+        replies = [(form(solution, gold), number) for solution, gold, number in golds]
+        right: dict[str, int] = {
+            each: sum(read_as(each, *reply) == number for reply, number in replies) for each in READINGS
+        }
+        counts.append((what, len(golds), right))
+    return counts
 
 
-def _problem(row: dict[str, Any] | str, problem_id: str) -> Problem | str:
+def _problem(row: Any, problem_id: str) -> Problem | str:
     """Return the problem of a row, or the reason why it is none."""
-    if isinstance(row, str):
-        return row
-    if not isinstance(row.get("question"), str) or not isinstance(row.get("answer"), str):
+    if row is None:
+        return "not JSON"
+    if not isinstance(row, dict) or not isinstance(row.get("question"), str) or not isinstance(row.get("answer"), str):
         return "no question and answer"
     asked = one_line(_ANNOTATION.sub("", row["question"]))
-    if not asked:
-        return "empty question"
-    if len(asked) > MAX_QUESTION:
-        return "question too long"
+    if not 0 < len(asked) <= _MAX_QUESTION:
+        return "question too long" if asked else "empty question"
     stated = _ANSWER.search(row["answer"])
     if stated is None:
         return "no #### in the answer"
@@ -125,140 +180,82 @@ def _problem(row: dict[str, Any] | str, problem_id: str) -> Problem | str:
     return "unreadable number" if answer is None else Problem(problem_id, "number", asked, answer)
 
 
-def _lines(file: Path) -> Iterator[dict[str, Any] | str]:
-    text = read_text(file, _GSM8K)
-    lines = [line for line in text.split("\n") if line.strip()]
-    whole = 0
+def _lines(file: Path) -> Iterator[Any]:
+    lines = [line for line in _text(file, _GSM8K).split("\n") if line.strip()]
     for place, line in enumerate(lines, start=1):
-        if len(line) > MAX_ROW_BYTES:
-            yield "row too long"
-            continue
         try:
             row = json.loads(line)
-            whole += 1
-            yield row if isinstance(row, dict) else "no question and answer"
         except (ValueError, RecursionError):
-            if whole and place == len(lines):
+            if place == len(lines) > 1:
                 raise UsageError(f"{file}: its last line is broken: the file is cut; get it again") from None
-            yield "not JSON"
+            row = None
+        yield row
 
 
-def _whole(found: list[Path]) -> list[Path]:
-    """Return the parquet files if all parts that their names count are there; raises UsageError otherwise."""
-    for path in found:
-        part = _PARTS.search(path.name)
-        if part and int(part[1]) != len(found):
-            raise UsageError(f"{path}: {len(found)} of {int(part[1])} parts are there; get all of them")
-    return found
-
-
-def _parquet(file: Path) -> Iterator[dict[str, Any] | str]:
-    """Yield the rows of a parquet file; raises UsageError if it is cut, has other columns, or unpacks to too much."""
-    import io
-
+def _parquet(file: Path) -> list[dict[str, Any]]:
+    """Return the rows of a parquet file; raises UsageError if it is cut, or has other columns."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    columns = ["question", "answer"]
+    columns = {"question", "answer"}
     try:
-        parquet = pq.ParquetFile(io.BytesIO(read_bytes(file, _GSM8K)))
-        groups = [parquet.metadata.row_group(index) for index in range(parquet.metadata.num_row_groups)]
-        unpacked = sum(group.total_byte_size for group in groups)
-        schema = parquet.schema_arrow
-        if missing := [name for name in columns if name not in schema.names]:
-            others = one_line(", ".join(schema.names[:5]), 100) or "none"
-            raise UsageError(f"{file}: no column {missing[0]!r} (but {others}); {_GSM8K}")
-        if other := [name for name in columns if schema.field(name).type not in (pa.string(), pa.large_string())]:
-            raise UsageError(f"{file}: the column {other[0]!r} is no text; {_GSM8K}")
-        if unpacked > MAX_BYTES or parquet.metadata.num_rows > MAX_ROWS:
-            raise UsageError(f"{file}: unpacks to more than {MAX_BYTES // 2**20} MiB; use a part of it")
-        for batch in parquet.iter_batches(batch_size=100, columns=columns):
-            for row in batch.to_pylist():
-                long = any(len(text or "") > MAX_ROW_BYTES for text in row.values())
-                yield "row too long" if long else row
-    except (OSError, ValueError, pa.ArrowException) as error:
+        table = pq.read_table(file)
+    except (OSError, pa.ArrowException) as error:
         reason = one_line(str(error), 120)
         raise UsageError(f"{file}: no parquet file, or a cut one ({reason}); get it again") from None
+    if missing := columns.difference(table.column_names):
+        others = one_line(", ".join(table.column_names[:5]), 100)
+        raise UsageError(f"{file}: no column {min(missing)!r} (but {others}); {_GSM8K}")
+    return table.select(sorted(columns)).to_pylist()  # type: ignore[no-any-return]
 
 
 # DeliData
 
 
 _DELIDATA = "DeliData is a folder of tab-separated files, one per group, each with an INITIAL row"
-DELIDATA_PATTERNS = ["*.tsv", "*.txt", "data/*", "delidata/*", "all/*"]
-
-_DELIDATA_HEADER = ("group_id", "message_id", "message_type", "origin", "original_text")
-_SYSTEM = "SYSTEM"
+_DELIDATA_COLUMNS = {"group_id", "message_type", "original_text"}
 
 
 def delidata_files(path: Path) -> list[Path]:
     """Return the files of a folder, hidden ones left out, in order; raises UsageError if there are none."""
     if not path.is_dir():
         raise UsageError(f"{path}: {'a file' if path.exists() else 'no such folder'}; {_DELIDATA}")
-    every = (file for file in path.rglob("*") if file.is_file() and not file.name.startswith("."))
-    found = sorted(islice(every, MAX_FILES + 1))
+    found = sorted(file for file in path.rglob("*") if file.is_file() and not file.name.startswith("."))
     if not found:
         raise UsageError(f"{path}: an empty folder; {_DELIDATA}")
-    if len(found) > MAX_FILES:
-        raise UsageError(f"{path}: more than {MAX_FILES:,} files; {_DELIDATA}")
     return found
 
 
 def load_delidata(folder: Path, found: Sequence[Path]) -> ProblemSet:
     """Return one problem per group, with the cards of its INITIAL row; the group's id is the problem's.
 
-    Groups with the same cards are kept: each is a problem of its own. Files that have no header of this kind are no
-    rows; they are counted beside them.
+    Groups with the same cards are kept: each is a problem of its own. Files with other columns are none of the data
+    set's.
     """
-    notes: Counter[str] = Counter()
-    return problem_set(folder, _every_group(found, notes), _DELIDATA, notes)
+    return _problem_set(folder, _groups(found), _DELIDATA)
 
 
-def _every_group(found: Sequence[Path], notes: Counter[str]) -> Iterator[Problem | str]:
+def _groups(found: Sequence[Path]) -> Iterator[Problem | str]:
     seen: set[str] = set()
     for file in found:
-        try:
-            text = read_text(file, _DELIDATA)
-        except UsageError:
-            text = ""
-        if "\t" not in text.partition("\n")[0]:
-            notes["other file"] += 1
-            continue
-        for made in _groups(text):
-            if isinstance(made, str):
+        with suppress(UsageError):  # of another file, such as a picture
+            rows = [line.rstrip("\r").split("\t") for line in _text(file, _DELIDATA).split("\n")]
+            if not _DELIDATA_COLUMNS.issubset(rows[0]):
+                continue
+            groups = [dict(zip(rows[0], cells, strict=False)) for cells in rows[1:]]
+            initial = [group for group in groups if group.get("message_type") == "INITIAL"]
+            if not initial:
+                yield "no INITIAL row"
+            for group in initial:
+                made = _group(group)
+                if isinstance(made, Problem):
+                    made = "group repeated" if made.id in seen else made
+                    seen.add(made.id if isinstance(made, Problem) else "")
                 yield made
-                continue
-            problem, agree = made
-            if problem.id in seen:
-                yield "group repeated"
-                continue
-            seen.add(problem.id)
-            yield problem
-            if not agree:
-                notes["participants and tracked solutions differ"] += 1
 
 
-def _groups(text: str) -> Iterator[tuple[Problem, bool] | str]:
-    """Yield for each group of a file its problem and whether its participants agree, or why there is no problem."""
-    lines = text.split("\n")
-    header = lines[0].rstrip("\r").split("\t")
-    if tuple(header[: len(_DELIDATA_HEADER)]) != _DELIDATA_HEADER:
-        yield "other columns"
-        return
-    if lines[-1]:  # every line of a whole file ends
-        yield "cut file"
-        return
-    initial = [cells for line in lines[1:] if (cells := line.rstrip("\r").split("\t"))[2:3] == ["INITIAL"]]
-    if not initial:
-        yield "no INITIAL row"
-    for cells in initial:
-        fits = len(cells) == len(header) and sum(map(len, cells)) <= MAX_ROW_BYTES
-        yield _group(cells, header) if fits else "INITIAL row with other columns"
-
-
-def _group(cells: list[str], header: list[str]) -> tuple[Problem, bool] | str:
-    row = dict(zip(header, cells, strict=True))
-    participants, separator, shown = row["original_text"].partition("&&")
+def _group(row: Mapping[str, str]) -> Problem | str:
+    _, separator, shown = row.get("original_text", "").partition("&&")
     group = one_line(row["group_id"], 100)
     if not separator or not group:
         return "INITIAL row without participants&&cards"
@@ -266,16 +263,39 @@ def _group(cells: list[str], header: list[str]) -> tuple[Problem, bool] | str:
     if not 2 <= len(cards) <= 10 or not all(map(is_card, cards)) or len(set(cards)) < len(cards):
         return "unreadable cards"
     answer = right_cards(cards)
-    if not answer:
-        return "no card to turn"
-    names = {name.strip() for name in participants.split(",")} - {_SYSTEM}
-    return Problem(group, "cards", question(cards), answer, cards), names == _tracked(row.get("sol_tracker_all", ""))
+    return Problem(group, "cards", question(cards), answer, cards) if answer else "no card to turn"
 
 
-def _tracked(text: str) -> set[str] | None:
-    """Return whose solutions are tracked; None if that cannot be read."""
-    try:
-        found = json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-    return set(found) if isinstance(found, dict) else None
+# Policies to choose from
+
+
+OUR_POLICIES = Path(__file__).parent / "policies.yaml"
+
+
+class _Entry(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    id: Slug
+    question: Annotated[str, AfterValidator(one_line), Field(min_length=1, max_length=_MAX_QUESTION)]
+    policies: list[Annotated[str, Field(max_length=MAX_CHARACTERS)]] = Field(max_length=50)
+
+
+class _PolicyFile(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    problems: list[_Entry] = Field(min_length=1, max_length=10_000)
+
+
+def load_policies(path: Path) -> ProblemSet:
+    """Return the problems of a file; raises UsageError with the first thing that is wrong in it."""
+    problems: dict[str, Problem] = {}
+    for index, entry in enumerate(validated(_PolicyFile, load_yaml(path), str(path)).problems):
+        where = f"{path}: problems[{index}]"
+        if entry.id in problems:
+            raise UsageError(f"{where}.id: {entry.id!r} is repeated; rename one of the problems")
+        options = tuple(map(one_line, entry.policies))
+        try:
+            problems[entry.id] = Problem(entry.id, "policies", entry.question, None, options)
+        except ValidationError as error:
+            raise UsageError(f"{where}.policies: {error.errors()[0]['msg'].removeprefix('Value error, ')}") from None
+    return ProblemSet(tuple(problems.values()), {"rows": len(problems), "used": len(problems)})

@@ -3,15 +3,17 @@
 import re
 import unicodedata
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations
-from typing import Any, Literal, get_args
+from typing import Annotated, Any, Literal
 
 import numpy as np
+from pydantic import Field, TypeAdapter, ValidationError, model_validator
+from pydantic.dataclasses import dataclass
 
 from parley.games.problems.cards import is_card, matching_cards, normal_cards, read_cards
 from parley.games.problems.numbers import read_number
+from parley.policies.own_code import first_problem
 
 MATCHING = "nfkc-casefold-v1"  # raised whenever the normal form of any text changes
 MAX_CHARACTERS = 1_000  # of the text of a policy
@@ -43,11 +45,10 @@ def normal_policy(text: str) -> str:
 
 
 Kind = Literal["number", "cards", "policies"]
-_TEXTS = ("id", "kind", "question")
-_KEYS = {*_TEXTS, "answer", "options"}
+_Text = Annotated[str, Field(min_length=1)]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, config={"extra": "forbid"})
 class Problem:
     """What a group deliberates; raises ValueError if its parts do not fit together.
 
@@ -55,28 +56,25 @@ class Problem:
     among which none is right. `options` are the cards, or the policies as written, and empty for a number.
     """
 
-    id: str
+    id: _Text
     kind: Kind
-    question: str
+    question: _Text
     answer: str | None
     options: tuple[str, ...] = ()
 
-    def __post_init__(self) -> None:
-        if not self.id or not self.question:
-            raise ValueError("a problem needs an id and a question")
-        if self.kind not in get_args(Kind):
-            raise ValueError(f"no kind of problem: {self.kind!r}")
+    @model_validator(mode="after")
+    def _fits_together(self) -> "Problem":
         if self.definitive != (self.answer is not None):
             raise ValueError("numbers and cards need an answer, policies have none")
-        if self.kind == "number" and self.options:
-            raise ValueError("a number has no options")
-        if self.kind == "cards" and (len(self.options) < 2 or not all(map(is_card, self.options))):
+        normal = self.options if self.definitive else [normal_policy(option) for option in self.options]
+        enough = not normal if self.kind == "number" else len(normal) >= 2
+        if "" in normal or len(set(normal)) < len(normal) or not enough:
+            raise ValueError("the options must be at least two, and different ones; a number has none")
+        if self.kind == "cards" and not all(map(is_card, self.options)):
             raise ValueError("the options must be cards")
-        normal = [normal_policy(option) for option in self.options] if self.kind == "policies" else list(self.options)
-        if "" in normal or len(set(normal)) < len(normal) or (self.kind == "policies" and len(normal) < 2):
-            raise ValueError("the options must be at least two, and different ones")
         if self.answer is not None and self.read(self.answer) != self.answer:
             raise ValueError(f"the answer is not in normal form: {self.answer[:60]!r}")
+        return self
 
     @property
     def definitive(self) -> bool:
@@ -118,24 +116,15 @@ class Problem:
 
     def as_json(self) -> dict[str, Any]:
         """Return the problem as plain JSON values."""
-        return {
-            "id": self.id,
-            "kind": self.kind,
-            "question": self.question,
-            "answer": self.answer,
-            "options": list(self.options),
-        }
+        return _JSON.dump_python(self, mode="json")  # type: ignore[no-any-return]
 
     @classmethod
     def from_json(cls, value: Any) -> "Problem":
         """Return the problem that `as_json` gave; raises ValueError for anything else."""
-        if not isinstance(value, dict) or set(value) != _KEYS:
-            raise ValueError(f"a problem has the keys {', '.join(sorted(_KEYS))}")
-        options, answer = value["options"], value["answer"]
-        texts = all(isinstance(value[key], str) for key in _TEXTS) and isinstance(answer, str | None)
-        if not texts or not isinstance(options, list) or not all(isinstance(option, str) for option in options):
-            raise ValueError("a problem's parts are texts, and its options a list of them")
-        return cls(**{**value, "options": tuple(options)})
+        try:
+            return _JSON.validate_python(value)
+        except ValidationError as error:
+            raise ValueError(f"no problem: {first_problem(error)}") from None
 
     def _policies(self) -> set[str]:
         return _normal(self.options) if self.kind == "policies" else set()
@@ -144,6 +133,9 @@ class Problem:
         sizes = range(1, len(self.options) + 1)
         every = [normal_cards(chosen) for size in sizes for chosen in combinations(self.options, size)]
         return [selection for selection in every if selection != self.answer]
+
+
+_JSON = TypeAdapter(Problem)
 
 
 def read_answer(kind: Kind, options: Sequence[str], text: str) -> str | None:

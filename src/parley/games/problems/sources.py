@@ -5,7 +5,8 @@ deliberates problem number s of the order that the source's own `order` draws, s
 seed and added seeds move nothing.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
@@ -26,15 +27,16 @@ from parley import paths
 from parley.errors import UsageError
 from parley.games.problems.cards import VOWELS, question, right_cards
 from parley.games.problems.data_sets import (
-    DELIDATA_PATTERNS,
+    OUR_POLICIES,
+    ProblemSet,
     delidata_files,
+    download,
     gsm8k_files,
-    gsm8k_patterns,
     load_delidata,
     load_gsm8k,
+    load_policies,
     readings_of_gold,
 )
-from parley.games.problems.loading import OUR_POLICIES, ProblemSet, download, load_policies, states
 from parley.games.problems.problem import Kind, Problem
 from parley.identity import stream
 from parley.text import one_line
@@ -264,9 +266,9 @@ class _Hub(_Stored):
             raise ValueError("add path, or repo and revision")
         return self
 
-    def _place(self, patterns: list[str]) -> Path:
+    def _place(self, *patterns: str) -> Path:
         if self.repo is not None and self.revision is not None:
-            return download(self.repo, self.revision, tuple(patterns))
+            return download(self.repo, self.revision, patterns)
         return self._folder()
 
 
@@ -287,11 +289,11 @@ class Gsm8k(_Hub):
         return readings_of_gold(self._files())
 
     def _files(self) -> list[Path]:
-        return gsm8k_files(self._place(gsm8k_patterns(self.split)), self.split)
+        return gsm8k_files(self._place(f"main/{self.split}-*.parquet"), self.split)
 
     def _loaded(self) -> ProblemSet:
         found = self._files()
-        return _load(states(found), load_gsm8k, tuple(found), self.split)
+        return _load(_states(found), load_gsm8k, tuple(found), self.split)
 
 
 class Delidata(_Hub):
@@ -306,9 +308,9 @@ class Delidata(_Hub):
         return self.kind
 
     def _loaded(self) -> ProblemSet:
-        folder = self._place(DELIDATA_PATTERNS)
+        folder = self._place("*.tsv", "*.txt", "data/*", "delidata/*", "all/*")
         found = delidata_files(folder)
-        return _load(states(found), load_delidata, folder, tuple(found))
+        return _load(_states(found), load_delidata, folder, tuple(found))
 
 
 class Policies(_Stored):
@@ -329,7 +331,14 @@ class Policies(_Stored):
 
 
 def _policies(path: Path) -> ProblemSet:
-    return _load(states([path]), load_policies, path)
+    return _load(_states([path]), load_policies, path)
+
+
+def _states(files: Sequence[Path]) -> tuple[tuple[str, int, int], ...]:
+    """Return name, size and time of files: if none changed, what was loaded from them is taken to hold."""
+    with suppress(OSError, ValueError):  # the loader says what is wrong with it
+        return tuple((str(path), path.stat().st_size, path.stat().st_mtime_ns) for path in files)
+    return ()
 
 
 @lru_cache(maxsize=16)

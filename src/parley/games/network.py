@@ -185,10 +185,6 @@ class _Topology(BaseModel):
     def __str__(self) -> str:
         return self.label
 
-    def problem(self, n: int) -> str:
-        """Return why there is no such network of `n` agents, and the remedy; "" if there is one."""
-        return ""
-
 
 class Complete(_Topology):
     """Everyone hears everyone: the paper's."""
@@ -200,10 +196,6 @@ class Ring(_Topology):
     """Each agent has two neighbors, in a circle."""
 
     kind: Literal["ring"] = "ring"
-
-    def problem(self, n: int) -> str:
-        """Two agents make no circle."""
-        return "" if n >= 3 else "a ring needs 3; use path"
 
 
 class Star(_Topology):
@@ -223,10 +215,6 @@ class GridGraph(_Topology):
 
     kind: Literal["grid"] = "grid"
 
-    def problem(self, n: int) -> str:
-        """A number of agents that is no product has no second row."""
-        return "" if _rows(n) > 1 else "they make a single row; use path, or a number that is a product"
-
 
 def _rows(n: int) -> int:
     return next(rows for rows in range(isqrt(n), 0, -1) if n % rows == 0)
@@ -238,14 +226,6 @@ class RandomRegular(_Topology):
     kind: Literal["random_regular"] = "random_regular"
     degree: _Number = Field(description="Neighbors of each agent.")
 
-    def problem(self, n: int) -> str:
-        """Nobody has more neighbors than there are others, and every link has two ends."""
-        if self.degree >= n:
-            return f"nobody can have {self.degree} neighbors; lower degree"
-        return (
-            "" if self.degree * n % 2 == 0 else f"an odd number cannot have {self.degree} neighbors each; change one"
-        )
-
 
 class WattsStrogatz(_Topology):
     """Small world: a ring of `k` nearest neighbors, each link of which is moved with probability `p`."""
@@ -254,20 +234,12 @@ class WattsStrogatz(_Topology):
     k: _Number = Field(multiple_of=2, description="Nearest neighbors in the ring, an even number.")
     p: _Probability = Field(description="Probability that a link is moved.")
 
-    def problem(self, n: int) -> str:
-        """Nobody has more neighbors than there are others."""
-        return "" if self.k < n else f"nobody can have {self.k} neighbors; lower k"
-
 
 class BarabasiAlbert(_Topology):
     """Scale-free: agents come one by one, each linked to `m` that are there, rather to those with many links."""
 
     kind: Literal["barabasi_albert"] = "barabasi_albert"
     m: _Number = Field(description="Links of each agent that comes.")
-
-    def problem(self, n: int) -> str:
-        """The first m agents are there before any link is."""
-        return "" if self.m < n else f"nobody can come with {self.m} links; lower m"
 
 
 class ErdosRenyi(_Topology):
@@ -303,11 +275,6 @@ class Edges(_Topology):
         """The links by the beginning of their hash."""
         return f"edges-{digest(self.edges)[:6]}"
 
-    def problem(self, n: int) -> str:
-        """Everyone who is linked must be there."""
-        last = max((b for _, b in self.edges), default=0)
-        return "" if last <= n else f"a link names agent {last}; name agents 1 to {n}"
-
 
 _Kind = (
     Annotated[Complete, Tag(tag("complete"))]
@@ -331,7 +298,23 @@ Topology = Annotated[
 
 def check_topology(topology: Topology, n: int) -> None:
     """Raise UsageError, in one line with the remedy, if there is no such network of `n` agents."""
-    if problem := topology.problem(n):
+    problem = ""
+    match topology:
+        case Ring() if n < 3:
+            problem = "a ring needs 3; use path"
+        case GridGraph() if _rows(n) == 1:
+            problem = "they make a single row; use path, or a number that is a product"
+        case RandomRegular(degree=degree) if degree >= n:
+            problem = f"nobody can have {degree} neighbors; lower degree"
+        case RandomRegular(degree=degree) if degree * n % 2:
+            problem = f"an odd number cannot have {degree} neighbors each; change one"
+        case WattsStrogatz(k=k) if k >= n:
+            problem = f"nobody can have {k} neighbors; lower k"
+        case BarabasiAlbert(m=m) if m >= n:
+            problem = f"nobody can come with {m} links; lower m"
+        case Edges(edges=edges) if (last := max((b for _, b in edges), default=0)) > n:
+            problem = f"a link names agent {last}; name agents 1 to {n}"
+    if problem:
         raise UsageError(f"topology: {topology.label}, {n} agents: {problem}")
 
 

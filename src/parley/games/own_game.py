@@ -4,7 +4,8 @@ What is wrong is one line that names the game, the round, the phase and the agen
 """
 
 import inspect
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from functools import cache, wraps
@@ -15,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, InstanceOf, TypeAdapter, Vali
 
 from parley.errors import GameError, ParleyError, UsageError
 from parley.games.base import Game, GameParameters, Group, Outcome
-from parley.games.evidence import Evidence, FigureSpec, Indicator, Measure, OutcomeClass, Quantity
+from parley.games.evidence import Evidence, OutcomeClass
 from parley.games.figure_kinds import KINDS
 from parley.games.prompts import Prompts, content_of
 from parley.identity import canonical_json
@@ -26,7 +27,6 @@ from parley.text import one_line
 from parley.text.suggest import choose
 from parley.text.yamlfile import Slug, is_slug, shown
 
-_HATCHES = r"/\|-+xXoO.*"  # what matplotlib draws hatches of
 _sources: dict[str, str] = {}  # SHA-256 of the source of each game that was imported, by name
 
 
@@ -148,15 +148,6 @@ class _DeclaredPrompts(BaseModel):
     asked_in: dict[Slug, tuple[Slug | None, dict[str, Any]]]
 
 
-class _DeclaredEvidence(BaseModel):
-    model_config = ConfigDict(from_attributes=True)
-
-    figures: tuple[InstanceOf[FigureSpec], ...]
-    measures: tuple[InstanceOf[Measure], ...]
-    indicators: tuple[InstanceOf[Indicator], ...]
-    quantities: tuple[InstanceOf[Quantity], ...]
-
-
 class _Declared(BaseModel):
     """What every game says of itself, as attributes of its class and of two objects that it has."""
 
@@ -168,65 +159,42 @@ class _Declared(BaseModel):
     Parameters: type[GameParameters]
     policies: dict[str, InstanceOf[PolicyKind]]
     prompts: _DeclaredPrompts
-    evidence: _DeclaredEvidence
+    evidence: InstanceOf[Evidence[Any, Any]]
 
 
 def _declared_problems(game: type[Game]) -> Iterator[str]:
     """Yield what a class says of itself, or leaves out, by which it is no game."""
-    for what in ("prompts", "evidence"):
-        if isinstance(found := getattr(game, what), type):
-            yield f"{what}: {shown(found)}: is a class; write {found.__name__}()"
+    from matplotlib.colors import is_color_like  # slow to import; shipped games need no check
+
     try:
         declared = _Declared.model_validate(game)
-    except ValidationError as error:
-        yield first_problem(error)
-        return
-    try:
         declared.Parameters()
     except ValidationError as error:
-        yield f"Parameters: {first_problem(error)}; give it a default"
+        without_default = error.title != _Declared.__name__
+        yield f"Parameters: {first_problem(error)}; give it a default" if without_default else first_problem(error)
+        return
     evidence = declared.evidence
-    listed = {"outcomes": declared.outcomes} | {what: getattr(evidence, what) for what in type(evidence).model_fields}
+    listed: dict[str, Sequence[Any]] = {"outcomes": declared.outcomes}
+    listed |= {what: getattr(evidence, what) for what in ("measures", "indicators", "quantities", "figures")}
     names = {what: [each.name for each in found] for what, found in listed.items()}
     for what, known in names.items():
         for each in known:
             if not is_slug(each) or known.count(each) > 1:
                 yield f"{what}: {shown(each)}: give each a name of its own, of letters, digits, '.', '_' and '-'"
-    yield from _undrawable(declared.outcomes)
+    for outcome in declared.outcomes:
+        if not is_color_like(outcome.color):
+            yield f"outcomes: {shown(outcome.name)}: color: {shown(outcome.color)}: write one as in '#0072B2'"
     if LLM.name not in declared.policies:
         yield "policies: lacks llm; add parley.policies.kinds.LLM"
-    for key, kind in declared.policies.items():
-        if key != kind.name:
-            yield f"policies: {shown(key)}: its policy is called {shown(kind.name)}; name it alike"
-    for prompt, templates in declared.prompts.variants.items():
-        for template, text in templates.items():
-            if not template.startswith(tuple(f"{role}_" for role in declared.roles)):
-                yield f"prompts: {prompt}: {shown(template)}: begin its name with the role that reads it and _"
-            if isinstance(text, Path) and not text.is_file():
-                yield f"prompts: {prompt}: {template}: {text}: no such file"
-        if templates and not declared.prompts.phases:
-            yield "prompts: phases: (): name the phases that the templates are for, such as phases = ('choose',)"
     for figure in evidence.figures:
         if (drawn := KINDS.get(figure.kind)) is None:
             yield f"figures: {figure.name}: {shown(figure.kind)}: no kind of figure; {choose(str(figure.kind), KINDS)}"
             continue
         known = [*figure.of] if figure.blocks or not drawn.of else names[drawn.of]
-        for each in figure.of:
-            if each not in known:
-                yield f"figures: {figure.name}: {shown(each)}: none of its {drawn.of}; {choose(each, known)}"
-        if (what := drawn.evidence) and getattr(type(game.evidence), what) is getattr(Evidence, what):
-            called = f"{what}()" if callable(getattr(Evidence, what)) else f"the metrics in {what}"
-            yield f"figures: {figure.name}: is drawn from {called} of its evidence; write it"
-
-
-def _undrawable(outcomes: tuple[OutcomeClass, ...]) -> Iterator[str]:
-    from matplotlib.colors import is_color_like  # slow to import; shipped games need no check
-
-    for each in outcomes:
-        if not isinstance(each.color, str) or not is_color_like(each.color):
-            yield f"outcomes: {shown(each.name)}: color: {shown(each.color)}: write one as in '#0072B2'"
-        if not isinstance(each.hatch, str) or not {*_HATCHES}.issuperset(each.hatch):
-            yield f"outcomes: {shown(each.name)}: hatch: {shown(each.hatch)}: write some of {_HATCHES}, or '' for none"
+        for each in set(figure.of).difference(known):
+            yield f"figures: {figure.name}: {shown(each)}: none of its {drawn.of}; {choose(each, known)}"
+        if (what := drawn.evidence) and getattr(type(evidence), what) is getattr(Evidence, what):
+            yield f"figures: {figure.name}: is drawn from {what} of its evidence; write it"
 
 
 # What it does in play
@@ -277,23 +245,15 @@ def _ask_problems(game: Game, ask: Ask, first: Ask, last: int, seen: set[tuple[i
         _ASK.validate_python({name: getattr(ask, name) for name in Ask.__dataclass_fields__})
     except ValidationError as error:
         yield first_problem(error)
-    if type(ask.round) is not int or ask.round < 0 or not is_slug(ask.phase):
-        yield "a round is a number from 0 on, and a phase a name of letters, digits, '.', '_' and '-'"
-    if (ask.round, ask.phase) != (first.round, first.phase):
-        yield f"is yielded with round {first.round}, {first.phase}; yield the asks of each phase by themselves"
+    if (ask.round, ask.phase) != (first.round, first.phase) or not is_slug(ask.phase):
+        yield "the asks of a phase have one round, and one phase of letters, digits, '.', '_' and '-'"
     if (ask.round, ask.phase, ask.agent) in seen:
         yield "asks the agent twice in this phase; ask once, or call it another phase"
-    longest = game.parameters.longest
-    if ask.round < last or (longest is not None and ask.round > longest):
-        most = "" if longest is None else f", and at most Parameters.longest = {longest}"
-        yield f"comes after round {last}: rounds count up{most}"
-    if ask.role != seat.role:
-        yield f"has the role {shown(ask.role)}, and the agent is {seat.role}; take it from the seat"
-    if ask.reply_format != (asked := game.parameters.format_for(seat)):
-        yield (
-            f"asks in {shown(ask.reply_format)}, and the study for {shown(asked)}; ask in "
-            "parameters.format_for(seat), or refuse other formats in check()"
-        )
+    if not last <= ask.round <= (game.parameters.longest or ask.round):
+        yield f"comes after round {last}: rounds count up, from 0 to Parameters.longest"
+    asked, wanted = f"{ask.role} in {ask.reply_format}", f"{seat.role} in {game.parameters.format_for(seat)}"
+    if asked != wanted:
+        yield f"asks {asked}, and the study wants {wanted}; take them from seat.role and parameters.format_for(seat)"
 
 
 def _outcome_problems(game: Game, outcome: Any) -> Iterator[str]:
@@ -305,17 +265,12 @@ def _outcome_problems(game: Game, outcome: Any) -> Iterator[str]:
         _OUTCOME.validate_python(vars(outcome))
     except ValidationError as error:
         yield first_problem(error)
-        return
-    if type(outcome.rounds) is not int or outcome.rounds < 0 or not isinstance(outcome.finished_early, bool):
-        yield "rounds must be a number from 0 on, and finished_early true or false"
-    counts: dict[int, Group] = {}
-    for seat in game.seats:
-        before = counts.get(seat.group, Group(seat.role, 0, seat.policy))
-        counts[seat.group] = replace(before, count=before.count + 1)
     known = [each.name for each in game.outcomes]
     if outcome.name not in known:
         yield f"{shown(outcome.name)} is none of its outcomes; {choose(outcome.name, known)}"
-    possible = game.possible_outcomes(game.parameters, list(counts.values()))
+    counts = Counter(seat.group for seat in game.seats)
+    groups = {seat.group: Group(seat.role, counts[seat.group], seat.policy) for seat in game.seats}
+    possible = game.possible_outcomes(game.parameters, list(groups.values()))
     if game.class_of(outcome.name, outcome.detail) not in possible:
         yield f"{shown(outcome.name)} is none of its possible_outcomes() with these agents and parameters"
     parts = [("metrics", {key: value}) for key, value in outcome.metrics.items()]
@@ -324,7 +279,6 @@ def _outcome_problems(game: Game, outcome: Any) -> Iterator[str]:
             canonical_json(value)
         except (TypeError, ValueError, RecursionError) as error:
             yield f"{what}: {shown(value)} is no JSON: {one_line(str(error), 100)}"
-            return
     metrics = {"rounds": outcome.rounds, **outcome.metrics}
     yield from _metric_problems(game.evidence, {**metrics, **game.evidence.derived(metrics)})
     for name, points in game.evidence.series(outcome.as_json(), outcome.trace).items():
@@ -338,15 +292,12 @@ def _metric_problems(evidence: Evidence[Any, Any], metrics: Mapping[str, Any]) -
     for indicator in evidence.indicators:
         if not isinstance(metrics.get(indicator.name, 0), bool | None):
             yield f"metrics: {indicator.name}: an indicator must be there, and be true, false or None"
-    for name in (*(quantity.name for quantity in evidence.quantities), *(evidence.regressed or ())):
-        if isinstance(value := metrics.get(name, ""), bool) or not isinstance(value, int | float | None):
-            yield f"metrics: {name}: {shown(value)}: a quantity must be there, and be a number or None"
-            return
     for quantity in evidence.quantities:
-        value, most = metrics[quantity.name], 1 if quantity.share else metrics.get(quantity.most)
-        fits = isinstance(most, int | float) and most > 0 and value is not None and 0 <= value <= most
-        if quantity.bounded and value is not None and not fits:
+        value, most = metrics.get(quantity.name, ""), 1 if quantity.share else metrics.get(quantity.most)
+        if isinstance(value, bool) or not isinstance(value, int | float | None):
+            yield f"metrics: {quantity.name}: {shown(value)}: a quantity must be there, and be a number or None"
+        elif quantity.bounded and value is not None and not (most and 0 <= value <= most):
             yield f"metrics: {quantity.name}: {shown(value)}: must be from 0 to {quantity.most or 1} ({shown(most)})"
-    for name in evidence.paired_by:
+    for name in (*evidence.paired_by, *(evidence.regressed or ())):
         if name not in metrics:
-            yield f"metrics: {name}: simulations are paired by it; add it"
+            yield f"metrics: {name}: simulations are paired or regressed by it; add it"

@@ -12,6 +12,11 @@ from parley.games.network import Complete, Topology
 from parley.policies import ReplyFormat
 from parley.policies.kinds import BY_MODEL, ChosenPolicy
 
+# What many parameters are: a number that may be 0, one that may not, and a probability.
+Count = Annotated[int, Field(ge=0, le=10_000)]
+Positive = Annotated[int, Field(ge=1, le=10_000)]
+Chance = Annotated[float, Field(ge=0, le=1)]
+
 # The roles that games share: who keeps to the rules, and who may break them.
 HONEST = "honest"
 BYZANTINE = "byzantine"

@@ -15,7 +15,7 @@ from typing import Any
 from parley.games.parameters import BYZANTINE, HONEST
 from parley.games.stag_hunt.game import StagHuntGame
 from parley.games.stag_hunt.parameters import PUBLISHED
-from parley.games.stag_hunt.published import AGAIN
+from parley.games.stag_hunt.prompts import AGAIN
 from parley.imports.games import NO_GAME, UNREADABLE, Defect, ImportedAgent, ImportedGame, files_below, reply
 from parley.play.replay import RecordedReply
 from parley.text import one_line

@@ -19,10 +19,9 @@ from pydantic import ValidationError
 from parley import paths
 from parley.errors import ParleyError, RecordError, UsageError
 from parley.files import write_atomically
-from parley.games.base import Game, Group, new_game
+from parley.games.base import Game, Group, ImportedSeating, new_game
 from parley.games.parameters import BYZANTINE, HONEST
 from parley.games.registry import game_class
-from parley.games.seating import ImportedSeating
 from parley.identity import canonical_json, digest
 from parley.imports.games import (
     CUT_SHORT,

@@ -16,8 +16,7 @@ from parley.engine.grammar import cuts_texts
 from parley.engine.models import ModelEntry
 from parley.engine.service.limits_config import DEFAULT_CONCURRENT
 from parley.games import base
-from parley.games.base import Game, GameParameters, new_game
-from parley.games.seating import ImportedSeating, players_of, split_material
+from parley.games.base import Game, GameParameters, ImportedSeating, new_game, players_of, split_material
 from parley.identity import digest
 from parley.policies import Sampling
 from parley.policies.kinds import IMPORTED, LLM, ChosenPolicy

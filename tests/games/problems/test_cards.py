@@ -5,7 +5,7 @@ from itertools import permutations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from parley.games.problems.cards import is_card, matching_cards, normal_cards, read_cards, right_cards
+from parley.games.problems.problem import is_card, matching_cards, normal_cards, read_cards, right_cards
 
 CARDS = ("A", "K", "4", "7")
 PRONOUNS = ("I", "K", "12", "1")

@@ -19,7 +19,7 @@ from pydantic import (
     model_validator,
 )
 
-from parley.games.parameters import BYZANTINE, GameParameters, Seat, Seated, Share
+from parley.games.parameters import BYZANTINE, Count, GameParameters, Positive, Seat, Seated, Share
 from parley.identity import digest
 from parley.policies import Sampling
 from parley.policies.reply_text import ReplyModel
@@ -103,10 +103,8 @@ class ConsensusParameters(GameParameters):
         "stop_threshold 2/3, history_rounds 3), five notes, history cut at 50 characters, old values sent again.",
         exclude_if=lambda value: bool(value == "paper"),  # identities are older than this parameter
     )
-    max_rounds: int = Field(
+    max_rounds: Positive = Field(
         default=50,
-        ge=1,
-        le=10_000,
         description="Deadline (T_max): rounds whose values may end the game. With protocol swarms, without the leak "
         "early_vote one more is played, whose votes are about the last of them.",
     )
@@ -123,12 +121,10 @@ class ConsensusParameters(GameParameters):
         default=False,
         description="Whether Byzantine agents may send different values to different peers (excluded by the paper).",
     )
-    history_rounds: int = Field(default=1, ge=0, le=10_000, description="Earlier rounds that a prompt shows.")
-    justification_chars: int = Field(
-        default=200, ge=0, le=10_000, description="A peer's justification is cut to so many characters."
-    )
-    reasoning_chars: int = Field(default=600, ge=1, le=10_000, description="Longest public_reasoning.")
-    strategy_chars: int = Field(default=400, ge=1, le=10_000, description="Longest internal_strategy.")
+    history_rounds: Count = Field(default=1, description="Earlier rounds that a prompt shows.")
+    justification_chars: Count = Field(default=200, description="A peer's justification is cut to so many characters.")
+    reasoning_chars: Positive = Field(default=600, description="Longest public_reasoning.")
+    strategy_chars: Positive = Field(default=400, description="Longest internal_strategy.")
     propose: Sampling = Field(default=Sampling(temperature=0.5, max_tokens=300), description="Proposals.")
     vote: Sampling = Field(default=Sampling(temperature=0.3, max_tokens=200), description="Votes.")
 

@@ -20,7 +20,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from parley.games.consensus.parameters import ConsensusView
 from parley.games.consensus.prompts import FOLDER, TURN
-from parley.games.parameters import BYZANTINE
+from parley.games.parameters import BYZANTINE, Count, Positive
 from parley.games.prompts import Template, fill, text_of
 from parley.policies.kinds import LLM, PolicyKind, PolicyParameters, Rule, policy_table, scripted_kind
 
@@ -188,18 +188,15 @@ class MimicThenDefect(Adversary):
     vote: _Vote = Field(
         default="continue", description="Its votes once it defects; until then it votes like `majority`."
     )
-    after: int | None = Field(
-        default=None,
-        ge=0,
-        le=10_000,
-        description="After this round it defects whatever it sees; default: only while the others agree.",
+    after: Count | None = Field(
+        default=None, description="After this round it defects whatever it sees; default: only while the others agree."
     )
 
 
 class Crash(PolicyParameters):
     """When it falls silent."""
 
-    round: int = Field(ge=1, le=10_000, description="The first round in which it is silent.")
+    round: Positive = Field(description="The first round in which it is silent.")
 
 
 class Equivocate(Adversary):
@@ -208,8 +205,7 @@ class Equivocate(Adversary):
     low: GameValue = Field(default=None, description="What some peers are told; default: the smallest of the game.")
     high: GameValue = Field(default=None, description="What the others are told; default: the largest of the game.")
     split: Literal["alternate", "halves"] = Field(
-        default="alternate",
-        description="Who is told `low`: every other one of its peers, or the first half of them.",
+        default="alternate", description="Who is told `low`: every other one of its peers, or the first half of them."
     )
 
     @model_validator(mode="after")
@@ -313,8 +309,8 @@ class Strategies(PolicyParameters):
         description="What it is told to do; the order makes no difference."
     )
     value: GameValue = Field(default=None, description="For `anchor`: the value; default: one that the model chooses.")
-    after: int = Field(
-        default=_LAST_HONEST_ROUND, ge=1, le=10_000, description="For `impersonate`: the last round before it defects."
+    after: Positive = Field(
+        default=_LAST_HONEST_ROUND, description="For `impersonate`: the last round before it defects."
     )
 
     @model_validator(mode="after")

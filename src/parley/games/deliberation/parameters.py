@@ -13,7 +13,7 @@ from typing import Annotated, Any, ClassVar, Literal, NotRequired, TypedDict
 from pydantic import BaseModel, Field, create_model, model_validator
 
 from parley.games.network import Complete, Topology
-from parley.games.parameters import GameParameters, Seat, Seated, Share, ShareOrNone
+from parley.games.parameters import Count, GameParameters, Positive, Seat, Seated, Share, ShareOrNone
 from parley.games.problems.numbers import Reading
 from parley.games.problems.problem import Kind, Problem
 from parley.games.problems.sources import Arithmetic, ProblemSource
@@ -51,10 +51,8 @@ class DeliberationParameters(GameParameters):
         description="Seconds of answering after which it is hung: the slowest reply of each turn, added up. Then "
         "results hang on the engine's speed.",
     )
-    fewest_honest: int = Field(
+    fewest_honest: Count = Field(
         default=0,
-        ge=0,
-        le=10_000,
         description="It is hung once fewer honest agents than this give an answer that can be read (Definition XI.7).",
     )
     theta: Share = Field(
@@ -62,8 +60,8 @@ class DeliberationParameters(GameParameters):
         description="Share of honest agents, in (0, 1], that must support a policy to accept it (θ; prioritized "
         "problems).",
     )
-    panel_size: int | None = Field(
-        default=None, ge=1, le=10_000, description="How many of the agents deliberate at a time; default: all."
+    panel_size: Positive | None = Field(
+        default=None, description="How many of the agents deliberate at a time; default: all."
     )
     redeliberations: int = Field(
         default=0,
@@ -85,19 +83,14 @@ class DeliberationParameters(GameParameters):
         "reads GSM8K.",
         exclude_if=lambda value: bool(value == "exact"),  # identities are older than this parameter
     )
-    argument_chars: int = Field(
-        default=2_500,
-        ge=1,
-        le=10_000,
-        description="Longest argument in JSON: as long as 600 tokens. One in free text is never cut.",
+    argument_chars: Positive = Field(
+        default=2_500, description="Longest argument in JSON: as long as 600 tokens. One in free text is never cut."
     )
     answer_chars: int = Field(
         default=60, ge=1, le=1_000, description="Longest answer; policies may always be named in full."
     )
-    shown_chars: int = Field(
+    shown_chars: Count = Field(
         default=2_500,
-        ge=0,
-        le=10_000,
         description="An argument is cut to so many characters where others are shown it, and marked as cut. An agent "
         "gets its own whole.",
     )

@@ -14,7 +14,7 @@ from pydantic import Field
 from parley.games.deliberation.parameters import DeliberationView, Value
 from parley.games.deliberation.prompts import FOLDER
 from parley.games.deliberation.turns import plurality
-from parley.games.parameters import BYZANTINE
+from parley.games.parameters import BYZANTINE, Chance
 from parley.games.prompts import text_of
 from parley.policies.kinds import LLM, PolicyKind, PolicyParameters, policy_table, scripted_kind
 
@@ -24,14 +24,12 @@ _ADVERSARY = (BYZANTINE,)
 class Solver(PolicyParameters):
     """How good an agent is, and how it takes what others say."""
 
-    accuracy: float = Field(default=0.7, ge=0, le=1, description="Chance that its first answer is right.")
-    conformity: float = Field(
-        default=0.5, ge=0, le=1, description="Chance, each turn, that it goes over to a majority against it."
+    accuracy: Chance = Field(default=0.7, description="Chance that its first answer is right.")
+    conformity: Chance = Field(
+        default=0.5, description="Chance, each turn, that it goes over to a majority against it."
     )
-    recognize: float = Field(
+    recognize: Chance = Field(
         default=0.0,
-        ge=0,
-        le=1,
         description="Chance, each turn, that it sees the right answer for what it is when another gives it.",
     )
 

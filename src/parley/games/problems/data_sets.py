@@ -21,9 +21,8 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from parley.errors import UsageError
 from parley.files import read_regular
-from parley.games.problems.cards import is_card, question, right_cards
 from parley.games.problems.numbers import READINGS, read_as, read_number
-from parley.games.problems.problem import MAX_CHARACTERS, Problem
+from parley.games.problems.problem import MAX_CHARACTERS, Problem, is_card, question, right_cards
 from parley.identity import digest
 from parley.text import one_line
 from parley.text.yamlfile import Slug, load_yaml, validated

@@ -25,7 +25,6 @@ from pydantic import (
 
 from parley import paths
 from parley.errors import UsageError
-from parley.games.problems.cards import VOWELS, question, right_cards
 from parley.games.problems.data_sets import (
     OUR_POLICIES,
     ProblemSet,
@@ -37,7 +36,7 @@ from parley.games.problems.data_sets import (
     load_policies,
     readings_of_gold,
 )
-from parley.games.problems.problem import Kind, Problem
+from parley.games.problems.problem import VOWELS, Kind, Problem, question, right_cards
 from parley.identity import stream
 from parley.text import one_line
 from parley.text.yamlfile import kind_spelled_out, kind_tag, kinds_of, tag

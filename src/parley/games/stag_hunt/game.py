@@ -13,7 +13,6 @@ from parley.games.base import BYZANTINE, HONEST, Game, Group, Outcome, OutcomeCl
 from parley.games.network import Links, Star
 from parley.games.prompts import instruction
 from parley.games.stag_hunt import prompts as texts
-from parley.games.stag_hunt import published
 from parley.games.stag_hunt.betrayal import betrayal_metrics, recovery_metrics
 from parley.games.stag_hunt.evidence import StagHuntEvidence
 from parley.games.stag_hunt.parameters import (
@@ -113,7 +112,7 @@ class StagHuntGame(Game[StagHuntParameters]):
         replies = dict(zip(self._players, answers, strict=True))
         failed = [ask for ask in asks if self._published and replies[ask.agent].value is None]
         if failed:
-            answers = yield [published.asked_again(ask) for ask in failed]
+            answers = yield [texts.asked_again(ask) for ask in failed]
             replies |= dict(zip([ask.agent for ask in failed], answers, strict=True))
         return replies
 
@@ -174,7 +173,7 @@ class StagHuntGame(Game[StagHuntParameters]):
         watched = self._watched(name)
         if self._published:
             seen = [other for other in self._players if other == name or other in watched]
-            return {other: YOU if other == name else published.agent_name(by_number(other)[-1]) for other in seen}
+            return {other: YOU if other == name else texts.agent_name(by_number(other)[-1]) for other in seen}
         return {name: YOU} | {peer: f"player_{i + 1}" for i, peer in enumerate(watched)}
 
     def _ask(self, name: str, number: int, phase: str, words: Mapping[str, str | None]) -> Ask:
@@ -188,7 +187,7 @@ class StagHuntGame(Game[StagHuntParameters]):
         others = [known[peer] for peer in self._links.neighbors(name)]
         values = texts.PromptValues(len(self._players), others, [told for _, told in history], number, shown)
         if self._published:
-            system, user = published.system_text(seat.role), self._published_user(name, phase, values)
+            system, user = texts.published_system(seat.role), self._published_user(name, phase, values)
         else:
             system = texts.render_system(seat.role, p, values)
             user = texts.render_user(phase, p, values, form.reply)
@@ -228,15 +227,15 @@ class StagHuntGame(Game[StagHuntParameters]):
         hubs = [each for each in self._players if len(links.neighbors(each)) == len(self._players) - 1]
         hub = hubs[0] if isinstance(self.parameters.topology, Star) else ""
         number_of = {each: by_number(each)[-1] for each in self._players}
-        as_called = published.shown_as(self._known[name], name)
+        as_called = texts.shown_as(self._known[name], name)
         words = "\n".join(f"  {as_called[who]}: {texts.word_text(word)}" for who, word in values.words.items())
-        return published.user_text(
+        return texts.published_user(
             phase,
             self.parameters,
             number_of[name],
             len(self._players),
             values.seen,
-            published.agent_name(number_of[hub]) if hub else "",
+            texts.agent_name(number_of[hub]) if hub else "",
             {"round_num": values.round, "history_str": texts.history_text(values), "comm_str": words},
         )
 
@@ -259,7 +258,7 @@ class StagHuntGame(Game[StagHuntParameters]):
             return texts.round_text(seen, {} if seen.points is None else {YOU: seen.points}, {})
         known = self._known[name]
         points = {known[other]: done["points"][other] for other in known} if self.parameters.show_points else {}
-        return texts.round_text(seen, points, published.shown_as(known, name))
+        return texts.round_text(seen, points, texts.shown_as(known, name))
 
     # What a round comes to
 

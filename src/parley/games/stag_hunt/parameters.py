@@ -23,7 +23,7 @@ from pydantic import (
 )
 
 from parley.games.network import Complete
-from parley.games.parameters import GameParameters, Share
+from parley.games.parameters import Count, GameParameters, Positive, Share
 from parley.policies import Sampling
 from parley.policies.reply_text import ReplyModel
 from parley.text import one_line
@@ -194,7 +194,7 @@ class StagHuntParameters(GameParameters):
         "the round is excluded from the statistics.",
         exclude_if=lambda value: bool(value == "parley"),  # identities are older than this parameter
     )
-    rounds: int = Field(default=10, ge=1, le=10_000, description="Rounds; all are played.")
+    rounds: Positive = Field(default=10, description="Rounds; all are played.")
     cheap_talk: bool = Field(
         default=True, description="Whether each player broadcasts a word before it acts; without it is the baseline."
     )
@@ -230,23 +230,20 @@ class StagHuntParameters(GameParameters):
         description="Whether prompts say that payoffs count the actions of unseen players, too. Default: as "
         "`disclosure` has it.",
     )
-    history_rounds: int | None = Field(
-        default=None, ge=0, le=10_000, description="Earlier rounds that a prompt shows; default: all."
-    )
+    history_rounds: Count | None = Field(default=None, description="Earlier rounds that a prompt shows; default: all.")
     show_points: bool = Field(
         default=False,
         description="Whether a player's history has its own points, which tell of players that it does not see.",
     )
     cooperative_words: _Words = Field(
-        default=COOPERATIVE_WORDS,
-        description="Words that count as a promise to hunt the stag, whatever their case.",
+        default=COOPERATIVE_WORDS, description="Words that count as a promise to hunt the stag, whatever their case."
     )
     archetype_threshold: Share = Field(
         default=Fraction(4, 5),
         description="Share t of stag actions after a betrayal, in [1/2, 1], from which a player is "
         "cooperation-persistent; up to 1 - t it is defection-prone.",
     )
-    reasoning_chars: int = Field(default=600, ge=1, le=10_000, description="Longest reasoning.")
+    reasoning_chars: Positive = Field(default=600, description="Longest reasoning.")
     signal: Sampling = Field(default=Sampling(temperature=0.7, max_tokens=300), description="Words.")
     act: Sampling = Field(default=Sampling(temperature=0.7, max_tokens=300), description="Actions.")
 

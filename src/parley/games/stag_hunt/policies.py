@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import numpy as np
 from pydantic import AfterValidator, Field
 
-from parley.games.parameters import BYZANTINE
+from parley.games.parameters import BYZANTINE, Positive
 from parley.games.stag_hunt.parameters import (
     HARE,
     HARE_WORD,
@@ -36,7 +36,7 @@ def _one_word(value: str) -> str:
 class Betray(PolicyParameters):
     """When it betrays, and what it promises; by default it betrays always."""
 
-    from_round: int = Field(default=1, ge=1, le=10_000, description="The first round in which it may betray.")
+    from_round: Positive = Field(default=1, description="The first round in which it may betray.")
     probability: float = Field(
         default=1.0, gt=0, le=1, description="Chance, in each round from then on, that it betrays."
     )

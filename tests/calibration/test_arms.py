@@ -7,9 +7,10 @@ import pytest
 
 from parley.calibration.arms import STYLES, Arm, all_arms, plain_answer, prompts_digest, questions, source_of
 from parley.errors import UsageError
-from parley.games.base import Group, new_game
+from parley.games.base import new_game
 from parley.games.deliberation.game import DeliberationGame
 from parley.games.deliberation.parameters import DeliberationParameters
+from parley.games.parameters import Group
 from parley.games.problems.problem import Problem
 from parley.games.problems.sources import Arithmetic
 from parley.play.journal import Entry

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from parley.games.base import Game, Group, Outcome, new_game
+from parley.games.base import Game, Outcome, new_game
+from parley.games.parameters import Group
 from parley.games.problems.problem import Problem
 from parley.games.registry import GAMES
 from parley.policies import Ask, Reply

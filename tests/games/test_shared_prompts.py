@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from parley.errors import UsageError
-from parley.games.base import GameParameters
+from parley.games.parameters import GameParameters
 from parley.games.prompts import Prompts, fill, text_of
 
 EVIL = "{a} {b} {{ }} \\g<0> \\1 %s {c}"

@@ -5,8 +5,7 @@ import random
 from operator import itemgetter
 from statistics import fmean, median_low
 
-from parley.games.base import Ask
-from parley.policies import Completion
+from parley.policies import Ask, Completion
 
 
 class Random:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from parley.games.base import Game, Group, Outcome, Seat
+from parley.games.base import Game, Outcome
 from parley.games.consensus.evidence import ConsensusEvidence
 from parley.games.consensus.game import ConsensusGame, ConsensusParameters
 from parley.games.consensus.policies import POLICIES
@@ -13,6 +13,7 @@ from parley.games.deliberation.game import DeliberationGame
 from parley.games.deliberation.parameters import DeliberationParameters
 from parley.games.evidence import Session, Utterance
 from parley.games.network import Network
+from parley.games.parameters import Group, Seat
 from parley.games.problems.problem import Problem
 from parley.games.stag_hunt.game import StagHuntGame
 from parley.games.stag_hunt.parameters import StagHuntParameters

@@ -11,9 +11,10 @@ import numpy as np
 from pydantic import BaseModel
 
 from parley.calibration.arms import questions
-from parley.games.base import Game, Group, new_game
+from parley.games.base import Game, new_game
 from parley.games.consensus.parameters import ByzantineVote, HonestVote, proposal_model, turn_model
 from parley.games.deliberation.parameters import reply_model
+from parley.games.parameters import Group
 from parley.games.problems.sources import Arithmetic
 from parley.games.stag_hunt.parameters import act_model, signal_model
 from parley.policies import Ask, Completion

@@ -19,7 +19,7 @@ from parley.analysis.tables import csv_text, marked
 from parley.analysis.traces import Recorded
 from parley.errors import RecordError
 from parley.files import write_atomically
-from parley.games.base import BYZANTINE
+from parley.games.parameters import BYZANTINE
 from parley.study import Study
 from parley.text import one_line
 

@@ -19,7 +19,8 @@ from parley.analysis.stats import paired_difference, wilson_interval
 from parley.engine.models import ModelEntry
 from parley.errors import RecordError, UsageError
 from parley.files import read_regular
-from parley.games.base import HONEST, Game, Group, new_game
+from parley.games.base import Game, new_game
+from parley.games.parameters import HONEST, Group
 from parley.games.problems.problem import Problem
 from parley.games.problems.sources import Arithmetic, Gsm8k
 from parley.games.prompts import QuestionStyle

@@ -39,7 +39,9 @@ from parley.engine.supervisor import temporary_engine
 from parley.engine.weights import check_source
 from parley.errors import RecordError, UsageError
 from parley.files import write_atomically
-from parley.games.base import HONEST, Game, GameParameters, Outcome, OutcomeClass, Seat
+from parley.games.base import Game, Outcome
+from parley.games.evidence import OutcomeClass
+from parley.games.parameters import HONEST, GameParameters, Seat
 from parley.games.problems.problem import Problem
 from parley.games.two_steps import FIRST_STEP
 from parley.identity import digest

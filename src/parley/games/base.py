@@ -23,23 +23,6 @@ from parley.policies import Ask, Reply
 from parley.policies.kinds import LLM, PolicyKind
 from parley.text import by_number
 
-__all__ = [
-    "BYZANTINE",
-    "HONEST",
-    "Ask",
-    "Game",
-    "GameParameters",
-    "Group",
-    "Outcome",
-    "OutcomeClass",
-    "Paper",
-    "Reply",
-    "Seat",
-    "new_game",
-    "scripted_roles",
-    "threat_class",
-]
-
 
 @dataclass(frozen=True)
 class Paper:

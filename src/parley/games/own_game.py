@@ -15,9 +15,10 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, InstanceOf, TypeAdapter, ValidationError
 
 from parley.errors import GameError, ParleyError, UsageError
-from parley.games.base import Game, GameParameters, Group, Outcome
+from parley.games.base import Game, Outcome
 from parley.games.evidence import Evidence, OutcomeClass
 from parley.games.figure_kinds import KINDS
+from parley.games.parameters import GameParameters, Group
 from parley.games.prompts import Prompts, content_of
 from parley.identity import canonical_json
 from parley.policies import Ask, Reply

@@ -1,6 +1,7 @@
 """What every game is given: its parameters, and who plays it. With the types that parameters of games share."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Annotated, Any, Literal
@@ -16,6 +17,19 @@ from parley.policies.kinds import BY_MODEL, ChosenPolicy
 Count = Annotated[int, Field(ge=0, le=10_000)]
 Positive = Annotated[int, Field(ge=1, le=10_000)]
 Chance = Annotated[float, Field(ge=0, le=1)]
+
+
+def as_tuple(value: Any) -> Any:
+    """Return what a study lists, or names alone, as a tuple."""
+    return (value,) if isinstance(value, str) else tuple(value) if isinstance(value, list) else value
+
+
+def in_order(words: Sequence[str], listed: tuple[str, ...]) -> tuple[str, ...]:
+    """Return some of `words` in their order, so that the same ones are the same value however they are listed."""
+    if len(set(listed)) < len(listed):
+        raise ValueError("one is repeated; list it once")
+    return tuple(sorted(listed, key=words.index))
+
 
 # The roles that games share: who keeps to the rules, and who may break them.
 HONEST = "honest"

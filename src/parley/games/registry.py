@@ -6,10 +6,11 @@ from typing import Any
 from pydantic.fields import FieldInfo
 
 from parley.errors import UsageError
-from parley.games.base import BYZANTINE, HONEST, Game, Group
+from parley.games.base import Game
 from parley.games.consensus.game import ConsensusGame
 from parley.games.deliberation.game import DeliberationGame
 from parley.games.own_game import load_game
+from parley.games.parameters import BYZANTINE, HONEST, Group
 from parley.games.stag_hunt.game import StagHuntGame
 from parley.policies.kinds import ChosenPolicy, PolicyKind
 from parley.policies.own_code import (

@@ -19,8 +19,8 @@ from pydantic import ValidationError
 from parley import paths
 from parley.errors import ParleyError, RecordError, UsageError
 from parley.files import write_atomically
-from parley.games.base import Game, Group, ImportedSeating, new_game
-from parley.games.parameters import BYZANTINE, HONEST
+from parley.games.base import Game, ImportedSeating, new_game
+from parley.games.parameters import BYZANTINE, HONEST, Group
 from parley.games.registry import game_class
 from parley.identity import canonical_json, digest
 from parley.imports.games import (

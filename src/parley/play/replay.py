@@ -10,8 +10,9 @@ from pydantic import ValidationError
 
 from parley.engine.grammar import cuts_texts
 from parley.errors import RecordError, UsageError
-from parley.games.base import Game, Group, new_game, scripted_roles
+from parley.games.base import Game, new_game, scripted_roles
 from parley.games.own_game import changed_source
+from parley.games.parameters import Group
 from parley.games.registry import game_class
 from parley.games.two_steps import playing
 from parley.play.journal import Entry

@@ -33,7 +33,6 @@ GAME_ENTRY_POINTS, POLICY_ENTRY_POINTS = "parley.games", "parley.policies"  # gr
 
 _NAME = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*:[A-Za-z_]\w*", re.ASCII)
 _MAX_BYTES = 10_000_000  # of a source file
-_MAX_FILES = 1_000  # of a package
 # What a package's code is made of: Python, and the texts and data beside it.
 _PARLEY = Path(__file__).parent.parent
 _PYTHON = Path(traceback.__file__).parent
@@ -93,13 +92,13 @@ def source_of(name: str, whole_package: bool = False) -> Source:
     try:
         if not whole_package or not (file.parent / "__init__.py").is_file():
             return Source((file,), hashlib.sha256(read_regular(file, _MAX_BYTES)).hexdigest())
-        return _package(name, file.parent)
+        return _package(file.parent)
     except OSError as error:
         place = error.filename or file
         raise UsageError(f"{name}: {place}: cannot be read: {error.strerror or error}") from None
 
 
-def _package(name: str, folder: Path) -> Source:
+def _package(folder: Path) -> Source:
     """Return all of a package's code and texts; hidden files and what Python makes of the sources are left out."""
     relative = {path.relative_to(folder): path for path in folder.rglob("*") if path.suffix in _SUFFIXES}
     files = {
@@ -107,8 +106,6 @@ def _package(name: str, folder: Path) -> Source:
         for place, path in relative.items()
         if path.is_file() and not any(part.startswith(".") for part in place.parts)
     }
-    if len(files) > _MAX_FILES:
-        raise UsageError(f"{name}: {folder}: {len(files):,} files; a package may have {_MAX_FILES:,}, so move it out")
     sha256 = hashlib.sha256()
     for place in sorted(files):
         content = hashlib.sha256(read_regular(files[place], _MAX_BYTES)).hexdigest()

@@ -16,6 +16,8 @@ def axis_value(value: Any) -> Any:
     What is returned is text or a number for all values that can be an axis.
     """
     value = getattr(value, "label", value)
+    if isinstance(value, tuple):
+        return "+".join(value) or "none"
     if isinstance(value, bool):  # as YAML writes it
         return str(value).lower()
     if isinstance(value, Fraction):  # always text, so that an axis that mixes 1/2 and 2/3 has one type

@@ -15,8 +15,8 @@ from parley import paths
 from parley.engine.grammar import cuts_texts
 from parley.engine.models import ModelEntry
 from parley.engine.service.limits_config import DEFAULT_CONCURRENT
-from parley.games import base
-from parley.games.base import Game, GameParameters, ImportedSeating, new_game, players_of, split_material
+from parley.games.base import Game, ImportedSeating, new_game, players_of, scripted_roles, split_material
+from parley.games.parameters import GameParameters, Group
 from parley.identity import digest
 from parley.policies import Sampling
 from parley.policies.kinds import IMPORTED, LLM, ChosenPolicy
@@ -143,16 +143,16 @@ class Condition:
         return math.ceil(requests / sum(group.count for group in self.groups))
 
     @property
-    def seating(self) -> list[base.Group]:
+    def seating(self) -> list[Group]:
         """The groups as the study lists them."""
         return [
-            base.Group(group.role, group.count, group.player.policy, cuts_texts(entry.grammar_name if entry else None))
+            Group(group.role, group.count, group.player.policy, cuts_texts(entry.grammar_name if entry else None))
             for group in self.groups
             for entry in [group.player.entry]
         ]
 
     @property
-    def playing(self) -> list[base.Group]:
+    def playing(self) -> list[Group]:
         """The groups with as many agents as play, where Byzantine agents replace some that are listed."""
         return players_of(self.parameters, self.seating, self.game.roles[-1])
 
@@ -172,7 +172,7 @@ class Condition:
     def prompt_digests(self) -> dict[str, str]:
         """SHA-256 of the templates that its agents are sent, by name."""
         roles = sorted({group.role for group in self.groups})
-        return self.game.prompts.digests(self.prompt, roles, self.parameters, base.scripted_roles(self.seating))
+        return self.game.prompts.digests(self.prompt, roles, self.parameters, scripted_roles(self.seating))
 
     @property
     def samples(self) -> bool:

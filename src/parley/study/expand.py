@@ -12,7 +12,8 @@ from typing import Any
 from parley.engine.models import ModelEntry
 from parley.engine.weights import check_source
 from parley.errors import UsageError
-from parley.games.base import Game, GameParameters
+from parley.games.base import Game
+from parley.games.parameters import GameParameters
 from parley.identity import digest
 from parley.policies.kinds import IMPORTED, LLM, ChosenPolicy, PolicyKind, find_kind
 from parley.policies.own_code import POLICY_ENTRY_POINTS, entry_points, of_entry_point, plugin_kind

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from parley.errors import UsageError
-from parley.games.base import Game, Seat
+from parley.games.base import Game
+from parley.games.parameters import Seat
 from parley.games.two_steps import playing
 from parley.identity import stream
 from parley.policies import Ask, Reply

@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from parley.games.base import Group, new_game
+from parley.games.base import new_game
 from parley.games.consensus.game import ConsensusGame
 from parley.games.consensus.parameters import ConsensusView
+from parley.games.parameters import Group
 from parley.policies import Ask, Reply
 from parley.policies.kinds import ChosenPolicy, PolicyKind, PolicyParameters
 from support.playing import new_consensus

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from parley.errors import UsageError
-from parley.games.base import Group, new_game
+from parley.games.base import new_game
 from parley.games.consensus.game import ConsensusGame, ConsensusParameters
+from parley.games.parameters import Group
 from parley.policies.kinds import ChosenPolicy, PolicyKind, PolicyParameters
 from support.playing import INITIAL, groups, new_consensus
 from support.playthrough import by_hand

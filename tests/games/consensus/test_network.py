@@ -3,10 +3,11 @@
 import json
 from typing import Any
 
-from parley.games.base import Group, new_game
+from parley.games.base import new_game
 from parley.games.consensus.game import ConsensusGame
 from parley.games.consensus.policies import POLICIES
 from parley.games.network import draw_network
+from parley.games.parameters import Group
 from parley.identity import stream
 from parley.policies.kinds import ChosenPolicy
 from parley.policies.reply_text import parse_reply

@@ -9,9 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from parley.errors import UsageError
-from parley.games.base import Game, Group, new_game
+from parley.games.base import Game, new_game
 from parley.games.deliberation.game import DeliberationGame
 from parley.games.deliberation.parameters import DeliberationParameters
+from parley.games.parameters import Group
 from parley.games.problems.problem import Problem
 from parley.policies import Reply
 from support.playthrough import simulation_of

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from parley.errors import UsageError
-from parley.games.base import Group, new_game
+from parley.games.base import new_game
+from parley.games.parameters import Group
 from parley.games.stag_hunt.game import StagHuntGame
 from parley.games.stag_hunt.parameters import StagHuntParameters
 from support.playing import hunt

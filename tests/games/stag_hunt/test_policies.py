@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from parley.errors import UsageError
-from parley.games.base import Group
+from parley.games.parameters import Group
 from parley.games.stag_hunt.game import StagHuntGame
 from parley.games.stag_hunt.parameters import StagHuntParameters
 from parley.games.stag_hunt.policies import POLICIES

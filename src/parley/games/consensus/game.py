@@ -17,7 +17,7 @@ import numpy as np
 from pydantic import BaseModel
 
 from parley.errors import UsageError
-from parley.games.base import BYZANTINE, HONEST, Game, Group, Outcome, OutcomeClass, Paper, threat_class
+from parley.games.base import Game, Outcome, Paper, threat_class
 from parley.games.consensus.evidence import ConsensusEvidence
 from parley.games.consensus.parameters import (
     EARLY_VOTE,
@@ -45,7 +45,9 @@ from parley.games.consensus.prompts import (
     threshold_text,
     turn_proposals_text,
 )
+from parley.games.evidence import OutcomeClass
 from parley.games.network import Links, Network
+from parley.games.parameters import BYZANTINE, HONEST, Group
 from parley.policies import Ask, Reply, Sampling
 from parley.policies.kinds import with_instructions
 from parley.text import by_number, one_line

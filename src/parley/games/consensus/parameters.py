@@ -4,22 +4,21 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import cache
-from typing import Annotated, Any, ClassVar, Literal, NotRequired, TypedDict
+from functools import cache, partial
+from typing import Annotated, Any, ClassVar, Literal, NotRequired, TypedDict, get_args
 
 from pydantic import (
     AfterValidator,
     BaseModel,
+    BeforeValidator,
     Field,
-    PlainSerializer,
-    PlainValidator,
     TypeAdapter,
     WithJsonSchema,
     create_model,
     model_validator,
 )
 
-from parley.games.parameters import BYZANTINE, Count, GameParameters, Positive, Seat, Seated, Share
+from parley.games.parameters import BYZANTINE, Count, GameParameters, Positive, Seat, Seated, Share, as_tuple, in_order
 from parley.identity import digest
 from parley.policies import Sampling
 from parley.policies.reply_text import ReplyModel
@@ -33,35 +32,8 @@ SWARMS_DEFAULTS: Mapping[str, Any] = {
     "task": "Agree on a confidence score from 0 to 50 for a deployment decision.",
 }
 
-NAMES, MISSING_VALUE, EARLY_VOTE = LEAKS = "names", "missing_value", "early_vote"
-
-
-class Leaks(tuple[str, ...]):
-    """The leaks of the published code that are there, in alphabetical order."""
-
-    __slots__ = ()
-
-    @property
-    def label(self) -> str:
-        """As an axis' value: `none`, or the names with `+` between them."""
-        return "+".join(self) or "none"
-
-
-def _leaks(value: Any) -> Leaks:
-    given = [value] if isinstance(value, str) else value
-    if not isinstance(given, list | tuple) or not all(isinstance(name, str) and name in LEAKS for name in given):
-        raise ValueError(f"must be a list of some of: {', '.join(LEAKS)}")
-    if len(set(given)) < len(given):
-        raise ValueError("a leak is repeated; list it once")
-    return Leaks(sorted(given))
-
-
-LeakList = Annotated[
-    Leaks,
-    PlainValidator(_leaks),
-    PlainSerializer(list, return_type=list),
-    WithJsonSchema({"type": "array", "items": {"enum": list(LEAKS)}, "uniqueItems": True}),
-]
+Leak = Literal["names", "missing_value", "early_vote"]
+NAMES, MISSING_VALUE, EARLY_VOTE = LEAKS = get_args(Leak)
 
 
 class _Task(str):
@@ -130,10 +102,8 @@ class ConsensusParameters(GameParameters):
 
     turn: Sampling = Field(default=Sampling(temperature=0.5, max_tokens=300), description="Turns (swarms).")
     task: Task | None = Field(default=None, description="What is to be agreed on, one line (swarms).")
-    leaks: LeakList = Field(
-        default_factory=Leaks,
-        description="What the published code gives away (swarms): names, missing_value, early_vote.",
-        json_schema_extra={"default": []},
+    leaks: Annotated[tuple[Leak, ...], BeforeValidator(as_tuple), AfterValidator(partial(in_order, sorted(LEAKS)))] = (
+        Field(default=(), description="What the published code gives away (swarms): names, missing_value, early_vote.")
     )
 
     @property

@@ -20,7 +20,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from parley.games.consensus.parameters import ConsensusView
 from parley.games.consensus.prompts import FOLDER, TURN
-from parley.games.parameters import BYZANTINE, Count, Positive
+from parley.games.parameters import BYZANTINE, Count, Positive, as_tuple, in_order
 from parley.games.prompts import Template, fill, text_of
 from parley.policies.kinds import LLM, PolicyKind, PolicyParameters, Rule, policy_table, scripted_kind
 
@@ -289,25 +289,15 @@ HEADING = "=== YOUR STRATEGY ==="
 _LAST_HONEST_ROUND = 3
 
 
-def _as_tuple(value: Any) -> Any:
-    if not isinstance(value, str | list | tuple) or not value:
-        raise ValueError("name a strategy, or list several")
-    return (value,) if isinstance(value, str) else tuple(value)
-
-
-def _in_order(strategies: tuple[Strategy, ...]) -> tuple[Strategy, ...]:
-    """Return strategies in one order, so that the same ones are the same policy however they are listed."""
-    if len(set(strategies)) < len(strategies):
-        raise ValueError("a strategy is repeated; list it once")
-    return tuple(sorted(strategies, key=STRATEGIES.index))
-
-
 class Strategies(PolicyParameters):
     """Which strategies, and what some of them need."""
 
-    strategies: Annotated[tuple[Strategy, ...], BeforeValidator(_as_tuple), AfterValidator(_in_order)] = Field(
-        description="What it is told to do; the order makes no difference."
-    )
+    strategies: Annotated[
+        tuple[Strategy, ...],
+        Field(min_length=1),
+        BeforeValidator(as_tuple),
+        AfterValidator(partial(in_order, STRATEGIES)),
+    ] = Field(description="What it is told to do; the order makes no difference.")
     value: GameValue = Field(default=None, description="For `anchor`: the value; default: one that the model chooses.")
     after: Positive = Field(
         default=_LAST_HONEST_ROUND, description="For `impersonate`: the last round before it defects."

@@ -11,7 +11,7 @@ from math import comb, floor
 from typing import Any
 
 from parley.errors import UsageError
-from parley.games.base import BYZANTINE, HONEST, Game, Group, Outcome, OutcomeClass, Paper, threat_class
+from parley.games.base import Game, Outcome, Paper, threat_class
 from parley.games.deliberation.evidence import DeliberationEvidence
 from parley.games.deliberation.parameters import (
     Agent,
@@ -26,6 +26,8 @@ from parley.games.deliberation.parameters import (
 from parley.games.deliberation.policies import POLICIES
 from parley.games.deliberation.prompts import PROMPTS, format_of, places, prompt_style, reply_instruction
 from parley.games.deliberation.turns import Ended, Turn, graded, heard_by, plurality, reached, turn_measures, verdict
+from parley.games.evidence import OutcomeClass
+from parley.games.parameters import BYZANTINE, HONEST, Group
 from parley.games.problems.numbers import Reading, read_as
 from parley.games.problems.problem import MATCHING, Problem
 from parley.policies import Ask, Reply

@@ -9,8 +9,10 @@ takes all of them, and the hare, which takes nobody else. Words and actions are 
 from collections.abc import Generator, Mapping, Sequence
 
 from parley.errors import UsageError
-from parley.games.base import BYZANTINE, HONEST, Game, Group, Outcome, OutcomeClass, Paper, threat_class
+from parley.games.base import Game, Outcome, Paper, threat_class
+from parley.games.evidence import OutcomeClass
 from parley.games.network import Links, Star
+from parley.games.parameters import BYZANTINE, HONEST, Group
 from parley.games.prompts import instruction
 from parley.games.stag_hunt import prompts as texts
 from parley.games.stag_hunt.betrayal import betrayal_metrics, recovery_metrics

@@ -3,7 +3,7 @@
 import json
 from statistics import median_low
 
-from parley.policies import Ask
+from parley.games.base import Ask
 from parley.policies import Completion
 
 

@@ -19,7 +19,7 @@ from types import ModuleType
 
 from parley.engine.grammar import constraint
 from parley.errors import EngineError, UsageError
-from parley.policies import Ask
+from parley.games.base import Ask
 from parley.policies import Completion
 from parley.text import one_line
 

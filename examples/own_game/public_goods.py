@@ -10,10 +10,7 @@ from public_goods_evidence import PublicGoodsEvidence
 from pydantic import BaseModel, Field, create_model
 
 from parley.errors import UsageError
-from parley.games.base import Game, Outcome
-from parley.games.evidence import OutcomeClass
-from parley.games.parameters import BYZANTINE, HONEST, GameParameters, Group, Seat
-from parley.policies import Ask, Reply
+from parley.games.base import BYZANTINE, HONEST, Ask, Game, GameParameters, Group, Outcome, OutcomeClass, Reply, Seat
 from parley.games.prompts import Prompts
 from parley.policies import Sampling
 from parley.policies.kinds import LLM, PolicyParameters, scripted_kind, with_instructions

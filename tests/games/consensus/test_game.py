@@ -182,7 +182,10 @@ MISTAKES: list[tuple[dict[str, Any], tuple[str, ...]]] = [
     ({"leaks": ["names"]}, ("leaks", "set protocol: swarms")),
     ({"task": "Agree."}, ("task", "set protocol: swarms")),
     ({"protocol": "swarms", "propose": SAMPLING}, ("propose", "turn samples both")),
-    ({"protocol": "swarms", "leaks": ["roles"]}, ("leaks", "names, missing_value, early_vote")),
+    (
+        {"protocol": "swarms", "leaks": ["roles"]},
+        ("leaks", "input should be 'names', 'missing_value' or 'early_vote'"),
+    ),
     ({"protocol": "swarms", "task": "two\nlines"}, ("task", "one line")),
     ({"protocol": "swarms", "history_rounds": 0}, ("early_vote", "history_rounds >= 1")),
     ({"protocol": "swarms", "rules": "published_code"}, ("published_code", "protocol swarms")),

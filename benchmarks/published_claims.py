@@ -68,7 +68,7 @@ def _placebo(study: str) -> Table:
         without = f"{calm[2]} {'broadcast' if calm[3] == 'complete' else calm[3]}"
         reactions = ReactionsOf(loaded, played[with_], played[calm])
         for game in (*played[with_].values(), *played[calm].values()):
-            reactions.add(game, read_trace(game.simulation.record(study)))
+            reactions.add(reactions.found(game, read_trace(game.simulation.record(study))))
         for row in reactions.rows():
             if (what := row["what"]) in _MEASURES:
                 games = f"{row['simulations']}, {row['simulations_without']}"

@@ -172,7 +172,7 @@ def test_without_shared_seeds_all_games_without_an_adversary_are_compared(study_
     calm = {g.simulation.seed: g for g in games if not g.simulation.condition.axes["b"] and g.simulation.seed >= 6}
     reactions = ReactionsOf(study, own, calm)
     for game in (*own.values(), *calm.values()):
-        reactions.add(game, read_trace(game.simulation.record(study.name)))
+        reactions.add(reactions.found(game, read_trace(game.simulation.record(study.name))))
     rows = {row["what"]: row for row in reactions.rows()}
     row, numbers = rows["retreated"], rows["rounds_until_retreat"]
     assert (row["kind"], row["pairs"], row["test"], row["value"]) == ("indicator", 0, "chi-squared", row["value_with"])

@@ -28,5 +28,6 @@ rule summarize:
     localrule: True
     conda:
         ENVIRONMENT
+    threads: 4  # or the cores there are
     shell:
-        f"parley summarize {RUN.study_options} > {{log}} 2>&1"
+        f"parley summarize {RUN.study_options} --processes {{threads}} > {{log}} 2>&1"

@@ -13,5 +13,6 @@ rule view:
     localrule: True
     conda:
         ENVIRONMENT
+    threads: 4  # or the cores there are
     shell:
-        f"parley view {RUN.study_options} > {{log}} 2>&1"
+        f"parley view {RUN.study_options} --processes {{threads}} > {{log}} 2>&1"

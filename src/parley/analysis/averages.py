@@ -16,6 +16,17 @@ from parley.analysis.simulations import PlayedGame
 from parley.analysis.stats import wilson_of_mean
 from parley.study import Study
 
+# By name, the (round, share in [0, 1]) points of one simulation, and its last round.
+Rounds = tuple[Mapping[str, Sequence[tuple[Any, float]]], int]
+
+
+def rounds_of(study: Study, outcome: Mapping[str, Any], trace: Sequence[Mapping[str, Any]]) -> Rounds:
+    """Return the measures of one simulation by round, from its trace."""
+    evidence = study.game.evidence
+    carried = any(measure.carried for measure in evidence.measures)
+    series = {name: list(points) for name, points in evidence.series(outcome, trace).items()}
+    return series, evidence.last_round(outcome, trace) if carried else 0
+
 
 class Averages:
     """The shares that simulations have at places (rounds, thresholds, players), added up by condition."""
@@ -29,14 +40,11 @@ class Averages:
         # Condition, then name -> last place and last value of what stays.
         self._ended: dict[str, dict[str, list[tuple[Any, float]]]] = defaultdict(lambda: defaultdict(list))
 
-    def add_rounds(self, condition: str, outcome: Mapping[str, Any], trace: Sequence[Mapping[str, Any]]) -> None:
+    def add_rounds(self, condition: str, rounds: Rounds) -> None:
         """Add the measures of one simulation by round; `carried` ones keep their value after its last one."""
-        evidence = self._study.game.evidence
-        series = evidence.series(outcome, trace)
+        series, last = rounds
         self.add(condition, series)
-        carried = [measure.name for measure in evidence.measures if measure.carried]
-        last = evidence.last_round(outcome, trace) if carried else 0
-        for name in carried:
+        for name in [measure.name for measure in self._study.game.evidence.measures if measure.carried]:
             value = dict(series.get(name, ())).get(last, math.nan)
             if not math.isnan(value):
                 self._ended[condition][name].append((last, value))

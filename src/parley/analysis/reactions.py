@@ -29,6 +29,8 @@ NONE = "none"  # no condition to compare with
 _SEAT = "seat"
 _Values = Mapping[str, Any]
 Trace = Sequence[Mapping[str, Any]]
+Reacted = Mapping[tuple[str, str], _Values]  # by the ids of a game and of its source
+Judged = Mapping[str, list[Behaved]]  # agents by player
 
 
 class Reactions:
@@ -49,10 +51,14 @@ class Reactions:
                 for name in reactions.sources:
                     self._by_game[name].append(reactions)
 
-    def add(self, game: PlayedGame, trace: Trace) -> None:
-        """Take what is needed from the trace of a game."""
-        for reactions in self._by_game.get(game.simulation.id, ()):
-            reactions.add(game, trace)
+    def found(self, game: PlayedGame, trace: Trace) -> list[Reacted]:
+        """Return what is needed of the trace of a game, which `add` takes."""
+        return [reactions.found(game, trace) for reactions in self._by_game.get(game.simulation.id, ())]
+
+    def add(self, game: PlayedGame, found: Sequence[Reacted]) -> None:
+        """Take what was `found` in the trace of a game."""
+        for reactions, values in zip(self._by_game.get(game.simulation.id, ()), found, strict=True):
+            reactions.add(values)
 
     def table(self) -> pd.DataFrame:
         """Return a row per condition with an adversary and measure among the `reactions` of the game's evidence."""
@@ -78,20 +84,26 @@ class ReactionsOf:
     def __init__(self, study: Study, own: Mapping[int, PlayedGame], calm: Mapping[int, PlayedGame]) -> None:
         self._evidence, self._own, self._calm = study.game.evidence, own, calm
         self._paired = bool({*own} & {*calm}) or not calm
-        self._values: dict[tuple[str, str], _Values] = {}  # by the ids of a game and of its source
+        self._values: dict[tuple[str, str], _Values] = {}
         self.sources: dict[str, list[PlayedGame]] = defaultdict(list)
         for seed, game in own.items():
             for each in [game, *([calm[seed]] if seed in calm else () if self._paired else calm.values())]:
                 self.sources[each.simulation.id].append(game)
 
-    def add(self, game: PlayedGame, trace: Trace) -> None:
-        """Take from the trace of a game what its agents do from the rounds on in which others met an adversary."""
+    def found(self, game: PlayedGame, trace: Trace) -> Reacted:
+        """Return what the agents of a game do from the rounds on in which others met an adversary, by its trace."""
+        values = {}
         for source in self.sources[game.simulation.id]:
             names = _same_agents(source.honest, game.honest)
             metrics, parameters = source.summary.outcome["metrics"], source.simulation.condition.parameters
             found = self._evidence.reacted(parameters, metrics, names, trace)
-            values = {measure.name: found.get(measure.name) for measure in self._evidence.reactions}
-            self._values[game.simulation.id, source.simulation.id] = values
+            reacted = {measure.name: found.get(measure.name) for measure in self._evidence.reactions}
+            values[game.simulation.id, source.simulation.id] = reacted
+        return values
+
+    def add(self, found: Reacted) -> None:
+        """Take what was `found` in the trace of a game."""
+        self._values.update(found)
 
     def rows(self) -> Iterator[dict[str, Any]]:
         """Yield the cells of each measure, once the traces of all games were added."""
@@ -194,17 +206,21 @@ class Behaviors:
         self._names = [ANY, *(each.name for each in study.game.evidence.behaviors)]
         self._judged: dict[str, dict[str, list[list[Behaved]]]] = defaultdict(lambda: defaultdict(list))
 
-    def add(self, game: PlayedGame, trace: Trace) -> None:
-        """Add the judged agents of a game: all of them, and those of each player."""
+    def found(self, game: PlayedGame, trace: Trace) -> Judged:
+        """Return the judged agents of a game: all of them, and those of each player."""
         condition, evidence = game.simulation.condition, self._study.game.evidence
         if not condition.axes["b"] or not evidence.behaviors:
-            return
+            return {}
         found = evidence.behaved(condition.parameters, game.summary.outcome["metrics"], trace)
         by_player: dict[str, list[Behaved]] = {EVERYBODY: list(found.values())} if found else {}
         for name, behaved in sorted(found.items(), key=lambda item: game.players[item[0]]):
             by_player.setdefault(game.players[name], []).append(behaved)
-        for player, agents in by_player.items():
-            self._judged[condition.name][player].append(agents)
+        return by_player
+
+    def add(self, game: PlayedGame, found: Judged) -> None:
+        """Take what was `found` in the trace of a game."""
+        for player, agents in found.items():
+            self._judged[game.simulation.condition.name][player].append(agents)
 
     def table(self) -> pd.DataFrame:
         """Return a row per condition, player (`all` first) and behavior of the game's evidence (`any` first)."""

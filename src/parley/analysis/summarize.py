@@ -5,6 +5,7 @@ Only the simulations of the study as it is now are read; records of a former con
 
 import logging
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import pandas as pd
@@ -21,8 +22,8 @@ from parley.analysis.questions import question_table
 from parley.analysis.rates import quality_table, quantity_table, rate_table
 from parley.analysis.simulations import PlayedGame, simulation_table
 from parley.analysis.tables import write_table
-from parley.analysis.traces import FromTraces, recorded
-from parley.analysis.turns import write_turns
+from parley.analysis.traces import FromTraces
+from parley.analysis.turns import turn_piece, write_turns
 from parley.play.journal import drop_backup
 from parley.play.record_store import Records, mark_tables, read_records, write_conditions
 from parley.play.unfinished import forget_unfinished
@@ -31,17 +32,18 @@ from parley.study import Study
 _log = logging.getLogger(__name__)
 
 
-def summarize(study: Study, strict: bool = False) -> pd.DataFrame:
+def summarize(study: Study, strict: bool = False, processes: int = 1) -> pd.DataFrame:
     """Write the tables and metrics of a study and return the table of its conditions.
 
-    Damaged records are named and left out; the column `left_out` counts them. Raises RecordError naming the records
-    that are missing, and as `read_records` if none can be used, or, with `strict`, any cannot. What an earlier look at
-    the study before it was finished had left goes.
+    So many processes read the records. Damaged records are named and left out; the column `left_out` counts them.
+    Raises RecordError naming the records that are missing, and as `read_records` if none can be used, or, with
+    `strict`, any cannot. What an earlier look at the study before it was finished had left goes.
     """
-    records = read_records(study, strict)
+    records = read_records(study, strict, processes=processes)
     games = played_games(records.first_repeat)
     from_traces = FromTraces(records.first_repeat.study, games)
-    write_turns(study.first_repeat, from_traces.following(recorded(records.first_repeat.study, games)))
+    first = study.first_repeat
+    write_turns(first, from_traces.read(partial(turn_piece, first), processes))
     tables = _tables(study, records, games, from_traces)
     conditions = tables["conditions"]
     for name, table in tables.items():
@@ -70,7 +72,7 @@ def make_tables(study: Study, records: Records) -> dict[str, pd.DataFrame]:
     """
     games = played_games(records.first_repeat)
     from_traces = FromTraces(records.first_repeat.study, games)
-    for _ in from_traces.following(recorded(records.first_repeat.study, games)):
+    for _ in from_traces.read(len):
         pass
     return _tables(study, records, games, from_traces)
 

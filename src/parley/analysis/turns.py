@@ -4,19 +4,18 @@ It is the largest table: it is written piece by piece, so that it never lies in 
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import islice
+from collections.abc import Iterable, Mapping
+from itertools import chain
 from typing import Any, BinaryIO
 
-import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from parley import paths
 from parley.analysis.columns import columns_of
+from parley.analysis.reactions import Trace
 from parley.analysis.simulations import PlayedGame
 from parley.analysis.tables import csv_text, marked
-from parley.analysis.traces import Recorded
 from parley.errors import RecordError
 from parley.files import write_atomically
 from parley.games.parameters import BYZANTINE
@@ -24,44 +23,37 @@ from parley.study import Study
 from parley.text import one_line
 
 NAME = "turns"
-_ROWS = 50_000  # of a piece
+Recorded = tuple[PlayedGame, Trace]
+_ROWS = 50_000  # that are written at once
 
 
-def write_turns(study: Study, recorded: Iterable[Recorded]) -> None:
-    """Write the table, a row per agent and round of each simulation; raises RecordError if the disk refuses.
-
-    `recorded` is read to its end, once, and may yield what lies on a disk.
-    """
+def write_turns(study: Study, pieces: Iterable[tuple[pa.Table, bytes]]) -> None:
+    """Write the table from its pieces, as `turn_piece` makes them; raises RecordError if the disk refuses."""
 
     def write(parquet: BinaryIO) -> None:
-        write_atomically(paths.table(study.name, NAME, ".csv"), lambda csv: _write(study, recorded, parquet, csv))
+        write_atomically(paths.table(study.name, NAME, ".csv"), lambda csv: _write(study, pieces, parquet, csv))
 
     write_atomically(paths.table(study.name, NAME, ".parquet"), write)
 
 
-def turn_table(study: Study, recorded: Iterable[Recorded]) -> pd.DataFrame:
-    """Return the table in memory; nothing is written."""
-    whole: pd.DataFrame = pa.concat_tables([turn_schema(study).empty_table(), *_pieces(study, recorded)]).to_pandas()
-    return whole
+def turn_piece(study: Study, recorded: Iterable[Recorded]) -> tuple[pa.Table, bytes]:
+    """Return the rows of some simulations as a table and as lines of CSV; raises as `turn_table`."""
+    table = marked(turn_table(study, recorded), study)
+    return table, csv_text(table, header=False).encode()
 
 
-def _write(study: Study, recorded: Iterable[Recorded], parquet: BinaryIO, csv: BinaryIO) -> None:
-    empty = marked(turn_schema(study).empty_table(), study)
-    csv.write(csv_text(empty).encode())
-    with pq.ParquetWriter(parquet, empty.schema) as writer:
-        for table in (marked(piece, study) for piece in _pieces(study, recorded)):
-            writer.write_table(table)
-            csv.write(csv_text(table, header=False).encode())
-
-
-def _pieces(study: Study, recorded: Iterable[Recorded]) -> Iterator[pa.Table]:
-    schema = turn_schema(study)
-    rows = (row for game, trace in recorded for row in turn_rows(game, trace))
-    while piece := list(islice(rows, _ROWS)):
-        try:
-            yield pa.Table.from_pylist(piece, schema)
-        except pa.ArrowException as error:
-            raise RecordError(f"{study.name}: {NAME}: the game {study.game.name}: {one_line(str(error))}") from None
+def _write(study: Study, pieces: Iterable[tuple[pa.Table, bytes]], parquet: BinaryIO, csv: BinaryIO) -> None:
+    left = marked(turn_schema(study).empty_table(), study)
+    csv.write(csv_text(left).encode())
+    with pq.ParquetWriter(parquet, left.schema) as writer:
+        for table, lines in pieces:
+            csv.write(lines)
+            left = pa.concat_tables([left, table]).combine_chunks()
+            while len(left) >= _ROWS:
+                writer.write_table(left[:_ROWS])
+                left = left[_ROWS:]
+        if len(left):
+            writer.write_table(left)
 
 
 def turn_schema(study: Study) -> pa.Schema:
@@ -73,20 +65,33 @@ def turn_schema(study: Study) -> pa.Schema:
     return pa.schema(fields)
 
 
-def turn_rows(game: PlayedGame, trace: Sequence[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
-    """Yield the rows of one simulation, in the order of its game; raises RecordError for another game's trace."""
-    simulation = game.simulation
-    same = {**simulation.condition.axes, "seed": simulation.seed, "id": simulation.id}
-    seats = {
-        name: {"role": role, "is_byzantine": role == BYZANTINE, "player": label, **same}
-        for name, (role, label) in game.seats.items()
-    }
+def turn_table(study: Study, recorded: Iterable[Recorded]) -> pa.Table:
+    """Return the rows of some simulations, one per agent and round; raises RecordError for another game's trace."""
+    schema = turn_schema(study)
+    columns: dict[str, list[Any]] = {name: [] for name in schema.names}
+    for game, trace in recorded:
+        _add(columns, game, trace)
     try:
-        for row in simulation.condition.game.evidence.columns.rows(game.summary.outcome, trace):
-            # What an agent did comes after what it is: no game can give it another role.
-            yield {key: _cell(value) for key, value in row.items()} | seats[row["agent"]]
+        return pa.table([pa.array(columns[field.name], field.type) for field in schema], schema)
+    except pa.ArrowException as error:
+        raise RecordError(f"{study.name}: {NAME}: the game {study.game.name}: {one_line(str(error))}") from None
+
+
+def _add(columns: Mapping[str, list[Any]], game: PlayedGame, trace: Trace) -> None:
+    """Add the rows of one simulation, in the order of its game. No game can say what an agent is."""
+    simulation = game.simulation
+    try:
+        rows = list(simulation.condition.game.evidence.columns.rows(game.summary.outcome, trace))
+        seats = [game.seats[row["agent"]] for row in rows]
+        cells = {name: [_cell(row.get(name)) for row in rows] for name in dict.fromkeys(chain.from_iterable(rows))}
     except (LookupError, TypeError, AttributeError) as error:
         raise RecordError(f"{simulation.id}: its trace tells of no turns: {one_line(repr(error), 150)}") from None
+    same = {**simulation.condition.axes, "seed": simulation.seed, "id": simulation.id}
+    cells |= {name: [value] * len(rows) for name, value in same.items()}
+    cells |= {"role": [role for role, _ in seats], "player": [label for _, label in seats]}
+    cells["is_byzantine"] = [role == BYZANTINE for role in cells["role"]]
+    for name, column in columns.items():
+        column += cells.get(name) or [None] * len(rows)
 
 
 def _cell(value: Any) -> Any:

@@ -253,7 +253,9 @@ class Results(Shown):
         if self._is_current or name == LEDGER:
             return read_table(self._study.name, name)
         if name == TURNS:
-            return turn_table(self._study, recorded(self._study, played_games(self._usable.first_repeat)))
+            games = played_games(self._usable.first_repeat)
+            turns: pd.DataFrame = turn_table(self._study, recorded(self._study, games)).to_pandas()
+            return turns
         return self._made_simulations.copy() if name == "simulations" else self._made[name].copy()
 
     def _part_of_table(self, name: str, columns: Sequence[str] | None, chosen: dict[str, Any]) -> pd.DataFrame:

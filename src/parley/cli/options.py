@@ -46,6 +46,9 @@ TIMEOUT = click.option(
 )
 
 
+PROCESSES = click.option(
+    "--processes", type=click.IntRange(min=1), default=1, show_default=True, help="Work in so many processes."
+)
 PLAN = click.option(
     "--plan",
     metavar="HASH",

@@ -11,6 +11,7 @@ from parley.cli.options import (
     MODELS,
     MODELS_FILE,
     PLAN,
+    PROCESSES,
     STRICT,
     STUDY,
     TIMEOUT,
@@ -184,7 +185,10 @@ def simulate_shard(
 @PLAN
 @STRICT
 @UNFINISHED
-def summarize(study: str, models: Path | None, plan: str | None, strict: bool, unfinished: bool) -> None:
+@PROCESSES
+def summarize(
+    study: str, models: Path | None, plan: str | None, strict: bool, unfinished: bool, processes: int
+) -> None:
     """Make the tables of a study from its records, and print that of its conditions.
 
     A damaged record is named and left out. To have its simulation played again, delete the file and run the study.
@@ -199,7 +203,7 @@ def summarize(study: str, models: Path | None, plan: str | None, strict: bool, u
 
     loaded = load(study, models, plan, needs_weights=False)
     with unfinished_part(loaded) if unfinished else nullcontext(loaded) as part, at_work(loaded.name, "tables"):
-        table = run(part, strict)
+        table = run(part, strict, processes)
     if part.unfinished is not None:
         say(part.unfinished.sentence)
     click.echo(print_conditions(table, loaded.axes, loaded.game))
@@ -211,9 +215,7 @@ def summarize(study: str, models: Path | None, plan: str | None, strict: bool, u
 
 @click.command()
 @STUDY
-@click.option(
-    "--processes", type=click.IntRange(min=1), default=1, show_default=True, help="Draw this many figures at once."
-)
+@PROCESSES
 @click.option(
     "--width",
     type=click.Choice(["column", "page"]),

@@ -12,6 +12,7 @@ from parley.cli.options import (
     MODELS,
     MODELS_FILE,
     PLAN,
+    PROCESSES,
     STUDY,
     TIMEOUT,
     WHERE,
@@ -288,6 +289,7 @@ def calibrate(
 @click.option("--serve", is_flag=True, help="Write nothing: serve the pages on this machine, until Ctrl-C.")
 @click.option("--port", type=click.IntRange(0, 65535), help="Port of --serve; default: any that is free.")
 @MODELS
+@PROCESSES
 @PLAN
 def view(
     study: str,
@@ -299,6 +301,7 @@ def view(
     port: int | None,
     models: Path | None,
     plan: str | None,
+    processes: int,
 ) -> None:
     """Write pages in which each simulation of a study can be read: who was asked what, and what came back.
 
@@ -336,7 +339,7 @@ def view(
         return
     found = shown(journals)
     with at_work(found.study.name, "view"):
-        page = write_view(found, out or paths.view(found.study.name))
+        page = write_view(found, out or paths.view(found.study.name), processes)
     if out is None:
         if axes or most or found.unfinished or journals:  # the next run makes what it would have made
             forget_done(found.study.name, "view")

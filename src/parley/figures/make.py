@@ -7,10 +7,8 @@ give the same bytes.
 
 import json
 from collections.abc import Callable, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from importlib import import_module
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +20,7 @@ from parley.analysis import tables
 from parley.figures.page import text_about, write
 from parley.figures.style import Look, own_style
 from parley.files import write_atomically
+from parley.forked import forked_map
 from parley.games.evidence import FigureSpec
 from parley.games.figure_kinds import KINDS
 from parley.play.record_store import usable_part
@@ -39,14 +38,7 @@ def figures(study: Study, processes: int = 1, look: Look | None = None) -> list[
     disk refuses.
     """
     drawn, look = usable_part(study).first_repeat, look or Look()
-    processes = min(processes, len(study.figures))
-    if processes < 2:
-        written = [_written(drawn, spec, look) for spec in study.figures]
-    else:
-        # Forked: else each would import Matplotlib again, and be sent the study. No other thread runs here before.
-        begin = (_forked.append, ((drawn, study.figures, look),))
-        with ProcessPoolExecutor(processes, get_context("fork"), *begin) as pool:
-            written = list(pool.map(_written_by_number, range(len(study.figures))))
+    written = list(forked_map(lambda spec: _written(drawn, spec, look), study.figures, processes))
     listed = _folder(study, look) / paths.figure_list(study.name).name
     content = [_listed(spec, *found) for spec, found in zip(study.figures, written, strict=True)]
     _write_text(listed, json.dumps(content, indent=1))
@@ -61,14 +53,6 @@ def _listed(spec: FigureSpec, found: Sequence[Path], notes: str) -> dict[str, An
     """Return what the list of figures says of one: its captions, and the names of the files of its pages."""
     pages = [path.stem for path in found if path.suffix == ".svg"]
     return {"name": spec.name, "title": spec.title, "caption": spec.caption, "notes": notes, "pages": pages}
-
-
-_forked: list[tuple[Study, Sequence[FigureSpec], Look]] = []  # in a process of the pool: what it draws
-
-
-def _written_by_number(number: int) -> Drawn:
-    study, specs, look = _forked[0]
-    return _written(study, specs[number], look)
 
 
 def _written(study: Study, spec: FigureSpec, look: Look) -> Drawn:

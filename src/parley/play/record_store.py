@@ -9,7 +9,8 @@ import logging
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ import pyarrow.parquet as pq
 from parley import paths
 from parley.errors import MissingRecordError, RecordError
 from parley.files import forget_done, mark_done, read_regular, write_atomically
+from parley.forked import forked_map
 from parley.identity import canonical_json, digest
 from parley.play.journal import recover
 from parley.play.parquet import packed_array
@@ -30,6 +32,7 @@ from parley.text import counted
 _log = logging.getLogger(__name__)
 
 _MAX_NAMED = 20
+_PIECE = 250  # records that a process reads at once
 _MAX_MARK_BYTES = 100_000_000
 _OF_CONDITIONS = b"parley.conditions"
 _OWN_COLUMNS = ("spec", "repeat", "players", "identity")
@@ -80,29 +83,33 @@ def _records(number: int, kind: str = "") -> str:
     return f"{number:,} {kind}record{'s' if number != 1 else ''}"
 
 
-def read_records(study: Study, strict: bool = False, told: Collection[Path] = ()) -> Records:
+def read_records(study: Study, strict: bool = False, told: Collection[Path] = (), processes: int = 1) -> Records:
     """Return the records of a study that can be used, and warn of each that cannot and is not among those `told`.
 
-    Raises RecordError naming the records if some are missing, if none can be used, or, with `strict`, if any cannot.
+    So many processes read them. Raises RecordError naming the records if some are missing, if none can be used, or,
+    with `strict`, if any cannot.
     """
     usable: dict[Path, Summary] = {}
     missing: list[str] = []
     left_out: dict[Path, str] = {}
-    for simulation in study.simulations():
+    wanted = list(study.simulations())
+    pieces = [wanted[at : at + _PIECE] for at in range(0, len(wanted), _PIECE)]
+    read = chain.from_iterable(forked_map(partial(_read_piece, study.name), pieces, processes))
+    for simulation, found in zip(wanted, read, strict=True):
         path = simulation.record(study.name)
-        try:
-            usable[path] = read_own(path, simulation)
-        except MissingRecordError as error:
-            missing.append(str(error))
-        except RecordError as error:
-            left_out[path] = str(error)
+        if isinstance(found, Summary):
+            usable[path] = found
+        elif isinstance(found, MissingRecordError):
+            missing.append(str(found))
+        else:
+            left_out[path] = str(found)
     if missing or not usable or (strict and left_out):
         problems = [*missing, *left_out.values()]
         named = paths.study_argument(study.file)
-        if len(missing) == (number := sum(1 for _ in study.simulations())):
+        if len(missing) == len(wanted):
             raise RecordError(
-                f"{study.name}: none of its {counted(number, 'simulation')} is played; run: snakemake --cores all "
-                f"--config study={named}"
+                f"{study.name}: none of its {counted(len(wanted), 'simulation')} is played; run: "
+                f"snakemake --cores all --config study={named}"
             )
         more = f" (and {len(problems) - 1:,} more: {_names(problems[1:])})" if len(problems) > 1 else ""
         there = f"; what is there so far: parley report {named} --unfinished" if missing and usable else ""
@@ -110,10 +117,29 @@ def read_records(study: Study, strict: bool = False, told: Collection[Path] = ()
     part = without(study, left_out)
     # In the order of what is left: tables have a row per condition, in the order in which they come here.
     simulations = list(part.simulations())
-    found = Records(part, simulations, [usable[each.record(study.name)] for each in simulations], left_out)
+    records = Records(part, simulations, [usable[each.record(study.name)] for each in simulations], left_out)
     news = {path: problem for path, problem in left_out.items() if path not in told}
-    for note in replace(found, left_out=news).notes():
+    for note in replace(records, left_out=news).notes():
         _log.warning("%s", note)
+    return records
+
+
+def _read_piece(study: str, simulations: Sequence[Simulation]) -> list[Summary | RecordError]:
+    """Return the summaries of some records, or why they cannot be used; what is alike in them is one object."""
+    known: dict[str, Any] = {}
+
+    def shared(content: Mapping[str, Any]) -> dict[str, Any]:
+        return {key: known.setdefault(repr(value), value) for key, value in content.items()}
+
+    found: list[Summary | RecordError] = []
+    for simulation in simulations:
+        try:
+            summary = read_own(simulation.record(study), simulation)
+        except RecordError as error:
+            found.append(error)
+        else:
+            own, provenance = shared(summary.simulation), shared(summary.provenance)
+            found.append(replace(summary, simulation=own, provenance=provenance))
     return found
 
 

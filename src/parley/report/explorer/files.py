@@ -8,7 +8,7 @@ import hashlib
 import json
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -16,9 +16,10 @@ from typing import Any
 import parley
 from parley import paths
 from parley.files import write_atomically
+from parley.forked import forked_map
 from parley.identity import digest
 from parley.report.explorer.game import part_content
-from parley.report.explorer.index import Row, index_content, read_rows
+from parley.report.explorer.index import Row, index_content, part_rows
 from parley.report.explorer.selection import Part, Selection
 from parley.report.html import json_in_html, page
 from parley.text.cleaning import valid_unicode
@@ -30,21 +31,17 @@ _LEVEL = 6  # of zlib: 9 takes three times as long for a few percent
 _MAX_ROWS = 500  # of the table for browsers without JavaScript
 
 
-def write_view(selection: Selection, folder: Path) -> Path:
+def write_view(selection: Selection, folder: Path, processes: int = 1) -> Path:
     """Write the page and its data files into a folder, remove those of an earlier view, and return the page.
 
-    Raises RecordError if the disk refuses.
+    So many processes read the records. Raises RecordError if the disk refuses.
     """
     target = paths.view_page(folder)
     began = monotonic()
-    rows = read_rows(selection.parts)
-    for number, (part, own) in enumerate(zip(selection.parts, rows, strict=True), 1):
-        path = folder / part.file
-        key = part_key(part, own)
-        if not _is_current(path, key):
-            content = data_file(part, key)
-            write_atomically(path, lambda file, content=content: file.write(content))  # type: ignore[misc]
-        _log.info("data: %s of %s files", f"{number:,}", f"{len(selection.parts):,}", extra=every(5, since=began))
+    rows = []
+    for own in forked_map(partial(_write_part, folder), selection.parts, processes):
+        rows.append(own)
+        _log.info("data: %s of %s files", f"{len(rows):,}", f"{len(selection.parts):,}", extra=every(5, since=began))
     html = page_html(index_content(selection, rows)).encode()
     write_atomically(target, lambda file: file.write(html))
     kept = {part.file for part in selection.parts}
@@ -52,6 +49,16 @@ def write_view(selection: Selection, folder: Path) -> Path:
         if f"data/{path.name}" not in kept:
             path.unlink(missing_ok=True)
     return target
+
+
+def _write_part(folder: Path, part: Part) -> list[Row]:
+    """Write a data file, unless it is there as its records are now; return its rows of the index."""
+    path, rows = folder / part.file, part_rows(part, {})
+    key = part_key(part, rows)
+    if not _is_current(path, key):
+        content = data_file(part, key)
+        write_atomically(path, lambda file: file.write(content))
+    return rows
 
 
 def data_file(part: Part, key: str) -> bytes:

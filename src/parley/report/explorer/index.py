@@ -31,24 +31,28 @@ _log = limited_logger(__name__)
 
 
 def read_rows(parts: Sequence[Part], known: Known | None = None) -> list[list[Row]]:
-    """Return a row for each simulation of each part. A record that cannot be read is named in its place.
-
-    What is `known` of files is not read again, and is added to.
-    """
+    """Return the rows of each part, as `part_rows`. What is `known` of files is not read again, and is added to."""
     known = {} if known is None else known
-    total, done, began = sum(len(part.simulations) for part in parts), 0, monotonic()
+    total, began = sum(len(part.simulations) for part in parts), monotonic()
     rows: list[list[Row]] = []
+    done = 0
     for part in parts:
-        rows.append([])
-        for file in part.simulations:
-            key = (str(file.path), file.size, file.modified)
-            if key not in known:
-                known[key] = _row(part.condition.game, file)
-            rows[-1].append(known[key])
-            done += 1
-            if done % 100 == 0:
-                _log.info("records: %s of %s read", f"{done:,}", f"{total:,}", extra=every(5, since=began))
+        rows.append(part_rows(part, known))
+        done += len(part.simulations)
+        _log.info("records: %s of %s read", f"{done:,}", f"{total:,}", extra=every(5, since=began))
     return rows
+
+
+def part_rows(part: Part, known: Known) -> list[Row]:
+    """Return a row for each simulation of a part. A record that cannot be read is named in its place."""
+    for file in part.simulations:
+        if _state(file) not in known:
+            known[_state(file)] = _row(part.condition.game, file)
+    return [known[_state(file)] for file in part.simulations]
+
+
+def _state(file: SimulationFile) -> tuple[str, int, int]:
+    return str(file.path), file.size, file.modified
 
 
 def index_content(selection: Selection, rows: Sequence[Sequence[Row]], served: bool = False) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from parley.study.axes import axes_text
 from parley.study.condition import Condition, Simulation
 from parley.text import counted
 
-MOST = 20_000  # simulations, unless somebody asks for another number
+MOST = 10_000  # simulations, unless somebody asks for another number
 _PART_BYTES = 1 << 20  # of the files that a data file is made from: it unpacks to some ten times as much
 
 

@@ -266,6 +266,7 @@ def figures(
 @click.option(
     "--output", type=click.Path(path_type=Path), help="With --compare: the file; default: beside the first report."
 )
+@PROCESSES
 @UNFINISHED
 @MODELS
 @PLAN
@@ -276,6 +277,7 @@ def report(
     unfinished: bool,
     models: Path | None,
     plan: str | None,
+    processes: int,
 ) -> None:
     """Write the report of a study: one HTML file with its answers, figures, tables and methods.
 
@@ -314,7 +316,7 @@ def report(
     _require(loaded, "figures", "figures")
     of_report = planned_report(loaded, new=False)
     with at_work(loaded.name, "report"):
-        path = run(loaded, explored=plan is not None)  # a run of the workflow makes the explorer, too
+        path = run(loaded, plan is not None, processes)  # a run of the workflow makes the explorer, too
     mark_done(loaded.name, "report", of_report)
     click.echo(str(path))
 

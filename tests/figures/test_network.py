@@ -10,8 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
-from parley.figures.layout import layout, spacing
-from parley.figures.network import networks, rounds_shown
+from parley.figures.network import layout, networks, rounds_shown, spacing
 from parley.figures.style import Look, own_style
 from parley.figures.trajectories import read_played
 from parley.games.consensus.evidence import STATES

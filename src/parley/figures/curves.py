@@ -1,7 +1,7 @@
-"""Curves: the means of a game's measures over the rounds, a line per condition.
+"""Lines with their intervals: means of measures by round, shares of ended games by round, shares by threshold.
 
-Games end early: under each panel stand the numbers of simulations in the means, and how many of them still play, as
-under survival curves.
+Games end early: under the panels of rounds stand the numbers of simulations in the means, and how many of them still
+play, as under survival curves.
 """
 
 import math
@@ -11,7 +11,9 @@ from typing import Any
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
+from parley.analysis.endings import ANY
 from parley.analysis.pairs import beside_undisturbed
 from parley.figures.links import Linker, linker
 from parley.figures.page import BELOW, empty
@@ -22,6 +24,7 @@ from parley.figures.panels import (
     axis_of_lines,
     chosen,
     compared,
+    counted,
     differences,
     error_bars,
     known_only,
@@ -33,12 +36,12 @@ from parley.figures.panels import (
     values_along,
     varied,
 )
-from parley.figures.style import HEIGHT, line_style
+from parley.figures.style import HEIGHT, line_handle, line_style
 from parley.games.evidence import FigureSpec
 from parley.study import Study
 
-_WIDTH = 1.4  # inches, of a panel
-_MAX_TICKS = 5
+_SIZE = (1.4, HEIGHT)  # inches, of a panel
+_MAX_TICKS, _MAX_STEPS, _MAX_THRESHOLDS = 5, 4, 6  # along x: rounds, steps from one to the next, thresholds
 _MAX_MARKS = 6  # with intervals, on one line
 _APART = 0.08  # inches between lines at one round, as long as there is room between rounds
 _LINE = 9  # points from one row of numbers to the next
@@ -96,9 +99,8 @@ def curves(study: Study, spec: FigureSpec, table: pd.DataFrame) -> list[Figure]:
     def tells(group: pd.DataFrame) -> float:
         return differences(group, "mean", ["measure", "round"])
 
-    size = (_WIDTH, HEIGHT)
     return panel_rows(
-        study, spec, list(labels.values()), groups, by, size, notes, legend, draw, tells, min(2, len(lines))
+        study, spec, list(labels.values()), groups, by, _SIZE, notes, legend, draw, tells, min(2, len(lines))
     )
 
 
@@ -142,21 +144,26 @@ def _panel(ax: Axes, lines: Sequence[tuple[int, pd.DataFrame]], extent: tuple[in
     first, last = extent
     share_axis(ax, last - first + 1, first)
     rounds = last - first + 1
-    every = math.ceil(rounds / _MAX_MARKS)
-    apart = min(_APART * rounds / _WIDTH, 0.8 / len(lines))
+    apart = min(_APART * rounds / _SIZE[0], 0.8 / len(lines))
     for index, (number, here) in enumerate(lines):
         if here.empty:
             continue
         x = here["round"].to_numpy(dtype=float) + (index - (len(lines) - 1) / 2) * apart
-        mean, low, high = (here[part].to_numpy(dtype=float) for part in ("mean", "low", "high"))
-        marked = list(range(index % every if len(x) > every else 0, len(x), every))
-        style = line_style(number)
-        points = [(x[at], mean[at], low[at], high[at]) for at in marked]
-        error_bars(ax, points, style["color"], 0.8, 1.5)
-        url = link(here.iloc[0])
-        ax.plot(x, mean, clip_on=False, zorder=3, markevery=marked, url=url, **style | {"markersize": 3.5})
+        style = line_style(number) | {"markersize": 3.5}
+        _line(ax, x, here, index, rounds, link(here.iloc[0]), style)
         if here["round"].max() < last:
-            ax.plot(x[-1], mean[-1], color=style["color"], zorder=3, clip_on=False, **_END)
+            ax.plot(x[-1], here["mean"].iloc[-1], color=style["color"], zorder=3, clip_on=False, **_END)
+
+
+def _line(
+    ax: Axes, x: Any, rows: pd.DataFrame, index: int, places: int, url: str | None, style: dict[str, Any]
+) -> None:
+    """Draw the means of rows at `x`, with marks and intervals at a few of so many `places`: on each line at others."""
+    mean, low, high = (rows[part].to_numpy(dtype=float) for part in ("mean", "low", "high"))
+    every = math.ceil(places / _MAX_MARKS)
+    marked = list(range(index % every if len(x) > every else 0, len(x), every))
+    error_bars(ax, [(x[at], mean[at], low[at], high[at]) for at in marked], style["color"], 0.8, 1.5)
+    ax.plot(x, mean, clip_on=False, zorder=3, markevery=marked, url=url, **style)
 
 
 def _below(ax: Axes, lines: Sequence[tuple[int, pd.DataFrame]], extent: tuple[int, int]) -> None:
@@ -202,3 +209,129 @@ def _numbers(lines: Sequence[tuple[int, pd.DataFrame]]) -> list[tuple[dict[int, 
             rows.append((counts, str(line_style(style)["color"])))
     same = all(counts == rows[0][0] for counts, _ in rows)
     return [(rows[0][0], "black")] if rows and same else rows
+
+
+# Ways to end
+
+
+def endings(study: Study, spec: FigureSpec, table: pd.DataFrame) -> list[Figure]:
+    """Draw a row of panels per way to end, with its cumulative incidence by round; `table` is `endings`.
+
+    Lines are the values of `spec.x` if it varies, else of the axis that leaves the fewest panels; all other axes that
+    vary are panels.
+    """
+    ways = [outcome for outcome in study.game.outcomes if outcome.name in set(table["ending"])]
+    if not ways:
+        return empty(study, spec, "Nothing to draw: no game ended before its deadline.")
+    notes: list[str] = []
+    varying = varied(table, study.axes, notes)
+    lines_by = axis_of_lines(table, varying, spec.x)
+    lines = [None] if lines_by is None else values_along(table[lines_by])
+    by = [axis for axis in varying if axis != lines_by]
+    groups = list(alike(table, by))
+    last = int(table["round"].max())
+    notes += [
+        f"Share of games that ended so by each {study.game.evidence.round_name} (Aalen-Johansen), with its {WILSON}. "
+        "Games that met their deadline ended in no way.",
+        "Under the panels: games that still play, if any.",
+    ]
+    styles, legend = legend_of_lines(study, lines_by, lines)
+    link = linker(study)
+
+    def draw(ax: Axes, index: int, conditions: pd.DataFrame) -> None:
+        share_axis(ax, last)
+        ax.set_xlim(0, last)
+        ax.xaxis.set_major_locator(MaxNLocator(_MAX_STEPS, integer=True))
+        everyone = conditions[conditions["ending"] == ANY]
+        playing = [chosen(everyone, lines_by, value) for value in lines]
+        for number, value in enumerate(lines):
+            here = chosen(conditions, lines_by, value)
+            ended = bool((playing[number]["incidence"] > 1 - 1e-9).any())
+            curve = here[here["ending"] == ways[index].name]
+            _steps(ax, curve, line_style(styles[number]), last, link, ways[index].name, ended=ended)
+        ax.set_xlabel(study.game.evidence.round_name)
+        ticks = [int(tick) for tick in ax.get_xticks() if 0 < tick <= last]
+        below_ticks(ax, ticks, _playing(dict(zip(styles, playing, strict=True)), ticks), changes=False)
+
+    def tells(group: pd.DataFrame) -> float:
+        return differences(group, "incidence", ["ending", "round"])
+
+    labels = [way.label for way in ways]
+    return panel_rows(study, spec, labels, groups, by, _SIZE, notes, legend, draw, tells, min(2, len(lines)))
+
+
+def _steps(
+    ax: Axes, curve: pd.DataFrame, style: dict[str, Any], last: int, link: Linker, way: str, *, ended: bool
+) -> None:
+    """Draw one line from round 0 on, with its interval as a band: to the end of the panel if all games `ended`."""
+    if curve.empty:  # the condition cannot have it, or was not run
+        return
+    x = [0, *curve["round"]]
+    share, low, high = ([0.0, *curve[part]] for part in ("incidence", "low", "high"))
+    if ended and x[-1] < last:
+        x, (share, low, high) = [*x, last], ([*part, part[-1]] for part in (share, low, high))
+    ax.fill_between(x[1:], low[1:], high[1:], step="post", color=style["color"], alpha=0.13, linewidth=0)
+    marks = {"markersize": 3.0, "markevery": max(1, len(x) // 6)}
+    url = link(curve.iloc[0], way if max(share) else None)
+    ax.step(x, share, where="post", clip_on=False, zorder=3, url=url, **style | marks)
+
+
+def _playing(lines: dict[int, pd.DataFrame], ticks: Sequence[int]) -> list[tuple[dict[int, str], str]]:
+    """Return how many games neither ended nor met their deadline before each tick, with the color of their line.
+
+    One row in black stands for lines that are all the same.
+    """
+    rows = []
+    for style, curve in lines.items():
+        if len(curve):
+            later = {tick: curve.loc[curve["round"] >= tick, "at_risk"] for tick in ticks}
+            counts = {
+                tick: str(int(left.iloc[0])) if len(left) and left.iloc[0] else "" for tick, left in later.items()
+            }
+            rows.append((counts, str(line_style(style)["color"])))
+    same = all(counts == rows[0][0] for counts, _ in rows)
+    return [(rows[0][0], "black")] if rows and same else rows
+
+
+# Thresholds
+
+
+def sweep(study: Study, spec: FigureSpec, table: pd.DataFrame) -> list[Figure]:
+    """Draw the mean of each share in `spec.of` by the threshold; `table` is `thresholds`."""
+    notes: list[str] = []
+    table = table[table["share"].isin(spec.of)]
+    if table.empty:
+        return empty(study, spec, "Nothing to draw: no simulation has shares by threshold.")
+    labels = labels_of(study.game.evidence.quantities, spec.of)
+    varying = varied(table, study.axes, notes)
+    found = list(alike(table, varying))
+    not_shown(len(study.conditions), len(found), notes)
+    notes.append(f"Mean of the simulations that have the shares, with its {WILSON}.")
+    same = table["simulations"].nunique() == 1  # else it stands under each panel
+    if same:
+        counted(table, notes)
+    heads = {label.rpartition(": ")[0] for label in labels.values()}
+    common = heads.pop() if len(heads) == 1 else ""  # stands along y, once
+    legend = [line_handle(index, label.removeprefix(f"{common}: ")) for index, label in enumerate(labels.values())]
+    link = linker(study)
+
+    def draw(ax: Axes, index: int, rows: pd.DataFrame) -> None:
+        _by_threshold(ax, rows, list(labels), link)
+        ax.set_xlabel(spec.x if same else f"{spec.x}\n{int(rows['simulations'].max())} sims")
+
+    def tells(rows: pd.DataFrame) -> float:
+        return max(differences(rows[rows["share"] == name], "mean") for name in labels)
+
+    return panel_rows(study, spec, [common or "mean share"], found, varying, _SIZE, notes, legend, draw, tells)
+
+
+def _by_threshold(ax: Axes, rows: pd.DataFrame, names: list[str], link: Linker) -> None:
+    share_axis(ax, 1)
+    thresholds = sorted(rows["threshold"].unique())
+    span = (thresholds[-1] - thresholds[0]) or 1.0
+    ax.set_xlim(thresholds[0] - 0.05 * span, thresholds[-1] + 0.05 * span)
+    ax.set_xticks(thresholds[:: math.ceil(len(thresholds) / _MAX_THRESHOLDS)])
+    for index, name in enumerate(names):
+        here = rows[rows["share"] == name].sort_values("threshold")
+        x = here["threshold"].to_numpy(float) + (index - (len(names) - 1) / 2) * 0.012 * span
+        _line(ax, x, here, index, len(x), link(rows.iloc[0]), line_style(index))

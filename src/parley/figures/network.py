@@ -8,22 +8,23 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import combinations, pairwise
 from typing import Any
 
+import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from parley.figures.layout import layout, spacing
 from parley.figures.links import game_link
 from parley.figures.page import Panel, evenly, pages, room
 from parley.figures.style import GRAY
 from parley.figures.timeline import legend_of
 from parley.figures.trajectories import few, read_played, titles_of
 from parley.games.evidence import FigureSpec, Timeline
+from parley.games.network import Network
 from parley.play.record import read_summary
 from parley.study import Study
 from parley.study.condition import Simulation
@@ -43,6 +44,8 @@ _OF_STATE = {"facecolor": "color", "hatch": "hatch"}
 _FRAME: dict[str, Any] = {"edgecolor": "black", "marker": "s"}
 _WORD: dict[str, Any] = {"ha": "center", "va": "center_baseline", "size": 6, "zorder": 3}
 _LINK: dict[str, Any] = {"color": "#999999"}
+_LAID_OUT_WELL = 150  # agents up to which a layout takes a second or two
+_CROWDED = 0.6  # of the room between agents on a circle
 
 Points = Mapping[str, tuple[float, float]]
 
@@ -196,3 +199,52 @@ def _legend(games: Sequence[_Game]) -> list[Artist]:
     if any((name, at) not in game.told.cells for game in games for name in game.points for at in game.rounds):
         legend.append(Patch(**_UNKNOWN, label="nothing known of it"))
     return [*legend, Line2D([], [], **_LINK, label="hear each other")]
+
+
+# Where agents stand: about as far apart as they are in links, or on a circle
+
+
+def layout(network: Network) -> list[tuple[float, float]]:
+    """Return a place in [-1, 1] for each agent of a network, in order: always the same for the same network.
+
+    Agents stand on a circle where distances in links would crowd them, or do not exist.
+    """
+    import networkx as nx  # a quarter of a second, which studies without networks need not take
+
+    n = len(network.masks)
+    graph = nx.empty_graph(n)
+    graph.add_edges_from((a, b) for a in range(n) for b in network.neighbors(a))
+    circle = nx.circular_layout(graph)
+    found = _places(circle)
+    if n <= _LAID_OUT_WELL and not network.is_complete and nx.is_connected(graph):
+        # It ends where the way from its start leads: of two, that is kept whose places fit the distances better.
+        tried = [_places(nx.kamada_kawai_layout(graph, pos=at)) for at in (circle, nx.spring_layout(graph, seed=0))]
+        fitting = min(tried, key=lambda places: round(_strain(network, places), 3))
+        if spacing(fitting) > _CROWDED * spacing(found):
+            found = fitting
+    # The last digits are not the same on every machine.
+    return [(round(float(x), 3) + 0.0, round(float(y), 3) + 0.0) for x, y in found]
+
+
+def _places(layout: Mapping[int, Any]) -> Any:
+    """Return the places of a layout as an array, which fill [-1, 1] in one direction."""
+    places = np.array([layout[agent] for agent in range(len(layout))])
+    places = places - (places.min(axis=0) + places.max(axis=0)) / 2
+    return places / (np.abs(places).max() or 1.0)
+
+
+def spacing(places: Any) -> float:
+    """Return the least distance of two places; 2 for a single one."""
+    return min((math.dist(a, b) for a, b in combinations(places, 2)), default=2.0)
+
+
+def _strain(network: Network, places: Any) -> float:
+    """Return how far places are from being as far apart as agents are in links, at the best scale."""
+    ratios = [
+        math.dist(places[a], places[b]) / far
+        for a in range(len(places))
+        for far, layer in enumerate(network.layers(a))
+        for b in range(a)
+        if layer >> b & 1
+    ]
+    return float(np.std(ratios) / np.mean(ratios))

@@ -221,8 +221,9 @@ def telling(by: Sequence[str], keys: Sequence[Sequence[Any]], notes: list[str]) 
 
 def differences(rows: pd.DataFrame, value: str, by: Sequence[str] = ()) -> float:
     """Return the largest difference between numbers that stand in one panel, at one place if `by` names places."""
-    groups = rows.groupby(list(by))[value] if by else [((), rows[value])]
-    return max((float(part.max() - part.min()) for _, part in groups if part.notna().any()), default=0.0)
+    parts = rows.groupby(list(by) or (lambda _: 0))[value]
+    most = (parts.max() - parts.min()).max()
+    return 0.0 if pd.isna(most) else float(most)
 
 
 def labels_of(named: Sequence[Measure | Indicator | Quantity], names: Sequence[str]) -> dict[str, str]:

@@ -76,7 +76,7 @@ KINDS: Mapping[str, FigureKind] = {
     ),
     # Means of the shares in `of`, whose labels are those of quantities, by a threshold that `x` names.
     "sweep": FigureKind(
-        "sweep:sweep",
+        "curves:sweep",
         ("thresholds",),
         "A line is a mean share by the threshold that decides who is counted. Where lines are flat the choice of the "
         "threshold does not matter.",
@@ -85,7 +85,7 @@ KINDS: Mapping[str, FigureKind] = {
     ),
     # Share of games that ended in each way by each round, a line per value of x.
     "endings": FigureKind(
-        "endings:endings",
+        "curves:endings",
         ("endings",),
         "A line says which share of the games had ended so by a round. Where lines stay low, games went on to their "
         "deadline.",

@@ -214,9 +214,7 @@ def margin_table(margins: pd.DataFrame, effects: pd.DataFrame, game: type[Game])
         "margins",
         rows[:MAX_MARGINS],
         words("what", lambda row: labels.get(row["what"], row["what"])),
-        words(
-            "value", lambda row: f"{row['axis']}: {row['value']}" if row["axis"] else row["value"] or "all conditions"
-        ),
+        words("value", _value_of_axis),
         Column("over", _conditions, _simulations, is_number=False),
         Column("rate", estimate("rate", ".1%", limits=".0%")),
         *([paper] if margins["paper"].notna().any() else []),

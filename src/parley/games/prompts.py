@@ -35,7 +35,12 @@ def content_of(template: Template) -> bytes:
 
 def text_of(template: Template) -> str:
     """Return the text of a template, without the line breaks at its end."""
-    return content_of(template).decode().rstrip("\n")
+    return _decoded(content_of(template))
+
+
+@cache
+def _decoded(content: bytes) -> str:
+    return content.decode().rstrip("\n")
 
 
 def fill(text: str, values: Mapping[str, object], *, doubled: bool = False) -> str:

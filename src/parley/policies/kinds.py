@@ -8,8 +8,8 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
-from typing import Any
+from functools import cached_property, partial
+from typing import Any, cast
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
@@ -203,6 +203,20 @@ def _shown(value: Any) -> str:
 BY_MODEL = ChosenPolicy(LLM, PolicyParameters())
 
 
+class _Generator:
+    """The generator of a seed, made when a rule draws: few do, and to make one takes longer than most rules."""
+
+    def __init__(self, seed: int) -> None:
+        self._seed = seed
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._made, name)
+
+    @cached_property
+    def _made(self) -> np.random.Generator:
+        return np.random.default_rng(self._seed)
+
+
 class ScriptedPolicy:
     """Answers by a rule; the reply is serialized, so that it is parsed and recorded like a model's."""
 
@@ -211,5 +225,5 @@ class ScriptedPolicy:
 
     async def answer(self, ask: Ask, seed: int, attempt: int) -> Completion:
         """Return the rule's reply, as JSON."""
-        reply = self._rule(ask.view, np.random.default_rng(seed))
+        reply = self._rule(ask.view, cast(np.random.Generator, _Generator(seed)))
         return Completion(text=json.dumps(reply), finish_reason="stop")

@@ -42,7 +42,7 @@ def parse_reply(text: str, finish_reason: str, model: type[BaseModel], cut: bool
     if finish_reason == "content_filter":
         return Reply(None, "refused", "refused by the engine or the model")
     try:
-        fields = json.loads(text, object_pairs_hook=_unique_keys)
+        fields = _decoded(text)
         return Reply(model.model_validate_json(text, strict=True))
     except ValidationError as error:
         if cut and (shorter := _cut(fields, error, model)) is not None:
@@ -69,6 +69,9 @@ def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(set(keys)) != len(keys):
         raise ValueError("a key is repeated")
     return dict(pairs)
+
+
+_decoded = json.JSONDecoder(object_pairs_hook=_unique_keys).decode  # made once: `json.loads` makes one for each text
 
 
 def _failure_class(error: ValidationError) -> FailureClass:

@@ -58,7 +58,8 @@ from parley.study.frozen import frozen_state
 def report(study: Study, explored: bool = False, processes: int = 1) -> Path:
     """Write the report of `study` and return its path; `explored` says that its explorer will be there.
 
-    So many processes read the records. Raises RecordError if a table, a figure or a record is missing, or the disk refuses.
+    So many processes read the records. Raises RecordError if a table, a figure or a record is missing, or if the disk
+    refuses.
     """
     made = {name: tables.read_table(study.name, name) for name in _SHOWN}
     records = read_records(study, processes=processes)

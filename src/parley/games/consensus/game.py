@@ -86,6 +86,7 @@ class Protocol(ABC):
         self.links = Links([agent.name for agent in agents], network)
         self.history: list[Sequence[Proposal]] = []  # what agents see of each round that is over
         self.trace: list[Round] = []
+        self._thresholds = {scripted: threshold_text(parameters, scripted) for scripted in (True, False)}
 
     @abstractmethod
     def play(self) -> Generator[list[Ask], list[Reply], tuple[int, bool]]:
@@ -119,7 +120,7 @@ class Protocol(ABC):
             values=values,
             reply_format=written,
             early_vote=early,
-            threshold=threshold_text(p, scripted=agent.seat.policy.kind.rule is not None),
+            threshold=self._thresholds[agent.seat.policy.kind.rule is not None],
         )
         system = with_instructions(prompted("system") + self._told_of_network(agent), agent.seat.policy)
         last = self.history[-1] if self.history and p.history_rounds else []
@@ -153,8 +154,8 @@ class Protocol(ABC):
 
     def visible(self, agent: Agent, proposals: Sequence[Proposal]) -> Sequence[Proposal]:
         """Return what `agent` sees of one round: its own proposal and its neighbors', as they were sent to it."""
-        heard = self.links.seen_by(agent.name)
-        return [_as_sent(proposal, agent.name) for proposal in proposals if proposal.agent in heard]
+        name, heard = agent.name, self.links.seen_by(agent.name)
+        return [_as_sent(proposal, name) for proposal in proposals if proposal.agent in heard]
 
     def _told_of_network(self, agent: Agent) -> str:
         """Return what follows an agent's system prompt where the topology is disclosed, on lines of its own."""

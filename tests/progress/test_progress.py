@@ -312,13 +312,6 @@ def test_a_stage_runs_as_long_as_its_process_and_ends_with_its_mark(study_factor
     assert look(NOW + 92) == Stage("tables", "done", 6.0)
 
 
-LOAD = (
-    "(APIServer pid=1) INFO 11-22 20:00:00 [loggers.py:1] Engine 000: Avg prompt throughput: 12.0 tokens/s, Avg "
-    "generation throughput: {} tokens/s, Running: {} reqs, Waiting: {} reqs, GPU KV cache usage: 1.0%\n"
-)
-STARTED = "INFO: Application startup complete.\n"
-
-
 @pytest.fixture
 def server() -> ProcessState:
     endpoint = str(paths.endpoint("small", "tiny", 0, "tiny"))
@@ -329,7 +322,6 @@ def test_an_engine_loads_until_its_server_says_so(
     study_factory: StudyFactory, clock: Clock, server: ProcessState
 ) -> None:
     progress = Progress(study_factory(MODEL), since=NOW, clock=clock)
-    log = paths.log("small", "serve", "tiny", "shard=0", "tiny")
 
     def look(at: float) -> tuple[Stage, str]:
         clock.now = at
@@ -337,11 +329,11 @@ def test_an_engine_loads_until_its_server_says_so(
         return next(stage for stage in snapshot.stages if stage.name == "engine tiny"), snapshot.words
 
     write_state(FOLDER, server, at=NOW)
-    touch(log, NOW, "loading\n")
     assert look(NOW + 12) == (Stage("engine tiny", "running", 12.0), "")
     assert [str(problem) for problem in progress.look().problems] == ["slow"]
-    touch(log, NOW + 30, "loading\n" + STARTED + LOAD.format("0.0", 14, 2))
-    done = Stage("engine tiny", "done", 31.0)
+    server = dataclasses.replace(server, loaded=NOW + 30, load=(NOW + 30, 0.0, 14, 2))
+    write_state(FOLDER, server, at=NOW + 31)
+    done = Stage("engine tiny", "done", 30.0)
     assert look(NOW + 31) == (done, "engine busy with 14 requests, 2 waiting, reading prompts (prefill)")
     write_state(FOLDER, server, at=NOW + 80)
     assert look(NOW + 100) == (done, "")  # it has not said anything for long

@@ -107,7 +107,7 @@ def serve(model: str, endpoint: Path, models: Path, exit_with_parent: bool) -> N
     from parley.engine import supervisor
     from parley.engine.models import model_entry
     from parley.engine.weights import fetch, model_folder, refuse_service
-    from parley.progress.state import SERVE, working
+    from parley.progress.state import SERVE, note_server_line, working
 
     log_to_stderr("parley: ")
     entry = model_entry(model, models)
@@ -119,8 +119,10 @@ def serve(model: str, endpoint: Path, models: Path, exit_with_parent: bool) -> N
 
     results = paths.results_of_endpoint(endpoint)
     folder = None if results is None else paths.processes(results)
-    with working(folder, SERVE, model=model, endpoint=str(endpoint)):
-        supervisor.serve(model, entry, prepare, endpoint, exit_with_parent)
+    with working(folder, SERVE, model=model, endpoint=str(endpoint)) as state:
+        supervisor.serve(
+            model, entry, prepare, endpoint, exit_with_parent, hear=lambda line: note_server_line(state, line)
+        )
 
 
 @click.command()

@@ -19,7 +19,7 @@ import threading
 import time
 import uuid
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from types import MappingProxyType
@@ -165,9 +165,14 @@ class Server:
     """The vLLM process group, its output, and the watchdog that outlives us."""
 
     def __init__(
-        self, command: Sequence[str], private: Path, variables: Mapping[str, str] = MappingProxyType({})
+        self,
+        command: Sequence[str],
+        private: Path,
+        variables: Mapping[str, str] = MappingProxyType({}),
+        hear: Callable[[str], object] = str,
     ) -> None:
-        self._private = private
+        """`hear` is called with each line of the output."""
+        self._private, self._hear = private, hear
         self._lines: deque[str] = deque(maxlen=400)
         self._process = subprocess.Popen(
             command,
@@ -218,6 +223,7 @@ class Server:
         assert self._process.stdout is not None
         for line in self._process.stdout:
             self._lines.append(line)
+            self._hear(line)
             sys.stdout.write(line)
             sys.stdout.flush()
 

@@ -43,12 +43,14 @@ def serve(
     endpoint: Path,
     exit_with_parent: bool,
     random_weights: bool = False,
+    hear: Callable[[str], object] = str,
 ) -> None:
     """Serve until told to stop; returns after a clean stop, raises EngineError if vLLM dies or nobody can ask it.
 
     The endpoint file is written before anything slow, completed when `prepare` has returned the model's folder and
     its marker, removed on a clean stop, and names the error otherwise. On GPUs it has some of its own, of those it
-    sees. `random_weights` is for measurements: no weights are read, and replies are nonsense.
+    sees. `random_weights` is for measurements: no weights are read, and replies are nonsense. `hear` is called with each
+    line of vLLM's log.
     """
     private = Path(tempfile.mkdtemp(prefix=server.PREFIX_OF_FOLDER, dir=server.runtime_folder()))
     announced = Endpoint(model=name, socket=str(private / "engine.sock"), pid=os.getpid())
@@ -70,7 +72,7 @@ def serve(
                 _log.warning("%s", warning)
         if random_weights:  # no entry may set a load format: others than this one run code
             command += ["--load-format", "dummy"]
-        running = server.Server(command, private, determinism.environment)
+        running = server.Server(command, private, determinism.environment, hear)
     except _Stopped:
         announced.withdraw(endpoint)
     except Exception as error:

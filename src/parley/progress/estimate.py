@@ -1,7 +1,7 @@
 """How fast a study is answered and played, and how long what is left will take: plain numbers, no clock."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Sequence
+from pathlib import Path
 
 from parley.progress.snapshot import Cell, Playing, TimeLeft
 from parley.progress.state import KEPT_SECONDS
@@ -11,42 +11,30 @@ _SHOWN_SECONDS = 120.0
 
 
 class Pace:
-    """Events of the last ten minutes, counted second by second; each may carry amounts, such as tokens."""
+    """Events of the last ten minutes, each under a key, with one or more amounts: how many they are, their tokens."""
 
     def __init__(self) -> None:
-        self._seconds: dict[int, list[float]] = {}
+        self._events: dict[Hashable, tuple[float, Sequence[float]]] = {}
         self.began: float | None = None  # when what led to the first one began
         self.last: float | None = None  # when the last one was
 
-    def add(self, at: float, count: int = 1, amounts: Sequence[float] = (), began: float | None = None) -> None:
-        """Count events at `at` (seconds since the epoch); what led to them began at `began`."""
-        second = self._seconds.setdefault(int(at), [0.0] * (1 + len(amounts)))
-        for place, value in enumerate((count, *amounts)):
-            second[place] += value
-        begin = at if began is None else began
-        self.began = begin if self.began is None else min(self.began, begin)
+    def put(self, key: Hashable, began: float, at: float, amounts: Sequence[float]) -> None:
+        """Count events at `at` (seconds since the epoch), which began at `began`, in place of those of the same key."""
+        self._events[key] = (at, amounts)
+        self.began = began if self.began is None else min(self.began, began)
         self.last = max(at, self.last or 0.0)
 
     def rates(self, now: float, seconds: float = _SHOWN_SECONDS) -> tuple[float, ...] | None:
-        """Return the events, and each amount, per second in the last `seconds`; None if there was no event.
+        """Return each amount per second in the last `seconds`; None if there was no event.
 
         Before that many seconds have passed since the first event began, in what has passed.
         """
-        for second in [s for s in self._seconds if s < now - KEPT_SECONDS]:
-            del self._seconds[second]
-        recent = [values for second, values in self._seconds.items() if now - seconds <= second <= now + 1]
+        self._events = {key: event for key, event in self._events.items() if event[0] >= now - KEPT_SECONDS}
+        recent = [amounts for at, amounts in self._events.values() if now - seconds <= at <= now + 1]
         if not recent or self.began is None:
             return None
         span = max(now - max(self.began, now - seconds), 1.0)
         return tuple(sum(column) / span for column in zip(*recent, strict=True))
-
-
-@dataclass
-class _Paces:
-    """The replies, with the tokens that they read and wrote, and the ends of simulations of one kind of engine."""
-
-    replies: Pace
-    finishes: Pace
 
 
 class Estimate:
@@ -54,44 +42,44 @@ class Estimate:
 
     def __init__(self, cells: Sequence[Cell]) -> None:
         self._cells = cells
-        self._kinds = {cell.kind: _Paces(Pace(), Pace()) for cell in cells}
+        # By the kind of engine: replies with the tokens that they read and wrote, and ends of simulations.
+        self._replies = {cell.kind: Pace() for cell in cells}
+        self._finishes = {cell.kind: Pace() for cell in cells}
 
-    def reply(
-        self, kind: str, asked: float, came: float, count: int = 1, prompt: int = 0, completion: int = 0
-    ) -> None:
-        """Count replies of an engine; one that no condition has is of another study."""
-        if kind in self._kinds:
-            self._kinds[kind].replies.add(came, count, (prompt, completion), asked)
+    def replied(self, kind: str, key: Hashable, asked: float, came: float, counts: Sequence[int]) -> None:
+        """Count replies of an engine, with their tokens; one that no condition has is of another study."""
+        if kind in self._replies:
+            self._replies[kind].put(key, asked, came, counts)
 
-    def finish(self, kind: str, at: float) -> None:
+    def finished(self, kind: str, record: Path, at: float) -> None:
         """Count a simulation that ended."""
-        self._kinds[kind].finishes.add(at)
+        self._finishes[kind].put(record, at, at, (1,))
 
     @property
     def began(self) -> float | None:
         """When the first of what was counted was asked, or ended; None if there is nothing."""
-        paces = [pace for kind in self._kinds.values() for pace in (kind.replies, kind.finishes)]
+        paces = [*self._replies.values(), *self._finishes.values()]
         return min((pace.began for pace in paces if pace.began is not None), default=None)
 
     @property
     def last_reply(self) -> float:
         """When the last reply came; 0 if none did."""
-        return max(kind.replies.last or 0.0 for kind in self._kinds.values())
+        return max(pace.last or 0.0 for pace in self._replies.values())
 
     @property
     def last_finish(self) -> float:
         """When the last simulation ended; 0 if none did."""
-        return max(kind.finishes.last or 0.0 for kind in self._kinds.values())
+        return max(pace.last or 0.0 for pace in self._finishes.values())
 
     def answering(self, now: float) -> tuple[float, ...] | None:
         """Return replies, tokens read and tokens written per second; None if unknown."""
-        known = [rates for kind in self._kinds.values() if (rates := kind.replies.rates(now)) is not None]
+        known = [rates for pace in self._replies.values() if (rates := pace.rates(now)) is not None]
         return tuple(map(sum, zip(*known, strict=True))) if known else None
 
     def finishing(self, now: float) -> float | None:
         """Return how many simulations end per second, of those engines that have any left; None if unknown."""
         kinds = {cell.kind for cell in self._cells if cell.left}
-        known = [rates[0] for kind in kinds if (rates := self._kinds[kind].finishes.rates(now)) is not None]
+        known = [rates[0] for kind in kinds if (rates := self._finishes[kind].rates(now)) is not None]
         return sum(known) if known else None
 
     def left(self, now: float) -> TimeLeft | None:
@@ -107,9 +95,9 @@ class Estimate:
 
     def _left_of(self, kind: str, cells: list[Cell], now: float) -> TimeLeft | None:
         """Return how long the simulations of one engine will take, by their replies if it is a model's."""
-        pace = self._kinds[kind].replies.rates(now, KEPT_SECONDS)
+        pace = self._replies[kind].rates(now, KEPT_SECONDS)
         if kind == SCRIPTED or pace is None:
-            each = self._kinds[kind].finishes.rates(now, KEPT_SECONDS)
+            each = self._finishes[kind].rates(now, KEPT_SECONDS)
             return None if each is None else TimeLeft(sum(cell.left for cell in cells) / each[0])
         of_kind = [cell for cell in self._cells if cell.kind == kind]
         counted = sum(cell.counted for cell in of_kind)

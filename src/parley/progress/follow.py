@@ -32,7 +32,6 @@ from parley.progress.snapshot import (
     cells_of,
 )
 from parley.progress.state import FETCH_MODEL, KEPT_SECONDS, PLAY, RUN, SERVE, ProcessState, ProcessStates
-from parley.progress.vllm_log import VllmLog
 from parley.study import Study
 from parley.study.condition import SCRIPTED
 from parley.text import one_line
@@ -42,6 +41,7 @@ _SLOW_SECONDS = 5.0  # how often the disk and the budget are looked at
 _CLOCKS_SECONDS = 5.0  # by which the clocks of machines may differ
 _SETTLED_SECONDS = 2.0  # a folder changed longer ago than this cannot change again with the same time
 _RELIST_SECONDS = 60.0  # whatever a folder's time says: not every file system keeps it
+_LOAD_SECONDS = 30.0  # for so long what a server said it is busy with counts
 _LITTLE_BYTES = 200_000_000
 _LITTLE_NAMES = 1_000
 IDLE = "nothing is played now"
@@ -69,7 +69,6 @@ class Progress:
         self._folders = {path: _Folder(path) for cell in self._cells for path in (cell.records, cell.journals)}
         self._unread: deque[tuple[Cell, str]] = deque()
         self._estimate = Estimate(self._cells)
-        self._counted: dict[tuple[str, int, float, int], tuple[int, int, int]] = {}  # of bins of processes
         self._states = ProcessStates(paths.processes(paths.results(study.name)))
         self._models = {
             f"model {name}": (marker, ProcessStates(paths.processes(marker.parent)))
@@ -77,7 +76,7 @@ class Progress:
             if not study.models[name].is_service
             for marker in [model_marker(name, study.models[name])]
         }
-        self._engines = _Engines(study.name)
+        self._loaded: dict[str, float | None] = {}  # seconds that the last start of an engine took, by model
         self._problems_since: dict[str, float] = {}
         self._playing: tuple[float | None, float | None] = (None, None)  # since when, until when
         self._answers: float | None = None  # since when simulations are played, and their engines loaded
@@ -105,7 +104,8 @@ class Progress:
             self._budget = self._spent()
 
         left = any(cell.left for cell in self._cells)
-        engines = self._engines.look(states, now, self._estimate.last_reply)
+        servers = {state.endpoint: state for state in states if state.stage == SERVE}  # the last one of each
+        engines = self._engine_stages(servers.values(), now)
         before = [*self._model_stages(now, last), *engines]
         after = self._last_stages(states, now, last)
         plays = any(state.stage == PLAY and state.alive for state in states)
@@ -120,13 +120,15 @@ class Progress:
             study=self._study.name,
             cells=self._cells,
             stages=[*before, playing, *after],
-            problems=self._problems(states, now),
+            problems=self._problems(states, servers.values(), now),
             elapsed=None if self._since is None else max(now - self._since, 0.0),
             rates=self._estimate.answering(now) if left and goes_on else None,
             finishes=self._estimate.finishing(now) if goes_on else None,
             left=self._estimate.left(now) if goes_on else None,
             silent=None if self._answers is None else max(now - max(self._answers, event), 0.0),
-            words=self._engines.words(now),
+            words=_busy(
+                state.load for state in servers.values() if state.alive and now - state.load[0] < _LOAD_SECONDS
+            ),
             budget=self._budget,
             note="" if last else self._note(run, idle, plays or any(s.state == RUNNING for s in (*before, *after))),
             over=not left and all(stage.state == DONE for stage in after),
@@ -149,14 +151,11 @@ class Progress:
     # What is played
 
     def _count(self, state: ProcessState, now: float) -> None:
-        """Count the replies that came since the last look; nobody waits for those of scripted agents."""
+        """Count the replies of a process; nobody waits for those of scripted agents."""
         for begins, asked, came, *counts in state.bins:
-            key = (state.host, state.pid, state.began, begins)
-            before = self._counted.get(key, (0, 0, 0))
-            replies, prompt, completion = (count - known for count, known in zip(counts, before, strict=True))
-            if replies > 0 and state.engine != SCRIPTED and self._tells_of_the_pace(came, now):
-                self._estimate.reply(state.engine, asked, came, replies, prompt, completion)
-            self._counted[key] = (counts[0], counts[1], counts[2])
+            if state.engine != SCRIPTED and self._tells_of_the_pace(came, now):
+                process = (state.host, state.pid, state.began)
+                self._estimate.replied(state.engine, (*process, begins), asked, came, counts)
 
     def _follow(self, states: Iterable[ProcessState]) -> None:
         """Take what processes say of their simulations; of two processes, the later one knows."""
@@ -181,13 +180,13 @@ class Progress:
         new = finished - cell.finished
         cell.finished = finished
         if not first:
-            for _ in new:
-                self._estimate.finish(cell.kind, now)
+            for name in new:
+                self._estimate.finished(cell.kind, cell.records / name, now)
         elif new and now - folder.changed < KEPT_SECONDS:
             # What was there before the first look tells of the pace, too, if it is of this run.
-            for at in (_modified(cell.records / name) for name in new):
-                if at is not None and self._tells_of_the_pace(at, now):
-                    self._estimate.finish(cell.kind, at)
+            for record in (cell.records / name for name in new):
+                if (at := _modified(record)) is not None and self._tells_of_the_pace(at, now):
+                    self._estimate.finished(cell.kind, record, at)
         if cell.kind != SCRIPTED:
             self._unread.extendleft((cell, name) for name in sorted(new))
 
@@ -214,7 +213,7 @@ class Progress:
                 continue
             shards = states if cell.condition.plays_by_shard else ()
             if not any(state.engine == cell.kind and state.began <= at for state in shards):
-                self._estimate.reply(cell.kind, at, at, calls, *tokens)
+                self._estimate.replied(cell.kind, cell.records / name, at, at, (calls, *tokens))
 
     def _tells_of_the_pace(self, at: float, now: float) -> bool:
         """Whether what happened then was not long ago, and of the run that is followed, not of one before."""
@@ -238,6 +237,21 @@ class Progress:
             states = [state for state in processes.look(now) if state.stage == FETCH_MODEL and self._is_of_run(state)]
             found.append(self._stage(name, marker, states, now, last))
         return found
+
+    def _engine_stages(self, servers: Iterable[ProcessState], now: float) -> list[Stage]:
+        """Return the engines that load, or did."""
+        loading: dict[str, float] = {}
+        for state in servers:
+            if state.alive and state.loaded is None and self._estimate.last_reply <= state.began:
+                loading[state.model] = max(now - state.began, loading.get(state.model, 0.0))
+            elif state.alive:
+                took = None if state.loaded is None else state.loaded - state.began  # its log may not say
+                self._loaded[state.model] = took or self._loaded.get(state.model)
+        done = {name: seconds for name, seconds in self._loaded.items() if name not in loading}
+        return [
+            *(Stage(f"engine {name}", DONE, seconds) for name, seconds in done.items()),
+            *(Stage(f"engine {name}", RUNNING, seconds) for name, seconds in loading.items()),
+        ]
 
     def _last_stages(self, states: Sequence[ProcessState], now: float, last: bool) -> list[Stage]:
         """Return what follows when all is played."""
@@ -282,7 +296,7 @@ class Progress:
 
     # Problems
 
-    def _problems(self, states: Iterable[ProcessState], now: float) -> list[Problem]:
+    def _problems(self, states: Iterable[ProcessState], servers: Iterable[ProcessState], now: float) -> list[Problem]:
         """Return the problems of now, the serious ones first; what holds up many simulations is one."""
         held: dict[str, list[Problem]] = {}
         for game in (game for cell in self._cells for game in cell.unfinished):
@@ -293,7 +307,9 @@ class Progress:
             else:
                 continue
             held.setdefault(problem.key, []).append(problem)
-        problems = [Problem(text) for text in (*self._engines.problems, self._disk or "") if text]
+        dead = [state for state in servers if not state.alive]
+        problems = [Problem(s.error or f"the engine for {s.model} is gone; look at its log") for s in dead]
+        problems += [Problem(self._disk)] if self._disk else []
         for alike in held.values():
             problems.append(
                 Problem(alike[-1].text, None, len(alike), alike[-1].serious, any(problem.stopped for problem in alike))
@@ -307,57 +323,6 @@ class Progress:
             *sorted(lasting, key=lambda problem: (not problem.serious, problem.text)),
             *(Problem(text, serious=False) for text in sorted(warnings)),
         ]
-
-
-class _Engines:
-    """The servers of a study's shards."""
-
-    def __init__(self, study: str) -> None:
-        self._study = study
-        self._logs: dict[tuple[str, float], VllmLog] = {}
-        self._loaded: dict[str, float | None] = {}  # seconds of the last start, by model; None if nobody watched
-        self.problems: list[str] = []
-
-    def look(self, states: Iterable[ProcessState], now: float, replied: float) -> list[Stage]:
-        """Return the engines that load, or did; `replied` is when the last reply came.
-
-        `problems` says afterwards which died.
-        """
-        self.problems = []
-        loading: dict[str, float] = {}
-        servers = {state.endpoint: state for state in states if state.stage == SERVE}  # the last one of each
-        logs, self._logs = self._logs, {}
-        for state in servers.values():
-            if not state.alive:
-                self.problems.append(state.error or f"the engine for {state.model} is gone; look at its log")
-                continue
-            key = (state.endpoint, state.began)
-            endpoint = Path(state.endpoint)
-            path = paths.log(self._study, "serve", endpoint.parts[-3], endpoint.parts[-2], endpoint.stem)
-            log = self._logs[key] = logs.get(key) or VllmLog(path)
-            loads = not log.loaded
-            log.look()
-            log.loaded = log.loaded or replied > state.began
-            if not log.loaded:
-                loading[state.model] = max(now - state.began, loading.get(state.model, 0.0))
-            elif loads:
-                took = now - state.began if key in logs else None  # it may have been long ago
-                self._loaded[state.model] = took or self._loaded.get(state.model)
-        done = {name: seconds for name, seconds in self._loaded.items() if name not in loading}
-        return [
-            *(Stage(f"engine {name}", DONE, seconds) for name, seconds in done.items()),
-            *(Stage(f"engine {name}", RUNNING, seconds) for name, seconds in loading.items()),
-        ]
-
-    def words(self, now: float) -> str:
-        """Return what the engines are busy with by their own words of late; "" if they say nothing."""
-        loads = [log.load(now) for log in self._logs.values()]
-        writes, running, waiting = (sum(column) for column in zip(*loads, strict=True)) if loads else (0, 0, 0)
-        if not running and not waiting:
-            return ""
-        queue = f", {waiting} waiting" if waiting else ""
-        prefill = "" if writes else ", reading prompts (prefill)"
-        return f"engine busy with {running} request{'' if running == 1 else 's'}{queue}{prefill}"
 
 
 class _Folder:
@@ -386,6 +351,16 @@ class _Folder:
             known, self._changed = self._changed is None and self.listed > 0, None
             self.listed = now
             return None if known else []
+
+
+def _busy(loads: Iterable[tuple[float, float, int, int]]) -> str:
+    """Return what engines are busy with, by their own words; "" if they say nothing."""
+    _, writes, running, waiting = (sum(column) for column in zip((0.0, 0.0, 0, 0), *loads, strict=True))
+    if not running and not waiting:
+        return ""
+    queue = f", {waiting} waiting" if waiting else ""
+    prefill = "" if writes else ", reading prompts (prefill)"
+    return f"engine busy with {running} request{'' if running == 1 else 's'}{queue}{prefill}"
 
 
 def _disk_problem(folder: Path) -> str | None:

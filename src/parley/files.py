@@ -100,6 +100,13 @@ def make_folder(path: Path) -> None:
         sync_folder(folder.parent)
 
 
+def remove_empty_below(root: Path) -> None:
+    """Remove a folder and those below it as far as they are empty."""
+    for folder, _, _ in os.walk(root, topdown=False):
+        with suppress(OSError):
+            os.rmdir(folder)
+
+
 def sync_folder(path: Path) -> None:
     """Force the names in a folder onto the disk: syncing a new file alone does not cover its name. Raises OSError."""
     folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -172,11 +179,6 @@ def is_locked(path: Path) -> bool:
     finally:
         os.close(fd)
     return False
-
-
-def unlock(fd: int) -> None:
-    """Give up the lock of `try_lock` before the file is closed."""
-    fcntl.flock(fd, fcntl.LOCK_UN)
 
 
 def checked_line(data: Mapping[str, Any]) -> bytes:

@@ -159,13 +159,8 @@ def journal(record: Path) -> Path:
     return _beside(record, "journals", ".jsonl")
 
 
-def kept_record(record: Path) -> Path:
-    """Second name of a finished record, which survives when Snakemake deletes a failed group's outputs."""
-    return _beside(record, "journals", ".parquet")
-
-
 def is_record(path: Path) -> bool:
-    """Whether a file has the name of a record, and is not the second name of one."""
+    """Whether a file has the name of a record, and is not the second name that earlier versions gave one."""
     return path.name.startswith("seed=") and path.suffix == ".parquet" and "journals" not in path.parts
 
 
@@ -220,11 +215,6 @@ def spending(study: str) -> Path:
 def spent(study: str, run: str = "", engine: str = "", shard: int = 0) -> Path:
     """Database of what a study spent; with a `run`, of what the job of one shard spent of its part."""
     return spending(study) / run / f"{engine}-{shard}.sqlite" if run else spending(study) / "spent.sqlite"
-
-
-def former_spent(study: str) -> Path:
-    """What a study spent, as former versions counted it: lines, the last of which has the sum. It is read once."""
-    return spending(study) / "spent.jsonl"
 
 
 def processes(folder: Path) -> Path:

@@ -21,7 +21,7 @@ from parley.analysis.tables import csv_text, read_table, write_table
 from parley.errors import RecordError
 from parley.games.consensus.game import ConsensusGame
 from parley.play.record import read_summary, write_record
-from parley.play.record_store import bring_back, left_out_of_tables, read_records, recall_left_out, usable_part
+from parley.play.record_store import left_out_of_tables, read_records, recall_left_out, usable_part
 from parley.play.runner import play
 from parley.study import Study
 from support.figures import measured
@@ -341,21 +341,3 @@ def test_tables_are_made_anew_once_a_record_is_mended(study: Study) -> None:
     assert not stamp.exists()
     summarize(study)
     assert (recall_left_out(study), stamp.exists()) == (None, True)
-
-
-def test_a_damaged_record_that_is_deleted_is_played_again_whatever_its_second_name_holds(study: Study) -> None:
-    bad, other, _ = records(study)
-    for path in (bad, other):
-        kept = paths.kept_record(path)
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        kept.hardlink_to(path)
-        path.unlink()
-    first, second, _ = study.simulations()
-    paths.kept_record(bad).write_bytes(b"damaged, as the record was")
-    assert not bring_back(bad, first)
-    assert not paths.kept_record(bad).exists()
-    assert bring_back(other, second)
-    bad.write_bytes(b"cut")
-    summarize(study)
-    assert other.exists()
-    assert not paths.kept_record(other).exists()  # released

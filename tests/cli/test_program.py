@@ -125,7 +125,7 @@ def test_a_server_ends_with_the_job_that_started_it_if_told_to(
     study: list[str], parley: Parley, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told: list[bool] = []
-    monkeypatch.setattr(supervisor, "serve", lambda *given: told.append(given[-1]))
+    monkeypatch.setattr(supervisor, "serve", lambda *given, **_: told.append(given[-1]))
     for option in ((), ("--exit-with-parent",)):
         assert parley("serve", "tiny", "--endpoint", "e.json", "--models", "models.yaml", *option).status == 0
     assert told == [False, True]

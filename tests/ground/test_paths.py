@@ -22,13 +22,11 @@ def test_a_record_has_the_documented_path_and_its_journal_mirrors_it_outside_the
     assert paths.simulation("demo", CONDITION, "{seed}").name == "seed={seed}.parquet"
     journal = paths.journal(RECORD)
     assert journal == Path("results/demo/journals") / CONDITION / "seed=7.jsonl"
-    assert paths.kept_record(RECORD) == journal.with_suffix(".parquet")
     assert paths.simulations("demo") not in journal.parents
     record = paths.simulation("simulations", CONDITION, 7)  # of a study that is called so
     assert paths.journal(record).is_relative_to(paths.results("simulations") / "journals")
     # One elsewhere has it beside it, hidden.
     assert paths.journal(Path("some/x.parquet")) == Path("some/.x.jsonl")
-    assert paths.kept_record(Path("some/x.parquet")) == Path("some/.x.parquet")
 
 
 def test_no_two_paths_of_a_study_are_the_same() -> None:
@@ -36,7 +34,7 @@ def test_no_two_paths_of_a_study_are_the_same() -> None:
     records = [paths.simulation("demo", place, seed) for place in conditions for seed in (1, 11)]
     served = [("tiny", 0, "tiny"), ("tiny", 1, "tiny"), ("other", 0, "other"), ("other+tiny", 0, "tiny")]
     found = [
-        *(path for record in records for path in (record, paths.journal(record), paths.kept_record(record))),
+        *(path for record in records for path in (record, paths.journal(record))),
         *(paths.endpoint("demo", *each) for each in [*served, ("other+tiny", 0, "other")]),
         *(paths.table("demo", n, s) for n in paths.TABLES for s in (".parquet", ".csv")),
         *(paths.played_mark("demo", e, r, s) for e in ("scripted", "other") for r in ("1", "2") for s in (0, 1)),

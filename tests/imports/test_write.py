@@ -175,7 +175,6 @@ def test_an_imported_game_is_shown_but_not_played_or_replayed_without_prompts(st
     assert "played elsewhere" in one_line_error(parley("play", "theirs"), 2)
     lost = records()[0]
     lost.unlink()
-    paths.kept_record(lost).unlink(missing_ok=True)
     assert "`parley import`" in one_line_error(parley("simulate", "theirs", lost), 2)
 
 

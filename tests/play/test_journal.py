@@ -8,7 +8,7 @@ import pytest
 
 from parley import paths
 from parley.errors import JournalError
-from parley.play.journal import Entry, Journal, drop_backup, keep_backup, recover
+from parley.play.journal import Entry, Journal, delete_journal
 from parley.play.runner import Play, play, play_async
 from parley.policies import Ask, Completion, Policy
 from support.playing import RULES, CountingPolicy, new_consensus
@@ -199,39 +199,13 @@ def record(study_factory: StudyFactory) -> Path:
     return path
 
 
-def test_a_retired_journal_is_gone_and_the_record_is_restored_from_its_second_name(record: Path) -> None:
-    keep_backup(record)
-    assert not paths.journal(record).exists()
-    assert paths.kept_record(record).read_bytes() == record.read_bytes() == b"the record"
-    record.unlink()
-    record.parent.rmdir()  # its folders may be gone, too
-    drop_backup(record)  # which leaves the second name while it is the only one
-    assert recover(record)
-    assert record.read_bytes() == b"the record"
-
-
-def test_a_released_record_has_one_name_and_leaves_nothing_but_journals_of_others(record: Path) -> None:
+def test_the_journal_of_a_finished_simulation_goes_and_those_of_others_stay(record: Path) -> None:
     other = paths.journal(record).with_name("seed=1.jsonl")
     write(other, an_entry())
-    keep_backup(record)
-    drop_backup(record)
-    drop_backup(record)
+    leftover = record.with_name(f".{record.name}.12.tmp")
+    leftover.write_bytes(b"half of")
+    delete_journal(record)
+    delete_journal(record)
+    assert not paths.journal(record).exists()
     assert read(other) == [an_entry()]
-    other.unlink()
-    keep_backup(record)
-    drop_backup(record)
-    assert record.read_bytes() == b"the record"
-    assert not paths.kept_record(record).exists()
-    assert sorted(os.listdir("results/small")) == ["simulations"]
-
-
-def test_file_systems_without_hard_links_get_a_copy(record: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*_: object) -> None:
-        raise PermissionError("no hard links here")
-
-    monkeypatch.setattr(os, "link", refuse)
-    keep_backup(record)
-    record.unlink()
-    assert recover(record)
-    assert record.read_bytes() == b"the record"
     assert os.listdir(record.parent) == [record.name]

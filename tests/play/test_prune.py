@@ -12,7 +12,7 @@ import pytest
 from parley import paths
 from parley.errors import JournalError, UsageError
 from parley.files import checked_line, hold_lock, temporary_name, try_lock
-from parley.play.journal import Journal, drop_backup
+from parley.play.journal import Journal
 from parley.play.record import Summary, read_summary
 from parley.play.simulate import simulate
 from parley.play.stale_records import Prunable, prunable, prune
@@ -22,13 +22,11 @@ from support.studies import StudyFactory
 pytestmark = pytest.mark.promise("Pruning removes what a study no longer has, and nothing else.")
 
 
-def play(study: Study, released: bool = False) -> list[Path]:
-    """Play all of a study; return the records. Those that are released have no second name."""
+def play(study: Study) -> list[Path]:
+    """Play all of a study; return the records."""
     records = [simulation.record(study.name) for simulation in study.simulations()]
     for record in records:
         simulate(study, record, [], 1.0)
-        if released:
-            drop_backup(record)
     return records
 
 
@@ -36,7 +34,7 @@ def play(study: Study, released: bool = False) -> list[Path]:
 def pruned(study_factory: StudyFactory) -> Study:
     """A study with one record and one journal of a former configuration."""
     old = study_factory(parameters={"max_rounds": 3})
-    [record] = play(old, released=True)
+    [record] = play(old)
     with Journal(paths.journal(record), next(old.simulations()).id):
         pass
     return study_factory(parameters={"max_rounds": 4})
@@ -53,12 +51,11 @@ def test_former_records_go_and_current_ones_stay(study_factory: StudyFactory) ->
     new = study_factory(seeds=1, parameters={"max_rounds": 4})
     [current] = play(new)
     offered = prunable(new)
-    assert sorted(offered.removable) == sorted([*stale, *map(paths.kept_record, stale)])
+    assert sorted(offered.removable) == sorted(stale)
     assert offered.left == []
 
     assert prune(new) == offered
     assert list(paths.simulations(new.name).rglob("*.parquet")) == [current]
-    assert paths.kept_record(current).exists()
     assert prunable(new) == Prunable()
     assert not stale[0].parent.exists()
 
@@ -139,7 +136,7 @@ def test_what_belongs_to_the_study_as_it_is_stays(study_factory: StudyFactory) -
         path.parent.mkdir(parents=True)
     os.link(paths.journal(record), paths.journal(elsewhere))
     paths.journal(record).unlink()
-    play(study, released=True)
+    play(study)
     os.rename(record, elsewhere)
     [why] = {why for _, why in prunable(study).left}
     assert "moves it to its path" in why
@@ -149,7 +146,7 @@ def test_a_second_copy_goes_and_another_play_stays(
     study_factory: StudyFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     study = study_factory()
-    [record] = play(study, released=True)
+    [record] = play(study)
     copy = paths.simulation(study.name, f"model=other/spec={'0' * 8}", 0)
     copy.parent.mkdir(parents=True)
     shutil.copyfile(record, copy)

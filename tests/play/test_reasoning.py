@@ -85,7 +85,6 @@ def test_reasoning_is_recorded_and_no_agent_sees_it_and_it_changes_nothing(make:
     assert {body["reasoning_effort"] for body in server.bodies} == {"low"}
     assert {body["max_tokens"] for body in server.bodies} == {800, 700}  # 300 and 200 of a reply
     record.unlink()
-    paths.kept_record(record).unlink()
     server.answer = as_recorded
     assert read_summary(play(study)).digest == summary.digest
 

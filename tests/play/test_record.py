@@ -27,7 +27,7 @@ from parley.policies import FAILURE_CLASSES
 from parley.study import Study
 from parley.study.condition import Simulation
 from support.playing import ListPolicy, play_of
-from support.records import edit, forge, make_former
+from support.records import edit, forge
 from support.studies import StudyFactory
 
 
@@ -265,16 +265,6 @@ def test_an_outcome_that_was_changed_is_refused(path: Path) -> None:
     pq.write_table(table.replace_schema_metadata({**table.schema.metadata, b"parley": json.dumps(found)}), path)
     for read in (peek_summary, read_summary, read_trace, read_record):
         assert "damaged metadata" in refusal(path, read)
-
-
-def test_a_record_of_the_version_before_is_read_and_says_that_it_has_no_checksum(path: Path) -> None:
-    expected = read_record(path)
-    make_former(path)
-    summary, entries = read_record(path)
-    assert (entries, summary.digest) == (expected[1], expected[0].digest)
-    assert (summary.has_checksum, expected[0].has_checksum) == (False, True)
-    assert replay(path).difference is None
-    assert replay(edit(path, lengthen)).difference == "the content digests differ"
 
 
 # The shape of metadata

@@ -18,7 +18,7 @@ from parley.study import load_study
 from parley.study.condition import Simulation
 from support.answering import record_with_model
 from support.commands import Parley, one_line_error
-from support.records import forge, make_former
+from support.records import forge
 from support.studies import StudyFactory
 
 pytestmark = pytest.mark.promise("Any simulation comes back from its record as a study of one game.")
@@ -188,16 +188,13 @@ def test_a_record_that_makes_no_sense_has_no_study(path: Path) -> None:
 # What is printed
 
 
-def test_the_summary_is_told_in_full_and_says_where_there_is_no_checksum(path: Path) -> None:
+def test_the_summary_is_told_in_full(path: Path) -> None:
     summary = read_summary(path)
     told = yaml.safe_load(summary_text(path, summary))
     assert told["record"] == str(path)
     for key in ("simulation", "outcome", "telemetry", "digest", "provenance"):
         assert told[key] == getattr(summary, key)
     assert told["warnings"] == ["tiny: evidence and no proof"]
-    assert "checksum" not in told
-    make_former(path)
-    assert "checksum" in yaml.safe_load(summary_text(path, read_summary(path)))
 
 
 def test_hostile_text_in_a_record_does_nothing_to_a_terminal(parley: Parley, path: Path) -> None:

@@ -277,7 +277,6 @@ class World:
         self._record = next(load_study(self.folder / "small.yaml").simulations()).record("small")
         self.record = self.folder / self._record
         self.journal = self.folder / paths.journal(self._record)
-        self.kept = self.folder / paths.kept_record(self._record)
 
     def life(self, **how: object) -> Life:
         arguments = ["simulate", "small.yaml", str(self._record)]
@@ -299,7 +298,7 @@ class World:
         return found
 
     def finished(self) -> bool:
-        return self.record.exists() or self.kept.exists()
+        return self.record.exists()
 
     def answered(self, undisturbed: "Undisturbed") -> set[Key]:
         """Return what need not be asked again."""

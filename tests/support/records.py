@@ -16,17 +16,11 @@ from parley.games.evidence import Session, Utterance
 from parley.ledger.block import SignedUtterance, block_hash, genesis, make_block, meets, sign_session, utterances_root
 from parley.ledger.check import ChainChecker, block_line, head_line
 from parley.play import record
-from parley.play.record_content import SCHEMA
 from parley.progress.state import ProcessState
 from support.playing import ACTIONS
 
 Rows = Callable[[list[dict[str, Any]]], Any]
 Meta = Callable[[dict[str, Any]], Any]
-FORMER = [
-    pa.field("seed", pa.int64(), nullable=False) if column.name == "request_seed" else column
-    for column in SCHEMA
-    if column.name not in ("id", "simulation_seed", "model", "system_fingerprint")
-]
 
 
 def forge(path: Path, rows: Rows | None = None, meta: Meta | None = None) -> Path:
@@ -49,20 +43,6 @@ def edit(path: Path, rows: Rows) -> Path:
     found = table.to_pylist()
     rows(found)
     pq.write_table(pa.Table.from_pylist(found, schema=table.schema), path)
-    return path
-
-
-def make_former(path: Path) -> Path:
-    """Make a record of the version before: no checksum of the rows, no identity in them, and `seed`."""
-    table = pq.read_table(path, partitioning=None)
-    described = json.loads(table.schema.metadata[b"parley"])
-    del described["rows"]
-    metadata = {**table.schema.metadata, b"parley": json.dumps({**described, "format": 2}).encode()}
-    metadata[record.CHECK_KEY] = record.checksum(metadata)
-    names = ["seed" if name == "request_seed" else name for name in table.column_names]
-    rows = table.rename_columns(names).select([column.name for column in FORMER])
-    rows = pa.Table.from_pylist(rows.to_pylist(), schema=pa.schema(FORMER))
-    pq.write_table(rows.replace_schema_metadata(metadata), path, compression="zstd", write_page_checksum=True)
     return path
 
 

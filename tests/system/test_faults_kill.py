@@ -50,7 +50,7 @@ def undisturbed(world: World) -> Undisturbed:
 def test_an_undisturbed_run_asks_everything_once(undisturbed: Undisturbed) -> None:
     assert len(undisturbed.asked) == len(set(undisturbed.asked)) == 12
     assert undisturbed.steps > 50
-    assert len(undisturbed.files) == 3  # the table of conditions, the record and its second name
+    assert len(undisturbed.files) == 2  # the table of conditions, and the record
 
 
 @pytest.mark.parametrize("hard_links", [True, False], ids=["links", "copies"])

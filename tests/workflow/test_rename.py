@@ -1,6 +1,5 @@
 """`parley rename` moves all that carries a study's name, and overwrites nothing."""
 
-import os
 import shutil
 from pathlib import Path
 
@@ -68,11 +67,17 @@ def test_everything_moves(played: Study, renamed_before: bool) -> None:
 def test_a_death_in_between_goes_on(played: Study, monkeypatch: pytest.MonkeyPatch) -> None:
     before = files(paths.results("small"))
 
-    def die(source: Path, target: Path) -> None:
-        raise KeyboardInterrupt
+    renamed: list[Path] = []
+    do_rename = Path.rename
+
+    def die(source: Path, target: Path) -> Path:
+        if len(renamed) == 2:  # the study file, and the first folder of its results
+            raise KeyboardInterrupt
+        renamed.append(source)
+        return do_rename(source, target)
 
     with monkeypatch.context() as patch:
-        patch.setattr(os, "rename", die)
+        patch.setattr(Path, "rename", die)
         with pytest.raises(KeyboardInterrupt):
             list(rename("small.yaml", "other.yaml"))
     monkeypatch.setattr(module, "hold_lock", lambda path: None)  # as in another process

@@ -24,7 +24,7 @@ from parley.analysis.simulations import PlayedGame, simulation_table
 from parley.analysis.tables import write_table
 from parley.analysis.traces import FromTraces
 from parley.analysis.turns import turn_piece, write_turns
-from parley.play.journal import drop_backup
+from parley.files import remove_empty_below
 from parley.play.record_store import Records, mark_tables, read_records, write_conditions
 from parley.play.unfinished import forget_unfinished
 from parley.study import Study
@@ -51,8 +51,7 @@ def summarize(study: Study, strict: bool = False, processes: int = 1) -> pd.Data
     write_metrics(records.first_repeat.study, conditions, tables["rates"])
     write_empty_metrics(study.first_repeat, records.first_repeat.study)
     if study.unfinished is None:
-        for simulation in records.simulations:
-            drop_backup(simulation.record(study.name))
+        remove_empty_below(paths.journals(study.name))
         write_conditions(study)
         forget_unfinished(study.name)
     mark_tables(study, records.left_out)

@@ -256,7 +256,7 @@ async def play(
     if not endpoints:
         _check_models(study, condition)
     simulation = Simulation(condition, int(seed))
-    played = await play_once(study, simulation, endpoints, engine_timeout, lambda exchanges: None)
+    played = await play_once(study, simulation, endpoints, engine_timeout, len)
     return Played(study.name, simulation, played)
 
 

@@ -1,12 +1,15 @@
 """The commands of the ledger: the stage that makes it, and what people want of it."""
 
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import click
 
 from parley import paths
-from parley.cli.options import MODELS, PLAN, STRICT, STUDY, at_work, load, log_to_stderr
+from parley.cli.options import MODELS, STRICT, at_work, load, log_to_stderr, study_loaded
+
+if TYPE_CHECKING:
+    from parley.study import Study
 
 _TARGET = click.argument("target", metavar="STUDY|FILE")
 
@@ -28,11 +31,9 @@ def ledger() -> None:
 
 
 @ledger.command()
-@STUDY
-@MODELS
-@PLAN
+@study_loaded(plan=True)
 @STRICT
-def build(study: str, models: Path | None, plan: str | None, strict: bool) -> None:
+def build(study: "Study", strict: bool) -> None:
     """Make the ledger of a study from its records, and the table of its blocks.
 
     \b
@@ -41,12 +42,11 @@ def build(study: str, models: Path | None, plan: str | None, strict: bool) -> No
     from parley.files import mark_done
     from parley.ledger.build import build as run
 
-    loaded = load(study, models, plan)
-    with at_work(loaded.name, "ledger"):
-        table = run(loaded, strict)
-    mark_done(loaded.name, "ledger", loaded.ledger_plan)
+    with at_work(study.name, "ledger"):
+        table = run(study, strict)
+    mark_done(study.name, "ledger", study.ledger_plan)
     hung = int((~table["agreed"].astype(bool)).sum())
-    click.echo(f"{paths.ledger(loaded.name)}: {len(table):,} blocks, {hung:,} of them of deliberations that hung")
+    click.echo(f"{paths.ledger(study.name)}: {len(table):,} blocks, {hung:,} of them of deliberations that hung")
 
 
 @ledger.command()

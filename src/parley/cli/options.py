@@ -1,7 +1,8 @@
 """What several commands share: their arguments and options, and how they load a study and speak."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import wraps
 from pathlib import Path
 from typing import Any
 
@@ -75,6 +76,27 @@ def load(study: str, models: Path | None, plan: str | None = None, needs_weights
         ) from None
     require_plan(loaded, plan)
     return loaded
+
+
+_Command = Callable[..., None]
+
+
+def study_loaded(plan: bool = False, needs_weights: bool = True) -> Callable[[_Command], _Command]:
+    """Give a command the study that its argument STUDY and its option --models name, in place of the two.
+
+    With `plan`, a stage of the workflow, which has the option --plan, too.
+    """
+
+    def decorate(command: _Command) -> _Command:
+        @STUDY
+        @MODELS
+        @wraps(command)
+        def with_study(study: str, models: Path | None, plan: str | None = None, **options: Any) -> None:
+            command(load(study, models, plan, needs_weights), **options)
+
+        return PLAN(with_study) if plan else with_study
+
+    return decorate
 
 
 def at_work(study: str, stage: str) -> Any:

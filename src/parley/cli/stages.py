@@ -2,7 +2,7 @@
 
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -13,50 +13,51 @@ from parley.cli.options import (
     PLAN,
     PROCESSES,
     STRICT,
-    STUDY,
     TIMEOUT,
     UNFINISHED,
     at_work,
     load,
     log_to_stderr,
     say,
+    study_loaded,
 )
 from parley.errors import RecordError, UsageError
 from parley.text import counted
 
+if TYPE_CHECKING:
+    from parley.study import Study
+
 
 @click.command()
-@STUDY
-@MODELS
+@study_loaded()
 @click.option("--paths", "only_paths", is_flag=True, help="Print the paths of all records, one per line.")
-def expand(study: str, models: Path | None, only_paths: bool) -> None:
+def expand(study: "Study", only_paths: bool) -> None:
     """Check a study and list its conditions.
 
     \b
     Example:  parley expand paper
     """
-    loaded = load(study, models)
-    simulations = list(loaded.simulations())
+    simulations = list(study.simulations())
     if only_paths:
         for simulation in simulations:
-            click.echo(str(simulation.record(loaded.name)))
+            click.echo(str(simulation.record(study.name)))
         return
-    for condition in loaded.conditions:
+    for condition in study.conditions:
         seeds = condition.seeds
         written = len(seeds) if isinstance(seeds, range) else list(seeds)
         threat = "" if condition.threat_model == "none" else f"  threat_model={condition.threat_model}"
         most = f" (up to {condition.growing.to})" if condition.growing else ""
         click.echo(f"{condition.name}/spec={condition.spec}{threat}  seeds={written}{most}")
-    shards = len(set(loaded.shards().values()))
-    at_most = sum(len(condition.most_seeds) for condition in loaded.conditions)
-    played, conditions = counted(at_most, "simulation"), counted(len(loaded.conditions), "condition")
+    shards = len(set(study.shards().values()))
+    at_most = sum(len(condition.most_seeds) for condition in study.conditions)
+    played, conditions = counted(at_most, "simulation"), counted(len(study.conditions), "condition")
     if at_most > len(simulations):
         played = f"at least {len(simulations)}, at most {played}"
     click.echo(f"{played} in {conditions}, {counted(shards, 'shard')}")
-    if any(condition.growing for condition in loaded.conditions):
+    if any(condition.growing for condition in study.conditions):
         from parley.analysis.precision import unreachable
 
-        for line in unreachable(loaded):
+        for line in unreachable(study):
             say(f"warning: {line}")
 
 
@@ -126,15 +127,11 @@ def serve(model: str, endpoint: Path, models: Path, exit_with_parent: bool) -> N
 
 
 @click.command()
-@STUDY
+@study_loaded(plan=True)
 @click.argument("record", type=click.Path(path_type=Path))
 @click.argument("endpoints", nargs=-1, metavar="[ENDPOINT]...", type=click.Path(path_type=Path))
 @TIMEOUT
-@MODELS
-@PLAN
-def simulate(
-    study: str, record: Path, endpoints: tuple[Path, ...], engine_timeout: float, models: Path | None, plan: str | None
-) -> None:
+def simulate(study: "Study", record: Path, endpoints: tuple[Path, ...], engine_timeout: float) -> None:
     """Play one simulation of a study into its RECORD (a path that `parley expand --paths` prints).
 
     ENDPOINT is the endpoint file of an engine, one for each model that plays. A simulation that died goes on from its
@@ -146,13 +143,12 @@ def simulate(
     from parley.play.simulate import simulate as run
     from parley.progress.state import PLAY, PlayState
 
-    loaded = load(study, models, plan)
-    with at_work(loaded.name, PLAY) as file:
-        run(loaded, record, endpoints, engine_timeout, PlayState(file, loaded.name))
+    with at_work(study.name, PLAY) as file:
+        run(study, record, endpoints, engine_timeout, PlayState(file, study.name))
 
 
 @click.command("simulate-shard")
-@STUDY
+@study_loaded(plan=True)
 @click.argument("number", type=click.IntRange(min=0))
 @click.option(
     "--engine",
@@ -160,11 +156,7 @@ def simulate(
     help="The shard's services, joined by +; by default a shard of scripted agents.",
 )
 @click.option("--exit-with", type=click.IntRange(min=1), metavar="PID", help="Stop when this process is gone.")
-@MODELS
-@PLAN
-def simulate_shard(
-    study: str, number: int, engine: str | None, exit_with: int | None, models: Path | None, plan: str | None
-) -> None:
+def simulate_shard(study: "Study", number: int, engine: str | None, exit_with: int | None) -> None:
     """Play the simulations of one shard in this process: of scripted agents, or of models that are services.
 
     Those that are finished are left alone. As many play at once as the services allow.
@@ -176,21 +168,16 @@ def simulate_shard(
     from parley.progress.state import PLAY, PlayState
     from parley.study.condition import SCRIPTED
 
-    loaded = load(study, models, plan)
-    with at_work(loaded.name, PLAY) as file:
-        run(loaded, engine or SCRIPTED, number, exit_with, PlayState(file, loaded.name))
+    with at_work(study.name, PLAY) as file:
+        run(study, engine or SCRIPTED, number, exit_with, PlayState(file, study.name))
 
 
 @click.command()
-@STUDY
-@MODELS
-@PLAN
+@study_loaded(plan=True, needs_weights=False)
 @STRICT
 @UNFINISHED
 @PROCESSES
-def summarize(
-    study: str, models: Path | None, plan: str | None, strict: bool, unfinished: bool, processes: int
-) -> None:
+def summarize(study: "Study", strict: bool, unfinished: bool, processes: int) -> None:
     """Make the tables of a study from its records, and print that of its conditions.
 
     A damaged record is named and left out. To have its simulation played again, delete the file and run the study.
@@ -203,20 +190,19 @@ def summarize(
     from parley.analysis.summarize import summarize as run
     from parley.play.unfinished import unfinished_part
 
-    loaded = load(study, models, plan, needs_weights=False)
-    with unfinished_part(loaded) if unfinished else nullcontext(loaded) as part, at_work(loaded.name, "tables"):
+    with unfinished_part(study) if unfinished else nullcontext(study) as part, at_work(study.name, "tables"):
         table = run(part, strict, processes)
     if part.unfinished is not None:
         say(part.unfinished.sentence)
-    click.echo(print_conditions(table, loaded.axes, loaded.game))
-    for name, note in loaded.notes().items():
+    click.echo(print_conditions(table, study.axes, study.game))
+    for name, note in study.notes().items():
         click.echo(f"{name}: {note}")
-    for line in degenerate_warnings(table, loaded.axes):
+    for line in degenerate_warnings(table, study.axes):
         say(f"warning: {line}")
 
 
 @click.command()
-@STUDY
+@study_loaded(plan=True, needs_weights=False)
 @PROCESSES
 @click.option(
     "--width",
@@ -227,17 +213,7 @@ def summarize(
 )
 @click.option("--for-paper", is_flag=True, help="Without title and notes: captions lie beside them, .txt and .tex.")
 @click.option("--max-pages", type=click.IntRange(1, 100), default=4, show_default=True, help="Of one figure.")
-@MODELS
-@PLAN
-def figures(
-    study: str,
-    processes: int,
-    width: str,
-    for_paper: bool,
-    max_pages: int,
-    models: Path | None,
-    plan: str | None,
-) -> None:
+def figures(study: "Study", processes: int, width: str, for_paper: bool, max_pages: int) -> None:
     """Draw the figures of a study from its tables and records.
 
     With --width, --for-paper or --max-pages they go to results/STUDY/figures/print, and the others stay as they are.
@@ -250,14 +226,13 @@ def figures(
     from parley.figures.style import Look
     from parley.files import mark_done
 
-    loaded = load(study, models, plan, needs_weights=False)
-    _require(loaded, "tables", "summarize")
+    _require(study, "tables", "summarize")
     look = Look(width, for_paper, max_pages)
-    with at_work(loaded.name, "figures"):
-        for path in run(loaded, processes, look):
+    with at_work(study.name, "figures"):
+        for path in run(study, processes, look):
             click.echo(str(path))
     if look == Look():
-        mark_done(loaded.name, "figures", loaded.plan)
+        mark_done(study.name, "figures", study.plan)
 
 
 @click.command()
@@ -323,7 +298,7 @@ def report(
     click.echo(str(path))
 
 
-def _require(study: Any, stage: str, command: str) -> None:
+def _require(study: "Study", stage: str, command: str) -> None:
     """Raise RecordError unless a stage was done for a study as it is; an unfinished one is said to be so."""
     from parley.files import require_done
     from parley.play.unfinished import require_finished

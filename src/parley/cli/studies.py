@@ -1,19 +1,21 @@
 """The commands for a study as a whole: what changed, another name, what is left over; games from and for elsewhere."""
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from parley import paths
-from parley.cli.options import MODELS, STUDY, load, log_to_stderr, say
+from parley.cli.options import MODELS, STUDY, load, log_to_stderr, say, study_loaded
 from parley.errors import UsageError
+
+if TYPE_CHECKING:
+    from parley.study import Study
 
 
 @click.command()
-@STUDY
-@MODELS
-def diff(study: str, models: Path | None) -> None:
+@study_loaded(needs_weights=False)
+def diff(study: "Study") -> None:
     """Show which keys of a study changed since its records were made, and what a run would do.
 
     Keys are parameters, those of model entries and policies, and prompts (by their hash). Simulations are kept, moved
@@ -24,14 +26,13 @@ def diff(study: str, models: Path | None) -> None:
     """
     from parley.play.changes import diff as run
 
-    for line in run(load(study, models, needs_weights=False)):
+    for line in run(study):
         click.echo(line)
 
 
 @click.command()
-@STUDY
-@MODELS
-def migrate(study: str, models: Path | None) -> None:
+@study_loaded(needs_weights=False)
+def migrate(study: "Study") -> None:
     """Move records and journals that lie where earlier versions of Parley had them to their paths of now.
 
     Each is known by the id of its simulation, whatever its path says; nothing is overwritten or played again. A run of
@@ -42,7 +43,7 @@ def migrate(study: str, models: Path | None) -> None:
     """
     from parley.play.stale_records import migrate as run
 
-    if not run(load(study, models, needs_weights=False)).lines():  # else each was said
+    if not run(study).lines():  # else each was said
         say("all records are at their paths")
 
 
@@ -53,7 +54,7 @@ def rename(old: str, new: str) -> None:
     """Give a study, its results and its logs another name; OLD and NEW are names or paths of study files.
 
     The study file may have its new name already. Nothing is played again; tables and the report are made anew by the
-    next run. Died in between, the same command goes on.
+    next run. Died in between, the same command goes on. A stage of dvc.yaml that names the study is changed by hand.
 
     \b
     Example:  parley rename paper paper-2026
@@ -65,10 +66,9 @@ def rename(old: str, new: str) -> None:
 
 
 @click.command()
-@STUDY
-@MODELS
+@study_loaded()
 @click.option("--yes", is_flag=True, help="Delete them; without it they are only listed.")
-def prune(study: str, models: Path | None, yes: bool) -> None:
+def prune(study: "Study", yes: bool) -> None:
     """List, or delete, the records of former configurations of a study.
 
     Only what can be read as a record or a journal of Parley is deleted; what is left is listed, with why. Records that
@@ -81,8 +81,7 @@ def prune(study: str, models: Path | None, yes: bool) -> None:
     from parley.play.stale_records import prunable
     from parley.play.stale_records import prune as run
 
-    loaded = load(study, models)
-    found = run(loaded) if yes else prunable(loaded)
+    found = run(study) if yes else prunable(study)
     if not yes:
         for path in found.removable:
             say(str(path))
@@ -150,8 +149,7 @@ def export(study: str, form: Any, out: Path | None, license_note: str, author: s
 
 
 @click.command()
-@STUDY
-@MODELS
+@study_loaded(needs_weights=False)
 @click.option(
     "--from", "other", metavar="STUDY", help="Another study whose records tell rates, tokens and times, too."
 )
@@ -163,7 +161,7 @@ def export(study: str, form: Any, out: Path | None, license_note: str, author: s
 )
 @click.option("--freeze", is_flag=True, help="Write the preregistration beside the study file instead.")
 @click.option("--force", is_flag=True, help="With --freeze: write it anew, what a person wrote in it is lost.")
-def plan(study: str, models: Path | None, other: str | None, base: float | None, freeze: bool, force: bool) -> None:
+def plan(study: "Study", other: str | None, base: float | None, freeze: bool, force: bool) -> None:
     """Show what the questions of a study can find, how many seeds that takes, and what it costs.
 
     Nothing needs to be played. Rates are those that a question expects, or the records' of a pilot; tokens, hours and
@@ -179,18 +177,17 @@ def plan(study: str, models: Path | None, other: str | None, base: float | None,
     from parley.study.companions import companions
     from parley.study.frozen import frozen_state, write_frozen
 
-    loaded = load(study, models, needs_weights=False)
     if force and not freeze:
         raise UsageError("--force: only with --freeze")
     if freeze:
-        click.echo(str(write_frozen(loaded, force)))
+        click.echo(str(write_frozen(study, force)))
         return
-    beside = [f"{each.label}: {each.text}" for each in companions(loaded)]
-    for line in lines(loaded, load(other, models, needs_weights=False) if other else None, base):
+    beside = [f"{each.label}: {each.text}" for each in companions(study)]
+    for line in lines(study, load(other, study.models_file, needs_weights=False) if other else None, base):
         click.echo(line)
     for line in beside:
         say(line)
-    say(f"preregistration: {frozen_state(loaded)}")
+    say(f"preregistration: {frozen_state(study)}")
 
 
 COMMANDS = (plan, diff, migrate, rename, prune, import_games, export)

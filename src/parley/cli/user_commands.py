@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -21,9 +21,13 @@ from parley.cli.options import (
     load,
     log_to_stderr,
     refuse_folder,
+    study_loaded,
 )
 from parley.errors import ParleyError, RecordError, UsageError
 from parley.text import one_line, table
+
+if TYPE_CHECKING:
+    from parley.study import Study
 
 # As parley.games.base has them, whose import takes longer than --help may.
 _FORMATS = ("json", "text", "two_steps")
@@ -87,10 +91,9 @@ def play(
 
 
 @click.command()
-@STUDY
-@MODELS
+@study_loaded(needs_weights=False)
 @click.option("--watch", is_flag=True, help="Keep showing it until all is done; Ctrl-C ends it.")
-def status(study: str, models: Path | None, watch: bool) -> None:
+def status(study: "Study", watch: bool) -> None:
     """Show how far a study is: finished, in progress, to do; replies and tokens per second, time left, problems.
 
     It looks at files alone, so it tells of a run in another terminal or on a cluster, too. With --watch in a pipe it
@@ -103,11 +106,10 @@ def status(study: str, models: Path | None, watch: bool) -> None:
     from parley.progress.screen import status as run
     from parley.progress.screen import watch as follow
 
-    loaded = load(study, models, needs_weights=False)
     if watch:
-        follow(loaded)
+        follow(study)
         return
-    for line in run(loaded):
+    for line in run(study):
         click.echo(line)
 
 

@@ -49,8 +49,8 @@ def serve(
 
     The endpoint file is written before anything slow, completed when `prepare` has returned the model's folder and
     its marker, removed on a clean stop, and names the error otherwise. On GPUs it has some of its own, of those it
-    sees. `random_weights` is for measurements: no weights are read, and replies are nonsense. `hear` is called with each
-    line of vLLM's log.
+    sees. `random_weights` is for measurements: no weights are read, and replies are nonsense. `hear` is called with
+    each line of vLLM's log.
     """
     private = Path(tempfile.mkdtemp(prefix=server.PREFIX_OF_FOLDER, dir=server.runtime_folder()))
     announced = Endpoint(model=name, socket=str(private / "engine.sock"), pid=os.getpid())

@@ -25,9 +25,7 @@ from parley.files import (
     remove_leftovers,
     require_regular,
     sync_folder,
-    temporary_name,
     try_lock,
-    write_atomically,
 )
 
 FORMAT = 1
@@ -67,7 +65,7 @@ class Entry:
         return round(self.seconds * 1000) if math.isfinite(self.seconds) else 0
 
 
-_FIELDS = tuple(field.name for field in fields(Entry))
+ENTRY_FIELDS = tuple(field.name for field in fields(Entry))
 _LATER = frozenset(("served_model", "system_fingerprint", "reasoning", "reasoning_tokens"))
 
 
@@ -108,7 +106,7 @@ class Journal:
     def append(self, entry: Entry) -> None:
         """Write one reply. It survives the death of this process at once, that of the machine after `sync`."""
         # Not dataclasses.asdict: its deep copies were a fifth of the time of a scripted simulation.
-        self._write({name: getattr(entry, name) for name in _FIELDS})
+        self._write({name: getattr(entry, name) for name in ENTRY_FIELDS})
         self.entries[entry.key] = entry
 
     def sync(self) -> None:
@@ -183,7 +181,7 @@ def _whole_lines(content: bytes) -> tuple[dict[str, Any], list[Entry], int]:
     size = 0
     for line in content.splitlines(keepends=True):
         data = parse_line(line)
-        if data is None or (size and set(data) | _LATER != set(_FIELDS)):
+        if data is None or (size and set(data) | _LATER != set(ENTRY_FIELDS)):
             break
         if size:
             entries.append(Entry(**data))
@@ -216,61 +214,7 @@ def journal_id(path: Path) -> str | None:
     return identity if isinstance(identity, str) and "format" in head else None
 
 
-# Snakemake deletes the finished records of a whole group when one of its jobs fails. A record's second name, its
-# backup, brings it back without asking again, until it is safe under its own.
-
-
-def keep_backup(record: Path) -> None:
-    """Keep a finished record under its second name, and delete its journal.
-
-    A death at any point leaves the journal or the backup, whole. Raises RecordError if the disk refuses.
-    """
-    backup = paths.kept_record(record)
-    _copy_name(record, backup)
-    for name in (record, backup):
-        remove_leftovers(name)
-    delete_journal(record)
-
-
-def recover(record: Path) -> bool:
-    """Bring a finished record back from its backup, if it is gone; whether it is there.
-
-    Raises RecordError if the disk refuses.
-    """
-    backup = paths.kept_record(record)
-    if not record.exists() and backup.exists():
-        _copy_name(backup, record)
-    return record.exists()
-
-
-def _copy_name(file: Path, name: Path) -> None:
-    """Give a file a second name, at once and whole, in place of what has it."""
-    temporary = temporary_name(name)
-    try:
-        make_folder(name.parent)
-        temporary.unlink(missing_ok=True)
-        os.link(file, temporary)
-        os.replace(temporary, name)
-    except OSError:  # a file system without hard links, or a full one
-        write_atomically(name, lambda copy: copy.write(file.read_bytes()))
-    finally:
-        with suppress(OSError):
-            temporary.unlink()  # it is still there where both names were the same file before
-
-
 def delete_journal(record: Path) -> None:
-    """Delete what is left of the journal of a simulation whose record is there."""
+    """Delete the journal of a simulation whose record is there, and what killed processes left of the record."""
+    remove_leftovers(record)
     paths.journal(record).unlink(missing_ok=True)
-
-
-def drop_backup(record: Path) -> None:
-    """Drop the backup of a record that is safe under its own name, and its journal; empty folders go with it."""
-    backup = paths.kept_record(record)
-    if record.exists() and backup.parent.exists():
-        backup.unlink(missing_ok=True)
-        delete_journal(record)
-        for folder in backup.parents:
-            try:
-                folder.rmdir()
-            except OSError:
-                break

@@ -76,7 +76,7 @@ async def play_once(
     simulation: Simulation,
     endpoints: Sequence[Path],
     engine_timeout: float,
-    on_phase: Callable[[list[Exchange]], None],
+    on_phase: Callable[[list[Exchange]], object],
     screen: LiveScreen | None = None,
 ) -> Play:
     """Play a simulation with the engines that it needs, and record nothing.

@@ -10,7 +10,7 @@ shows that is a replay.
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,15 +18,14 @@ import pyarrow as pa
 
 from parley.errors import MissingRecordError, RecordError
 from parley.files import read_regular, write_atomically
-from parley.play.journal import Entry
+from parley.play.journal import ENTRY_FIELDS, Entry
 from parley.play.parquet import MAX_BYTES, ParquetFile, open_parquet, read_rows, values, write_parquet
-from parley.play.record_content import SCHEMA, SCHEMA_2, attempt_rows, describe, metadata_problem, telemetry
+from parley.play.record_content import SCHEMA, attempt_rows, describe, metadata_problem, telemetry
 from parley.play.runner import Play
 from parley.study.condition import Simulation
 from parley.text import one_line
 
 FORMAT = 3
-_FORMATS = (2, FORMAT)  # of 2: no checksum of the rows; `seed` for `request_seed`, and no identity in the rows
 _KEY = b"parley"
 _TRACE_KEY = b"parley_trace"
 CHECK_KEY = b"parley_sha256"  # over both; Parquet has checksums for its pages, but none for its metadata
@@ -45,12 +44,7 @@ class Summary:
     ]  # calls, tokens, failures by class, times, degenerate replies (older records lack some)
     digest: str  # content digest
     provenance: Mapping[str, Any]
-    rows: Mapping[str, str] = field(default_factory=dict)  # checksum of the rows; older records have none
-
-    @property
-    def has_checksum(self) -> bool:
-        """Whether the rows are under a checksum."""
-        return bool(self.rows)
+    rows: Mapping[str, str]  # checksum of the rows
 
 
 def write_record(path: Path, simulation: Simulation, play: Play, provenance: Mapping[str, Any]) -> None:
@@ -89,8 +83,7 @@ def peek_summary(path: Path) -> Summary:
 def read_summary(path: Path) -> Summary:
     """Return the summary of a record whose rows were looked at, too: all of it is as it was written.
 
-    Raises RecordError naming a file that is cut short, changed or foreign. The rows of a record of an older version
-    have no checksum (`Summary.has_checksum`); a replay checks them.
+    Raises RecordError naming a file that is cut short, changed or foreign.
     """
     return _checked(path)[1]
 
@@ -103,19 +96,14 @@ def read_trace(path: Path) -> list[dict[str, Any]]:
     return trace
 
 
-_REPLAYED = (
-    *("round", "phase", "agent", "attempt", "request_seed", "ask", "text", "finish_reason"),
-    *("prompt_tokens", "completion_tokens", "cached_tokens", "seconds", "served_model", "system_fingerprint"),
-    *("reasoning", "reasoning_tokens"),
-)
+_REPLAYED = {name: "request_seed" if name == "seed" else name for name in ENTRY_FIELDS if name != "started"}
 
 
 def read_record(path: Path) -> tuple[Summary, list[Entry]]:
     """Return the summary and every recorded reply, in order; raises RecordError as `read_summary`."""
-    summary, rows = read_attempts(path, _REPLAYED)
-    names = ["seed" if name == "request_seed" else name for name in _REPLAYED]
-    replies = zip(*(values(rows.column(name)) for name in _REPLAYED), strict=True)
-    return summary, [Entry(**dict(zip(names, reply, strict=True)), started=0.0) for reply in replies]
+    summary, rows = read_attempts(path, list(_REPLAYED.values()))
+    replies = zip(*(values(rows.column(name)) for name in _REPLAYED.values()), strict=True)
+    return summary, [Entry(**dict(zip(_REPLAYED, reply, strict=True)), started=0.0) for reply in replies]
 
 
 def read_attempts(path: Path, names: Sequence[str]) -> tuple[Summary, pa.Table]:
@@ -124,20 +112,18 @@ def read_attempts(path: Path, names: Sequence[str]) -> tuple[Summary, pa.Table]:
     A column that an older version did not have is empty. Raises RecordError as `read_summary`.
     """
     file, summary = _checked(path)
-    stored = {name: "seed" if name == "request_seed" and not summary.has_checksum else name for name in names}
     try:
-        rows = read_rows(file, [name for name in stored.values() if name in file.schema.names])
+        rows = read_rows(file, [name for name in names if name in file.schema.names])
     except (OSError, ValueError, pa.ArrowException) as error:
         raise _unreadable(path, error) from None
-    own = {"id": summary.simulation["id"], "simulation_seed": summary.simulation["seed"]}
     columns = []
     for name in names:
-        if stored[name] in rows.column_names:
-            columns.append(rows.column(stored[name]))
+        if name in rows.column_names:
+            columns.append(rows.column(name))
         else:
             kind = SCHEMA.field(name).type
             kind = kind.value_type if pa.types.is_dictionary(kind) else kind
-            columns.append(pa.repeat(pa.scalar(own.get(name), kind), rows.num_rows))
+            columns.append(pa.nulls(rows.num_rows, kind))
     return summary, pa.table(columns, names=list(names))
 
 
@@ -145,15 +131,15 @@ def _checked(path: Path) -> tuple[ParquetFile, Summary]:
     """Return a record and its summary; raises RecordError unless its rows are those that were written."""
     file = _open(path)
     summary = _summary(path, file)
-    names, known = file.schema.names, SCHEMA if summary.has_checksum else SCHEMA_2
+    names = file.schema.names
     # One that may be empty may be missing: it came later. By type, too: a damaged footer can make bytes of texts.
     if (
         len(set(names)) < len(names)
-        or not {column.name for column in known if not column.nullable} <= set(names) <= set(known.names)
-        or any(not column.equals(known.field(column.name)) for column in file.schema)
+        or not {column.name for column in SCHEMA if not column.nullable} <= set(names) <= set(SCHEMA.names)
+        or any(not column.equals(SCHEMA.field(column.name)) for column in file.schema)
     ):
         raise _foreign(path)
-    if summary.has_checksum and hashlib.sha256(file.pages).hexdigest() != summary.rows["bytes_sha256"]:
+    if hashlib.sha256(file.pages).hexdigest() != summary.rows["bytes_sha256"]:
         raise RecordError(f"{path}: its rows were changed; delete it and run the study again")
     return file, summary
 
@@ -194,11 +180,9 @@ def _foreign(path: Path) -> RecordError:
 
 def _summary(path: Path, file: ParquetFile) -> Summary:
     meta = _json(path, file, _KEY)
-    if not isinstance(meta, dict) or meta.get("format") not in _FORMATS:
+    if not isinstance(meta, dict) or meta.get("format") != FORMAT:
         raise _foreign(path)
-    if meta["format"] == 2:
-        meta = {**meta, "rows": {}}
-    elif not isinstance(rows := meta.get("rows"), dict) or "bytes_sha256" not in rows:
+    if not isinstance(rows := meta.get("rows"), dict) or "bytes_sha256" not in rows:
         raise RecordError(f"{path}: damaged: its rows have no checksum; delete it and run the study again")
     if problem := metadata_problem(meta):
         raise RecordError(f"{path}: damaged: {problem}; delete it and run the study again")

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from parley.columns import Column, schema
 from parley.play.degenerate import count_degenerate
-from parley.play.journal import Entry
+from parley.play.journal import ENTRY_FIELDS, Entry
 from parley.play.parquet import packed_array
 from parley.play.runner import Play, count_answered
 from parley.policies import FAILURE_CLASSES
@@ -27,7 +27,7 @@ COLUMNS = (
     Column("role", _FEW, "its role: `honest` or `byzantine`", required=True),
     Column("player", _NAME, "what played it: a model, or a policy", required=True),
     Column("attempt", pa.int8(), "0, and one more for each time that it was asked again", required=True),
-    Column("request_seed", pa.int64(), "seed that the reply was sampled with (format 2: `seed`)", required=True),
+    Column("request_seed", pa.int64(), "seed that the reply was sampled with", required=True),
     Column(
         "temperature",
         pa.float32(),
@@ -73,14 +73,6 @@ COLUMNS = (
     ),
 )
 SCHEMA = schema(COLUMNS)
-# Older records: other names, and no identity in the rows.
-SCHEMA_2 = pa.schema(
-    [
-        pa.field("seed", pa.int64(), nullable=False) if column.name == "request_seed" else column
-        for column in SCHEMA
-        if column.name not in ("id", "simulation_seed")
-    ]
-)
 
 
 def describe(simulation: Simulation) -> dict[str, Any]:
@@ -142,33 +134,19 @@ def attempt_rows(simulation: Simulation, play: Play, players: Mapping[str, Playe
     """Return a row per attempt; `players` is what plays each agent, by its name."""
     rows = [
         {
+            **{name: getattr(x.entry, name) for name in ENTRY_FIELDS},
             "id": simulation.id,
             "simulation_seed": simulation.seed,
-            "round": x.entry.round,
-            "phase": x.entry.phase,
-            "agent": x.entry.agent,
             "role": x.ask.role,
             "player": players[x.ask.agent].label,
-            "attempt": x.entry.attempt,
             "request_seed": x.entry.seed,
             "temperature": x.ask.sampling.temperature,
             "max_tokens": x.ask.sampling.max_tokens,
-            "ask": x.entry.ask,
             "system": x.ask.system,
             "user": x.ask.user,
-            "text": x.entry.text,
-            "finish_reason": x.entry.finish_reason,
             "failure": x.reply.failure,
             "failure_detail": x.reply.detail,
-            "prompt_tokens": x.entry.prompt_tokens,
-            "completion_tokens": x.entry.completion_tokens,
-            "cached_tokens": x.entry.cached_tokens,
             "started": round(x.entry.started * 1000),
-            "seconds": x.entry.seconds,
-            "served_model": x.entry.served_model,
-            "system_fingerprint": x.entry.system_fingerprint,
-            "reasoning": x.entry.reasoning,
-            "reasoning_tokens": x.entry.reasoning_tokens,
         }
         for x in play.exchanges
     ]

@@ -22,7 +22,6 @@ from parley.errors import MissingRecordError, RecordError
 from parley.files import forget_done, mark_done, read_regular, write_atomically
 from parley.forked import forked_map
 from parley.identity import canonical_json, digest
-from parley.play.journal import recover
 from parley.play.parquet import packed_array
 from parley.play.record import Summary, read_summary
 from parley.study import Study
@@ -58,13 +57,8 @@ class Records:
         simulations, summaries = zip(*first, strict=True) if first else ((), ())
         return Records(study, simulations, summaries, self.left_out)
 
-    @property
-    def unchecked(self) -> int:
-        """Records of an older version, whose rows have no checksum."""
-        return sum(not summary.has_checksum for summary in self.summaries)
-
     def notes(self) -> Iterator[str]:
-        """Yield a line for each record that is left out, and what to do; one for those that cannot be checked."""
+        """Yield a line for each record that is left out, and what to do."""
         for problem in list(self.left_out.values())[:_MAX_NAMED]:
             yield f"left out: {problem}"
         if len(self.left_out) > _MAX_NAMED:
@@ -72,8 +66,6 @@ class Records:
         if self.left_out:
             number = len(self.left_out)
             yield f"left out: {number:,} of {_records(number + len(self.summaries))}; {_AGAIN}"
-        if self.unchecked:
-            yield f"{_records(self.unchecked)} of an older version without a checksum; parley replay checks them"
 
 
 _AGAIN = "delete the named files and run the study again"
@@ -149,21 +141,6 @@ def read_own(path: Path, simulation: Simulation) -> Summary:
     if summary.simulation.get("id") != simulation.id:
         raise RecordError(f"{path}: holds another simulation; move it away")
     return summary
-
-
-def bring_back(record: Path, simulation: Simulation) -> bool:
-    """Bring a finished record back under its own name, as `journal.restore`, but no damaged one; whether it is there.
-
-    Who deletes a damaged record has it played again, although it has a second name.
-    """
-    kept = paths.kept_record(record)
-    if not record.exists() and kept.exists():
-        try:
-            read_own(kept, simulation)
-        except RecordError as error:
-            _log.warning("%s (this second copy is deleted, and the simulation is played again)", error)
-            kept.unlink(missing_ok=True)
-    return recover(record)
 
 
 def without(study: Study, left_out: Collection[Path]) -> Study:

@@ -65,19 +65,10 @@ class Watcher:
 
 
 def play(
-    simulation_id: str,
-    game: Game,
-    policies: Mapping[str, Policy],
-    journal: Journal | None = None,
-    on_phase: Callable[[list[Exchange]], None] | None = None,
-    watcher: Watcher | None = None,
+    simulation_id: str, game: Game, policies: Mapping[str, Policy], journal: Journal | None = None, **more: Any
 ) -> Play:
-    """Play `game` to its end and return what happened; where an event loop runs, in a thread with a loop of its own.
-
-    `policies` maps each agent's name to what answers for it. `on_phase` is told of each phase when it is over, and
-    `watcher` of each reply.
-    """
-    playing = play_async(simulation_id, game, policies, journal, on_phase, watcher)
+    """Play as `play_async` does, to the end; where an event loop runs, in a thread with a loop of its own."""
+    playing = play_async(simulation_id, game, policies, journal, **more)
     try:
         asyncio.get_running_loop()
     except RuntimeError:
@@ -91,24 +82,25 @@ async def play_async(
     game: Game,
     policies: Mapping[str, Policy],
     journal: Journal | None = None,
-    on_phase: Callable[[list[Exchange]], None] | None = None,
+    on_phase: Callable[[list[Exchange]], object] = len,
     watcher: Watcher | None = None,
 ) -> Play:
-    """Like `play`, inside a running event loop; `watcher` is told of each reply."""
+    """Play `game` to its end and return what happened.
+
+    `policies` maps each agent's name to what answers for it. `on_phase` is told of each phase when it is over, and
+    `watcher` of each reply.
+    """
     watcher = watcher or Watcher()
     generator = playing(game)
     exchanges: list[Exchange] = []
-    retries, cut = game.parameters.retries, cutting(game)
+    answers = _Answers(simulation_id, policies, game.parameters.retries, cutting(game), journal, watcher)
     asks = next(generator)
     while True:
         watcher.asking(asks)
-        answered = await _answer_all(simulation_id, asks, policies, retries, cut, journal, watcher)
-        if journal is not None:
-            await off_loop(journal.sync)
+        answered = await answers.of_phase(asks)
         phase = [exchange for attempts in answered for exchange in attempts]
         exchanges.extend(phase)
-        if on_phase is not None:
-            on_phase(phase)
+        on_phase(phase)
         replies = [attempts[-1].reply for attempts in answered]
         try:
             asks = generator.send(replies)
@@ -116,67 +108,63 @@ async def play_async(
             return Play(simulation_id, tuple(exchanges), end.value)
 
 
-async def _answer_all(
-    simulation_id: str,
-    asks: list[Ask],
-    policies: Mapping[str, Policy],
-    retries: int,
-    cut: Container[str],
-    journal: Journal | None,
-    watcher: Watcher,
-) -> list[list[Exchange]]:
-    """Have all asks of a phase in flight at once, unless rules answer them; the first error of any ends all.
+@dataclass(frozen=True)
+class _Answers:
+    """What answers the asks of one simulation; `cut` are the formats whose texts are cut."""
 
-    Only a budget that is spent lets those in flight finish first: they are paid, and the journal keeps the replies.
-    """
-    refused: list[BudgetError] = []
+    simulation_id: str
+    policies: Mapping[str, Policy]
+    retries: int
+    cut: Container[str]
+    journal: Journal | None
+    watcher: Watcher
 
-    async def answer(ask: Ask) -> list[Exchange]:
-        try:
-            return await _answer(simulation_id, ask, policies[ask.agent], retries, cut, journal, watcher)
-        except BudgetError as error:
-            refused.append(error)
-            return []
+    async def of_phase(self, asks: list[Ask]) -> list[list[Exchange]]:
+        """Have all asks of a phase in flight at once, unless rules answer them; the first error of any ends all.
 
-    if all(isinstance(policies[ask.agent], ScriptedPolicy) for ask in asks):
-        return [await answer(ask) for ask in asks]
-    try:
-        async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(answer(ask)) for ask in asks]
-    except ExceptionGroup as errors:
-        raise errors.exceptions[0] from None
-    if refused:
-        if journal is not None:
-            await off_loop(journal.sync)
-        raise refused[-1]
-    return [task.result() for task in tasks]
+        Only a budget that is spent lets those in flight finish first: they are paid, and the journal keeps them.
+        """
+        refused: list[BudgetError] = []
 
+        async def answer(ask: Ask) -> list[Exchange]:
+            try:
+                return await self._of(ask)
+            except BudgetError as error:
+                refused.append(error)
+                return []
 
-async def _answer(
-    simulation_id: str,
-    ask: Ask,
-    policy: Policy,
-    retries: int,
-    cut: Container[str],
-    journal: Journal | None,
-    watcher: Watcher,
-) -> list[Exchange]:
-    """Ask until a reply can be used or the retries are spent; return every attempt."""
-    attempts = []
-    took = 0
-    for attempt in range(retries + 1):
-        entry = _journaled(ask, attempt, journal)
-        if entry is None:
-            entry = await _request(simulation_id, ask, policy, attempt)
-            if journal is not None:
-                journal.append(entry)
-        reply = read_reply(ask, entry.text, entry.finish_reason, cut)
-        took += entry.milliseconds
-        attempts.append(Exchange(ask, entry, replace(reply, milliseconds=took)))
-        watcher.answered(attempts[-1])
-        if reply.failure is None:
-            break
-    return attempts
+        if all(isinstance(self.policies[ask.agent], ScriptedPolicy) for ask in asks):
+            answered = [await answer(ask) for ask in asks]
+        else:
+            try:
+                async with asyncio.TaskGroup() as group:
+                    tasks = [group.create_task(answer(ask)) for ask in asks]
+            except ExceptionGroup as errors:
+                raise errors.exceptions[0] from None
+            answered = [task.result() for task in tasks]
+        if self.journal is not None:
+            await off_loop(self.journal.sync)
+        if refused:
+            raise refused[-1]
+        return answered
+
+    async def _of(self, ask: Ask) -> list[Exchange]:
+        """Ask until a reply can be used or the retries are spent; return every attempt."""
+        attempts = []
+        took = 0
+        for attempt in range(self.retries + 1):
+            entry = _journaled(ask, attempt, self.journal)
+            if entry is None:
+                entry = await _request(self.simulation_id, ask, self.policies[ask.agent], attempt)
+                if self.journal is not None:
+                    self.journal.append(entry)
+            reply = read_reply(ask, entry.text, entry.finish_reason, self.cut)
+            took += entry.milliseconds
+            attempts.append(Exchange(ask, entry, replace(reply, milliseconds=took)))
+            self.watcher.answered(attempts[-1])
+            if reply.failure is None:
+                break
+        return attempts
 
 
 def _journaled(ask: Ask, attempt: int, journal: Journal | None) -> Entry | None:

@@ -49,7 +49,6 @@ def summary_text(path: Path, summary: Summary) -> str:
             "outcome": summary.outcome,
             "telemetry": summary.telemetry,
             "digest": summary.digest,
-            **({} if summary.has_checksum else {"checksum": "none of the rows (older version); replay it"}),
             **({"warnings": of_engines} if of_engines else {}),
             "provenance": summary.provenance,
         }

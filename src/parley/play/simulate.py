@@ -16,10 +16,10 @@ from parley import paths
 from parley.engine.endpoint import read_endpoint
 from parley.engine.models import compare_names
 from parley.errors import JournalError, NotReadyError, ParleyError, UsageError
-from parley.play.journal import Journal, keep_backup, off_loop
+from parley.play.journal import Journal, delete_journal, off_loop
 from parley.play.provenance import provenance, warnings
 from parley.play.record import write_record
-from parley.play.record_store import bring_back, read_own, write_conditions
+from parley.play.record_store import read_own, write_conditions
 from parley.play.runner import Exchange, Play, Watcher, play_async
 from parley.policies import Policy
 from parley.policies.kinds import ScriptedPolicy
@@ -117,12 +117,13 @@ def combine_errors(failed: Sequence[ParleyError], played: int) -> ParleyError:
 
 
 def _is_finished(record: Path, simulation: Simulation) -> bool:
-    """Return whether a record is there, or in its backup; what was left of its journal goes."""
-    finished = bring_back(record, simulation)
-    if finished and paths.journal(record).exists():  # of a process that died right after it wrote the record
+    """Return whether a record is there; what was left of its journal goes."""
+    if not record.exists():
+        return False
+    if paths.journal(record).exists():  # of a process that died right after it wrote the record
         read_own(record, simulation)  # a damaged one keeps its journal
-        keep_backup(record)
-    return finished
+        delete_journal(record)
+    return True
 
 
 async def _play_shard(
@@ -200,7 +201,7 @@ async def _play_with_own_log(study: Study, simulation: Simulation, playing: Play
 
 async def _play_scripted(study: Study, simulation: Simulation) -> None:
     started = datetime.now(UTC)
-    played, _ = await play_simulation(simulation, {}, 0.0, None, lambda exchanges: None)
+    played, _ = await play_simulation(simulation, {}, 0.0, None, len)
     record = simulation.record(study.name)
     # In a thread: the next game is played while the disk syncs this one.
     await asyncio.to_thread(write_record, record, simulation, played, provenance(started, {}))
@@ -238,7 +239,7 @@ async def _play_with_journal(
 
 def _keep(record: Path, simulation: Simulation, played: Play, told: Mapping[str, Any]) -> None:
     write_record(record, simulation, played, told)
-    keep_backup(record)
+    delete_journal(record)
 
 
 def engine_places(condition: Condition, endpoints: Sequence[Path]) -> "dict[str, Path | Service]":
@@ -278,7 +279,7 @@ async def play_simulation(
     places: "Mapping[str, Path | Service]",
     engine_timeout: float,
     journal: Journal | None,
-    on_phase: Callable[[list[Exchange]], None],
+    on_phase: Callable[[list[Exchange]], object],
     budget: "Budget | None" = None,
     watcher: Watcher | None = None,
 ) -> tuple[Play, dict[str, dict[str, Any]]]:

@@ -16,8 +16,7 @@ from parley.engine.service.budget import (
     spent_line,
 )
 from parley.engine.service.shared_database import parts
-from parley.errors import JournalError, UsageError
-from parley.files import parse_line
+from parley.errors import UsageError
 from parley.play.journal import journaled
 from parley.play.parquet import values
 from parley.play.record import read_attempts
@@ -31,13 +30,12 @@ def budget_of(study: Study, simulation: Simulation | None = None) -> Budget | No
 
     In a run that is divided among jobs the job of a simulation has its part, and counts for itself.
     """
-    former = paths.former_spent(study.name)
-    if study.budget is None and not paths.spent(study.name).exists() and not former.exists():
+    if study.budget is None and not paths.spent(study.name).exists():
         return None
     share, name, prices = parts(), study.name, _prices(study)
     if share.jobs == 1 or simulation is None:
         whole = paths.spent(name)
-        return Budget(name, whole, study.budget, prices, lambda: _before(study), _elsewhere(study, whole))
+        return Budget(name, whole, study.budget, prices, lambda: spent_before(study), _elsewhere(study, whole))
     engine, shard = study.shards()[simulation.record(name)]
     part = paths.spent(name, share.run, engine, shard)
     limits = study.budget and part_of(study.budget, _elsewhere(study, part), prices, share.jobs)
@@ -73,7 +71,7 @@ def spending_line(study: Study) -> str | None:
     if study.budget is None:
         return None
     account, _ = read_databases(_databases(study), _prices(study), in_flight=False)
-    return f"budget: {budget_line(study.budget, account if account.amounts else _before(study), _prices(study))}"
+    return f"budget: {budget_line(study.budget, account if account.amounts else spent_before(study), _prices(study))}"
 
 
 def refused_line(study: Study) -> str | None:
@@ -103,27 +101,6 @@ def _prices(study: Study) -> Prices:
     return {name: entry.price for name, entry in study.models.items()}
 
 
-def _before(study: Study) -> Account:
-    """Return what was spent before it was counted in a database: what a former version counted, or the records say."""
-    try:
-        lines = paths.former_spent(study.name).read_bytes().splitlines(keepends=True)
-    except FileNotFoundError:
-        return spent_before(study)
-    sums = [data["sum"] for line in lines[-2:] if (data := parse_line(line)) is not None and "sum" in data]
-    if not sums:
-        raise JournalError(
-            f"{paths.former_spent(study.name)}: damaged; delete it: what was spent is then counted again from records "
-            "and journals"
-        )
-    account = Account()
-    for model, amounts in sums[-1].items():
-        unpriced = Tokens(**amounts["unpriced"])
-        used = Tokens(*(amounts["used"][key] - getattr(unpriced, key) for key in ("prompt", "completion", "cached")))
-        account.add_amount(model, True, used, amounts["cost"])
-        account.add_amount(model, False, unpriced, 0.0)
-    return account
-
-
 def spent_before(study: Study) -> Account:
     """Return what the records and journals of a study hold, those of former configurations included.
 
@@ -132,18 +109,13 @@ def spent_before(study: Study) -> Account:
     account = Account()
     prices = _prices(study)
     records, journals = paths.simulations(study.name), paths.journals(study.name)
-    counted: set[Path] = set()
-    for root in (records, journals):  # a finished record may be under both names, or under one
-        for path in sorted(root.rglob("*.parquet")):
-            simulation = path.relative_to(root).with_suffix("")
-            if simulation not in counted:
-                counted.add(simulation)
-                for model, tokens in _of_record(path):
-                    account.add(model, tokens, prices.get(model))
+    for path in sorted(records.rglob("*.parquet")):
+        for model, tokens in _of_record(path):
+            account.add(model, tokens, prices.get(model))
     for path in sorted(journals.rglob("*.jsonl")):
-        simulation = path.relative_to(journals).with_suffix("")
-        if simulation not in counted:
-            for model, tokens in _of_journal(study, path, records / simulation.with_suffix(".parquet")):
+        record = (records / path.relative_to(journals)).with_suffix(".parquet")
+        if not record.exists():  # else the process died right after it wrote the record
+            for model, tokens in _of_journal(study, path, record):
                 account.add(model, tokens, prices.get(model))
     return account
 

@@ -10,7 +10,7 @@ import logging
 import os
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -39,12 +39,12 @@ _MAX_NOTES = 5
 
 @dataclass(frozen=True)
 class SimulationFile:
-    """A file that has the name of a record, of the second name of one, or of a journal."""
+    """A file that has the name of a record or of a journal."""
 
     path: Path
     folder: str  # below that of records or journals
     seed: int
-    kind: int  # 0 a record, 1 its second name, 2 a journal: in this order they are moved
+    kind: int  # 0 a record, 1 one beside the journals, where earlier versions had a second name of each, 2 a journal
 
 
 class Survey:
@@ -63,8 +63,20 @@ class Survey:
         self._by_id: dict[int, dict[str, list[Condition]]] = {}
 
     def played(self, folder: str) -> dict[int, Path]:
-        """Return the finished simulations in a folder: a record of each, under one of its two names."""
-        return {file.seed: file.path for file in reversed(self.files.get(folder, [])) if file.kind < 2}
+        """Return the finished simulations in a folder: a record of each."""
+        return {file.seed: file.path for file in self.files.get(folder, []) if file.kind == 0}
+
+    def strays(self) -> Iterator[tuple[int, list[SimulationFile]]]:
+        """Yield seed and files of each simulation of which some lie at no path of the study, its record first."""
+        for folder, files in sorted(self.files.items()):
+            by_seed: dict[int, list[SimulationFile]] = defaultdict(list)
+            for file in sorted(files, key=lambda file: file.kind):
+                by_seed[file.seed].append(file)
+            for seed, own in by_seed.items():
+                if folder in self.stale:
+                    yield seed, own
+                elif own[0].kind == 1:
+                    yield seed, own[:1]
 
     @cached_property
     def stale(self) -> list[str]:
@@ -140,6 +152,24 @@ class Moves:
     journals: int = 0  # of unfinished simulations, among the files
     notes: list[str] = field(default_factory=list)
 
+    def add(self, simulation: Simulation, record: Path, files: Sequence[SimulationFile]) -> None:
+        """Have the files of a simulation moved to their paths: its record, if there is one, and its journal."""
+        for file in files:
+            if file.kind == 1 and file is not files[0]:  # the same record once more
+                continue
+            target = paths.journal(record) if file.kind == 2 else record
+            if target.exists():
+                self.notes.append(f"{one_line(str(file.path))}: left where it is: {target} is there already")
+                continue
+            self.files.append((file.path, target))
+            damaged = file.path.with_suffix(".damaged")
+            if file.kind == 2 and damaged.is_file():
+                self.files.append((damaged, target.with_suffix(".damaged")))
+        if files[0].kind == 2:
+            self.journals += 1
+        else:
+            self.simulations.append(simulation)
+
     def lines(self, done: bool = False) -> list[str]:
         """Return in words what is moved, or was, and what is left; nothing if there is nothing to say."""
         finished, journals = len(self.simulations), self.journals
@@ -161,43 +191,29 @@ def find_moves(study: Study, survey: Survey | None = None) -> Moves:
     """
     survey = survey or Survey(study)
     moves = Moves()
-    seeds = {simulation.seed for simulation in survey.missing} if survey.stale else set()
-    seeds |= {seed for c in study.conditions if c.growing for seed in c.most_seeds} if survey.stale else set()
-    chosen: dict[tuple[str, str], Condition] = {}  # by folder and id: what is beside a record goes with it
-    targets: set[Path] = set()
-    for file in sorted((f for folder in survey.stale for f in survey.files[folder]), key=lambda f: f.kind):
-        if file.seed not in seeds:
+    seeds = {simulation.seed for simulation in survey.missing}
+    seeds |= {seed for condition in study.conditions if condition.growing for seed in condition.most_seeds}
+    taken: set[Path] = set()
+    for seed, files in survey.strays():
+        if seed not in seeds:
             continue
-        identity = _id(file)
-        owners = [c for c in survey.conditions_of(identity, file.seed) if file.seed in c.most_seeds]
-        records = {c.place: Simulation(c, file.seed).record(study.name) for c in owners}
-        free = [c for c in owners if file.seed not in survey.played(c.place) and records[c.place] not in targets]
-        why = "" if identity else f"cannot be read as a {'journal' if file.kind == 2 else 'record'}"
-        condition = chosen.get((file.folder, identity or ""), free[0] if free else None)
-        if condition is not None:
-            simulation = Simulation(condition, file.seed)
-            record = records[condition.place]
-            target = paths.journal(record) if file.kind == 2 else record
-            if target in targets and file.kind == 1:
-                target = paths.kept_record(record)
-            if target.exists() or target in targets:
-                why = f"{target} is there already"
-            elif file.kind == 2 and is_locked(file.path):
-                why = "a process is playing it; wait for it or stop it"
-            else:
-                moves.files.append((file.path, target))
-                targets.add(target)
-                if (file.folder, identity) not in chosen:
-                    chosen[file.folder, str(identity)] = condition
-                    moves.journals += file.kind == 2
-                    moves.simulations += [simulation] if file.kind < 2 else []
-                damaged = file.path.with_suffix(".damaged")
-                if file.kind == 2 and damaged.is_file():
-                    moves.files.append((damaged, target.with_suffix(".damaged")))
-        elif owners and file.kind != 1:
-            why = f"{records[owners[0].place]} is there already"
+        identity = next((found for file in files if (found := _id(file))), None)
+        owners = [condition for condition in survey.conditions_of(identity, seed) if seed in condition.most_seeds]
+        records = [Simulation(condition, seed).record(study.name) for condition in owners]
+        there = [seed in survey.played(condition.place) for condition in owners]
+        free = [at for at, record in enumerate(records) if not there[at] and record not in taken]
+        why = ""
+        if identity is None:
+            why = "cannot be read as a record or a journal"
+        elif owners and not free:
+            why = f"{records[0]} is there already"
+        elif owners and any(file.kind == 2 and is_locked(file.path) for file in files):
+            why = "a process is playing it; wait for it or stop it"
+        elif owners:
+            moves.add(Simulation(owners[free[0]], seed), records[free[0]], files)
+            taken.add(records[free[0]])
         if why:
-            moves.notes.append(f"{one_line(str(file.path))}: left where it is: {why}")
+            moves.notes.append(f"{one_line(str(files[0].path))}: left where it is: {why}")
     return moves
 
 
@@ -256,12 +272,6 @@ def migrate(study: Study) -> Moves:
     return moves
 
 
-def move_file(old: Path, new: Path) -> None:
-    """Give a file another name, never that of another file; raises OSError."""
-    if _give_name(old, new):
-        old.unlink()
-
-
 def _give_name(old: Path, new: Path) -> bool:
     """Give a file its new name too, never that of another file; whether its old name is still to be removed."""
     try:
@@ -306,7 +316,7 @@ def prunable(study: Study) -> Prunable:
     check_alone(study.file)
     records = [(simulation.id, simulation.record(study.name)) for simulation in study.simulations()]
     by_id = dict(records)
-    own = {file for _, r in records for file in (r, paths.kept_record(r), paths.journal(r))}
+    own = {file for _, record in records for file in (record, paths.journal(record))}
     moved = {old for old, _ in find_moves(study).files}
     found = Prunable()
     for root in (paths.simulations(study.name), paths.journals(study.name)):

@@ -19,7 +19,7 @@ class Pace:
         self.last: float | None = None  # when the last one was
 
     def put(self, key: Hashable, began: float, at: float, amounts: Sequence[float]) -> None:
-        """Count events at `at` (seconds since the epoch), which began at `began`, in place of those of the same key."""
+        """Count events at `at`, which began at `began` (s since the epoch), in place of those of the same key."""
         self._events[key] = (at, amounts)
         self.began = began if self.began is None else min(self.began, began)
         self.last = max(at, self.last or 0.0)

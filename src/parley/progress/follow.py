@@ -39,8 +39,7 @@ from parley.text import one_line
 _IDLE_SECONDS = 60.0  # without a process that plays and without a new record: nothing is played
 _SLOW_SECONDS = 5.0  # how often the disk and the budget are looked at
 _CLOCKS_SECONDS = 5.0  # by which the clocks of machines may differ
-_SETTLED_SECONDS = 2.0  # a folder changed longer ago than this cannot change again with the same time
-_RELIST_SECONDS = 60.0  # whatever a folder's time says: not every file system keeps it
+_SETTLED_SECONDS = 60.0  # a folder changed longer ago than this cannot change again with the same time
 _LOAD_SECONDS = 30.0  # for so long what a server said it is busy with counts
 _LITTLE_BYTES = 200_000_000
 _LITTLE_NAMES = 1_000
@@ -173,7 +172,7 @@ class Progress:
             begun = (name.removesuffix(".jsonl") + ".parquet" for name in names if name.endswith(".jsonl"))
             cell.begun = cell.names.intersection(begun)
         folder = self._folders[cell.records]
-        first = folder.listed == 0
+        first = folder.changed is None
         if (names := folder.names(now)) is None:
             return
         finished = cell.names.intersection(names)
@@ -182,7 +181,7 @@ class Progress:
         if not first:
             for name in new:
                 self._estimate.finished(cell.kind, cell.records / name, now)
-        elif new and now - folder.changed < KEPT_SECONDS:
+        elif new and now - (folder.changed or 0.0) < KEPT_SECONDS:
             # What was there before the first look tells of the pace, too, if it is of this run.
             for record in (cell.records / name for name in new):
                 if (at := _modified(record)) is not None and self._tells_of_the_pace(at, now):
@@ -330,27 +329,20 @@ class _Folder:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._changed: int | None = None
-        self.listed = 0.0  # when
-
-    @property
-    def changed(self) -> float:
-        """When a name came or went last, in seconds since the epoch; 0 if there is no such folder."""
-        return (self._changed or 0) / 1e9
+        self.changed: float | None = None  # when a name came or went last, in seconds since the epoch; 0 without it
 
     def names(self, now: float) -> list[str] | None:
         """Return the names; None if they are those of the last call. A folder that is not there has none."""
+        before = self.changed
         try:
-            changed = os.stat(self._path).st_mtime_ns
-            settled = changed == self._changed and self.listed - changed / 1e9 > _SETTLED_SECONDS
-            if settled and 0 <= now - self.listed < _RELIST_SECONDS:
+            self.changed = os.stat(self._path).st_mtime
+            # What changed of late may have changed again within one tick of its file system's clock.
+            if self.changed == before and now - before > _SETTLED_SECONDS:
                 return None
-            self._changed, self.listed = changed, now
             return os.listdir(self._path)
         except OSError:
-            known, self._changed = self._changed is None and self.listed > 0, None
-            self.listed = now
-            return None if known else []
+            self.changed = 0.0
+            return None if before == 0 else []
 
 
 def _busy(loads: Iterable[tuple[float, float, int, int]]) -> str:

@@ -36,7 +36,6 @@ def facts(study: Study, conditions: pd.DataFrame, records: Records) -> list[tupl
         ("Conditions", str(len(conditions))),
         ("Simulations", str(int(conditions["simulations"].sum()))),
         *([("Records left out", str(len(records.left_out)))] if records.left_out else []),
-        *([("Records without a checksum, of an older version", str(records.unchecked))] if records.unchecked else []),
         (
             "Seeds",
             "; ".join(f"{text} ({counted(number, 'condition')})" for text, number in seeds.items())

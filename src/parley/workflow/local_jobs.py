@@ -9,15 +9,17 @@ import logging
 import re
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import wraps
 from pathlib import Path
 from typing import Any
 
 import psutil
 from snakemake.executors.local import Executor
+from snakemake.jobs import Job
 from snakemake_interface_executor_plugins.registry import ExecutorPluginRegistry
 
 _log = logging.getLogger(__name__)
@@ -52,6 +54,24 @@ class RoomyExecutor(Executor):  # type: ignore[misc]
 def give_groups_room() -> None:
     """Have Snakemake use it in this process, on one machine as on a cluster's node; call it before anything runs."""
     ExecutorPluginRegistry().get_plugin("local").executor = RoomyExecutor
+
+
+def keep_records() -> None:
+    """Have Snakemake leave records alone in this process: they appear whole or not at all.
+
+    It would delete all outputs of a group of jobs when one of them fails, and those of each job before it runs again.
+    """
+    for name in ("cleanup", "remove_existing_output"):
+        setattr(Job, name, _except_of_records(getattr(Job, name)))
+
+
+def _except_of_records(method: Callable[..., Awaitable[None]]) -> Callable[..., Awaitable[None]]:
+    @wraps(method)
+    async def delete(job: Any, *arguments: Any) -> None:
+        if job.rule.name != "simulate":
+            await method(job, *arguments)
+
+    return delete
 
 
 @dataclass

@@ -4,21 +4,17 @@ Records and journals hold no study's name, so what moves stays valid. Nothing is
 """
 
 import os
-import re
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 
 from parley import paths
 from parley.errors import JournalError, RecordError, UsageError
 from parley.files import hold_lock, is_locked, make_folder
-from parley.play.stale_records import move_file, remove_empty, walk
+from parley.play.stale_records import remove_empty, walk
 from parley.study.study import check_alone, check_name
 from parley.text.suggest import choose
 from parley.text.yamlfile import is_slug, shown
 from parley.workflow.slurm import jobs_left
-
-_DVC_FILES = (Path("dvc.yaml"), Path("gpu") / "dvc.yaml")
 
 
 def rename(old: str, new: str) -> Iterator[str]:
@@ -37,23 +33,19 @@ def rename(old: str, new: str) -> Iterator[str]:
         _check_idle(was, now)
         _check_free(was, now)
     try:
-        if old_file.exists():
-            move_file(old_file, new_file)
-            yield _moved(old_file, new_file)
-        if (frozen := paths.frozen(old_file)).exists() and not paths.frozen(new_file).exists():
-            move_file(frozen, paths.frozen(new_file))
-            yield _moved(frozen, paths.frozen(new_file))
+        for source, target in ((old_file, new_file), (paths.frozen(old_file), paths.frozen(new_file))):
+            if source.exists() and not target.exists():
+                source.rename(target)
+                yield f"moved: {source} -> {target}"
         if was != now:
             yield from _forget_tables(was)  # first: after a death in between, the old name still finds them
-        for source, target in ((paths.results(was), paths.results(now)), (paths.logs(was), paths.logs(now))):
-            if was != now:
+            for source, target in ((paths.results(was), paths.results(now)), (paths.logs(was), paths.logs(now))):
                 yield from _move_folder(source, target)
     except OSError as error:
         raise RecordError(
             f"{error.filename or paths.results(now)}: cannot be moved: {error.strerror}; look at the folder and its "
             "disk, and run the same command again"
         ) from error
-    yield from _mentions(was, old_file)
 
 
 def _check_given(name: str) -> None:
@@ -70,7 +62,7 @@ def _check_names(old: Path, new: Path) -> None:
         check_name(file)
     if old == new:
         raise UsageError(f"{new}: is its name already; give another one")
-    if old.exists() and new.exists() and not old.samefile(new):  # the same: died between its two names
+    if old.exists() and new.exists():
         raise UsageError(f"{old} and {new}: both files exist, so these are two studies; remove one of them first")
     for file in (old, new):
         check_alone(file, old, new)
@@ -102,22 +94,17 @@ def _check_free(was: str, now: str) -> None:
 
 
 def _move_folder(source: Path, target: Path) -> Iterator[str]:
-    """Move a folder, or what of it the other one lacks; yield what was done."""
+    """Move what is in a folder and not in the other one; yield what was done."""
     if not source.is_dir():
         return
-    _remove_empty_below(target)
-    if not target.exists():
-        make_folder(target.parent)
-        os.rename(source, target)
-        yield _moved(source, target)
-        return
+    make_folder(target)
     for path in sorted(source.iterdir()):
         if os.path.lexists(target / path.name):
             yield f"left: {path}: {target / path.name} is there already"
         else:
-            os.rename(path, target / path.name)
-            yield _moved(path, target / path.name)
+            path.rename(target / path.name)
     remove_empty(source)
+    yield f"moved: {source} -> {target}"
 
 
 def _forget_tables(name: str) -> Iterator[str]:
@@ -129,27 +116,3 @@ def _forget_tables(name: str) -> Iterator[str]:
         path.unlink()
     if gone:
         yield f"removed: the manifest of {mark.parent}, which names the old paths; the next run makes the tables anew"
-
-
-def _remove_empty_below(root: Path) -> None:
-    for folder, _, _ in os.walk(root, topdown=False):
-        with suppress(OSError):  # one that is not empty
-            os.rmdir(folder)
-
-
-def _moved(source: Path, target: Path) -> str:
-    count = f" ({sum(1 for _ in walk(target)):,} files)" if target.is_dir() else ""
-    return f"moved: {source} -> {target}{count}"
-
-
-def _mentions(name: str, file: Path) -> Iterator[str]:
-    """Yield the lines of DVC's files that name a study as it was."""
-    word = re.compile(rf"(?<![\w.-]){re.escape(name)}(?![\w-])(?!\.(?!yaml))")
-    for dvc in _DVC_FILES:
-        try:
-            lines = dvc.read_text(encoding="utf-8").splitlines()
-        except (OSError, UnicodeDecodeError):
-            continue
-        found = [str(number) for number, line in enumerate(lines, 1) if word.search(line)]
-        if found:
-            yield f"{dvc}: still names {name}, in line {', '.join(found)}; change it by hand"

@@ -133,9 +133,10 @@ def begin(workflow: Any, config: Mapping[str, Any]) -> Run:
     # Snakemake's executors, which start a process when imported.
     from snakemake_interface_executor_plugins.registry import ExecutorPluginRegistry
 
-    from parley.workflow.local_jobs import Guard, give_groups_room
+    from parley.workflow.local_jobs import Guard, give_groups_room, keep_records
 
     give_groups_room()
+    keep_records()
     if ExecutorPluginRegistry().is_installed("slurm"):
         from parley.workflow.slurm_plugin import mend_slurm
 

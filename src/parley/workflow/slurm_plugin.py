@@ -22,12 +22,7 @@ from parley.workflow.stopping import STOPPED
 
 _log = limited_logger(__name__)
 
-# What is overridden or replaced here, by the plugin's method that calls it.
-_HELD = {
-    (plugin, "check_active_jobs"): ("query_job_status", "query_job_status_squeue", "run_uuid"),
-    (plugin, "run_job"): ("_report_job_error_threadsafe", "_report_job_submission_threadsafe", "slurm_logdir"),
-    (jobstep, "run_job"): ("subprocess", "Popen", "PIPE"),
-}
+_VERSION = "2.8."  # of the plugin whose methods are overridden or replaced here
 _TELL_SECONDS = 300.0
 # How long a job may be neither in the queue nor ended in the accounting, which comes late.
 _LOST_SECONDS = 300.0
@@ -178,17 +173,10 @@ def mend_slurm() -> None:
 
 
 def check_plugin(executor: Any) -> None:
-    """Raise ParleyError if an executor of SLURM jobs is not mended, or its plugin does without what is held here."""
-    if not isinstance(executor, PatientExecutor):
+    """Raise ParleyError if an executor of SLURM jobs is not mended, or its plugin is of another version."""
+    found = version("snakemake-executor-plugin-slurm")
+    if not isinstance(executor, PatientExecutor) or not found.startswith(_VERSION):
         raise ParleyError(
-            "Snakemake does not take Parley's executor for SLURM; install the versions that envs/cpu.txt names"
+            f"Parley's executor for SLURM goes with version {_VERSION} of Snakemake's plugin, and {found} is there; "
+            "install the versions that envs/cpu.txt names"
         )
-    for (module, method), names in _HELD.items():
-        code = getattr(getattr(module.Executor, method, None), "__code__", None)
-        for name in names:
-            if code is None or name not in code.co_names:
-                package = module.__name__.replace("_", "-")
-                raise ParleyError(
-                    f"{package} {version(package)}: Executor.{method} does without {name}, on which Parley depends; "
-                    "install the version that envs/cpu.txt names"
-                )

@@ -4,7 +4,6 @@ import asyncio
 import json
 import os
 import ssl
-import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -18,7 +17,6 @@ from yarl import URL
 MAX_BODY_BYTES = 4_000_000  # decoded; the largest list of models seen had one million, a reply a few thousand
 _CONNECT_SECONDS = 30.0
 _IDLE_SECONDS = 5.0  # that a connection over TLS is kept
-_ZIPPED = frozenset(("gzip", "x-gzip", "deflate"))
 
 
 class RequestError(Exception):
@@ -61,43 +59,6 @@ async def fetch(http: "Client", method: str, path: str, seconds: float, content:
         raise RequestError("no whole answer in time", late=seconds) from None
 
 
-class Body:
-    """The body of an answer, decoded as it comes."""
-
-    def __init__(self, status: int, encoding: str) -> None:
-        """Raises RequestError for an encoding that was not asked for, and is not read."""
-        encoding = encoding.strip().lower()
-        self._ignored = encoding not in ("", "identity", *_ZIPPED)
-        if self._ignored and status == 200:  # any other status says enough
-            raise RequestError("its body is compressed in a way that was not asked for", final=True)
-        # Some gateways compress whatever is asked for. A limit for each step: one packet can hold gigabytes.
-        self._unzip = zlib.decompressobj(wbits=zlib.MAX_WBITS | 32) if encoding in _ZIPPED else None
-        self._received = 0
-        self._body = bytearray()
-
-    @property
-    def is_cut(self) -> bool:
-        """Whether it is larger than what is read."""
-        return max(self._received, len(self._body)) > MAX_BODY_BYTES
-
-    def add(self, chunk: bytes) -> None:
-        """Take what came; raises RequestError if it cannot be decoded."""
-        self._received += len(chunk)
-        try:
-            if self._unzip is not None:
-                chunk = self._unzip.decompress(chunk, MAX_BODY_BYTES + 1 - len(self._body))
-        except zlib.error as error:
-            raise RequestError(str(error)) from None
-        if not self._ignored:
-            self._body += chunk
-
-    def whole(self) -> bytes:
-        """Return all of it, or as much as is read; raises RequestError if it ends too early."""
-        if self._unzip is not None and self._received and not self._unzip.eof and not self.is_cut:
-            raise RequestError("its body ends too early")
-        return bytes(self._body[:MAX_BODY_BYTES])
-
-
 class Client:
     """Sends requests to one engine, through the proxy of the environment if there is one; an async context manager.
 
@@ -126,7 +87,6 @@ class Client:
             connector=connector,
             headers=self._headers,
             cookie_jar=aiohttp.DummyCookieJar(),
-            auto_decompress=False,
             timeout=aiohttp.ClientTimeout(total=None),
             proxy=self._proxy,
         )
@@ -144,10 +104,10 @@ class Client:
             async with self._session.request(
                 method, self._url + path, data=content, headers=typed, timeout=timeout, allow_redirects=False
             ) as response:
-                body = Body(response.status, response.headers.get("Content-Encoding", ""))
-                async for chunk in response.content.iter_any():
-                    body.add(chunk)
-                    if body.is_cut:
+                body = bytearray()
+                async for chunk in response.content.iter_any():  # decompressed in steps: a packet can hold gigabytes
+                    body += chunk
+                    if len(body) > MAX_BODY_BYTES:
                         response.close()
                         break
         except aiohttp.ClientHttpProxyError as error:  # its text has the proxy's URL
@@ -159,7 +119,7 @@ class Client:
         except (aiohttp.ClientError, OSError, UnicodeError) as error:
             raise RequestError(str(error) or type(error).__name__) from None
         headers = {name.lower(): value for name, value in response.headers.items()}
-        return Response(response.status, headers, body.whole(), body.is_cut)
+        return Response(response.status, headers, bytes(body[:MAX_BODY_BYTES]), len(body) > MAX_BODY_BYTES)
 
 
 def _proxy_of(url: URL) -> URL | None:

@@ -19,7 +19,7 @@ from typing import Any
 
 from parley.cli import main as parley
 from parley.engine.client import Engine
-from parley.engine.service.fetch import Client, RequestError, Response, fetch
+from parley.engine.service.fetch import Client, RequestError, Response
 from parley.play import simulate  # noqa: F401  so that it is there before all begin
 from parley.policies import Ask, Completion, Tokens
 
@@ -79,7 +79,7 @@ async def posted(socket: str, bodies: Sequence[bytes], seconds: float = 600.0) -
     async with Client("http://engine", {}, socket) as client:
 
         async def post(body: bytes) -> None:
-            response = await fetch(client, "POST", "/v1/chat/completions", 600.0, body)
+            response = await client.fetch("POST", "/v1/chat/completions", 600.0, body)
             if response.status_code != 200:
                 raise RequestError(f"{response.status_code}: {response.text[:300]}")
 

@@ -15,11 +15,10 @@ from parley.errors import UsageError
 from parley.games.registry import GAMES
 from parley.play.live import play
 from parley.play.live_screen import LiveScreen, can_draw
-from parley.play.matrix import AGAIN, FAILED, WAITING, marks_of, rounds_of
+from parley.play.matrix import AGAIN, FAILED, WAITING, Snapshot, WatchedGame, marks_of, rounds_of
 from parley.play.record import write_record
 from parley.play.runner import play_async
 from parley.play.show import read_lines
-from parley.play.watched_game import Snapshot, WatchedGame
 from parley.policies import Ask
 from parley.study.condition import Simulation
 from support.commands import ALTERNATE, BACK, HIDE, SHOW, RudePolicy, Terminal, watched

@@ -67,7 +67,6 @@ STRANGERS: dict[str, Callable[[Path], object]] = {
     "seed=3.parquet": lambda path: os.mkfifo(path),
     "seed=1.jsonl": lambda path: path.write_text('{"simulation": "mine", "format": 1}\n'),
     "seed=2.jsonl": lambda path: path.write_bytes(checked_line({"mine": 1})),
-    "seed=1.damaged": lambda path: path.write_text("mine"),
     "todo.jsonl": lambda path: path.touch(),
     ".seed=1.parquet.tmp": lambda path: path.write_text("mine"),
     "link": lambda path: path.symlink_to("/"),
@@ -114,7 +113,6 @@ def test_leftovers_of_a_killed_process_go(pruned: Study) -> None:
         temporary_name(folder / "seed=6.parquet"): b"PAR1\x15",
         temporary_name(journals / "seed=6.jsonl"): checked_line({"simulation": "0", "format": 1}),
         journals / "seed=7.jsonl": b"",
-        journals / "seed=0.damaged": (journals / "seed=0.jsonl").read_bytes(),
     }
     for path, content in leftovers.items():
         path.write_bytes(content)
@@ -129,7 +127,6 @@ def test_what_belongs_to_the_study_as_it_is_stays(study_factory: StudyFactory) -
     record = simulation.record(study.name)
     with Journal(paths.journal(record), simulation.id):
         pass
-    paths.journal(record).with_suffix(".damaged").write_text("kept for a person")
     assert prunable(study) == Prunable()
     elsewhere = paths.simulation(study.name, f"model=other/spec={'0' * 8}", 0)
     for path in (elsewhere, paths.journal(elsewhere)):

@@ -13,8 +13,7 @@ from parley.engine.grammar import OF_OWN_SERVERS
 from parley.errors import RecordError, UsageError
 from parley.play import verify
 from parley.play.record import read_record, read_summary, write_record
-from parley.play.recorded_asks import engine_differences, engine_facts, read_recorded, sampled
-from parley.play.verify import Verified
+from parley.play.verify import Verified, engine_differences, engine_facts, read_recorded, sampled
 from parley.study.condition import Simulation
 from support.answering import (
     ENGINE,

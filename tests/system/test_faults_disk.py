@@ -131,22 +131,6 @@ def an_entry() -> Entry:
     return Entry(1, "propose", "agent_1", 0, 7, "ask", "text", "stop", 100, 20, None, 1.5, 0.25)
 
 
-@pytest.mark.rare
-def test_a_damaged_journal_is_not_cut_while_its_copy_does_not_fit(disk: SmallDisk | None) -> None:
-    if disk is None:
-        return
-    path = disk.folder / "j"
-    with Journal(path, "f" * 64) as journal:
-        journal.append(an_entry())
-    content = path.read_bytes()
-    damaged = content[:-5] + b"X" + content[-4:] + content.splitlines(keepends=True)[1]
-    path.write_bytes(damaged)
-    disk.limit(0, 0)
-    with pytest.raises(JournalError, match="No space left on device"):
-        Journal(path, "f" * 64)
-    assert path.read_bytes() == damaged
-
-
 @pytest.mark.parametrize(
     ("number", "remedy"),
     [(errno.ENOSPC, "free space"), (errno.EDQUOT, "free space"), (errno.EIO, "look at the folder and its disk")],

@@ -52,7 +52,7 @@ def test_everything_moves(played: Study, renamed_before: bool) -> None:
         Path("small.yaml").rename("other.yaml")
     list(rename("small.yaml", "other.yaml"))
     assert files(paths.results("other")) == before
-    assert len(before) == 7
+    assert len(before) == 6
     assert not paths.results("small").exists()
     assert not Path("small.yaml").exists()
     assert paths.log("other", "summarize").exists()

@@ -84,9 +84,8 @@ def _widths(study: Study, found: pd.DataFrame) -> Iterator[str]:
         for row in found.to_dict("records")
     ]
     yield from table(header, rows)
-    varying = [axis for axis in study.axes if len({condition.axes[axis] for condition in study.conditions}) > 1]
     for line in _HINT:
-        yield line % (study.game.outcomes[0].name, (varying or study.axes)[0]) if "%s" in line else line
+        yield line % (study.game.outcomes[0].name, (study.varying or study.axes)[0]) if "%s" in line else line
 
 
 def _costs(study: Study, found: pd.DataFrame | None, costs: Costs) -> Iterator[str]:

@@ -14,7 +14,7 @@ from parley.engine.grammar import LATEST, GrammarVersion, constraint
 from parley.engine.models import compare_names
 from parley.engine.service.budget import Budget
 from parley.engine.service.dialect import PLAIN
-from parley.engine.service.fetch import MAX_BODY_BYTES, Client, RequestError, Response, fetch
+from parley.engine.service.fetch import MAX_BODY_BYTES, Client, RequestError, Response
 from parley.engine.service.limits import estimated_tokens
 from parley.engine.service.limits_config import OWN_SECONDS
 from parley.engine.service.retrying import Retries, Send
@@ -176,10 +176,10 @@ class Engine:
     async def _post(self, content: bytes, most: Tokens) -> Response:
         """Send a request once, paid from the budget if there is one; `most` is what it can use."""
         if self._budget is None:
-            return await fetch(self._http, "POST", self._chat, self._server.seconds, content)
+            return await self._http.fetch("POST", self._chat, self._server.seconds, content)
         async with self._budget.paying(self._model, most) as bill:
             try:
-                response = await fetch(self._http, "POST", self._chat, self._server.seconds, content)
+                response = await self._http.fetch("POST", self._chat, self._server.seconds, content)
             except RequestError as error:
                 if not error.sent:
                     bill.used = Tokens()
@@ -237,7 +237,7 @@ class _OwnServer:
         """Whether it answers; raises EngineError if it is dead."""
         self._check()
         try:
-            return (await fetch(http, "GET", "/health", 10.0)).status_code == 200
+            return (await http.fetch("GET", "/health", 10.0)).status_code == 200
         except RequestError:
             return False  # not listening yet
 

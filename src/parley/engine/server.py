@@ -133,11 +133,6 @@ def is_on_gpus(entry: ModelEntry) -> bool:
     return entry.gpus_served > 0 and not is_cpu_build()
 
 
-def toolkit_warning(entry: ModelEntry) -> str | None:
-    """Return what to do about a CUDA toolkit over which a server on a GPU would stumble; None if there is none."""
-    return hardware.toolkit_warning() if is_on_gpus(entry) else None
-
-
 def slowness(name: str, entry: ModelEntry) -> str | None:
     """Return what somebody should know before an engine of an entry starts here; None where nothing slows it."""
     here = entry.dtype == "bfloat16" and not entry.is_service and is_cpu_build()

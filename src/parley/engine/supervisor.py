@@ -65,9 +65,10 @@ def serve(
             folder, marker = prepare()
             announced = replace(announced, engine=server.engine_provenance(name, entry, marker))
             determinism = server.determinism_of(entry)
+            toolkit = hardware.toolkit_warning() if server.is_on_gpus(entry) else None
             command = server.server_command(name, entry, folder, announced.socket)
         announced.update(endpoint)
-        for warning in (determinism.warning, server.slowness(name, entry), server.toolkit_warning(entry)):
+        for warning in (determinism.warning, server.slowness(name, entry), toolkit):
             if warning:
                 _log.warning("%s", warning)
         if random_weights:  # no entry may set a load format: others than this one run code

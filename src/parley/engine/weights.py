@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from parley import paths
-from parley.engine.gguf_files import CONVERSION, convert, local_parts, whole_file
+from parley.engine.gguf_files import CONVERSION, Step, convert, local_parts, whole_file
 from parley.engine.models import ModelEntry
 from parley.engine.sources import (
     FolderSource,
@@ -32,7 +32,6 @@ from parley.engine.sources import (
     file_places,
     hub_place,
 )
-from parley.engine.steps import Step
 from parley.errors import EngineError, UsageError
 from parley.files import try_lock, write_atomically
 from parley.identity import digest

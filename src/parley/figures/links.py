@@ -17,12 +17,11 @@ def linker(study: Study) -> Linker:
 
     Axes that do not vary are left out. There is no address in figures for a paper.
     """
-    varying = [axis for axis in study.axes if len({c.axes[axis] for c in study.conditions}) > 1]
 
     def link(row: Mapping[Any, Any], outcome: str | None = None) -> str | None:
         if look().for_paper:
             return None
-        axes = {axis: row[axis] for axis in varying if axis in row}
+        axes = {axis: row[axis] for axis in study.varying if axis in row}
         if BYZANTINE_AXIS in axes and row.get("b") == 0:  # such a row may stand beside those of an adversary
             axes[BYZANTINE_AXIS] = NOBODY
         return simulations_link(axes | study.first_time, outcome)

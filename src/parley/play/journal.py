@@ -132,17 +132,9 @@ class Journal:
             raise JournalError(f"{self.path}: belongs to another simulation or version of Parley; move it away")
         self.entries = {entry.key: entry for entry in entries}
         if good < len(content):  # the last write was cut off by a death, or the disk failed
-            if content.find(b"\n", good, -1) >= 0:  # whole lines follow the bad one: keep them for a person
-                self._keep_damaged(content)
             os.ftruncate(self._fd, good)
         if good == 0:
             self._write({"simulation": simulation_id, "format": FORMAT})
-
-    def _keep_damaged(self, content: bytes) -> None:
-        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
-        fd = os.open(self.path.with_suffix(".damaged"), flags, 0o600)  # as private as the journal
-        with open(fd, "wb") as file:
-            file.write(content)
 
     def _write(self, data: Mapping[str, Any]) -> None:
         line = checked_line(data)

@@ -10,9 +10,9 @@ from parley.engine.service.service import Service
 from parley.engine.supervisor import temporary_engine
 from parley.games.base import Game, Outcome
 from parley.play.live_screen import LiveScreen, can_draw
+from parley.play.matrix import decided
 from parley.play.runner import Exchange, Play
 from parley.play.simulate import budget_for, engine_places, play_simulation
-from parley.play.watched_game import decided
 from parley.study import Study
 from parley.study.condition import Condition, Simulation
 from parley.text import one_line

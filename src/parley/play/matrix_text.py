@@ -16,9 +16,8 @@ from rich.text import Text
 
 from parley.games.base import Game, Outcome
 from parley.games.evidence import Timeline, TimelineCell
-from parley.play.matrix import AGAIN, FAILED, WAITING, marks_of, rounds_of
+from parley.play.matrix import AGAIN, FAILED, WAITING, Snapshot, decided, marks_of, rounds_of
 from parley.play.runner import Exchange
-from parley.play.watched_game import Snapshot, decided
 from parley.text import counted, one_line
 
 _PALETTE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#999999")

@@ -19,10 +19,10 @@ from parley.games.base import Game
 from parley.play.journal import Entry
 from parley.play.live import outcome_line, transcript_lines
 from parley.play.live_screen import can_draw, print_final
+from parley.play.matrix import WatchedGame
 from parley.play.provenance import warnings
 from parley.play.record import Summary, read_record
 from parley.play.replay import play_recorded, rebuild_game, recorded_game, recorded_policy
-from parley.play.watched_game import WatchedGame
 from parley.policies.kinds import IMPORTED, LLM
 from parley.study.condition import BASE_AXES, BYZANTINE_AXIS, Condition, Player, PlayerGroup, Simulation
 from parley.study.expand import NOBODY

@@ -162,9 +162,6 @@ class Moves:
                 self.notes.append(f"{one_line(str(file.path))}: left where it is: {target} is there already")
                 continue
             self.files.append((file.path, target))
-            damaged = file.path.with_suffix(".damaged")
-            if file.kind == 2 and damaged.is_file():
-                self.files.append((damaged, target.with_suffix(".damaged")))
         if files[0].kind == 2:
             self.journals += 1
         else:
@@ -321,7 +318,7 @@ def prunable(study: Study) -> Prunable:
     found = Prunable()
     for root in (paths.simulations(study.name), paths.journals(study.name)):
         for path in walk(root):
-            if path not in own and (path.suffix != ".damaged" or path.with_suffix(".jsonl") not in own):
+            if path not in own:
                 why = "a simulation of the study as it is now; the next run moves it to its path"
                 why = why if path in moved else _why_left(path, by_id)
                 if why:
@@ -366,7 +363,7 @@ def _why_left(path: Path, by_id: Mapping[str, Path]) -> str:
         except RecordError:
             return "cannot be read as a record of Parley"
         return "" if same else f"another play of a simulation that the study has; its record is {record}"
-    if path.suffix not in (".jsonl", ".damaged") or not (is_place and _NAME.fullmatch(f"{path.stem}.jsonl")):
+    if not (is_place and path.suffix == ".jsonl" and _NAME.fullmatch(path.name)):
         return "not made by Parley"
     if is_locked(path):
         return "a process is playing it"

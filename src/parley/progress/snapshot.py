@@ -1,7 +1,7 @@
 """A study at one moment: its conditions, stages and problems, and what is known of its replies."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -170,7 +170,7 @@ class Snapshot:
 
 def cells_of(study: Study) -> list[Cell]:
     """Return the conditions, each with a label of the axes in which conditions differ."""
-    varying = varying_axes(study.conditions)
+    axes = study.varying or study.axes[:1]
     names: dict[object, frozenset[str]] = {}
     cells = []
     for condition in study.conditions:
@@ -183,7 +183,7 @@ def cells_of(study: Study) -> list[Cell]:
         cells.append(
             Cell(
                 condition=condition,
-                label=one_line(" ".join([*(_word(axis, condition.axes[axis]) for axis in varying), *again]), 200),
+                label=one_line(" ".join([*(_word(axis, condition.axes[axis]) for axis in axes), *again]), 200),
                 names=names[key],
                 records=record.parent,
                 journals=paths.journal(record).parent,
@@ -196,12 +196,3 @@ def cells_of(study: Study) -> list[Cell]:
 def _word(axis: str, value: object) -> str:
     """Return an axis and its value; the axis goes without saying where the value is a word."""
     return f"{axis}={value}" if re.fullmatch(r"[\d.]+(/\d+)?|true|false|True|False", str(value)) else str(value)
-
-
-def varying_axes(conditions: Iterable[Condition]) -> list[str]:
-    """Return the axes in which conditions differ; the first one if they differ in none."""
-    values: dict[str, set[object]] = {}
-    for condition in conditions:
-        for axis, value in condition.axes.items():
-            values.setdefault(axis, set()).add(value)
-    return [axis for axis, different in values.items() if len(different) > 1] or list(values)[:1]

@@ -70,6 +70,11 @@ class Study:
         return list(self.conditions[0].axes)
 
     @cached_property
+    def varying(self) -> list[str]:
+        """The axes in which conditions differ."""
+        return [axis for axis in self.axes if len({condition.axes[axis] for condition in self.conditions}) > 1]
+
+    @cached_property
     def first_repeat(self) -> "Study":
         """The study without what is played again to measure noise: what tables and figures show."""
         first = tuple(condition for condition in self.conditions if not condition.repeat)

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from parley.engine.models import recorded_entry
-from parley.engine.service.fetch import fetch
 from parley.engine.service.service import Service, service_of
 from parley.errors import ParleyError, UsageError
 from support.answering import (
@@ -224,7 +223,7 @@ def test_a_service_at_an_ipv6_address_in_brackets_is_asked() -> None:
 
         listening = await asyncio.start_server(answer, "::1", 0)
         async with listening, Service("x", "x", url.format(listening.sockets[0].getsockname()[1])).http() as http:
-            return (await fetch(http, "GET", "/v1/models", 10.0)).status_code
+            return (await http.fetch("GET", "/v1/models", 10.0)).status_code
 
     try:
         socket.create_server(("::1", 0), family=socket.AF_INET6).close()

@@ -16,9 +16,9 @@ import yaml
 
 from parley import paths
 from parley.play.record import read_summary
-from parley.play.recorded_asks import read_recorded
 from parley.play.replay import replay
 from parley.play.simulate import simulate
+from parley.play.verify import read_recorded
 from support.commands import Parley, Ran
 from support.records import forge
 from support.workflows import MODEL, PARLEY, real_snakemake, serve, share_models, write_real

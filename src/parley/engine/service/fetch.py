@@ -47,18 +47,6 @@ class Response:
         return self.content.decode("utf-8", "replace")
 
 
-async def fetch(http: "Client", method: str, path: str, seconds: float, content: bytes | None = None) -> Response:
-    """Send a request once; return the answer, its body at most MAX_BODY_BYTES long.
-
-    Raises RequestError, also if the whole of it is not there after `seconds`, whatever came until then.
-    """
-    try:
-        async with asyncio.timeout(seconds):
-            return await http.request(method, path, content, seconds)
-    except TimeoutError:
-        raise RequestError("no whole answer in time", late=seconds) from None
-
-
 class Client:
     """Sends requests to one engine, through the proxy of the environment if there is one; an async context manager.
 
@@ -95,8 +83,18 @@ class Client:
     async def __aexit__(self, *_: object) -> None:
         await self._session.close()
 
-    async def request(self, method: str, path: str, content: bytes | None, seconds: float) -> Response:
-        """Send a request once and return its answer; raises RequestError."""
+    async def fetch(self, method: str, path: str, seconds: float, content: bytes | None = None) -> Response:
+        """Send a request once; return the answer, its body at most MAX_BODY_BYTES long.
+
+        Raises RequestError, also if the whole of it is not there after `seconds`, whatever came until then.
+        """
+        try:
+            async with asyncio.timeout(seconds):
+                return await self._fetch(method, path, seconds, content)
+        except TimeoutError:
+            raise RequestError("no whole answer in time", late=seconds) from None
+
+    async def _fetch(self, method: str, path: str, seconds: float, content: bytes | None) -> Response:
         typed = {} if content is None else {"Content-Type": "application/json"}
         # Less than all `seconds`: a request that found no connection costs nothing.
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=min(_CONNECT_SECONDS, 0.9 * seconds))

@@ -15,7 +15,7 @@ from typing import Any
 
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type
 
-from parley.engine.service.fetch import Client, RequestError, Response, fetch
+from parley.engine.service.fetch import Client, RequestError, Response
 from parley.engine.service.limits import Limiter, Turn
 from parley.engine.service.service import PROBE_SECONDS, Service, has_no_quota
 from parley.errors import EngineError, NotReadyError
@@ -70,7 +70,7 @@ class Retries:
         if not service.dialect.lists_models:
             return True  # its first request tells
         try:
-            listed = await self._send(lambda: fetch(http, "GET", f"{service.api}/models", PROBE_SECONDS), 0, None)
+            listed = await self._send(lambda: http.fetch("GET", f"{service.api}/models", PROBE_SECONDS), 0, None)
             service.check_models(listed)
         except EngineError as error:
             raise NotReadyError(str(error)) from error

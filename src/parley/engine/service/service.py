@@ -11,7 +11,7 @@ from typing import Any
 
 from parley.engine.models import ModelEntry
 from parley.engine.service.dialect import PLAIN, Dialect
-from parley.engine.service.fetch import Client, RequestError, Response, fetch
+from parley.engine.service.fetch import Client, RequestError, Response
 from parley.engine.service.limits_config import SERVICE_SECONDS, ServiceLimits
 from parley.engine.sources import ServiceSource
 from parley.errors import EngineError, NotReadyError, UsageError
@@ -89,7 +89,7 @@ class Service:
         """Return what the service tells of itself: the model's name and, if it is vLLM, its version; no URL."""
         found: dict[str, Any] = {"engine": "service", "served": self.served}
         try:
-            response = await fetch(http, "GET", "/version", PROBE_SECONDS)
+            response = await http.fetch("GET", "/version", PROBE_SECONDS)
             version = str(response.json()["version"]) if response.status_code == 200 else ""
         except (RequestError, *NOT_AS_ASKED):
             return found

@@ -130,7 +130,7 @@ def simulations(study: str) -> Path:
 
 
 def journals(study: str) -> Path:
-    """Root of the journals of a study, and of the second names of finished records."""
+    """Root of the journals of a study."""
     return results(study) / "journals"
 
 

@@ -76,7 +76,7 @@ def played(
 ) -> Path:
     """Have a process tell that it plays a simulation, of which these replies came, each asked two seconds before."""
     told = PlayedGame(**{"replies": len(replies), "in_round": len(replies), **game})  # type: ignore[arg-type]
-    bins = [(int(came), came - 2, came, 1, tokens, tokens) for came in replies]
+    bins = {int(came): (came - 2, came, 1, tokens, tokens) for came in replies}
     state = ProcessState(PLAY, engine="tiny", host=host, pid=1, began=at, games={str(record): told}, bins=bins)
     return write_state(FOLDER, state, at)
 

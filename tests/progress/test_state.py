@@ -106,7 +106,7 @@ def test_replies_are_counted_while_a_simulation_is_played(
     game = state.games[str(record)]
     assert isinstance(game, dict)
     assert (game["replies"], game["unusable"], game["in_round"]) == (4 * 2 * 2, 0, 4 * 2)  # agents, phases, rounds
-    assert sum(counted[3] for counted in state.bins) == 16
+    assert sum(counted[2] for counted in state.bins.values()) == 16
 
 
 def test_what_a_simulation_waits_for_is_told_until_it_fails(study_factory: StudyFactory) -> None:

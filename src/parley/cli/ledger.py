@@ -9,6 +9,7 @@ from parley import paths
 from parley.cli.options import MODELS, STRICT, at_work, load, log_to_stderr, study_loaded
 
 if TYPE_CHECKING:
+    from parley.ledger.check import ChainChecker
     from parley.study import Study
 
 _TARGET = click.argument("target", metavar="STUDY|FILE")
@@ -17,6 +18,19 @@ _TARGET = click.argument("target", metavar="STUDY|FILE")
 def _chain(target: str, models: Path | None) -> Path:
     """Return the chain that was meant: a study's, or the file itself."""
     return Path(target) if paths.is_ledger(target) else paths.ledger(load(target, models).name)
+
+
+def _checked(
+    target: str, models: Path | None, head: bool = True, chain_only: bool = False
+) -> "tuple[Path, ChainChecker]":
+    """Check the chain that was meant, by its head or by the records of its study; return it, and what was found."""
+    from parley.ledger.build import check_against_records, check_study
+    from parley.ledger.check import check_chain
+
+    if paths.is_ledger(target):
+        return Path(target), check_chain(Path(target), head=head)
+    study = load(target, models)
+    return paths.ledger(study.name), (check_study if chain_only else check_against_records)(study)
 
 
 @click.group()
@@ -75,19 +89,9 @@ def verify(target: str, models: Path | None, chain_only: bool, no_head: bool, pu
     file = paths.is_ledger(target)
     if no_head and (not file or public_key is not None):
         raise click.UsageError("--no-head is for a FILE, and without --public-key, which checks the head")
-    if file:
-        from parley.ledger.check import check_chain
-
-        chain = Path(target)
-        checker = check_chain(chain, head=not no_head)
-        whole = "; without a head.json, its end may be missing" if no_head else ""
-    else:
-        from parley.ledger.build import check_against_records, check_study
-
-        loaded = load(target, models)
-        chain = paths.ledger(loaded.name)
-        checker = (check_study if chain_only else check_against_records)(loaded)
-        whole = "" if chain_only else ", and that of the study's records"
+    chain, checker = _checked(target, models, not no_head, chain_only)
+    whole = "" if file or chain_only else ", and that of the study's records"
+    whole += "; without a head.json, its end may be missing" if no_head else ""
     if public_key is not None:
         from parley.ledger.signing import check_signature
 
@@ -123,16 +127,7 @@ def sign(target: str, models: Path | None, key: Path) -> None:
     from parley.ledger.signing import sign_head
 
     log_to_stderr()
-    if paths.is_ledger(target):
-        from parley.ledger.check import check_chain
-
-        check_chain(chain := Path(target))
-    else:
-        from parley.ledger.build import check_against_records
-
-        loaded = load(target, models)
-        check_against_records(loaded)
-        chain = paths.ledger(loaded.name)
+    chain, _ = _checked(target, models)
     public = sign_head(chain, key)
     click.echo(f"{paths.ledger_signature(chain)}: the head is signed; the public key is on standard output", err=True)
     click.echo(public)

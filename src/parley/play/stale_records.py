@@ -241,10 +241,11 @@ def move_records(moves: Moves) -> None:
     for folder, files in by_folder.items():
         try:
             make_folder(folder)
-            linked = [old for old, new in files if _give_name(old, new)]
-            sync_folder(folder)  # the new names before the old ones go: a death of the machine loses neither
-            for old in linked:
-                old.unlink()
+            for old, new in files:
+                if os.path.lexists(new):
+                    raise FileExistsError(None, f"{new.name} exists")
+                os.rename(old, new)
+            sync_folder(folder)
         except OSError as error:
             raise RecordError(
                 f"{folder}: files of former paths cannot be moved here: {error.strerror}; look at the folder and its "
@@ -267,23 +268,6 @@ def migrate(study: Study) -> Moves:
     move_records(moves)
     write_conditions(study)
     return moves
-
-
-def _give_name(old: Path, new: Path) -> bool:
-    """Give a file its new name too, never that of another file; whether its old name is still to be removed."""
-    try:
-        os.link(old, new, follow_symlinks=False)  # DVC may have links in the place of records
-        return True
-    except FileExistsError:
-        if os.path.samefile(old, new):
-            return True
-        raise
-    except OSError:  # a file system without hard links
-        pass
-    if os.path.lexists(new):
-        raise FileExistsError(None, f"{new.name} exists")
-    os.rename(old, new)
-    return False
 
 
 def remove_empty(folder: Path) -> None:
@@ -350,26 +334,24 @@ def _why_left(path: Path, by_id: Mapping[str, Path]) -> str:
     if _TEMPORARY.fullmatch(path.name) and is_place:  # of a process that was killed: nobody reads it
         return ""
     if path.suffix == ".parquet":
-        found = description(path)
-        if found is None:
-            return "cannot be read as a record of Parley"
-        record = by_id.get(found["id"])
-        if record is None:
+        kind, identity = "record", (description(path) or {}).get("id")
+    elif is_place and path.suffix == ".jsonl" and _NAME.fullmatch(path.name):
+        if is_locked(path):
+            return "a process is playing it"
+        kind, identity = "journal", journal_id(path)
+        if path.stat().st_size == 0:
             return ""
-        if not record.exists():
-            return "a simulation of the study as it is now, without a record at its path"
-        try:
-            same = read_summary(path).digest == read_summary(record).digest
-        except RecordError:
-            return "cannot be read as a record of Parley"
-        return "" if same else f"another play of a simulation that the study has; its record is {record}"
-    if not (is_place and path.suffix == ".jsonl" and _NAME.fullmatch(path.name)):
+    else:
         return "not made by Parley"
-    if is_locked(path):
-        return "a process is playing it"
-    identity = journal_id(path)
     if identity is None:
-        return "cannot be read as a journal of Parley" if path.stat().st_size > 0 else ""
+        return f"cannot be read as a {kind} of Parley"
     record = by_id.get(identity)
-    waits = record is not None and not record.exists()
-    return "a simulation of the study as it is now, without a record at its path" if waits else ""
+    if record is None:
+        return ""
+    if not record.exists():
+        return "a simulation of the study as it is now, without a record at its path"
+    try:
+        same = kind == "journal" or read_summary(path).digest == read_summary(record).digest
+    except RecordError:
+        return "cannot be read as a record of Parley"
+    return "" if same else f"another play of a simulation that the study has; its record is {record}"

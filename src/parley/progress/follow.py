@@ -151,7 +151,7 @@ class Progress:
 
     def _count(self, state: ProcessState, now: float) -> None:
         """Count the replies of a process; nobody waits for those of scripted agents."""
-        for begins, asked, came, *counts in state.bins:
+        for begins, (asked, came, *counts) in state.bins.items():
             if state.engine != SCRIPTED and self._tells_of_the_pace(came, now):
                 process = (state.host, state.pid, state.began)
                 self._estimate.replied(state.engine, (*process, begins), asked, came, counts)

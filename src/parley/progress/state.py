@@ -76,9 +76,9 @@ class ProcessState:
     error: str = ""
     warnings: list[str] = field(default_factory=list)
     games: dict[str, PlayedGame] = field(default_factory=dict)  # by the path of their record
-    # Replies of the last ten minutes, in bins of ten seconds: when the bin begins, when the first of them was asked
+    # Replies of the last ten minutes, in bins of ten seconds, by when these begin: when the first of them was asked
     # and the last came, how many they are, tokens read and written.
-    bins: list[tuple[int, float, float, int, int, int]] = field(default_factory=list)
+    bins: dict[int, tuple[float, float, int, int, int]] = field(default_factory=dict)
     alive: bool = False  # as a reader sees it
 
 
@@ -230,12 +230,10 @@ def _count(state: ProcessState, asked: float, came: float, prompt: int, completi
     if came < time.time() - KEPT_SECONDS:  # from a journal
         return
     begins = int(came) // _BIN_SECONDS * _BIN_SECONDS
-    place = next((place for place, counted in enumerate(state.bins) if counted[0] == begins), None)
-    before = (begins, asked, came, 0, 0, 0) if place is None else state.bins.pop(place)
-    first, last = min(before[1], asked), max(before[2], came)
-    state.bins.append((begins, first, last, before[3] + 1, before[4] + prompt, before[5] + completion))
-    while state.bins[0][0] < begins - KEPT_SECONDS:
-        del state.bins[0]
+    first, last, replies, read, written = state.bins.get(begins, (asked, came, 0, 0, 0))
+    state.bins[begins] = (min(first, asked), max(last, came), replies + 1, read + prompt, written + completion)
+    for old in [bin_ for bin_ in state.bins if bin_ < begins - KEPT_SECONDS]:
+        del state.bins[old]
 
 
 class PlayState:

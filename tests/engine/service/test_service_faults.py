@@ -181,8 +181,7 @@ def test_what_is_compressed_unasked_is_read(pauses: list[float]) -> None:
         assert reply.text == TEXT, name
         assert b"\r\naccept-encoding: identity\r\n" in heads[-1].lower()
     assert pauses == []
-    assert ask(http(gzip.compress(body)[:-20], Content_Encoding="gzip"), proper(), **PATIENT)[0].text == TEXT
-    assert len(pauses) == 1
+    assert "not a chat completion" in error(http(gzip.compress(body)[:-20], Content_Encoding="gzip"))
 
 
 def test_json_that_is_nested_too_deep_is_a_failed_reply_or_a_plain_error() -> None:

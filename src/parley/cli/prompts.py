@@ -300,7 +300,8 @@ def _print_problems(source: Any, show: int) -> None:
     size = source.size
     sha256 = source.problems_sha256()
     say(f"{source.label}: {'no end of' if size is None else format(size, ',')} problems ({source.problem_kind})")
-    for what, count in source.report().items():
+    stored = source.stored()
+    for what, count in (stored.counts if stored else {}).items():
         click.echo(f"  {what}: {count:,}")
     if sha256:
         click.echo(f"  sha256: {sha256}")

@@ -166,7 +166,7 @@ def test_the_problems_that_a_study_names_are_checked(gsm8k: Path) -> None:
 def test_a_source_read_from_a_record_has_no_problems_but_those_of_parley(gsm8k: Path) -> None:
     dumped = read({"kind": "gsm8k", "path": str(gsm8k)}).model_dump()
     read(dumped).check()  # known by what it holds; missed only when it is played
-    for act in (lambda s: s.problem(0), lambda s: s.size, lambda s: s.report()):
+    for act in (lambda s: s.problem(0), lambda s: s.size, lambda s: s.stored()):
         with pytest.raises(UsageError, match="gsm8k: its path is missing"):
             act(read(dumped))
     assert read(read("policies").model_dump()).problem(0) == read("policies").problem(0)

@@ -5,7 +5,7 @@ deliberates problem number s of the order that the source's own `order` draws, s
 seed and added seeds move nothing.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import lru_cache, partial
 from pathlib import Path
@@ -45,9 +45,6 @@ _CONSONANTS = "BCDFGHJKLMNPQRSTVWXZ"
 _EVEN, _ODD = "2468", "3579"  # no 0 and no 1, which look like letters
 
 
-_Path = Annotated[str, Field(min_length=1, max_length=4_000)]
-
-
 class _Source(BaseModel):
     """What every source has; the other fields of a kind are its parameters.
 
@@ -75,20 +72,26 @@ class _Source(BaseModel):
     @property
     def _name(self) -> str:
         """Return the kind, with the parameters that are not as usual."""
-        shared = {"kind", "version", *_Source.model_fields}
+        shared = {"kind", "version", *_Hub.model_fields}
         return self.kind + self._changed([name for name in type(self).model_fields if name not in shared])
 
     def _changed(self, names: Iterable[str]) -> str:
         fields = type(self).model_fields
         return "".join(f"-{n}-{value}" for n in names if (value := getattr(self, n)) != fields[n].default)
 
+    def stored(self) -> ProblemSet | None:
+        """Return the problems of files, in their order; None for generated ones. Raises UsageError like `check`."""
+        return None
+
     @property
     def size(self) -> int | None:
         """The number of different problems; None where there is no end of them. Raises UsageError like `check`."""
-        return self.first
+        stored = self.stored()
+        return self.first or (None if stored is None else len(stored.problems))
 
     def check(self) -> None:
         """Raise UsageError, in one line with the remedy, if the problems cannot be had."""
+        self.stored()
 
     def problem(self, seed: int) -> Problem:
         """Return the problem of simulation seed `seed` (from 0): a finite set begins again. Raises UsageError."""
@@ -102,10 +105,6 @@ class _Source(BaseModel):
     def problems_sha256(self) -> str | None:
         """Return the SHA-256 of the problems as they are in files; None for generated ones. Raises UsageError."""
         return None
-
-    def report(self) -> Mapping[str, int]:
-        """Return how many rows there were, how many are used, and the others by reason. Raises UsageError."""
-        return {}
 
 
 class Arithmetic(_Source):
@@ -169,17 +168,14 @@ class Wason(_Source):
 class _Stored(_Source):
     """Problems of files. Identity is what the files hold, by its SHA-256, not where they are."""
 
-    path: _Path | None = Field(
-        default=None, description="File or folder; relative paths start at the working directory. Not identity."
+    path: str | None = Field(
+        default=None,
+        min_length=1,
+        description="File or folder; relative paths start at the working directory. Not identity.",
     )
     sha256: str | None = Field(
         default=None, pattern=r"^[0-9a-f]{64}$", description="SHA-256 of the problems, which is then checked."
     )
-
-    @property
-    def size(self) -> int:
-        """The number of different problems that are used."""
-        return self.first or len(self._checked().problems)
 
     def check(self) -> None:
         """Raise UsageError, in one line, if the files are missing, not what they should be, or not those named.
@@ -187,18 +183,14 @@ class _Stored(_Source):
         Where a study names the problems by their SHA-256, files that are not here are missed only when it is played:
         its records hold their problems.
         """
-        if self.sha256 is None or (self.path is not None and _exists(self.path)):
-            self._checked()
+        if self.sha256 is None or (self.path is not None and self._at(self.path).exists()):
+            self.stored()
 
     def problem(self, seed: int) -> Problem:
         """Return problem number `seed` of the order; after the last one the first comes again."""
-        problems = self._checked().problems
+        problems = self.stored().problems
         order = _order(self.order, len(problems))
         return problems[order[seed % (self.first or len(problems))]]
-
-    def report(self) -> Mapping[str, int]:
-        """Return how many rows the files have, how many are used, what was left out and what was noted."""
-        return self._checked().counts
 
     def problems_sha256(self) -> str:
         """Return the SHA-256 of the problems; loads them unless the study names them. Raises UsageError."""
@@ -215,7 +207,8 @@ class _Stored(_Source):
         """Return the problems of the files, loaded once; raises UsageError."""
         raise NotImplementedError
 
-    def _checked(self) -> ProblemSet:
+    def stored(self) -> ProblemSet:
+        """Return the problems of the files; raises UsageError if they are others than the study names, or too few."""
         loaded = self._loaded()
         where = self.path or getattr(self, "repo", None) or self.kind
         if self.sha256 is not None and loaded.sha256 != self.sha256:
@@ -231,18 +224,15 @@ class _Stored(_Source):
         """Return the path as given; raises UsageError if there is none, as in a source read from a record."""
         if self.path is None:
             raise UsageError(f"{self.kind}: its path is missing (a record does not hold it); add path")
-        if not _exists(self.path):
+        if not (found := self._at(self.path)).exists():
             raise UsageError(
                 f"{one_line(self.path, 300)}: no such file or folder; relative paths start at the working directory"
             )
-        return paths.root() / Path(self.path).expanduser()
+        return found
 
-
-def _exists(path: str) -> bool:
-    try:
-        return (paths.root() / Path(path).expanduser()).exists()
-    except (OSError, ValueError, RuntimeError):  # no path at all: NUL, too long, ~nobody
-        return False
+    @staticmethod
+    def _at(path: str) -> Path:
+        return paths.root() / Path(path).expanduser()
 
 
 class _Hub(_Stored):
@@ -301,10 +291,6 @@ class Delidata(_Hub):
     kind: Literal["delidata"] = "delidata"
 
     problem_kind: ClassVar[Kind] = "cards"
-
-    @property
-    def _name(self) -> str:
-        return self.kind
 
     def _loaded(self) -> ProblemSet:
         folder = self._place("*.tsv", "*.txt", "data/*", "delidata/*", "all/*")

@@ -86,15 +86,6 @@ def first_betrayal(rounds: Sequence[Round], byzantine: frozenset[str]) -> int | 
     return next((r["round"] for r in rounds if any(r["actions"][name] == HARE for name in byzantine)), None)
 
 
-def betrayed_player(rounds: Sequence[Round], name: str, byzantine: frozenset[str]) -> Betrayed | None:
-    """Return what a player did after its first betrayal by one of `byzantine`, those that it sees.
-
-    None if there was none, or none before the last round that counts.
-    """
-    seen = first_betrayal(rounds, byzantine)
-    return None if seen is None else player_after(rounds, name, seen)
-
-
 def player_after(rounds: Sequence[Round], name: str, seen: int) -> Betrayed | None:
     """Return what a player did after the round `seen`, as if betrayed in it; None if no round after it counts."""
     until, after = rounds[:seen], counted(rounds[seen:])
@@ -116,6 +107,12 @@ def player_after(rounds: Sequence[Round], name: str, seen: int) -> Betrayed | No
         last_stag=max((r["round"] for r in after if r["actions"][name] == STAG), default=0),
         last=max((r["round"] for r in after if r["actions"][name] is not None), default=0),
     )
+
+
+def _all_after(rounds: Sequence[Round], seen: Mapping[str, int | None]) -> dict[str, Betrayed]:
+    """Return what players did after the round that each of them has in `seen`, where a round after it counts."""
+    found = {name: player_after(rounds, name, number) for name, number in seen.items() if number is not None}
+    return {name: each for name, each in found.items() if each is not None}
 
 
 def _last(values: Iterable[_T | None]) -> _T | None:
@@ -171,9 +168,8 @@ def betrayal_metrics(
     threshold: Fraction,
 ) -> dict[str, Any]:
     """Return the metrics of betrayal, its detection and the archetypes; None where there was nothing to show it."""
-    all_betrayed = {name: betrayed_player(rounds, name, byzantine & sees[name]) for name in honest}
-    betrayed = {name: found for name, found in all_betrayed.items() if found is not None}
     first = first_betrayal(rounds, byzantine)
+    betrayed = _all_after(rounds, {name: first_betrayal(rounds, byzantine & sees[name]) for name in honest})
     shares = [b.share for b in betrayed.values()]
     return {
         "first_betrayal_round": first,
@@ -218,8 +214,7 @@ def reaction_metrics(
     `seen` says from which round on each player is looked at, and `first` from which the game is. With those of its own
     betrayal they are the metrics of the game; with those of another game, what its players do without a reason.
     """
-    found = [player_after(rounds, name, number) for name, number in seen.items()]
-    betrayed = [each for each in found if each is not None]
+    betrayed = list(_all_after(rounds, seen).values())
     returned = [each.returned for each in betrayed if each.returned is not None]
     return {
         **_changes(betrayed, first),

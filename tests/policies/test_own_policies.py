@@ -127,7 +127,7 @@ def test_own_code_may_ask_the_model_of_its_group(
 
 def test_own_code_that_does_not_work_is_one_line(study_factory: StudyFactory, own: str) -> None:
     for attribute, error, words in [
-        ("Missing", UsageError, ": cannot be made: UsageError: "),
+        ("Missing", UsageError, f": {own} has no Missing"),
         ("broken", UsageError, f": cannot be made: RuntimeError: no such thing ({own}.py, line 20)"),
         ("Raises", UsageError, f": ValueError: oh no ({own}.py, line 15)"),
         ("Wrong", UsageError, "answered with str; return a parley.policies.Completion"),

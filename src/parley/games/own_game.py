@@ -23,7 +23,7 @@ from parley.games.prompts import Prompts, content_of
 from parley.identity import canonical_json
 from parley.policies import Ask, Reply
 from parley.policies.kinds import LLM, PolicyKind, Rule
-from parley.policies.own_code import Source, describe_error, first_problem, forget, import_own, source_of
+from parley.policies.own_code import Source, describe_error, explained, first_problem, forget, import_own, source_of
 from parley.text import one_line
 from parley.text.suggest import choose
 from parley.text.yamlfile import Slug, is_slug, shown
@@ -54,12 +54,8 @@ def load_game(name: str) -> type[Game]:
 
 @cache
 def _loaded(name: str, sha256: str) -> type[Game]:
-    try:
+    with explained(name, "cannot be imported: ", GameError):
         found = import_own(name)
-    except ParleyError:
-        raise
-    except (Exception, SystemExit) as error:  # whatever the user's code raises
-        raise GameError(f"{name}: cannot be imported: {describe_error(error, name)}") from error
     if not isinstance(found, type) or not issubclass(found, Game) or found is Game:
         raise GameError(f"{name}: {found!r:.60} is no game; name a class derived from {Game.__module__}.Game")
     if lacking := sorted(found.__abstractmethods__):
@@ -90,12 +86,8 @@ def _guarded(name: str, what: str, function: Callable[..., Any]) -> Callable[...
 
     @wraps(function)
     def guarded(*arguments: Any, **keywords: Any) -> Any:
-        try:
+        with explained(name, f"{what}: ", GameError):
             return function(*arguments, **keywords)
-        except ParleyError:
-            raise
-        except (Exception, SystemExit) as error:  # whatever the user's code raises
-            raise GameError(f"{name}: {what}: {describe_error(error, name)}") from error
 
     return guarded
 

@@ -1,7 +1,7 @@
 """What every game is given: its parameters, and who plays it. With the types that parameters of games share."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Annotated, Any, Literal
@@ -29,6 +29,11 @@ def in_order(words: Sequence[str], listed: tuple[str, ...]) -> tuple[str, ...]:
     if len(set(listed)) < len(listed):
         raise ValueError("one is repeated; list it once")
     return tuple(sorted(listed, key=words.index))
+
+
+def share_of(found: Collection[bool]) -> float | None:
+    """Return the share of those that are true; None of nobody."""
+    return sum(found) / len(found) if found else None
 
 
 # The roles that games share: who keeps to the rules, and who may break them.

@@ -14,7 +14,8 @@ import importlib.util
 import re
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -158,6 +159,21 @@ def describe_error(error: BaseException, name: str) -> str:
     return f"{type(error).__name__}{message and f': {message}'}{where}{remedy}"
 
 
+@contextmanager
+def explained(name: str, what: str = "", kind: type[ParleyError] | None = None) -> Iterator[None]:
+    """Raise whatever code of the user's own raises as one line that says where.
+
+    As an error of `kind`; by default a UsageError, or an EngineError if the code ends Python.
+    """
+    try:
+        yield
+    except ParleyError:
+        raise
+    except (Exception, SystemExit) as error:
+        kind = kind or (EngineError if isinstance(error, SystemExit) else UsageError)
+        raise kind(f"{name}: {what}{describe_error(error, name)}") from error
+
+
 def first_problem(error: ValidationError) -> str:
     """Return the first thing that a pydantic model found wrong with what the user's code says: where, what, why."""
     problem = error.errors(include_url=False, include_context=False)[0]
@@ -229,16 +245,9 @@ def load_plugin(policy: ChosenPolicy, llm: Policy | None) -> Policy:
         raise UsageError(f"{name}: llm: Parley passes the group's model under this name; rename the parameter")
     if llm is not None:
         arguments["llm"] = llm
-    try:
+    with explained(name, "cannot be made: "):
         make: Callable[..., Policy] = import_own(name)
         return _Checked(name, make(**arguments))
-    except (Exception, SystemExit) as error:  # whatever the user's code raises
-        raise _failed(error, name, "cannot be made: ") from error
-
-
-def _failed(error: Exception | SystemExit, name: str, what: str = "") -> ParleyError:
-    kind = EngineError if isinstance(error, SystemExit) else UsageError
-    return kind(f"{name}: {what}{describe_error(error, name)}")
 
 
 class _Checked:
@@ -250,12 +259,8 @@ class _Checked:
 
     async def answer(self, ask: Ask, seed: int, attempt: int) -> Completion:
         """Return the reply; raises UsageError if it is none, EngineError if the code ends Python."""
-        try:
+        with explained(self._name):
             reply = await self._policy.answer(ask, seed, attempt)
-        except ParleyError:
-            raise
-        except (Exception, SystemExit) as error:  # whatever the user's code raises
-            raise _failed(error, self._name) from error
         texts = (reply.text, reply.finish_reason) if isinstance(reply, Completion) else ()
         if not texts or not all(isinstance(text, str) for text in texts):
             raise UsageError(

@@ -12,6 +12,7 @@ from typing import Any
 from parley.games.deliberation.parameters import Agent, Answer, DeliberationParameters, Value
 from parley.games.evidence import Session
 from parley.games.network import Network
+from parley.games.parameters import share_of
 from parley.games.problems.numbers import Reading, read_as
 from parley.games.problems.problem import Problem, read_answer
 from parley.text import one_line
@@ -126,19 +127,15 @@ def turn_measures(
         "right_to_wrong": [not now_right for was, now_right in pairs if was],
         "wrong_to_right": [now_right for was, now_right in pairs if not was],
     }
-    shares = {name: _share(of) if problem.definitive else None for name, of in judged.items()}
+    shares = {name: share_of(of) if problem.definitive else None for name, of in judged.items()}
     return {
         "accuracy": shares["accuracy"],
         "participation": float(largest_share(values)) if honest else None,
         "right_to_wrong": shares["right_to_wrong"],
         "wrong_to_right": shares["wrong_to_right"],
-        "conformity": _share(went_over),
+        "conformity": share_of(went_over),
         "confidence": None if confidence is None else float(confidence),
     }
-
-
-def _share(of: Sequence[bool]) -> float | None:
-    return sum(of) / len(of) if of else None
 
 
 @dataclass(frozen=True)

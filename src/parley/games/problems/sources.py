@@ -5,6 +5,7 @@ deliberates problem number s of the order that the source's own `order` draws, s
 seed and added seeds move nothing.
 """
 
+import os
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import lru_cache, partial
@@ -183,7 +184,7 @@ class _Stored(_Source):
         Where a study names the problems by their SHA-256, files that are not here are missed only when it is played:
         its records hold their problems.
         """
-        if self.sha256 is None or (self.path is not None and self._at(self.path).exists()):
+        if self.sha256 is None or (self.path is not None and os.path.exists(self._at(self.path))):
             self.stored()
 
     def problem(self, seed: int) -> Problem:
@@ -224,7 +225,7 @@ class _Stored(_Source):
         """Return the path as given; raises UsageError if there is none, as in a source read from a record."""
         if self.path is None:
             raise UsageError(f"{self.kind}: its path is missing (a record does not hold it); add path")
-        if not (found := self._at(self.path)).exists():
+        if not os.path.exists(found := self._at(self.path)):
             raise UsageError(
                 f"{one_line(self.path, 300)}: no such file or folder; relative paths start at the working directory"
             )
@@ -232,7 +233,7 @@ class _Stored(_Source):
 
     @staticmethod
     def _at(path: str) -> Path:
-        return paths.root() / Path(path).expanduser()
+        return paths.root() / os.path.expanduser(path)
 
 
 class _Hub(_Stored):

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, TypeVar
 
+from parley.games.parameters import share_of
 from parley.games.stag_hunt.parameters import HARE, STAG, Round, counted
 
 PRONE = "defection_prone"
@@ -153,11 +154,7 @@ def archetype(share: Fraction | None, threshold: Fraction) -> str:
 def archetype_shares(shares: Sequence[Fraction | None], threshold: Fraction) -> dict[str, float | None]:
     """Return which share of the betrayed players is of each archetype; they add up to 1, and are None for nobody."""
     found = [archetype(share, threshold) for share in shares]
-    return {kind: _share([each == kind for each in found]) for kind in (PRONE, PERSISTENT, UNCLASSIFIED)}
-
-
-def _share(of: Sequence[bool]) -> float | None:
-    return sum(of) / len(of) if of else None
+    return {kind: share_of([each == kind for each in found]) for kind in (PRONE, PERSISTENT, UNCLASSIFIED)}
 
 
 def betrayal_metrics(
@@ -202,7 +199,7 @@ def _changes(betrayed: Sequence[Betrayed], first: int | None) -> dict[str, Any]:
         "rounds_until_detection": _since(first, detection),
         "rounds_until_retreat": _since(first, retreat),
         "retreated": retreat is not None if any(b.hunted for b in betrayed) else None,
-        "kept_hunting": _share([b.kept for b in betrayed]),
+        "kept_hunting": share_of([b.kept for b in betrayed]),
     }
 
 
@@ -219,7 +216,7 @@ def reaction_metrics(
     return {
         **_changes(betrayed, first),
         **archetype_shares([each.share for each in betrayed], threshold),
-        **{name: _share([name in b.behaviors for b in betrayed]) for name in _SHARES},
+        **{name: share_of([name in b.behaviors for b in betrayed]) for name in _SHARES},
         "returned": any(returned) if returned else None,
         **_recovery(rounds, first),
     }

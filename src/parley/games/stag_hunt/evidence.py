@@ -21,7 +21,7 @@ from parley.games.evidence import (
     TimelineCell,
 )
 from parley.games.network import FACTS
-from parley.games.parameters import BYZANTINE, Group
+from parley.games.parameters import BYZANTINE, Group, share_of
 from parley.games.stag_hunt.betrayal import (
     PERSISTENT,
     PRONE,
@@ -278,7 +278,7 @@ class StagHuntEvidence(Evidence[StagHuntParameters, Round]):
         found = [_hare_for_good(after) for after in metrics.get("after_betrayal", {}).values()]
         rounds = metrics["rounds"] - metrics.get("excluded_rounds", 0)
         return {
-            "hare_for_good": sum(found) / len(found) if found else None,
+            "hare_for_good": share_of(found),
             "group_cooperation": metrics["successes"] / rounds if rounds else None,
         }
 

@@ -313,10 +313,7 @@ class StagHuntGame(Game[StagHuntParameters]):
         byzantine = frozenset(self._players) - {*honest}
         return Outcome(
             name=name,
-            detail=None,
-            diagnosis=None,
             rounds=len(rounds),
-            finished_early=False,
             metrics={
                 "hunters_needed": self._needed,
                 "byzantine_players": sorted(byzantine, key=by_number),

@@ -18,7 +18,7 @@ from benchmarks.measure import Row
 from parley.engine.grammar import GrammarVersion, constraint
 from parley.games.consensus.parameters import proposal_model
 from parley.games.deliberation.parameters import reply_model
-from parley.games.stag_hunt.parameters import signal_model
+from parley.games.stag_hunt.parameters import hunt_model
 from parley.policies import Ask, Sampling
 
 SIZE = 150_000
@@ -171,7 +171,7 @@ def replies() -> dict[str, tuple[type[BaseModel], dict[str, Any]]]:
     proposal = {"internal_strategy": (_SAID * 3)[:300], "value": 7, "public_reasoning": (_SAID * 2)[:190]}
     return {
         "consensus, proposal": (proposal_model("honest", 0, 50, 400, 600), proposal),
-        "stag hunt, signal": (signal_model(600), {"reasoning": (_SAID * 3)[:320], "word": "coordination"}),
+        "stag hunt, signal": (hunt_model("signal", 600), {"reasoning": (_SAID * 3)[:320], "word": "coordination"}),
         "deliberation, answer": (
             reply_model("cot", "number", (), 60, 600),
             {"argument": (_SAID * 3)[:320], "answer": "1234.5"},

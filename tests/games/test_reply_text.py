@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from parley.games.consensus.parameters import HonestVote
 from parley.games.deliberation.parameters import answer_pattern
 from parley.games.problems.problem import Problem
-from parley.games.stag_hunt.parameters import LONGEST_WORD, WORD_PATTERN, act_model, one_word, signal_model
+from parley.games.stag_hunt.parameters import LONGEST_WORD, WORD_PATTERN, hunt_model, one_word
 from parley.policies.reply_text import parse_reply, read_text
 from support.playing import CARDS, EIGHTEEN
 from support.replies import BYZANTINE, POLICIES, PROPOSAL, REASONED, TURN, ZERO_SHOT
@@ -65,8 +65,8 @@ FAILURES: list[tuple[type[BaseModel], str, str]] = [
     (PROPOSAL, "Value: 5\nPublic: " + "x" * 31, "out_of_range"),
     (HonestVote, "Decision: abstain", "out_of_range"),
     (HonestVote, "Decision: stop.", "out_of_range"),
-    (act_model(600), "Action: hunt stag", "out_of_range"),
-    (signal_model(600), "Word: two words", "out_of_range"),
+    (hunt_model("act", 600), "Action: hunt stag", "out_of_range"),
+    (hunt_model("signal", 600), "Word: two words", "out_of_range"),
 ]
 
 
@@ -87,7 +87,7 @@ def test_what_json_would_refuse_fails_by_the_same_classes() -> None:
 @pytest.mark.slow
 def test_every_word_that_the_schema_allows_is_one(word: str) -> None:
     assert one_word(word, LONGEST_WORD) == word.strip("'-")
-    assert parse_reply(json.dumps({"reasoning": "", "word": word}), "stop", signal_model(600)).failure is None
+    assert parse_reply(json.dumps({"reasoning": "", "word": word}), "stop", hunt_model("signal", 600)).failure is None
 
 
 @pytest.mark.parametrize("problem", [EIGHTEEN, CARDS, Problem("c", "cards", "?", "9,E", ("E", "9", "123", "B"))])

@@ -16,7 +16,7 @@ from parley.games.consensus.parameters import ByzantineVote, HonestVote, proposa
 from parley.games.deliberation.parameters import reply_model
 from parley.games.parameters import Group
 from parley.games.problems.sources import Arithmetic
-from parley.games.stag_hunt.parameters import act_model, signal_model
+from parley.games.stag_hunt.parameters import hunt_model
 from parley.policies import Ask, Completion
 from parley.policies.kinds import Rule
 from parley.policies.reply_text import parse_reply
@@ -215,7 +215,7 @@ PROPOSAL = proposal_model("honest", 0, 50, 400, 30)
 BYZANTINE = proposal_model("byzantine", 0, 50, 400, 30)
 TURN = turn_model("byzantine", -5, 5, 400, 30)
 MODELS = [REASONED, ZERO_SHOT, POLICIES, PROPOSAL, BYZANTINE, TURN, HonestVote, ByzantineVote]
-MODELS += [signal_model(600), act_model(600), reply_model("zero_shot", "cards", CARDS.options, 60, 40)]
+MODELS += [hunt_model("signal", 600), hunt_model("act", 600), reply_model("zero_shot", "cards", CARDS.options, 60, 40)]
 
 FREELY = "I thought about it.\nThat is all."
 

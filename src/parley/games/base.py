@@ -278,7 +278,7 @@ def seated(
     at: Sequence[int] = range(n)  # the agent that stands at each node, counted from 0
     if not isinstance(parameters.topology, Edges) and len({mask.bit_count() for mask in network.masks}) > 1:
         at = [int(place) for place in stream("seats", seed, n).permutation(n)]
-        network = _moved(network, at)
+        network = Network.of_edges(n, [(at[node], at[peer]) for node in range(n) for peer in network.neighbors(node)])
     adversaries = [place for place, role in enumerate(roles) if role == last_role]
     in_turn = [by_number(name)[1] - 1 for name in reversed(names)]  # as they would sit without `seat`, the last first
     allowed = _allowed(parameters.seat or "any", network, at[0], in_turn)
@@ -305,13 +305,6 @@ def _allowed(seat: str, network: Network, hub: int, in_turn: Sequence[int]) -> l
         sign = -1 if seat == _MOST else 1
         return sorted(in_turn, key=lambda agent: sign * network.masks[agent].bit_count())  # ties as they were drawn
     return list(in_turn) if seat == "any" else [by_number(seat)[1] - 1]
-
-
-def _moved(network: Network, at: Sequence[int]) -> Network:
-    """Return the network with agent `at[node]` at each node."""
-    n = len(network.masks)
-    pairs = [(at[node], at[peer]) for node in range(n) for peer in network.neighbors(node)]
-    return Network.of_edges(n, pairs)
 
 
 # Games that were played elsewhere: the record keeps who sat where as its material

@@ -205,10 +205,6 @@ class Session:
 Rows = Callable[[Mapping[str, Any], Sequence[Mapping[str, Any]]], Iterable[Mapping[str, Any]]]
 
 
-def _no_turns(outcome: Mapping[str, Any], trace: Sequence[Mapping[str, Any]]) -> Iterable[Mapping[str, Any]]:
-    return ()
-
-
 @dataclass(frozen=True)
 class GameColumns:
     """What a game's columns mean: its `metrics`, and those of `turns`, a row per agent and round.
@@ -219,7 +215,7 @@ class GameColumns:
 
     metrics: tuple[Column, ...] = ()
     turns: tuple[Column, ...] = ()
-    rows: Rows = _no_turns
+    rows: Rows = lambda outcome, trace: ()
 
     @classmethod
     def read(cls, path: Path, rows: Rows, facts: Sequence[Column] = ()) -> "GameColumns":

@@ -58,8 +58,9 @@ def policy_lines(game: type[Game]) -> Iterator[str]:
         threat = threat_text(game, kind)
         yield f"{kind.name}  ({agents}, {answers}{needs}{'; ' if threat else ''}{threat})"
         yield f"    {kind.summary}"
-        for line in parameter_lines(kind):
-            yield f"    - {line}"
+        properties = kind.Parameters.model_json_schema().get("properties", {})
+        for name, field in kind.Parameters.model_fields.items():
+            yield f"    - {name}: {_taken(properties[name])}, {_default(field)}. {field.description or ''}".rstrip()
     threat = threat_text(game, _OWN)
     yield f"module:attribute  (any agents{'; ' if threat else ''}{threat})"
     yield "    A policy of your own: a class or function of a module on Python's path; its parameters are yours."
@@ -85,13 +86,6 @@ def threat_text(game: type[Game], kind: PolicyKind) -> str:
         "unknown": "unknown to the paper's threat model",
     }[verdict]
     return f"a Byzantine agent so played is {words}" if words else ""
-
-
-def parameter_lines(kind: PolicyKind) -> Iterator[str]:
-    """Yield a line per parameter: its name, what it takes, whether it must be given, and what it does."""
-    properties = kind.Parameters.model_json_schema()["properties"] if kind.Parameters.model_fields else {}
-    for name, field in kind.Parameters.model_fields.items():
-        yield f"{name}: {_taken(properties[name])}, {_default(field)}. {field.description or ''}".rstrip()
 
 
 def _default(field: FieldInfo) -> str:

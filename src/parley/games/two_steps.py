@@ -43,7 +43,10 @@ def _answered(asks: list[Ask]) -> Generator[list[Ask], list[Reply], list[Reply]]
     stepped = [place for place, ask in enumerate(asks) if ask.reply_format == "two_steps"]
     if not stepped:
         return (yield asks)
-    firsts = yield [_first_step(asks[place]) for place in stepped]
+    firsts = yield [
+        replace(ask, phase=ask.phase + FIRST_STEP, reply_format="free", reply_model=FreeText, follow_up="")
+        for ask in (asks[place] for place in stepped)
+    ]
     thoughts = dict(zip(stepped, firsts, strict=True))
     replies = {place: thought for place, thought in thoughts.items() if thought.value is None}
     rest = [place for place in range(len(asks)) if place not in replies]
@@ -52,10 +55,6 @@ def _answered(asks: list[Ask]) -> Generator[list[Ask], list[Reply], list[Reply]]
         for place, reply in zip(rest, seconds, strict=True):
             replies[place] = _whole(asks[place], thoughts[place], reply) if place in thoughts else reply
     return [replies[place] for place in range(len(asks))]
-
-
-def _first_step(ask: Ask) -> Ask:
-    return replace(ask, phase=ask.phase + FIRST_STEP, reply_format="free", reply_model=FreeText, follow_up="")
 
 
 def _second_step(ask: Ask, thought: Reply) -> Ask:

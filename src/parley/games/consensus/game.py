@@ -36,9 +36,9 @@ from parley.games.consensus.parameters import (
 )
 from parley.games.consensus.policies import POLICIES
 from parley.games.consensus.prompts import (
+    DISCLOSED,
     PROMPTS,
     TURN,
-    disclosed_text,
     places,
     proposals_text,
     share_text,
@@ -48,15 +48,10 @@ from parley.games.consensus.prompts import (
 from parley.games.evidence import OutcomeClass
 from parley.games.network import Links, Network
 from parley.games.parameters import BYZANTINE, HONEST, Group
+from parley.games.prompts import fill, text_of
 from parley.policies import Ask, Reply, Sampling
 from parley.policies.kinds import with_instructions
 from parley.text import by_number, one_line
-
-
-def _as_sent(proposal: Proposal, name: str) -> Proposal:
-    if name not in proposal.peer_values:
-        return proposal
-    return replace(proposal, value=proposal.peer_values[name], peer_values={})
 
 
 def peer_values(fields: Mapping[str, Any]) -> dict[str, int | None]:
@@ -154,14 +149,19 @@ class Protocol(ABC):
 
     def visible(self, agent: Agent, proposals: Sequence[Proposal]) -> Sequence[Proposal]:
         """Return what `agent` sees of one round: its own proposal and its neighbors', as they were sent to it."""
-        name, heard = agent.name, self.links.seen_by(agent.name)
-        return [_as_sent(proposal, name) for proposal in proposals if proposal.agent in heard]
+        heard, name = self.links.seen_by(agent.name), agent.name
+        return [
+            replace(said, value=said.peer_values[name], peer_values={}) if name in said.peer_values else said
+            for said in proposals
+            if said.agent in heard
+        ]
 
     def _told_of_network(self, agent: Agent) -> str:
         """Return what follows an agent's system prompt where the topology is disclosed, on lines of its own."""
         if not self.parameters.disclose_topology:
             return ""
-        return f"\n{disclosed_text(len(self.agents), self.links.neighbors(agent.name))}"
+        neighbors = ", ".join(self.links.neighbors(agent.name)) or "none"
+        return f"\n{fill(text_of(DISCLOSED), {'agents': len(self.agents), 'neighbors': neighbors})}"
 
     # What a reply does
 

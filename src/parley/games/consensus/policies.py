@@ -220,14 +220,12 @@ def _others(view: ConsensusView, seen: Mapping[str, int | None]) -> Iterator[int
     return (value for name, value in seen.items() if name != view.agent and value is not None)
 
 
-def _farthest(view: ConsensusView, value: int) -> int:
-    """Return the end of the range that is farther from `value`; the smallest value if both are as far."""
-    return view.value_min if value - view.value_min >= view.value_max - value else view.value_max
-
-
 def _against_most(view: ConsensusView, rng: np.random.Generator) -> Fields:
+    """Propose the end of the range that is farther from what most others did; the smallest if both are as far."""
     leading = most_frequent(_others(view, view.last_round))
-    return proposal(held_value(view, rng) if leading is None else _farthest(view, leading))
+    if leading is None:
+        return proposal(held_value(view, rng))
+    return proposal(min(view.value_min, view.value_max, key=lambda end: -abs(leading - end)))
 
 
 def opposite(view: ConsensusView, rng: np.random.Generator, given: Adversary) -> Fields:

@@ -152,11 +152,6 @@ def turn_proposals_text(proposals: Sequence[Proposal]) -> str:
     return "\n".join(lines) or "- No proposals yet."
 
 
-def disclosed_text(agents: int, neighbors: Sequence[str]) -> str:
-    """Return what an agent with these neighbors, one of so many agents in all, is told of the network."""
-    return fill(text_of(DISCLOSED), {"agents": agents, "neighbors": ", ".join(neighbors) or "none"})
-
-
 def share_text(share: Fraction) -> str | None:
     """Return how a prompt tells a share: `50%`, `66.5%`, `2/3`; None for one that takes more digits than that."""
     if (share * 1000).denominator == 1:

@@ -24,12 +24,13 @@ from parley.games.deliberation.parameters import (
     reply_model,
 )
 from parley.games.deliberation.policies import POLICIES
-from parley.games.deliberation.prompts import PROMPTS, format_of, places, prompt_style, reply_instruction
+from parley.games.deliberation.prompts import OF_POLICIES, PROMPTS, format_of, places, reply_kind
 from parley.games.deliberation.turns import Ended, Turn, graded, heard_by, plurality, reached, turn_measures, verdict
 from parley.games.evidence import OutcomeClass
 from parley.games.parameters import BYZANTINE, HONEST, Group
 from parley.games.problems.numbers import Reading, read_as
-from parley.games.problems.problem import MATCHING, Problem
+from parley.games.problems.problem import MATCHING, Problem, read_answer
+from parley.games.prompts import instruction
 from parley.policies import Ask, Reply
 from parley.policies.kinds import with_instructions
 from parley.policies.reply_text import MAX_FREE_TEXT
@@ -186,14 +187,14 @@ class DeliberationGame(Game[DeliberationParameters]):
     ) -> Ask:
         p, role, seat = self.parameters, agent.seat.role, agent.seat
         style = "reflect" if before else "cot" if agent.by_chain_of_thought else "zero_shot"
-        asked = prompt_style(style, self.problem.definitive)
+        asked = style if self.problem.definitive else style + OF_POLICIES
         others = [before.answers[name] for name in heard[agent.name]] if before else []
         own = before.answers[agent.name] if before else None
         target = self.target if role == BYZANTINE else None
         reply_format = format_of(style, p.format_for(seat))
         # Free text is as long as its tokens, and never cut: an agent gets its own argument back as it wrote it.
         argument_chars = p.argument_chars if reply_format == "json" else MAX_FREE_TEXT
-        form = reply_instruction(style, self.problem.definitive, reply_format)
+        form = instruction(reply_kind(style, self.problem.definitive), reply_format)
         view = DeliberationView(
             phase="reflect" if before else "initial",
             agent=agent.name,
@@ -227,17 +228,12 @@ class DeliberationGame(Game[DeliberationParameters]):
         argument = one_line(fields["argument"])
         if self.problem.definitive:
             said = one_line(fields["answer"])
-            return Answer(name, self._read(said, argument), said, argument)
+            problem, reading = self.problem, self.parameters.reading
+            return Answer(name, read_answer(problem.kind, problem.options, said, argument, reading), said, argument)
         named = [one_line(policy) for policy in fields["policies"]]
         unknown = self.problem.unknown(named)
         value = self.problem.read_policies(named)
         return Answer(name, value, "; ".join(named), argument, policies=tuple(named), unknown=unknown)
-
-    def _read(self, said: str, argument: str) -> str | None:
-        """Read a number as the study wants it, a selection of cards as always."""
-        if self.problem.kind != "number":
-            return self.problem.read(said)
-        return read_as(self.parameters.reading, said, argument)
 
     def _close(self, panel: tuple[Agent, ...], session: int, turns: list[Turn], ended: Ended | None) -> None:
         """Add a turn to the trace."""

@@ -5,31 +5,30 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from parley.games.deliberation.parameters import Answer, DeliberationParameters, DeliberationView, Value
+from parley.games.deliberation.parameters import Answer, DeliberationParameters, DeliberationView
 from parley.games.parameters import BYZANTINE, HONEST
 from parley.games.problems.problem import Problem
-from parley.games.prompts import Instruction, Prompts, QuestionStyle, Template, fill, instruction, instruction_files
+from parley.games.prompts import Prompts, QuestionStyle, Template, fill, instruction_files
 from parley.policies import ReplyFormat
 from parley.text import one_line
 
 FOLDER = Path(__file__).parent / "templates"
-PHASES = ("initial", "reflect")
 STYLES = ("cot", "zero_shot", "reflect")  # the first two are those of the initial round
-_POLICIES = "_policies"  # ends the names of prompts on prioritized problems, which have no right answer
-_OF_POLICIES = {"problems": {"kind": "policies"}}
+OF_POLICIES = "_policies"  # ends the names of prompts on prioritized problems, which have no right answer
+_WITH_POLICIES = {"problems": {"kind": "policies"}}
 _ASKED_IN: dict[str, tuple[str | None, dict[str, Any]]] = {
     "cot": (None, {"cot_share": 1}),
     "zero_shot": (None, {"cot_share": 0}),
-    "cot_policies": (None, {"cot_share": 1, **_OF_POLICIES}),
-    "zero_shot_policies": (None, {"cot_share": 0, **_OF_POLICIES}),
-    "reflect_policies": ("reflect", _OF_POLICIES),
+    "cot_policies": (None, {"cot_share": 1, **_WITH_POLICIES}),
+    "zero_shot_policies": (None, {"cot_share": 0, **_WITH_POLICIES}),
+    "reflect_policies": ("reflect", _WITH_POLICIES),
 }
 
 
 def _variant(name: str) -> dict[str, Path]:
     files = {}
     for role in (HONEST, BYZANTINE):
-        for kind in ("", _POLICIES):
+        for kind in ("", OF_POLICIES):
             for style in STYLES:
                 task = f"{style}_{name}" if style == "reflect" else style
                 files[f"{role}_{style}{kind}_system"] = FOLDER / f"{role}{kind}_system.txt"
@@ -58,17 +57,12 @@ def answer_text(answer: Answer, name: str, chars: int | None = None) -> str:
     return f"  {name}: {json.dumps(answer.said, ensure_ascii=False)} | Argument: {why}"
 
 
-def value_text(value: Value | None) -> str:
-    """Return a value in normal form as an agent would write it."""
-    return "; ".join(value) if isinstance(value, tuple) else str(value)
-
-
 def _form(problem: Problem) -> str:
     options = "\n".join(f"- {one_line(option)}" for option in problem.options)
     return fill(_FORMS[problem.kind], {"options": options})
 
 
-def _kind(style: str, definitive: bool) -> str:
+def reply_kind(style: str, definitive: bool) -> str:
     """Return the kind of a reply (parley.games.prompts), by what is asked for and in which order."""
     order = "zero_shot" if style == "zero_shot" else "reasoned"
     return f"deliberation_{order}" if definitive else f"deliberation_{order}_policies"
@@ -77,16 +71,6 @@ def _kind(style: str, definitive: bool) -> str:
 def format_of(style: str, reply_format: ReplyFormat) -> ReplyFormat:
     """Return how the reply to a style is asked for: an answer before its argument is no second step after a first."""
     return "json" if style == "zero_shot" and reply_format == "two_steps" else reply_format
-
-
-def prompt_style(style: str, definitive: bool) -> str:
-    """Return the name of a style's prompts, on problems that have a right answer or not."""
-    return style if definitive else style + _POLICIES
-
-
-def reply_instruction(style: str, definitive: bool, reply_format: ReplyFormat) -> Instruction:
-    """Return what is said of the form of the reply to a style, on problems that have a right answer or not."""
-    return instruction(_kind(style, definitive), format_of(style, reply_format))
 
 
 def places(
@@ -112,7 +96,7 @@ def places(
         "form": _form(view.problem),
         "own": f"  you: {_NO_ANSWER}" if own is None else answer_text(own, "you"),
         "heard": "\n".join(others) or "  (nobody's answer reached you)",
-        "target": value_text(view.target),
+        "target": "; ".join(view.target) if isinstance(view.target, tuple) else view.target,
         "reply": reply,
     }
 
@@ -125,7 +109,7 @@ class DeliberationPrompts(Prompts[DeliberationParameters]):
     """Two variants, with the answers' form as the problems and the reply format want it."""
 
     variants = _VARIANTS
-    phases = (*STYLES, *(style + _POLICIES for style in STYLES))
+    phases = (*STYLES, *(style + OF_POLICIES for style in STYLES))
     asked_in = _ASKED_IN
     questions = (
         QuestionStyle("deliberation_cot", "improve", "answer", {"cot_share": 1}),
@@ -138,11 +122,13 @@ class DeliberationPrompts(Prompts[DeliberationParameters]):
             f"{role}_reply_{kind}_{part}": path
             for role in (HONEST, BYZANTINE)
             for style in STYLES
-            for kind in [_kind(style, parameters.definitive)]
+            for kind in [reply_kind(style, parameters.definitive)]
             for part, path in instruction_files(kind, format_of(style, parameters.reply_format)).items()
         }
         sent = {
-            name: path for name, path in self.variants[prompt].items() if (_POLICIES in name) != parameters.definitive
+            name: path
+            for name, path in self.variants[prompt].items()
+            if (OF_POLICIES in name) != parameters.definitive
         }
         return {**sent, **replies}
 

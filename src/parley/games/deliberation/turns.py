@@ -13,7 +13,6 @@ from parley.games.deliberation.parameters import Agent, Answer, DeliberationPara
 from parley.games.evidence import Session
 from parley.games.network import Network
 from parley.games.parameters import share_of
-from parley.games.problems.numbers import Reading, read_as
 from parley.games.problems.problem import Problem, read_answer
 from parley.text import one_line
 
@@ -228,18 +227,14 @@ def _check_value(session: Session, final: Sequence[Mapping[str, Any]], malicious
     """All honest agents gave the value: so did all agents, but for as many as were malicious."""
     value, agents = session.verdict["value"], len(session.agents)
     honest = agents - malicious
-    given = sum(_read(session.subject, session.parameters["reading"], said) == value for said in final)
+    kind, options, reading = session.subject["kind"], session.subject["options"], session.parameters["reading"]
+    read = [read_answer(kind, options, said["answer"], said["argument"], reading) for said in final]
+    given = read.count(value)
     if value is None or given < honest:
         told = one_line(repr(value), 60)
         raise ValueError(
             f"its verdict is {told}, the last answer of {given} of {agents} agents, and {honest} are honest"
         )
-
-
-def _read(subject: Mapping[str, Any], reading: Reading, said: Mapping[str, Any]) -> Value | None:
-    if subject["kind"] == "number":
-        return read_as(reading, said["answer"], said["argument"])
-    return read_answer(subject["kind"], tuple(subject["options"]), said["answer"])
 
 
 def _check_policies(session: Session, final: Sequence[Mapping[str, Any]], malicious: int) -> None:

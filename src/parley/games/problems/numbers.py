@@ -48,14 +48,6 @@ _RULES = [
 ]
 
 
-def plainly(text: str) -> str:
-    """Return a text with its numbers written in the usual way."""
-    text = text.strip()
-    for rule, instead in _RULES:
-        text = rule.sub(instead, text)
-    return text.strip()
-
-
 def without_words(text: str) -> tuple[str, set[int]]:
     """Return a text without the number words in parentheses after its numerals ("18 (eighteen)"), and their values."""
     values: set[int] = set()
@@ -184,7 +176,10 @@ def _plain(text: str) -> str | None:
         if sign in text:
             text = re.sub(rf"(?<=[0-9]) ?{sign}", f" {fraction}", text).replace(sign, fraction)
     text = re.sub("(?<=[a-zA-Z])[²³]", lambda power: "^2" if power[0] == "²" else "^3", text)
-    text = plainly(text.translate(_CHARACTERS))
+    text = text.translate(_CHARACTERS).strip()
+    for rule, instead in _RULES:
+        text = rule.sub(instead, text)
+    text = text.strip()
     foreign = any(not c.isascii() and unicodedata.category(c) in ("Nd", "Nl", "No", "Cf") for c in text)
     return None if foreign or _DASH_AT_NUMBER.search(text) else text
 

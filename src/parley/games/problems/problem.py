@@ -11,7 +11,7 @@ import numpy as np
 from pydantic import Field, TypeAdapter, ValidationError, model_validator
 from pydantic.dataclasses import dataclass
 
-from parley.games.problems.numbers import read_number
+from parley.games.problems.numbers import Reading, read_as, read_number
 from parley.policies.own_code import first_problem
 
 MATCHING = "nfkc-casefold-v1"  # raised whenever the normal form of any text changes
@@ -137,10 +137,12 @@ class Problem:
 _JSON = TypeAdapter(Problem)
 
 
-def read_answer(kind: Kind, options: Sequence[str], text: str) -> str | None:
-    """Return the normal form of an answer to a problem of this kind, as `Problem.read` does."""
+def read_answer(
+    kind: Kind, options: Sequence[str], text: str, argument: str = "", reading: Reading = "exact"
+) -> str | None:
+    """Return the normal form of an answer to a problem of this kind; `reading` says how numbers are read."""
     if kind == "number":
-        return read_number(text)
+        return read_as(reading, text, argument)
     if kind == "cards":
         return read_cards(text, options)
     found = normal_policy(text)

@@ -28,11 +28,9 @@ from parley.games.stag_hunt.parameters import (
     SeenRound,
     StagHuntParameters,
     StagHuntView,
-    act_model,
     counted,
+    hunt_model,
     one_word,
-    published_model,
-    signal_model,
 )
 from parley.games.stag_hunt.policies import POLICIES
 from parley.policies import Ask, Reply
@@ -194,8 +192,6 @@ class StagHuntGame(Game[StagHuntParameters]):
             system = texts.render_system(seat.role, p, values)
             user = texts.render_user(phase, p, values, form.reply)
         nested = self._published and seat.policy.kind.asks_model  # rules and own code keep the short form
-        flat = signal_model if phase == "signal" else act_model
-        reply_model = published_model(phase, p.reasoning_chars) if nested else flat(p.reasoning_chars)
         return Ask(
             agent=name,
             role=seat.role,
@@ -203,7 +199,7 @@ class StagHuntGame(Game[StagHuntParameters]):
             phase=phase,
             system=with_instructions(system, seat.policy),
             user=user,
-            reply_model=reply_model,
+            reply_model=hunt_model(phase, p.reasoning_chars, nested),
             sampling=p.signal if phase == "signal" else p.act,
             reply_format=reply_format,
             follow_up=form.follow_up,

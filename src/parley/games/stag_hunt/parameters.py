@@ -316,10 +316,6 @@ class _StagHuntReply(ReplyModel):
     free: ClassVar[str] = "reasoning"
 
 
-def _reasoning(chars: int) -> Any:
-    return (Annotated[str, Field(max_length=chars)], ...)
-
-
 # Letters of the large scripts and digits: all of them are one word to every reader, and no form of them is another.
 _LETTERS = (
     r"0-9A-Za-z\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u024f\u0391-\u03a1\u03a3-\u03c9\u0400-\u0481\u048a-\u052f"
@@ -328,22 +324,9 @@ _LETTERS = (
 WORD_PATTERN = rf"^[{_LETTERS}][{_LETTERS}'-]{{0,{LONGEST_WORD - 1}}}$"
 
 
-@cache
-def signal_model(reasoning: int) -> type[BaseModel]:
-    """Return the model of a word, which has no white space and none of JSON's own signs.
-
-    The schema goes with the request. It allows less, so that engines that follow it let a model write nothing but what
-    can be read as one word.
-    """
-    plain = rf'^[^\s"\\]{{1,{LONGEST_WORD}}}$'
-    text = Annotated[str, Field(pattern=plain, json_schema_extra={"pattern": WORD_PATTERN})]
-    return create_model("Signal", __base__=_StagHuntReply, reasoning=_reasoning(reasoning), word=(text, ...))
-
-
-@cache
-def act_model(reasoning: int) -> type[BaseModel]:
-    """Return the model of an action."""
-    return create_model("Act", __base__=_StagHuntReply, reasoning=_reasoning(reasoning), action=(Action, ...))
+# It has no white space and none of JSON's own signs. The schema, which goes with the request, allows less, so that
+# engines that follow it let a model write nothing but what can be read as one word.
+_Word = Annotated[str, Field(pattern=rf'^[^\s"\\]{{1,{LONGEST_WORD}}}$', json_schema_extra={"pattern": WORD_PATTERN})]
 
 
 class _Communicate(ReplyModel):
@@ -356,9 +339,10 @@ class _Choice(ReplyModel):
 
 
 @cache
-def published_model(phase: str, reasoning: int) -> type[BaseModel]:
-    """Return the model of a reply in the form that the published prompts of a phase ask for (A.1, A.2)."""
-    action = _Communicate if phase == "signal" else _Choice
-    return create_model(
-        f"Published{phase.title()}", __base__=_StagHuntReply, reasoning=_reasoning(reasoning), action=(action, ...)
-    )
+def hunt_model(phase: str, reasoning_chars: int, published: bool = False) -> type[BaseModel]:
+    """Return the model of a word or an action, flat or in the form that the `published` prompts ask for (A.1, A.2)."""
+    flat: dict[str, Any] = {"word": (_Word, ...)} if phase == "signal" else {"action": (Action, ...)}
+    nested: dict[str, Any] = {"action": (_Communicate if phase == "signal" else _Choice, ...)}
+    reasoning: Any = (Annotated[str, Field(max_length=reasoning_chars)], ...)
+    name = f"{'Published' if published else ''}{phase.title()}"
+    return create_model(name, __base__=_StagHuntReply, reasoning=reasoning, **(nested if published else flat))

@@ -90,19 +90,15 @@ def render_system(role: str, parameters: StagHuntParameters, values: PromptValue
         "unseen": str(values.players - 1 - len(values.seen)),
     }
     numbers["seen_by_you"] = _filled("seen_some" if values.seen else "seen_nobody", numbers)
+    before = {"payoff_note": "- " if p.links_told else "\n"}  # an item of the section, or a paragraph of its own
     pieces = {
         "players": _filled("players_told" if p.count_told else "players_untold", numbers),
         "payoffs": _filled("payoffs_all" if p.needed == ALL else "payoffs_some", numbers),
         "talk": "\n" + _filled("talk", numbers) if "talk" in told else "",
-        "visibility": "".join(f"\n{_listed(piece, p)}{_filled(piece, numbers)}" for piece in _of_links(p)),
+        "visibility": "".join(f"\n{before.get(piece, '')}{_filled(piece, numbers)}" for piece in _of_links(p)),
         "aim": "\n" + _filled("byzantine_aim", numbers) if role == BYZANTINE else "",
     }
     return _filled("system", pieces)
-
-
-def _listed(piece: str, p: StagHuntParameters) -> str:
-    """Return what stands before a piece: the note on payoffs is an item of the section, or its own paragraph."""
-    return ("- " if p.links_told else "\n") if piece == "payoff_note" else ""
 
 
 def render_user(phase: str, parameters: StagHuntParameters, values: PromptValues, reply: str) -> str:
@@ -238,7 +234,8 @@ def published_user(
     """
     text = _text("a1_communication" if phase == "signal" else "a2_action")
     if p.payoff_note:
-        text = _after(text, "hare hunters get 3." if phase == "signal" else "hare hunters get 3 each.", PAYOFF_NOTE)
+        sentence = "hare hunters get 3." if phase == "signal" else "hare hunters get 3 each."
+        text = text.replace(sentence, f"{sentence} {text_of(PAYOFF_NOTE)}")
     if phase == "act":
         if p.links_told:
             seen = f"### COMMUNICATION VISIBILITY\n{_visibility(me, players, heard, hub)}\n\n### MESSAGES YOU CAN SEE"
@@ -271,10 +268,6 @@ def _visibility(me: int, players: int, heard: Sequence[str], hub: str) -> str:
     if not heard:
         return _text("own_nobody")
     return _text("a3_star_spoke" if hub else "a3_ring")
-
-
-def _after(text: str, sentence: str, added: Path) -> str:
-    return text.replace(sentence, f"{sentence} {text_of(added)}")
 
 
 def _text(stem: str) -> str:

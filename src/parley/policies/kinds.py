@@ -121,7 +121,7 @@ def scripted_kind(
         summary=one_line((rule.__doc__ or "").splitlines()[0]),
         roles=roles,
         Parameters=parameters,
-        rule=lambda given: partial(rule, given=given),
+        rule=partial(_with_parameters, rule),  # studies are pickled: no lambda
         beyond=beyond,
         needs=needs,
         misfit=misfit,
@@ -131,6 +131,10 @@ def scripted_kind(
 def policy_table(*kinds: PolicyKind) -> dict[str, PolicyKind]:
     """Return the policies that a game offers, by name, in the order in which they are listed."""
     return {kind.name: kind for kind in kinds}
+
+
+def _with_parameters(rule: Callable[..., Mapping[str, Any]], given: Any) -> Rule:
+    return partial(rule, given=given)
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ text it returns goes through the same strict parser as a model's.
 """
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -127,8 +128,11 @@ def random(view: DeliberationView, rng: np.random.Generator, given: PolicyParame
 
 
 def _llm_adversary(name: str, summary: str) -> PolicyKind:
-    path = FOLDER / "strategies" / f"{name}.txt"
-    return PolicyKind(f"llm_{name}", summary, roles=_ADVERSARY, instructions=lambda given: text_of(path))
+    return PolicyKind(f"llm_{name}", summary, roles=_ADVERSARY, instructions=partial(_instructions, name))
+
+
+def _instructions(name: str, given: PolicyParameters) -> str:
+    return text_of(FOLDER / "strategies" / f"{name}.txt")
 
 
 # A new policy is one entry here.

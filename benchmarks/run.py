@@ -1,6 +1,6 @@
 """Runs the benchmarks and writes their table into benchmarks/README.md.
 
-python -m benchmarks.run [scripted] [frames] [storage] [ledger] [client] [grammar] [engine] [cpu] [view]
+python -m benchmarks.run [scripted] [scale] [frames] [storage] [ledger] [client] [grammar] [engine] [cpu] [view]
 """
 
 import platform
@@ -8,13 +8,14 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from benchmarks import client, cpu, engine, explorer, frames, grammar, ledger, scripted, storage
+from benchmarks import client, cpu, engine, explorer, frames, grammar, ledger, scale, scripted, storage
 from benchmarks.measure import Row
 from parley.engine import hardware
 
 README = Path(__file__).parent / "README.md"
 SETS = {
     "scripted": scripted.rows,
+    "scale": scale.rows,
     "frames": frames.rows,
     "storage": storage.rows,
     "ledger": ledger.rows,

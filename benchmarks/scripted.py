@@ -16,7 +16,6 @@ def rows() -> Iterator[Row]:
         yield from _one_simulation()
         yield from _ten_thousand()
         yield from _plan()
-        yield from _thousand()
 
 
 _SNAKEMAKE = (*SNAKEMAKE, "--snakefile", str(REPOSITORY / "Snakefile"), "--cores", "2")
@@ -61,16 +60,6 @@ def _plan() -> Iterator[Row]:
     _write("planned", grid, seeds=500, max_rounds=10)
     planned = cost(*_SNAKEMAKE, "--dry-run", "--quiet", "all", "--config", "study=planned.yaml")
     yield Row("plan (`snakemake -n`) of 10,000 model games", str(planned), "10 s")
-
-
-def _thousand() -> Iterator[Row]:
-    """Play 1,000 scripted games of 8 agents with the whole workflow, from the start to the report."""
-    adversaries = ["random", "stubborn", "opposite", "oscillate", "silent"]
-    grid = {"model": "majority", "n": 8, "b": [1, 2, 3, 4], "byzantine": adversaries}
-    _write("thousand", grid, seeds=50, max_rounds=12)
-    whole = cost(*_SNAKEMAKE, "--config", "study=thousand.yaml")
-    assert paths.report("thousand").exists()
-    yield Row("1,000 scripted games of 8 agents on 2 cores, start to report", str(whole), "60 s")
 
 
 def _ten_thousand() -> Iterator[Row]:

@@ -32,16 +32,12 @@ class ParquetFile:
     content: bytes
     footer: pq.FileMetaData
     schema: pa.Schema
+    pages: memoryview  # what the columns take of the file
 
     @property
     def metadata(self) -> Mapping[bytes, bytes]:
         """The pairs that who wrote the file has put into it."""
         return self.footer.metadata or {}
-
-    @property
-    def pages(self) -> memoryview:
-        """What the columns take of the file."""
-        return memoryview(self.content)[: pages_end(self.footer)]
 
 
 def open_parquet(content: bytes) -> ParquetFile:
@@ -50,15 +46,18 @@ def open_parquet(content: bytes) -> ParquetFile:
     The footer of one that `write_parquet` made must be as it was written. Others are parsed as they are.
     """
     start = len(content) - 8 - int.from_bytes(content[-8:-4], "little")  # of the footer, whose length stands last
-    seal = content[max(start - len(_seal(b"")), 0) : max(start, 0)]
-    if seal.startswith(_SEAL) and seal != _seal(content[start:]):
+    sealed = max(start - len(_seal(b"")), 0)
+    seal = content[sealed : max(start, 0)]
+    is_sealed = seal.startswith(_SEAL)
+    if is_sealed and seal != _seal(content[start:]):
         raise ValueError("its footer is damaged")
     reader = pq.ParquetFile(
         pa.BufferReader(content),
         thrift_string_size_limit=_MAX_FOOTER_BYTES,
         thrift_container_size_limit=_MAX_OF_A_LIST,
     )
-    return ParquetFile(content, reader.metadata, reader.schema_arrow)
+    end = sealed if is_sealed else pages_end(reader.metadata)
+    return ParquetFile(content, reader.metadata, reader.schema_arrow, memoryview(content)[:end])
 
 
 def pages_end(footer: pq.FileMetaData) -> int:

@@ -257,3 +257,8 @@ def test_links_are_by_name_and_traced_once_where_somebody_is_hidden() -> None:
 def test_facts_of_complete_graphs_of_nobody_too() -> None:
     complete = {0: Facts(None, None, 0, 0), 1: Facts(0, 0, 0, 1), 2: Facts(1, 1, 1, 1), 8: Facts(1, 7, 28, 1)}
     assert {n: Network.complete(n).facts() for n in complete} == complete
+
+
+def test_two_triangles_that_share_an_agent_hang_together_by_it_alone() -> None:
+    bow_tie = [(0, 1), (0, 2), (1, 2), (2, 3), (2, 4), (3, 4)]
+    assert Network.of_edges(5, bow_tie).facts() == Facts(diameter=2, connectivity=1, edges=6, components=1)

@@ -13,10 +13,9 @@ import pytest
 
 from parley import paths
 from parley.analysis.conditions import condition_table, outcome_table, print_conditions
-from parley.analysis.metrics import write_metrics
 from parley.analysis.simulations import simulation_row
 from parley.analysis.stats import wilson_interval
-from parley.analysis.summarize import summarize
+from parley.analysis.summarize import summarize, write_metrics
 from parley.analysis.tables import csv_text, read_table, write_table
 from parley.errors import RecordError
 from parley.games.consensus.game import ConsensusGame

@@ -155,8 +155,11 @@ def _panel(
 
 def _kind_names(bars: list[Bar], width: float) -> tuple[dict[str, str], bool]:
     """Return the names of the kinds of adversaries, wrapped to what is under their bars, or whole and to be turned."""
-    names = {kind: wrapped(kind, width * number) for kind, number in Counter(kind for kind, _ in bars).items() if kind}
-    turned = any(name.count("\n") > 1 for name in names.values())
+    rooms = {kind: width * number for kind, number in Counter(kind for kind, _ in bars).items() if kind}
+    names = {kind: wrapped(kind, room) for kind, room in rooms.items()}
+    lines = {kind: name.split("\n") for kind, name in names.items()}
+    # A word is wrapped to no less than six letters: over a single bar it would run into the next name.
+    turned = any(len(of) > 2 or 0.064 * max(map(len, of)) > 1.3 * rooms[kind] for kind, of in lines.items())
     return ({kind: kind for kind in names} if turned else names), turned
 
 

@@ -133,7 +133,7 @@ def _checked(path: Path) -> tuple[ParquetFile, Summary]:
     summary = _summary(path, file)
     names = file.schema.names
     # One that may be empty may be missing: it came later. By type, too: a damaged footer can make bytes of texts.
-    if not file.schema.equals(known) and (
+    if not file.schema.equals(SCHEMA) and (
         len(set(names)) < len(names)
         or not {column.name for column in SCHEMA if not column.nullable} <= set(names) <= set(SCHEMA.names)
         or any(not column.equals(SCHEMA.field(column.name)) for column in file.schema)

@@ -1,6 +1,7 @@
 """Runs the benchmarks and writes their table into benchmarks/README.md.
 
-python -m benchmarks.run [scripted] [scale] [frames] [storage] [ledger] [client] [grammar] [engine] [cpu] [view]
+python -m benchmarks.run [scripted] [scale] [shipped] [frames] [storage] [ledger] [client] [grammar] [engine] [cpu]
+                         [view]
 """
 
 import platform
@@ -16,6 +17,7 @@ README = Path(__file__).parent / "README.md"
 SETS = {
     "scripted": scripted.rows,
     "scale": scale.rows,
+    "shipped": scale.shipped,
     "frames": frames.rows,
     "storage": storage.rows,
     "ledger": ledger.rows,

@@ -120,7 +120,7 @@ def summary(prompt: int, completion: int, start: int, end: int, device: str = "N
     told = {"prompt_tokens": prompt, "completion_tokens": completion, "cached_tokens": 0}
     when = [f"2026-01-01T00:00:{second:02}+00:00" for second in (start, end)]
     made = {"started": when[0], "ended": when[1], "engines": {"tiny": {"device": device}}}
-    return Summary({}, {}, told, "", made)
+    return Summary({}, {}, told, "", made, {})
 
 
 def asking(study_factory: StudyFactory, price: bool = True, **changes: Any) -> Study:

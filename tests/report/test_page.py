@@ -210,7 +210,7 @@ def test_warnings_name_the_conditions_and_come_before_the_numbers(
     found = record_store.read_records(study)
     engines = {"tiny": {"deterministic": {"asked": True, "by": None, "warning": "cannot <hold>"}}}
     told = [dataclasses.replace(s, provenance={**s.provenance, "engines": engines}) for s in found.summaries[:3]]
-    monkeypatch.setattr(report, "read_records", lambda *_: dataclasses.replace(found, summaries=told))
+    monkeypatch.setattr(report, "read_records", lambda *_, **__: dataclasses.replace(found, summaries=told))
     html = report.report(study).read_text()
     shown = Page(html).words
     at = "model=majority, n=4, b=1, prompt=may_exist"

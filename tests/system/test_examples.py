@@ -84,7 +84,7 @@ def test_a_missing_address_or_key_is_one_line(folder: Path, monkeypatch: pytest.
     for name, value in (("PARLEY_SWARMS_URL", "http://127.0.0.1:9/v1"), ("PARLEY_SWARMS_KEY", KEY)):
         with pytest.raises(UsageError) as caught:
             simulate(study, simulation.record(study.name), [], 1.0)
-        assert f"SwarmsAgent: cannot be made: UsageError: {name} is not set; " in str(caught.value)
+        assert str(caught.value).startswith(f"{name} is not set; ")
         assert len(str(caught.value).splitlines()) == 1
         monkeypatch.setenv(name, value)
 

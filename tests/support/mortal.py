@@ -39,7 +39,6 @@ class Life:
     notes: str  # folder outside of it: what was asked, what was printed, how many steps it took
     die_at: int = 0  # number of the step in which it kills itself; 0: never
     part: float = 0.0  # how much of that step is done by then: a share of the bytes, or (from 0.5) the whole of it
-    hard_links: bool = True
     lock_patience: float = 30.0
     answer_seconds: float = 0.0  # how long a policy takes
 
@@ -184,8 +183,6 @@ def _live(life: Life) -> int:
     (notes / "steps").write_text("")
     os.chdir(life.folder)
     simulate._LOCK_PATIENCE = life.lock_patience
-    if not life.hard_links:
-        os.link = _no_hard_links
     death, write, answer = _Death(life), os.write, ScriptedPolicy.answer
 
     async def mortal_answer(self: ScriptedPolicy, ask: Any, seed: int, attempt: int) -> Any:
@@ -210,10 +207,6 @@ def _live(life: Life) -> int:
     os.write = write
     (notes / "steps").write_bytes(str(steps).encode())
     return status
-
-
-def _no_hard_links(*names: object) -> None:
-    raise PermissionError(1, "no hard links here")
 
 
 def _nurse() -> None:
@@ -327,12 +320,10 @@ class Undisturbed:
         world.reset()
 
 
-def finish(world: World, undisturbed: Undisturbed, lost_record: bool = False, **how: object) -> None:
+def finish(world: World, undisturbed: Undisturbed) -> None:
     """Run the same command again, undisturbed; check that nothing was lost and nothing is asked again."""
-    if lost_record:  # what Snakemake does with the output of a job that died
-        world.record.unlink(missing_ok=True)
     answered = world.answered(undisturbed)
-    end = world.live(**how)
+    end = world.live()
     assert (end.status, end.err) == (0, [])
     assert end.asked == [key for key in undisturbed.asked if key not in answered]
     assert read_summary(world.record).digest == undisturbed.digest

@@ -127,13 +127,15 @@ class Journal:
         with open(self._fd, "rb", closefd=False) as file:
             file.seek(0)
             content = file.read()
-        head, entries, good = _whole_lines(content)
-        if good and (head.get("simulation"), head.get("format")) != (simulation_id, FORMAT):
+        head, entries = _whole_lines(content)
+        if head is None and entries:
+            raise JournalError(f"{self.path}: its first line is damaged; move it away to play the simulation anew")
+        if head and (head.get("simulation"), head.get("format")) != (simulation_id, FORMAT):
             raise JournalError(f"{self.path}: belongs to another simulation or version of Parley; move it away")
         self.entries = {entry.key: entry for entry in entries}
-        if good < len(content):  # the last write was cut off by a death, or the disk failed
-            os.ftruncate(self._fd, good)
-        if good == 0:
+        # The last write may have been cut off by a death. Lines that a disk damaged stay, and are asked again.
+        os.ftruncate(self._fd, 0 if head is None else content.rfind(b"\n") + 1)
+        if head is None:
             self._write({"simulation": simulation_id, "format": FORMAT})
 
     def _write(self, data: Mapping[str, Any]) -> None:
@@ -166,21 +168,11 @@ async def off_loop(write: Callable[..., object], *arguments: object) -> None:
         raise
 
 
-def _whole_lines(content: bytes) -> tuple[dict[str, Any], list[Entry], int]:
-    """Return the first line of a journal, the replies after it up to a line that is not whole, and their bytes."""
-    head: dict[str, Any] = {}
-    entries: list[Entry] = []
-    size = 0
-    for line in content.splitlines(keepends=True):
-        data = parse_line(line)
-        if data is None or (size and set(data) | _LATER != set(ENTRY_FIELDS)):
-            break
-        if size:
-            entries.append(Entry(**data))
-        else:
-            head = data
-        size += len(line)
-    return head, entries, size
+def _whole_lines(content: bytes) -> tuple[dict[str, Any] | None, list[Entry]]:
+    """Return the first line of a journal, None if it is not whole, and the replies of all whole lines after it."""
+    first, *others = [parse_line(line + b"\n") for line in content.split(b"\n")[:-1]] or [None]
+    known = set(ENTRY_FIELDS)
+    return first, [Entry(**data) for data in others if data is not None and set(data) | _LATER == known]
 
 
 def journaled(path: Path) -> list[Entry]:
@@ -199,11 +191,11 @@ def journal_id(path: Path) -> str | None:
     """Return the id of the simulation that a journal is of; None if it is no journal. Changes nothing."""
     try:
         with open_regular(path) as file:
-            head, _, _ = _whole_lines(file.readline(_MAX_FIRST_LINE))
+            head, _ = _whole_lines(file.readline(_MAX_FIRST_LINE))
     except OSError:
         return None
-    identity = head.get("simulation")
-    return identity if isinstance(identity, str) and "format" in head else None
+    identity = head.get("simulation") if head else None
+    return identity if isinstance(identity, str) and head and "format" in head else None
 
 
 def delete_journal(record: Path) -> None:

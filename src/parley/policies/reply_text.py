@@ -191,7 +191,7 @@ class FreeText(ReplyModel):
 
 
 def read_reply(ask: Ask, text: str, finish_reason: str, cut: Container[str] = ()) -> Reply:
-    """Parse one reply in the format that was asked for: a value, or a failure by class.
+    """Return what a reply says, in the format that was asked for: a value, or a failure by class.
 
     Of agents in `cut`, texts in JSON that are longer than their fields are cut to them.
     """

@@ -49,18 +49,22 @@ FIRST = 120
 
 
 class Gate:
-    """Answers of a service; from the FIRST on it holds them back, so that none is on its way when something dies."""
+    """Answers of a service, once all jobs ask; from the FIRST on it holds them back: none is on its way at a death."""
 
     def __init__(self) -> None:
         self.asked: Counter[int] = Counter()
         self.held: set[int] = set()
-        self.open = threading.Event()
+        self.begun, self.open = threading.Event(), threading.Event()
+        self._answered = 0
         self._guard = threading.Lock()
 
     def __call__(self, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
         with self._guard:
             self.asked[body["seed"]] += 1
-            waits = self.asked.total() > FIRST and not self.open.is_set()
+        self.begun.wait(300)
+        with self._guard:
+            self._answered += 1
+            waits = self._answered > FIRST and not self.open.is_set()
             if waits:
                 self.held.add(body["seed"])
         if waits:
@@ -77,19 +81,22 @@ def gate(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Gate, StandInService
     made = Gate()
     with service(made) as server:
         yield made, server
+        made.begun.set()
         made.open.set()
 
 
 def begin(gate: tuple[Gate, StandInService], shards: int) -> tuple[Study, subprocess.Popen[bytes], list[str]]:
     """Start the command on a study of so many shards; return once all of them run and each waits for replies."""
-    _, server = gate
+    made, server = gate
     source = {"url": server.url, "served": SERVED, "key_variable": VARIABLE}
     theirs = {"source": source, "limits": {"concurrent": 16}}
     grid = {"model": "theirs", "n": 8, "prompt": "may_exist"}
     content = {"seeds": 2 * shards, "shard_size": 2, "parameters": {"max_rounds": 12}}
     study = write(grid, models={"theirs": theirs}, **content)
     controller = start(*PLAY)
-    wait_for(lambda: len(running()) == shards and len(journal_lines(study)) == 2 * shards, controller)
+    # Each job has its part of the limit: as many requests at once as its agents, or 8.
+    wait_for(lambda: len(running()) == shards and made.asked.total() >= 8 * shards, controller)
+    made.begun.set()
     wait_for(lambda: sum(journal_lines(study).values()) == FIRST, controller)
     return study, controller, submitted_jobs()
 

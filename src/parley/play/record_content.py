@@ -8,6 +8,7 @@ import pyarrow as pa
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from parley.columns import Column, schema
+from parley.games.prompts import OwnPrompt, text_of
 from parley.play.degenerate import count_degenerate
 from parley.play.journal import ENTRY_FIELDS, Entry
 from parley.play.parquet import packed_array
@@ -98,7 +99,16 @@ def describe_condition(condition: Condition) -> dict[str, Any]:
         "groups": [_describe_group(group) for group in condition.groups],
         "prompt": condition.prompt,
         "prompt_digests": condition.prompt_digests,
+        **_own_templates(condition),
     }
+
+
+def _own_templates(condition: Condition) -> dict[str, Any]:
+    """Return the texts of the templates that are sent, where the study brought them: no other file is needed."""
+    if not isinstance(condition.prompt, OwnPrompt):
+        return {}
+    templates = condition.prompt.templates
+    return {"templates": {name: text_of(templates[name]) for name in condition.prompt_digests if name in templates}}
 
 
 def _describe_group(group: PlayerGroup) -> dict[str, Any]:

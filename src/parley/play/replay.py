@@ -13,6 +13,7 @@ from parley.errors import RecordError, UsageError
 from parley.games.base import Game, new_game, scripted_roles
 from parley.games.own_game import changed_source
 from parley.games.parameters import Group
+from parley.games.prompts import OwnPrompt
 from parley.games.registry import game_class
 from parley.games.two_steps import playing
 from parley.play.journal import Entry
@@ -179,15 +180,29 @@ def rebuild_game(path: Path, summary: Summary) -> Game:
                 f"{game.protocol_version}; use the release that made it"
             )
         parameters = game.Parameters.model_validate(simulation["parameters"])
-        game.prompts.files(simulation["prompt"], parameters)  # an unknown prompt is a LookupError
+        prompt = recorded_prompt(game, simulation)
+        game.prompts.files(prompt, parameters)  # an unknown prompt is a LookupError
+        if isinstance(prompt, OwnPrompt):
+            roles = {group["role"] for group in simulation["groups"]}
+            if missing := game.prompts.needed(parameters, roles).difference(prompt.templates):
+                raise UsageError(f"lacks the template {min(missing)}")
         groups = [
             Group(g["role"], g["count"], recorded_policy(game, g), cuts_texts(g.get("grammar")))
             for g in simulation["groups"]
         ]
         seed, material = simulation["seed"], simulation.get("material")
-        return new_game(game, parameters, groups, simulation["prompt"], seed, material)
+        return new_game(game, parameters, groups, prompt, seed, material)
     except (UsageError, ValidationError, LookupError, TypeError, ValueError, AttributeError) as error:
         raise RecordError(f"{path}: describes no simulation that can be played: {one_line(str(error), 150)}") from None
+
+
+def recorded_prompt(game: type[Game], simulation: Mapping[str, Any]) -> str:
+    """Return the prompt that a record describes, with its templates if a study brought them.
+
+    Raises UsageError, or AttributeError or TypeError, for templates that the game cannot fill in.
+    """
+    templates = simulation.get("templates")
+    return simulation["prompt"] if templates is None else game.prompts.own(simulation["prompt"], templates)
 
 
 def recorded_game(path: Path, simulation: Mapping[str, Any]) -> type[Game]:

@@ -36,6 +36,14 @@ _IN_GAME = {
     "against": "it names a condition of a study; add --diff STUDY",
     "models": "it goes with a study; add --study STUDY or --diff STUDY",
 }
+_ALL = dict.fromkeys(
+    ("study", "role", "phase", "part", "template", "strategies", "agent_id", "round_number", "reply_format", "seed"),
+    "all templates are meant; leave it out",
+)
+_IN_WORDS = {**_ALL, **dict.fromkeys(("game", "prompt", "where", "against"), "name a study and two prompts alone")}
+_IN_WRITE = {**_ALL, **_IN_GAME, "diff": "it prints; leave out one of the two"}
+# By what a word is: of both prompts, of the first, of the second; headings.
+_WORD_STYLES = {" ": "", "-": "red strike", "+": "bold green", "#": "bold"}
 _IN_TEMPLATE = dict.fromkeys(
     ("strategies", "agent_id", "round_number", "reply_format", "seed"), "it is not filled; leave out --template"
 )
@@ -44,6 +52,7 @@ _FIRST_GAME = "default: the first of those there are, which an unknown one lists
 
 
 @click.command()
+@click.argument("names", nargs=-1, metavar="[GAME | STUDY] [PROMPT]")
 @click.option("--game", help=f"Game, where no study is named; {_FIRST_GAME}")
 @click.option("--study", metavar="STUDY", help="Print what is sent in a condition of this study.")
 @WHERE
@@ -80,7 +89,12 @@ _FIRST_GAME = "default: the first of those there are, which an unknown one lists
     type=click.Choice(["json", "text", "two_steps"]),
     help="How agents are asked to reply; default: the game's own. With a study leave it out: the study says it.",
 )
-@click.option("--diff", metavar="STUDY", help="Print where the prompts of two conditions of a study differ instead.")
+@click.option(
+    "--diff",
+    metavar="STUDY | PROMPT",
+    help="Print where the prompts of two conditions of a study differ instead; with STUDY --diff PROMPT PROMPT, in "
+    "which words two prompts do.",
+)
 @click.option(
     "--against",
     multiple=True,
@@ -88,6 +102,12 @@ _FIRST_GAME = "default: the first of those there are, which an unknown one lists
     help="The other condition of --diff; if several fit, the one most like the first.",
 )
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(min=0), help="Seed of the games.")
+@click.option(
+    "--write",
+    type=click.Path(path_type=Path),
+    metavar="FOLDER",
+    help="Write the templates of a game's --prompt there, for a study to bring changed ones.",
+)
 @MODELS
 @click.pass_context
 def prompts(context: click.Context, /, **_: Any) -> None:
@@ -98,7 +118,10 @@ def prompts(context: click.Context, /, **_: Any) -> None:
     stderr.
 
     With --diff, what one agent is sent in such a condition, compared with the one of the conditions --against that
-    agrees with it in most else: every phase and part, up to --round, in games of the same seed.
+    agrees with it in most else: every phase and part, up to --round, in games of the same seed. With two prompts, the
+    words in which their templates differ, as far as the study sends them.
+
+    With --write, the templates of a game are written as files, with a README.txt that names their places.
 
     Without either, what one of four language models is sent, one of them Byzantine, in a game with default parameters;
     --study shows any others (rounds, range of values, topology). An option that changes nothing is refused.
@@ -108,12 +131,25 @@ def prompts(context: click.Context, /, **_: Any) -> None:
                parley prompts --study stag-hunt --where cheap_talk=false --part user --round 2 --seed 3
                parley prompts --study swarms-demo --role byzantine --where model=majority --part user
                parley prompts --study deliberation-demo --phase reflect --part user
+               parley prompts consensus --write config/prompts/mine
+               parley prompts my-study --diff may_exist watched
                parley prompts --diff stag-hunt --where disclosure=silent --against disclosure=explicit
                parley prompts --role honest --awareness none_exist --phase vote --part user --round 2
                parley prompts --role byzantine --strategy stall
                parley prompts --game stag_hunt --template
     """
     options = _Options(context)
+    if options["write"] is not None:
+        _write_templates(options)
+        return
+    if len(options["names"]) == 2 and options["diff"] is not None:
+        _print_words(options)
+        return
+    if options["names"]:
+        raise UsageError(
+            f"{one_line(options['names'][0], 60)}: only for --write FOLDER and --diff PROMPT PROMPT; else give "
+            "--study or --game"
+        )
     if options["study"] and options["diff"]:
         raise UsageError("--study: --diff names a study already; give one of them")
     if options["study"] is not None:
@@ -175,6 +211,31 @@ def _print_difference(options: _Options) -> None:
     study = load(options["diff"], options["models"], needs_weights=False)
     for line in prompt_diff(study, *chosen_axes, options["role"], options["seed"], last).text():
         click.echo(line)
+
+
+def _print_words(options: _Options) -> None:
+    from rich.console import Console
+    from rich.text import Text
+
+    from parley.study.prompt_diff import word_diff
+
+    options.refuse(_IN_WORDS, "with two prompts")
+    study, other = options["names"]
+    console = Console(highlight=False, soft_wrap=True)
+    loaded = load(study, options["models"], needs_weights=False)
+    for line in word_diff(loaded, options["diff"], other):
+        console.print(Text.assemble(*((text, _WORD_STYLES[mark]) for mark, text in line)))
+
+
+def _write_templates(options: _Options) -> None:
+    from parley.study.own_prompts import write_templates
+
+    options.refuse(_IN_WRITE, "with --write")
+    if len(options["names"]) > 1 or (options["names"] and options["game"]):
+        raise UsageError("--write: name one game")
+    game = _game(next(iter(options["names"]), options["game"]))
+    for path in write_templates(game, _prompt(options, game), options["write"]):
+        say(f"wrote: {path}")
 
 
 def _print_default(options: _Options) -> None:

@@ -14,6 +14,7 @@ from rocrate.rocrate import ROCrate
 from parley import paths
 from parley.export.about import About, sha256, with_progress
 from parley.play.record_store import Records
+from parley.study import Study
 from parley.text import counted, one_line, without_folders
 
 _log = logging.getLogger(__name__)
@@ -34,7 +35,7 @@ _README = """# {title}
 
 This folder is an RO-Crate: `ro-crate-metadata.json` says what each file is. It was written by Parley.
 
-- `config/{name}.yaml`: the study; `Snakefile` and `workflow/`: how it was played
+- `config/{name}.yaml`: the study, prompts of its own beside it; `Snakefile` and `workflow/`: how it was played
 - `results/{name}/report/report.html`: start here
 - `results/{name}/tables/`: tables; `results/{name}/figures/`: figures
 - `results/{name}/simulations/`: a Parquet file for each simulation, with every reply
@@ -77,7 +78,7 @@ def write_crate(records: Records, known: About, folder: Path) -> None:
     )
     made = [simulations, *_made(crate, study.name)]
     workflow["output"] = _parameter(crate, "#records", "records", "What was played", simulations, "Dataset")
-    inputs = [study_file, *_models(crate, known), *_sources(crate, known)]
+    inputs = [study_file, *_prompts(crate, study), *_models(crate, known), *_sources(crate, known)]
     action = crate.add_action(
         workflow,
         identifier="#run",
@@ -147,6 +148,15 @@ def _study_file(crate: ROCrate, records: Records) -> Any:
     place = f"{paths.CONFIG}/{study.file.name}"
     about = {"name": f"Study {study.name}", "encodingFormat": _KINDS[".yaml"], "description": one_line(study.title)}
     return crate.add_file(StringIO("".join(lines)), place, properties=about)
+
+
+def _prompts(crate: ROCrate, study: Study) -> Iterator[Any]:
+    """Add the folders of templates that the study file names, where it finds them."""
+    for folder in study.prompt_folders:
+        for path in sorted(folder.glob("*.txt")):
+            about = {"name": f"Template {path.stem}", "encodingFormat": "text/plain", "sha256": sha256(path)}
+            place = paths.CONFIG / path.relative_to(study.file.parent)
+            yield crate.add_file(path, place.as_posix(), properties=about)
 
 
 def _parameter(crate: ROCrate, name: str, title: str, text: str, example: Any, kind: str = "File") -> Any:

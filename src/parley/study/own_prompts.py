@@ -15,12 +15,11 @@ from parley.errors import UsageError
 from parley.files import read_regular
 from parley.games.base import Game
 from parley.games.parameters import GameParameters
-from parley.games.prompts import OwnPrompt, appended, text_of
+from parley.games.prompts import OwnPrompt, appended, text_of, without_json
 from parley.text.suggest import choose
 from parley.text.yamlfile import shown, tag
 
 README = "README.txt"  # in a folder of templates, what tells people of them
-PARTS = ("system", "user")
 _MAX_BYTES = 100_000
 _Text = Annotated[str, Field(min_length=1, max_length=_MAX_BYTES)]
 
@@ -79,6 +78,13 @@ class OwnPrompts:
                     f"{self._where(name)}: lacks {missing[0]}, which is sent in this study; add it "
                     f"({len(missing)} missing: {', '.join(missing)})"
                 )
+            if parameters.reply_format != "json" and (
+                lost := [n for n in sorted(needed) if self._hides_form(name, n)]
+            ):
+                raise UsageError(
+                    f"{self._where(name)}: {lost[0]}: reply_format: {parameters.reply_format} leaves out what asks for "
+                    "JSON, and the words with which that began are gone; put them back, or use json"
+                )
             self._sent[name] |= needed
 
     def check_sent(self) -> None:
@@ -90,6 +96,12 @@ class OwnPrompts:
                         f"{self._where(name)}.{key}: changes nothing that is sent in this study (only "
                         f"{', '.join(sorted(templates))}); remove it"
                     )
+
+    def _hides_form(self, name: str, template: str) -> bool:
+        """Whether the game finds where its own template asks for JSON, and not where this one does."""
+        shipped = next(iter(self._game.prompts.variants.values()))[template]
+        texts = [text_of(shipped), text_of(self.by_name[name].templates[template])]
+        return [without_json(text) == text for text in texts] == [False, True]
 
     def _where(self, name: str) -> str:
         return f"{self._file}: prompts.{name}"
@@ -109,7 +121,7 @@ class OwnPrompts:
 
     def _of_folder(self, name: str, written: str) -> dict[str, str]:
         where, folder = f"{self._where(name)}: {shown(written)}", self._file.parent / written
-        if Path(written).is_absolute() or ".." in Path(written).parts:
+        if written.startswith(("/", ".", "~")) or ".." in Path(written).parts:
             raise UsageError(f"{where}: name a folder below that of the study file, so that it travels with it")
         if not folder.is_dir():
             raise UsageError(f"{where}: no such folder; write one: parley prompts GAME --write {folder}")
@@ -152,3 +164,47 @@ class OwnPrompts:
             changed[f"append.{key}"].update(by_key[key])
         self._changed[name] = changed
         return texts
+
+
+def write_templates(game: type[Game], prompt: str, folder: Path) -> list[Path]:
+    """Write the templates of a prompt of the game, and README.txt that names their places; return the paths.
+
+    Raises UsageError for an unknown prompt, a game without templates, and a folder that has files.
+    """
+    prompts = game.prompts
+    if prompt not in prompts:
+        raise UsageError(f"--prompt {prompt!r}: unknown prompt; {choose(prompt, prompts)}")
+    if not prompts.variants[prompt]:
+        raise UsageError(f"{game.name}: it makes its prompts by itself, and has no templates to write")
+    texts = {f"{name}.txt": text_of(template) for name, template in prompts.variants[prompt].items()}
+    places = [
+        f"{name}: {' '.join(f'{{{place}}}' for place in prompts.places(name)) or '(none)'}"
+        for name in prompts.variants[prompt]
+    ]
+    texts[README] = _README.format(prompt=prompt, game=game.name, places="\n".join(places))
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if any(folder.iterdir()):
+            raise UsageError(f"{folder}: has files, and nothing is overwritten; name a new folder")
+        for name, text in texts.items():
+            (folder / name).write_text(f"{text}\n", encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"{error.filename or folder}: cannot be written: {error.strerror}") from None
+    return [folder / name for name in texts]
+
+
+_README = """Templates of the prompt {prompt} of the game {game}, to begin from. Change them, and name the folder in a study:
+
+prompts:
+  mine: FOLDER          # relative to the study file
+grids:
+  - {{prompt: mine, ...}}
+
+A file is a template: ROLE_PHASE_PART.txt, or a piece of others. What stands in braces is a place, which is filled in
+when an agent is asked; each may be left out, but for {{reply}}. Other words in braces are refused. Nothing is
+evaluated. You may delete templates that your study does not send: a missing one that it sends is named.
+
+The places of each template:
+
+{places}
+"""

@@ -1,18 +1,22 @@
 """`parley prompts --diff`: what one agent is sent in two conditions of a study, and where that differs.
 
-Both games are played with the same seed up to a round, as `prompt_sent` does it.
+Both games are played with the same seed up to a round, as `prompt_sent` does it. Two prompts are compared by the words
+of their templates.
 """
 
 import difflib
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from parley.errors import UsageError
 from parley.games.base import Game
+from parley.games.prompts import text_of
 from parley.study import Study
 from parley.study.condition import Condition, Simulation
 from parley.study.prompt_sent import PARTS, asked, part_text
+from parley.text.suggest import choose
 
 _Sent = dict[tuple[int, str], dict[str, str]]
 
@@ -100,3 +104,55 @@ def _sent(game: Game, agent: str, seed: int, last_round: int) -> _Sent:
 def _unified(one: str, other: str) -> tuple[str, ...]:
     """Return the lines of a unified diff of two texts, without its header."""
     return tuple(difflib.unified_diff(one.splitlines(), other.splitlines(), lineterm="", n=1))[2:]
+
+
+Words = list[tuple[str, str]]  # of one line: texts with their marks, " " of both prompts, "-" of one, "+" of the other
+
+
+def word_diff(study: Study, one: str, other: str) -> Iterator[Words]:
+    """Yield the lines with words in which two prompts differ, under the names of the templates ("#") that they are in.
+
+    Of those are compared that agents are sent in any condition of the study. Raises UsageError for an unknown prompt.
+    """
+    known = {name: study.game.prompts.templates(name) for name in study.game.prompts}
+    known |= {name: prompt.templates for name, prompt in study.own_prompts.items()}
+    for name in (one, other):
+        if name not in known:
+            raise UsageError(f"{study.file}: {name!r}: unknown prompt; {choose(name, known)}")
+    sent = {
+        name
+        for condition in study.conditions
+        for name in study.game.prompts.needed(condition.parameters, {group.role for group in condition.groups})
+    }
+    named: dict[tuple[str, str], list[str]] = {}
+    for name in dict.fromkeys([*known[one], *known[other]]):
+        texts = [text_of(known[prompt].get(name, "")) for prompt in (one, other)]
+        if name in sent and texts[0] != texts[1]:
+            named.setdefault((texts[0], texts[1]), []).append(name)
+    if not named:
+        yield [(" ", f"{one} and {other} are identical in all that this study sends")]
+    for (before, after), names in named.items():
+        yield [("#", f"{', '.join(names)}:")]
+        yield from _changed_lines(before, after)
+
+
+def _changed_lines(before: str, after: str) -> Iterator[Words]:
+    """Yield the lines that have a changed word; what went and what came stand in brackets, as `git diff` has them."""
+    old, new = (re.findall(r"\n|[^\S\n]+|\S+", text) for text in (before, after))
+    line: Words = []
+    for kind, a, b, c, d in difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+        parts = [(" ", old[a:b])] if kind == "equal" else [("-", old[a:b]), ("+", new[c:d])]
+        for mark, words in parts:
+            for place, text in enumerate("".join(words).split("\n")):
+                if place:
+                    yield from _shown(line)
+                    line = []
+                if text:
+                    shown = "".join(letter if letter.isprintable() else " " for letter in text)
+                    line.append((mark, {"-": f"[-{shown}-]", "+": f"{{+{shown}+}}"}.get(mark, shown)))
+    yield from _shown(line)
+
+
+def _shown(line: Words) -> Iterator[Words]:
+    if any(mark != " " for mark, _ in line):
+        yield [(" ", "    "), *line]

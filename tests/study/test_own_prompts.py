@@ -17,7 +17,6 @@ from parley.play.show import study_files, write_study
 from parley.study import Study, load_study
 from parley.study.condition import Simulation
 from parley.study.own_prompts import write_templates
-from parley.study.prompt_diff import word_diff
 from parley.study.prompt_sent import asked
 from support.answering import record_with_model
 from support.commands import Parley, one_line_error
@@ -126,7 +125,7 @@ BAD: list[tuple[object, str]] = [
     ),
     (
         {"from": "may_exist", "replace": {"You mutt": "x"}},
-        "prompts.w.replace: 'You mutt': occurs in no template of may",
+        "prompts.w.replace: 'You mutt': occurs in no template",
     ),
     ({"from": "may_exist", "replace": {"SECRET": "x"}}, "prompts.w.replace.SECRET: changes nothing that is sent"),
     (
@@ -137,17 +136,16 @@ BAD: list[tuple[object, str]] = [
     ({"from": "may_exist", "append": {"system": "{__class__}"}}, "'{__class__}': no place of this template"),
     ({"from": "may_exist", "append": {"system": "{{x}}"}}, "'{x}': no place of this template"),
     ({"from": "may_exist", "append": {"system": ""}}, "prompts.w.append.system: ''"),
-    ({"from": "may_exist"}, "give from, and append or replace"),
-    ({"append": {"system": "x"}}, "give from, and append or replace"),
-    ({"from": "may_exist", "templates": {}}, "remove from"),
+    ({"append": {"system": "x"}}, "prompts.w.append.system: no part of this prompt; there is none"),
+    ({}, "prompts.w: lacks templates that are sent in this study; add honest_propose_system, honest_propose_user"),
     ({"from": "may_exist", "apend": {}}, "prompts.w.apend: unknown key; did you mean 'append'?"),
     (
         {"templates": {"honest_propose_system": "x"}},
-        "prompts.w: lacks honest_propose_user, which is sent in this study",
+        "add honest_propose_user, honest_vote_system",
     ),
     (
         {"templates": {"honest_propose_sytem": "x"}},
-        "prompts.w.templates.honest_propose_sytem: no template of the game; di",
+        "prompts.w: honest_propose_sytem: no template of the game; di",
     ),
     ("nowhere", "prompts.w: 'nowhere': no such folder; write one: parley prompts GAME --write nowhere"),
     ("../nowhere", "name a folder below that of the study file"),
@@ -173,21 +171,28 @@ def test_the_name_of_a_shipped_prompt_is_refused_and_a_misspelled_one_is_found(s
         study_factory({"prompt": "wached"}, prompts={"watched": WATCHED})
 
 
-def test_words_by_which_a_reply_format_is_found_have_to_stay(study_factory: StudyFactory) -> None:
-    prompts = {"polite": {"from": "may_exist", "replace": {"Respond": "Please respond", "=== OUTPUT": "=== FORM"}}}
-    study_factory({"prompt": "polite"}, prompts=prompts)
-    with pytest.raises(UsageError, match=r"prompts.polite: honest_propose_system: reply_format: text leaves out"):
-        study_factory({"prompt": "polite"}, prompts=prompts, parameters={"reply_format": "text"})
+def test_words_where_the_form_of_a_reply_is_asked_for_have_to_stay(study_factory: StudyFactory) -> None:
+    polite = {"from": "may_exist", "replace": {"Respond": "Please respond", "=== OUTPUT": "=== FORM"}}
+    with pytest.raises(UsageError, match=r"prompts.polite: \w+: lacks 'Respond with JSON only:', where the form"):
+        study_factory({"prompt": "polite"}, prompts={"polite": polite})
 
 
 @pytest.mark.parametrize(
     ("name", "change", "words"),
     [
-        ("honest_act_user", ("{history}", "{histroy}"), "honest_act_user, line 2: '{histroy}': no place"),
-        ("honest_act_user", ("{reply}", ""), "honest_act_user: lacks {reply}"),
-        ("honest_act_usr", None, "honest_act_usr: no template of the game; did you mean 'honest_act_user'?"),
-        ("honest_system", None, "prompts.mine: lacks honest_system, which is sent"),
-        ("honest_talk", ("", "\xff"), ""),
+        (
+            "honest_act_user",
+            ("{history}", "{histroy}"),
+            "prompts/mine/honest_act_user.txt, line 2: '{histroy}': no place",
+        ),
+        ("honest_act_user", ("{reply}", ""), "prompts/mine/honest_act_user.txt: lacks '{reply}'"),
+        (
+            "honest_act_usr",
+            None,
+            "prompts/mine/honest_act_usr.txt: no template of the game; did you mean 'honest_act_user'?",
+        ),
+        ("honest_system", None, "prompts.mine: lacks templates that are sent in this study; add honest_system"),
+        ("honest_talk", ("", "\xff"), "prompts.mine: 'prompts/mine': cannot be read"),
     ],
 )
 def test_a_folder_with_a_wrong_template_is_refused_by_file_and_line(
@@ -227,7 +232,7 @@ def test_an_identity_follows_the_texts_that_are_sent_and_nothing_else(
     write_templates(study.game, "may_exist", mine)
     for name, text in study.own_prompts["watched"].templates.items():
         (mine / f"{name}.txt").write_bytes(f"{text}\r\n\n".encode())
-    (mine / "honest_turn_user.txt").write_text("never sent")
+    (mine / "honest_turn_user.txt").write_text("Never sent. Return JSON only.")
     assert specs({"watched": "prompts/mine"}) == first
     file = mine / "byzantine_vote_system.txt"
     file.write_text(file.read_text() + "Please.")
@@ -288,7 +293,6 @@ def test_a_record_says_what_was_sent_and_is_replayed_elsewhere(
         ({"honest_vote_system": 3}, "describes no simulation"),
         ({"honest_vote_system": None}, "describes no simulation"),
         ("{evil}", "describes no simulation"),
-        ({}, "lacks the template"),
     ],
 )
 def test_templates_of_a_strangers_record_are_checked(study_factory: StudyFactory, templates: Any, words: str) -> None:
@@ -318,13 +322,13 @@ def test_templates_are_written_once_with_the_places_of_each(parley: Parley, fold
     ran = parley("prompts", "stag_hunt", "--write", "mine")
     assert ran.status == 0
     assert "honest_act_user: {history} {reply}\n" in Path("mine/README.txt").read_text()
-    assert "mine: has files, and nothing is overwritten" in one_line_error(
+    assert "mine: exists already, and nothing is overwritten" in one_line_error(
         parley("prompts", "stag_hunt", "--write", "mine"), 2
     )
     assert "did you mean 'may_exist'" in one_line_error(
         parley("prompts", "consensus", "--prompt", "may_exits", "--write", "new"), 2
     )
-    assert "--role: not used with --write" in one_line_error(
+    assert "--role: not used with whole templates: leave it out" in one_line_error(
         parley("prompts", "consensus", "--role", "honest", "--write", "new"), 2
     )
     assert "give --study or --game" in one_line_error(parley("prompts", "consensus"), 2)
@@ -335,7 +339,7 @@ def test_two_prompts_are_compared_word_by_word(parley: Parley, study_factory: St
         "watched": {"from": "may_exist", "append": {"honest_vote_system": LINE}, "replace": {"an HONEST": "a nice"}},
         "byzantine": {"from": "may_exist", "append": {"byzantine_turn_system": LINE, "honest_vote_system": LINE}},
     }
-    study = study_factory({"prompt": "watched"}, prompts=prompts)
+    study_factory({"prompt": "watched"}, prompts=prompts)
     ran = parley("prompts", "small.yaml", "--diff", "may_exist", "watched")
     assert ran.err == ""
     assert ran.out.splitlines() == [
@@ -346,9 +350,18 @@ def test_two_prompts_are_compared_word_by_word(parley: Parley, study_factory: St
     ]
     back = parley("prompts", "small.yaml", "--diff", "watched", "may_exist").out
     assert f"    [-{LINE}-]\n" in back
-    assert list(word_diff(study, "watched", "watched")) == [
-        [(" ", "watched and watched are identical in all that this study sends")]
-    ]
+    same = parley("prompts", "small.yaml", "--diff", "watched", "watched").out
+    assert same == "watched and watched are identical in all that this study sends\n"
     assert "did you mean 'watched'" in one_line_error(
         parley("prompts", "small.yaml", "--diff", "wached", "may_exist"), 2
     )
+
+
+def test_a_game_of_the_users_own_takes_prompts_as_well(parley: Parley, study_factory: StudyFactory) -> None:
+    grid = {"model": "lower", "n": 2, "prompt": ["plain", "watched"]}
+    prompts = {"watched": {"from": "plain", "append": {"honest_system": "You are one of {n}."}}}
+    study = study_factory(grid, game="guess:Guess", prompts=prompts)
+    assert {system.splitlines()[-1] for _, system, _ in sent(study, "watched")} == {"You are one of 2."}
+    prompts["watched"]["append"] = {"honest_system": "It is round {round}."}
+    with pytest.raises(UsageError, match=r"prompts.watched: honest_system, line 2: '{round}': no place"):
+        study_factory(grid, game="guess:Guess", prompts=prompts)

@@ -36,14 +36,6 @@ _IN_GAME = {
     "against": "it names a condition of a study; add --diff STUDY",
     "models": "it goes with a study; add --study STUDY or --diff STUDY",
 }
-_ALL = dict.fromkeys(
-    ("study", "role", "phase", "part", "template", "strategies", "agent_id", "round_number", "reply_format", "seed"),
-    "all templates are meant; leave it out",
-)
-_IN_WORDS = {**_ALL, **dict.fromkeys(("game", "prompt", "where", "against"), "name a study and two prompts alone")}
-_IN_WRITE = {**_ALL, **_IN_GAME, "diff": "it prints; leave out one of the two"}
-# By what a word is: of both prompts, of the first, of the second; headings.
-_WORD_STYLES = {" ": "", "-": "red strike", "+": "bold green", "#": "bold"}
 _IN_TEMPLATE = dict.fromkeys(
     ("strategies", "agent_id", "round_number", "reply_format", "seed"), "it is not filled; leave out --template"
 )
@@ -139,20 +131,16 @@ def prompts(context: click.Context, /, **_: Any) -> None:
                parley prompts --game stag_hunt --template
     """
     options = _Options(context)
-    if options["write"] is not None:
-        _write_templates(options)
-        return
-    if len(options["names"]) == 2 and options["diff"] is not None:
-        _print_words(options)
-        return
-    if options["names"]:
-        raise UsageError(
-            f"{one_line(options['names'][0], 60)}: only for --write FOLDER and --diff PROMPT PROMPT; else give "
-            "--study or --game"
-        )
     if options["study"] and options["diff"]:
         raise UsageError("--study: --diff names a study already; give one of them")
-    if options["study"] is not None:
+    if options["write"] is not None:
+        _write_templates(options)
+    elif len(options["names"]) == 2 and options["diff"] is not None:
+        _print_words(options)
+    elif options["names"]:
+        unused = one_line(options["names"][0], 60)
+        raise UsageError(f"{unused}: only for --write FOLDER and --diff PROMPT PROMPT; else give --study or --game")
+    elif options["study"] is not None:
         _print_sent(options)
     elif options["diff"] is not None:
         _print_difference(options)
@@ -183,6 +171,10 @@ class _Options:
         for name, instead in unused.items():
             if name in self._set:
                 raise UsageError(f"{self._flags[name]}: not used {why}: {instead}")
+
+    def refuse_all_but(self, *used: str) -> None:
+        """Raise UsageError if the user gave another option: whole templates are meant."""
+        self.refuse(dict.fromkeys(sorted(self._set.difference(used)), "leave it out"), "with whole templates")
 
 
 def _print_sent(options: _Options) -> None:
@@ -215,25 +207,22 @@ def _print_difference(options: _Options) -> None:
 
 def _print_words(options: _Options) -> None:
     from rich.console import Console
-    from rich.text import Text
 
     from parley.study.prompt_diff import word_diff
 
-    options.refuse(_IN_WORDS, "with two prompts")
+    options.refuse_all_but("names", "diff", "models")
     study, other = options["names"]
     console = Console(highlight=False, soft_wrap=True)
     loaded = load(study, options["models"], needs_weights=False)
     for line in word_diff(loaded, options["diff"], other):
-        console.print(Text.assemble(*((text, _WORD_STYLES[mark]) for mark, text in line)))
+        console.print(line)
 
 
 def _write_templates(options: _Options) -> None:
     from parley.study.own_prompts import write_templates
 
-    options.refuse(_IN_WRITE, "with --write")
-    if len(options["names"]) > 1 or (options["names"] and options["game"]):
-        raise UsageError("--write: name one game")
-    game = _game(next(iter(options["names"]), options["game"]))
+    options.refuse_all_but("write", "prompt", "game" if not options["names"] else "names")
+    game = _game(" ".join(options["names"]) or options["game"])
     for path in write_templates(game, _prompt(options, game), options["write"]):
         say(f"wrote: {path}")
 

@@ -14,7 +14,6 @@ from rocrate.rocrate import ROCrate
 from parley import paths
 from parley.export.about import About, sha256, with_progress
 from parley.play.record_store import Records
-from parley.study import Study
 from parley.text import counted, one_line, without_folders
 
 _log = logging.getLogger(__name__)
@@ -78,7 +77,12 @@ def write_crate(records: Records, known: About, folder: Path) -> None:
     )
     made = [simulations, *_made(crate, study.name)]
     workflow["output"] = _parameter(crate, "#records", "records", "What was played", simulations, "Dataset")
-    inputs = [study_file, *_prompts(crate, study), *_models(crate, known), *_sources(crate, known)]
+    templates = [
+        _file(crate, path, f"Template {path.stem}", (paths.CONFIG / path.relative_to(study.file.parent)).as_posix())
+        for folder in study.prompt_folders
+        for path in sorted(folder.glob("*.txt"))
+    ]
+    inputs = [study_file, *templates, *_models(crate, known), *_sources(crate, known)]
     action = crate.add_action(
         workflow,
         identifier="#run",
@@ -150,15 +154,6 @@ def _study_file(crate: ROCrate, records: Records) -> Any:
     return crate.add_file(StringIO("".join(lines)), place, properties=about)
 
 
-def _prompts(crate: ROCrate, study: Study) -> Iterator[Any]:
-    """Add the folders of templates that the study file names, where it finds them."""
-    for folder in study.prompt_folders:
-        for path in sorted(folder.glob("*.txt")):
-            about = {"name": f"Template {path.stem}", "encodingFormat": "text/plain", "sha256": sha256(path)}
-            place = paths.CONFIG / path.relative_to(study.file.parent)
-            yield crate.add_file(path, place.as_posix(), properties=about)
-
-
 def _parameter(crate: ROCrate, name: str, title: str, text: str, example: Any, kind: str = "File") -> Any:
     about = {"name": title, "description": text, "additionalType": kind, "workExample": example, "valueRequired": True}
     about |= {"@type": "FormalParameter", "conformsTo": {"@id": _PARAMETER}}
@@ -176,10 +171,10 @@ def _made(crate: ROCrate, study: str) -> Iterator[Any]:
                 yield _file(crate, path, f"{name} {path.stem}")
 
 
-def _file(crate: ROCrate, path: Path, name: str) -> Any:
+def _file(crate: ROCrate, path: Path, name: str, place: str | None = None) -> Any:
     kind = _KINDS.get(path.suffix) or mimetypes.guess_type(path.name)[0] or "application/octet-stream"
     about = {"name": name, "encodingFormat": kind, "contentSize": str(path.stat().st_size), "sha256": sha256(path)}
-    return crate.add_file(path, _place(path), properties=about)
+    return crate.add_file(path, place or _place(path), properties=about)
 
 
 def _place(path: Path) -> str:

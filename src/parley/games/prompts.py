@@ -30,7 +30,6 @@ _WORD = r"\{\w+\}"
 # As printed prompts have them besides, Python and all: {f"Your value: {int(x)}" if x else "none"}.
 _PRINTED_PLACE = re.compile(r"\{\w[^{}\n]*(?:\{[^{}\n]*\}[^{}\n]*)*\}")
 _DOUBLED = {"{{": "{", "}}": "}"}
-_REPLY = "reply"  # what is said of the form of a reply, in games whose templates have a place for it
 
 
 @cache
@@ -75,7 +74,8 @@ _ASKS_FOR_JSON = (
     "Respond only with valid JSON:",
     "Return JSON only.",
 )
-_ASKS_IN_PUBLISHED = "You MUST provide your final answer in the following JSON format"
+# The same, and how other templates begin to ask for a form.
+_ASKS_FOR_FORM = (*_ASKS_FOR_JSON, "You MUST provide your final answer in the following JSON format", "{reply}")
 
 
 @dataclass(frozen=True)
@@ -136,7 +136,7 @@ class OwnPrompt(str):
 
 def appended(text: str, line: str) -> str:
     """Return a template with one more line at its end, but before what asks for a form of the reply."""
-    places = [at for mark in (*_ASKS_FOR_JSON, _ASKS_IN_PUBLISHED, f"{{{_REPLY}}}") if (at := text.find(mark)) >= 0]
+    places = [at for mark in _ASKS_FOR_FORM if (at := text.find(mark)) >= 0]
     at = text.rfind("\n", 0, min(places)) if places else len(text)
     before = text[:at].rstrip("\n") if at > 0 else text
     return f"{before}\n{line}{text[len(before) :]}"
@@ -180,20 +180,21 @@ class Prompts(Generic[P]):
         texts = [text_of(templates[name]) for templates in self.variants.values() if name in templates]
         return list(dict.fromkeys(place[1:-1] for text in texts for place in _PRINTED_PLACE.findall(text)))
 
-    def own(self, name: str, templates: Mapping[str, str]) -> OwnPrompt:
-        """Return a prompt of this name with texts for templates; raises UsageError for what the game cannot fill."""
-        if name in self.variants:
-            raise UsageError("a prompt of the game has this name; choose another one")
-        for template in templates:
-            for where, problem in self.problems(template, templates[template]):
-                raise UsageError(f"{template}{where}: {problem}")
+    def own(self, name: str, templates: Mapping[str, str], where: str = "", ending: str = "") -> OwnPrompt:
+        """Return a prompt with texts for templates; raises UsageError for what the game cannot fill.
+
+        It names a template as it is called, between `where` and `ending`.
+        """
+        for template, text in templates.items():
+            for line, problem in self._problems(template, text):
+                raise UsageError(f"{where}{template}{ending}{line}: {problem}")
         return OwnPrompt(name, {template: text.rstrip("\n") for template, text in templates.items()})
 
-    def problems(self, name: str, text: str) -> Iterator[tuple[str, str]]:
+    def _problems(self, name: str, text: str) -> Iterator[tuple[str, str]]:
         """Yield what is wrong with the text of a template, each with its line (`, line 3`), or "" for none."""
-        names = dict.fromkeys(name for templates in self.variants.values() for name in templates)
-        if name not in names:
-            yield "", f"no template of the game; {choose(name, names)}"
+        shipped = {name: text_of(found) for templates in self.variants.values() for name, found in templates.items()}
+        if name not in shipped:
+            yield "", f"no template of the game; {choose(name, shipped)}"
             return
         known = self.places(name)
         # As `fill` finds them; what is no word is text to it, and here a slip if it is almost a place.
@@ -202,8 +203,9 @@ class Prompts(Generic[P]):
             if place not in known and (re.fullmatch(_WORD, match[0]) or meant(place, known)):
                 line = text.count("\n", 0, match.start()) + 1
                 yield f", line {line}", f"{shown(match[0])}: no place of this template; {choose(place, known)}"
-        if _REPLY in known and f"{{{_REPLY}}}" not in text:
-            yield "", f"lacks {{{_REPLY}}}, which says how to reply; add it, best as the last line"
+        marks = [mark for mark in _ASKS_FOR_FORM if mark in shipped[name]]
+        if marks and not any(mark in text for mark in _ASKS_FOR_FORM):
+            yield "", f"lacks {marks[0]!r}, where the form of the reply is asked for; add it, best near the end"
 
     def needed(self, parameters: P, roles: Collection[str]) -> set[str]:
         """Return the names of the templates that every variant sends to agents of `roles`."""

@@ -13,7 +13,7 @@ from parley.errors import RecordError, UsageError
 from parley.games.base import Game, new_game, scripted_roles
 from parley.games.own_game import changed_source
 from parley.games.parameters import Group
-from parley.games.prompts import OwnPrompt
+from parley.games.prompts import text_of
 from parley.games.registry import game_class
 from parley.games.two_steps import playing
 from parley.play.journal import Entry
@@ -182,10 +182,6 @@ def rebuild_game(path: Path, summary: Summary) -> Game:
         parameters = game.Parameters.model_validate(simulation["parameters"])
         prompt = recorded_prompt(game, simulation)
         game.prompts.files(prompt, parameters)  # an unknown prompt is a LookupError
-        if isinstance(prompt, OwnPrompt):
-            roles = {group["role"] for group in simulation["groups"]}
-            if missing := game.prompts.needed(parameters, roles).difference(prompt.templates):
-                raise UsageError(f"lacks the template {min(missing)}")
         groups = [
             Group(g["role"], g["count"], recorded_policy(game, g), cuts_texts(g.get("grammar")))
             for g in simulation["groups"]
@@ -197,12 +193,15 @@ def rebuild_game(path: Path, summary: Summary) -> Game:
 
 
 def recorded_prompt(game: type[Game], simulation: Mapping[str, Any]) -> str:
-    """Return the prompt that a record describes, with its templates if a study brought them.
+    """Return the prompt that a record describes, with its templates if a study brought them, as far as it has them.
 
     Raises UsageError, or AttributeError or TypeError, for templates that the game cannot fill in.
     """
-    templates = simulation.get("templates")
-    return simulation["prompt"] if templates is None else game.prompts.own(simulation["prompt"], templates)
+    name, templates = simulation["prompt"], simulation.get("templates")
+    if templates is None:
+        return str(name)
+    unsent = {found: text_of(template) for found, template in next(iter(game.prompts.variants.values())).items()}
+    return game.prompts.own(name, {**unsent, **templates})
 
 
 def recorded_game(path: Path, simulation: Mapping[str, Any]) -> type[Game]:

@@ -16,7 +16,6 @@ from parley.engine.models import UNKNOWN_PATH, ModelEntry, load_models, recorded
 from parley.engine.sources import FolderSource, GgufSource, ServiceSource
 from parley.errors import RecordError, UsageError
 from parley.games.base import Game
-from parley.games.prompts import OwnPrompt
 from parley.play.journal import Entry
 from parley.play.live import outcome_line, transcript_lines
 from parley.play.live_screen import can_draw, print_final
@@ -125,8 +124,8 @@ def study_files(path: Path, summary: Summary) -> StudyFiles:
         # What identities leave out at its default is no key of `parameters`: reply_format.
         grid["vary"] = {axis: [parameters.pop(axis, getattr(condition.parameters, axis))] for axis in varied}
     study = {"game": condition.game.name, "seeds": [simulation.seed], "parameters": parameters, "grids": [grid]}
-    if isinstance(condition.prompt, OwnPrompt):
-        study["prompts"] = {str(condition.prompt): {"templates": dict(condition.prompt.templates)}}
+    if "templates" in summary.simulation:
+        study["prompts"] = {str(condition.prompt): {"templates": summary.simulation["templates"]}}
     models = {name: _content(entry) for name, entry in condition.entries.items()}
     return StudyFiles(study, {"models": models} if models else None)
 

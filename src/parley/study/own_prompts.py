@@ -5,17 +5,17 @@ They are checked when the study is loaded; nothing in them is ever evaluated.
 
 import re
 from collections import defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, model_validator
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
 
 from parley.errors import UsageError
 from parley.files import read_regular
 from parley.games.base import Game
-from parley.games.parameters import GameParameters
-from parley.games.prompts import OwnPrompt, appended, text_of, without_json
+from parley.games.prompts import OwnPrompt, appended, text_of
+from parley.study.condition import Condition
 from parley.text.suggest import choose
 from parley.text.yamlfile import shown, tag
 
@@ -25,7 +25,7 @@ _Text = Annotated[str, Field(min_length=1, max_length=_MAX_BYTES)]
 
 
 class PromptChange(BaseModel):
-    """A prompt of the game with some of its words changed, or all templates of one."""
+    """A prompt of the game of which some words are changed."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
 
@@ -38,18 +38,10 @@ class PromptChange(BaseModel):
     replace: dict[_Text, str] = Field(
         default_factory=dict, description="Words, and what stands for them wherever they occur. Each has to occur."
     )
-    templates: dict[str, _Text] | None = Field(
-        default=None, description="Instead of all these: the text of each template, by its name."
+    templates: dict[str, _Text] = Field(
+        default_factory=dict,
+        description="Whole templates, by name: instead of those of `from`, or without it all of them.",
     )
-
-    @model_validator(mode="after")
-    def _says_one(self) -> "PromptChange":
-        changes = bool(self.append or self.replace)
-        if self.templates is not None and (self.start is not None or changes):
-            raise ValueError("templates are all that is sent; remove from, append and replace")
-        if self.templates is None and (self.start is None or not changes):
-            raise ValueError("give from, and append or replace; or templates")
-        return self
 
 
 # A folder, or what to change.
@@ -60,64 +52,43 @@ PromptSource = Annotated[
 
 
 class OwnPrompts:
-    """The prompts of one study by name; which of their changes are sent is known when its conditions are."""
+    """The prompts of one study by name, and what each of their changes is in."""
 
     def __init__(self, file: Path, sources: Mapping[str, str | PromptChange], game: type[Game]) -> None:
         """Read and check the prompts; raises UsageError with the key, or the file and line, that is wrong."""
         self._file, self._game = file, game
         self._changed: dict[str, dict[str, set[str]]] = {}  # the templates that each change of a prompt is in
-        self._sent: dict[str, set[str]] = defaultdict(set)
         self.by_name = {name: self._made(name, source) for name, source in sources.items()}
 
-    def check(self, name: str, parameters: GameParameters, roles: Collection[str]) -> None:
-        """Raise UsageError if a prompt lacks a template that is sent with these parameters; remember what is sent."""
-        if name in self.by_name:
-            needed = self._game.prompts.needed(parameters, roles)
-            if missing := sorted(needed.difference(self.by_name[name].templates)):
-                raise UsageError(
-                    f"{self._where(name)}: lacks {missing[0]}, which is sent in this study; add it "
-                    f"({len(missing)} missing: {', '.join(missing)})"
-                )
-            if parameters.reply_format != "json" and (
-                lost := [n for n in sorted(needed) if self._hides_form(name, n)]
-            ):
-                raise UsageError(
-                    f"{self._where(name)}: {lost[0]}: reply_format: {parameters.reply_format} leaves out what asks for "
-                    "JSON, and the words with which that began are gone; put them back, or use json"
-                )
-            self._sent[name] |= needed
-
-    def check_sent(self) -> None:
-        """Raise UsageError if a change is in no template that is sent in the conditions of the study."""
-        for name, sent in self._sent.items():
-            for key, templates in self._changed.get(name, {}).items():
-                if not templates & sent:
+    def check(self, conditions: Iterable[Condition]) -> None:
+        """Raise UsageError for a prompt that lacks a template that is sent in these conditions, or changes none."""
+        sent: dict[str, set[str]] = defaultdict(set)
+        for condition in conditions:
+            sent[condition.prompt] |= self._game.prompts.needed(
+                condition.parameters, {group.role for group in condition.groups}
+            )
+        for name, prompt in self.by_name.items():
+            where, templates = self._where(name), sent.get(name, set())
+            if missing := sorted(templates.difference(prompt.templates)):
+                raise UsageError(f"{where}: lacks templates that are sent in this study; add {', '.join(missing)}")
+            for key, changed in self._changed.get(name, {}).items():
+                if templates and not changed & templates:
+                    only = ", ".join(sorted(changed))
                     raise UsageError(
-                        f"{self._where(name)}.{key}: changes nothing that is sent in this study (only "
-                        f"{', '.join(sorted(templates))}); remove it"
+                        f"{where}.{key}: changes nothing that is sent in this study (only {only}); remove it"
                     )
-
-    def _hides_form(self, name: str, template: str) -> bool:
-        """Whether the game finds where its own template asks for JSON, and not where this one does."""
-        shipped = next(iter(self._game.prompts.variants.values()))[template]
-        texts = [text_of(shipped), text_of(self.by_name[name].templates[template])]
-        return [without_json(text) == text for text in texts] == [False, True]
 
     def _where(self, name: str) -> str:
         return f"{self._file}: prompts.{name}"
 
     def _made(self, name: str, source: str | PromptChange) -> OwnPrompt:
+        if name in self._game.prompts:
+            raise UsageError(f"{self._where(name)}: a prompt of the game has this name; choose another one")
         if isinstance(source, str):
-            texts, where = self._of_folder(name, source), f"{self._file.parent / source}/"
-        elif source.templates is not None:
-            texts, where = dict(source.templates), f"{self._where(name)}.templates."
-        else:
-            texts, where = self._changes(name, source), f"{self._where(name)}: "
-        try:
-            return self._game.prompts.own(name, texts)
-        except UsageError as error:
-            named = name in self._game.prompts
-            raise UsageError(f"{self._where(name)}: {error}" if named else f"{where}{error}") from None
+            return self._game.prompts.own(
+                name, self._of_folder(name, source), f"{self._file.parent / source}/", ".txt"
+            )
+        return self._game.prompts.own(name, self._changes(name, source), f"{self._where(name)}: ")
 
     def _of_folder(self, name: str, written: str) -> dict[str, str]:
         where, folder = f"{self._where(name)}: {shown(written)}", self._file.parent / written
@@ -133,13 +104,12 @@ class OwnPrompts:
 
     def _changes(self, name: str, change: PromptChange) -> dict[str, str]:
         prompts, where = self._game.prompts, self._where(name)
-        if change.start is None or change.start not in prompts:
+        if change.start is not None and change.start not in prompts:
             raise UsageError(
                 f"{where}.from: {change.start!r}: unknown prompt of the game; {choose(change.start, prompts)}"
             )
-        texts = {template: text_of(found) for template, found in prompts.variants[change.start].items()}
-        if not texts:
-            raise UsageError(f"{where}: the game {self._game.name} makes its prompts by itself and has no templates")
+        shipped = prompts.variants[change.start] if change.start else {}
+        texts = {template: text_of(found) for template, found in {**shipped, **change.templates}.items()}
         changed: dict[str, set[str]] = defaultdict(set)
         if change.replace:  # in one pass, the longest first: what was put in is not searched again
             words = re.compile("|".join(re.escape(old) for old in sorted(change.replace, key=len, reverse=True)))
@@ -149,7 +119,7 @@ class OwnPrompts:
                 texts[template] = words.sub(lambda match: change.replace[match[0]], text)
         for old in change.replace:
             if f"replace.{old}" not in changed:
-                raise UsageError(f"{where}.replace: {shown(old)}: occurs in no template of {change.start}; correct it")
+                raise UsageError(f"{where}.replace: {shown(old)}: occurs in no template; correct it")
         by_key: dict[str, list[str]] = defaultdict(list)
         for template in texts:
             part = prompts.part(template)
@@ -169,7 +139,7 @@ class OwnPrompts:
 def write_templates(game: type[Game], prompt: str, folder: Path) -> list[Path]:
     """Write the templates of a prompt of the game, and README.txt that names their places; return the paths.
 
-    Raises UsageError for an unknown prompt, a game without templates, and a folder that has files.
+    Raises UsageError for an unknown prompt, a game without templates, and a folder that exists.
     """
     prompts = game.prompts
     if prompt not in prompts:
@@ -177,34 +147,25 @@ def write_templates(game: type[Game], prompt: str, folder: Path) -> list[Path]:
     if not prompts.variants[prompt]:
         raise UsageError(f"{game.name}: it makes its prompts by itself, and has no templates to write")
     texts = {f"{name}.txt": text_of(template) for name, template in prompts.variants[prompt].items()}
-    places = [
-        f"{name}: {' '.join(f'{{{place}}}' for place in prompts.places(name)) or '(none)'}"
-        for name in prompts.variants[prompt]
-    ]
-    texts[README] = _README.format(prompt=prompt, game=game.name, places="\n".join(places))
+    places = {name: " ".join(f"{{{place}}}" for place in prompts.places(name)) for name in prompts.variants[prompt]}
+    listed = "\n".join(f"{name}: {found or '(none)'}" for name, found in places.items())
+    texts[README] = f"{_README}\nThe places of each template of {prompt}:\n\n{listed}"
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        if any(folder.iterdir()):
-            raise UsageError(f"{folder}: has files, and nothing is overwritten; name a new folder")
+        folder.mkdir(parents=True)
         for name, text in texts.items():
             (folder / name).write_text(f"{text}\n", encoding="utf-8")
+    except FileExistsError:
+        raise UsageError(f"{folder}: exists already, and nothing is overwritten; choose another name") from None
     except OSError as error:
         raise UsageError(f"{error.filename or folder}: cannot be written: {error.strerror}") from None
     return [folder / name for name in texts]
 
 
-_README = """Templates of the prompt {prompt} of the game {game}, to begin from. Change them, and name the folder in a study:
+_README = """A file is a template: ROLE_PHASE_PART.txt, or a piece of others. Name this folder in a study:
 
 prompts:
   mine: FOLDER          # relative to the study file
-grids:
-  - {{prompt: mine, ...}}
 
-A file is a template: ROLE_PHASE_PART.txt, or a piece of others. What stands in braces is a place, which is filled in
-when an agent is asked; each may be left out, but for {{reply}}. Other words in braces are refused. Nothing is
-evaluated. You may delete templates that your study does not send: a missing one that it sends is named.
-
-The places of each template:
-
-{places}
+What stands in braces is a place, filled in when an agent is asked. You may leave places out, but for {reply}, and
+delete templates that your study does not send. Other words in braces are refused. Nothing is evaluated.
 """

@@ -10,6 +10,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from rich.text import Text
+
 from parley.errors import UsageError
 from parley.games.base import Game
 from parley.games.prompts import text_of
@@ -106,53 +108,44 @@ def _unified(one: str, other: str) -> tuple[str, ...]:
     return tuple(difflib.unified_diff(one.splitlines(), other.splitlines(), lineterm="", n=1))[2:]
 
 
-Words = list[tuple[str, str]]  # of one line: texts with their marks, " " of both prompts, "-" of one, "+" of the other
-
-
-def word_diff(study: Study, one: str, other: str) -> Iterator[Words]:
-    """Yield the lines with words in which two prompts differ, under the names of the templates ("#") that they are in.
+def word_diff(study: Study, one: str, other: str) -> Iterator[Text]:
+    """Yield the lines with words in which two prompts differ, under the names of the templates that they are in.
 
     Of those are compared that agents are sent in any condition of the study. Raises UsageError for an unknown prompt.
     """
-    known = {name: study.game.prompts.templates(name) for name in study.game.prompts}
-    known |= {name: prompt.templates for name, prompt in study.own_prompts.items()}
+    prompts = study.game.prompts
+    known = {**prompts.variants, **{name: prompt.templates for name, prompt in study.own_prompts.items()}}
     for name in (one, other):
         if name not in known:
             raise UsageError(f"{study.file}: {name!r}: unknown prompt; {choose(name, known)}")
-    sent = {
-        name
-        for condition in study.conditions
-        for name in study.game.prompts.needed(condition.parameters, {group.role for group in condition.groups})
-    }
+    sent: set[str] = set()
+    for condition in study.conditions:
+        sent |= prompts.needed(condition.parameters, {group.role for group in condition.groups})
     named: dict[tuple[str, str], list[str]] = {}
-    for name in dict.fromkeys([*known[one], *known[other]]):
-        texts = [text_of(known[prompt].get(name, "")) for prompt in (one, other)]
-        if name in sent and texts[0] != texts[1]:
-            named.setdefault((texts[0], texts[1]), []).append(name)
+    for name in sorted(sent):
+        before, after = (text_of(known[prompt].get(name, "")) for prompt in (one, other))
+        if before != after:
+            named.setdefault((before, after), []).append(name)
     if not named:
-        yield [(" ", f"{one} and {other} are identical in all that this study sends")]
-    for (before, after), names in named.items():
-        yield [("#", f"{', '.join(names)}:")]
-        yield from _changed_lines(before, after)
+        yield Text(f"{one} and {other} are identical in all that this study sends")
+    for texts, names in named.items():
+        yield Text(f"{', '.join(names)}:", "bold")
+        yield from (Text("    ") + line for line in _changed_lines(*texts))
 
 
-def _changed_lines(before: str, after: str) -> Iterator[Words]:
-    """Yield the lines that have a changed word; what went and what came stand in brackets, as `git diff` has them."""
-    old, new = (re.findall(r"\n|[^\S\n]+|\S+", text) for text in (before, after))
-    line: Words = []
+def _changed_lines(*texts: str) -> list[Text]:
+    """Return the lines with changed words; what went and what came stand in brackets, as in `git diff --word-diff`."""
+    printable = ("".join(c if c == "\n" or c.isprintable() else " " for c in text) for text in texts)
+    old, new = (re.findall(r"\n|[^\S\n]+|\S+", text) for text in printable)
+    words = Text()
     for kind, a, b, c, d in difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
-        parts = [(" ", old[a:b])] if kind == "equal" else [("-", old[a:b]), ("+", new[c:d])]
-        for mark, words in parts:
-            for place, text in enumerate("".join(words).split("\n")):
-                if place:
-                    yield from _shown(line)
-                    line = []
-                if text:
-                    shown = "".join(letter if letter.isprintable() else " " for letter in text)
-                    line.append((mark, {"-": f"[-{shown}-]", "+": f"{{+{shown}+}}"}.get(mark, shown)))
-    yield from _shown(line)
-
-
-def _shown(line: Words) -> Iterator[Words]:
-    if any(mark != " " for mark, _ in line):
-        yield [(" ", "    "), *line]
+        if kind == "equal":
+            words.append("".join(old[a:b]))
+            continue
+        for style, left, right, changed in (
+            ("red strike", "[-", "-]", old[a:b]),
+            ("bold green", "{+", "+}", new[c:d]),
+        ):
+            lines = "".join(changed).split("\n")
+            words.append("\n".join(f"{left}{line}{right}" if line else "" for line in lines), style)
+    return [line for line in words.split("\n") if line.spans and line.plain]

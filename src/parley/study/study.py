@@ -383,7 +383,8 @@ def load_study(
         if name in game.policies or name in (SAME, SCRIPTED, OWN_CODE, NOBODY):
             raise UsageError(f"{models_file}: models.{name}: a reserved name; rename the entry")
     own = OwnPrompts(file, content.prompts, game)
-    once = Expander(where, content, game, models, models_file, needs_weights, own).conditions()
+    once = Expander(where, content, game, models, models_file, needs_weights, own.by_name).conditions()
+    own.check(once)
     conditions = _as_decided(_repeated(once, content, where), file.stem)
     used = (name for c in conditions for name in c.models if models[name] is not recorded.get(name))
     check_prices(content.budget, used, models, where, models_file)

@@ -140,7 +140,7 @@ BAD: list[tuple[object, str]] = [
     ({}, "prompts.w: lacks templates that are sent in this study; add honest_propose_system, honest_propose_user"),
     ({"from": "may_exist", "apend": {}}, "prompts.w.apend: unknown key; did you mean 'append'?"),
     (
-        {"templates": {"honest_propose_system": "x"}},
+        {"templates": {"honest_propose_system": "=== OUTPUT FORMAT ==="}},
         "add honest_propose_user, honest_vote_system",
     ),
     (
@@ -355,13 +355,3 @@ def test_two_prompts_are_compared_word_by_word(parley: Parley, study_factory: St
     assert "did you mean 'watched'" in one_line_error(
         parley("prompts", "small.yaml", "--diff", "wached", "may_exist"), 2
     )
-
-
-def test_a_game_of_the_users_own_takes_prompts_as_well(parley: Parley, study_factory: StudyFactory) -> None:
-    grid = {"model": "lower", "n": 2, "prompt": ["plain", "watched"]}
-    prompts = {"watched": {"from": "plain", "append": {"honest_system": "You are one of {n}."}}}
-    study = study_factory(grid, game="guess:Guess", prompts=prompts)
-    assert {system.splitlines()[-1] for _, system, _ in sent(study, "watched")} == {"You are one of 2."}
-    prompts["watched"]["append"] = {"honest_system": "It is round {round}."}
-    with pytest.raises(UsageError, match=r"prompts.watched: honest_system, line 2: '{round}': no place"):
-        study_factory(grid, game="guess:Guess", prompts=prompts)

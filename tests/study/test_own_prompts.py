@@ -235,7 +235,8 @@ def test_an_identity_follows_the_texts_that_are_sent_and_nothing_else(
     study = study_factory(TWO, prompts={"watched": WATCHED})
     mine = folder / "prompts/mine"
     write_templates(study.game, "may_exist", mine)
-    for name, text in study.own_prompts["watched"].templates.items():
+    assert isinstance(study.conditions[1].prompt, OwnPrompt)
+    for name, text in study.conditions[1].prompt.templates.items():
         (mine / f"{name}.txt").write_bytes(f"{text}\r\n\n".encode())
     (mine / "honest_turn_user.txt").write_text("Never sent. Return JSON only.")
     assert specs({"watched": "prompts/mine"}) == first
@@ -337,7 +338,7 @@ def test_templates_are_written_once_with_the_places_of_each(parley: Parley, fold
     ran = parley("prompts", "stag_hunt", "--write", "mine")
     assert ran.status == 0
     assert "honest_act_user: {history} {reply}\n" in Path("mine/README.txt").read_text()
-    assert "mine: exists already, and nothing is overwritten" in one_line_error(
+    assert "mine: cannot be written: File exists; nothing is overwritten" in one_line_error(
         parley("prompts", "stag_hunt", "--write", "mine"), 2
     )
     assert "did you mean 'may_exist'" in one_line_error(

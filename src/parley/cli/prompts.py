@@ -81,12 +81,7 @@ _FIRST_GAME = "default: the first of those there are, which an unknown one lists
     type=click.Choice(["json", "text", "two_steps"]),
     help="How agents are asked to reply; default: the game's own. With a study leave it out: the study says it.",
 )
-@click.option(
-    "--diff",
-    metavar="STUDY | PROMPT",
-    help="Print where the prompts of two conditions of a study differ instead; with STUDY --diff PROMPT PROMPT, in "
-    "which words two prompts do.",
-)
+@click.option("--diff", metavar="STUDY", help="Print where prompts of two conditions, or two prompts, differ instead.")
 @click.option(
     "--against",
     multiple=True,
@@ -94,12 +89,7 @@ _FIRST_GAME = "default: the first of those there are, which an unknown one lists
     help="The other condition of --diff; if several fit, the one most like the first.",
 )
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(min=0), help="Seed of the games.")
-@click.option(
-    "--write",
-    type=click.Path(path_type=Path),
-    metavar="FOLDER",
-    help="Write the templates of a game's --prompt there, for a study to bring changed ones.",
-)
+@click.option("--write", type=click.Path(path_type=Path), metavar="FOLDER", help="Write templates of a game there.")
 @MODELS
 @click.pass_context
 def prompts(context: click.Context, /, **_: Any) -> None:

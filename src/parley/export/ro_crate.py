@@ -79,7 +79,7 @@ def write_crate(records: Records, known: About, folder: Path) -> None:
     workflow["output"] = _parameter(crate, "#records", "records", "What was played", simulations, "Dataset")
     templates = [
         _file(crate, path, f"Template {path.stem}", (paths.CONFIG / path.relative_to(study.file.parent)).as_posix())
-        for folder in study.prompt_folders
+        for folder in (study.own_prompts.folders if study.own_prompts else [])
         for path in sorted(folder.glob("*.txt"))
     ]
     inputs = [study_file, *templates, *_models(crate, known), *_sources(crate, known)]

@@ -170,42 +170,35 @@ class Prompts(Generic[P]):
         """Return the templates of a prompt, its own if it carries some; raises KeyError for an unknown prompt."""
         return prompt.templates if isinstance(prompt, OwnPrompt) else self.variants[prompt]
 
-    def part(self, name: str) -> str:
-        """Return the part in which a template is sent: "system" or "user", or "" for a piece of another."""
-        last = name.rpartition("_")[2]
-        return self.parts.get(name, last if last in ("system", "user") else "")
-
     def places(self, name: str) -> list[str]:
         """Return the places that a template of this name may have: those of the shipped ones."""
         texts = [text_of(templates[name]) for templates in self.variants.values() if name in templates]
         return list(dict.fromkeys(place[1:-1] for text in texts for place in _PRINTED_PLACE.findall(text)))
 
-    def own(self, name: str, templates: Mapping[str, str], where: str = "", ending: str = "") -> OwnPrompt:
-        """Return a prompt with texts for templates; raises UsageError for what the game cannot fill.
+    def own(self, name: str, templates: Mapping[str, Template], where: str = "", ending: str = "") -> OwnPrompt:
+        """Return a prompt with these templates as texts; raises UsageError, with the line, for what cannot be filled.
 
-        It names a template as it is called, between `where` and `ending`.
+        A template is named there as it is called, between `where` and `ending`.
         """
-        for template, text in templates.items():
-            for line, problem in self._problems(template, text):
-                raise UsageError(f"{where}{template}{ending}{line}: {problem}")
-        return OwnPrompt(name, {template: text.rstrip("\n") for template, text in templates.items()})
-
-    def _problems(self, name: str, text: str) -> Iterator[tuple[str, str]]:
-        """Yield what is wrong with the text of a template, each with its line (`, line 3`), or "" for none."""
-        shipped = {name: text_of(found) for templates in self.variants.values() for name, found in templates.items()}
-        if name not in shipped:
-            yield "", f"no template of the game; {choose(name, shipped)}"
-            return
-        known = self.places(name)
-        # As `fill` finds them; what is no word is text to it, and here a slip if it is almost a place.
-        for match in [*_places(tuple(known), False).finditer(text), *_PRINTED_PLACE.finditer(text)]:
-            place = match[0][1:-1]
-            if place not in known and (re.fullmatch(_WORD, match[0]) or meant(place, known)):
-                line = text.count("\n", 0, match.start()) + 1
-                yield f", line {line}", f"{shown(match[0])}: no place of this template; {choose(place, known)}"
-        marks = [mark for mark in _ASKS_FOR_FORM if mark in shipped[name]]
-        if marks and not any(mark in text for mark in _ASKS_FOR_FORM):
-            yield "", f"lacks {marks[0]!r}, where the form of the reply is asked for; add it, best near the end"
+        texts = {template: text_of(found) for template, found in templates.items()}
+        shipped = {
+            template: text_of(found) for variant in self.variants.values() for template, found in variant.items()
+        }
+        for template, text in texts.items():
+            named = f"{where}{template}{ending}"
+            if template not in shipped:
+                raise UsageError(f"{named}: no template of the game; {choose(template, shipped)}")
+            known = self.places(template)
+            # As `fill` finds them; what is no word is text to it, and here a slip if it is almost a place.
+            for match in [*_places(tuple(known), False).finditer(text), *_PRINTED_PLACE.finditer(text)]:
+                place, line = match[0][1:-1], text.count("\n", 0, match.start()) + 1
+                if place not in known and (re.fullmatch(_WORD, match[0]) or meant(place, known)):
+                    remedy = choose(place, known)
+                    raise UsageError(f"{named}, line {line}: {shown(match[0])}: no place of this template; {remedy}")
+            marks = [mark for mark in _ASKS_FOR_FORM if mark in shipped[template]]
+            if marks and not any(mark in text for mark in _ASKS_FOR_FORM):
+                raise UsageError(f"{named}: lacks {marks[0]!r}, where the form of the reply is asked for; add it")
+        return OwnPrompt(name, texts)
 
     def needed(self, parameters: P, roles: Collection[str]) -> set[str]:
         """Return the names of the templates that every variant sends to agents of `roles`."""

@@ -88,6 +88,8 @@ def describe(simulation: Simulation) -> dict[str, Any]:
 
 def describe_condition(condition: Condition) -> dict[str, Any]:
     """Return what all simulations of a condition have in common, as plain JSON values."""
+    own = condition.prompt.templates if isinstance(condition.prompt, OwnPrompt) else {}
+    templates = {name: text_of(own[name]) for name in condition.prompt_digests if name in own}
     return {
         "game": condition.game.name,
         "protocol_version": condition.game.protocol_version,
@@ -99,16 +101,9 @@ def describe_condition(condition: Condition) -> dict[str, Any]:
         "groups": [_describe_group(group) for group in condition.groups],
         "prompt": condition.prompt,
         "prompt_digests": condition.prompt_digests,
-        **_own_templates(condition),
+        # The texts that are sent, where the study brought them: a replay needs no other file.
+        **({"templates": templates} if templates else {}),
     }
-
-
-def _own_templates(condition: Condition) -> dict[str, Any]:
-    """Return the texts of the templates that are sent, where the study brought them: no other file is needed."""
-    if not isinstance(condition.prompt, OwnPrompt):
-        return {}
-    templates = condition.prompt.templates
-    return {"templates": {name: text_of(templates[name]) for name in condition.prompt_digests if name in templates}}
 
 
 def _describe_group(group: PlayerGroup) -> dict[str, Any]:

@@ -13,7 +13,6 @@ from parley.errors import RecordError, UsageError
 from parley.games.base import Game, new_game, scripted_roles
 from parley.games.own_game import changed_source
 from parley.games.parameters import Group
-from parley.games.prompts import text_of
 from parley.games.registry import game_class
 from parley.games.two_steps import playing
 from parley.play.journal import Entry
@@ -200,7 +199,7 @@ def recorded_prompt(game: type[Game], simulation: Mapping[str, Any]) -> str:
     name, templates = simulation["prompt"], simulation.get("templates")
     if templates is None:
         return str(name)
-    unsent = {found: text_of(template) for found, template in next(iter(game.prompts.variants.values())).items()}
+    unsent = next(iter(game.prompts.variants.values()))
     return game.prompts.own(name, {**unsent, **templates})
 
 

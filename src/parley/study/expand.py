@@ -7,7 +7,6 @@ from itertools import product
 from math import prod
 from os.path import exists
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from parley.engine.models import ModelEntry
@@ -15,13 +14,13 @@ from parley.engine.weights import check_source
 from parley.errors import UsageError
 from parley.games.base import Game
 from parley.games.parameters import GameParameters
-from parley.games.prompts import OwnPrompt
 from parley.identity import digest
 from parley.policies.kinds import IMPORTED, LLM, ChosenPolicy, PolicyKind, find_kind
 from parley.policies.own_code import POLICY_ENTRY_POINTS, entry_points, of_entry_point, plugin_kind
 from parley.study.axes import axis_value
 from parley.study.condition import BASE_AXES, BYZANTINE_AXIS, Condition, Player, PlayerGroup
 from parley.study.growing import GrowingSeeds
+from parley.study.own_prompts import OwnPrompts
 from parley.study.study_file import SAME, Grid, GroupEntry, PlayerChoice, PolicyChoice, StudyFile
 from parley.text import one_line
 from parley.text.suggest import choose
@@ -65,7 +64,6 @@ class Expander:
         models: Mapping[str, ModelEntry],
         models_file: Path,
         needs_weights: bool = True,
-        own_prompts: Mapping[str, OwnPrompt] = MappingProxyType({}),
     ) -> None:
         self._where = where
         self._content = content
@@ -73,7 +71,7 @@ class Expander:
         self._models = models
         self._models_file = models_file
         self._needs_weights = needs_weights
-        self._own_prompts = own_prompts
+        self.own_prompts = OwnPrompts(Path(where), content.prompts, game)
         self._checked: set[str] = set()
         self._varied = sorted({name for grid in content.grids for name in grid.vary})
         self._honest, self._byzantine = game.roles[0], game.roles[-1]
@@ -106,6 +104,7 @@ class Expander:
                     )
                 found[condition.name] = (key, condition.spec)
                 conditions.append(condition)
+        self.own_prompts.check(conditions)
         return tuple(conditions)
 
     # What is checked before anything is expanded
@@ -128,7 +127,7 @@ class Expander:
             if name in (*BASE_AXES, BYZANTINE_AXIS) or name not in self._game.Parameters.model_fields:
                 raise UsageError(f"{where}.vary.{one_line(name, 60)}: unknown parameter; {choose(name, known)}")
         self._check_growing(grid, where)
-        prompts = [*self._game.prompts, *self._own_prompts]
+        prompts = [*self._game.prompts, *self.own_prompts.by_name]
         for name in grid.prompt:
             if name not in prompts:
                 raise UsageError(f"{where}.prompt: {name!r}: unknown prompt; {choose(name, prompts)}")
@@ -199,7 +198,7 @@ class Expander:
                 axes=axes,
                 parameters=parameters,
                 groups=population.groups,
-                prompt=self._own_prompts.get(prompt, prompt),
+                prompt=self.own_prompts.by_name.get(prompt, prompt),
                 seeds=seed_numbers(seeds),
                 growing=seeds if isinstance(seeds, GrowingSeeds) else None,
             )

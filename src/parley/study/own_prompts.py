@@ -58,6 +58,7 @@ class OwnPrompts:
         """Read and check the prompts; raises UsageError with the key, or the file and line, that is wrong."""
         self._file, self._game = file, game
         self._changed: dict[str, dict[str, set[str]]] = {}  # the templates that each change of a prompt is in
+        self.folders = [file.parent / source for source in sources.values() if isinstance(source, str)]
         self.by_name = {name: self._made(name, source) for name, source in sources.items()}
 
     def check(self, conditions: Iterable[Condition]) -> None:
@@ -122,9 +123,9 @@ class OwnPrompts:
                 raise UsageError(f"{where}.replace: {shown(old)}: occurs in no template; correct it")
         by_key: dict[str, list[str]] = defaultdict(list)
         for template in texts:
-            part = prompts.part(template)
+            part = prompts.parts.get(template, template.rpartition("_")[2])
             roles = [role for role in self._game.roles if template.startswith(f"{role}_")]
-            for key in {part, *(f"{role}_{part}" for role in roles), template} if part else ():
+            for key in {part, *(f"{role}_{part}" for role in roles), template} if part in ("system", "user") else ():
                 by_key[key].append(template)
         for key, line in change.append.items():
             if key not in by_key:
@@ -142,10 +143,9 @@ def write_templates(game: type[Game], prompt: str, folder: Path) -> list[Path]:
     Raises UsageError for an unknown prompt, a game without templates, and a folder that exists.
     """
     prompts = game.prompts
-    if prompt not in prompts:
-        raise UsageError(f"--prompt {prompt!r}: unknown prompt; {choose(prompt, prompts)}")
-    if not prompts.variants[prompt]:
-        raise UsageError(f"{game.name}: it makes its prompts by itself, and has no templates to write")
+    if not prompts.variants.get(prompt):
+        remedy = choose(prompt, [name for name in prompts if prompts.variants[name]])
+        raise UsageError(f"--prompt {prompt!r}: no prompt of {game.name} with templates; {remedy}")
     texts = {f"{name}.txt": text_of(template) for name, template in prompts.variants[prompt].items()}
     places = {name: " ".join(f"{{{place}}}" for place in prompts.places(name)) for name in prompts.variants[prompt]}
     listed = "\n".join(f"{name}: {found or '(none)'}" for name, found in places.items())
@@ -154,10 +154,10 @@ def write_templates(game: type[Game], prompt: str, folder: Path) -> list[Path]:
         folder.mkdir(parents=True)
         for name, text in texts.items():
             (folder / name).write_text(f"{text}\n", encoding="utf-8")
-    except FileExistsError:
-        raise UsageError(f"{folder}: exists already, and nothing is overwritten; choose another name") from None
     except OSError as error:
-        raise UsageError(f"{error.filename or folder}: cannot be written: {error.strerror}") from None
+        raise UsageError(
+            f"{folder}: cannot be written: {error.strerror}; nothing is overwritten, name another"
+        ) from None
     return [folder / name for name in texts]
 
 

@@ -113,8 +113,8 @@ def word_diff(study: Study, one: str, other: str) -> Iterator[Text]:
 
     Of those are compared that agents are sent in any condition of the study. Raises UsageError for an unknown prompt.
     """
-    prompts = study.game.prompts
-    known = {**prompts.variants, **{name: prompt.templates for name, prompt in study.own_prompts.items()}}
+    prompts, own = study.game.prompts, study.own_prompts.by_name if study.own_prompts else {}
+    known = {**prompts.variants, **{name: prompt.templates for name, prompt in own.items()}}
     for name in (one, other):
         if name not in known:
             raise UsageError(f"{study.file}: {name!r}: unknown prompt; {choose(name, known)}")

@@ -19,7 +19,6 @@ from parley.errors import GameError, UsageError
 from parley.games.base import Game
 from parley.games.evidence import EFFECTS, FigureSpec
 from parley.games.figure_kinds import KINDS
-from parley.games.prompts import OwnPrompt
 from parley.games.registry import game_class
 from parley.identity import digest
 from parley.study.axes import axes_text, axis_names
@@ -64,8 +63,7 @@ class Study:
     paper: tuple[PaperRate, ...] = ()
     effects: Effects = _PLAIN_EFFECTS
     companions: Companions | None = None
-    own_prompts: Mapping[str, OwnPrompt] = field(default_factory=dict)
-    prompt_folders: tuple[Path, ...] = ()  # which the file names: they belong to it
+    own_prompts: OwnPrompts | None = None
     unfinished: Unfinished | None = None  # what this is a part of, if not all that was asked for is played
 
     @cached_property
@@ -382,9 +380,8 @@ def load_study(
     for name in models:
         if name in game.policies or name in (SAME, SCRIPTED, OWN_CODE, NOBODY):
             raise UsageError(f"{models_file}: models.{name}: a reserved name; rename the entry")
-    own = OwnPrompts(file, content.prompts, game)
-    once = Expander(where, content, game, models, models_file, needs_weights, own.by_name).conditions()
-    own.check(once)
+    expander = Expander(where, content, game, models, models_file, needs_weights)
+    once = expander.conditions()
     conditions = _as_decided(_repeated(once, content, where), file.stem)
     used = (name for c in conditions for name in c.models if models[name] is not recorded.get(name))
     check_prices(content.budget, used, models, where, models_file)
@@ -404,8 +401,7 @@ def load_study(
         paper=tuple(content.paper),
         effects=content.effects or _PLAIN_EFFECTS,
         companions=content.companions,
-        own_prompts=own.by_name,
-        prompt_folders=tuple(file.parent / each for each in content.prompts.values() if isinstance(each, str)),
+        own_prompts=expander.own_prompts,
     )
     _check_drawn(study)
     _ = study.comparisons  # a question that no condition answers is refused before anything is played

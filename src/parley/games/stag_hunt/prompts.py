@@ -137,14 +137,13 @@ _AIM = f"{BYZANTINE}_aim"
 _PIECES = {path.stem: path for path in sorted(FOLDER.glob("*.txt"))} | {
     f"{PUBLISHED}_{path.stem}": path for path in sorted((FOLDER / PUBLISHED).glob("*.txt"))
 }
+_VARIANTS = {PLAIN: {f"{role}_{piece}": path for role in _ROLES for piece, path in _PIECES.items()}}
 
 
 class StagHuntPrompts(Prompts[StagHuntParameters]):
     """One variant, whose pieces depend on the parameters."""
 
-    variants: Mapping[str, Mapping[str, Template]] = {
-        PLAIN: {f"{role}_{piece}": path for role in _ROLES for piece, path in _PIECES.items()}
-    }
+    variants = _VARIANTS
     parts: Mapping[str, str] = {
         f"{role}_{PUBLISHED}_{stem}": "user" for role in _ROLES for stem in ("a1_communication", "a2_action")
     }

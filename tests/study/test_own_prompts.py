@@ -91,12 +91,13 @@ def test_the_form_of_the_reply_stays_last() -> None:
 
 def test_words_are_replaced_in_one_pass_and_what_stands_in_braces_is_text(study_factory: StudyFactory) -> None:
     evil = 'Reply {"a": 1} {} { {{ }} \\1 \\g<0> %s {a b}'
-    words = {"HONEST": "Byzantine", "Byzantine": "HONEST", "GAME RULES": evil}
+    words = {"HONEST": "Byzantine", "Byzantine": "HONEST", "Byzantine Consensus": "Paxos", "GAME RULES": evil}
     study = study_factory(
         {**TWO, "b": 0, "prompt": "other"}, prompts={"other": {"from": "may_exist", "replace": words}}
     )
     first = sent(study, "other")[0][1]
-    assert ", an Byzantine agent in a HONEST Consensus Game." in first
+    assert ", an Byzantine agent in a Paxos Game." in first
+    assert "The network MAY contain HONEST agents" in first
     assert f"=== {evil} ===" in first
 
 

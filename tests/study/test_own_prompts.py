@@ -66,6 +66,8 @@ def test_a_line_is_sent_in_every_request_of_the_roles_that_are_meant(
     }
     grid = {"model": "tiny", "n": 4, "b": 1, "byzantine": "same", "prompt": [variant, *prompts]}
     study = study_factory(grid, game=game, parameters=parameters, prompts=prompts)
+    one, other = (condition.prompt_digests for condition in study.conditions[1:])
+    assert {"honest", "byzantine"} == {name.split("_")[0] for name in one if one[name] != other[name]}
     plain, watched, told = (sent(study, prompt) for prompt in (variant, *prompts))
     assert plain
     for before, after in zip(plain, watched, strict=True):
@@ -155,6 +157,7 @@ BAD: list[tuple[object, str]] = [
     ),
     ("nowhere", "prompts.w: 'nowhere': no such folder; write one: parley prompts GAME --write nowhere"),
     ("../nowhere", "name a folder below that of the study file"),
+    ("prompts/../../nowhere", "name a folder below that of the study file"),
     (3, "prompts.w: 3:"),
 ]
 

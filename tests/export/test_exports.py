@@ -17,8 +17,10 @@ from parley.analysis.summarize import summarize
 from parley.cli.program import commands
 from parley.export.about import NO_LICENSE, license_url
 from parley.export.write import export
+from parley.games.registry import GAMES
 from parley.imports.import_games import import_games
 from parley.study import Study, load_study
+from parley.study.own_prompts import write_templates
 from support import REPOSITORY
 from support.exports import read_beside
 from support.pages import with_pictures
@@ -186,6 +188,15 @@ def test_the_crate_holds_the_run_and_what_came_of_it(study: Study, crate: Path) 
         assert hashlib.sha256((crate / entity["@id"]).read_bytes()).hexdigest() == entity["sha256"]
     records = {str(path.relative_to(crate)) for path in crate.rglob("seed=*.parquet")}
     assert records == {str(simulation.record("tiny")) for simulation in study.simulations()}
+
+
+def test_prompts_that_a_study_brings_travel_with_it(home: Path) -> None:
+    write_templates(GAMES["consensus"], "may_exist", Path("config/prompts/mine"))
+    grids, extra = "[{model: majority, n: 3, prompt: mine}]", "prompts: {mine: prompts/mine}\n"
+    study = make_study(grids, name="own", extra=extra)
+    with chdir(exported("own", "ro-crate", *TERMS)):
+        again = load_study(Path("config/own.yaml"))
+        assert [s.id for s in again.simulations()] == [s.id for s in study.simulations()]
 
 
 def test_paths_of_this_machine_stay_out_of_the_study_file(study: Study, caplog: pytest.LogCaptureFixture) -> None:

@@ -17,7 +17,7 @@ from parley.errors import GameError, RecordError, UsageError
 from parley.figures.make import figures
 from parley.games import own_game
 from parley.games.registry import GAMES, game_class
-from parley.play.record import read_summary
+from parley.play.record import read_attempts, read_summary
 from parley.play.replay import replay
 from parley.play.simulate import simulate, simulate_shard
 from parley.report.page import report
@@ -28,6 +28,7 @@ from support.commands import Parley, one_line_error
 EXAMPLES = REPOSITORY / "examples" / "own_game"
 SCRIPTED = EXAMPLES / "public_goods.yaml"
 OWN = "public_goods:PublicGoods"
+SYSTEM = "You are one of 3 players. Each chooses a number from 0 to 100.\nYou are one of 3."
 BASE = "from parley.games.base import Game"
 GRID = {"model": "cooperate", "n": 3, "prompt": "plain"}
 
@@ -138,6 +139,17 @@ def test_the_game_on_the_page_plays_as_it_stands_there(parley: Parley) -> None:
     assert (found["name"], found["metrics"]) == ("low", {"last_mean": 12.0})  # 50, 25, 12
     asked = parley("prompts", "--game", "guess:Guess", "--part", "user", "--round", 2)
     assert "Round 2. The means so far: [" in asked.out
+    # A study may bring a prompt of its own.
+    own = {"from": "plain", "append": {"honest_system": "You are one of {n}."}}
+    content = {"game": "guess:Guess", "prompts": {"own": own}, "grids": [{"model": "lower", "n": 3, "prompt": "own"}]}
+    Path("own.yaml").write_text(yaml.safe_dump(content))
+    path = played(load_study(Path("own.yaml")))
+    assert set(read_attempts(path, ["system"])[1].column("system").to_pylist()) == {SYSTEM}
+    assert replay(path).identical
+    own["append"] = {"honest_system": "It is round {round}."}
+    Path("own.yaml").write_text(yaml.safe_dump(content))
+    with pytest.raises(UsageError, match=r"prompts.own: honest_system, line 2: '{round}': no place of this template"):
+        load_study(Path("own.yaml"))
 
 
 # How it is named, and what its identity covers

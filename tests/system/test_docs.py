@@ -163,6 +163,13 @@ def test_the_study_in_the_readme_has_the_simulations_that_it_says(folder: Path) 
     assert yaml.safe_load(text) == yaml.safe_load(study_in(DOCS / "tutorial" / "first-study.md"))
 
 
+def test_the_question_of_the_tutorial_has_a_prompt_that_is_sent(folder: Path) -> None:
+    (folder / "watched.yaml").write_text(study_in(DOCS / "tutorial" / "your-question.md"))
+    study = load_study(folder / "watched.yaml")
+    assert [comparison.label for comparison in study.comparisons] == ["watching: prompt may_exist -> watched"]
+    assert {condition.prompt for condition in study.conditions} == {"may_exist", "watched"}
+
+
 def test_the_policy_in_the_tutorial_plays(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     page = DOCS / "tutorial" / "own-policy.md"
     [module] = [block for block in code(page) if "class Low" in block]

@@ -44,6 +44,7 @@ _FIRST_GAME = "default: the first of those there are, which an unknown one lists
 
 
 @click.command()
+@click.argument("names", nargs=-1, metavar="[GAME | STUDY] [PROMPT]")
 @click.option("--game", help=f"Game, where no study is named; {_FIRST_GAME}")
 @click.option("--study", metavar="STUDY", help="Print what is sent in a condition of this study.")
 @WHERE
@@ -80,7 +81,7 @@ _FIRST_GAME = "default: the first of those there are, which an unknown one lists
     type=click.Choice(["json", "text", "two_steps"]),
     help="How agents are asked to reply; default: the game's own. With a study leave it out: the study says it.",
 )
-@click.option("--diff", metavar="STUDY", help="Print where the prompts of two conditions of a study differ instead.")
+@click.option("--diff", metavar="STUDY", help="Print where prompts of two conditions, or two prompts, differ instead.")
 @click.option(
     "--against",
     multiple=True,
@@ -88,6 +89,7 @@ _FIRST_GAME = "default: the first of those there are, which an unknown one lists
     help="The other condition of --diff; if several fit, the one most like the first.",
 )
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(min=0), help="Seed of the games.")
+@click.option("--write", type=click.Path(path_type=Path), metavar="FOLDER", help="Write templates of a game there.")
 @MODELS
 @click.pass_context
 def prompts(context: click.Context, /, **_: Any) -> None:
@@ -98,7 +100,10 @@ def prompts(context: click.Context, /, **_: Any) -> None:
     stderr.
 
     With --diff, what one agent is sent in such a condition, compared with the one of the conditions --against that
-    agrees with it in most else: every phase and part, up to --round, in games of the same seed.
+    agrees with it in most else: every phase and part, up to --round, in games of the same seed. With two prompts, the
+    words in which their templates differ, as far as the study sends them.
+
+    With --write, the templates of a game are written as files, with a README.txt that names their places.
 
     Without either, what one of four language models is sent, one of them Byzantine, in a game with default parameters;
     --study shows any others (rounds, range of values, topology). An option that changes nothing is refused.
@@ -108,6 +113,8 @@ def prompts(context: click.Context, /, **_: Any) -> None:
                parley prompts --study stag-hunt --where cheap_talk=false --part user --round 2 --seed 3
                parley prompts --study swarms-demo --role byzantine --where model=majority --part user
                parley prompts --study deliberation-demo --phase reflect --part user
+               parley prompts consensus --write config/prompts/mine
+               parley prompts my-study --diff may_exist watched
                parley prompts --diff stag-hunt --where disclosure=silent --against disclosure=explicit
                parley prompts --role honest --awareness none_exist --phase vote --part user --round 2
                parley prompts --role byzantine --strategy stall
@@ -116,7 +123,14 @@ def prompts(context: click.Context, /, **_: Any) -> None:
     options = _Options(context)
     if options["study"] and options["diff"]:
         raise UsageError("--study: --diff names a study already; give one of them")
-    if options["study"] is not None:
+    if options["write"] is not None:
+        _write_templates(options)
+    elif len(options["names"]) == 2 and options["diff"] is not None:
+        _print_words(options)
+    elif options["names"]:
+        unused = one_line(options["names"][0], 60)
+        raise UsageError(f"{unused}: only for --write FOLDER and --diff PROMPT PROMPT; else give --study or --game")
+    elif options["study"] is not None:
         _print_sent(options)
     elif options["diff"] is not None:
         _print_difference(options)
@@ -148,6 +162,10 @@ class _Options:
             if name in self._set:
                 raise UsageError(f"{self._flags[name]}: not used {why}: {instead}")
 
+    def refuse_all_but(self, *used: str) -> None:
+        """Raise UsageError if the user gave another option: whole templates are meant."""
+        self.refuse(dict.fromkeys(sorted(self._set.difference(used)), "leave it out"), "with whole templates")
+
 
 def _print_sent(options: _Options) -> None:
     options.refuse(_IN_STUDY, "with --study")
@@ -175,6 +193,28 @@ def _print_difference(options: _Options) -> None:
     study = load(options["diff"], options["models"], needs_weights=False)
     for line in prompt_diff(study, *chosen_axes, options["role"], options["seed"], last).text():
         click.echo(line)
+
+
+def _print_words(options: _Options) -> None:
+    from rich.console import Console
+
+    from parley.study.prompt_diff import word_diff
+
+    options.refuse_all_but("names", "diff", "models")
+    study, other = options["names"]
+    console = Console(highlight=False, soft_wrap=True)
+    loaded = load(study, options["models"], needs_weights=False)
+    for line in word_diff(loaded, options["diff"], other):
+        console.print(line)
+
+
+def _write_templates(options: _Options) -> None:
+    from parley.study.own_prompts import write_templates
+
+    options.refuse_all_but("write", "prompt", "game" if not options["names"] else "names")
+    game = _game(" ".join(options["names"]) or options["game"])
+    for path in write_templates(game, _prompt(options, game), options["write"]):
+        say(f"wrote: {path}")
 
 
 def _print_default(options: _Options) -> None:

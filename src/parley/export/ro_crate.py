@@ -34,7 +34,7 @@ _README = """# {title}
 
 This folder is an RO-Crate: `ro-crate-metadata.json` says what each file is. It was written by Parley.
 
-- `config/{name}.yaml`: the study; `Snakefile` and `workflow/`: how it was played
+- `config/{name}.yaml`: the study, prompts of its own beside it; `Snakefile` and `workflow/`: how it was played
 - `results/{name}/report/report.html`: start here
 - `results/{name}/tables/`: tables; `results/{name}/figures/`: figures
 - `results/{name}/simulations/`: a Parquet file for each simulation, with every reply
@@ -77,7 +77,12 @@ def write_crate(records: Records, known: About, folder: Path) -> None:
     )
     made = [simulations, *_made(crate, study.name)]
     workflow["output"] = _parameter(crate, "#records", "records", "What was played", simulations, "Dataset")
-    inputs = [study_file, *_models(crate, known), *_sources(crate, known)]
+    templates = [
+        _file(crate, path, f"Template {path.stem}", (paths.CONFIG / path.relative_to(study.file.parent)).as_posix())
+        for folder in (study.own_prompts.folders if study.own_prompts else [])
+        for path in sorted(folder.glob("*.txt"))
+    ]
+    inputs = [study_file, *templates, *_models(crate, known), *_sources(crate, known)]
     action = crate.add_action(
         workflow,
         identifier="#run",
@@ -166,10 +171,10 @@ def _made(crate: ROCrate, study: str) -> Iterator[Any]:
                 yield _file(crate, path, f"{name} {path.stem}")
 
 
-def _file(crate: ROCrate, path: Path, name: str) -> Any:
+def _file(crate: ROCrate, path: Path, name: str, place: str | None = None) -> Any:
     kind = _KINDS.get(path.suffix) or mimetypes.guess_type(path.name)[0] or "application/octet-stream"
     about = {"name": name, "encodingFormat": kind, "contentSize": str(path.stat().st_size), "sha256": sha256(path)}
-    return crate.add_file(path, _place(path), properties=about)
+    return crate.add_file(path, place or _place(path), properties=about)
 
 
 def _place(path: Path) -> str:

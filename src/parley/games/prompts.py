@@ -13,17 +13,22 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Generic
 
 from parley.errors import UsageError
 from parley.games.parameters import BYZANTINE, HONEST, P
 from parley.policies import ReplyFormat
+from parley.text.suggest import choose, meant
+from parley.text.yamlfile import shown
 
 REPLY_TEMPLATES = Path(__file__).parent / "reply_templates"
 # A file with the text, or the text itself.
 Template = Path | str
 
 _WORD = r"\{\w+\}"
+# As printed prompts have them besides, Python and all: {f"Your value: {int(x)}" if x else "none"}.
+_PRINTED_PLACE = re.compile(r"\{\w[^{}\n]*(?:\{[^{}\n]*\}[^{}\n]*)*\}")
 _DOUBLED = {"{{": "{", "}}": "}"}
 
 
@@ -69,6 +74,8 @@ _ASKS_FOR_JSON = (
     "Respond only with valid JSON:",
     "Return JSON only.",
 )
+# The same, and how other templates begin to ask for a form.
+_ASKS_FOR_FORM = (*_ASKS_FOR_JSON, "You MUST provide your final answer in the following JSON format", "{reply}")
 
 
 @dataclass(frozen=True)
@@ -115,6 +122,26 @@ class QuestionStyle:
     told: str = ""
 
 
+class OwnPrompt(str):
+    """The name of a prompt that a study brings, with its templates by the names of the game's own."""
+
+    templates: Mapping[str, Template]
+
+    def __new__(cls, name: str, templates: Mapping[str, Template] = MappingProxyType({})) -> "OwnPrompt":
+        """`templates` have to be checked (`Prompts.own`)."""
+        prompt = super().__new__(cls, name)
+        prompt.templates = dict(templates)
+        return prompt
+
+
+def appended(text: str, line: str) -> str:
+    """Return a template with one more line at its end, but before what asks for a form of the reply."""
+    places = [at for mark in _ASKS_FOR_FORM if (at := text.find(mark)) >= 0]
+    at = text.rfind("\n", 0, min(places)) if places else len(text)
+    before = text[:at].rstrip("\n") if at > 0 else text
+    return f"{before}\n{line}{text[len(before) :]}"
+
+
 class Prompts(Generic[P]):
     """The prompts of a game; all of it has a default, for a game that makes its prompts by itself.
 
@@ -124,6 +151,7 @@ class Prompts(Generic[P]):
     """
 
     variants: Mapping[str, Mapping[str, Template]] = {"plain": {}}
+    parts: Mapping[str, str] = {}  # "system" or "user" of templates whose names do not end with the part
     phases: tuple[str, ...] = ()  # those that `template` knows
     # For `parley prompts`, by a phase that games with default parameters do not ask in, or not by this name: the phase
     # that they ask in (None: the first), and the parameters that they need for it.
@@ -136,7 +164,47 @@ class Prompts(Generic[P]):
 
     def files(self, prompt: str, parameters: P) -> Mapping[str, Template]:
         """Return the templates that agents are sent, by name; raises KeyError for an unknown prompt."""
-        return self.variants[prompt]
+        return self.templates(prompt)
+
+    def templates(self, prompt: str) -> Mapping[str, Template]:
+        """Return the templates of a prompt, its own if it carries some; raises KeyError for an unknown prompt."""
+        return prompt.templates if isinstance(prompt, OwnPrompt) else self.variants[prompt]
+
+    def places(self, name: str) -> list[str]:
+        """Return the places that a template of this name may have: those of the shipped ones."""
+        texts = [text_of(templates[name]) for templates in self.variants.values() if name in templates]
+        return list(dict.fromkeys(place[1:-1] for text in texts for place in _PRINTED_PLACE.findall(text)))
+
+    def own(self, name: str, templates: Mapping[str, Template], where: str = "", ending: str = "") -> OwnPrompt:
+        """Return a prompt with these templates as texts; raises UsageError, with the line, for what cannot be filled.
+
+        A template is named there as it is called, between `where` and `ending`.
+        """
+        texts = {template: text_of(found) for template, found in templates.items()}
+        shipped = {
+            template: text_of(found) for variant in self.variants.values() for template, found in variant.items()
+        }
+        for template, text in texts.items():
+            named = f"{where}{template}{ending}"
+            if template not in shipped:
+                raise UsageError(f"{named}: no template of the game; {choose(template, shipped)}")
+            known = self.places(template)
+            # As `fill` finds them; what is no word is text to it, and here a slip if it is almost a place.
+            for match in [*_places(tuple(known), False).finditer(text), *_PRINTED_PLACE.finditer(text)]:
+                place, line = match[0][1:-1], text.count("\n", 0, match.start()) + 1
+                if place not in known and (re.fullmatch(_WORD, match[0]) or meant(place, known)):
+                    remedy = choose(place, known)
+                    raise UsageError(f"{named}, line {line}: {shown(match[0])}: no place of this template; {remedy}")
+            marks = [mark for mark in _ASKS_FOR_FORM if mark in shipped[template]]
+            if marks and not any(mark in text for mark in _ASKS_FOR_FORM):
+                raise UsageError(f"{named}: lacks {marks[0]!r}, where the form of the reply is asked for; add it")
+        return OwnPrompt(name, texts)
+
+    def needed(self, parameters: P, roles: Collection[str]) -> set[str]:
+        """Return the names of the templates that every variant sends to agents of `roles`."""
+        sent = [set(self.files(prompt, parameters)).intersection(self.variants[prompt]) for prompt in self.variants]
+        own = tuple(f"{role}_" for role in roles)
+        return {name for name in set.intersection(*sent) if name.startswith(own)}
 
     def digests(
         self, prompt: str, roles: Iterable[str], parameters: P, scripted: Collection[str] = ()
@@ -153,7 +221,7 @@ class Prompts(Generic[P]):
 
     def template(self, prompt: str, role: str, phase: str, part: str) -> str:
         """Return the unfilled text of one prompt; raises UsageError for an unknown one."""
-        known = self.variants.get(prompt, {})
+        known = self.templates(prompt) if prompt in self.variants or isinstance(prompt, OwnPrompt) else {}
         found = known.get(f"{role}_{phase}_{part}", known.get(f"{role}_{part}"))
         if found is None or phase not in self.phases or part not in ("system", "user"):
             raise UsageError(

@@ -8,6 +8,7 @@ import pyarrow as pa
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from parley.columns import Column, schema
+from parley.games.prompts import OwnPrompt, text_of
 from parley.play.degenerate import count_degenerate
 from parley.play.journal import ENTRY_FIELDS, Entry
 from parley.play.parquet import packed_array
@@ -87,6 +88,8 @@ def describe(simulation: Simulation) -> dict[str, Any]:
 
 def describe_condition(condition: Condition) -> dict[str, Any]:
     """Return what all simulations of a condition have in common, as plain JSON values."""
+    own = condition.prompt.templates if isinstance(condition.prompt, OwnPrompt) else {}
+    templates = {name: text_of(own[name]) for name in condition.prompt_digests if name in own}
     return {
         "game": condition.game.name,
         "protocol_version": condition.game.protocol_version,
@@ -98,6 +101,8 @@ def describe_condition(condition: Condition) -> dict[str, Any]:
         "groups": [_describe_group(group) for group in condition.groups],
         "prompt": condition.prompt,
         "prompt_digests": condition.prompt_digests,
+        # The texts that are sent, where the study brought them: a replay needs no other file.
+        **({"templates": templates} if templates else {}),
     }
 
 

@@ -179,15 +179,28 @@ def rebuild_game(path: Path, summary: Summary) -> Game:
                 f"{game.protocol_version}; use the release that made it"
             )
         parameters = game.Parameters.model_validate(simulation["parameters"])
-        game.prompts.files(simulation["prompt"], parameters)  # an unknown prompt is a LookupError
+        prompt = recorded_prompt(game, simulation)
+        game.prompts.files(prompt, parameters)  # an unknown prompt is a LookupError
         groups = [
             Group(g["role"], g["count"], recorded_policy(game, g), cuts_texts(g.get("grammar")))
             for g in simulation["groups"]
         ]
         seed, material = simulation["seed"], simulation.get("material")
-        return new_game(game, parameters, groups, simulation["prompt"], seed, material)
+        return new_game(game, parameters, groups, prompt, seed, material)
     except (UsageError, ValidationError, LookupError, TypeError, ValueError, AttributeError) as error:
         raise RecordError(f"{path}: describes no simulation that can be played: {one_line(str(error), 150)}") from None
+
+
+def recorded_prompt(game: type[Game], simulation: Mapping[str, Any]) -> str:
+    """Return the prompt that a record describes, with its templates if a study brought them, as far as it has them.
+
+    Raises UsageError, or AttributeError or TypeError, for templates that the game cannot fill in.
+    """
+    name, templates = simulation["prompt"], simulation.get("templates")
+    if templates is None:
+        return str(name)
+    unsent = next(iter(game.prompts.variants.values()))
+    return game.prompts.own(name, {**unsent, **templates})
 
 
 def recorded_game(path: Path, simulation: Mapping[str, Any]) -> type[Game]:

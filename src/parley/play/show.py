@@ -22,7 +22,7 @@ from parley.play.live_screen import can_draw, print_final
 from parley.play.matrix import WatchedGame
 from parley.play.provenance import warnings
 from parley.play.record import Summary, read_record
-from parley.play.replay import play_recorded, rebuild_game, recorded_game, recorded_policy
+from parley.play.replay import play_recorded, rebuild_game, recorded_game, recorded_policy, recorded_prompt
 from parley.policies.kinds import IMPORTED, LLM
 from parley.study.condition import BASE_AXES, BYZANTINE_AXIS, Condition, Player, PlayerGroup, Simulation
 from parley.study.expand import NOBODY
@@ -119,11 +119,13 @@ def study_files(path: Path, summary: Summary) -> StudyFiles:
         raise RecordError(f"{path}: imported: it was played elsewhere, so no study file plays it again")
     parameters = condition.parameters.model_dump(mode="json")
     varied = [axis for axis in condition.axes if axis not in (*BASE_AXES, BYZANTINE_AXIS)]
-    grid = {**_population(condition), "prompt": condition.prompt}
+    grid = {**_population(condition), "prompt": str(condition.prompt)}
     if varied:
         # What identities leave out at its default is no key of `parameters`: reply_format.
         grid["vary"] = {axis: [parameters.pop(axis, getattr(condition.parameters, axis))] for axis in varied}
     study = {"game": condition.game.name, "seeds": [simulation.seed], "parameters": parameters, "grids": [grid]}
+    if "templates" in summary.simulation:
+        study["prompts"] = {str(condition.prompt): {"templates": summary.simulation["templates"]}}
     models = {name: _content(entry) for name, entry in condition.entries.items()}
     return StudyFiles(study, {"models": models} if models else None)
 
@@ -179,7 +181,7 @@ def rebuilt(path: Path, summary: Summary) -> Simulation:
             axes={**{axis: described["axes"][axis] for axis in BASE_AXES}, **described["axes"]},
             parameters=game.Parameters.model_validate(described["parameters"]),
             groups=tuple(PlayerGroup(g["role"], g["count"], _recorded_player(game, g)) for g in described["groups"]),
-            prompt=described["prompt"],
+            prompt=recorded_prompt(game, described),
             seeds=(int(described["seed"]),),
             repeat=described.get("repeat"),
         )

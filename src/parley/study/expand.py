@@ -20,6 +20,7 @@ from parley.policies.own_code import POLICY_ENTRY_POINTS, entry_points, of_entry
 from parley.study.axes import axis_value
 from parley.study.condition import BASE_AXES, BYZANTINE_AXIS, Condition, Player, PlayerGroup
 from parley.study.growing import GrowingSeeds
+from parley.study.own_prompts import OwnPrompts
 from parley.study.study_file import SAME, Grid, GroupEntry, PlayerChoice, PolicyChoice, StudyFile
 from parley.text import one_line
 from parley.text.suggest import choose
@@ -70,6 +71,7 @@ class Expander:
         self._models = models
         self._models_file = models_file
         self._needs_weights = needs_weights
+        self.own_prompts = OwnPrompts(Path(where), content.prompts, game)
         self._checked: set[str] = set()
         self._varied = sorted({name for grid in content.grids for name in grid.vary})
         self._honest, self._byzantine = game.roles[0], game.roles[-1]
@@ -102,6 +104,7 @@ class Expander:
                     )
                 found[condition.name] = (key, condition.spec)
                 conditions.append(condition)
+        self.own_prompts.check(conditions)
         return tuple(conditions)
 
     # What is checked before anything is expanded
@@ -124,9 +127,10 @@ class Expander:
             if name in (*BASE_AXES, BYZANTINE_AXIS) or name not in self._game.Parameters.model_fields:
                 raise UsageError(f"{where}.vary.{one_line(name, 60)}: unknown parameter; {choose(name, known)}")
         self._check_growing(grid, where)
+        prompts = [*self._game.prompts, *self.own_prompts.by_name]
         for name in grid.prompt:
-            if name not in self._game.prompts:
-                raise UsageError(f"{where}.prompt: {name!r}: unknown prompt; {choose(name, self._game.prompts)}")
+            if name not in prompts:
+                raise UsageError(f"{where}.prompt: {name!r}: unknown prompt; {choose(name, prompts)}")
         if grid.groups is not None:
             for key in ("model", "n", "honest", "b", "byzantine"):
                 if getattr(grid, key) is not None:
@@ -194,7 +198,7 @@ class Expander:
                 axes=axes,
                 parameters=parameters,
                 groups=population.groups,
-                prompt=prompt,
+                prompt=self.own_prompts.by_name.get(prompt, prompt),
                 seeds=seed_numbers(seeds),
                 growing=seeds if isinstance(seeds, GrowingSeeds) else None,
             )

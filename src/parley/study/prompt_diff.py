@@ -1,18 +1,24 @@
 """`parley prompts --diff`: what one agent is sent in two conditions of a study, and where that differs.
 
-Both games are played with the same seed up to a round, as `prompt_sent` does it.
+Both games are played with the same seed up to a round, as `prompt_sent` does it. Two prompts are compared by the words
+of their templates.
 """
 
 import difflib
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from rich.text import Text
+
 from parley.errors import UsageError
 from parley.games.base import Game
+from parley.games.prompts import text_of
 from parley.study import Study
 from parley.study.condition import Condition, Simulation
 from parley.study.prompt_sent import PARTS, asked, part_text
+from parley.text.suggest import choose
 
 _Sent = dict[tuple[int, str], dict[str, str]]
 
@@ -100,3 +106,46 @@ def _sent(game: Game, agent: str, seed: int, last_round: int) -> _Sent:
 def _unified(one: str, other: str) -> tuple[str, ...]:
     """Return the lines of a unified diff of two texts, without its header."""
     return tuple(difflib.unified_diff(one.splitlines(), other.splitlines(), lineterm="", n=1))[2:]
+
+
+def word_diff(study: Study, one: str, other: str) -> Iterator[Text]:
+    """Yield the lines with words in which two prompts differ, under the names of the templates that they are in.
+
+    Of those are compared that agents are sent in any condition of the study. Raises UsageError for an unknown prompt.
+    """
+    prompts, own = study.game.prompts, study.own_prompts.by_name if study.own_prompts else {}
+    known = {**prompts.variants, **{name: prompt.templates for name, prompt in own.items()}}
+    for name in (one, other):
+        if name not in known:
+            raise UsageError(f"{study.file}: {name!r}: unknown prompt; {choose(name, known)}")
+    sent: set[str] = set()
+    for condition in study.conditions:
+        sent |= prompts.needed(condition.parameters, {group.role for group in condition.groups})
+    named: dict[tuple[str, str], list[str]] = {}
+    for name in sorted(sent):
+        before, after = (text_of(known[prompt].get(name, "")) for prompt in (one, other))
+        if before != after:
+            named.setdefault((before, after), []).append(name)
+    if not named:
+        yield Text(f"{one} and {other} are identical in all that this study sends")
+    for texts, names in named.items():
+        yield Text(f"{', '.join(names)}:", "bold")
+        yield from (Text("    ") + line for line in _changed_lines(*texts))
+
+
+def _changed_lines(*texts: str) -> list[Text]:
+    """Return the lines with changed words; what went and what came stand in brackets, as in `git diff --word-diff`."""
+    printable = ("".join(c if c == "\n" or c.isprintable() else " " for c in text) for text in texts)
+    old, new = (re.findall(r"\n|[^\S\n]+|\S+", text) for text in printable)
+    words = Text()
+    for kind, a, b, c, d in difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+        if kind == "equal":
+            words.append("".join(old[a:b]))
+            continue
+        for style, left, right, changed in (
+            ("red strike", "[-", "-]", old[a:b]),
+            ("bold green", "{+", "+}", new[c:d]),
+        ):
+            lines = "".join(changed).split("\n")
+            words.append("\n".join(f"{left}{line}{right}" if line else "" for line in lines), style)
+    return [line for line in words.split("\n") if line.spans and line.plain]

@@ -27,6 +27,7 @@ from parley.study.condition import BYZANTINE_AXIS, OWN_CODE, SCRIPTED, Condition
 from parley.study.expand import NOBODY, Expander
 from parley.study.growing import GrowingSeeds, decided, on_disk
 from parley.study.margins import Effects, PaperRate, check_rates
+from parley.study.own_prompts import OwnPrompts
 from parley.study.questions import Question
 from parley.study.study_file import LEDGER_FORMAT, SAME, Companions, Drawn, LedgerSettings, StudyFile
 from parley.study.unfinished import Unfinished
@@ -62,6 +63,7 @@ class Study:
     paper: tuple[PaperRate, ...] = ()
     effects: Effects = _PLAIN_EFFECTS
     companions: Companions | None = None
+    own_prompts: OwnPrompts | None = None
     unfinished: Unfinished | None = None  # what this is a part of, if not all that was asked for is played
 
     @cached_property
@@ -378,7 +380,8 @@ def load_study(
     for name in models:
         if name in game.policies or name in (SAME, SCRIPTED, OWN_CODE, NOBODY):
             raise UsageError(f"{models_file}: models.{name}: a reserved name; rename the entry")
-    once = Expander(where, content, game, models, models_file, needs_weights).conditions()
+    expander = Expander(where, content, game, models, models_file, needs_weights)
+    once = expander.conditions()
     conditions = _as_decided(_repeated(once, content, where), file.stem)
     used = (name for c in conditions for name in c.models if models[name] is not recorded.get(name))
     check_prices(content.budget, used, models, where, models_file)
@@ -398,6 +401,7 @@ def load_study(
         paper=tuple(content.paper),
         effects=content.effects or _PLAIN_EFFECTS,
         companions=content.companions,
+        own_prompts=expander.own_prompts,
     )
     _check_drawn(study)
     _ = study.comparisons  # a question that no condition answers is refused before anything is played

@@ -8,6 +8,7 @@ from parley.engine.service.limits_config import BudgetLimits
 from parley.policies.own_code import names_own_code
 from parley.study.growing import GrowingSeeds
 from parley.study.margins import Effects, PaperRate
+from parley.study.own_prompts import PromptSource
 from parley.study.questions import Question
 from parley.text.yamlfile import Slug, is_slug, tag
 
@@ -161,7 +162,7 @@ class Grid(BaseModel):
         description="What plays the Byzantine agents: an entry of models.yaml, a policy, or `same` (default). A list "
         "makes an axis of it.",
     )
-    prompt: _listed(Slug) = Field(description="Prompt variants of the game.")  # type: ignore[valid-type]
+    prompt: _listed(Slug) = Field(description="Prompt variants of the game, or names of `prompts`.")  # type: ignore[valid-type]
     vary: dict[str, _listed(Any)] = Field(  # type: ignore[valid-type]
         default_factory=dict, description="Game parameters that are axes too: a list of values for each."
     )
@@ -247,6 +248,12 @@ class StudyFile(BaseModel):
     )
     shard_size: _Positive = Field(default=32, description="Simulations that share one engine; on a cluster, one job.")
     parameters: dict[str, Any] = Field(default_factory=dict, description="Fixed parameters of the game.")
+    prompts: dict[Slug, PromptSource] = Field(
+        default_factory=dict,
+        max_length=100,
+        description="Prompts of your own, by name: a change of one of the game's, or a folder of templates beside "
+        "this file. Their texts are part of the identity.",
+    )
     grids: list[Grid] = Field(min_length=1, description="Blocks of conditions.")
     questions: Annotated[list[Question], AfterValidator(_asked_once)] = Field(
         default=[],

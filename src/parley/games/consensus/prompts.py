@@ -199,7 +199,7 @@ class ConsensusPrompts(Prompts[ConsensusParameters]):
         phases = _PHASES[parameters.protocol]
         found: dict[str, Template] = {
             name: path
-            for name, path in self.variants[prompt].items()
+            for name, path in self.templates(prompt).items()
             if name.split("_")[1] in phases
             and not (name.endswith(_VOTE_ON_LAST_ROUND) and EARLY_VOTE in parameters.leaks)
         }
@@ -244,7 +244,7 @@ class ConsensusPrompts(Prompts[ConsensusParameters]):
         if told:
             text = without_json(text) + (f"\n{told.reply}" if part == "user" else "")
         if phase == TURN and part == "system" and not early_vote:
-            text += f"\n\n{text_of(self.variants[prompt][f'{role}_{_VOTE_ON_LAST_ROUND}'])}"
+            text += f"\n\n{text_of(self.templates(prompt)[f'{role}_{_VOTE_ON_LAST_ROUND}'])}"
         return text
 
     def filled(

@@ -127,7 +127,7 @@ class DeliberationPrompts(Prompts[DeliberationParameters]):
         }
         sent = {
             name: path
-            for name, path in self.variants[prompt].items()
+            for name, path in self.templates(prompt).items()
             if (OF_POLICIES in name) != parameters.definitive
         }
         return {**sent, **replies}

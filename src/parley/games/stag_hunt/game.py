@@ -79,6 +79,7 @@ class StagHuntGame(Game[StagHuntParameters]):
 
     def set_up(self) -> None:
         """Seat the players in the order of their neutral names, which says nothing about roles."""
+        self._texts = {role: self.prompts.texts(self.prompt, role) for role in {seat.role for seat in self.seats}}
         self._players = {seat.name: seat for seat in sorted(self.seats, key=lambda seat: by_number(seat.name))}
         self._links = Links(list(self._players), self.network)
         self.honest = [name for name, seat in self._players.items() if seat.role == HONEST]
@@ -112,7 +113,7 @@ class StagHuntGame(Game[StagHuntParameters]):
         replies = dict(zip(self._players, answers, strict=True))
         failed = [ask for ask in asks if self._published and replies[ask.agent].value is None]
         if failed:
-            answers = yield [texts.asked_again(ask) for ask in failed]
+            answers = yield [texts.asked_again(ask, self._texts[ask.role]) for ask in failed]
             replies |= dict(zip([ask.agent for ask in failed], answers, strict=True))
         return replies
 
@@ -185,12 +186,14 @@ class StagHuntGame(Game[StagHuntParameters]):
         reply_format = p.format_for(seat)
         form = instruction(texts.REPLIES[phase], reply_format)
         others = [known[peer] for peer in self._links.neighbors(name)]
+        pieces = self._texts[seat.role]
         values = texts.PromptValues(len(self._players), others, [told for _, told in history], number, shown)
         if self._published:
-            system, user = texts.published_system(seat.role), self._published_user(name, phase, values)
+            system = texts.published_system(seat.role, pieces)
+            user = self._published_user(name, phase, values)
         else:
-            system = texts.render_system(seat.role, p, values)
-            user = texts.render_user(phase, p, values, form.reply)
+            system = texts.render_system(seat.role, p, values, pieces)
+            user = texts.render_user(phase, p, values, form.reply, pieces)
         nested = self._published and seat.policy.kind.asks_model  # rules and own code keep the short form
         return Ask(
             agent=name,
@@ -235,6 +238,7 @@ class StagHuntGame(Game[StagHuntParameters]):
             values.seen,
             texts.agent_name(number_of[hub]) if hub else "",
             {"round_num": values.round, "history_str": texts.history_text(values), "comm_str": words},
+            self._texts[self._players[name].role],
         )
 
     def _remember(self, done: Round) -> None:

@@ -71,12 +71,8 @@ def _of_links(p: StagHuntParameters) -> list[str]:
     return ["visibility"] if pieces == ["links", "hidden_players", "payoff_note"] else pieces
 
 
-def _filled(name: str, values: Mapping[str, str]) -> str:
-    return fill(text_of(FOLDER / f"{name}.txt"), values)
-
-
-def render_system(role: str, parameters: StagHuntParameters, values: PromptValues) -> str:
-    """Return the system prompt: the rules, and what is told of who sees whom."""
+def render_system(role: str, parameters: StagHuntParameters, values: PromptValues, texts: Mapping[str, str]) -> str:
+    """Return the system prompt: the rules, and what is told of who sees whom; `texts` are those of the role."""
     p, told = parameters, set(_names(parameters))
     numbers = {
         "n": str(values.players),
@@ -89,25 +85,28 @@ def render_system(role: str, parameters: StagHuntParameters, values: PromptValue
         "seen": ", ".join(values.seen),
         "unseen": str(values.players - 1 - len(values.seen)),
     }
-    numbers["seen_by_you"] = _filled("seen_some" if values.seen else "seen_nobody", numbers)
+    if p.links_told:
+        numbers["seen_by_you"] = fill(texts["seen_some" if values.seen else "seen_nobody"], numbers)
     before = {"payoff_note": "- " if p.links_told else "\n"}  # an item of the section, or a paragraph of its own
     pieces = {
-        "players": _filled("players_told" if p.count_told else "players_untold", numbers),
-        "payoffs": _filled("payoffs_all" if p.needed == ALL else "payoffs_some", numbers),
-        "talk": "\n" + _filled("talk", numbers) if "talk" in told else "",
-        "visibility": "".join(f"\n{before.get(piece, '')}{_filled(piece, numbers)}" for piece in _of_links(p)),
-        "aim": "\n" + _filled("byzantine_aim", numbers) if role == BYZANTINE else "",
+        "players": fill(texts["players_told" if p.count_told else "players_untold"], numbers),
+        "payoffs": fill(texts["payoffs_all" if p.needed == ALL else "payoffs_some"], numbers),
+        "talk": "\n" + fill(texts["talk"], numbers) if "talk" in told else "",
+        "visibility": "".join(f"\n{before.get(piece, '')}{fill(texts[piece], numbers)}" for piece in _of_links(p)),
+        "aim": "\n" + fill(texts[_AIM], numbers) if role == BYZANTINE else "",
     }
-    return _filled("system", pieces)
+    return fill(texts["system"], pieces)
 
 
-def render_user(phase: str, parameters: StagHuntParameters, values: PromptValues, reply: str) -> str:
+def render_user(
+    phase: str, parameters: StagHuntParameters, values: PromptValues, reply: str, texts: Mapping[str, str]
+) -> str:
     """Return the user prompt of a phase: what was seen, the task, and what is said of the `reply`."""
     words = "\n".join(f"  {name}: {word_text(word)}" for name, word in values.words.items())
     name = "signal_user" if phase == "signal" else "act_after_words_user" if parameters.cheap_talk else "act_user"
     if phase == "act" and parameters.nudge:
-        reply = f"{_filled('nudge', {})}\n{reply}"
-    return _filled(name, {"history": history_text(values), "words": words, "reply": reply})
+        reply = f"{fill(texts['nudge'], {})}\n{reply}"
+    return fill(texts[name], {"history": history_text(values), "words": words, "reply": reply})
 
 
 def history_text(values: PromptValues) -> str:
@@ -134,13 +133,20 @@ def word_text(word: str | None) -> str:
     return "(no word)" if word is None else json.dumps(word, ensure_ascii=False)
 
 
-_VARIANTS = {PLAIN: {f"{role}_{path.stem}": path for role in _ROLES for path in sorted(FOLDER.glob("*.txt"))}}
+_AIM = f"{BYZANTINE}_aim"
+_PIECES = {path.stem: path for path in sorted(FOLDER.glob("*.txt"))} | {
+    f"{PUBLISHED}_{path.stem}": path for path in sorted((FOLDER / PUBLISHED).glob("*.txt"))
+}
+_VARIANTS = {PLAIN: {f"{role}_{piece}": path for role in _ROLES for piece, path in _PIECES.items()}}
 
 
 class StagHuntPrompts(Prompts[StagHuntParameters]):
     """One variant, whose pieces depend on the parameters."""
 
     variants = _VARIANTS
+    parts: Mapping[str, str] = {
+        f"{role}_{PUBLISHED}_{stem}": "user" for role in _ROLES for stem in ("a1_communication", "a2_action")
+    }
     phases = PHASES
     questions = (
         QuestionStyle("stag_hunt", PLAIN, "word", told="The word that you broadcast is your answer to this question."),
@@ -148,26 +154,31 @@ class StagHuntPrompts(Prompts[StagHuntParameters]):
 
     def files(self, prompt: str, parameters: StagHuntParameters) -> Mapping[str, Template]:
         """Return the pieces that are sent with these parameters."""
-        if parameters.rules == PUBLISHED:
-            of_paper = published_files(parameters)
-            aim = f"{BYZANTINE}_byzantine_aim"
-            return {f"{role}_{name}": path for role in _ROLES for name, path in of_paper.items()} | {
-                aim: self.variants[prompt][aim]
-            }
-        names = [f"{role}_{name}" for role in _ROLES for name in _names(parameters)]
-        replies = {
+        published = parameters.rules == PUBLISHED
+        pieces = _published_names(parameters) if published else _names(parameters)
+        names = {f"{BYZANTINE}_{_AIM}", *(f"{role}_{piece}" for role in _ROLES for piece in pieces)}
+        found = {name: template for name, template in self.templates(prompt).items() if name in names}
+        if published:
+            return found
+        return found | {
             f"{role}_reply_{phase}_{part}": path
             for role in _ROLES
             for phase in PHASES
             if phase == "act" or parameters.cheap_talk
             for part, path in instruction_files(REPLIES[phase], parameters.reply_format).items()
         }
-        return {name: self.variants[prompt][name] for name in [*names, f"{BYZANTINE}_byzantine_aim"]} | replies
 
     def template(self, prompt: str, role: str, phase: str, part: str) -> str:
         """Return the unfilled text of one prompt: of actions the one after words."""
         text = super().template(prompt, role, phase, part)
-        return text_of(FOLDER / "act_after_words_user.txt") if (phase, part) == ("act", "user") else text
+        words = f"{role}_act_after_words_user"
+        return text_of(self.templates(prompt)[words]) if (phase, part) == ("act", "user") else text
+
+    def texts(self, prompt: str, role: str) -> Mapping[str, str]:
+        """Return the texts of all pieces for a role, by their name without the role."""
+        own = f"{role}_"
+        pieces = self.templates(prompt).items()
+        return {name.removeprefix(own): text_of(template) for name, template in pieces if name.startswith(own)}
 
 
 # The prompts of the published stag hunt, word for word (appendix A), and what stands for what they print
@@ -179,7 +190,6 @@ class StagHuntPrompts(Prompts[StagHuntParameters]):
 # filled in.
 
 
-NUDGE, PAYOFF_NOTE = (FOLDER / f"{name}.txt" for name in ("nudge", "payoff_note"))
 AGAIN = "_again"  # what the phase of a repeated question is called besides
 
 # What stands for each printed number of players: where it is told, and where it is not (notes of A.1, A.2; A.4).
@@ -202,20 +212,19 @@ def agent_name(number: int) -> str:
     return f"Agent_{number}"
 
 
-def published_files(parameters: StagHuntParameters) -> Mapping[str, Path]:
-    """Return the templates that are sent with these parameters, by name, without their role."""
+def _published_names(parameters: StagHuntParameters) -> list[str]:
+    """Return the templates that are sent with these parameters, without their role."""
     p = parameters
     stems = ["a_system", "a1_communication", "a2_action", "own_again_signal", "own_again_act"]
     stems += ["a3_broadcast", "a3_ring", "a3_star_hub", "a3_star_spoke", "own_nobody"] if p.links_told else []
-    found = {f"{PUBLISHED}_{stem}": FOLDER / PUBLISHED / f"{stem}.txt" for stem in stems}
-    found |= {"nudge": NUDGE} if p.nudge else {}
-    return found | ({"payoff_note": PAYOFF_NOTE} if p.payoff_note else {})
+    pieces = [f"{PUBLISHED}_{stem}" for stem in stems]
+    return [*pieces, *(["nudge"] if p.nudge else []), *(["payoff_note"] if p.payoff_note else [])]
 
 
-def published_system(role: str) -> str:
+def published_system(role: str, texts: Mapping[str, str]) -> str:
     """Return the system prompt; a language model that plays a Byzantine player is told its aim besides."""
-    aim = "\n" + text_of(FOLDER / "byzantine_aim.txt") if role == BYZANTINE else ""
-    return _text("a_system") + aim
+    aim = "\n" + texts[_AIM] if role == BYZANTINE else ""
+    return texts[f"{PUBLISHED}_a_system"] + aim
 
 
 def published_user(
@@ -226,32 +235,35 @@ def published_user(
     heard: Sequence[str],
     hub: str,
     values: Mapping[str, object],
+    texts: Mapping[str, str],
 ) -> str:
     """Return the user prompt of a phase for player `me` of so many `players`.
 
     `heard` are those whose words it sees, by name, itself left out; `hub` is whom a star is around, "" for other
-    networks. `values` stand for the places `round_num`, `history_str` and, for actions, `comm_str`.
+    networks. `values` stand for the places `round_num`, `history_str` and, for actions, `comm_str`. `texts` are those
+    of the player's role.
     """
-    text = _text("a1_communication" if phase == "signal" else "a2_action")
+    text = texts[f"{PUBLISHED}_{'a1_communication' if phase == 'signal' else 'a2_action'}"]
     if p.payoff_note:
         sentence = "hare hunters get 3." if phase == "signal" else "hare hunters get 3 each."
-        text = text.replace(sentence, f"{sentence} {text_of(PAYOFF_NOTE)}")
+        text = text.replace(sentence, f"{sentence} {texts['payoff_note']}")
     if phase == "act":
         if p.links_told:
-            seen = f"### COMMUNICATION VISIBILITY\n{_visibility(me, players, heard, hub)}\n\n### MESSAGES YOU CAN SEE"
+            told = texts[_visibility(me, players, heard, hub)]
+            seen = f"### COMMUNICATION VISIBILITY\n{told}\n\n### MESSAGES YOU CAN SEE"
             text = text.replace(_WORDS_OF_THE_ROUND, seen)
         elif len(heard) + 1 < players:
             text = text.replace("The 4 words", "The words")  # as many as are shown, and not as there are players
         if p.nudge:
-            text = text.replace(_REASONING, f'{_REASONING[:-1]} {text_of(NUDGE)}"')
+            text = text.replace(_REASONING, f'{_REASONING[:-1]} {texts["nudge"]}"')
     for printed, (counted, uncounted) in _COUNTS.items():
         text = text.replace(printed, counted.format(n=players) if p.count_told else uncounted)
     return fill(text, {"player_id": me, "neighbors": ", ".join(heard), "hub_name": hub, **values})
 
 
-def asked_again(ask: Ask) -> Ask:
+def asked_again(ask: Ask, texts: Mapping[str, str]) -> Ask:
     """Return the repeated question for a reply that could not be used, with a reminder of its form (A.7)."""
-    return replace(ask, phase=ask.phase + AGAIN, user=f"{ask.user}\n\n{_text(f'own_again_{ask.phase}')}")
+    return replace(ask, phase=ask.phase + AGAIN, user=f"{ask.user}\n\n{texts[f'{PUBLISHED}_own_again_{ask.phase}']}")
 
 
 def shown_as(labels: Mapping[str, str], me: str) -> Mapping[str, str]:
@@ -260,15 +272,11 @@ def shown_as(labels: Mapping[str, str], me: str) -> Mapping[str, str]:
 
 
 def _visibility(me: int, players: int, heard: Sequence[str], hub: str) -> str:
-    """Return what is told of who sees whom; a star's own words for a star, else those of the ring (A.3)."""
+    """Return which piece tells who sees whom: a star's own words for a star, else those of the ring (A.3)."""
     if hub == agent_name(me):
-        return _text("a3_star_hub")
+        return f"{PUBLISHED}_a3_star_hub"
     if len(heard) + 1 == players:
-        return _text("a3_broadcast")
+        return f"{PUBLISHED}_a3_broadcast"
     if not heard:
-        return _text("own_nobody")
-    return _text("a3_star_spoke" if hub else "a3_ring")
-
-
-def _text(stem: str) -> str:
-    return text_of(FOLDER / PUBLISHED / f"{stem}.txt")
+        return f"{PUBLISHED}_own_nobody"
+    return f"{PUBLISHED}_a3_star_spoke" if hub else f"{PUBLISHED}_a3_ring"

@@ -1,0 +1,171 @@
+"""The prompts that a study brings: a change of a shipped one, or templates of its own, all of them data.
+
+They are checked when the study is loaded; nothing in them is ever evaluated.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
+
+from parley.errors import UsageError
+from parley.files import read_regular
+from parley.games.base import Game
+from parley.games.prompts import OwnPrompt, appended, text_of
+from parley.study.condition import Condition
+from parley.text.suggest import choose
+from parley.text.yamlfile import shown, tag
+
+README = "README.txt"  # in a folder of templates, what tells people of them
+_MAX_BYTES = 100_000
+_Text = Annotated[str, Field(min_length=1, max_length=_MAX_BYTES)]
+
+
+class PromptChange(BaseModel):
+    """A prompt of the game of which some words are changed."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+
+    start: str | None = Field(default=None, alias="from", description="The prompt of the game that is changed.")
+    append: dict[str, _Text] = Field(
+        default_factory=dict,
+        description="A line for the end of templates, before what asks for a form of the reply: by `system` or `user` "
+        "for all of them, by `ROLE_system` for those of a role, or by the name of one.",
+    )
+    replace: dict[_Text, str] = Field(
+        default_factory=dict, description="Words, and what stands for them wherever they occur. Each has to occur."
+    )
+    templates: dict[str, _Text] = Field(
+        default_factory=dict,
+        description="Whole templates, by name: instead of those of `from`, or without it all of them.",
+    )
+
+
+# A folder, or what to change.
+PromptSource = Annotated[
+    Annotated[str, Tag(tag("folder"))] | Annotated[PromptChange, Tag(tag("change"))],
+    Discriminator(lambda value: tag("folder") if isinstance(value, str) else tag("change")),
+]
+
+
+class OwnPrompts:
+    """The prompts of one study by name, and what each of their changes is in."""
+
+    def __init__(self, file: Path, sources: Mapping[str, str | PromptChange], game: type[Game]) -> None:
+        """Read and check the prompts; raises UsageError with the key, or the file and line, that is wrong."""
+        self._file, self._game = file, game
+        self._changed: dict[str, dict[str, set[str]]] = {}  # the templates that each change of a prompt is in
+        self.folders = [file.parent / source for source in sources.values() if isinstance(source, str)]
+        self.by_name = {name: self._made(name, source) for name, source in sources.items()}
+
+    def check(self, conditions: Iterable[Condition]) -> None:
+        """Raise UsageError for a prompt that lacks a template that is sent in these conditions, or changes none."""
+        sent: dict[str, set[str]] = defaultdict(set)
+        for condition in conditions:
+            sent[condition.prompt] |= self._game.prompts.needed(
+                condition.parameters, {group.role for group in condition.groups}
+            )
+        for name, prompt in self.by_name.items():
+            where, templates = self._where(name), sent.get(name, set())
+            if missing := sorted(templates.difference(prompt.templates)):
+                raise UsageError(f"{where}: lacks templates that are sent in this study; add {', '.join(missing)}")
+            for key, changed in self._changed.get(name, {}).items():
+                if templates and not changed & templates:
+                    only = ", ".join(sorted(changed))
+                    raise UsageError(
+                        f"{where}.{key}: changes nothing that is sent in this study (only {only}); remove it"
+                    )
+
+    def _where(self, name: str) -> str:
+        return f"{self._file}: prompts.{name}"
+
+    def _made(self, name: str, source: str | PromptChange) -> OwnPrompt:
+        if name in self._game.prompts:
+            raise UsageError(f"{self._where(name)}: a prompt of the game has this name; choose another one")
+        if isinstance(source, str):
+            return self._game.prompts.own(
+                name, self._of_folder(name, source), f"{self._file.parent / source}/", ".txt"
+            )
+        return self._game.prompts.own(name, self._changes(name, source), f"{self._where(name)}: ")
+
+    def _of_folder(self, name: str, written: str) -> dict[str, str]:
+        where, folder = f"{self._where(name)}: {shown(written)}", self._file.parent / written
+        if written.startswith(("/", ".", "~")) or ".." in Path(written).parts:
+            raise UsageError(f"{where}: name a folder below that of the study file, so that it travels with it")
+        if not folder.is_dir():
+            raise UsageError(f"{where}: no such folder; write one: parley prompts GAME --write {folder}")
+        try:
+            files = {path.stem: path for path in sorted(folder.glob("*.txt")) if path.name != README}
+            return {n: read_regular(path, _MAX_BYTES).decode().replace("\r\n", "\n") for n, path in files.items()}
+        except (OSError, ValueError) as error:
+            raise UsageError(f"{where}: cannot be read: {error}") from None
+
+    def _changes(self, name: str, change: PromptChange) -> dict[str, str]:
+        prompts, where = self._game.prompts, self._where(name)
+        if change.start is not None and change.start not in prompts:
+            raise UsageError(
+                f"{where}.from: {change.start!r}: unknown prompt of the game; {choose(change.start, prompts)}"
+            )
+        shipped = prompts.variants[change.start] if change.start else {}
+        texts = {template: text_of(found) for template, found in {**shipped, **change.templates}.items()}
+        changed: dict[str, set[str]] = defaultdict(set)
+        if change.replace:  # in one pass, the longest first: what was put in is not searched again
+            words = re.compile("|".join(re.escape(old) for old in sorted(change.replace, key=len, reverse=True)))
+            for template, text in texts.items():
+                for match in words.finditer(text):
+                    changed[f"replace.{match[0]}"].add(template)
+                texts[template] = words.sub(lambda match: change.replace[match[0]], text)
+        for old in change.replace:
+            if f"replace.{old}" not in changed:
+                raise UsageError(f"{where}.replace: {shown(old)}: occurs in no template; correct it")
+        by_key: dict[str, list[str]] = defaultdict(list)
+        for template in texts:
+            part = prompts.parts.get(template, template.rpartition("_")[2])
+            roles = [role for role in self._game.roles if template.startswith(f"{role}_")]
+            for key in {part, *(f"{role}_{part}" for role in roles), template} if part in ("system", "user") else ():
+                by_key[key].append(template)
+        for key, line in change.append.items():
+            if key not in by_key:
+                raise UsageError(f"{where}.append.{key}: no part of this prompt; {choose(key, by_key)}")
+            for template in by_key[key]:
+                texts[template] = appended(texts[template], line)
+            changed[f"append.{key}"].update(by_key[key])
+        self._changed[name] = changed
+        return texts
+
+
+def write_templates(game: type[Game], prompt: str, folder: Path) -> list[Path]:
+    """Write the templates of a prompt of the game, and README.txt that names their places; return the paths.
+
+    Raises UsageError for an unknown prompt, a game without templates, and a folder that exists.
+    """
+    prompts = game.prompts
+    if not prompts.variants.get(prompt):
+        remedy = choose(prompt, [name for name in prompts if prompts.variants[name]])
+        raise UsageError(f"--prompt {prompt!r}: no prompt of {game.name} with templates; {remedy}")
+    texts = {f"{name}.txt": text_of(template) for name, template in prompts.variants[prompt].items()}
+    places = {name: " ".join(f"{{{place}}}" for place in prompts.places(name)) for name in prompts.variants[prompt]}
+    listed = "\n".join(f"{name}: {found or '(none)'}" for name, found in places.items())
+    texts[README] = f"{_README}\nThe places of each template of {prompt}:\n\n{listed}"
+    try:
+        folder.mkdir(parents=True)
+        for name, text in texts.items():
+            (folder / name).write_text(f"{text}\n", encoding="utf-8")
+    except OSError as error:
+        raise UsageError(
+            f"{folder}: cannot be written: {error.strerror}; nothing is overwritten, name another"
+        ) from None
+    return [folder / name for name in texts]
+
+
+_README = """A file is a template: ROLE_PHASE_PART.txt, or a piece of others. Name this folder in a study:
+
+prompts:
+  mine: FOLDER          # relative to the study file
+
+What stands in braces is a place, filled in when an agent is asked. You may leave places out, but for {reply}, and
+delete templates that your study does not send. Other words in braces are refused. Nothing is evaluated.
+"""

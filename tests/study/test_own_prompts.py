@@ -1,0 +1,377 @@
+"""Prompts that a study brings: what is sent, what is refused, what an identity depends on, and what a record keeps."""
+
+import pickle
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+import yaml
+
+from parley.errors import RecordError, UsageError
+from parley.games.prompts import OwnPrompt, appended
+from parley.games.registry import GAMES, game_class
+from parley.play.record import read_summary
+from parley.play.replay import replay
+from parley.play.show import study_files, write_study
+from parley.study import Study, load_study
+from parley.study.condition import Simulation
+from parley.study.own_prompts import write_templates
+from parley.study.prompt_sent import asked
+from support import REPOSITORY
+from support.answering import record_with_model
+from support.commands import Parley, one_line_error
+from support.records import forge
+from support.studies import MODELS, StudyFactory
+
+LINE = "A person reads every message that you write."
+WATCHED = {"from": "may_exist", "append": {"system": LINE}}
+TWO = {"prompt": ["may_exist", "watched"], "n": 4, "b": [0, 1], "byzantine": "same"}
+# Every way in which the shipped games send prompts: game, variant, parameters.
+SENT: list[tuple[str, str, dict[str, Any]]] = [
+    ("consensus", "may_exist", {}),
+    ("consensus", "none_exist", {"protocol": "swarms"}),
+    ("consensus", "may_exist", {"reply_format": "text"}),
+    ("consensus", "may_exist", {"protocol": "swarms", "reply_format": "two_steps"}),
+    ("consensus", "may_exist", {"stop_threshold": 0.75, "disclose_topology": True}),
+    ("deliberation", "skeptical", {"problems": {"kind": "arithmetic"}}),
+    ("deliberation", "improve", {"problems": {"kind": "policies"}, "reply_format": "two_steps"}),
+    ("stag_hunt", "plain", {"disclosure": "explicit", "topology": "ring", "nudge": True}),
+    ("stag_hunt", "plain", {"cheap_talk": False}),
+    ("stag_hunt", "plain", {"rules": "published"}),
+]
+
+
+def sent(study: Study, prompt: str, seed: int = 0) -> list[tuple[str, str, str]]:
+    """Return the role, and the texts without their follow-ups, of all that is asked with this prompt."""
+    found = [condition for condition in study.conditions if condition.axes["prompt"] == prompt]
+    return [
+        (ask.role, ask.system, ask.user)
+        for c in found
+        for ask in asked(Simulation(c, seed).game(), seed, last_round=2)
+        if not ask.earlier  # not the second step, whose prompt is that of the reply format
+    ]
+
+
+@pytest.mark.promise(
+    "A study brings prompts of its own, for every game; what they change is sent to whom it is meant."
+)
+@pytest.mark.parametrize(("game", "variant", "parameters"), SENT)
+def test_a_line_is_sent_in_every_request_of_the_roles_that_are_meant(
+    study_factory: StudyFactory, game: str, variant: str, parameters: dict[str, Any]
+) -> None:
+    prompts = {
+        "watched": {"from": variant, "append": {"system": LINE}},
+        "told": {"from": variant, "append": {"byzantine_system": LINE, "user": "To all of you."}},
+    }
+    grid = {"model": "tiny", "n": 4, "b": 1, "byzantine": "same", "prompt": [variant, *prompts]}
+    study = study_factory(grid, game=game, parameters=parameters, prompts=prompts)
+    one, other = (condition.prompt_digests for condition in study.conditions[1:])
+    assert {"honest", "byzantine"} == {name.split("_")[0] for name in one if one[name] != other[name]}
+    plain, watched, told = (sent(study, prompt) for prompt in (variant, *prompts))
+    assert plain
+    for before, after in zip(plain, watched, strict=True):
+        assert after[1].count(LINE) == 1
+        assert without(after[1], LINE) == without(before[1])
+        assert after[2] == before[2]
+    for before, after in zip(plain, told, strict=True):
+        assert (LINE in after[1]) == (after[0] == "byzantine")
+        assert after[2].count("To all of you.") == 1
+        assert without(after[2], "To all of you.") == without(before[2])
+
+
+def without(text: str, line: str = "") -> str:
+    """Return a text without a line, and without line breaks."""
+    return text.replace(line, "").replace("\n", "")
+
+
+def test_the_form_of_the_reply_stays_last() -> None:
+    assert appended("Play.\n\nRespond with JSON only:\n{}", "Well.") == "Play.\nWell.\n\nRespond with JSON only:\n{}"
+    assert appended("Play.\n{reply}", "Well.") == "Play.\nWell.\n{reply}"
+    assert appended("Play: {reply}", "Well.") == "Play: {reply}\nWell."
+
+
+def test_words_are_replaced_in_one_pass_and_what_stands_in_braces_is_text(study_factory: StudyFactory) -> None:
+    evil = 'Reply {"a": 1} {} { {{ }} \\1 \\g<0> %s {a b}'
+    words = {"HONEST": "Byzantine", "Byzantine": "HONEST", "Byzantine Consensus": "Paxos", "GAME RULES": evil}
+    study = study_factory(
+        {**TWO, "b": 0, "prompt": "other"}, prompts={"other": {"from": "may_exist", "replace": words}}
+    )
+    first = sent(study, "other")[0][1]
+    assert ", an Byzantine agent in a Paxos Game." in first
+    assert "The network MAY contain HONEST agents" in first
+    assert f"=== {evil} ===" in first
+
+
+def test_each_game_is_played_from_a_folder_of_its_templates(study_factory: StudyFactory, folder: Path) -> None:
+    for place, (game, variant, parameters) in enumerate(SENT):
+        write_templates(game_class(game), variant, folder / f"prompts/{place}")
+        grid = {"model": "tiny", "n": 4, "b": 1, "byzantine": "same", "prompt": [variant, "mine"]}
+        prompts = {"mine": f"prompts/{place}"}
+        study = study_factory(grid, game=game, parameters=parameters, prompts=prompts)
+        assert sent(study, "mine") == sent(study, variant), (game, parameters)
+
+
+# What is refused
+
+
+BAD: list[tuple[object, str]] = [
+    ({"from": "may_exits", "append": {"system": "x"}}, "prompts.w.from: 'may_exits': unknown prompt of the game; did"),
+    (
+        {"from": "may_exist", "append": {"sytem": "x"}},
+        "prompts.w.append.sytem: no part of this prompt; did you mean 's",
+    ),
+    ({"from": "may_exist", "append": {"honest_chat_system": "x"}}, "prompts.w.append.honest_chat_system: no part"),
+    ({"from": "may_exist", "append": {"byzantine_system": "x"}}, "prompts.w.append.byzantine_system: changes nothing"),
+    (
+        {"from": "may_exist", "append": {"honest_turn_user": "x"}},
+        "changes nothing that is sent in this study (only hon",
+    ),
+    (
+        {"from": "may_exist", "replace": {"You mutt": "x"}},
+        "prompts.w.replace: 'You mutt': occurs in no template",
+    ),
+    ({"from": "may_exist", "replace": {"SECRET": "x"}}, "prompts.w.replace.SECRET: changes nothing that is sent"),
+    (
+        {"from": "may_exist", "replace": {"max_rounds": "rounds"}},
+        "'{rounds}': no place of this template; did you mean",
+    ),
+    (
+        {"from": "may_exist", "replace": {"int(self.initial_value)": "int(self.initial_valu)"}},
+        "'{int(self.initial_valu)}': no place of this template; did you mean 'int(self.initial_value)'?",
+    ),
+    ({"from": "may_exist", "append": {"system": "{0}"}}, "'{0}': no place of this template"),
+    ({"from": "may_exist", "append": {"system": "{__class__}"}}, "'{__class__}': no place of this template"),
+    ({"from": "may_exist", "append": {"system": "{{x}}"}}, "'{x}': no place of this template"),
+    ({"from": "may_exist", "append": {"system": ""}}, "prompts.w.append.system: ''"),
+    ({"append": {"system": "x"}}, "prompts.w.append.system: no part of this prompt; there is none"),
+    ({}, "prompts.w: lacks templates that are sent in this study; add honest_propose_system, honest_propose_user"),
+    ({"from": "may_exist", "apend": {}}, "prompts.w.apend: unknown key; did you mean 'append'?"),
+    (
+        {"templates": {"honest_propose_system": "=== OUTPUT FORMAT ==="}},
+        "add honest_propose_user, honest_vote_system",
+    ),
+    (
+        {"templates": {"honest_propose_sytem": "x"}},
+        "prompts.w: honest_propose_sytem: no template of the game; di",
+    ),
+    ("nowhere", "prompts.w: 'nowhere': no such folder; write one: parley prompts GAME --write nowhere"),
+    ("../nowhere", "name a folder below that of the study file"),
+    ("prompts/../../nowhere", "name a folder below that of the study file"),
+    (3, "prompts.w: 3:"),
+]
+
+
+@pytest.mark.parametrize(("source", "words"), BAD)
+def test_a_prompt_that_cannot_be_sent_is_refused_by_its_key(
+    study_factory: StudyFactory, source: object, words: str
+) -> None:
+    with pytest.raises(UsageError) as error:
+        study_factory({"prompt": "w"}, prompts={"w": source})
+    assert str(error.value).startswith("small.yaml: prompts.w")
+    assert words in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_the_name_of_a_shipped_prompt_is_refused_and_a_misspelled_one_is_found(study_factory: StudyFactory) -> None:
+    with pytest.raises(UsageError, match=r"^small.yaml: prompts.none_exist: a prompt of the game has this name"):
+        study_factory(prompts={"none_exist": WATCHED})
+    with pytest.raises(UsageError, match=r"grids\[0\].prompt: 'wached': unknown prompt; did you mean 'watched'\?"):
+        study_factory({"prompt": "wached"}, prompts={"watched": WATCHED})
+
+
+def test_words_where_the_form_of_a_reply_is_asked_for_have_to_stay(study_factory: StudyFactory) -> None:
+    polite = {"from": "may_exist", "replace": {"Respond": "Please respond", "=== OUTPUT": "=== FORM"}}
+    with pytest.raises(UsageError, match=r"prompts.polite: \w+: lacks 'Respond with JSON only:', where the form"):
+        study_factory({"prompt": "polite"}, prompts={"polite": polite})
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "words"),
+    [
+        (
+            "honest_act_user",
+            ("{history}", "{histroy}"),
+            "prompts/mine/honest_act_user.txt, line 2: '{histroy}': no place",
+        ),
+        ("honest_act_user", ("{reply}", ""), "prompts/mine/honest_act_user.txt: lacks '{reply}'"),
+        (
+            "honest_act_usr",
+            None,
+            "prompts/mine/honest_act_usr.txt: no template of the game; did you mean 'honest_act_user'?",
+        ),
+        ("honest_system", None, "prompts.mine: lacks templates that are sent in this study; add honest_system"),
+        ("honest_talk", ("", "\xff"), "prompts.mine: 'prompts/mine': cannot be read"),
+    ],
+)
+def test_a_folder_with_a_wrong_template_is_refused_by_file_and_line(
+    study_factory: StudyFactory, folder: Path, name: str, change: tuple[str, str] | None, words: str
+) -> None:
+    write_templates(GAMES["stag_hunt"], "plain", folder / "prompts/mine")
+    file = folder / f"prompts/mine/{name}.txt"
+    if change is None and file.exists():
+        file.unlink()
+    elif change is None:
+        file.write_text("x")
+    else:
+        file.write_text(file.read_text().replace(*change, 1), encoding="latin-1")
+    grid = {"prompt": "mine", "model": "always_stag", "vary": {"cheap_talk": [True, False]}}
+    with pytest.raises(UsageError) as error:
+        study_factory(grid, game="stag_hunt", prompts={"mine": "prompts/mine"})
+    assert words in str(error.value)
+    assert str(error.value).startswith(("prompts/mine/honest_", "small.yaml: prompts.mine"))
+
+
+# Identity
+
+
+def test_an_identity_follows_the_texts_that_are_sent_and_nothing_else(
+    study_factory: StudyFactory, folder: Path
+) -> None:
+    def specs(prompts: dict[str, Any]) -> list[str]:
+        return [condition.spec for condition in study_factory(TWO, prompts=prompts).conditions]
+
+    first = specs({"watched": WATCHED})
+    assert specs({"watched": WATCHED, "unused": WATCHED}) == first
+    other = specs({"watched": {**WATCHED, "append": {"system": LINE + "!"}}})
+    assert [a == b for a, b in zip(first, other, strict=True)] == [True, False] * 2
+    # The same texts, and no change: those of a folder. What nobody is sent makes no difference.
+    study = study_factory(TWO, prompts={"watched": WATCHED})
+    mine = folder / "prompts/mine"
+    write_templates(study.game, "may_exist", mine)
+    assert isinstance(study.conditions[1].prompt, OwnPrompt)
+    for name, text in study.conditions[1].prompt.templates.items():
+        (mine / f"{name}.txt").write_bytes(f"{text}\r\n\n".encode())
+    (mine / "honest_turn_user.txt").write_text("Never sent. Return JSON only.")
+    assert specs({"watched": "prompts/mine"}) == first
+    file = mine / "byzantine_vote_system.txt"
+    file.write_text(file.read_text() + "Please.")
+    changed = specs({"watched": "prompts/mine"})
+    assert [a == b for a, b in zip(first, changed, strict=True)] == [True, True, True, False]
+    # A prompt is a name with its templates, also in another process.
+    again = pickle.loads(pickle.dumps(study.conditions[1]))
+    assert isinstance(again.prompt, OwnPrompt)
+    assert (again.prompt, again.identity) == ("watched", study.conditions[1].identity)
+
+
+def test_folders_of_prompts_are_dependencies_of_every_stage_of_dvc() -> None:
+    stages = [
+        s
+        for file in ("dvc.yaml", "gpu/dvc.yaml")
+        for s in yaml.safe_load((REPOSITORY / file).read_text())["stages"].values()
+    ]
+    assert all("config/prompts" in stage["deps"] for stage in stages)
+    assert (REPOSITORY / "config" / "prompts").is_dir()  # of a missing one DVC would make an error
+
+
+# Records
+
+
+def recorded(study: Study, place: int = -1) -> Path:
+    return record_with_model(Simulation(study.conditions[place], 0))
+
+
+@pytest.mark.promise(
+    "A record of a prompt that a study brought says what was sent, and is replayed without the study."
+)
+@pytest.mark.parametrize(("game", "variant", "parameters"), SENT)
+def test_a_record_says_what_was_sent_and_is_replayed_elsewhere(
+    study_factory: StudyFactory,
+    tmp_path_factory: pytest.TempPathFactory,
+    monkeypatch: pytest.MonkeyPatch,
+    game: str,
+    variant: str,
+    parameters: dict[str, Any],
+) -> None:
+    grid = {"model": "tiny", "n": 4, "b": 1, "byzantine": "same", "prompt": [variant, "watched"]}
+    prompts = {"watched": {"from": variant, "append": {"honest_system": LINE}}}
+    study = study_factory(grid, game=game, parameters=parameters, prompts=prompts)
+    path = recorded(study)
+    assert "templates" not in read_summary(recorded(study, 0)).simulation
+    rows = pq.read_table(path, partitioning=None).select(["role", "system"]).to_pylist()
+    assert {row["role"] for row in rows} == {"honest", "byzantine"}
+    assert all((LINE in row["system"]) == (row["role"] == "honest") for row in rows)
+    content = path.read_bytes()
+    elsewhere = tmp_path_factory.mktemp("elsewhere")
+    monkeypatch.chdir(elsewhere)
+    path = elsewhere / "seed=0.parquet"
+    path.write_bytes(content)
+    assert replay(path).identical
+    # The study that `parley show` makes of it plays the same simulation.
+    (elsewhere / "models.yaml").write_text(yaml.safe_dump(MODELS))
+    summary = read_summary(path)
+    write_study(study_files(path, summary), elsewhere / "again.yaml")
+    [simulation] = load_study(elsewhere / "again.yaml").simulations()
+    assert simulation.id == summary.simulation["id"]
+
+
+@pytest.mark.parametrize(
+    ("templates", "words"),
+    [
+        ({"honest_vote_system": "{evil}"}, "no place of this template"),
+        ({"honest_chat_system": "x"}, "no template of the game"),
+        ({"honest_vote_system": 3}, "describes no simulation"),
+        ({"honest_vote_system": None}, "describes no simulation"),
+        ("{evil}", "describes no simulation"),
+    ],
+)
+def test_templates_of_a_strangers_record_are_checked(study_factory: StudyFactory, templates: Any, words: str) -> None:
+    path = recorded(study_factory(TWO | {"model": "tiny"}, prompts={"watched": WATCHED}))
+
+    def change(meta: dict[str, Any]) -> None:
+        found = meta["simulation"]
+        found["templates"] = found["templates"] | templates if templates and templates != "{evil}" else templates
+
+    with pytest.raises(RecordError, match=words) as error:
+        replay(forge(path, meta=change))
+    assert "\n" not in str(error.value)
+
+
+def test_prompts_are_compared_like_any(study_factory: StudyFactory) -> None:
+    questions = [
+        {"name": "watching", "outcome": "valid_consensus", "compare": "prompt", "over": ["b"], "smallest": 0.2}
+    ]
+    study = study_factory(TWO, prompts={"watched": WATCHED}, questions=questions, seeds=3)
+    assert [comparison.label for comparison in study.comparisons] == ["watching: prompt may_exist -> watched"]
+
+
+# Commands
+
+
+def test_templates_are_written_once_with_the_places_of_each(parley: Parley, folder: Path) -> None:
+    ran = parley("prompts", "stag_hunt", "--write", "mine")
+    assert ran.status == 0
+    assert "honest_act_user: {history} {reply}\n" in Path("mine/README.txt").read_text()
+    assert "mine: cannot be written: File exists; nothing is overwritten" in one_line_error(
+        parley("prompts", "stag_hunt", "--write", "mine"), 2
+    )
+    assert "did you mean 'may_exist'" in one_line_error(
+        parley("prompts", "consensus", "--prompt", "may_exits", "--write", "new"), 2
+    )
+    assert "--role: not used with whole templates: leave it out" in one_line_error(
+        parley("prompts", "consensus", "--role", "honest", "--write", "new"), 2
+    )
+    assert "give --study or --game" in one_line_error(parley("prompts", "consensus"), 2)
+
+
+def test_two_prompts_are_compared_word_by_word(parley: Parley, study_factory: StudyFactory) -> None:
+    prompts = {
+        "watched": {"from": "may_exist", "append": {"honest_vote_system": LINE}, "replace": {"an HONEST": "a nice"}},
+        "byzantine": {"from": "may_exist", "append": {"byzantine_turn_system": LINE, "honest_vote_system": LINE}},
+    }
+    study_factory({"prompt": "watched"}, prompts=prompts)
+    ran = parley("prompts", "small.yaml", "--diff", "may_exist", "watched")
+    assert ran.err == ""
+    assert ran.out.splitlines() == [
+        "honest_propose_system:",
+        "    You are {agent_id}, [-an-]{+a+} [-HONEST-]{+nice+} agent in a Byzantine Consensus Game.",
+        "honest_vote_system:",
+        f"    {{+{LINE}+}}",
+    ]
+    back = parley("prompts", "small.yaml", "--diff", "watched", "may_exist").out
+    assert f"    [-{LINE}-]\n" in back
+    same = parley("prompts", "small.yaml", "--diff", "watched", "watched").out
+    assert same == "watched and watched are identical in all that this study sends\n"
+    assert "did you mean 'watched'" in one_line_error(
+        parley("prompts", "small.yaml", "--diff", "wached", "may_exist"), 2
+    )

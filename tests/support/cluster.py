@@ -316,7 +316,7 @@ def finish(controller: subprocess.Popen[bytes], seconds: float = 420.0) -> None:
             controller.kill()
 
 
-def wait_for(condition: Callable[[], Any], controller: subprocess.Popen[bytes], seconds: float = 240.0) -> Any:
+def wait_for(condition: Callable[[], Any], controller: subprocess.Popen[bytes], seconds: float = 600.0) -> Any:
     """Return what `condition` gives once it is true; the command must still run until then."""
     end = time.monotonic() + seconds
     while not (value := condition()):

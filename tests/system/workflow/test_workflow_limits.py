@@ -26,9 +26,7 @@ LOWERED = {
     "parley.report.answers:MAX_DIFFERENCES": 1,
     "parley.report.sections:MAX_CONTRASTS": 2,
     "parley.report.sections:MAX_MARGINS": 2,
-    "parley.analysis.served_models:MAX_LINES": 1,
     "parley.analysis.turns:_ROWS": 40,  # of a piece that is read at once
-    "parley.analysis.power:MAX_PAIRS": 2,
     "parley.analysis.pairs:MAX_VALUES": 2,
     "parley.figures.page:FEW_PANELS": 1,
     "parley.figures.page:_MOST_TEXT": 2,
@@ -44,7 +42,6 @@ LOWERED = {
     "parley.figures.curves:_MAX_MARKS": 1,
     "parley.figures.curves:_MAX_TICKS": 1,
     "parley.figures.style:MAX_PAGES": 1,
-    "parley.play.record_store:_MAX_NAMED": 1,
 }
 PARLEY = """\
 #!{python}

@@ -3,14 +3,16 @@
 import errno
 import fcntl
 import glob
+import hashlib
 import json
 import os
 import stat
 import time
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, BinaryIO
 
 from parley import paths
@@ -201,10 +203,19 @@ def parse_line(line: bytes) -> dict[str, Any] | None:
     return data if isinstance(data, dict) else None
 
 
-def mark_done(study: str, stage: str, plan: str, left_out: Sequence[str] = ()) -> None:
-    """Mark a stage as done for a plan, without some records. The marks of other plans go: their outputs are gone."""
+def sha256(path: Path) -> str:
+    """Return the SHA-256 of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def mark_done(study: str, stage: str, plan: str, more: Mapping[str, Any] = MappingProxyType({})) -> None:
+    """Mark a stage as done for a plan, with `more` that later stages are told (JSON values).
+
+    The marks of other plans go: their outputs are gone.
+    """
     stamp = paths.stamp(study, stage, plan)
-    content = json.dumps({"plan": plan, **({"left_out": list(left_out)} if left_out else {})}) + "\n"
+    content = json.dumps({"plan": plan, **more}) + "\n"
     write_atomically(stamp, lambda file: file.write(content.encode()))
     for old in stamp.parent.glob(paths.stamp(study, stage, "*").name):
         if old != stamp:

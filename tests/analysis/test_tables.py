@@ -18,11 +18,19 @@ from parley.analysis.stats import wilson_interval
 from parley.analysis.summarize import summarize, write_metrics
 from parley.analysis.tables import csv_text, read_table, write_table
 from parley.errors import RecordError
+from parley.files import mark_done
 from parley.games.consensus.game import ConsensusGame
 from parley.play.record import read_summary, write_record
-from parley.play.record_store import left_out_of_tables, read_records, recall_left_out, usable_part
+from parley.play.record_store import (
+    left_out_of_tables,
+    read_records,
+    recall_left_out,
+    tables_are_current,
+    usable_part,
+)
 from parley.play.runner import play
 from parley.study import Study
+from support.commands import Parley, one_line_error
 from support.figures import measured
 from support.playing import ListPolicy, scripted_policies
 from support.records import edit
@@ -151,6 +159,24 @@ def test_a_table_that_is_not_there_or_not_whole_says_how_to_make_it(study_factor
     table.write_bytes(table.read_bytes()[:-1])
     with pytest.raises(RecordError, match=r"conditions\.parquet: .*parley summarize"):
         read_table("small", "conditions")
+
+
+@pytest.mark.promise("Tables that were changed are neither drawn nor reported, and no result is made of them.")
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["outcomes", "turns"])
+def test_no_later_stage_believes_a_table_that_was_changed(
+    study_factory: StudyFactory, parley: Parley, name: str
+) -> None:
+    study = write_all(study_factory(seeds=2, parameters={"max_rounds": 2}))
+    summarize(study)
+    mark_done("small", "figures", study.plan)
+    assert tables_are_current(study)
+    path = paths.table("small", name, ".parquet")
+    pq.write_table(pq.read_table(path).slice(1), path)
+    assert not tables_are_current(study)
+    for command in ("figures", "report"):
+        told = one_line_error(parley(command, study.file), 1)
+        assert f"{path}: is not as it was made; run: parley summarize" in told
 
 
 @pytest.mark.slow
@@ -308,7 +334,7 @@ def test_damaged_records_are_named_and_left_out_and_strictly_end_it(
     assert not paths.table("small", "conditions", ".csv").exists()
     assert summarize(study)[["simulations", "left_out"]].to_numpy().tolist() == [[2, 1]]
     assert sorted(read_table("small", "simulations")["seed"]) == [0, 2]
-    assert left_out_of_tables(study) == [bad]
+    assert list(left_out_of_tables(study)) == [bad]
     expected = [[str(s.record("small")), s.id, read_summary(s.record("small")).digest] for s in found.simulations]
     assert read_table("small", "manifest").to_numpy().tolist() == expected
 

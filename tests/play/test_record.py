@@ -291,7 +291,7 @@ def test_metadata_of_other_types_is_named_and_left_out(data_set: Study) -> None:
             assert str(caught.value).startswith(f"{path}: damaged: {words}")
             assert str(caught.value).isprintable()
     summarize(data_set)
-    assert left_out_of_tables(data_set) == [path]
+    assert list(left_out_of_tables(data_set)) == [path]
     assert metadata_problem({}) == "simulation is missing"
 
 

@@ -10,8 +10,8 @@ import yaml
 
 from parley import __version__
 from parley.analysis import tables
+from parley.analysis.made_by import MadeBy
 from parley.engine.models import ModelEntry
-from parley.play.record import Summary
 from parley.report.methods import Citations, _model, methods, references
 from parley.study import Study
 from support.figures import played, study_of
@@ -36,8 +36,8 @@ def plain() -> Study:
 
 def text_of(study: Study, cite: Citations | None = None, provenance: Any = None, **changed: pd.DataFrame) -> str:
     made = {name: tables.read_table(study.name, name) for name in NAMES} | changed
-    summary = Summary({}, {}, {}, "", provenance or {"packages": {"snakemake": "9.27.1"}}, {})
-    return "\n".join(methods(study, [summary], made, cite or Citations()))
+    made_by = MadeBy([(provenance or {"packages": {"snakemake": "9.27.1"}}, 1)], [])
+    return "\n".join(methods(study, made_by, made, cite or Citations()))
 
 
 def test_the_text_says_what_was_played_and_cites_it(study: Study) -> None:

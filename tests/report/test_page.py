@@ -1,7 +1,6 @@
 """The report as a page: what it holds and in which order, what it links to, what it escapes, and its warnings."""
 
 import base64
-import dataclasses
 import hashlib
 import math
 import re
@@ -13,9 +12,10 @@ import pytest
 from parley import paths
 from parley.analysis import tables
 from parley.analysis.conditions import condition_table
+from parley.analysis.made_by import MadeBy
 from parley.engine.models import ModelEntry
 from parley.errors import RecordError
-from parley.play import record, record_store
+from parley.play import record
 from parley.report import page as report
 from parley.report.about import model_text
 from parley.report.links import Links
@@ -207,10 +207,10 @@ def test_warnings_name_the_conditions_and_come_before_the_numbers(
     contrasts["noise"] = [2.0] + [math.nan] * (len(contrasts) - 1)
     for name, table in {"simulations": simulations, "conditions": conditions, "contrasts": contrasts}.items():
         tables.write_table(table, study, name)
-    found = record_store.read_records(study)
     engines = {"tiny": {"deterministic": {"asked": True, "by": None, "warning": "cannot <hold>"}}}
-    told = [dataclasses.replace(s, provenance={**s.provenance, "engines": engines}) for s in found.summaries[:3]]
-    monkeypatch.setattr(report, "read_records", lambda *_, **__: dataclasses.replace(found, summaries=told))
+    [(made, number)] = report.kept(study).provenances
+    assert number == 8
+    monkeypatch.setattr(report, "kept", lambda _: MadeBy([({**made, "engines": engines}, 3)], []))
     html = report.report(study).read_text()
     shown = Page(html).words
     at = "model=majority, n=4, b=1, prompt=may_exist"

@@ -14,6 +14,5 @@ rule report:
     localrule: True
     conda:
         ENVIRONMENT
-    threads: 4  # or the cores there are
     shell:
-        f"parley report {RUN.study_options} --processes {{threads}} > {{log}} 2>&1"
+        f"parley report {RUN.study_options} > {{log}} 2>&1"

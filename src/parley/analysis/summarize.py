@@ -21,12 +21,14 @@ from parley.analysis.conditions import RATE, condition_table, impossible_outcome
 from parley.analysis.contrasts import REPEAT, contrast_table, noise_table
 from parley.analysis.effects import effect_table
 from parley.analysis.endings import ending_table, times_table
+from parley.analysis.made_by import made_by
 from parley.analysis.margins import margin_table
 from parley.analysis.questions import question_table
 from parley.analysis.rates import quality_table, quantity_table, rate_table
 from parley.analysis.simulations import PlayedGame, simulation_table
 from parley.analysis.tables import write_table
 from parley.analysis.traces import FromTraces
+from parley.analysis.turns import NAME as TURNS
 from parley.analysis.turns import turn_piece, write_turns
 from parley.files import remove_empty_below, write_atomically
 from parley.games.base import Game
@@ -60,7 +62,7 @@ def summarize(study: Study, strict: bool = False, processes: int = 1) -> pd.Data
         remove_empty_below(paths.journals(study.name))
         write_conditions(study)
         forget_unfinished(study.name)
-    mark_tables(study, records.left_out)
+    mark_tables(study, [*tables, TURNS], records.left_out, made_by(records).as_json)
     _log.info("%d simulations in %d conditions", len(tables["simulations"]), len(conditions))
     return conditions
 

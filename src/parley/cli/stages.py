@@ -243,7 +243,6 @@ def figures(study: "Study", processes: int, width: str, for_paper: bool, max_pag
 @click.option(
     "--output", type=click.Path(path_type=Path), help="With --compare: the file; default: beside the first report."
 )
-@PROCESSES
 @UNFINISHED
 @MODELS
 @PLAN
@@ -254,7 +253,6 @@ def report(
     unfinished: bool,
     models: Path | None,
     plan: str | None,
-    processes: int,
 ) -> None:
     """Write the report of a study: one HTML file with its answers, figures, tables and methods.
 
@@ -268,7 +266,7 @@ def report(
                parley report --compare theory topologies --output both.html
     """
     from parley.calibration.arms import planned_report
-    from parley.files import mark_done, require_done
+    from parley.files import mark_done
 
     if unfinished and (compare or len(studies) > 1):
         raise UsageError("--unfinished: for the report of one study; leave it out, or name one STUDY")
@@ -277,7 +275,7 @@ def report(
 
         several = [load(study, models, needs_weights=False) for study in studies]
         for each in several:
-            require_done(each.name, "tables", each.plan, f"summarize {paths.study_argument(each.file)}")
+            _require(each, "tables", "summarize")
         click.echo(str(beside(several, output)))
         return
     if len(studies) > 1 or output is not None:
@@ -293,14 +291,18 @@ def report(
     _require(loaded, "figures", "figures")
     of_report = planned_report(loaded, new=False)
     with at_work(loaded.name, "report"):
-        path = run(loaded, plan is not None, processes)  # a run of the workflow makes the explorer, too
+        path = run(loaded, plan is not None)  # a run of the workflow makes the explorer, too
     mark_done(loaded.name, "report", of_report)
     click.echo(str(path))
 
 
 def _require(study: "Study", stage: str, command: str) -> None:
-    """Raise RecordError unless a stage was done for a study as it is; an unfinished one is said to be so."""
+    """Raise RecordError unless a stage was done for a study as it is, and its tables are as they were made.
+
+    An unfinished study is said to be so.
+    """
     from parley.files import require_done
+    from parley.play.record_store import changed_table
     from parley.play.unfinished import require_finished
 
     try:
@@ -308,6 +310,9 @@ def _require(study: "Study", stage: str, command: str) -> None:
     except RecordError:
         require_finished(study)
         raise
+    if changed := changed_table(study):
+        named = paths.study_argument(study.file)
+        raise RecordError(f"{changed}: is not as it was made; run: parley summarize {named}")
 
 
 COMMANDS = (expand, fetch_model, serve, simulate, simulate_shard, summarize, figures, report)

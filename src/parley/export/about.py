@@ -1,12 +1,10 @@
 """What is known of a study and its run: who, when, with what, from where; from its file and its records."""
 
-import hashlib
 import re
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from pathlib import Path
 from typing import Any, TypeVar
 
 from parley import __version__
@@ -103,12 +101,6 @@ def _software(made: Iterable[Mapping[str, Any]]) -> dict[str, str]:
 
 def _players(summaries: Iterable[Summary]) -> tuple[str, ...]:
     return tuple(sorted({str(group["player"]) for each in summaries for group in each.simulation["groups"]}))
-
-
-def sha256(path: Path) -> str:
-    """Return the SHA-256 of a file."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 _SAY_SECONDS = 5.0

@@ -12,7 +12,8 @@ import pyarrow.parquet as pq
 from parley import __version__, paths
 from parley.analysis.columns import declared, describe
 from parley.columns import Column, find
-from parley.export.about import About, sha256, with_progress
+from parley.export.about import About, with_progress
+from parley.files import sha256
 from parley.play.record import read_attempts
 from parley.play.record_content import COLUMNS, SCHEMA
 from parley.play.record_store import Records

@@ -12,7 +12,8 @@ from rocrate.model import ContextEntity, Person, SoftwareApplication
 from rocrate.rocrate import ROCrate
 
 from parley import paths
-from parley.export.about import About, sha256, with_progress
+from parley.export.about import About, with_progress
+from parley.files import sha256
 from parley.play.record_store import Records
 from parley.text import counted, one_line, without_folders
 

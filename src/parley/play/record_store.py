@@ -6,7 +6,7 @@ not finished.
 
 import json
 import logging
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 
 from parley import paths
 from parley.errors import MissingRecordError, RecordError
-from parley.files import forget_done, mark_done, read_regular, write_atomically
+from parley.files import forget_done, mark_done, read_regular, sha256, write_atomically
 from parley.forked import forked_map
 from parley.identity import canonical_json, digest
 from parley.play.parquet import packed_array
@@ -208,25 +208,41 @@ def _plain(values: list[Any]) -> pa.Array:
 # What the mark of the tables remembers
 
 
-def mark_tables(study: Study, left_out: Collection[Path]) -> None:
-    """Mark the tables of a study as made without some records."""
-    mark_done(study.name, "tables", study.plan, [str(path) for path in left_out])
+def mark_tables(study: Study, names: Iterable[str], left_out: Mapping[Path, str], made_by: Mapping[str, Any]) -> None:
+    """Mark these tables of a study as made without some records, and of records that were made so (JSON values)."""
+    problems = {str(path): problem for path, problem in left_out.items()}
+    digests = {name: sha256(paths.table(study.name, name, ".parquet")) for name in names}
+    mark_done(study.name, "tables", study.plan, {"left_out": problems, "sha256": digests, "made_by": made_by})
 
 
-def left_out_of_tables(study: Study) -> list[Path]:
-    """Return the records that the tables of a study were made without; none if they are not made."""
+def mark_of_tables(study: Study) -> Mapping[str, Any]:
+    """Return what the mark of a study's tables tells; nothing if they are not made."""
     try:
         told = json.loads(read_regular(paths.stamp(study.name, "tables", study.plan), _MAX_MARK_BYTES))
-        return [paths.root() / path for path in told.get("left_out", [])]
-    except (OSError, ValueError, AttributeError, TypeError):
-        return []
+    except (OSError, ValueError):
+        return {}
+    return told if isinstance(told, dict) else {}
+
+
+def left_out_of_tables(study: Study) -> dict[Path, str]:
+    """Return the records that the tables of a study were made without, and why; none if they are not made."""
+    return {paths.root() / path: problem for path, problem in dict(mark_of_tables(study).get("left_out", {})).items()}
+
+
+def changed_table(study: Study) -> Path | None:
+    """Return a table of a study that is not as it was made, or is gone; None if they all are."""
+    for name, made in mark_of_tables(study).get("sha256", {}).items():
+        path = paths.table(study.name, name, ".parquet")
+        if not path.is_file() or sha256(path) != made:
+            return path
+    return None
 
 
 def tables_are_current(study: Study) -> bool:
-    """Whether the tables of a study were made from all of its records that can be used, and these are still there."""
-    if not paths.stamp(study.name, "tables", study.plan).exists():
+    """Whether the tables of a study were made from all of its records that can be used, and both are still there."""
+    if not paths.stamp(study.name, "tables", study.plan).exists() or changed_table(study):
         return False
-    left_out = set(left_out_of_tables(study))
+    left_out = left_out_of_tables(study)
     for simulation in study.simulations():
         record = simulation.record(study.name)
         if not (record.exists() if record not in left_out else not _is_usable(record, simulation)):
@@ -236,7 +252,7 @@ def tables_are_current(study: Study) -> bool:
 
 def usable_part(study: Study) -> Study:
     """Return a study with the simulations that its tables were made from."""
-    return without(study, set(left_out_of_tables(study)))
+    return without(study, left_out_of_tables(study))
 
 
 def recall_left_out(study: Study) -> str | None:
@@ -252,7 +268,7 @@ def recall_left_out(study: Study) -> str | None:
         for stage in ("tables", "ledger", "figures", "report", "view"):
             forget_done(study.name, stage)
         return None
-    named = ", ".join(map(str, left_out[:3])) + (", ..." if len(left_out) > 3 else "")
+    named = ", ".join(map(str, list(left_out)[:3])) + (", ..." if len(left_out) > 3 else "")
     return f"the tables leave out {_records(len(left_out), 'damaged ')} ({named}); {_AGAIN}"
 
 

@@ -3,23 +3,23 @@
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
+from parley.analysis.made_by import MadeBy
 from parley.analysis.simulations import engine_label
 from parley.analysis.stats import CONFIDENCE
 from parley.engine.models import ModelEntry
 from parley.play.provenance import warnings
-from parley.play.record import Summary
-from parley.play.record_store import Records
 from parley.study import Study
 from parley.study.axes import axes_text
 from parley.study.growing import GrowingSeeds
 from parley.text import counted
 
 
-def facts(study: Study, conditions: pd.DataFrame, records: Records) -> list[tuple[str, str]]:
+def facts(study: Study, conditions: pd.DataFrame, left_out: Mapping[Path, str]) -> list[tuple[str, str]]:
     """Return what the study is, as names and values."""
     first = study.first_repeat.conditions
     seeds = Counter(_seeds_text(condition.seeds) for condition in first)
@@ -35,7 +35,7 @@ def facts(study: Study, conditions: pd.DataFrame, records: Records) -> list[tupl
         ("Game", f"{study.game.name}, protocol version {study.game.protocol_version}"),
         ("Conditions", str(len(conditions))),
         ("Simulations", str(int(conditions["simulations"].sum()))),
-        *([("Records left out", str(len(records.left_out)))] if records.left_out else []),
+        *([("Records left out", str(len(left_out)))] if left_out else []),
         (
             "Seeds",
             "; ".join(f"{text} ({counted(number, 'condition')})" for text, number in seeds.items())
@@ -101,28 +101,29 @@ def mixed_engines(
     return found
 
 
-def provenance(summaries: Sequence[Summary]) -> list[tuple[str, list[str]]]:
+def provenance(made_by: MadeBy) -> list[tuple[str, list[str]]]:
     """Return each kind of provenance with its values and the number of simulations behind each."""
     kinds: dict[str, Counter[str]] = {
         name: Counter() for name in ("Parley", "Git commit", "Python", "Machine", "Engine", "Packages")
     }
-    for summary in summaries:
-        made = summary.provenance
-        kinds["Parley"][str(made.get("parley", "unknown"))] += 1
-        kinds["Git commit"][_commit(made.get("git"))] += 1
-        kinds["Python"][str(made.get("python", "unknown"))] += 1
-        kinds["Machine"][str(made.get("machine", "unknown"))] += 1
-        kinds["Engine"][engine_label(made)] += 1
-        kinds["Packages"][_text(made.get("packages", {}))] += 1
+    for made, number in made_by.provenances:
+        kinds["Parley"][str(made.get("parley", "unknown"))] += number
+        kinds["Git commit"][_commit(made.get("git"))] += number
+        kinds["Python"][str(made.get("python", "unknown"))] += number
+        kinds["Machine"][str(made.get("machine", "unknown"))] += number
+        kinds["Engine"][engine_label(made)] += number
+        kinds["Packages"][_text(made.get("packages", {}))] += number
     return [
         (kind, [f"{value} ({count} simulations)" for value, count in sorted(counts.items())])
         for kind, counts in kinds.items()
     ]
 
 
-def engine_warnings(summaries: Sequence[Summary]) -> list[str]:
+def engine_warnings(made_by: MadeBy) -> list[str]:
     """Return each warning of the engines that answered, with the number of simulations behind it."""
-    counts = Counter(text for summary in summaries for text in warnings(summary.provenance))
+    counts: Counter[str] = Counter()
+    for made, number in made_by.provenances:
+        counts.update(dict.fromkeys(warnings(made), number))
     return [f"{text} ({count} simulations)" for text, count in sorted(counts.items())]
 
 

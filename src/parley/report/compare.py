@@ -10,10 +10,11 @@ import pandas as pd
 from parley import __version__, paths
 from parley.analysis import tables
 from parley.analysis.conditions import outcomes_of
+from parley.analysis.made_by import kept
 from parley.analysis.stats import CONFIDENCE
 from parley.errors import UsageError
 from parley.files import write_atomically
-from parley.play.record_store import read_records
+from parley.play.record_store import left_out_of_tables
 from parley.report.about import facts, models_used, parameters, provenance
 from parley.report.html import page
 from parley.report.links import Links
@@ -106,13 +107,16 @@ def _differences(
 
 
 def _described(study: Study, conditions: pd.DataFrame) -> dict[str, str]:
-    records = read_records(study)
     axes = {
         f"axis {axis}": ", ".join(dict.fromkeys(str(condition.axes[axis]) for condition in study.conditions))
         for axis in study.axes
     }
-    about = {name: value for name, value in facts(study, conditions, records) if name not in ("Study", "Study file")}
-    made = {name: "; ".join(values) for name, values in provenance(records.summaries)}
+    about = {
+        name: value
+        for name, value in facts(study, conditions, left_out_of_tables(study))
+        if name not in ("Study", "Study file")
+    }
+    made = {name: "; ".join(values) for name, values in provenance(kept(study))}
     return {
         **about,
         **axes,

@@ -11,10 +11,10 @@ from typing import Any
 import pandas as pd
 
 from parley import __version__
+from parley.analysis.made_by import MadeBy
 from parley.analysis.stats import CONFIDENCE
 from parley.engine.models import ModelEntry
 from parley.engine.sources import GgufSource, HubPlace, HubSource
-from parley.play.record import Summary
 from parley.policies import Sampling
 from parley.report.overview import study_sentence
 from parley.study import Study
@@ -58,16 +58,14 @@ def _named(entry: str) -> str:
     return f"{authors_text}, {year[1]}" if year else authors_text
 
 
-def methods(
-    study: Study, summaries: Sequence[Summary], tables: Mapping[str, pd.DataFrame], cite: Citations
-) -> list[str]:
+def methods(study: Study, made_by: MadeBy, tables: Mapping[str, pd.DataFrame], cite: Citations) -> list[str]:
     """Return the paragraphs: game, players, engines, statistics; `tables` are those of the study by name."""
     asked = bool(study.models) and any(condition.models for condition in study.conditions)
     paragraphs = [study.unfinished.sentence] if study.unfinished else []
     paragraphs += [_game(study, int(tables["conditions"]["simulations"].sum()), cite), _players(study)]
     if asked:
         paragraphs += [_sampling(study, tables["conditions"])]
-    paragraphs += [_engines(summaries, cite), _statistics(study, tables, cite)]
+    paragraphs += [_engines(made_by, cite), _statistics(study, tables, cite)]
     return [one_line(text) for text in paragraphs if text]
 
 
@@ -165,12 +163,11 @@ def _sampling(study: Study, conditions: pd.DataFrame) -> str:
     )
 
 
-def _engines(summaries: Sequence[Summary], cite: Citations) -> str:
+def _engines(made_by: MadeBy, cite: Citations) -> str:
     engines: dict[str, None] = {}
     snakemake: dict[str, None] = {}
     vllm = False
-    for summary in summaries:
-        made = summary.provenance
+    for made, _ in made_by.provenances:
         if version := made.get("packages", {}).get("snakemake"):
             snakemake[version] = None
         for name, engine in made.get("engines", {}).items():

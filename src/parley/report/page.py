@@ -16,14 +16,14 @@ from markupsafe import Markup
 from parley import __version__, paths
 from parley.analysis import tables
 from parley.analysis.conditions import degenerate_warnings, outcomes_of
-from parley.analysis.served_models import Answered, answered, answered_as, answered_warnings
+from parley.analysis.made_by import MadeBy, answered_as, answered_warnings, kept
 from parley.analysis.stats import CONFIDENCE
 from parley.analysis.summarize import summarize
 from parley.calibration.arms import HEADER, calibration_tables
 from parley.errors import RecordError
 from parley.files import write_atomically
 from parley.games.figure_kinds import KINDS
-from parley.play.record_store import Records, read_records
+from parley.play.record_store import left_out_of_tables, usable_part
 from parley.play.unfinished import unfinished_part
 from parley.report.about import (
     engine_warnings,
@@ -55,15 +55,13 @@ from parley.study.companions import companion_lines
 from parley.study.frozen import frozen_state
 
 
-def report(study: Study, explored: bool = False, processes: int = 1) -> Path:
+def report(study: Study, explored: bool = False) -> Path:
     """Write the report of `study` and return its path; `explored` says that its explorer will be there.
 
-    So many processes read the records. Raises RecordError if a table, a figure or a record is missing, or if the disk
-    refuses.
+    Raises RecordError if a table or a figure is missing, or if the disk refuses.
     """
     made = {name: tables.read_table(study.name, name) for name in _SHOWN}
-    records = read_records(study, processes=processes)
-    models = answered(records.simulations, records.summaries)
+    made_by, left_out = kept(study), left_out_of_tables(study)
     links, cite, path = Links(study, explored), Citations(), paths.report(study.name)
     by, game, conditions = study.axes, study.game, made["conditions"]
     whole = study.unfinished.whole if study.unfinished else study
@@ -82,21 +80,21 @@ def report(study: Study, explored: bool = False, processes: int = 1) -> Path:
         answers=answers(study, made["questions"], links),
         differences=largest_differences(made["contrasts"], by, game, links),
         bars=bars(conditions, by, outcomes_of(conditions, game), links),
-        warned=_warned(study, made, records, models),
+        warned=_warned(study, made, made_by, left_out),
         figures=list(_figures(study)),
         files=lambda name: downloads(path, [paths.table(study.name, name, end) for end in (".csv", ".parquet")]),
-        tables=all_tables(study, made, records, links),
+        tables=all_tables(usable_part(study), made, links),
         measures=measures,
         times_taken=times_taken,
         repeated=len(study.first_repeat.conditions) < len(study.conditions),
-        methods=methods(study, records.summaries, made, cite),
+        methods=methods(study, made_by, made, cite),
         bibtex=Markup.escape(cite.bibtex),
-        facts=facts(study, conditions, records),
+        facts=facts(study, conditions, left_out),
         parameters=parameters(study, by),
-        models=models_used(study, answered_as(models)),
+        models=models_used(study, answered_as(made_by.models)),
         calibration_header=HEADER,
         calibrations=calibration_tables(study),
-        provenance=provenance(records.summaries),
+        provenance=provenance(made_by),
         confidence=f"{CONFIDENCE:.0%}",
         version=__version__,
         explorer=links.start,
@@ -127,7 +125,7 @@ _SHOWN = (
 
 
 def _warned(
-    study: Study, made: Mapping[str, pd.DataFrame], records: Records, models: Sequence[Answered]
+    study: Study, made: Mapping[str, pd.DataFrame], made_by: MadeBy, left_out: Mapping[Path, str]
 ) -> list[Warn]:
     """Return what readers should know before they use a number; the gravest first."""
     by, conditions = study.axes, made["conditions"]
@@ -144,15 +142,15 @@ def _warned(
             "damaged records are left out",
             "They are in no number of this page. To have their simulations played again, delete the files and run the "
             "study.",
-            short(list(records.left_out.values())),
+            short(list(left_out.values())),
         ),
-        Warn("deterministic inference, imports", "What engines and imports said:", engine_warnings(records.summaries)),
+        Warn("deterministic inference, imports", "What engines and imports said:", engine_warnings(made_by)),
         Warn(
             "models that answered",
             "All simulations of a condition should be answered by one model, the one that was asked for. Here a "
             "service named another one, or changed it meanwhile. `strict_model: true` in the model's entry makes a "
             "reply of another model an error.",
-            answered_warnings(models),
+            answered_warnings(made_by.models),
         ),
         Warn(
             "degenerate replies",

@@ -17,7 +17,6 @@ from parley.analysis.reactions import NONE
 from parley.analysis.stats import CONFIDENCE
 from parley.games.base import Game
 from parley.games.evidence import OutcomeClass, Quantity
-from parley.play.record_store import Records
 from parley.policies import FAILURE_CLASSES
 from parley.report.answers import contrast_texts, labels_of
 from parley.report.links import Links
@@ -30,11 +29,11 @@ from parley.text import counted
 MAX_CONTRASTS, MAX_MARGINS = 60, 80  # rows; tables on the disk have all
 
 
-def all_tables(study: Study, made: Mapping[str, pd.DataFrame], records: Records, links: Links) -> dict[str, Table]:
-    """Return the tables of the page by name, from those on the disk."""
+def all_tables(study: Study, made: Mapping[str, pd.DataFrame], links: Links) -> dict[str, Table]:
+    """Return the tables of the page by name, from those on the disk; `study` has the simulations that they are of."""
     by, game, contrasts = study.axes, study.game, made["contrasts"]
     differ = (contrasts["p"] < 1 - CONFIDENCE).to_numpy(dtype=bool)
-    grew = [bool(condition.growing) for condition in records.first_repeat.study.conditions]
+    grew = [bool(condition.growing) for condition in study.first_repeat.conditions]
     return {
         "conditions": condition_table(made["conditions"], by, outcomes_of(made["conditions"], game), grew, links),
         "endings": ending_table(made["simulations"], by),

@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from parley import paths
-from parley.analysis.served_models import MAX_LINES, Answered, answered, answered_as, answered_warnings
+from parley.analysis.made_by import MAX_LINES, Answered, answered, answered_as, answered_warnings
 from parley.analysis.summarize import summarize
 from parley.errors import EngineError, JournalError
 from parley.play.journal import journaled

@@ -1,16 +1,26 @@
-"""Which models answered, by their own word, compared with what was asked for."""
+"""What made the records of a study: machines, engines, versions, and which models answered, by their own word.
 
+`summarize` keeps it with the tables, so that a report of 100,000 simulations need not open each of their records.
+"""
+
+import json
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
+from parley import paths
 from parley.engine.models import ModelEntry, compare_names
+from parley.errors import RecordError
 from parley.play.record import Summary
+from parley.play.record_store import Records, mark_of_tables
+from parley.study import Study
 from parley.study.axes import axes_text
 from parley.study.condition import Simulation
 
 MAX_LINES = 40
 _SHOWN = 3
+_TIMES = ("started", "ended")  # of one simulation, not of what made it
 
 
 class Answered:
@@ -22,6 +32,19 @@ class Answered:
         self.is_service = entry.is_service
         self.models: dict[str, Counter[str]] = {}  # by condition: names with their numbers of replies
         self.fingerprints: dict[str, Counter[str]] = {}
+
+    @classmethod
+    def read(cls, name: str, entry: ModelEntry, counts: Mapping[str, Any]) -> "Answered":
+        """Return what `counts` returned."""
+        found = cls(name, entry)
+        for each in ("models", "fingerprints"):
+            setattr(found, each, {condition: Counter(own) for condition, own in counts[each].items()})
+        return found
+
+    @property
+    def counts(self) -> dict[str, Any]:
+        """Replies by condition, and there by the name and by the fingerprint of what answered; JSON values."""
+        return {"models": self.models, "fingerprints": self.fingerprints}
 
     def add(self, condition: str, rows: Sequence[Sequence[Any]]) -> None:
         """Count what the record of one simulation says."""
@@ -92,3 +115,38 @@ def answered_as(models: Sequence[Answered]) -> dict[str, str]:
 def _listed(found: Counter[str]) -> str:
     shown = [f"{name} ({number:,} replies)" for name, number in found.most_common(_SHOWN)]
     return ", ".join(shown) + (f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else "")
+
+
+@dataclass(frozen=True)
+class MadeBy:
+    """What made some records, without their times."""
+
+    provenances: Sequence[tuple[Mapping[str, Any], int]]  # each once, with the number of its records
+    models: Sequence[Answered]
+
+    @property
+    def as_json(self) -> dict[str, Any]:
+        """All of it, as `kept` reads it."""
+        return {"provenances": self.provenances, "models": {model.name: model.counts for model in self.models}}
+
+
+def made_by(records: Records) -> MadeBy:
+    """Return what made the records of a study that can be used."""
+    found: dict[str, tuple[Mapping[str, Any], int]] = {}
+    for summary in records.summaries:
+        made = {key: value for key, value in summary.provenance.items() if key not in _TIMES}
+        key = json.dumps(made, sort_keys=True)
+        found[key] = (made, found.get(key, (made, 0))[1] + 1)
+    return MadeBy(list(found.values()), answered(records.simulations, records.summaries))
+
+
+def kept(study: Study) -> MadeBy:
+    """Return what made the records that the tables of a study are of; raises RecordError if they do not say."""
+    entries = {name: entry for condition in study.conditions for name, entry in condition.entries.items()}
+    try:
+        told = mark_of_tables(study)["made_by"]
+        models = [Answered.read(name, entries[name], counts) for name, counts in told["models"].items()]
+        return MadeBy([(made, number) for made, number in told["provenances"]], models)
+    except (LookupError, TypeError, ValueError, AttributeError):
+        run = f"parley summarize {paths.study_argument(study.file)}"
+        raise RecordError(f"{study.name}: its tables do not say what their records were made by; run: {run}") from None

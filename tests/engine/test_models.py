@@ -9,7 +9,8 @@ from pydantic import ValidationError
 
 from parley.engine.arguments import MACHINE_ARGUMENTS
 from parley.engine.models import ModelEntry, compare_names, load_models, recorded_entry
-from parley.errors import UsageError
+from parley.engine.server import server_command
+from parley.errors import EngineError, UsageError
 from parley.identity import digest
 from support import REPOSITORY
 
@@ -123,25 +124,21 @@ def test_what_concerns_the_machine_alone_is_no_identity() -> None:
 
 
 def test_arguments_that_may_change_replies_or_run_code_or_are_secrets_are_refused() -> None:
-    changing = ["quantization", "chat-template", "tokenizer", "kv-cache-dtype", "enforce-eager", "no-such-argument"]
+    changing = ["quantization", "chat-template", "tokenizer", "kv-cache-dtype", "no-such-argument"]
     # What is allowed, not by its whole name: a part of it, or a beginning, which vLLM would complete.
     changing += ["kv-offloading-size.x", "max-num"]
-    code = ["distributed-executor-backend", "distributed_exec", "scheduler-cls", "load-format", "middleware"]
     ours = ["trust-remote-code", "trust_remote_code", "Max_Model_Len", "host", "device-ids"]
     both = ("engine_args", "server_args")
     rows = [(both, key, "x", "looks like a secret") for key in ("api-key", "api_key", "hf-token", "HF_TOKEN")]
     reasons = {
-        "run code": code,
-        "Parley's own": ours,
-        "for, or on, other machines": ["grpc-port", "nnodes"],
-        "which other servers there are": ["api-server-count", "api_server", "headless", "data-parallel-size-local"],
+        "Parley's own": [*ours, "config", "structured-outputs-config.backend"],
+        "which other servers there are": ["api-server-count", "headless", "data-parallel-size-local", "nnodes"],
         "follows from gpus": ["tensor-parallel-size"],
-        "numa-bind: true|file with any of the others": ["numa-bind-nodes", "config"],
+        "numa-bind: true": ["numa-bind-nodes"],
     }
     rows += [(both, key, "x", f"'{key}' .*({why}).*; remove it") for why, keys in reasons.items() for key in keys]
     forms = [("log-level", "warning"), ("max_num_seqs", "4k"), ("enable-prefix-caching", "no"), ("no-max-num-seqs", 4)]
     rows += [(both, key, value, f"'{key}' must be .*, not {value!r}") for key, value in forms]
-    rows.append((both[:1], "kv-cache-dtype-skip-layers", "0 1", "is a list to vLLM"))
     rows.append((both, "data-parallel-size", 2, "gpus: 1 .*data-parallel-size: 2 cannot share"))
     rows += [(("server_args",), key, "x", f"'{key}' may change replies; .*engine_args") for key in changing]
     rows.append((("server_args",), "pipeline-parallel-siz", "2", "did you mean 'pipeline-parallel-size'"))
@@ -150,8 +147,49 @@ def test_arguments_that_may_change_replies_or_run_code_or_are_secrets_are_refuse
         for kind in kinds:
             with pytest.raises(ValidationError, match=words):
                 ModelEntry.model_validate({"source": HUB, kind: {key: value}})
-    for key in changing[:-2]:
-        assert identity(HUB, engine_args={key: 1}) != identity(HUB), key
+    for key in ("enforce-eager", "no-such-argument"):
+        assert identity(HUB, engine_args={key: True}) != identity(HUB), key
+
+
+HARMFUL: list[tuple[str, Any]] = [
+    *(("otlp-traces-endpoint", "https://a.example"), ("allowed-local-media-path", "/"), ("tokenizer", "a/b")),
+    *(("chat-template", "/etc/passwd"), ("compilation-config", '{"backend": "os.system"}'), ("middleware", "os.fork")),
+    *(("compilation-config.backend", "os.system"), ("speculative-config", '{"model": "a/b"}'), ("load-format", "pt")),
+    *(("additional-config.x", 1), ("distributed-exec", "x"), ("reasoning-parser-plugin", "x.py"), ("grpc", True)),
+    *(("attention-backend.x", "FLASH_ATTN"), ("hf-overrides.auto_map.AutoModel", "x"), ("profiler-config.x", "/")),
+]
+
+
+@pytest.mark.promise(
+    "A models file starts no code, reads no file and reaches no machine by an argument of the server."
+)
+def test_a_models_file_may_name_only_what_is_known_to_be_harmless_or_was_allowed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "models.yaml"
+
+    def load(key: str, value: Any) -> None:
+        file.write_text(yaml.safe_dump({"models": {"m": {"source": HUB, "engine_args": {key: value}}}}))
+        load_models(file)
+
+    for key, value in HARMFUL:
+        name = key.split(".")[0]
+        with pytest.raises(
+            UsageError, match=f"m.engine_args: argument '{key}' .*harmless.*PARLEY_ALLOW_ARGUMENTS={name}"
+        ):
+            load(key, value)
+        entry = ModelEntry.model_validate({"source": HUB, "engine_args": {key: value}})  # as a record may name it
+        with pytest.raises(EngineError, match="harmless"):
+            server_command("m", entry, tmp_path, "/tmp/s.sock")
+        monkeypatch.setenv("PARLEY_ALLOW_ARGUMENTS", f"{name.replace('-', '_')}, other")
+        load(key, value)
+        monkeypatch.delenv("PARLEY_ALLOW_ARGUMENTS")
+    for key, value in [
+        ("chat-template", "{{ x }}"),
+        ("reasoning-parser", "qwen3"),
+        ("hf-overrides.rope_scaling.x", 2),
+    ]:
+        load(key, value)
 
 
 # Files

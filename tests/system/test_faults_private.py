@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from pydantic import ValidationError
 
+from parley.engine.arguments import check_harmless
 from parley.engine.endpoint import Endpoint, read_endpoint
 from parley.engine.models import ModelEntry
 from parley.play.journal import Entry, Journal
@@ -115,7 +115,8 @@ SPELLINGS = sorted(
 def is_taken(where: str, key: str, value: object) -> bool:
     try:
         ModelEntry.model_validate({"source": SOURCE, where: {key: value}})
-    except ValidationError:
+        check_harmless({key: value})
+    except ValueError:
         return False
     return True
 

@@ -5,6 +5,7 @@ What vLLM 0.32 takes stands here as text, since its parser takes 15 s to import;
 
 import json
 import math
+import os
 import re
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -13,40 +14,34 @@ from typing import Any
 from parley.text.suggest import meant
 
 _SECRETS = {"key", "token", "secret", "password", "credentials"}
-# No entry may name these, for these reasons.
+# What a run may be allowed besides, by their names with commas between them: it is not part of any file.
+ALLOW = "PARLEY_ALLOW_ARGUMENTS"
+# No entry may name these, for these reasons, whatever is allowed.
 _REFUSED = {
     "is Parley's own": (
         "model uds host port served-model-name dtype max-model-len trust-remote-code device-ids "
-        "enable-prompt-tokens-details"
+        "enable-prompt-tokens-details structured-outputs-config config"
     ),
     "follows from gpus, data-parallel-size and pipeline-parallel-size": "tensor-parallel-size",
-    "names a file with any of the others": "config",
-    "would listen for, or on, other machines": (
-        "data-parallel-address data-parallel-rpc-port data-parallel-supervisor-port ec-transfer-config grpc grpc-port "
-        "kv-events-config kv-transfer-config master-addr master-port nnodes weight-transfer-config"
-    ),
-    "would run code, or read pickled weights": (
-        "distributed-executor-backend io-processor-plugin load-format log-config-file logging-config "
-        "logits-processors middleware model-class-overrides reasoning-parser-plugin scheduler-cls tool-parser-plugin "
-        "worker-cls worker-extension-cls"
-    ),
     # The first two are for `vllm serve`, and have no effect on the module that Parley starts.
     "says which other servers there are, and Parley starts one that has all its engines": (
-        "api-server-count headless data-parallel-backend data-parallel-external-lb data-parallel-hybrid-lb "
-        "data-parallel-multi-port-external-lb data-parallel-rank data-parallel-size-local data-parallel-start-rank "
-        "node-rank"
+        "api-server-count headless data-parallel-address data-parallel-backend data-parallel-external-lb "
+        "data-parallel-hybrid-lb data-parallel-multi-port-external-lb data-parallel-rank data-parallel-rpc-port "
+        "data-parallel-size-local data-parallel-start-rank data-parallel-supervisor-port master-addr master-port "
+        "nnodes node-rank"
     ),
     "takes a value for each GPU; numa-bind: true finds where each is": "numa-bind-cpus numa-bind-nodes",
 }
 _REASONS = {name: reason for reason, names in _REFUSED.items() for name in names.split()}
 
 _FLAG, _WHOLE, _SIZE = "true or false", "a whole number", "a whole number, such as 4096 or 4k"
-_NUMBER, _TEXT = "a number", "text"
+_NUMBER, _TEXT, _NAME, _ANY = "a number", "text", "a plain name", "text, a number, true or false"
 _PATTERNS = {
     _WHOLE: re.compile(r"\d+"),
     _SIZE: re.compile(r"\d+(\.\d+)?[kmgt]|\d+[KMGT]?"),
     _NUMBER: re.compile(r"\d+(\.\d+)?"),
     _TEXT: re.compile(r"(?s).+"),
+    _NAME: re.compile(r"[A-Za-z0-9][\w-]*"),
 }
 # What concerns the machine alone: how much memory, on which devices, in which order, with which log. It may change
 # which requests share a batch, and with that the last bits, which no identity holds
@@ -98,25 +93,66 @@ MACHINE_ARGUMENTS: Mapping[str, str | tuple[str, ...]] = MappingProxyType(
         "uvicorn-log-level": ("critical", "error", "warning", "info", "debug", "trace"),
     }
 )
-# Switches of which vLLM knows no form with "no-"; false is what they are by themselves.
-ONLY_ON = frozenset(("aggregate-engine-logging", "disable-log-stats", "hf-token"))
-# Of the arguments that change replies, those of which vLLM takes a list; it would take "0 1" for one name.
-SEVERAL = frozenset(
-    (
-        *("allowed-media-domains", "collect-detailed-traces", "cpu-offload-params", "cudagraph-capture-sizes"),
-        *("ignore-patterns", "kv-cache-dtype-skip-layers", "lora-modules", "lora-target-modules", "offload-params"),
-        "sleep-preserve-parameter-names",
-    )
+# What may change replies, and cannot read or write a file, run code, or reach another machine; of some, parts alone.
+# A models file may be a stranger's (docs/explanation/reliability.md): what is not here is allowed by the user.
+REPLY_ARGUMENTS: Mapping[str, str | tuple[str, ...]] = MappingProxyType(
+    {
+        # arithmetic
+        "attention-backend": _NAME,
+        "attention-config.backend": _NAME,
+        "attention-config.flash_attn_version": _WHOLE,
+        "block-size": _WHOLE,
+        "compilation-config.cudagraph_mode": _NAME,
+        "compilation-config.mode": _NAME,
+        "disable-sliding-window": _FLAG,
+        "enable-flashinfer-autotune": _FLAG,
+        "enforce-eager": _FLAG,
+        "gdn-prefill-backend": _NAME,
+        "kda-decode-backend": _NAME,
+        "kda-prefill-backend": _NAME,
+        "kv-cache-dtype": _NAME,
+        "linear-backend": _NAME,
+        "mamba-backend": _NAME,
+        "mamba-cache-dtype": _NAME,
+        "mamba-ssm-cache-dtype": _NAME,
+        "max-cudagraph-capture-size": _WHOLE,
+        "model-impl": ("auto", "vllm", "transformers"),
+        "moe-backend": _NAME,
+        "optimization-level": _WHOLE,
+        "quantization": _NAME,
+        # sampling and grammars
+        "generation-config": ("auto", "vllm"),
+        "logprobs-mode": _NAME,
+        "max-logprobs": _WHOLE,
+        "seed": _WHOLE,
+        "spec-method": ("ngram", "ngram_gpu", "suffix"),
+        "spec-tokens": _WHOLE,
+        "use-fp64-gumbel": _FLAG,
+        # texts
+        "chat-template": _TEXT,
+        "chat-template-content-format": ("auto", "openai", "string"),
+        "reasoning-config.reasoning_end_str": _TEXT,
+        "reasoning-config.reasoning_start_str": _TEXT,
+        "reasoning-parser": _NAME,
+        "tokenizer-mode": ("auto", "hf", "slow", "mistral"),
+    }
 )
+# Of these every part is taken: they are data for the model, its sampling and its template.
+REPLY_PARTS = (
+    "default-chat-template-kwargs",
+    "hf-overrides.rope_parameters",
+    "hf-overrides.rope_scaling",
+    "override-generation-config",
+)
+_ARGUMENTS = MappingProxyType({**MACHINE_ARGUMENTS, **REPLY_ARGUMENTS})
+# Switches of which vLLM knows no form with "no-"; false is what they are by themselves.
+ONLY_ON = frozenset(("aggregate-engine-logging", "disable-log-stats"))
 # A server's GPUs are shared by this many replicas, and by this many parts of each.
 _SHARES = ("data-parallel-size", "pipeline-parallel-size")
 
 
 def argument_name(key: str) -> str:
-    """Return the argument that a key names, as vLLM's parser reads it: '_' is '-', '.' sets a part of it.
-
-    A beginning stands for the whole name.
-    """
+    """Return the argument that a key names, as vLLM's parser reads it: '_' is '-', '.' sets a part of it."""
     return key.split(".")[0].replace("_", "-").lower()
 
 
@@ -153,31 +189,49 @@ def is_parallel(key: str) -> bool:
 
 
 def check_arguments(arguments: Mapping[str, Any]) -> None:
-    """Raise ValueError if an argument is Parley's own, reaches beyond its socket, runs code, looks like a secret, does
-    nothing, or has a value of another form than vLLM takes."""
+    """Raise ValueError if an argument is Parley's own, looks like a secret, or has a value of another form than vLLM
+    takes."""
     for key, value in arguments.items():
-        name = argument_name(key).removeprefix("no-")
-        if reason := _why_refused(name):
+        name, form = argument_name(key).removeprefix("no-"), _form(key)
+        if reason := _REASONS.get(name):
             raise ValueError(f"argument {key!r} {reason}; remove it")
-        secret = name not in MACHINE_ARGUMENTS and not _SECRETS.isdisjoint(name.split("-"))
-        if secret and not isinstance(value, bool):
+        if form is None and not _SECRETS.isdisjoint(name.split("-")) and not isinstance(value, bool):
             raise ValueError(f"argument {key!r} looks like a secret, and records are shared; remove it")
-        if name in SEVERAL and len(str(value).split()) > 1:
-            raise ValueError(f"argument {key!r} is a list to vLLM, and an entry can give one value; remove it")
-        form = MACHINE_ARGUMENTS.get(name)
         negated = name != argument_name(key)
-        if form is not None and "." not in key and ((negated and form != _FLAG) or not _fits(form, value)):
+        if form is not None and ((negated and form != _FLAG) or not _fits(form, value)):
             needed = form if isinstance(form, str) else f"one of {', '.join(form)}"
             raise ValueError(f"argument {key!r} must be {needed}, not {value!r}")
 
 
-def _why_refused(name: str) -> str | None:
-    if name in MACHINE_ARGUMENTS:
-        return None
-    return next((reason for own, reason in _REASONS.items() if own.startswith(name)), None)
+def check_harmless(arguments: Mapping[str, Any]) -> None:
+    """Raise ValueError if an argument is neither known to be harmless nor allowed by the user."""
+    allowed = {argument_name(name.strip()) for name in os.environ.get(ALLOW, "").split(",")}
+    for key, value in arguments.items():
+        name = argument_name(key).removeprefix("no-")
+        is_path = name == "chat-template" and "{" not in str(value)  # vLLM takes both
+        if (_form(key) is None or is_path) and name not in allowed:
+            close = None if is_path else meant(_whole(key), _ARGUMENTS, 0.9)
+            hint = f"did you mean {close!r}? else " if close else ""
+            raise ValueError(
+                f"argument {key!r} is none that is known to be harmless; {hint}remove it, or allow it for a run: "
+                f"{ALLOW}={name}"
+            )
+
+
+def _whole(key: str) -> str:
+    """Return the argument that a key names, with the part of it."""
+    return ".".join([argument_name(key).removeprefix("no-"), *key.split(".")[1:]])
+
+
+def _form(key: str) -> str | tuple[str, ...] | None:
+    """Return the form of an argument's value, or the values there are; None if it is not known to be harmless."""
+    whole = _whole(key)
+    return _ARGUMENTS.get(whole, _ANY if whole.startswith(tuple(f"{part}." for part in REPLY_PARTS)) else None)
 
 
 def _fits(form: str | tuple[str, ...], value: Any) -> bool:
+    if form == _ANY:
+        return True
     if form == _FLAG or isinstance(value, bool):
         return form == _FLAG and isinstance(value, bool)
     return value in form if isinstance(form, tuple) else _PATTERNS[form].fullmatch(str(value)) is not None

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
-from parley.engine.arguments import check_arguments, check_concern_the_machine, tensor_parallel
+from parley.engine.arguments import check_arguments, check_concern_the_machine, check_harmless, tensor_parallel
 from parley.engine.grammar import LATEST, GrammarVersion, grammar_name, grammar_version
 from parley.engine.service.dialect import PLAIN, DialectField
 from parley.engine.service.limits_config import OWN_SECONDS, SERVICE_SECONDS, Price, ServiceLimits
@@ -305,7 +305,13 @@ def load_models(path: Path) -> Mapping[str, ModelEntry]:
 
     Folders are resolved against the file's own place; the identity has their last part.
     """
-    return validated(ModelsFile, load_yaml(path), str(path)).models
+    entries = validated(ModelsFile, load_yaml(path), str(path)).models
+    for name, entry in entries.items():
+        try:
+            check_harmless(entry.engine_args)
+        except ValueError as error:
+            raise UsageError(f"{path}: models.{name}.engine_args: {error}") from None
+    return entries
 
 
 def model_entry(name: str, models_file: Path) -> ModelEntry:

@@ -26,7 +26,7 @@ from types import MappingProxyType
 from typing import Any
 
 from parley.engine import hardware
-from parley.engine.arguments import argument_name, is_parallel, tensor_parallel, written
+from parley.engine.arguments import check_harmless, is_parallel, tensor_parallel, written
 from parley.engine.models import ModelEntry
 from parley.errors import EngineError
 from parley.text import one_line, without_folders
@@ -34,7 +34,6 @@ from parley.text import one_line, without_folders
 # `vllm serve` does not find itself in the CPU package; this runs for both builds.
 _MODULE = "vllm.entrypoints.launchers.api_server.entry"
 PREFIX_OF_FOLDER = "parley-"
-_GRAMMARS = "structured-outputs-config"
 _SOCKET_BYTES = 107  # of sockaddr_un.sun_path on Linux, less the final NUL
 _TERM_SECONDS = 8.0  # nothing is lost by killing it, and whoever waits wants to go on
 _POLL_SECONDS = 0.25
@@ -69,10 +68,10 @@ def is_cpu_build() -> bool:
 def server_command(name: str, entry: ModelEntry, folder: Path, socket: str) -> list[str]:
     """Return the command that serves `folder` under `name` on a Unix socket."""
     own = dict(entry.engine_args) | dict(entry.server_args)
-    if any(_GRAMMARS.startswith(argument_name(key)) for key in own):
-        raise EngineError(
-            f"{name}: {_GRAMMARS}: the grammar is part of results' identity and always xgrammar; remove it"
-        )
+    try:
+        check_harmless(own)
+    except ValueError as error:
+        raise EngineError(f"{name}: {error}") from None
     arguments: dict[str, Any] = {
         "model": str(folder),
         "served-model-name": name,
@@ -82,7 +81,7 @@ def server_command(name: str, entry: ModelEntry, folder: Path, socket: str) -> l
         # The folder's own sampling defaults would be applied where a study names none.
         "generation-config": "vllm",
         # How much white space a reply may have is said with each request (parley.engine.grammar).
-        _GRAMMARS: json.dumps({"backend": "xgrammar"}),
+        "structured-outputs-config": json.dumps({"backend": "xgrammar"}),
         "enable-prompt-tokens-details": True,
         "disable-uvicorn-access-log": True,
         "tensor-parallel-size": tensor_parallel(entry.gpus, own),

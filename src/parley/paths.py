@@ -129,6 +129,11 @@ def simulations(study: str) -> Path:
     return results(study) / "simulations"
 
 
+def pruned(study: str) -> Path:
+    """Folder of what `parley prune` took away, by when."""
+    return results(study) / ".pruned"
+
+
 def journals(study: str) -> Path:
     """Root of the journals of a study."""
     return results(study) / "journals"

@@ -4,6 +4,7 @@ import os
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pandas as pd
@@ -12,6 +13,7 @@ import pytest
 from parley import paths
 from parley.errors import JournalError, UsageError
 from parley.files import checked_line, hold_lock, temporary_name, try_lock
+from parley.games.stag_hunt.game import StagHuntGame
 from parley.play.journal import Journal
 from parley.play.record import Summary, read_summary
 from parley.play.simulate import simulate
@@ -144,7 +146,7 @@ def test_a_second_copy_goes_and_another_play_stays(
 ) -> None:
     study = study_factory()
     [record] = play(study)
-    copy = paths.simulation(study.name, f"model=other/spec={'0' * 8}", 0)
+    copy = paths.simulation(study.name, f"model=other/{record.parent.name}", 0)
     copy.parent.mkdir(parents=True)
     shutil.copyfile(record, copy)
     assert prunable(study).removable == [copy]
@@ -157,6 +159,28 @@ def test_a_second_copy_goes_and_another_play_stays(
     [(path, why)] = prunable(study).left
     assert path == copy
     assert why.endswith(f"its record is {record}")
+
+
+def test_only_what_lies_where_its_identity_says_goes_and_is_kept_for_a_while(pruned: Study, tmp_path: Path) -> None:
+    folder, _ = folders(pruned)
+    record = folder / "seed=0.parquet"
+    strange = [folder / name for name in ("backup.parquet", "seed=0 (copy).parquet", "seed=1.parquet")]
+    strange.append(folder.with_name(f"spec={'0' * 8}") / record.name)
+    strange[-1].parent.mkdir()
+    for path in strange:
+        shutil.copyfile(record, path)
+    content = record.read_bytes()
+    assert sorted(path for path, _ in prunable(pruned).left) == sorted(strange)
+    other = replace(pruned, game=StagHuntGame)
+    assert (record, "a record of another game, or of another place") in prunable(other).left
+    days = [(datetime.now(UTC) - timedelta(days=age)).strftime("%Y%m%dT%H%M%SZ") for age in (29, 31)]
+    recent, old, mine = [paths.pruned(pruned.name) / name for name in (*days, "0-mine")]
+    for path in (recent, old, mine):
+        path.mkdir(parents=True)
+    assert record in prune(pruned).removable
+    [kept] = paths.pruned(pruned.name).rglob(record.name)
+    assert (kept.read_bytes(), record.exists()) == (content, False)
+    assert [path.exists() for path in (recent, old, mine)] == [True, False, True]
 
 
 def test_nothing_is_deleted_that_is_played_or_beside_a_run(pruned: Study) -> None:

@@ -67,11 +67,12 @@ def rename(old: str, new: str) -> None:
 
 @click.command()
 @study_loaded()
-@click.option("--yes", is_flag=True, help="Delete them; without it they are only listed.")
+@click.option("--yes", is_flag=True, help="Take them away; without it they are only listed.")
 def prune(study: "Study", yes: bool) -> None:
-    """List, or delete, the records of former configurations of a study.
+    """List, or take away, the records of former configurations of a study.
 
-    Only what can be read as a record or a journal of Parley is deleted; what is left is listed, with why. Records that
+    They go to results/STUDY/.pruned, from where the next `prune --yes` after 30 days deletes them. Only a record or a
+    journal of Parley that lies where its own identity says is taken; what is left is listed, with why. Records that
     only lie at a former path are none of these: a run moves them. Of two study files of one name, which share a folder
     of results, only the one under config/ is taken.
 
@@ -89,9 +90,10 @@ def prune(study: "Study", yes: bool) -> None:
         say(f"left: {path}: {why}")
     files = f"{len(found.removable)} files"
     if yes:
-        click.echo(f"{files} deleted")
+        click.echo(f"{files} taken away" + (f", to {paths.pruned(study.name)}" if found.removable else ""))
     else:
-        click.echo(f"{files} are not of the study as it is now" + ("; --yes deletes them" if found.removable else ""))
+        more = "; --yes takes them away" if found.removable else ""
+        click.echo(f"{files} are not of the study as it is now{more}")
 
 
 @click.command("import")

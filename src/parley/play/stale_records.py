@@ -9,10 +9,12 @@ Nothing is overwritten.
 import logging
 import os
 import re
+import shutil
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -277,7 +279,10 @@ def remove_empty(folder: Path) -> None:
             empty.rmdir()
 
 
-# What `parley prune` deletes
+# What `parley prune` takes away
+
+_KEPT_DAYS = 30
+_WHEN, _PRUNED = "%Y%m%dT%H%M%SZ", re.compile(r"\d{8}T\d{6}Z")
 
 
 @dataclass
@@ -291,8 +296,8 @@ class Prunable:
 def prunable(study: Study) -> Prunable:
     """Return the files of former configurations, in order, and those that are not touched.
 
-    Only what was read as Parley's own is removable. Raises UsageError if another study file has the same name: the
-    results may be of that one.
+    Only what was read as Parley's own, and lies where its identity says, is removable. Raises UsageError if another
+    study file has the same name: the results may be of that one.
     """
     check_alone(study.file)
     records = [(simulation.id, simulation.record(study.name)) for simulation in study.simulations()]
@@ -304,7 +309,7 @@ def prunable(study: Study) -> Prunable:
         for path in walk(root):
             if path not in own:
                 why = "a simulation of the study as it is now; the next run moves it to its path"
-                why = why if path in moved else _why_left(path, by_id)
+                why = why if path in moved else _why_left(path, by_id, study.game.name)
                 if why:
                     found.left.append((path, why))
                 else:
@@ -313,29 +318,39 @@ def prunable(study: Study) -> Prunable:
 
 
 def prune(study: Study) -> Prunable:
-    """Delete what `prunable` calls removable and the folders that become empty; return what it found.
+    """Move what `prunable` calls removable below the folder `paths.pruned`, and delete what lies there for 30 days.
 
-    Raises JournalError while a run of the study goes on, UsageError as `prunable`.
+    Folders that become empty go. Returns what it found; raises JournalError while a run of the study goes on,
+    RecordError if the disk refuses, UsageError as `prunable`.
     """
     check_alone(study.file)
     hold_lock(paths.lock(study.name))  # a run may be writing what looks like a leftover
-    found = prunable(study)
+    found, now = prunable(study), datetime.now(UTC)
+    for former in paths.pruned(study.name).glob("*"):
+        if _PRUNED.fullmatch(former.name) and former.name < f"{now - timedelta(days=_KEPT_DAYS):{_WHEN}}":
+            shutil.rmtree(former)
     for path in found.removable:
-        path.unlink()
+        kept = paths.pruned(study.name) / f"{now:{_WHEN}}" / path.relative_to(paths.results(study.name))
+        make_folder(kept.parent)
+        path.rename(kept)
         remove_empty(path.parent)
     return found
 
 
-def _why_left(path: Path, by_id: Mapping[str, Path]) -> str:
+def _why_left(path: Path, by_id: Mapping[str, Path], game: str) -> str:
     """Return why a file that is at no path of the study is not touched; "" if it may go."""
     if not path.is_file():
         return "no regular file"
     is_place = _SPEC.fullmatch(path.parent.name) is not None
     if _TEMPORARY.fullmatch(path.name) and is_place:  # of a process that was killed: nobody reads it
         return ""
-    if path.suffix == ".parquet":
-        kind, identity = "record", (description(path) or {}).get("id")
-    elif is_place and path.suffix == ".jsonl" and _NAME.fullmatch(path.name):
+    name = _NAME.fullmatch(path.name) if is_place else None
+    if name and path.suffix == ".parquet":
+        found = description(path) or {}
+        kind, identity = "record", found.get("id")
+        if found and (found["game"], f"spec={found['spec']}", str(found["seed"])) != (game, path.parent.name, name[1]):
+            return "a record of another game, or of another place"
+    elif name:
         if is_locked(path):
             return "a process is playing it"
         kind, identity = "journal", journal_id(path)

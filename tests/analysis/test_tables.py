@@ -30,10 +30,10 @@ from parley.play.record_store import (
 )
 from parley.play.runner import play
 from parley.study import Study
-from support.commands import Parley, one_line_error
+from support.commands import Parley, heard, one_line_error
 from support.figures import measured
 from support.playing import ListPolicy, scripted_policies
-from support.records import edit
+from support.records import edit, forge
 from support.studies import StudyFactory
 
 OUTCOMES = [outcome.name for outcome in ConsensusGame.outcomes]
@@ -159,6 +159,29 @@ def test_a_table_that_is_not_there_or_not_whole_says_how_to_make_it(study_factor
     table.write_bytes(table.read_bytes()[:-1])
     with pytest.raises(RecordError, match=r"conditions\.parquet: .*parley summarize"):
         read_table("small", "conditions")
+
+
+IMPOSSIBLE: list[Any] = [[], [[]], [{}], [{"values": 3}]]
+
+
+@pytest.mark.promise("A record whose trace is of no game is named and left out, whatever its checksums say.")
+@pytest.mark.slow
+@pytest.mark.parametrize("trace", IMPOSSIBLE)
+@pytest.mark.parametrize("game", ["consensus", "stag_hunt"])
+def test_a_record_with_an_impossible_trace_is_named_and_left_out(
+    study_factory: StudyFactory, game: str, trace: Any
+) -> None:
+    grid = {"consensus": {}, "stag_hunt": {"model": "grim_trigger", "prompt": "plain"}}[game]
+    study = write_all(study_factory(grid, game=game, seeds=3))
+    bad = next(iter(study.simulations())).record("small")
+    forge(bad, trace=trace)
+    with heard() as lines:
+        summarize(study, processes=2)
+    assert f"left out: {bad}: its trace is of no game" in "\n".join(lines)
+    assert list(left_out_of_tables(study)) == [bad]
+    assert len(read_table("small", "simulations")) == 2
+    with pytest.raises(RecordError, match="its trace is of no game"):
+        summarize(study, strict=True)
 
 
 @pytest.mark.promise("Tables that were changed are neither drawn nor reported, and no result is made of them.")

@@ -23,17 +23,19 @@ Rows = Callable[[list[dict[str, Any]]], Any]
 Meta = Callable[[dict[str, Any]], Any]
 
 
-def forge(path: Path, rows: Rows | None = None, meta: Meta | None = None) -> Path:
-    """Change the rows or the metadata of a record, and make its checksums anew."""
+def forge(path: Path, rows: Rows | None = None, meta: Meta | None = None, trace: Any = None) -> Path:
+    """Change the rows, the metadata or the trace of a record, and make its checksums anew."""
     table = pq.read_table(path, partitioning=None)
     found = table.to_pylist()
-    described, trace = (json.loads(table.schema.metadata[key]) for key in (b"parley", b"parley_trace"))
+    described, own = (json.loads(table.schema.metadata[key]) for key in (b"parley", b"parley_trace"))
     if rows is not None:
         rows(found)
     if meta is not None:
         meta(described)
     schema = table.schema.remove_metadata()
-    path.write_bytes(record.packed(pa.Table.from_pylist(found, schema=schema), described, trace))
+    path.write_bytes(
+        record.packed(pa.Table.from_pylist(found, schema=schema), described, own if trace is None else trace)
+    )
     return path
 
 

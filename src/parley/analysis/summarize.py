@@ -7,7 +7,7 @@ import json
 import logging
 import math
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable
 from functools import partial
 from operator import methodcaller
 from pathlib import Path
@@ -47,12 +47,12 @@ def summarize(study: Study, strict: bool = False, processes: int = 1) -> pd.Data
     Raises RecordError naming the records that are missing, and as `read_records` if none can be used, or, with
     `strict`, any cannot. What an earlier look at the study before it was finished had left goes.
     """
-    records = read_records(study, strict, processes=processes)
-    games = played_games(records.first_repeat)
-    from_traces = FromTraces(records.first_repeat.study, games)
     first = study.first_repeat
-    write_turns(first, from_traces.read(partial(turn_piece, first), processes))
-    tables = _tables(study, records, games, from_traces)
+
+    def take(from_traces: FromTraces) -> None:
+        write_turns(first, from_traces.read(partial(turn_piece, first), processes))
+
+    records, tables = _tables(study, read_records(study, strict, processes=processes), take, strict)
     conditions = tables["conditions"]
     for name, table in tables.items():
         write_table(table, study, name)
@@ -77,16 +77,20 @@ def make_tables(study: Study, records: Records) -> dict[str, pd.DataFrame]:
 
     Nothing is written.
     """
-    games = played_games(records.first_repeat)
-    from_traces = FromTraces(records.first_repeat.study, games)
-    for _ in from_traces.read(len):
-        pass
-    return _tables(study, records, games, from_traces)
+    return _tables(study, records, lambda from_traces: list(from_traces.read(len)))[1]
 
 
 def _tables(
-    study: Study, records: Records, games: Sequence[PlayedGame], from_traces: FromTraces
-) -> dict[str, pd.DataFrame]:
+    study: Study, records: Records, take: Callable[[FromTraces], object], strict: bool = False
+) -> tuple[Records, dict[str, pd.DataFrame]]:
+    """Return the records of which all could be taken from the traces, and the tables; raises as `summarize`."""
+    while True:
+        games = played_games(records.first_repeat)
+        from_traces = FromTraces(records.first_repeat.study, games)
+        take(from_traces)
+        if not from_traces.impossible:
+            break
+        records = records.without(from_traces.impossible, strict)
     played, by, game = records.first_repeat.study, study.axes, study.game
     rows = simulation_table(games)
     impossible = impossible_outcomes(played, rows)
@@ -95,7 +99,7 @@ def _tables(
     if study.unfinished is not None:
         conditions["planned"] = [study.unfinished.planned(condition.name) for condition in played.conditions]
     noise = noise_table(_again(records), by, game)
-    return {
+    return records, {
         "simulations": rows,
         "conditions": conditions,
         "outcomes": outcome_table(played, conditions),

@@ -1,15 +1,18 @@
 """The one pass over the traces of a study: each is read once, and all that is made of traces takes what it needs."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import TypeVar
 
 from parley.analysis.averages import Averages, Rounds, rounds_of
 from parley.analysis.reactions import Behaviors, Judged, Reacted, Reactions
 from parley.analysis.simulations import PlayedGame
 from parley.analysis.turns import Recorded
+from parley.errors import RecordError
 from parley.forked import forked_map
 from parley.play.record import read_trace
 from parley.study import Study
+from parley.text import one_line
 
 _PIECE = 200  # games that a process reads at once
 Found = tuple[Rounds, list[Reacted], Judged]
@@ -17,11 +20,22 @@ Made = TypeVar("Made")
 
 
 def recorded(study: Study, games: Iterable[PlayedGame]) -> Iterator[Recorded]:
-    """Yield each game with its trace; nothing is read for a game that makes nothing of traces."""
+    """Yield each game with its trace; nothing is read for a game that makes nothing of traces.
+
+    Raises RecordError as `read_trace`, and for a trace that has nothing of the game.
+    """
     evidence = study.game.evidence
     if evidence.measures or evidence.columns.turns or evidence.reactions or evidence.behaviors:
         for game in games:
-            yield game, read_trace(game.simulation.record(study.name))
+            path = game.simulation.record(study.name)
+            trace = read_trace(path)
+            if not trace and game.summary.outcome["rounds"]:
+                raise RecordError(f"{path}: its trace has no rounds; delete it and run the study again")
+            yield game, trace
+
+
+# What reading a trace raises that no game makes, whatever its checksums say.
+_IMPOSSIBLE = (RecordError, LookupError, TypeError, ValueError, AttributeError, ArithmeticError)
 
 
 class FromTraces:
@@ -29,6 +43,7 @@ class FromTraces:
 
     def __init__(self, study: Study, games: Sequence[PlayedGame]) -> None:
         self._study, self._games = study, games
+        self.impossible: dict[Path, str] = {}  # records with a trace that no game makes, and what is wrong with it
         self.rounds = Averages(study)
         self.reactions = Reactions(study, games)
         self.behaviors = Behaviors(study)
@@ -36,10 +51,10 @@ class FromTraces:
     def read(self, make: Callable[[Sequence[Recorded]], Made], processes: int = 1) -> Iterator[Made]:
         """Take what is needed of all traces, and yield what `make` makes of some at once, in order.
 
-        So many processes read them, and make.
+        So many processes read them, and make. What cannot be taken is left out, and in `impossible`.
         """
 
-        def read_piece(games: Sequence[PlayedGame]) -> tuple[list[Found], Made]:
+        def taken(games: Sequence[PlayedGame]) -> tuple[list[Found], Made]:
             those = list(recorded(self._study, games))
             found = [
                 (
@@ -51,10 +66,32 @@ class FromTraces:
             ]
             return found, make(those)
 
+        def read_piece(games: Sequence[PlayedGame]) -> tuple[list[Found], Made, dict[Path, str]]:
+            try:
+                return *taken(games), {}
+            except _IMPOSSIBLE:
+                problems = {path: problem for game in games for path, problem in self._problem(taken, game)}
+            return *taken(self._without(games, problems)), problems
+
         pieces = [self._games[at : at + _PIECE] for at in range(0, len(self._games), _PIECE)]
-        for games, (found, made) in zip(pieces, forked_map(read_piece, pieces, processes), strict=True):
-            for game, (rounds, reactions, behaviors) in zip(games, found, strict=False):  # none without traces
+        for games, (found, made, problems) in zip(pieces, forked_map(read_piece, pieces, processes), strict=True):
+            self.impossible |= problems
+            good = self._without(games, problems)
+            for game, (rounds, reactions, behaviors) in zip(good, found, strict=False):  # none without traces
                 self.rounds.add_rounds(game.simulation.condition.name, rounds)
                 self.reactions.add(game, reactions)
                 self.behaviors.add(game, behaviors)
             yield made
+
+    def _problem(
+        self, taken: Callable[[Sequence[PlayedGame]], object], game: PlayedGame
+    ) -> Iterator[tuple[Path, str]]:
+        """Yield the record of a game of which nothing can be taken, and why."""
+        try:
+            taken([game])
+        except _IMPOSSIBLE as error:
+            path, why = game.simulation.record(self._study.name), one_line(repr(error), 150)
+            yield path, f"{path}: its trace is of no game ({why}); delete it and run the study again"
+
+    def _without(self, games: Sequence[PlayedGame], problems: Collection[Path]) -> Sequence[PlayedGame]:
+        return [game for game in games if game.simulation.record(self._study.name) not in problems]

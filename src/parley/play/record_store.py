@@ -57,6 +57,19 @@ class Records:
         simulations, summaries = zip(*first, strict=True) if first else ((), ())
         return Records(study, simulations, summaries, self.left_out)
 
+    def without(self, problems: Mapping[Path, str], strict: bool = False) -> "Records":
+        """Leave out more of them, and warn of each; raises RecordError if none is left, or if `strict`."""
+        for problem in problems.values():
+            _log.warning("left out: %s", problem)
+        records = (simulation.record(self.study.name) for simulation in self.simulations)
+        by_path = dict(zip(records, self.summaries, strict=True))
+        study = without(self.study, problems)
+        simulations = list(study.simulations())
+        if strict or not simulations:
+            raise RecordError(next(iter(problems.values())))
+        summaries = [by_path[each.record(study.name)] for each in simulations]
+        return Records(study, simulations, summaries, {**self.left_out, **problems})
+
     def notes(self) -> Iterator[str]:
         """Yield a line for each record that is left out, and what to do."""
         for problem in list(self.left_out.values())[:_MAX_NAMED]:

@@ -5,11 +5,13 @@ printed, and not to pages of other sites.
 """
 
 import contextlib
+import socket
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Lock
+from threading import Lock, Timer
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -30,6 +32,7 @@ _HEADERS = {
     "X-Frame-Options": "DENY",
 }
 _FILES_KEPT = 20  # data files in memory
+_MOST_SECONDS = 60.0
 
 
 class ServedView:
@@ -82,6 +85,11 @@ class ViewServer(ThreadingHTTPServer):
         except OSError as error:
             raise UsageError(f"--port {port}: {error.strerror}; choose another, or 0 for any that is free") from None
 
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Say nothing of a client that left."""
+        if not isinstance(sys.exception(), OSError):
+            super().handle_error(request, client_address)
+
     @property
     def hosts(self) -> tuple[str, ...]:
         """What a browser on this machine calls it."""
@@ -100,7 +108,16 @@ class _Handler(BaseHTTPRequestHandler):
     server: ViewServer
     server_version = "Parley"
     sys_version = ""
-    timeout = 30
+
+    def handle(self) -> None:
+        """Answer one request; a client that takes longer than a minute over it is cut off."""
+        deadline = Timer(_MOST_SECONDS, self.connection.shutdown, (socket.SHUT_RDWR,))
+        deadline.daemon = True
+        deadline.start()
+        try:
+            super().handle()
+        finally:
+            deadline.cancel()
 
     def do_GET(self) -> None:
         """Answer a request."""
@@ -120,6 +137,8 @@ class _Handler(BaseHTTPRequestHandler):
             return
         try:
             found = self.server.view.content(urlsplit(self.path).path)
+        except ValueError:  # no address
+            found = None
         except ParleyError as error:
             text = f"parley: {one_line(str(error))}\n".encode()
             self._send(HTTPStatus.INTERNAL_SERVER_ERROR, "text/plain; charset=utf-8", text, body)

@@ -6,6 +6,7 @@ import glob
 import hashlib
 import json
 import os
+import re
 import stat
 import time
 import zlib
@@ -79,16 +80,24 @@ def read_regular(path: Path, most_bytes: int) -> bytes:
     return content
 
 
+_TEMPORARY = re.compile(r"\..+\.\d+\.tmp")
+
+
 def temporary_name(path: Path) -> Path:
     """Return the hidden name beside `path` under which this process prepares it."""
     return path.with_name(f".{path.name}.{os.getpid()}.tmp")
 
 
 def remove_leftovers(path: Path) -> None:
-    """Remove what processes that were killed had prepared for `path`; nobody else may be writing it."""
-    for leftover in path.parent.glob(f".{glob.escape(path.name)}.*.tmp"):
-        with suppress(OSError):
-            leftover.unlink()
+    """Remove what processes that were killed had prepared for `path`, of a folder for all below it.
+
+    Nobody else may be writing there.
+    """
+    inside = path.is_dir()
+    for leftover in path.rglob(".*.tmp") if inside else path.parent.glob(f".{glob.escape(path.name)}.*.tmp"):
+        if _TEMPORARY.fullmatch(leftover.name):
+            with suppress(OSError):
+                leftover.unlink()
 
 
 def make_folder(path: Path) -> None:
@@ -169,7 +178,7 @@ def hold_lock(path: Path) -> None:
 def is_locked(path: Path) -> bool:
     """Whether a process has a file locked; True if that cannot be told."""
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # a FIFO would wait for a writer
     except FileNotFoundError:
         return False
     except OSError:

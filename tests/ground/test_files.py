@@ -1,4 +1,5 @@
 import os
+import signal
 from operator import methodcaller
 from pathlib import Path
 
@@ -6,7 +7,15 @@ import pytest
 
 from parley import paths
 from parley.errors import RecordError
-from parley.files import checked_line, mark_done, parse_line, write_atomically
+from parley.files import (
+    checked_line,
+    is_locked,
+    mark_done,
+    parse_line,
+    remove_leftovers,
+    temporary_name,
+    write_atomically,
+)
 
 pytestmark = pytest.mark.promise("A file appears whole and is on the disk before it has its name.")
 
@@ -47,6 +56,27 @@ def test_a_failed_write_leaves_the_old_file_and_no_temporary_one(tmp_path: Path,
         assert str(caught.value) == told
     assert path.read_bytes() == b"old"
     assert os.listdir(tmp_path) == ["x.bin"]
+
+
+def test_what_killed_processes_had_prepared_goes_and_nothing_else(tmp_path: Path) -> None:
+    figures = tmp_path / "figures"
+    ours = [temporary_name(figures / "endings.pdf"), temporary_name(figures / "print" / "x.svg")]
+    others = [figures / name for name in (".mine.tmp", ".endings.pdf.old", "endings.pdf.12.tmp", "endings.pdf")]
+    ours[1].parent.mkdir(parents=True)
+    for path in (*ours, *others):
+        path.touch()
+    remove_leftovers(figures)
+    assert [path.exists() for path in ours] == [False, False]
+    assert all(path.exists() for path in others)
+
+
+def test_nobody_waits_for_a_writer_to_see_whether_a_file_is_locked(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "seed=0.jsonl")
+    signal.setitimer(signal.ITIMER_REAL, 5)  # ends the process that waits
+    try:
+        assert not is_locked(tmp_path / "seed=0.jsonl")
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
 
 
 def test_a_line_that_is_not_whole_is_none() -> None:

@@ -1,5 +1,6 @@
 """The commands of the ledger: the stage that makes it, and what people want of it."""
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -7,6 +8,7 @@ import click
 
 from parley import paths
 from parley.cli.options import MODELS, STRICT, at_work, load, log_to_stderr, study_loaded
+from parley.text import one_line
 
 if TYPE_CHECKING:
     from parley.ledger.check import ChainChecker
@@ -169,8 +171,9 @@ def export(target: str, models: Path | None, form: Literal["jsonl", "csv"], outp
 
     rows = run(_chain(target, models), form)
     if output is None:
+        in_terminal = sys.stdout.isatty()
         for row in rows:
-            click.echo(row, nl=False)
+            click.echo(one_line(row) if in_terminal else row, nl=in_terminal)
         return
     write_atomically(output, lambda file: file.writelines(row.encode() for row in rows))
     click.echo(str(output), err=True)

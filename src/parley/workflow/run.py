@@ -194,7 +194,9 @@ def _prepare(run: Run, workflow: Any) -> None:
         check_plugin(workflow.scheduler._executor)
     # Instead of Snakemake's own lock, which a killed run leaves behind: this one ends with the process.
     hold_lock(paths.lock(run.study.name))
-    remove_leftovers(paths.conditions(run.study.name))  # of processes that were killed
+    stages = [paths.stamp(run.study.name, stage, "").parent for stage in ("tables", "figures", "report", "view")]
+    for written in (paths.conditions(run.study.name), *stages):
+        remove_leftovers(written)  # of processes that were killed
     announce(run.study)
     if run.precision is not None:
         decide(run.study.name, run.precision.numbers)

@@ -27,7 +27,7 @@ from parley.text.logs import limited_logger, waiting
 RETRIED = frozenset((408, 429, 500, 502, 503, 504, 529))
 _FIRST_SECONDS = 1.0
 _LONGEST_SECONDS = 60.0
-_SECONDS = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})?")
+_SECONDS = re.compile(r"[0-9]{1,300}(\.[0-9]{1,9})?")
 _log = limited_logger(__name__)
 _sleep = asyncio.sleep
 

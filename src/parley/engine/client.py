@@ -126,6 +126,10 @@ class Engine:
             body["chat_template_kwargs"] = chat_template_kwargs
         if cache_salt is not None:
             body["cache_salt"] = cache_salt
+        if self._server.holds_key(
+            " ".join(message["content"] for message in ask.messages)
+        ):  # put together from replies
+            raise EngineError(f"{self._server.who}: its API key is in a prompt, and prompts are recorded")
         # Encoded once: whatever is sent again is the same, byte for byte.
         content = json.dumps(body, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
         longest = dialect.longest(sampling)
@@ -314,7 +318,7 @@ def _completion(response: Response, server: _OwnServer | Service) -> Completion:
         raise EngineError(
             f"{server.who} sent something that is not a chat completion: {server.redacted(response.text, 200)}"
         ) from None
-    if server.holds_key(told) or server.holds_key(one_line(told)):  # what is shown of it is cleaned
+    if server.holds_key(told):
         raise EngineError(f"{server.who} put the API key into a reply, and replies are recorded")
     return completion
 

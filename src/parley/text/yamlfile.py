@@ -14,6 +14,7 @@ from parley.text import one_line
 from parley.text.suggest import choose, meant
 
 _USER_INFO = re.compile(r"//[^\s'\"]*@")  # of a URL: it may hold a password, and errors end up in logs
+_QUERY = re.compile(r"(https?://[^\s?#]*)[?#][^\s'\"]*")  # of an address, which may hold a key
 _QUOTED = re.compile(r"'([^']*)'")
 _SLUG = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")
 
@@ -205,7 +206,7 @@ def shown(value: Any) -> str:
         text = one_line(repr(value))
     except ValueError:  # an integer of thousands of digits
         return "a huge number"
-    text = _USER_INFO.sub("//...@", text)
+    text = _QUERY.sub(r"\1?...", _USER_INFO.sub("//...@", text))
     return text if len(text) <= 60 else text[:57] + "..."
 
 

@@ -12,6 +12,7 @@ from typing import Any
 from parley.engine.models import ModelEntry
 from parley.engine.service.dialect import PLAIN, Dialect
 from parley.engine.service.fetch import Client, RequestError, Response
+from parley.engine.service.key import holds_key
 from parley.engine.service.limits_config import SERVICE_SECONDS, ServiceLimits
 from parley.engine.sources import ServiceSource
 from parley.errors import EngineError, NotReadyError, UsageError
@@ -55,7 +56,8 @@ class Service:
     def redacted(self, text: str, limit: int = 300) -> str:
         """Return `text` as one printable line of at most `limit` characters, without the key."""
         line = one_line(text)  # first: characters that go could hide the key in between
-        return one_line(line.replace(self.key, "[key]") if self.key else line, limit)
+        line = line.replace(self.key, "[key]") if self.key else line
+        return "[a text that holds the key]" if self.holds_key(line) else one_line(line, limit)
 
     def http(self) -> Client:
         """Return a client whose paths start above /v1; raises UsageError for a proxy variable that names none."""
@@ -97,8 +99,8 @@ class Service:
         return {**found, "versions": {"vllm": version}} if known else found
 
     def holds_key(self, text: str) -> bool:
-        """Whether the key is in `text`."""
-        return self.key is not None and self.key in text
+        """Whether the key is in `text`, in whatever disguise."""
+        return self.key is not None and holds_key(text, self.key)
 
     def lost(self, error: RequestError) -> EngineError:
         """Return the error for a request that got no answer."""
@@ -137,18 +139,18 @@ def service_of(name: str, entry: ModelEntry) -> Service:
     """Return the service of a model entry that names one; raises UsageError if its key is missing."""
     assert isinstance(entry.source, ServiceSource)
     source, variable = entry.source, entry.source.key_variable
-    key = None
+    secret = None
     if variable is not None:
-        key = os.environ.get(variable)
-        if not key:
+        secret = os.environ.get(variable)
+        if not secret:
             raise UsageError(f"{name}: no API key; set the environment variable {variable}")
-        if not _KEY.fullmatch(key):
+        if not _KEY.fullmatch(secret):
             raise UsageError(
                 f"{name}: {variable} holds no usable API key; one has at least 8 ASCII characters, and no white "
                 "space, quotes or backslashes"
             )
     terms = (entry.limits, entry.deadline, entry.strict_model, entry.dialect)
-    return Service(name, source.served, source.url, key, variable, *terms)
+    return Service(name, source.served, source.url, secret, variable, *terms)
 
 
 def error_message(response: Response) -> str:

@@ -126,9 +126,8 @@ class Engine:
             body["chat_template_kwargs"] = chat_template_kwargs
         if cache_salt is not None:
             body["cache_salt"] = cache_salt
-        if self._server.holds_key(
-            " ".join(message["content"] for message in ask.messages)
-        ):  # put together from replies
+        # Replies may have brought it in parts, and a game put them together.
+        if self._server.holds_key(" ".join(message["content"] for message in ask.messages)):
             raise EngineError(f"{self._server.who}: its API key is in a prompt, and prompts are recorded")
         # Encoded once: whatever is sent again is the same, byte for byte.
         content = json.dumps(body, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()

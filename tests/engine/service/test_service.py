@@ -4,6 +4,7 @@ import asyncio
 import base64
 import json
 import socket
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ from pydantic import ValidationError
 from parley.engine.models import recorded_entry
 from parley.engine.service.key import holds_key
 from parley.engine.service.service import Service, service_of
-from parley.errors import ParleyError, UsageError
+from parley.errors import EngineError, ParleyError, UsageError
 from support.answering import (
     KEY,
     SERVED,
@@ -187,6 +188,14 @@ def test_a_key_in_disguise_is_found(server: StandInService, disguised: str) -> N
         assert "put the API key into a reply" in error(server.url)
         server.answer = lambda _, content=content: (401, {"error": {"message": content}})
         assert disguised not in error(server.url)
+
+
+def test_a_prompt_that_holds_the_key_is_not_sent(server: StandInService, monkeypatch: pytest.MonkeyPatch) -> None:
+    parts = replace(first_ask(), system=f"They said: {KEY[:7]}", user=f"{KEY[7:]}.")
+    monkeypatch.setattr("support.answering.first_ask", lambda: parts)
+    with pytest.raises(EngineError, match="its API key is in a prompt"):
+        ask(server.url)
+    assert server.bodies == []
 
 
 @given(st.text(max_size=2000))

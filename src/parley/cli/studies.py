@@ -1,5 +1,6 @@
 """The commands for a study as a whole: what changed, another name, what is left over; games from and for elsewhere."""
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -192,4 +193,22 @@ def plan(study: "Study", other: str | None, base: float | None, freeze: bool, fo
     say(f"preregistration: {frozen_state(study)}")
 
 
-COMMANDS = (plan, diff, migrate, rename, prune, import_games, export)
+@click.command("allow-key")
+@click.argument("place", metavar="VARIABLE=HOST")
+def allow_key(place: str) -> None:
+    """Let the API key in an environment variable go to a host, from now on, whichever models file asks for it.
+
+    Keys of well-known services may go to these. What was allowed is in ~/.config/parley/keys.yaml.
+
+    \b
+    Example:  parley allow-key LAB_API_KEY=models.lab.example
+    """
+    from parley.engine.service.key_places import allow
+
+    variable, _, host = place.partition("=")
+    if not re.fullmatch(r"[A-Z][A-Z0-9_]*", variable) or not re.fullmatch(r"[A-Za-z0-9.:-]+", host):
+        raise UsageError(f"{place!r}: must be VARIABLE=HOST, such as LAB_API_KEY=models.lab.example")
+    click.echo(f"the key in {variable} may go to {host}: {allow(variable, host)}")
+
+
+COMMANDS = (plan, diff, migrate, rename, prune, import_games, export, allow_key)

@@ -5,6 +5,7 @@ import base64
 import json
 import socket
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from parley.engine.models import recorded_entry
+from parley.engine.models import ModelEntry, recorded_entry
 from parley.engine.service.key import holds_key
 from parley.engine.service.service import Service, service_of
 from parley.errors import EngineError, ParleyError, UsageError
@@ -27,6 +28,7 @@ from support.answering import (
     service,
     service_entry,
 )
+from support.commands import Parley, one_line_error
 
 pytestmark = pytest.mark.promise(
     "A service's key is in no file and no message; redirects are not followed; proxies of the environment hold."
@@ -107,6 +109,7 @@ def proxied(server: StandInService, monkeypatch: pytest.MonkeyPatch) -> StandInS
 def test_requests_go_through_the_proxy_of_the_environment(
     proxied: StandInService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("PARLEY_ALLOW_KEYS", f"{VARIABLE}=service.invalid, {VARIABLE}=127.0.0.1")
     ask("http://service.invalid/v1")
     paths = [f"http://service.invalid{path}" for path in (MODELS, CHAT, "/version")]
     assert proxied.heads == [(path, f"Bearer {KEY}") for path in paths]
@@ -213,6 +216,35 @@ def test_a_key_that_is_missing_or_unusable_is_an_error_that_does_not_show_it(mon
         assert not value or value.strip() not in str(caught.value), value
     monkeypatch.setenv(VARIABLE, KEY)
     assert KEY not in repr(service_of("tiny", service_entry()))
+
+
+@pytest.mark.promise("A models file sends a key only to its maker, or where the user said that it may go.")
+def test_a_key_goes_where_its_owner_said_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, parley: Parley
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    monkeypatch.setenv("OTHER_SECRET", KEY)
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+
+    def made(variable: str, url: str) -> Service:
+        source = {"url": url, "served": SERVED, "key_variable": variable}
+        return service_of("tiny", ModelEntry.model_validate({"source": source}))
+
+    assert made("OPENAI_API_KEY", "https://api.openai.com/v1").key == KEY
+    evil = ("https://api.openai.com.evil.example/v1", "https://evil.example/api.openai.com/v1", "http://127.0.0.1/v1")
+    for variable, url in [("OPENAI_API_KEY", each) for each in evil] + [("OTHER_SECRET", "https://a.example/v1")]:
+        with pytest.raises(UsageError, match=f"parley allow-key {variable}="):
+            made(variable, url)
+    monkeypatch.setenv("PARLEY_ALLOW_KEYS", "OTHER_SECRET=a.example, OPENAI_API_KEY=127.0.0.1")
+    assert made("OTHER_SECRET", "https://A.example:444/v1").key == KEY
+    monkeypatch.delenv("PARLEY_ALLOW_KEYS")
+    for place in ("OTHER_SECRET=b.example", "OTHER_SECRET=A.example"):
+        assert parley("allow-key", place).status == 0
+    assert made("OTHER_SECRET", "https://a.example/v1").key == made("OTHER_SECRET", "https://b.example/v1").key == KEY
+    with pytest.raises(UsageError, match="allow-key"):
+        made("OPENAI_API_KEY", "https://a.example/v1")
+    for bad in ("x", "x=y", "A_KEY=", "A_KEY=http://x/", "=x"):
+        assert "must be VARIABLE=HOST" in one_line_error(parley("allow-key", bad), 2)
 
 
 # Entries

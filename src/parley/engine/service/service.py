@@ -13,6 +13,7 @@ from parley.engine.models import ModelEntry
 from parley.engine.service.dialect import PLAIN, Dialect
 from parley.engine.service.fetch import Client, RequestError, Response
 from parley.engine.service.key import holds_key
+from parley.engine.service.key_places import require_allowed
 from parley.engine.service.limits_config import SERVICE_SECONDS, ServiceLimits
 from parley.engine.sources import ServiceSource
 from parley.errors import EngineError, NotReadyError, UsageError
@@ -136,11 +137,12 @@ class Service:
 
 
 def service_of(name: str, entry: ModelEntry) -> Service:
-    """Return the service of a model entry that names one; raises UsageError if its key is missing."""
+    """Return the service of a model entry that names one; raises UsageError if its key is missing or not allowed."""
     assert isinstance(entry.source, ServiceSource)
     source, variable = entry.source, entry.source.key_variable
     secret = None
     if variable is not None:
+        require_allowed(name, variable, source.url)
         secret = os.environ.get(variable)
         if not secret:
             raise UsageError(f"{name}: no API key; set the environment variable {variable}")

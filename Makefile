@@ -54,7 +54,7 @@ $(VENV)/.installed: envs/cpu.txt envs/install.py pyproject.toml
 exports: $(EXPORTS_VENV)/.installed ## Install inspect_ai and the validator of RO-Crates beside it, in .venv-exports (63 MB)
 
 demo: setup ## Run the demo study on a real model, and print its conditions and the path of its report
-	snakemake --cores $(CORES) --config study=$(STUDY)
+	parley run $(STUDY) --cores $(CORES)
 	@echo
 	@parley summarize $(STUDY)
 	@echo
@@ -125,8 +125,8 @@ bench: setup ## Measure speed and memory; writes benchmarks/README.md's table
 
 published: setup ## Import the published games of Byzantine Cheap Talk, beside their paper: make published GAMES=PATH of a copy
 	@test -d "$(GAMES)/results" || { echo "published: give GAMES=PATH of a copy of github.com/saleml/byzantine-cheap-talk"; exit 1; }
-	parley import byzantine-cheap-talk "$(GAMES)/results" --study published-games
-	snakemake --cores all --config study=published-games
+	parley import byzantine-cheap-talk "$(GAMES)/results" --name published-games
+	parley run published-games
 	python -m benchmarks.published_cheap_talk
 
 findings: setup ## Make docs/findings.md and its figures from the records in findings/, and replay each of these

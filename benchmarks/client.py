@@ -96,7 +96,7 @@ def _more_games(sync_seconds: float) -> tuple[float, float]:
         again = []
         for _ in range(2):
             shutil.rmtree("results", ignore_errors=True)
-            again.append(cost(*python, "simulate-shard", f"{study}.yaml", "--engine", SERVICE, "0"))
+            again.append(cost(*python, "simulate-shard", f"{study}.yaml", "--services", SERVICE, "0"))
         found.append((min(one.cpu for one in again), min(one.seconds for one in again)))
     return found[1][0] - found[0][0], found[1][1] - found[0][1]
 

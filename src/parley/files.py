@@ -17,7 +17,7 @@ from types import MappingProxyType
 from typing import Any, BinaryIO
 
 from parley import paths
-from parley.errors import JournalError, RecordError
+from parley.errors import JournalError, RecordError, UsageError
 
 
 def write_atomically(path: Path, write: Callable[[BinaryIO], object]) -> None:
@@ -45,6 +45,24 @@ _KINDS = {
     stat.S_IFBLK: "a device",
     stat.S_IFDIR: "a folder",
 }
+
+
+def write_new(texts: Mapping[Path, str]) -> list[Path]:
+    """Write files that must not exist yet, with their folders; return their paths.
+
+    Raises UsageError if one exists, before any is written, or cannot be written.
+    """
+    for path in texts:
+        if os.path.lexists(path):
+            raise UsageError(f"{path}: exists already, and nothing is overwritten; choose another name")
+    for path, text in texts.items():
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with path.open("x", encoding="utf-8") as file:
+                file.write(text)
+        except OSError as error:
+            raise UsageError(f"{path}: cannot be written: {error.strerror}") from None
+    return list(texts)
 
 
 def open_regular(path: Path) -> BinaryIO:

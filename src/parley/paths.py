@@ -81,6 +81,11 @@ def study_file(name: str) -> Path:
     return root() / (path if path.suffix in (".yaml", ".yml") else CONFIG / f"{name}.yaml")
 
 
+def studies(folder: Path) -> list[str]:
+    """Return the names of the studies whose files are in a folder."""
+    return [path.stem for path in sorted(folder.glob("*.y*ml")) if path != models_beside(path)]
+
+
 def study_argument(file: Path) -> str:
     """Return what commands call a study file: its name if it lies in config/, else its path from the root.
 

@@ -300,7 +300,7 @@ def test_missing_records_are_named_before_damaged_ones(study: Study) -> None:
     for path in (first, second, third):
         path.unlink()
     message = refusal(study)  # of nothing played no record is named
-    assert message.endswith("snakemake --cores all --config study=small.yaml")
+    assert message.endswith("parley run small.yaml")
 
 
 def another(path: Path) -> None:

@@ -129,9 +129,11 @@ def test_the_report_shows_them_or_how_to_make_one(
 
 def test_the_command_prints_the_table_and_the_file(study: Study, tmp_path: Path, parley: Parley) -> None:
     with standing_in(tmp_path, answering()) as (endpoint, _):
-        options = ["--number", "4", "--games", "consensus", "--formats", "json", "--endpoint", endpoint]
+        options = ["--number", "4", "--game", "consensus", "--reply-format", "json", "--endpoint", endpoint]
         printed = parley("calibrate", "tiny", "--models", study.models_file, *options)
     assert printed.status == 0, printed.err
     lines = printed.out.splitlines()
     assert [line.split()[0] for line in lines[:3]] == ["arm", "plain", "consensus-json"]
     assert json.loads(Path(lines[-1]).read_text())["number"] == 4
+    again = json.loads(parley("calibrate", "tiny", "--models", study.models_file, *options, "--json").out)
+    assert [(arm["arm"], arm["questions"]) for arm in again["arms"]] == [("plain", 4), ("consensus-json", 4)]

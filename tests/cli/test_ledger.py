@@ -107,6 +107,12 @@ def test_what_agents_say_does_nothing_to_a_terminal(parley: Parley, folder: Path
         assert not any(line.startswith("block 9") for line in ran.out.splitlines())
 
 
+def test_blocks_are_printed_as_json(parley: Parley, file: Path) -> None:
+    blocks = json.loads(parley("ledger", "show", file, "--json").out)
+    assert blocks == [json.loads(line) for line in file.read_text().splitlines()]
+    assert json.loads(parley("ledger", "show", file, "--json", "--block", 1).out) == blocks[1:2]
+
+
 def test_utterances_are_exported_flat(parley: Parley, file: Path) -> None:
     rows = [json.loads(line) for line in parley("ledger", "export", file).out.splitlines()]
     assert [(row["block"], row["utterance"], row["round"], row["agent"]) for row in rows[:4]] == [

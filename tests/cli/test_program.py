@@ -70,7 +70,7 @@ def test_expand_lists_conditions_and_records(parley: Parley, study: list[str]) -
 @pytest.mark.slow
 def test_a_study_is_simulated_summarized_and_replayed(parley: Parley, study: list[str]) -> None:
     error = one_line_error(parley("summarize", "small.yaml"), 1)
-    assert "none of its 4 simulations is played; run: snakemake --cores all --config study=small.yaml" in error
+    assert "none of its 4 simulations is played; run: parley run small.yaml" in error
     for record in study:
         ran = parley("simulate", "small.yaml", record)
         assert ran.status == 0

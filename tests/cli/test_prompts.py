@@ -12,7 +12,7 @@ pytestmark = pytest.mark.promise(
 )
 
 HUNT = {"model": "tiny", "n": 4, "b": [0, 1], "byzantine": "betray", "prompt": "plain"}
-IN_STUDY = ("prompts", "--study", "small.yaml")
+IN_STUDY = ("prompts", "small.yaml")
 
 
 # Of a study
@@ -33,7 +33,7 @@ def test_what_is_sent_in_a_condition_is_printed_and_nothing_else(parley: Parley,
 
 def test_prompts_of_two_conditions_are_compared(parley: Parley, study_factory: StudyFactory) -> None:
     study_factory({"n": [3, 4], "b": 1, "byzantine": "random"})
-    pair = ("prompts", "--diff", "small.yaml", "--where", "n=3", "--against")
+    pair = (*IN_STUDY, "--where", "n=3", "--against")
     ran = parley(*pair, "n=4", "--round", 2)
     assert (ran.status, ran.err) == (0, "")
     assert ran.out.startswith("--- model=majority/n=3/b=1/prompt=may_exist\n+++ model=majority/n=4/")
@@ -74,19 +74,20 @@ OPTIONS = {
     "--part": "user",
 }
 USED = {
-    "--study": {"--where", "--seed", "--models", "--agent-id", "--round", "--phase", "--part"},
-    "--diff": {"--where", "--against", "--seed", "--models", "--round"},
-    "--template": {"--game", "--prompt", "--template", "--phase", "--part"},
+    ("small.yaml",): {"--where", "--against", "--seed", "--models", "--agent-id", "--round", "--phase", "--part"},
+    ("small.yaml", "--against", "n=4"): {"--where", "--against", "--seed", "--models", "--round"},
+    ("small.yaml", "--diff", "may_exist", "none_exist"): {"--models"},
+    ("--template",): {"--game", "--prompt", "--template", "--phase", "--part"},
 }
 
 
 @pytest.mark.parametrize("mode", USED)
-def test_an_option_that_means_nothing_is_refused(parley: Parley, study_factory: StudyFactory, mode: str) -> None:
+def test_an_option_that_means_nothing_is_refused(
+    parley: Parley, study_factory: StudyFactory, mode: tuple[str, ...]
+) -> None:
     study_factory({"n": [3, 4]})
     for name, value in OPTIONS.items():
-        needed = ["--against", "n=4"] if mode == "--diff" and name != "--against" else []
-        target = [] if mode == "--template" else ["small.yaml"]
-        ran = parley("prompts", mode, *target, *needed, name, *([] if value is None else [value]))
+        ran = parley("prompts", *mode, name, *([] if value is None else [value]))
         if name in USED[mode]:
             assert ran.status == 0, name
         else:

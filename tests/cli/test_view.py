@@ -26,7 +26,7 @@ def shown(page: Path) -> list[str]:
 
 def test_it_writes_the_explorer_of_a_study_and_says_where(parley: Parley, study: Study, tmp_path: Path) -> None:
     out = tmp_path / "for you"
-    assert parley("view", "small.yaml", "--where", "n=3", "--out", out).out == f"{out / 'index.html'}\n"
+    assert parley("view", "small.yaml", "--where", "n=3", "--output", out).out == f"{out / 'index.html'}\n"
     assert len(shown(out / "index.html")) == 2
     assert not paths.view("small").exists()
 

@@ -58,7 +58,7 @@ def _facts(study: str) -> dict[str, Any]:
     from inspect_ai.analysis import EventInfo, ModelEventColumns, evals_df, events_df, messages_df, samples_df
     from inspect_ai.log import list_eval_logs, read_eval_log
 
-    sys.argv = ["parley", "export", study, "--to", "inspect"]
+    sys.argv = ["parley", "export", study, "--format", "inspect"]
     program.main()
     where = str(paths.export(Path(study).stem, "inspect"))
     listed = list_eval_logs(where)  # as its viewer does

@@ -42,7 +42,7 @@ THEIRS = ("their paper", "CC-BY-NC-4.0")
 
 def exported(study: str, form: str, *options: str) -> Path:
     """Run the command in this process and return the folder that it names."""
-    ran = CliRunner().invoke(commands, ["export", study, "--to", form, *options])
+    ran = CliRunner().invoke(commands, ["export", study, "--format", form, *options])
     assert ran.exit_code == 0, ran.output
     return Path(ran.stdout.strip())
 
@@ -210,7 +210,7 @@ def test_paths_of_this_machine_stay_out_of_the_study_file(study: Study, caplog: 
 
 @pytest.fixture(scope="module")
 def croissant(study: Study) -> Path:
-    return exported("tiny", "croissant", *TERMS, "--out", "data")
+    return exported("tiny", "croissant", *TERMS, "--output", "data")
 
 
 def test_croissant_s_library_finds_nothing_and_loads_the_records(croissant: Path, study: Study) -> None:

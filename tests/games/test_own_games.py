@@ -177,7 +177,7 @@ def test_an_entry_point_is_a_shorter_name_of_the_same_simulations(
 
 def test_prompts_and_policies_of_it_are_printed(parley: Parley) -> None:
     where = ("--models", "models.yaml", "--part", "user", "--round", "2", "--where", "model=free_ride")
-    sent = parley("prompts", "--study", SCRIPTED, *where)
+    sent = parley("prompts", SCRIPTED, *where)
     assert sent.status == 0
     assert "; agent_2 put in 0 and earned 20" in sent.out
     listed = parley("policies", "--game", OWN).out
@@ -237,7 +237,7 @@ def test_a_changed_source_is_what_is_played_in_the_same_process(write: Write, mo
 def test_a_record_replays_and_tells_its_study(write: Write, parley: Parley) -> None:
     record = played(write())
     assert replay(record).difference is None
-    assert parley("show", record, "--study", "again.yaml").status == 0
+    assert parley("show", record, "--output", "again.yaml").status == 0
     assert ids(load_study(Path("again.yaml"), Path("models.yaml"))) == ids(write())
 
 

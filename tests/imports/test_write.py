@@ -183,7 +183,7 @@ def test_damaged_games_are_listed_counted_and_left_out_or_kept_and_say_so(raw: P
     write_cheap_talk(raw / "hard", 9, cheap_talk(["ssh", "hhh"], 3), pay)
     Path("raw/copy.d").mkdir()  # one that is there twice is imported once
     Path("raw/copy.d/results.json").write_bytes(Path("raw/hard/trial_01/results.json").read_bytes())
-    ran = parley("import", "byzantine-cheap-talk", raw, "--study", "theirs")
+    ran = parley("import", "byzantine-cheap-talk", raw, "--name", "theirs")
     payoffs = "hard/trial_09/results.json: payoffs do not follow from the actions: round 1: Agent_2 has 7 points"
     for words in (
         payoffs,
@@ -207,7 +207,7 @@ def test_what_cannot_be_imported_is_one_line(raw: Path, parley: Parley) -> None:
         *(("byzantine-cheap-talk", "raw", name, "a file under config/") for name in ("../theirs", "a/b", "")),
     ]
     for form, path, name, told in rows:
-        assert told in one_line_error(parley("import", form, path, "--study", name), 2), name
+        assert told in one_line_error(parley("import", form, path, "--name", name), 2), name
     assert not Path("config").exists()
 
 

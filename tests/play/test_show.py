@@ -219,7 +219,7 @@ def test_the_command_prints_and_writes_a_study_that_is_found_by_its_name(
     assert study["seeds"] == [3]
     assert set(models["models"]) == {"tiny"}
     (folder / "again").mkdir()
-    assert parley("show", path, "--study", "again/one.yaml").status == 0
+    assert parley("show", path, "--output", "again/one.yaml").status == 0
     [expanded] = parley("expand", "again/one.yaml", "--paths").out.splitlines()
     assert expanded == str(simulation.record("one"))
-    assert "again/one.yaml: exists already" in one_line_error(parley("show", path, "--study", "again/one.yaml"), 2)
+    assert "again/one.yaml: exists already" in one_line_error(parley("show", path, "--output", "again/one.yaml"), 2)

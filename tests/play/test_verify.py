@@ -324,15 +324,18 @@ def test_an_engine_that_differs_from_the_recorded_one_is_a_warning(simulation: S
 def test_the_command_shows_differences_and_exits_1(parley: Parley, path: Path, tmp_path: Path) -> None:
     row = usable(path)
     with standing_in(tmp_path, other_reply(row["request_seed"], text="{}\n\x1b[2J")) as (endpoint, _):
-        ran = parley("verify", path, "--engine", endpoint)
+        ran = parley("verify", path, "--endpoint", endpoint)
     assert ran.status == 1
     assert "4 of 4 passes" in ran.err.splitlines()[-1]
     assert "now: '{}\\n\\x1b[2J' (stop)" in ran.out.splitlines()
     assert "\x1b" not in ran.out + ran.err
+    with standing_in(tmp_path) as (endpoint, _):
+        passes = json.loads(parley("verify", path, "--endpoint", endpoint, "--sample", 1, "--json").out)
+    assert [(found["asked"], found["different"]) for found in passes] == [(1, 0)] * 4
 
 
 def test_a_missing_engine_or_record_is_one_line(parley: Parley, path: Path) -> None:
-    assert "no endpoint file" in one_line_error(parley("verify", path, "--engine", "none.json"), 1)
-    assert "no such file" in one_line_error(parley("verify", "none.parquet", "--engine", "none.json"), 1)
+    assert "no endpoint file" in one_line_error(parley("verify", path, "--endpoint", "none.json"), 1)
+    assert "no such file" in one_line_error(parley("verify", "none.parquet", "--endpoint", "none.json"), 1)
     for arguments in ((path, "--batch", 1), (path, "--sample", 0), ()):
         assert parley("verify", *arguments).status == 2

@@ -342,7 +342,7 @@ def test_templates_are_written_once_with_the_places_of_each(parley: Parley, fold
     ran = parley("prompts", "stag_hunt", "--write", "mine")
     assert ran.status == 0
     assert "honest_act_user: {history} {reply}\n" in Path("mine/README.txt").read_text()
-    assert "mine: cannot be written: File exists; nothing is overwritten" in one_line_error(
+    assert "exists already, and nothing is overwritten" in one_line_error(
         parley("prompts", "stag_hunt", "--write", "mine"), 2
     )
     assert "did you mean 'may_exist'" in one_line_error(
@@ -351,7 +351,7 @@ def test_templates_are_written_once_with_the_places_of_each(parley: Parley, fold
     assert "--role: not used with whole templates: leave it out" in one_line_error(
         parley("prompts", "consensus", "--role", "honest", "--write", "new"), 2
     )
-    assert "give --study or --game" in one_line_error(parley("prompts", "consensus"), 2)
+    assert "config/consensus.yaml: no such file" in one_line_error(parley("prompts", "consensus"), 2)
 
 
 def test_two_prompts_are_compared_word_by_word(parley: Parley, study_factory: StudyFactory) -> None:

@@ -62,10 +62,10 @@ def test_a_misspelled_argument(study_factory: StudyFactory) -> None:
     for line, close in [
         ("expand smal", "'small'"),
         ("play small.yaml --model majorty", "model=majority"),
-        ("prompts --study small.yaml --where prompt=may_exists", "prompt=may_exist"),
+        ("prompts small.yaml --where prompt=may_exists", "prompt=may_exist"),
         ("prompts --phase vot", "'vote'"),
         ("serve tinny --endpoint x --models models.yaml", "'tiny'"),
-        ("calibrate tiny --games deliberation_cott", "'deliberation_cot'"),
+        ("calibrate tiny --game deliberation_cott", "'deliberation_cot'"),
     ]:
         error = CliRunner().invoke(commands, line.split(), standalone_mode=False).exception
         assert isinstance(error, UsageError), line

@@ -304,7 +304,7 @@ def _remedy(study: Study, root: Path) -> str:
         if home.resolve() != root.resolve() and paths.results(study.name).is_dir():
             return f"there are some beside its folder config: load it with root={str(home)!r}"
     place = "" if home.resolve() == Path.cwd() else f" in {home}"
-    return f"run{place}: snakemake --cores all --config study={study.name}"
+    return f"run{place}: parley run {study.name}"
 
 
 def _png(figure: "Figure") -> bytes:

@@ -1,6 +1,7 @@
 """A study and its conditions, as `import parley` offers them; reading results needs no model weights."""
 
 import os
+import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
@@ -14,13 +15,14 @@ from parley.api.frames import listed, one_condition
 from parley.api.games import Played, Shown, play
 from parley.api.results import Results
 from parley.engine.models import ModelEntry, recorded_entry
-from parley.errors import RecordError, UsageError
+from parley.errors import ParleyError, RecordError, UsageError
 from parley.play.record import peek_summary
 from parley.play.stale_records import walk
 from parley.study import Study as CheckedStudy
 from parley.study import load_study
 from parley.study.condition import Condition as CheckedCondition
 from parley.text import counted, one_line
+from parley.workflow.command import snakemake_command
 
 Endpoints = str | PathLike[str] | Sequence[str | PathLike[str]]
 ENGINE_TIMEOUT = 900.0
@@ -117,6 +119,28 @@ class Study(Shown):
           replies: 70, 0 of them unusable
         """
         return await self.condition(**axes).play(seed=seed, endpoint=endpoint, engine_timeout=engine_timeout)
+
+    def run(self, *options: str) -> None:
+        """Play what is missing of the study, and make its tables, figures, report and explorer, as `parley run` does.
+
+        `options` are Snakemake's. It returns when all is there, maybe after hours; a study whose seeds grow is to be
+        loaded again then. Raises ParleyError if Snakemake fails, whose lines say why.
+
+        >>> import parley
+        >>> parley.load("demo").run("--dry-run")
+        """
+        with paths.rooted(self._root):
+            if self._study.models_file.resolve() != (own := paths.models_file(self._study.file)).resolve():
+                raise UsageError(f"run: takes the models of {own}; load the study without models=, and run it again")
+        command = snakemake_command(os.path.relpath(self._study.file, self._root), options)
+        process = subprocess.Popen(command, cwd=self._root)
+        try:
+            status = process.wait()
+        except KeyboardInterrupt:  # which Snakemake has heard, too: it ends its jobs before itself
+            process.wait()
+            raise
+        if status:
+            raise ParleyError(f"{self.name}: the run ended with status {status}; what it printed says why")
 
     def results(self) -> Results:
         """Return what is on the disk of this study; it may be unfinished.

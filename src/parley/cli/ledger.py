@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from parley import paths
-from parley.cli.options import MODELS, STRICT, at_work, load, log_to_stderr, study_loaded
+from parley.cli.options import JSON, MODELS, STRICT, STUDY_NAMES, at_work, load, log_to_stderr, study_loaded, tell
 from parley.text import one_line
 
 if TYPE_CHECKING:
     from parley.ledger.check import ChainChecker
     from parley.study import Study
 
-_TARGET = click.argument("target", metavar="STUDY|FILE")
+_TARGET = click.argument("target", metavar="STUDY|FILE", shell_complete=STUDY_NAMES)
 
 
 def _chain(target: str, models: Path | None) -> Path:
@@ -139,18 +139,19 @@ def sign(target: str, models: Path | None, key: Path) -> None:
 @_TARGET
 @MODELS
 @click.option("--block", type=click.IntRange(min=0), help="Show this block with its whole history.")
-def show(target: str, models: Path | None, block: int | None) -> None:
+@JSON
+def show(target: str, models: Path | None, block: int | None, as_json: bool) -> None:
     """Print the blocks of a ledger as a table, or one block with what was said; nothing is checked.
 
     \b
     Examples:  parley ledger show deliberation
                parley ledger show deliberation --block 0
     """
-    from parley.ledger.show import history, overview
+    from parley.ledger.show import blocks, history, overview
 
     chain = _chain(target, models)
-    for line in overview(chain) if block is None else history(chain, block):
-        click.echo(line)
+    lines = overview(chain) if block is None else list(history(chain, block))
+    tell(as_json, [each.model_dump() for each, _ in blocks(chain) if block in (None, each.height)], lines)
 
 
 @ledger.command()

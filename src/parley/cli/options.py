@@ -1,19 +1,53 @@
 """What several commands share: their arguments and options, and how they load a study and speak."""
 
+import json
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from functools import wraps
 from pathlib import Path
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
 from parley import paths
 from parley.errors import ParleyError, UsageError
 from parley.text import one_line
 from parley.text.logs import log_line, logged_to, own_log
 
-STUDY = click.argument("study")
+_Completing = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
+
+
+def _completing(names: Callable[[], Iterable[str]]) -> _Completing:
+    """Return what completes a word in a shell: to one of these names, else to a file's."""
+
+    def complete(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        with suppress(ParleyError):  # a file with a mistake has no names
+            if found := [CompletionItem(name) for name in names() if name.startswith(incomplete)]:
+                return found
+        return [CompletionItem(incomplete, type="file")]
+
+    return complete
+
+
+def _game_names() -> Iterable[str]:
+    from parley.games.registry import GAMES  # slow to import
+
+    return GAMES
+
+
+def _model_names() -> Iterable[str]:
+    from parley.engine.models import load_models  # slow to import
+
+    return load_models(paths.CONFIG / "models.yaml")
+
+
+STUDY_NAMES = _completing(lambda: paths.studies(paths.CONFIG))
+GAME_NAMES = _completing(_game_names)
+MODEL_NAMES = _completing(_model_names)
+STUDY = click.argument("study", shell_complete=STUDY_NAMES)
+MODEL = click.argument("model", shell_complete=MODEL_NAMES)
 MODELS = click.option(
     "--models", type=click.Path(path_type=Path), help="Model entries; default: models.yaml beside the study."
 )
@@ -47,6 +81,19 @@ TIMEOUT = click.option(
 )
 
 
+def _stdout_is_json(context: click.Context, option: click.Parameter, value: bool) -> bool:
+    if value:
+        log_to_stderr("parley: ")
+    return value
+
+
+JSON = click.option(
+    "--json",
+    "as_json",
+    is_flag=True,
+    callback=_stdout_is_json,
+    help="Print JSON, and nothing else on standard output.",
+)
 PROCESSES = click.option(
     "--processes", type=click.IntRange(min=1), default=1, show_default=True, help="Work in so many processes."
 )
@@ -144,6 +191,22 @@ def log_to_stderr(prefix: str = "") -> None:
     lines = click.get_current_context().find_object(LogLines)
     if lines is not None:
         lines.only_stderr, lines.prefix = True, prefix
+
+
+def tell(as_json: bool, found: Any, lines: Iterable[str]) -> None:
+    """Print what a command found: as lines, or as one JSON value, in which a data frame is the list of its rows."""
+    if as_json:
+        click.echo(json.dumps(found, default=_json_value, indent=1, allow_nan=False))
+        return
+    for line in lines:
+        click.echo(line)
+
+
+def _json_value(found: Any) -> Any:
+    """Return what JSON has for a data frame, whose missing values are null; a path and the like is its text."""
+    if hasattr(found, "to_json"):
+        return json.loads(found.to_json(orient="records", double_precision=15))
+    return list(found) if isinstance(found, Iterable) else str(found)
 
 
 def say(text: str) -> None:

@@ -1,4 +1,4 @@
-"""What `parley plan` prints, as lines of text; it writes the table and the figure on the way."""
+"""What `parley plan` prints, as lines of text or as JSON values."""
 
 import math
 from collections.abc import Iterator
@@ -23,26 +23,45 @@ _ENDS = ("", "_most")  # columns of what is at least, and at most where seeds gr
 _PARTS = ("tokens", "hours", "gpu_hours", "money")
 
 
-def lines(study: Study, other: Study | None, base: float | None) -> Iterator[str]:
-    """Write what is planned to results/STUDY/plan, and yield it as text; raises RecordError if the disk refuses."""
-    others = played(other) if other is not None else []
-    records = [*played(study), *others]
-    costs, plans = Costs(records), planned(study, records, base)
-    found = plan_table(study, plans, costs) if plans else width_table(study)
-    yield from _questions(study, plans, found) if plans else _widths(study, found)
-    if other is not None and (said := untold(study, others)):
-        yield one_line(f"--from {other.name}: {said}")
-    if growing := [condition for condition in study.conditions if condition.growing]:
-        least = min(len(condition.seeds) for condition in growing)
-        most = max(len(condition.most_seeds) for condition in growing)
-        yield f"seeds grow: at least {least}, at most {most} of a condition; ranges are from the one to the other"
-    yield ""
-    yield from _costs(study, found if plans else None, costs)
-    path = paths.power(study.name, "plan", ".csv")
-    write_atomically(path, lambda file: file.write(found.to_csv(index=False).encode()))
-    yield ""
-    for written in (path, *draw_power(study, plans, found)):
-        yield str(written)
+class Plan:
+    """What the questions of a study can find and what it takes, by its own records and those of another study."""
+
+    def __init__(self, study: Study, other: Study | None, base: float | None) -> None:
+        self._study, self._other = study, other
+        self._others = played(other) if other is not None else []
+        records = [*played(study), *self._others]
+        self._costs, self._plans = Costs(records), planned(study, records, base)
+        self._table = plan_table(study, self._plans, self._costs) if self._plans else width_table(study)
+
+    def write(self) -> list[str]:
+        """Write the table and the figure to results/STUDY/plan; return their paths. Raises RecordError if refused."""
+        path = paths.power(self._study.name, "plan", ".csv")
+        write_atomically(path, lambda file: file.write(self._table.to_csv(index=False).encode()))
+        return [str(path), *map(str, draw_power(self._study, self._plans, self._table))]
+
+    def values(self) -> dict[str, Any]:
+        """Return the table, of questions or of widths, and what the whole study takes; None is not known."""
+        takes = {}
+        for end in _ENDS:
+            cost, _ = total_cost(self._study.conditions, self._costs, at_most=bool(end))
+            for part in _PARTS:
+                value = getattr(cost, part)
+                takes[f"{part}{end}"] = None if math.isnan(value) else value
+        return {"study": self._study.name, "questions" if self._plans else "widths": self._table, "takes": takes}
+
+    def lines(self) -> Iterator[str]:
+        """Yield all of it as text."""
+        study, other = self._study, self._other
+        yield from _questions(study, self._plans, self._table) if self._plans else _widths(study, self._table)
+        if other is not None and (said := untold(study, self._others)):
+            yield one_line(f"--from {other.name}: {said}")
+        if growing := [condition for condition in study.conditions if condition.growing]:
+            least = min(len(condition.seeds) for condition in growing)
+            most = max(len(condition.most_seeds) for condition in growing)
+            yield f"seeds grow: at least {least}, at most {most} of a condition; ranges are from the one to the other"
+        yield ""
+        yield from _costs(study, self._table if self._plans else None, self._costs)
+        yield ""
 
 
 def _questions(study: Study, plans: list[Planned], found: pd.DataFrame) -> Iterator[str]:

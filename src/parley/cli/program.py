@@ -10,7 +10,7 @@ from types import FrameType
 import click
 
 from parley import __version__
-from parley.cli import ledger, prompts, stages, studies, user_commands
+from parley.cli import ledger, new, prompts, stages, studies, user_commands
 from parley.cli.options import print_log
 from parley.errors import GameError, ParleyError
 from parley.text import one_line
@@ -81,7 +81,7 @@ def _end_late(reader: int, words: str) -> None:
     end_now(words)
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 140})
 @click.version_option(__version__, prog_name="parley")
 @click.pass_context
 def commands(context: click.Context) -> None:
@@ -90,12 +90,12 @@ def commands(context: click.Context) -> None:
     STUDY is the name of a file under config/ (demo, paper) or the path of a YAML file.
 
     \b
-    A whole study:       snakemake --config study=demo
+    A whole study:       parley run demo
     One game, watched:   parley play demo --n 12 --b 3
     """
     print_log(context)
 
 
-for module in (stages, ledger, user_commands, studies, prompts):
+for module in (new, stages, ledger, user_commands, studies, prompts):
     for command in module.COMMANDS:
         commands.add_command(command)

@@ -8,7 +8,7 @@ import click
 from click.core import ParameterSource
 
 from parley import paths
-from parley.cli.options import MODELS, WHERE, axis_values, load, say
+from parley.cli.options import GAME_NAMES, JSON, MODELS, STUDY_NAMES, WHERE, axis_values, load, say, tell
 from parley.errors import UsageError
 from parley.text import one_line, table
 
@@ -24,17 +24,17 @@ _OF_GAME: Mapping[str, str] = {
     "strategies": "a condition says what its agents are told; choose it with --where",
     "reply_format": "it is set by the study; change its parameters, or choose another condition",
 }
-_IN_STUDY = {**_OF_GAME, "against": "it names the other condition of --diff; use --diff instead of --study"}
-_IN_DIFF = {
+_IN_COMPARISON = {
     **_OF_GAME,
-    "phase": "all phases are compared; leave it out, or print one with --study",
-    "part": "all parts are compared; leave it out, or print one with --study",
+    "phase": "all phases are compared; leave it out, or leave out --against to print one",
+    "part": "all parts are compared; leave it out, or leave out --against to print one",
     "agent_id": "the first agent of --role in both conditions is taken; leave it out",
 }
 _IN_GAME = {
-    "where": "it chooses a condition of a study; add --study STUDY or --diff STUDY",
-    "against": "it names a condition of a study; add --diff STUDY",
-    "models": "it goes with a study; add --study STUDY or --diff STUDY",
+    "where": "it chooses a condition of a study; name the STUDY",
+    "against": "it chooses a condition of a study; name the STUDY",
+    "diff": "it compares prompts of a study; name the STUDY",
+    "models": "it goes with a study; name the STUDY",
 }
 _IN_TEMPLATE = dict.fromkeys(
     ("strategies", "agent_id", "round_number", "reply_format", "seed"), "it is not filled; leave out --template"
@@ -44,12 +44,11 @@ _FIRST_GAME = "default: the first of those there are, which an unknown one lists
 
 
 @click.command()
-@click.argument("names", nargs=-1, metavar="[GAME | STUDY] [PROMPT]")
-@click.option("--game", help=f"Game, where no study is named; {_FIRST_GAME}")
-@click.option("--study", metavar="STUDY", help="Print what is sent in a condition of this study.")
+@click.argument("study", required=False, metavar="[STUDY | GAME]", shell_complete=STUDY_NAMES)
+@click.option("--game", shell_complete=GAME_NAMES, help=f"Game, where no study is named; {_FIRST_GAME}")
 @WHERE
 @click.option("--role", default="honest", show_default=True, help="Role of the agent.")
-@click.option("--prompt", "--awareness", "prompt", help="Prompt variant; default: the game's first.")
+@click.option("--prompt", help="Prompt variant; default: the game's first.")
 @click.option(
     "--phase",
     help="Phase of the round; default: the first that fits. A wrong name lists the phases.",
@@ -73,7 +72,7 @@ _FIRST_GAME = "default: the first of those there are, which an unknown one lists
     "--round",
     "round_number",
     type=click.IntRange(min=0),
-    help="Round; default: the first that fits, with --diff the last of those "
+    help="Round; default: the first that fits, with --against the last of those "
     "compared. 0 is what comes before the first, in games that have it.",
 )
 @click.option(
@@ -81,13 +80,13 @@ _FIRST_GAME = "default: the first of those there are, which an unknown one lists
     type=click.Choice(["json", "text", "two_steps"]),
     help="How agents are asked to reply; default: the game's own. With a study leave it out: the study says it.",
 )
-@click.option("--diff", metavar="STUDY", help="Print where prompts of two conditions, or two prompts, differ instead.")
 @click.option(
     "--against",
     multiple=True,
     metavar="AXIS=VALUE",
-    help="The other condition of --diff; if several fit, the one most like the first.",
+    help="Print how what is sent differs in this condition; if several fit, in the one most like the first.",
 )
+@click.option("--diff", nargs=2, metavar="PROMPT PROMPT", help="Print in which words two prompts of a study differ.")
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(min=0), help="Seed of the games.")
 @click.option("--write", type=click.Path(path_type=Path), metavar="FOLDER", help="Write templates of a game there.")
 @MODELS
@@ -95,45 +94,41 @@ _FIRST_GAME = "default: the first of those there are, which an unknown one lists
 def prompts(context: click.Context, /, **_: Any) -> None:
     """Print what an agent is sent.
 
-    With --study, in the first condition that has the values --where: the game is played up to there. Scripted agents
+    Of a STUDY, in the first condition that has the values --where: the game is played up to there. Scripted agents
     answer as they do; for models, and policies of your own, a scripted one answers. Whose prompt it is stands on
     stderr.
 
-    With --diff, what one agent is sent in such a condition, compared with the one of the conditions --against that
-    agrees with it in most else: every phase and part, up to --round, in games of the same seed. With two prompts, the
-    words in which their templates differ, as far as the study sends them.
+    With --against, what one agent is sent in such a condition, compared with the one of the conditions --against that
+    agrees with it in most else: every phase and part, up to --round, in games of the same seed. With --diff, the words
+    in which the templates of two prompts differ, as far as the study sends them.
 
-    With --write, the templates of a game are written as files, with a README.txt that names their places.
+    With --write, the templates of a GAME are written as files, with a README.txt that names their places.
 
-    Without either, what one of four language models is sent, one of them Byzantine, in a game with default parameters;
-    --study shows any others (rounds, range of values, topology). An option that changes nothing is refused.
+    Without a STUDY, what one of four language models is sent, one of them Byzantine, in a game with default
+    parameters; a study shows any others (rounds, range of values, topology). An option that changes nothing is
+    refused.
 
     \b
-    Examples:  parley prompts --study stag-hunt --where topology=ring --where disclosure=explicit
-               parley prompts --study stag-hunt --where cheap_talk=false --part user --round 2 --seed 3
-               parley prompts --study swarms-demo --role byzantine --where model=majority --part user
-               parley prompts --study deliberation-demo --phase reflect --part user
-               parley prompts consensus --write config/prompts/mine
+    Examples:  parley prompts stag-hunt --where topology=ring --where disclosure=explicit
+               parley prompts stag-hunt --where cheap_talk=false --part user --round 2 --seed 3
+               parley prompts swarms-demo --role byzantine --where model=majority --part user
+               parley prompts deliberation-demo --phase reflect --part user
+               parley prompts stag-hunt --where disclosure=silent --against disclosure=explicit
                parley prompts my-study --diff may_exist watched
-               parley prompts --diff stag-hunt --where disclosure=silent --against disclosure=explicit
-               parley prompts --role honest --awareness none_exist --phase vote --part user --round 2
+               parley prompts consensus --write config/prompts/mine
+               parley prompts --role honest --prompt none_exist --phase vote --part user --round 2
                parley prompts --role byzantine --strategy stall
                parley prompts --game stag_hunt --template
     """
     options = _Options(context)
-    if options["study"] and options["diff"]:
-        raise UsageError("--study: --diff names a study already; give one of them")
     if options["write"] is not None:
         _write_templates(options)
-    elif len(options["names"]) == 2 and options["diff"] is not None:
+    elif options["study"] is not None and options["diff"]:
         _print_words(options)
-    elif options["names"]:
-        unused = one_line(options["names"][0], 60)
-        raise UsageError(f"{unused}: only for --write FOLDER and --diff PROMPT PROMPT; else give --study or --game")
+    elif options["study"] is not None and options["against"]:
+        _print_difference(options)
     elif options["study"] is not None:
         _print_sent(options)
-    elif options["diff"] is not None:
-        _print_difference(options)
     elif options["template"]:
         _print_template(options)
     else:
@@ -168,8 +163,12 @@ class _Options:
 
 
 def _print_sent(options: _Options) -> None:
-    options.refuse(_IN_STUDY, "with --study")
-    _print_first(options, load(options["study"], options["models"], needs_weights=False), options["phase"])
+    options.refuse(_OF_GAME, "with a STUDY")
+    _print_first(options, _study(options), options["phase"])
+
+
+def _study(options: _Options) -> "Study":
+    return load(options["study"], options["models"], needs_weights=False)  # type: ignore[no-any-return]
 
 
 def _print_first(options: _Options, study: "Study", phase: str | None) -> None:
@@ -187,11 +186,10 @@ def _print_first(options: _Options, study: "Study", phase: str | None) -> None:
 def _print_difference(options: _Options) -> None:
     from parley.study.prompt_diff import prompt_diff
 
-    options.refuse(_IN_DIFF, "with --diff")
+    options.refuse(_IN_COMPARISON, "with --against")
     chosen_axes = axis_values(options["where"]), axis_values(options["against"], "--against")
     last = 1 if options["round_number"] is None else options["round_number"]
-    study = load(options["diff"], options["models"], needs_weights=False)
-    for line in prompt_diff(study, *chosen_axes, options["role"], options["seed"], last).text():
+    for line in prompt_diff(_study(options), *chosen_axes, options["role"], options["seed"], last).text():
         click.echo(line)
 
 
@@ -200,19 +198,17 @@ def _print_words(options: _Options) -> None:
 
     from parley.study.prompt_diff import word_diff
 
-    options.refuse_all_but("names", "diff", "models")
-    study, other = options["names"]
+    options.refuse_all_but("study", "diff", "models")
     console = Console(highlight=False, soft_wrap=True)
-    loaded = load(study, options["models"], needs_weights=False)
-    for line in word_diff(loaded, options["diff"], other):
+    for line in word_diff(_study(options), *options["diff"]):
         console.print(line)
 
 
 def _write_templates(options: _Options) -> None:
     from parley.study.own_prompts import write_templates
 
-    options.refuse_all_but("write", "prompt", "game" if not options["names"] else "names")
-    game = _game(" ".join(options["names"]) or options["game"])
+    options.refuse_all_but("write", "prompt", "game" if options["study"] is None else "study")
+    game = _game(options["study"] or options["game"])
     for path in write_templates(game, _prompt(options, game), options["write"]):
         say(f"wrote: {path}")
 
@@ -251,7 +247,7 @@ def _game(name: str | None) -> "type[Game]":
 
 
 @click.command()
-@click.option("--game", help=f"Game; {_FIRST_GAME}")
+@click.option("--game", shell_complete=GAME_NAMES, help=f"Game; {_FIRST_GAME}")
 def policies(game: str | None) -> None:
     """List what may play the agents of a game: policies, their parameters and defaults.
 
@@ -265,7 +261,7 @@ def policies(game: str | None) -> None:
 
 
 @click.command()
-@click.argument("source", metavar="KIND_OR_STUDY")
+@click.argument("source", metavar="KIND_OR_STUDY", shell_complete=STUDY_NAMES)
 @click.option("--path", type=click.Path(path_type=Path), help="File or folder of the problems.")
 @click.option("--repo", metavar="OWNER/NAME", help="Data set of the Hugging Face hub, instead of --path.")
 @click.option("--revision", help="Its commit, 40 hexadecimal digits.")
@@ -274,7 +270,8 @@ def policies(game: str | None) -> None:
 @click.option("--first", type=int, help="Use the first problems of the order only.")
 @click.option("--show", default=5, show_default=True, type=click.IntRange(0, 10_000), help="Problems to print.")
 @click.option("--readings", is_flag=True, help="Count how often each reading of numbers finds GSM8K's gold number.")
-def problems(source: str, show: int, readings: bool, **options: Any) -> None:
+@JSON
+def problems(source: str, show: int, readings: bool, as_json: bool, **options: Any) -> None:
     """Check problems: how many there are, what did not fit, their SHA-256, and the first with their answers.
 
     KIND is arithmetic, wason, gsm8k, delidata or policies; else a study is meant, whose own problems are shown.
@@ -289,20 +286,16 @@ def problems(source: str, show: int, readings: bool, **options: Any) -> None:
     named = {name: str(value) if name == "path" else value for name, value in options.items() if value is not None}
     if readings and source != "gsm8k":
         raise UsageError("--readings: GSM8K alone has worked solutions; write: parley problems gsm8k --readings")
-    if source in KINDS:
-        found = _validated({"kind": source, **named}, source)
-        _print_problems(found, show)
-        if readings:
-            _print_readings(found)
-        return
-    if named:
+    if source not in KINDS and named:
         raise UsageError(
             f"{one_line(source, 60)}: no kind of problems ({', '.join(KINDS)}), and a study has no options"
         )
-    for index, found in enumerate(_of_study(paths.study_file(source))):
-        if index:
-            click.echo()
-        _print_problems(found, show)
+    if source in KINDS:
+        found = [_validated({"kind": source, **named}, source)]
+    else:
+        found = list(_of_study(paths.study_file(source)))
+    described = [_described(each, show, readings) for each in found]
+    tell(as_json, described, "\n\n".join("\n".join(_lines(each)) for each in described).splitlines())
 
 
 def _validated(value: Any, where: str) -> Any:
@@ -320,9 +313,11 @@ def _validated(value: Any, where: str) -> Any:
 
 def _of_study(file: Path) -> Iterator[Any]:
     """Yield the problems that a study names, each once; raises UsageError if it names none."""
+    from parley.study.study import check_there
     from parley.study.study_file import StudyFile
     from parley.text.yamlfile import load_yaml, validated
 
+    check_there(file)
     content = validated(StudyFile, load_yaml(file), str(file))
     named = [content.parameters["problems"]] if "problems" in content.parameters else []
     named += [value for grid in content.grids for value in grid.vary.get("problems", [])]
@@ -335,28 +330,40 @@ def _of_study(file: Path) -> Iterator[Any]:
             yield _validated(value, str(file))
 
 
-def _print_problems(source: Any, show: int) -> None:
+def _described(source: Any, show: int, readings: bool) -> dict[str, Any]:
+    """Return what a source has, as JSON values."""
     source.check()
-    size = source.size
-    sha256 = source.problems_sha256()
-    say(f"{source.label}: {'no end of' if size is None else format(size, ',')} problems ({source.problem_kind})")
-    stored = source.stored()
-    for what, count in (stored.counts if stored else {}).items():
-        click.echo(f"  {what}: {count:,}")
-    if sha256:
-        click.echo(f"  sha256: {sha256}")
-    found = [source.problem(seed) for seed in range(show if size is None else min(show, size))]
-    if found:
-        rows = [(seed, p.id, _answer(p), one_line(p.question)) for seed, p in enumerate(found)]
-        for line in table(("seed", "problem", "answer", "question"), rows):
-            click.echo(line)
+    size, stored = source.size, source.stored()
+    asked = [source.problem(seed) for seed in range(show if size is None else min(show, size))]
+    rows = [
+        {"seed": seed, "problem": p.id, "answer": _answer(p), "question": p.question} for seed, p in enumerate(asked)
+    ]
+    read = [
+        {"gold solutions as replies": what, "replies": count, **found}
+        for what, count, found in (source.readings() if readings else ())
+    ]
+    return {
+        "source": source.label,
+        "kind": source.problem_kind,
+        "size": size,
+        "counts": dict(stored.counts) if stored else {},
+        "sha256": source.problems_sha256() or None,
+        "first": rows,
+        "readings": read,
+    }
 
 
-def _print_readings(source: Any) -> None:
-    rows = source.readings()
-    header = ("gold solutions as replies", "replies", *rows[0][2])
-    for line in table(header, [(what, count, *found.values()) for what, count, found in rows]):
-        click.echo(line)
+def _lines(described: dict[str, Any]) -> Iterator[str]:
+    size = described["size"]
+    many = "no end of" if size is None else format(size, ",")
+    yield one_line(f"{described['source']}: {many} problems ({described['kind']})")
+    for what, count in described["counts"].items():
+        yield f"  {what}: {count:,}"
+    if described["sha256"]:
+        yield f"  sha256: {described['sha256']}"
+    for rows in (described["first"], described["readings"]):
+        if rows:
+            yield from table([*rows[0]], [[*row.values()] for row in rows])
 
 
 def _answer(problem: Any) -> str:

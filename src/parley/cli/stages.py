@@ -1,5 +1,6 @@
 """The commands of the stages: what Snakemake runs, and a person can run by hand."""
 
+import os
 from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -8,11 +9,15 @@ import click
 
 from parley import paths
 from parley.cli.options import (
+    JSON,
+    MODEL,
     MODELS,
     MODELS_FILE,
     PLAN,
     PROCESSES,
     STRICT,
+    STUDY,
+    STUDY_NAMES,
     TIMEOUT,
     UNFINISHED,
     at_work,
@@ -20,6 +25,7 @@ from parley.cli.options import (
     log_to_stderr,
     say,
     study_loaded,
+    tell,
 )
 from parley.errors import RecordError, UsageError
 from parley.text import counted
@@ -28,10 +34,31 @@ if TYPE_CHECKING:
     from parley.study import Study
 
 
+@click.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+@STUDY
+@click.argument("options", nargs=-1, type=click.UNPROCESSED, metavar="[OPTION OF SNAKEMAKE]...")
+def run(study: str, options: tuple[str, ...]) -> None:
+    """Play a study, and make its tables, figures, report and explorer; what is there already is kept.
+
+    This is Snakemake, with Parley's Snakefile: whatever follows STUDY goes to it, and `parley run STUDY --help` lists
+    its options. On one machine it takes all cores unless --cores says otherwise. Stopped, the same command goes on.
+
+    \b
+    Examples:  parley run demo
+               parley run paper -n                 what would be played
+               parley run paper --profile slurm    on a cluster
+    """
+    from parley.workflow.command import snakemake_command
+
+    command = snakemake_command(study, options)
+    os.execv(command[0], command)  # its progress, Ctrl-C and exit status are Snakemake's own
+
+
 @click.command()
 @study_loaded()
 @click.option("--paths", "only_paths", is_flag=True, help="Print the paths of all records, one per line.")
-def expand(study: "Study", only_paths: bool) -> None:
+@JSON
+def expand(study: "Study", only_paths: bool, as_json: bool) -> None:
     """Check a study and list its conditions.
 
     \b
@@ -39,8 +66,12 @@ def expand(study: "Study", only_paths: bool) -> None:
     """
     simulations = list(study.simulations())
     if only_paths:
-        for simulation in simulations:
-            click.echo(str(simulation.record(study.name)))
+        records = [str(simulation.record(study.name)) for simulation in simulations]
+        tell(as_json, records, records)
+        return
+    if as_json:
+        facts = ("spec", "threat_model", "seeds", "most_seeds")
+        tell(True, [{**c.axes, **{fact: getattr(c, fact) for fact in facts}} for c in study.conditions], ())
         return
     for condition in study.conditions:
         seeds = condition.seeds
@@ -62,7 +93,7 @@ def expand(study: "Study", only_paths: bool) -> None:
 
 
 @click.command("fetch-model")
-@click.argument("model")
+@MODEL
 @click.option(
     "--install",
     type=click.Choice(("uv", "pip")),
@@ -93,7 +124,7 @@ def fetch_model(model: str, install: str | None, models: Path) -> None:
 
 
 @click.command()
-@click.argument("model")
+@MODEL
 @click.option("--endpoint", required=True, type=click.Path(path_type=Path), help="Endpoint file to write.")
 @MODELS_FILE
 @click.option("--exit-with-parent", is_flag=True, help="Stop when the process that started this one ends.")
@@ -151,12 +182,12 @@ def simulate(study: "Study", record: Path, endpoints: tuple[Path, ...], engine_t
 @study_loaded(plan=True)
 @click.argument("number", type=click.IntRange(min=0))
 @click.option(
-    "--engine",
+    "--services",
     metavar="MODEL",
     help="The shard's services, joined by +; by default a shard of scripted agents.",
 )
 @click.option("--exit-with", type=click.IntRange(min=1), metavar="PID", help="Stop when this process is gone.")
-def simulate_shard(study: "Study", number: int, engine: str | None, exit_with: int | None) -> None:
+def simulate_shard(study: "Study", number: int, services: str | None, exit_with: int | None) -> None:
     """Play the simulations of one shard in this process: of scripted agents, or of models that are services.
 
     Those that are finished are left alone. As many play at once as the services allow.
@@ -169,7 +200,7 @@ def simulate_shard(study: "Study", number: int, engine: str | None, exit_with: i
     from parley.study.condition import SCRIPTED
 
     with at_work(study.name, PLAY) as file:
-        run(study, engine or SCRIPTED, number, exit_with, PlayState(file, study.name))
+        run(study, services or SCRIPTED, number, exit_with, PlayState(file, study.name))
 
 
 @click.command()
@@ -177,7 +208,8 @@ def simulate_shard(study: "Study", number: int, engine: str | None, exit_with: i
 @STRICT
 @UNFINISHED
 @PROCESSES
-def summarize(study: "Study", strict: bool, unfinished: bool, processes: int) -> None:
+@JSON
+def summarize(study: "Study", strict: bool, unfinished: bool, processes: int, as_json: bool) -> None:
     """Make the tables of a study from its records, and print that of its conditions.
 
     A damaged record is named and left out. To have its simulation played again, delete the file and run the study.
@@ -192,6 +224,9 @@ def summarize(study: "Study", strict: bool, unfinished: bool, processes: int) ->
 
     with unfinished_part(study) if unfinished else nullcontext(study) as part, at_work(study.name, "tables"):
         table = run(part, strict, processes)
+    if as_json:
+        tell(True, table, ())
+        return
     if part.unfinished is not None:
         say(part.unfinished.sentence)
     click.echo(print_conditions(table, study.axes, study.game))
@@ -236,7 +271,7 @@ def figures(study: "Study", processes: int, width: str, for_paper: bool, max_pag
 
 
 @click.command()
-@click.argument("studies", nargs=-1, required=True, metavar="STUDY...")
+@click.argument("studies", nargs=-1, required=True, metavar="STUDY...", shell_complete=STUDY_NAMES)
 @click.option(
     "--compare", is_flag=True, help="Set several studies of one game beside each other, on a page of their own."
 )
@@ -315,4 +350,4 @@ def _require(study: "Study", stage: str, command: str) -> None:
         raise RecordError(f"{changed}: is not as it was made; run: parley summarize {named}")
 
 
-COMMANDS = (expand, fetch_model, serve, simulate, simulate_shard, summarize, figures, report)
+COMMANDS = (run, expand, fetch_model, serve, simulate, simulate_shard, summarize, figures, report)

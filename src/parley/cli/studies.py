@@ -1,14 +1,16 @@
 """The commands for a study as a whole: what changed, another name, what is left over; games from and for elsewhere."""
 
 import re
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from parley import paths
-from parley.cli.options import MODELS, STUDY, load, log_to_stderr, say, study_loaded
+from parley.cli.options import JSON, MODELS, STUDY, STUDY_NAMES, load, log_to_stderr, say, study_loaded, tell
 from parley.errors import UsageError
+from parley.text import one_line
 
 if TYPE_CHECKING:
     from parley.study import Study
@@ -16,7 +18,8 @@ if TYPE_CHECKING:
 
 @click.command()
 @study_loaded(needs_weights=False)
-def diff(study: "Study") -> None:
+@JSON
+def diff(study: "Study", as_json: bool) -> None:
     """Show which keys of a study changed since its records were made, and what a run would do.
 
     Keys are parameters, those of model entries and policies, and prompts (by their hash). Simulations are kept, moved
@@ -25,10 +28,10 @@ def diff(study: "Study") -> None:
     \b
     Example:  parley diff paper
     """
+    from parley.play.changes import changes_of
     from parley.play.changes import diff as run
 
-    for line in run(study):
-        click.echo(line)
+    tell(as_json, changes_of(study).values() if as_json else None, run(study))
 
 
 @click.command()
@@ -49,7 +52,7 @@ def migrate(study: "Study") -> None:
 
 
 @click.command()
-@click.argument("old")
+@click.argument("old", shell_complete=STUDY_NAMES)
 @click.argument("new")
 def rename(old: str, new: str) -> None:
     """Give a study, its results and its logs another name; OLD and NEW are names or paths of study files.
@@ -100,11 +103,11 @@ def prune(study: "Study", yes: bool) -> None:
 @click.command("import")
 @click.argument("form", metavar="FORMAT")
 @click.argument("path", type=click.Path(path_type=Path))
-@click.option("--study", required=True, help="Name of the study that is made; nothing is overwritten.")
+@click.option("--name", required=True, help="Name of the study that is made; nothing is overwritten.")
 @click.option("--keep-damaged", is_flag=True, help="Import damaged games too; their records name the damage.")
 @click.option("--source", default="", help="Where the games are from; default: what the format says.")
 @click.option("--license", "license_note", default="", help="A note on their license; default: what the format says.")
-def import_games(form: str, path: Path, study: str, keep_damaged: bool, source: str, license_note: str) -> None:
+def import_games(form: str, path: Path, name: str, keep_damaged: bool, source: str, license_note: str) -> None:
     """Make a study and records of games that somebody else's code played, so that tables and figures show them.
 
     FORMAT is byzantine-cheap-talk, jsonl (JSON lines, one a reply), or an installed entry point of the group
@@ -112,49 +115,53 @@ def import_games(form: str, path: Path, study: str, keep_damaged: bool, source: 
     damaged is listed, counted by kind, and left out. Nothing is asked of any model.
 
     \b
-    Examples:  parley import byzantine-cheap-talk ../byzantine-cheap-talk/results --study published-games
-               parley import jsonl games.jsonl --study theirs --source "their paper" --license CC-BY-4.0
+    Examples:  parley import byzantine-cheap-talk ../byzantine-cheap-talk/results --name published-games
+               parley import jsonl games.jsonl --name theirs --source "their paper" --license CC-BY-4.0
     """
     from parley.imports.import_games import import_games as run
 
-    for line in run(form, path, study, keep_damaged, source, license_note).lines():
+    for line in run(form, path, name, keep_damaged, source, license_note).lines():
         say(line)
 
 
 @click.command()
 @STUDY
 @click.option(
-    "--to",
+    "--format",
     "form",
     required=True,
     type=click.Choice(("inspect", "croissant", "ro-crate")),
     help="inspect: logs of inspect_ai. croissant: the data set with its description. ro-crate: the whole run.",
 )
-@click.option("--out", type=click.Path(path_type=Path), help="Folder; default: results/STUDY/exports/FORMAT.")
+@click.option("--output", type=click.Path(path_type=Path), help="Folder; default: results/STUDY/exports/FORMAT.")
 @click.option("--license", "license_note", default="", help="License of the results: an SPDX identifier or a URL.")
 @click.option("--author", default="", help="Who made them; default: nobody is named.")
 @MODELS
-def export(study: str, form: Any, out: Path | None, license_note: str, author: str, models: Path | None) -> None:
+def export(study: str, form: Any, output: Path | None, license_note: str, author: str, models: Path | None) -> None:
     """Write the results of a study for another tool, into a folder that must not exist.
 
     A damaged record is named and left out. --license and --author are for croissant and ro-crate.
 
     \b
-    Examples:  parley export demo --to inspect
-               parley export demo --to croissant --license CC-BY-4.0 --author "Jo Doe" --out demo-croissant
+    Examples:  parley export demo --format inspect
+               parley export demo --format croissant --license CC-BY-4.0 --author "Jo Doe" --output demo-data
     """
     from parley.api.studies import load_to_read
     from parley.export.write import Terms
     from parley.export.write import export as run
 
     log_to_stderr("parley: ")  # what is on stdout is the folder
-    click.echo(str(run(load_to_read(study, paths.root(), models), form, out, Terms(license_note, author))))
+    click.echo(str(run(load_to_read(study, paths.root(), models), form, output, Terms(license_note, author))))
 
 
 @click.command()
 @study_loaded(needs_weights=False)
 @click.option(
-    "--from", "other", metavar="STUDY", help="Another study whose records tell rates, tokens and times, too."
+    "--from",
+    "other",
+    metavar="STUDY",
+    shell_complete=STUDY_NAMES,
+    help="Another study whose records tell rates, tokens and times, too.",
 )
 @click.option(
     "--base",
@@ -164,7 +171,8 @@ def export(study: str, form: Any, out: Path | None, license_note: str, author: s
 )
 @click.option("--freeze", is_flag=True, help="Write the preregistration beside the study file instead.")
 @click.option("--force", is_flag=True, help="With --freeze: write it anew, what a person wrote in it is lost.")
-def plan(study: "Study", other: str | None, base: float | None, freeze: bool, force: bool) -> None:
+@JSON
+def plan(study: "Study", other: str | None, base: float | None, freeze: bool, force: bool, as_json: bool) -> None:
     """Show what the questions of a study can find, how many seeds that takes, and what it costs.
 
     Nothing needs to be played. Rates are those that a question expects, or the records' of a pilot; tokens, hours and
@@ -176,21 +184,21 @@ def plan(study: "Study", other: str | None, base: float | None, freeze: bool, fo
                parley plan paper --from first-look
                parley plan paper --freeze
     """
-    from parley.cli.plan_text import lines
+    from parley.cli.plan_text import Plan
     from parley.study.companions import companions
     from parley.study.frozen import frozen_state, write_frozen
 
     if force and not freeze:
         raise UsageError("--force: only with --freeze")
     if freeze:
-        click.echo(str(write_frozen(study, force)))
+        frozen = str(write_frozen(study, force))
+        tell(as_json, {"files": [frozen]}, [frozen])
         return
-    beside = [f"{each.label}: {each.text}" for each in companions(study)]
-    for line in lines(study, load(other, study.models_file, needs_weights=False) if other else None, base):
-        click.echo(line)
-    for line in beside:
-        say(line)
-    say(f"preregistration: {frozen_state(study)}")
+    beside = [one_line(f"{each.label}: {each.text}") for each in companions(study)]
+    made = Plan(study, load(other, study.models_file, needs_weights=False) if other else None, base)
+    files = made.write()
+    state = one_line(f"preregistration: {frozen_state(study)}")
+    tell(as_json, {**made.values(), "files": files}, chain(made.lines(), files, beside, [state]))
 
 
 @click.command("allow-key")

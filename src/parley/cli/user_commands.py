@@ -9,6 +9,9 @@ import click
 
 from parley import paths
 from parley.cli.options import (
+    JSON,
+    MODEL,
+    MODEL_NAMES,
     MODELS,
     MODELS_FILE,
     PLAN,
@@ -22,6 +25,7 @@ from parley.cli.options import (
     log_to_stderr,
     refuse_folder,
     study_loaded,
+    tell,
 )
 from parley.errors import ParleyError, RecordError, UsageError
 from parley.text import one_line, table
@@ -36,7 +40,11 @@ _FORMATS = ("json", "text", "two_steps")
 @click.command()
 @STUDY
 @MODELS
-@click.option("--model", help="What plays the honest agents: a model entry or a scripted policy of the study.")
+@click.option(
+    "--model",
+    shell_complete=MODEL_NAMES,
+    help="What plays the honest agents: a model entry or a scripted policy of the study.",
+)
 @click.option("--n", type=int, help="Number of agents.")
 @click.option("--b", type=int, help="Number of Byzantine agents.")
 @click.option("--prompt", help="Prompt variant.")
@@ -93,7 +101,8 @@ def play(
 @click.command()
 @study_loaded(needs_weights=False)
 @click.option("--watch", is_flag=True, help="Keep showing it until all is done; Ctrl-C ends it.")
-def status(study: "Study", watch: bool) -> None:
+@JSON
+def status(study: "Study", watch: bool, as_json: bool) -> None:
     """Show how far a study is: finished, in progress, to do; replies and tokens per second, time left, problems.
 
     It looks at files alone, so it tells of a run in another terminal or on a cluster, too. With --watch in a pipe it
@@ -104,18 +113,21 @@ def status(study: "Study", watch: bool) -> None:
                parley status paper --watch
     """
     from parley.progress.screen import status as run
+    from parley.progress.screen import status_values
     from parley.progress.screen import watch as follow
 
+    if watch and as_json:
+        raise UsageError("--json: not used with --watch, which draws; ask again and again without it")
     if watch:
         follow(study)
         return
-    for line in run(study):
-        click.echo(line)
+    tell(as_json, status_values(study) if as_json else None, run(study))
 
 
 @click.command()
 @click.argument("records", nargs=-1, required=True, type=click.Path(path_type=Path))
-def replay(records: tuple[Path, ...]) -> None:
+@JSON
+def replay(records: tuple[Path, ...], as_json: bool) -> None:
     """Play records again without an engine and compare the content digests; exits 1 on a difference.
 
     A record that cannot be read is named, and the others are played.
@@ -135,7 +147,8 @@ def replay(records: tuple[Path, ...]) -> None:
             rows.append((result.difference or "identical", result.summary.digest[:12], str(path)))
         except RecordError as problem:
             damaged.append(problem)
-    _print_table(("replay", "digest", "record"), rows)
+    header = ("replay", "digest", "record")
+    tell(as_json, [dict(zip(header, row, strict=True)) for row in rows], _table(header, rows))
     if len(records) == 1 and damaged:
         raise damaged[0]
     for error in damaged:
@@ -148,11 +161,11 @@ def replay(records: tuple[Path, ...]) -> None:
 @click.command()
 @click.argument("records", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option(
-    "--engine",
-    "engines",
+    "--endpoint",
+    "endpoints",
     multiple=True,
     type=click.Path(path_type=Path),
-    help="Endpoint file of a running engine, one for each model; default: start them.",
+    help="A running engine, one for each model; default: start them.",
 )
 @MODELS_FILE
 @click.option(
@@ -164,13 +177,15 @@ def replay(records: tuple[Path, ...]) -> None:
     "--sample", type=click.IntRange(min=1), help="Ask this many attempts of each record and model; default: all."
 )
 @TIMEOUT
+@JSON
 def verify(
     records: tuple[Path, ...],
-    engines: tuple[Path, ...],
+    endpoints: tuple[Path, ...],
     models: Path,
     batch: int | None,
     sample: int | None,
     engine_timeout: float,
+    as_json: bool,
 ) -> None:
     """Ask the model again for the replies of records, and compare; exits 1 on a difference.
 
@@ -189,13 +204,12 @@ def verify(
     log_to_stderr()  # what it finds is on stdout
     done: list[Verified] = []
     try:
-        for result in run(records, engines, models, batch, sample, engine_timeout):
+        for result in run(records, endpoints, models, batch, sample, engine_timeout):
             done.append(result)
     finally:  # what was found before an engine died
-        _print_table(HEADER, [row(result) for result in done])
-        for result in done:
-            for line in difference_lines(result):
-                click.echo(line)
+        lines = [line for result in done for line in difference_lines(result)]
+        found = [{**vars(result), "first": result.first and result.first.where} for result in done]
+        tell(as_json, found, [*_table(HEADER, [row(result) for result in done]), *lines])
     different = sum(result.different > 0 for result in done)
     if different:
         raise ParleyError(f"{different} of {len(done)} passes gave other replies than the records")
@@ -203,13 +217,13 @@ def verify(
 
 @click.command()
 @click.argument("record", type=click.Path(path_type=Path))
-@click.option("--study", type=click.Path(path_type=Path), help="Write the study file instead of printing it.")
+@click.option("--output", type=click.Path(path_type=Path), help="Write the study file there instead of printing it.")
 @click.option("--replies", is_flag=True, help="Print every reply instead, from start to end, with all texts.")
-def show(record: Path, study: Path | None, replies: bool) -> None:
+def show(record: Path, output: Path | None, replies: bool) -> None:
     """Print what a record says of its simulation, provenance in full, and the study file that plays it again.
 
-    With --study it is written, and where a model played, models.yaml beside it; nothing is overwritten. With --replies
-    the game itself is there to be read; a terminal also gets its matrix.
+    With --output it is written, and where a model played, models.yaml beside it; nothing is overwritten. With
+    --replies the game itself is there to be read; a terminal also gets its matrix.
 
     \b
     Example:  parley show results/demo/simulations/model=majority/n=4/b=0/prompt=may_exist/*/seed=3.parquet
@@ -221,15 +235,15 @@ def show(record: Path, study: Path | None, replies: bool) -> None:
     if replies:
         from parley.play.show import read_lines
 
-        if study is not None:
-            raise UsageError("--replies prints and --study writes; give one of them")
+        if output is not None:
+            raise UsageError("--replies prints and --output writes; give one of them")
         for line in read_lines(record, sys.stdout):
             click.echo(line)
         return
     summary = read_summary(record)
     click.echo(summary_text(record, summary), nl=False)
-    if study is not None:
-        for path in write_study(study_files(record, summary), study):
+    if output is not None:
+        for path in write_study(study_files(record, summary), output):
             click.echo(f"wrote {one_line(str(path))}", err=True)
         return
     try:
@@ -240,14 +254,19 @@ def show(record: Path, study: Path | None, replies: bool) -> None:
 
 
 @click.command()
-@click.argument("model")
+@MODEL
 @click.option("--problems", default="arithmetic", show_default=True, help="arithmetic (generated), or gsm8k:PATH.")
 @click.option("--number", default=200, show_default=True, type=click.IntRange(1, 100_000), help="Questions.")
-@click.option("--games", multiple=True, metavar="NAME", help="May be repeated. A wrong name lists them. Default: all.")
-@click.option("--formats", multiple=True, type=click.Choice(_FORMATS), help="May be repeated; default: all.")
+@click.option(
+    "--game", "games", multiple=True, metavar="NAME", help="May be repeated. A wrong name lists them. Default: all."
+)
+@click.option(
+    "--reply-format", "formats", multiple=True, type=click.Choice(_FORMATS), help="May be repeated; default: all."
+)
 @click.option("--endpoint", type=click.Path(path_type=Path), help="A running engine; default: start one.")
 @MODELS_FILE
 @TIMEOUT
+@JSON
 def calibrate(
     model: str,
     problems: str,
@@ -257,6 +276,7 @@ def calibrate(
     endpoint: Path | None,
     models: Path,
     engine_timeout: float,
+    as_json: bool,
 ) -> None:
     """Ask a model the same questions plainly and in each game's reply formats, and print what the formats change.
 
@@ -266,20 +286,19 @@ def calibrate(
 
     \b
     Examples:  parley calibrate smollm2-135m --number 50
-               parley calibrate qwen3-8b --problems gsm8k:data/gsm8k/test.jsonl --games deliberation_cot
+               parley calibrate qwen3-8b --problems gsm8k:data/gsm8k/test.jsonl --game deliberation_cot
     """
     from parley.calibration.arms import HEADER, STYLES, all_arms, cells, source_of
     from parley.calibration.run import calibrate as run
     from parley.text.suggest import choose
 
     if unknown := set(games) - set(STYLES):
-        raise UsageError(f"--games {one_line(min(unknown), 60)}: {choose(min(unknown), STYLES)}")
+        raise UsageError(f"--game {one_line(min(unknown), 60)}: {choose(min(unknown), STYLES)}")
     arms = all_arms(games or STYLES, formats or _FORMATS)
     if len(arms) == 1:
-        raise UsageError(f"--formats {', '.join(formats)}: {', '.join(games)} has no such format; choose another")
+        raise UsageError(f"--reply-format {', '.join(formats)}: {', '.join(games)} has no such format; choose another")
     found = run(model, models, source_of(problems), number, arms, endpoint, engine_timeout)
-    _print_table(HEADER, [cells(row) for row in found["arms"]])
-    click.echo(str(found["path"]))
+    tell(as_json, found, [*_table(HEADER, [cells(row) for row in found["arms"]]), str(found["path"])])
 
 
 @click.command()
@@ -287,7 +306,7 @@ def calibrate(
 @WHERE
 @click.option("--most", type=click.IntRange(min=1), help="Show at most this many simulations, those of lowest seeds.")
 @click.option("--journals", is_flag=True, help="Show simulations that are being played, too.")
-@click.option("--out", type=click.Path(path_type=Path), help="Write into this folder; default: results/STUDY/view.")
+@click.option("--output", type=click.Path(path_type=Path), help="Write into this folder; default: results/STUDY/view.")
 @click.option("--serve", is_flag=True, help="Write nothing: serve the pages on this machine, until Ctrl-C.")
 @click.option("--port", type=click.IntRange(0, 65535), help="Port of --serve; default: any that is free.")
 @MODELS
@@ -298,7 +317,7 @@ def view(
     where: tuple[str, ...],
     most: int | None,
     journals: bool,
-    out: Path | None,
+    output: Path | None,
     serve: bool,
     port: int | None,
     models: Path | None,
@@ -323,8 +342,8 @@ def view(
     from parley.report.explorer.files import write_view
     from parley.report.explorer.selection import MOST, select
 
-    if serve and out is not None:
-        raise UsageError("--out: not used with --serve, which writes nothing; leave one of them out")
+    if serve and output is not None:
+        raise UsageError("--output: not used with --serve, which writes nothing; leave one of them out")
     if port is not None and not serve:
         raise UsageError("--port: is for --serve; add it")
 
@@ -341,8 +360,8 @@ def view(
         return
     found = shown(journals)
     with at_work(found.study.name, "view"):
-        page = write_view(found, out or paths.view(found.study.name), processes)
-    if out is None:
+        page = write_view(found, output or paths.view(found.study.name), processes)
+    if output is None:
         if axes or most or found.unfinished or journals:  # the next run makes what it would have made
             forget_done(found.study.name, "view")
         else:
@@ -350,10 +369,8 @@ def view(
     click.echo(str(page))
 
 
-def _print_table(header: Sequence[str], rows: Sequence[Sequence[str | int | float]]) -> None:
-    if rows:
-        for line in table(header, rows):
-            click.echo(line)
+def _table(header: Sequence[str], rows: Sequence[Sequence[str | int | float]]) -> list[str]:
+    return table(header, rows) if rows else []
 
 
 COMMANDS = (play, status, view, replay, verify, show, calibrate)

@@ -35,16 +35,20 @@ def export(study: Study, form: Format, out: Path | None = None, terms: Terms = T
     not installed, or if there is no Snakefile that a crate could hold; RecordError if the study has no results yet.
     """
     if find_spec(FORMATS[form]) is None:
-        raise UsageError(f"--to {form} needs {FORMATS[form]}, which is not installed; pip install 'parley[{form}]'")
+        raise UsageError(
+            f"--format {form} needs {FORMATS[form]}, which is not installed; pip install 'parley[{form}]'"
+        )
     if form == "ro-crate" and not (paths.root() / paths.SNAKEFILE).is_file():
-        raise UsageError("--to ro-crate: no Snakefile here, which the crate holds; run it where Parley's Snakefile is")
+        raise UsageError(
+            "--format ro-crate: no Snakefile here, which the crate holds; run it where Parley's Snakefile is"
+        )
     out = out or paths.export(study.name, form)
     if os.path.lexists(out):  # a link to nothing, too: no folder could take its place
-        raise UsageError(f"{out}: exists already; remove it, or give another folder with --out")
+        raise UsageError(f"{out}: exists already; remove it, or give another folder with --output")
     if not any(simulation.record(study.name).exists() for simulation in study.simulations()):
         raise MissingRecordError(
-            f"{study.name}: no results yet in {paths.results(study.name)}; run: snakemake --cores all --config "
-            f"study={paths.study_argument(study.file)}"
+            f"{study.name}: no results yet in {paths.results(study.name)}; run: parley run "
+            f"{paths.study_argument(study.file)}"
         )
     temporary = temporary_name(out)
     try:

@@ -228,7 +228,7 @@ def import_games(
     PATH holds no game of it that can be imported, or if there is another study of that name.
     """
     if not is_slug(study) or study.endswith((".yaml", ".yml")):
-        raise UsageError(f"--study {study}: becomes a file under config/; use letters, digits, '.', '_' and '-'")
+        raise UsageError(f"--name {study}: becomes a file under config/; use letters, digits, '.', '_' and '-'")
     file = paths.study_file(study)
     if not path.exists():
         raise UsageError(f"{path}: no such file or folder")
@@ -270,7 +270,7 @@ def _study(
     groups = list(by_condition.values())
     text = _text(groups, note)
     if file.exists() and file.read_text(encoding="utf-8") != text:
-        raise UsageError(f"{file}: is there already, with other content; choose another --study, or remove it")
+        raise UsageError(f"{file}: is there already, with other content; choose another --name, or remove it")
     with TemporaryDirectory() as folder:
         draft = Path(folder) / file.name
         draft.write_text(text, encoding="utf-8")

@@ -47,6 +47,18 @@ class Changes:
     unreadable: int = 0  # files that are called records and are none
     renamed_from: str | None = None  # of results that may be this study's
 
+    def values(self) -> dict[str, Any]:
+        """Return the same as JSON values: how many simulations and records, and which keys changed."""
+        counts = {
+            name: getattr(self, name) for name in ("kept", "again", "new", "seeds", "unreadable", "renamed_from")
+        }
+        changed = [
+            {"key": key, "then": then, "now": now, "records": records}
+            for differences, records in self.former.items()
+            for key, then, now in differences
+        ]
+        return {**counts, "moved": len(self.moves.simulations), "changed": changed}
+
 
 def changes_of(study: Study) -> Changes:
     """Return what changed. Of each folder one record is read; the others are taken to be of the same configuration."""

@@ -113,8 +113,7 @@ def read_records(study: Study, strict: bool = False, told: Collection[Path] = ()
         named = paths.study_argument(study.file)
         if len(missing) == len(wanted):
             raise RecordError(
-                f"{study.name}: none of its {counted(len(wanted), 'simulation')} is played; run: "
-                f"snakemake --cores all --config study={named}"
+                f"{study.name}: none of its {counted(len(wanted), 'simulation')} is played; run: parley run {named}"
             )
         more = f" (and {len(problems) - 1:,} more: {_names(problems[1:])})" if len(problems) > 1 else ""
         there = f"; what is there so far: parley report {named} --unfinished" if missing and usable else ""

@@ -15,6 +15,7 @@ from parley import paths
 from parley.engine.models import UNKNOWN_PATH, ModelEntry, load_models, recorded_entry
 from parley.engine.sources import FolderSource, GgufSource, ServiceSource
 from parley.errors import RecordError, UsageError
+from parley.files import write_new
 from parley.games.base import Game
 from parley.play.journal import Entry
 from parley.play.live import outcome_line, transcript_lines
@@ -58,7 +59,7 @@ def summary_text(path: Path, summary: Summary) -> str:
 def study_text(files: StudyFiles) -> str:
     """Return the study file, and the models file if there is one, as YAML documents with a heading each."""
     parts = [
-        "# The study file of this simulation; `parley show FILE --study NEW.yaml` writes it.\n",
+        "# The study file of this simulation; `parley show FILE --output NEW.yaml` writes it.\n",
         _yaml(files.study),
     ]
     if files.models is not None:
@@ -84,15 +85,7 @@ def write_study(files: StudyFiles, target: Path) -> list[Path]:
             _check_entries(files.models, models)
         else:
             texts[models] = _models_text(files.models)
-    for path, text in texts.items():
-        try:
-            with path.open("x", encoding="utf-8") as file:
-                file.write(text)
-        except FileExistsError:
-            raise UsageError(f"{path}: exists already, and nothing is overwritten; choose another name") from None
-        except OSError as error:
-            raise UsageError(f"{path}: cannot be written: {error.strerror}") from None
-    return list(texts)
+    return write_new(texts)
 
 
 def _check_entries(needed: Mapping[str, Any], models_file: Path) -> None:

@@ -287,7 +287,7 @@ def _place(recorded: Recorded, endpoint: Path | None, models_file: Path) -> Path
         entry = model_entry(recorded.model, models_file)
         return _as_asked(recorded, service_of(recorded.model, entry)) if entry.is_service else None
     if recorded.of_service:
-        raise UsageError(f"{recorded.path}: a service answered it, which needs no --engine; leave it out")
+        raise UsageError(f"{recorded.path}: a service answered it, which needs no --endpoint; leave it out")
     return endpoint
 
 

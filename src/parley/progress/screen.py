@@ -5,13 +5,14 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from typing import TextIO
+from dataclasses import asdict
+from typing import Any, TextIO
 
 from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from parley.play.changes import changes_of, former_lines, renamed_lines
+from parley.play.changes import Changes, changes_of, former_lines, renamed_lines
 from parley.play.stale_records import Moves
 from parley.progress.display import Block, PlainLines, counts, facts, is_terminal, plain_line, silence, stage_words
 from parley.progress.follow import IDLE, Progress
@@ -127,9 +128,7 @@ class Screen:
 
 def status(study: Study) -> Iterator[str]:
     """Yield lines for a person: counts, replies, pace and time left, what was spent, problems, stages."""
-    snapshot = Progress(study, reads=_READS).look()
-    changes = changes_of(study)
-    _count_as_finished(snapshot, changes.moves)
+    snapshot, changes = _look(study)
     yield f"{snapshot.study}: {counts(snapshot)}"
     yield from renamed_lines(changes, study)
     yield from changes.moves.lines()
@@ -152,6 +151,34 @@ def status(study: Study) -> Iterator[str]:
             yield f"{stage.state}: {stage_words(stage)}"
     if waiting := [stage.name for stage in snapshot.stages if stage.state == TO_DO and stage.name != "playing"]:
         yield f"to do: {', '.join(waiting)}"
+
+
+def status_values(study: Study) -> dict[str, Any]:
+    """Return the same as JSON values; None is not known."""
+    snapshot, changes = _look(study)
+    replies, unusable = snapshot.answered
+    return {
+        "study": snapshot.study,
+        "simulations": snapshot.total,
+        **{name: getattr(snapshot, name) for name in ("finished", "running", "begun", "over", "budget", "note")},
+        "replies": replies,
+        "unusable": unusable,
+        "seconds_left": snapshot.left and snapshot.left.seconds,
+        "former_records": sum(changes.former.values()),
+        "problems": [asdict(problem) for problem in snapshot.problems],
+        "stages": [asdict(stage) for stage in snapshot.stages],
+        "conditions": [
+            {**cell.condition.axes, "simulations": len(cell.names), "finished": len(cell.finished)}
+            | {"running": cell.running, "replies": cell.answered[0], "unusable": cell.answered[1]}
+            for cell in snapshot.cells
+        ],
+    }
+
+
+def _look(study: Study) -> tuple[Snapshot, Changes]:
+    snapshot, changes = Progress(study, reads=_READS).look(), changes_of(study)
+    _count_as_finished(snapshot, changes.moves)
+    return snapshot, changes
 
 
 def _count_as_finished(snapshot: Snapshot, moves: Moves) -> None:

@@ -12,7 +12,7 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
 
 from parley.errors import UsageError
-from parley.files import read_regular
+from parley.files import read_regular, write_new
 from parley.games.base import Game
 from parley.games.prompts import OwnPrompt, appended, text_of
 from parley.study.condition import Condition
@@ -140,7 +140,7 @@ class OwnPrompts:
 def write_templates(game: type[Game], prompt: str, folder: Path) -> list[Path]:
     """Write the templates of a prompt of the game, and README.txt that names their places; return the paths.
 
-    Raises UsageError for an unknown prompt, a game without templates, and a folder that exists.
+    Raises UsageError for an unknown prompt, a game without templates, and a file that exists.
     """
     prompts = game.prompts
     if not prompts.variants.get(prompt):
@@ -150,15 +150,7 @@ def write_templates(game: type[Game], prompt: str, folder: Path) -> list[Path]:
     places = {name: " ".join(f"{{{place}}}" for place in prompts.places(name)) for name in prompts.variants[prompt]}
     listed = "\n".join(f"{name}: {found or '(none)'}" for name, found in places.items())
     texts[README] = f"{_README}\nThe places of each template of {prompt}:\n\n{listed}"
-    try:
-        folder.mkdir(parents=True)
-        for name, text in texts.items():
-            (folder / name).write_text(f"{text}\n", encoding="utf-8")
-    except OSError as error:
-        raise UsageError(
-            f"{folder}: cannot be written: {error.strerror}; nothing is overwritten, name another"
-        ) from None
-    return [folder / name for name in texts]
+    return write_new({folder / name: f"{text}\n" for name, text in texts.items()})
 
 
 _README = """A file is a template: ROLE_PHASE_PART.txt, or a piece of others. Name this folder in a study:

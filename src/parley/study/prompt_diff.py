@@ -1,4 +1,4 @@
-"""`parley prompts --diff`: what one agent is sent in two conditions of a study, and where that differs.
+"""`parley prompts --against`: what one agent is sent in two conditions of a study, and where that differs.
 
 Both games are played with the same seed up to a round, as `prompt_sent` does it. Two prompts are compared by the words
 of their templates.

@@ -117,7 +117,9 @@ def default_study(
         condition = Condition(game, axes, chosen, groups, prompt, range(1))
         game.check(chosen, condition.playing)
     except UsageError as error:
-        raise UsageError(f"{error}; print what a study of other agents or parameters sends: --study") from None
+        raise UsageError(
+            f"{error}; a study of other agents or parameters shows what it sends: parley prompts STUDY"
+        ) from None
     return Study(game.name, Path(game.name), Path(), "", game, 1, (condition,), {})
 
 

@@ -316,14 +316,13 @@ def check_alone(file: Path, *known: Path) -> None:
             )
 
 
-def _check_there(file: Path) -> None:
-    """Raise UsageError for a study file that is not there, if another one has a name that is close to it."""
+def check_there(file: Path) -> None:
+    """Raise UsageError for a study file that is not there, with those that are beside it."""
     try:
         file.stat()
     except FileNotFoundError:
-        there = [path.stem for path in sorted(file.parent.glob("*.y*ml")) if path != paths.models_beside(path)]
-        if close := meant(file.stem, there):
-            raise UsageError(f"{file}: no such file; did you mean {close!r}?") from None
+        if there := paths.studies(file.parent):
+            raise UsageError(f"{file}: no such file; {choose(file.stem, there)}") from None
     except OSError:  # reading it says why
         pass
 
@@ -365,7 +364,7 @@ def load_study(
     gone, and without `needs_weights` those on this machine are not looked for.
     """
     where = str(file)
-    _check_there(file)
+    check_there(file)
     content = validated(StudyFile, load_yaml(file), where)
     check_name(file)
     try:

@@ -78,14 +78,14 @@ def test_a_shown_study_of_a_service_is_the_same_simulation_and_asks_for_the_url(
     [record, _] = records(study)
     parley("simulate", "small.yaml", record)
     Path("again").mkdir()
-    shown = parley("show", record, "--study", "again/small.yaml")
+    shown = parley("show", record, "--output", "again/small.yaml")
     assert shown.status == 0, shown.err
     written = Path("again/models.yaml").read_text()
     assert "put its URL there, and its key_variable" in written
     assert "service.invalid" in written
     assert parley("expand", "again/small.yaml", "--paths").out.split() == [str(record)]
     # The user's own entry, which says where the service is, has what the record needs.
-    assert parley("show", record, "--study", "same.yaml").status == 0
+    assert parley("show", record, "--output", "same.yaml").status == 0
     # Another place changes no path.
     assert records(make(study_factory, "https://elsewhere.example/v1")) == records(study)
 
@@ -105,8 +105,8 @@ def test_verify_asks_the_service_again(study: Study, server: StandInService, par
     server.pages["/version"] = (404, {})
     assert "does not say that it is vLLM" in one_line_error(parley(*verify), 1)
     Endpoint(model="tiny", socket="/nowhere", pid=1).write(Path("e.json"))
-    refused = one_line_error(parley("verify", record, "--engine", "e.json"), 2)
-    assert "a service answered it, which needs no --engine" in refused
+    refused = one_line_error(parley("verify", record, "--endpoint", "e.json"), 2)
+    assert "a service answered it, which needs no --endpoint" in refused
 
 
 def test_no_engine_of_its_own_is_needed_or_taken(study: Study, server: StandInService, parley: Parley) -> None:

@@ -196,9 +196,9 @@ def test_deterministic_replies_are_given_again_and_altered_ones_found(
     record = next(study.simulations()).record("real")
     endpoint = engine / "endpoint.json"
     simulate(study, record, [endpoint], 120.0)
-    same = parley("verify", record, "--engine", endpoint, "--batch", 4, "--sample", 3)
+    same = parley("verify", record, "--endpoint", endpoint, "--batch", 4, "--sample", 3)
     length = alter(record)
-    altered = parley("verify", record, "--engine", endpoint, "--batch", 4, "--sample", 1)
+    altered = parley("verify", record, "--endpoint", endpoint, "--batch", 4, "--sample", 1)
 
     made = read_summary(record).provenance["engines"][MODEL]
     assert made["deterministic"]["by"] == "float32"

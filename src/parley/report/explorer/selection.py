@@ -82,7 +82,7 @@ def select(study: Study, where: Mapping[str, str], most: int, journals: bool, ma
         which = f" with {axes_text(where)}" if where else ""
         raise RecordError(
             f"{study.name}: no results{which} yet in {paths.results(study.name)}; run it first: "
-            f"snakemake --config study={paths.study_argument(study.file)}"
+            f"parley run {paths.study_argument(study.file)}"
         )
     parts = [
         part

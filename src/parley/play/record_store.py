@@ -6,6 +6,7 @@ not finished.
 
 import json
 import logging
+import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -133,7 +134,7 @@ def _read_piece(study: str, simulations: Sequence[Simulation]) -> list[Summary |
     known: dict[str, Any] = {}
 
     def shared(content: Mapping[str, Any]) -> dict[str, Any]:
-        return {key: known.setdefault(repr(value), value) for key, value in content.items()}
+        return {sys.intern(key): known.setdefault(repr(value), value) for key, value in content.items()}
 
     found: list[Summary | RecordError] = []
     for simulation in simulations:
@@ -142,8 +143,12 @@ def _read_piece(study: str, simulations: Sequence[Simulation]) -> list[Summary |
         except RecordError as error:
             found.append(error)
         else:
-            own, provenance = shared(summary.simulation), shared(summary.provenance)
-            found.append(replace(summary, simulation=own, provenance=provenance))
+            outcome = {**shared(summary.outcome), "metrics": shared(summary.outcome["metrics"])}
+            parts = (summary.simulation, summary.telemetry, summary.provenance)
+            own, telemetry, provenance = (shared(part) for part in parts)
+            found.append(
+                replace(summary, simulation=own, outcome=outcome, telemetry=telemetry, provenance=provenance)
+            )
     return found
 
 

@@ -30,7 +30,7 @@ def study(folder: Path) -> Study:
 def test_a_study_without_results_is_refused(study_factory: StudyFactory, parley: Parley) -> None:
     study_factory(name="empty")
     error = one_line_error(parley("export", "empty.yaml", "--format", "croissant"), 1)
-    assert "no results yet in results/empty; run: snakemake" in error
+    assert "no results yet in results/empty; run: parley run empty.yaml" in error
     assert not Path("results").exists()
 
 

@@ -5,6 +5,7 @@ import io
 import json
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -97,10 +98,18 @@ def test_hostile_and_missing_files_end_in_one_line(parley: Parley, command: str)
     assert "none.jsonl: cannot be read" in one_line_error(parley("ledger", command, "none.jsonl"), 1)
 
 
-def test_what_agents_say_does_nothing_to_a_terminal(parley: Parley, folder: Path) -> None:
+def test_what_agents_say_does_nothing_to_a_terminal(
+    parley: Parley, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("parley.cli.ledger.sys", SimpleNamespace(stdout=SimpleNamespace(isatty=lambda: True)))
     said = {"why": HOSTILE, HOSTILE: [HOSTILE]}
     path = write_said([said] * 3, verdict={"answer": HOSTILE}, subject={HOSTILE: HOSTILE}, parameters={"x": HOSTILE})
-    for arguments in (["show", path], ["show", path, "--block", 0], ["export", path]):
+    for arguments in (
+        ["show", path],
+        ["show", path, "--block", 0],
+        ["export", path],
+        ["export", path, "--format", "csv"],
+    ):
         ran = parley("ledger", *arguments)
         assert ran.status == 0
         assert not set(ran.out) & set("\x1b\x07\r\u202e\u2028")

@@ -146,9 +146,7 @@ def _read_piece(study: str, simulations: Sequence[Simulation]) -> list[Summary |
             outcome = {**shared(summary.outcome), "metrics": shared(summary.outcome["metrics"])}
             parts = (summary.simulation, summary.telemetry, summary.provenance)
             own, telemetry, provenance = (shared(part) for part in parts)
-            found.append(
-                replace(summary, simulation=own, outcome=outcome, telemetry=telemetry, provenance=provenance)
-            )
+            found.append(replace(summary, simulation=own, outcome=outcome, telemetry=telemetry, provenance=provenance))
     return found
 
 

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from parley.engine.models import ModelEntry, recorded_entry
+from parley.engine.models import ModelEntry, load_models, recorded_entry
 from parley.engine.service.key import holds_key
 from parley.engine.service.service import Service, service_of
 from parley.errors import EngineError, ParleyError, UsageError
@@ -216,6 +216,15 @@ def test_a_key_that_is_missing_or_unusable_is_an_error_that_does_not_show_it(mon
         assert not value or value.strip() not in str(caught.value), value
     monkeypatch.setenv(VARIABLE, KEY)
     assert KEY not in repr(service_of("tiny", service_entry()))
+
+
+def test_an_address_that_is_refused_is_shown_without_what_may_be_a_key(tmp_path: Path) -> None:
+    file = tmp_path / "models.yaml"
+    for url in (f"https://a.example/v1?key={KEY}", f"https://a.example/v1#{KEY}", f"https://me:{KEY}@a.example/v1"):
+        file.write_text(json.dumps({"models": {"m": {"source": {"url": url, "served": "x"}}}}))
+        with pytest.raises(UsageError, match="url: ") as caught:
+            load_models(file)
+        assert KEY[:6] not in str(caught.value)
 
 
 @pytest.mark.promise("A models file sends a key only to its maker, or where the user said that it may go.")

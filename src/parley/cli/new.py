@@ -137,7 +137,7 @@ def _flow(value: Any) -> str:
 
 
 def _filled(template: str, **names: str) -> str:
-    return Template((_TEMPLATES / f"{template}.txt").read_text(encoding="utf-8")).substitute(names)
+    return Template((_TEMPLATES / f"{template}.template").read_text(encoding="utf-8")).substitute(names)
 
 
 COMMANDS = (new,)

@@ -64,6 +64,13 @@ WHERE = click.option(
     metavar="AXIS=VALUE",
     help="The value of any axis, as in a record's path or in the study; may be repeated.",
 )
+ENDPOINTS = click.option(
+    "--endpoint",
+    "endpoints",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    help="A running engine, one for each model; default: start them.",
+)
 STRICT = click.option("--strict", is_flag=True, help="Exit 1 if a record is damaged, instead of leaving it out.")
 UNFINISHED = click.option(
     "--unfinished",

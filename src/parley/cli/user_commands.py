@@ -9,6 +9,7 @@ import click
 
 from parley import paths
 from parley.cli.options import (
+    ENDPOINTS,
     JSON,
     MODEL,
     MODEL_NAMES,
@@ -50,13 +51,7 @@ _FORMATS = ("json", "text", "two_steps")
 @click.option("--prompt", help="Prompt variant.")
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(min=0))
 @WHERE
-@click.option(
-    "--endpoint",
-    "endpoints",
-    multiple=True,
-    type=click.Path(path_type=Path),
-    help="A running engine, one for each model; default: start them.",
-)
+@ENDPOINTS
 @click.option("--reasoning", is_flag=True, help="Print the texts too, private notes included.")
 @click.option("--plain", is_flag=True, help="Print a line for each reply, as in a pipe, instead of the matrix.")
 @click.option(
@@ -160,13 +155,7 @@ def replay(records: tuple[Path, ...], as_json: bool) -> None:
 
 @click.command()
 @click.argument("records", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option(
-    "--endpoint",
-    "endpoints",
-    multiple=True,
-    type=click.Path(path_type=Path),
-    help="A running engine, one for each model; default: start them.",
-)
+@ENDPOINTS
 @MODELS_FILE
 @click.option(
     "--batch",

@@ -135,7 +135,7 @@ class PublicGoods(Game[PublicGoodsParameters]):
         values = {**p.model_dump(), "n": len(self.seats), "you": seat.name, "round": number, "aim": AIMS[seat.role]}
         told = [f"Round {e['round']}: {e['told'].replace(f'{seat.name} put', 'you put')}" for e in trace]
         values["history"] = "\n".join(told) or "(this is the first round)"
-        system, user = (self.prompts.filled(self.prompt, seat.role, "contribute", part, values) for part in PARTS)
+        system, user = (self.prompts.filled(seat.prompt, seat.role, "contribute", part, values) for part in PARTS)
         return Ask(
             agent=seat.name,
             role=seat.role,

@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from parley.analysis.stats import wilson_interval, wilson_of_mean
+from parley.analysis.stats import paired_share, wilson_interval, wilson_of_mean
 from parley.analysis.tables import read_table
 from parley.games.evidence import Measure
 from parley.play.record import read_summary
+from parley.report.sections import player_table
 from support.figures import MeasuredEvidence, measured, played
 from support.studies import StudyFactory
 
@@ -18,7 +19,17 @@ Series = Mapping[str, Sequence[tuple[int, float]]]
 COLUMNS = {
     "rounds": ["measure", "round", "simulations", "playing", "mean", "low", "high"],
     "thresholds": ["share", "threshold", "simulations", "mean", "low", "high"],
-    "players": ["quantity", "player", "simulations", "mean", "low", "high"],
+    "players": [
+        "quantity",
+        "player",
+        "simulations",
+        "mean",
+        "low",
+        "high",
+        "difference",
+        "difference_low",
+        "difference_high",
+    ],
 }
 
 
@@ -70,7 +81,7 @@ class ParityEvidence(MeasuredEvidence):
         odd = min(metrics["initial_values"].items())[1] % 2
         return {"some": [(0.75, 0.0), (0.25, 1.0)], "odd": [(0.5, 1.0)] if odd else []}
 
-    def of_agents(self, metrics: Mapping[str, Any]) -> Mapping[str, Mapping[str, float]]:
+    def of_agents(self, metrics: Mapping[str, Any], trace: Any) -> Mapping[str, Mapping[str, float]]:
         initial = metrics["initial_values"]
         return {agent: {"final_honest_share": float(value % 2)} for agent, value in initial.items() if value < 15}
 
@@ -86,15 +97,19 @@ def test_n_counts_the_simulations_that_have_the_share_and_a_simulation_is_the_un
     grid = {"model": None, "n": None, "groups": [group(3, "majority"), group(2, "random")]}
     study = played(measured(study_factory(grid, seeds=8), ParityEvidence()))
     shares: dict[str, list[float]] = {"majority": [], "random": []}
+    both: list[float] = []
     odd = 0
     for simulation in study.simulations():
         initial = read_summary(simulation.record("small")).outcome["metrics"]["initial_values"]
         odd += min(initial.items())[1] % 2
         seats = simulation.game().seats
+        sizes = [len(found) for found in shares.values()]
         for place, player in enumerate(shares):
             values = [initial[seat.name] for seat in seats if seat.group == place and initial[seat.name] < 15]
             if values:
                 shares[player].append(sum(value % 2 for value in values) / len(values))
+        if [len(found) for found in shares.values()] == [size + 1 for size in sizes]:
+            both.append(shares["random"][-1] - shares["majority"][-1])
     assert 0 < len(shares["random"]) < 8  # some simulation has no such agent
     assert {share for found in shares.values() for share in found} - {0.0, 1.0}
     table = read_table("small", "players")
@@ -104,6 +119,11 @@ def test_n_counts_the_simulations_that_have_the_share_and_a_simulation_is_the_un
         assert (row["quantity"], row["simulations"]) == ("final_honest_share", len(found))
         assert row["mean"] == pytest.approx(np.mean(found))
         assert (row["low"], row["high"]) == pytest.approx(tuple(map(float, wilson_of_mean(row["mean"], len(found)))))
+    first, second = table.to_dict("records")
+    assert math.isnan(first["difference"])
+    assert second["difference"] == pytest.approx(np.mean(both))
+    low, high, _ = paired_share(np.zeros(len(both)), both)
+    assert (second["difference_low"], second["difference_high"]) == (pytest.approx(low), pytest.approx(high))
     assert 0 < odd < 8
     swept = read_table("small", "thresholds")[["share", "threshold", "simulations", "mean"]].to_numpy().tolist()
     assert swept == [["some", 0.25, 8, 1.0], ["some", 0.75, 8, 0.0], ["odd", 0.5, odd, 1.0]]
@@ -127,9 +147,55 @@ def test_each_player_of_a_population_has_its_own_shares(study_factory: StudyFact
         (quantity, player): float(player == own)
         for quantity, own in whose.items()
         for player in ("always_stag", "grim_trigger")
-    }
+    } | {("stag_share", "always_stag"): 1.0, ("stag_share", "grim_trigger"): 0.5}  # hares from round 3 on
     row = found["defection_prone", "grim_trigger"]
     assert row["simulations"] == 3  # not agents
     assert (row["low"], row["high"]) == pytest.approx(wilson_interval(3, 3))
     whole = read_table("small", "quantities").set_index("quantity")["mean"]
     assert whole["defection_prone"] == pytest.approx(3 / 4)
+
+
+@pytest.mark.slow
+def test_groups_with_prompts_of_their_own_are_told_apart_and_compared_within_games(
+    study_factory: StudyFactory,
+) -> None:
+    # It reads its prompt: warned, it keeps its value. The others come to one of theirs.
+    groups = [group(5, "wary") | {"prompt": "none_exist"}, group(2, "wary")]
+    grid = {"model": None, "n": None, "groups": groups}
+    study = played(study_factory(grid, seeds=6, parameters={"max_rounds": 3}))
+    first, second = read_table("small", "players").to_dict("records")
+    assert [row["player"] for row in (first, second)] == ["wary", "wary-none_exist"]
+    assert {row["prompt"] for row in (first, second)} == {"none_exist+may_exist"}
+    assert second["mean"] > 0.9 > 0.5 > first["mean"]
+    assert second["difference"] == pytest.approx(second["mean"] - first["mean"])
+    assert second["difference_low"] > 0
+    turns = read_table("small", "turns")
+    assert set(turns["player"]) == {"wary", "wary-none_exist"}
+    shown = player_table(read_table("small", "players"), study.axes, study.game)
+    assert [[str(cell.text) for cell in row][1:3] for row in shown.rows] == [["wary", "6"], ["wary-none_exist", "6"]]
+    assert str(shown.rows[1][-1].text).startswith("+")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("game", "what", "grid"),
+    [
+        ("consensus", "final_honest_share", {"model": "random", "prompt": "may_exist"}),
+        ("stag_hunt", "stag_share", {"model": "tit_for_tat", "prompt": "plain", "byzantine": "betray"}),
+        ("deliberation", "accuracy", {"model": "solver", "prompt": "improve", "byzantine": "random"}),
+    ],
+)
+def test_of_one_player_alone_its_share_is_that_of_all(
+    study_factory: StudyFactory, game: str, what: str, grid: dict[str, Any]
+) -> None:
+    parameters = {"problems": {"kind": "arithmetic"}} if game == "deliberation" else {}
+    played(study_factory({**grid, "n": 5, "b": 1}, game=game, seeds=5, parameters=parameters))
+    players = read_table("small", "players").set_index("quantity")
+    if what == "accuracy":
+        rounds = read_table("small", "rounds")
+        whole = rounds[rounds["measure"] == what].sort_values("round").iloc[-1]
+    else:
+        whole = read_table("small", "quantities").set_index("quantity").loc[what]
+    assert 0 < whole["mean"] < 1
+    assert players.loc[what, "mean"] == pytest.approx(whole["mean"])
+    assert players.loc[what, "simulations"] == 5

@@ -74,9 +74,12 @@ OPTIONS = {
     "--part": "user",
 }
 USED = {
-    ("small.yaml",): {"--where", "--against", "--seed", "--models", "--agent-id", "--round", "--phase", "--part"},
+    ("small.yaml",): {
+        *("--where", "--against", "--seed", "--models", "--prompt", "--agent-id", "--round", "--phase", "--part"),
+    },
     ("small.yaml", "--against", "n=4"): {"--where", "--against", "--seed", "--models", "--round"},
     ("small.yaml", "--diff", "may_exist", "none_exist"): {"--models"},
+    ("small.yaml", "--lengths"): {"--seed", "--models"},
     ("--template",): {"--game", "--prompt", "--template", "--phase", "--part"},
 }
 

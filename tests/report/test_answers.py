@@ -109,6 +109,26 @@ def test_a_question_is_answered_in_words_and_numbers() -> None:
         assert (row["verdict"].startswith(words), row["few"]) == (True, True), row["verdict"]
 
 
+def test_what_agents_read_differently_stands_beside_the_answer_and_is_escaped() -> None:
+    assert [reads[:2] for reads in asked()["reads"]] == [("none_exist", "may_exist")]
+    line = "<script>alert(1)</script> & [-so-] {+on+}"
+    prompts = {"w": {"from": "may_exist", "append": {"system": line}, "replace": {"an HONEST": "a nice"}}}
+    groups = [
+        {"role": "honest", "count": 2, "policy": "majority", "prompt": prompt} for prompt in (None, ["may_exist", "w"])
+    ]
+    grid = {"groups": [{k: v for k, v in each.items() if v} for each in groups], "model": None, "n": None}
+    questions = [{"name": "half", "outcome": "valid_consensus", "compare": "prompt", "smallest": 0.1}]
+    study = study_of(grid, seeds=2, prompts=prompts, questions=questions)
+    [row] = answers(study, pd.DataFrame([ROW | {"question": "half"}]), Links(study))
+    [(one, other, lines)] = row["reads"]
+    assert (one, other) == ("may_exist", "w")
+    shown = "\n".join(map(str, lines))
+    added = "{+&lt;script&gt;alert(1)&lt;/script&gt; &amp; [-so-] {+on+}+}"
+    assert f"    <ins>{added}</ins>" in shown.split("\n")
+    assert "<del>[-an-]</del><ins>{+a+}</ins> <del>[-HONEST-]</del><ins>{+nice+}</ins> agent" in shown
+    assert "honest_propose_system" in shown.split("\n")[0]
+
+
 def test_without_questions_what_differs_most_is_told() -> None:
     links = Links(study_of())
     plain = ROW | {"model": "a", "n": "4", "prompt": ""}

@@ -335,7 +335,127 @@ def test_prompts_are_compared_like_any(study_factory: StudyFactory) -> None:
     assert [comparison.label for comparison in study.comparisons] == ["watching: prompt may_exist -> watched"]
 
 
+# Groups
+
+
+def by_group(study_factory: StudyFactory, model: str = "tiny", prompt: Any = "watched", **content: Any) -> Study:
+    """Return the study of two honest agents, one more with the prompt `watched`, and a Byzantine one."""
+    content = {"prompts": {"watched": WATCHED}, "game": "consensus", "variant": "may_exist", **content}
+    kind = "model" if model in MODELS["models"] else "policy"
+    groups = [{"role": role, "count": count, kind: model} for role, count in (("honest", 2), ("honest", 1))]
+    groups[1]["prompt"] = prompt
+    grid = {"groups": [*groups, {"role": "byzantine", "count": 1, kind: model}], "prompt": content.pop("variant")}
+    return study_factory(grid | {"model": None, "n": None}, **content)
+
+
+@pytest.mark.promise(
+    "Groups of one game may have a prompt each: it is what they are sent, in every game, and their record keeps it."
+)
+@pytest.mark.parametrize(("game", "variant", "parameters"), SENT)
+def test_each_group_is_sent_its_own_prompt_and_the_record_keeps_it(
+    study_factory: StudyFactory,
+    tmp_path_factory: pytest.TempPathFactory,
+    monkeypatch: pytest.MonkeyPatch,
+    game: str,
+    variant: str,
+    parameters: dict[str, Any],
+) -> None:
+    prompts = {"watched": {"from": variant, "append": {"system": LINE}}}
+    study = by_group(study_factory, game=game, parameters=parameters, variant=variant, prompts=prompts)
+    [condition] = study.conditions
+    assert condition.axes["prompt"] == f"{variant}+watched"
+    path = recorded(study)
+    [watched] = [seat.name for seat in Simulation(condition, 0).game().seats if seat.group == 1]
+    rows = pq.read_table(path, partitioning=None).select(["agent", "player", "system"]).to_pylist()
+    assert {row["player"] for row in rows if row["agent"] == watched} == {"tiny-watched"}
+    assert {row["player"] for row in rows if row["agent"] != watched} == {"tiny"}
+    assert all((LINE in row["system"]) == (row["agent"] == watched) for row in rows)
+    content, elsewhere = path.read_bytes(), tmp_path_factory.mktemp("elsewhere")
+    monkeypatch.chdir(elsewhere)
+    path = elsewhere / "seed=0.parquet"
+    path.write_bytes(content)
+    assert replay(path).identical
+    (elsewhere / "models.yaml").write_text(yaml.safe_dump(MODELS))
+    summary = read_summary(path)
+    write_study(study_files(path, summary), elsewhere / "again.yaml")
+    [simulation] = load_study(elsewhere / "again.yaml").simulations()
+    assert simulation.id == summary.simulation["id"]
+    assert simulation.record("small") == Simulation(condition, 0).record("small")
+
+
+def test_a_groups_prompt_is_part_of_the_identity_where_it_is_given(study_factory: StudyFactory) -> None:
+    def spec(prompt: Any, **changes: Any) -> str:
+        return by_group(study_factory, prompt=prompt, prompts={"watched": WATCHED | changes}).conditions[0].spec
+
+    plain = spec(None)
+    assert plain == spec(None, append={"system": "Other."})
+    assert len({plain, spec("may_exist"), spec("watched"), spec("watched", append={"system": "Other."})}) == 4
+    # What its role is not sent makes no difference.
+    assert spec("watched") == spec("watched", append={"honest_system": LINE})
+    assert spec("watched") != spec("watched", append={"honest_vote_system": LINE})
+
+
+def test_prompts_of_groups_are_an_axis_that_questions_compare(study_factory: StudyFactory) -> None:
+    questions = [{"name": "half", "outcome": "valid_consensus", "compare": "prompt", "smallest": 0.2}]
+    study = by_group(study_factory, "majority", ["may_exist", "watched"], questions=questions, seeds=2)
+    assert [each.label for each in study.comparisons] == ["half: prompt may_exist -> may_exist+watched"]
+    assert [each.axes["model"] for each in study.conditions] == ["2-majority+1-majority"] * 2
+    groups = [{"role": "honest", "count": 2, "policy": "majority"}]
+    groups += [{"role": "byzantine", "count": [0, 1], "policy": "random", "prompt": "watched"}]
+    grid = {"groups": groups, "model": None, "n": None}
+    study = study_factory(grid, prompts={"watched": {"from": "may_exist", "append": {"byzantine_system": LINE}}})
+    assert [each.axes["byzantine"] for each in study.conditions] == ["none", "random-watched"]
+    assert {each.axes["prompt"] for each in study.conditions} == {"may_exist"}
+
+
+def test_a_wrong_prompt_of_a_group_is_refused_by_its_key(study_factory: StudyFactory) -> None:
+    with pytest.raises(
+        UsageError, match=r"grids\[0\].groups\[1\].prompt: 'wached': unknown prompt; did you mean 'wat"
+    ):
+        by_group(study_factory, prompt="wached")
+    only = {"templates": {"honest_vote_system": "Vote. Respond with JSON only:"}}
+    with pytest.raises(
+        UsageError, match=r"prompts.w: lacks templates .*; add honest_propose_system, honest_propose_user"
+    ):
+        by_group(study_factory, prompt="w", prompts={"w": only})
+    with pytest.raises(UsageError, match=r"prompts.w.append.byzantine_system: changes nothing that is sent"):
+        by_group(study_factory, prompt="w", prompts={"w": {"from": "may_exist", "append": {"byzantine_system": "x"}}})
+
+
+def test_a_prompt_that_cannot_fit_is_refused_and_lengths_are_told_before_play(
+    study_factory: StudyFactory, parley: Parley
+) -> None:
+    long = {"from": "may_exist", "append": {"honest_vote_system": "word " * 14_000}}
+    with pytest.raises(
+        UsageError, match=r"prompts.w: honest_vote_system: 7\d,\d+ bytes do not fit a context of 8,192 tok"
+    ):
+        by_group(study_factory, prompt="w", prompts={"w": long})
+    by_group(study_factory, "majority", prompt="w", prompts={"w": long})  # nobody reads it
+    long["append"] = {"honest_vote_system": "word " * 7_000}
+    by_group(study_factory, prompt="w", prompts={"w": long}, parameters={"max_rounds": 2})
+    first, other = (line.split() for line in parley("prompts", "small.yaml", "--lengths").out.splitlines()[1:])
+    assert (first[:2], other[:2]) == (["may_exist", "4"], ["w", "4"])
+    assert int(other[3].replace(",", "")) > 35_000 > int(first[3].replace(",", ""))
+    assert (first[5:], other[5:]) == ([], ["too", "long", "for", "tiny"])
+
+
 # Commands
+
+
+def test_what_a_group_is_sent_is_printed_and_compared(study_factory: StudyFactory, parley: Parley) -> None:
+    by_group(study_factory, "majority", ["may_exist", "watched"])
+    ran = parley("prompts", "small.yaml", "--prompt", "watched")
+    assert ran.out.count(LINE) == 1
+    assert "(honest, played by majority-watched, scripted" in ran.err
+    assert LINE not in parley("prompts", "small.yaml", "--role", "byzantine").out
+    sides = ["--where", "prompt=may_exist", "--against", "prompt=may_exist+watched"]
+    assert f"+{LINE}" in parley("prompts", "small.yaml", *sides).out
+    words = parley("prompts", "small.yaml", "--diff", "may_exist", "watched").out
+    assert "honest_propose_system" in words
+    assert "byzantine" not in words.split("\n")[0]
+    assert "no agent has the role byzantine and the prompt watched" in one_line_error(
+        parley("prompts", "small.yaml", "--prompt", "watched", "--role", "byzantine"), 2
+    )
 
 
 def test_templates_are_written_once_with_the_places_of_each(parley: Parley, folder: Path) -> None:

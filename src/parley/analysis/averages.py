@@ -7,17 +7,22 @@ game that has ended keeps its last value of what the game says stays as it is.
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import product
 from statistics import fmean
 from typing import Any
 
 import pandas as pd
 
+from parley.analysis.columns import names_of
+from parley.analysis.differences import number_differences
 from parley.analysis.simulations import PlayedGame
 from parley.analysis.stats import wilson_of_mean
 from parley.study import Study
 
 # By name, the (round, share in [0, 1]) points of one simulation, and its last round.
 Rounds = tuple[Mapping[str, Sequence[tuple[Any, float]]], int]
+# Condition, simulation, quantity, player, and the mean over the player's agents.
+Share = tuple[str, str, str, str, float]
 
 
 def rounds_of(study: Study, outcome: Mapping[str, Any], trace: Sequence[Mapping[str, Any]]) -> Rounds:
@@ -29,7 +34,7 @@ def rounds_of(study: Study, outcome: Mapping[str, Any], trace: Sequence[Mapping[
 
 
 class Averages:
-    """The shares that simulations have at places (rounds, thresholds, players), added up by condition."""
+    """The shares that simulations have at places (rounds, thresholds), added up by condition."""
 
     def __init__(self, study: Study) -> None:
         self._study = study
@@ -52,8 +57,8 @@ class Averages:
     def add(self, condition: str, series: Mapping[str, Iterable[tuple[Any, float]]]) -> None:
         """Add one simulation of the condition with this path: by name, its (place, share in [0, 1]) points.
 
-        Places are of one kind that can be sorted, such as numbers or names. One share at most counts for each name
-        and place; NaN is none.
+        Places are of one kind that can be sorted, such as numbers. One share at most counts for each name and place;
+        NaN is none.
         """
         for name, points in series.items():
             for place, share in dict(points).items():
@@ -106,30 +111,42 @@ def threshold_table(study: Study, games: Iterable[PlayedGame]) -> pd.DataFrame:
     return averages.table(averages.names, "share", "threshold").drop(columns="playing")
 
 
-def player_table(study: Study, games: Iterable[PlayedGame]) -> pd.DataFrame:
+def player_table(study: Study, shares: Iterable[Share]) -> pd.DataFrame:
     """Return a row per condition, quantity and player: axes, n, the mean in [0, 1] and its Wilson limits.
 
-    A player is a model or a policy by its label, as in the axis `model`. Its share in a simulation is that among the
-    agents that it plays there and that have the quantity (`Game.of_agents`); n counts the simulations with such
-    agents.
+    A player is a model or a policy by its label, with the prompt of its group if that has its own. `shares` are those
+    of `by_player`; n counts the simulations with such agents. Players of one game are compared with the first.
     """
-    averages = Averages(study)
-    for game in games:
-        if agents := study.game.evidence.of_agents(game.summary.outcome["metrics"]):
-            averages.add(game.simulation.condition.name, _by_player(game.players, agents))
-    names = [quantity.name for quantity in study.game.evidence.quantities]
-    return averages.table(names, "quantity", "player").drop(columns="playing")
-
-
-def _by_player(
-    players: Mapping[str, str], agents: Mapping[str, Mapping[str, float]]
-) -> dict[str, list[tuple[str, float]]]:
-    """Return the (player, share) points of one simulation by quantity, from the shares of its agents."""
-    found: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
-    for agent, shares in agents.items():
-        for quantity, share in shares.items():
-            found[quantity][players[agent]].append(share)
-    return {
-        quantity: [(label, fmean(shares)) for label, shares in by_label.items()]
-        for quantity, by_label in found.items()
+    evidence = study.game.evidence
+    frame = pd.DataFrame(shares, columns=["condition", "id", "quantity", "player", "share"])
+    by_condition = {
+        key: rows.pivot(index="id", columns="player", values="share")
+        for key, rows in frame.groupby(["condition", "quantity"])
     }
+    names = [quantity.name for quantity in evidence.quantities] + [measure.name for measure in evidence.measures]
+    table = []
+    for condition, name in product(study.conditions, names):
+        if (games := by_condition.get((condition.name, name))) is None:
+            continue
+        values, every = [games[player].to_numpy(dtype=float) for player in games], slice(None)
+        found = number_differences([(values[0], each, every, every) for each in values], share=True)
+        for place, player in enumerate(games):
+            n, mean = found["simulations_to"][place], found["all_to"][place]
+            limits = map(float, wilson_of_mean(mean, n))
+            compared = [found[each][place] if place else math.nan for each in ("difference", "low", "high")]
+            table.append([*condition.axes.values(), name, player, n, mean, *limits, *compared])
+    return pd.DataFrame(table, columns=names_of("players", study.axes, study.game))
+
+
+def by_player(game: PlayedGame, trace: Sequence[Mapping[str, Any]]) -> list[Share]:
+    """Return the shares of one simulation, by quantity and player.
+
+    They are means over those of its agents that are not the adversary's and have the quantity (`Evidence.of_agents`).
+    """
+    simulation = game.simulation
+    found: dict[tuple[str, str], list[float]] = defaultdict(list)
+    agents = simulation.condition.game.evidence.of_agents(game.summary.outcome["metrics"], trace)
+    for agent, shares in agents.items():
+        for quantity, share in shares.items() if agent in game.honest else ():
+            found[quantity, game.honest[agent]].append(share)
+    return [(simulation.condition.name, simulation.id, *key, fmean(shares)) for key, shares in found.items()]

@@ -107,7 +107,7 @@ def _tables(
         "thresholds": threshold_table(played, games),
         "rates": rate_table(rows, by, game),
         "quantities": quantity_table(rows, by, game),
-        "players": player_table(played, games),
+        "players": player_table(played, from_traces.shares),
         "contrasts": contrast_table(rows, by, game, impossible, noise),
         "endings": ending_table(rows, by, game, impossible),
         "times": times_table(rows, by, game),

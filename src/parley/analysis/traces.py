@@ -4,18 +4,19 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TypeVar
 
-from parley.analysis.averages import Averages, Rounds, rounds_of
+from parley.analysis.averages import Averages, Rounds, Share, by_player, rounds_of
 from parley.analysis.reactions import Behaviors, Judged, Reacted, Reactions
 from parley.analysis.simulations import PlayedGame
 from parley.analysis.turns import Recorded
 from parley.errors import RecordError
 from parley.forked import forked_map
+from parley.games.evidence import Evidence
 from parley.play.record import read_trace
 from parley.study import Study
 from parley.text import one_line
 
 _PIECE = 200  # games that a process reads at once
-Found = tuple[Rounds, list[Reacted], Judged]
+Found = tuple[Rounds, list[Share], list[Reacted], Judged]
 Made = TypeVar("Made")
 
 
@@ -25,7 +26,8 @@ def recorded(study: Study, games: Iterable[PlayedGame]) -> Iterator[Recorded]:
     Raises RecordError as `read_trace`, and for a trace that has nothing of the game.
     """
     evidence = study.game.evidence
-    if evidence.measures or evidence.columns.turns or evidence.reactions or evidence.behaviors:
+    by_agent = type(evidence).of_agents is not Evidence.of_agents
+    if by_agent or evidence.measures or evidence.columns.turns or evidence.reactions or evidence.behaviors:
         for game in games:
             path = game.simulation.record(study.name)
             trace = read_trace(path)
@@ -39,12 +41,13 @@ _IMPOSSIBLE = (RecordError, LookupError, TypeError, ValueError, AttributeError, 
 
 
 class FromTraces:
-    """What the tables `rounds`, `reactions` and `behaviors` are made of, once all traces were read."""
+    """What the tables `rounds`, `players`, `reactions` and `behaviors` are made of, once all traces were read."""
 
     def __init__(self, study: Study, games: Sequence[PlayedGame]) -> None:
         self._study, self._games = study, games
         self.impossible: dict[Path, str] = {}  # records with a trace that no game makes, and what is wrong with it
         self.rounds = Averages(study)
+        self.shares: list[Share] = []
         self.reactions = Reactions(study, games)
         self.behaviors = Behaviors(study)
 
@@ -59,6 +62,7 @@ class FromTraces:
             found = [
                 (
                     rounds_of(self._study, game.summary.outcome, trace),
+                    by_player(game, trace),
                     self.reactions.found(game, trace),
                     self.behaviors.found(game, trace),
                 )
@@ -77,8 +81,9 @@ class FromTraces:
         for games, (found, made, problems) in zip(pieces, forked_map(read_piece, pieces, processes), strict=True):
             self.impossible |= problems
             good = self._without(games, problems)
-            for game, (rounds, reactions, behaviors) in zip(good, found, strict=False):  # none without traces
+            for game, (rounds, shares, reactions, behaviors) in zip(good, found, strict=False):  # none without traces
                 self.rounds.add_rounds(game.simulation.condition.name, rounds)
+                self.shares += shares
                 self.reactions.add(game, reactions)
                 self.behaviors.add(game, behaviors)
             yield made

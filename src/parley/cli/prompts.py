@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 # Options that mean nothing in a mode, and what to use instead.
 _OF_GAME: Mapping[str, str] = {
     "game": "the study names its game; leave it out",
-    "prompt": "a condition has its own; choose it with --where prompt=NAME",
     "template": "a study's prompts are filled; leave the study out and name its --game",
     "strategies": "a condition says what its agents are told; choose it with --where",
     "reply_format": "it is set by the study; change its parameters, or choose another condition",
 }
 _IN_COMPARISON = {
     **_OF_GAME,
+    "prompt": "a condition has its own; choose it with --where prompt=NAME",
     "phase": "all phases are compared; leave it out, or leave out --against to print one",
     "part": "all parts are compared; leave it out, or leave out --against to print one",
     "agent_id": "the first agent of --role in both conditions is taken; leave it out",
@@ -34,6 +34,7 @@ _IN_GAME = {
     "where": "it chooses a condition of a study; name the STUDY",
     "against": "it chooses a condition of a study; name the STUDY",
     "diff": "it compares prompts of a study; name the STUDY",
+    "lengths": "they are those of a study; name the STUDY",
     "models": "it goes with a study; name the STUDY",
 }
 _IN_TEMPLATE = dict.fromkeys(
@@ -48,7 +49,7 @@ _FIRST_GAME = "default: the first of those there are, which an unknown one lists
 @click.option("--game", shell_complete=GAME_NAMES, help=f"Game, where no study is named; {_FIRST_GAME}")
 @WHERE
 @click.option("--role", default="honest", show_default=True, help="Role of the agent.")
-@click.option("--prompt", help="Prompt variant; default: the game's first.")
+@click.option("--prompt", help="Prompt; default: the game's first. Of a study, that of the agent.")
 @click.option(
     "--phase",
     help="Phase of the round; default: the first that fits. A wrong name lists the phases.",
@@ -87,6 +88,7 @@ _FIRST_GAME = "default: the first of those there are, which an unknown one lists
     help="Print how what is sent differs in this condition; if several fit, in the one most like the first.",
 )
 @click.option("--diff", nargs=2, metavar="PROMPT PROMPT", help="Print in which words two prompts of a study differ.")
+@click.option("--lengths", is_flag=True, help="Print how long the prompts of a study are.")
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(min=0), help="Seed of the games.")
 @click.option("--write", type=click.Path(path_type=Path), metavar="FOLDER", help="Write templates of a game there.")
 @MODELS
@@ -102,6 +104,8 @@ def prompts(context: click.Context, /, **_: Any) -> None:
     agrees with it in most else: every phase and part, up to --round, in games of the same seed. With --diff, the words
     in which the templates of two prompts differ, as far as the study sends them.
 
+    With --lengths, how long each prompt of a STUDY is, by the number of agents.
+
     With --write, the templates of a GAME are written as files, with a README.txt that names their places.
 
     Without a STUDY, what one of four language models is sent, one of them Byzantine, in a game with default
@@ -115,6 +119,7 @@ def prompts(context: click.Context, /, **_: Any) -> None:
                parley prompts deliberation-demo --phase reflect --part user
                parley prompts stag-hunt --where disclosure=silent --against disclosure=explicit
                parley prompts my-study --diff may_exist watched
+               parley prompts my-study --lengths
                parley prompts consensus --write config/prompts/mine
                parley prompts --role honest --prompt none_exist --phase vote --part user --round 2
                parley prompts --role byzantine --strategy stall
@@ -125,6 +130,8 @@ def prompts(context: click.Context, /, **_: Any) -> None:
         _write_templates(options)
     elif options["study"] is not None and options["diff"]:
         _print_words(options)
+    elif options["study"] is not None and options["lengths"]:
+        _print_lengths(options)
     elif options["study"] is not None and options["against"]:
         _print_difference(options)
     elif options["study"] is not None:
@@ -157,9 +164,9 @@ class _Options:
             if name in self._set:
                 raise UsageError(f"{self._flags[name]}: not used {why}: {instead}")
 
-    def refuse_all_but(self, *used: str) -> None:
-        """Raise UsageError if the user gave another option: whole templates are meant."""
-        self.refuse(dict.fromkeys(sorted(self._set.difference(used)), "leave it out"), "with whole templates")
+    def refuse_all_but(self, *used: str, why: str = "with whole templates") -> None:
+        """Raise UsageError if the user gave another option, which whole templates or `why` have no use for."""
+        self.refuse(dict.fromkeys(sorted(self._set.difference(used)), "leave it out"), why)
 
 
 def _print_sent(options: _Options) -> None:
@@ -176,7 +183,8 @@ def _print_first(options: _Options, study: "Study", phase: str | None) -> None:
     from parley.study.prompt_sent import Wanted, prompt_sent
 
     any_role = options.is_set("agent_id") and not options.is_set("role")
-    query = Wanted(None if any_role else options["role"], options["agent_id"], options["round_number"], phase)
+    role, prompt = None if any_role else options["role"], options["prompt"]
+    query = Wanted(role, options["agent_id"], options["round_number"], phase, prompt)
     sent = prompt_sent(study, axis_values(options["where"]), query, options["seed"])
     for line in sent.about():
         click.echo(one_line(line), err=True)
@@ -202,6 +210,19 @@ def _print_words(options: _Options) -> None:
     console = Console(highlight=False, soft_wrap=True)
     for line in word_diff(_study(options), *options["diff"]):
         console.print(line)
+
+
+def _print_lengths(options: _Options) -> None:
+    from parley.study.prompt_sent import prompt_lengths
+
+    options.refuse_all_but("study", "lengths", "seed", "models", why="with --lengths")
+    header = ("prompt", "n", "characters at first", "longest, at least", "tokens with the reply, about", "")
+    rows: list[list[str | int]] = [
+        [prompt, n, *(f"{size:,}" for size in sizes), f"too long for {', '.join(too_small)}" if too_small else ""]
+        for prompt, n, *sizes, too_small in prompt_lengths(_study(options), options["seed"])
+    ]
+    for line in table(header, rows):
+        click.echo(line)
 
 
 def _write_templates(options: _Options) -> None:

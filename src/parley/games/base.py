@@ -9,11 +9,12 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, ClassVar, Generic
 
 import numpy as np
 
-from parley.errors import UsageError
+from parley.errors import GameError, UsageError
 from parley.games.evidence import Evidence, OutcomeClass
 from parley.games.network import Edges, Network, Star, check_topology, draw_network
 from parley.games.parameters import BYZANTINE, HONEST, GameParameters, Group, P, Seat
@@ -94,11 +95,18 @@ class Game(ABC, Generic[P]):
         """`network` says who hears whom; None is the complete one. `material` is what `draw_material` drew."""
         self.network = network or Network.complete(len(seats))
         self.parameters = parameters
-        self.seats = seats
-        self.prompt = prompt
+        self.seats = tuple(seat if seat.prompt else replace(seat, prompt=prompt) for seat in seats)
         self.rng = rng
         self.material = material
         self.set_up()
+
+    @cached_property
+    def prompt(self) -> str:
+        """The prompt that all agents have; raises GameError where they have several (`Seat.prompt`)."""
+        prompt, *others = {seat.prompt: None for seat in self.seats}
+        if others:
+            raise GameError(f"{self.name}: groups have prompts of their own; the game has to read seat.prompt")
+        return prompt
 
     def set_up(self) -> None:
         """Draw and keep what this game needs before it is played; called once, by the constructor."""
@@ -211,7 +219,7 @@ def new_game(
     else:
         named, network = seated(parameters, roles, names, seed, game.roles[-1])
     seated_groups = [(name, listed[place], groups[listed[place]]) for name, place in named]
-    seats = tuple(Seat(name, group.role, group.policy, index, group.cut_texts) for name, index, group in seated_groups)
+    seats = tuple(Seat(n, g.role, g.policy, i, g.cut_texts, g.prompt or prompt) for n, i, g in seated_groups)
     if material is None:
         material = game.draw_material(parameters, seed)
     return game(parameters, seats, prompt, stream("game", game.name, seed), network, material)

@@ -357,11 +357,12 @@ class Evidence(Generic[P, R]):
         """
         return {}
 
-    def of_agents(self, metrics: Mapping[str, Any]) -> Mapping[str, Mapping[str, float]]:
+    def of_agents(self, metrics: Mapping[str, Any], trace: Sequence[R]) -> Mapping[str, Mapping[str, float]]:
         """Return, by agent, its values in [0, 1] of quantities that are shares of agents, by the quantity's name.
 
-        The quantity is the mean over these agents; so it can also be told of those alone that one model plays. A game
-        that has such quantities may say it.
+        The quantity is the mean over these agents that are not the adversary's; so it can also be told of those alone
+        that one model plays, or that have one prompt. Of a measure it is what the last round has. A game that has such
+        quantities or measures may say it.
         """
         return {}
 

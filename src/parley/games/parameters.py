@@ -115,6 +115,7 @@ class Seat:
     """One agent as the game knows it: its name, its role, and what plays it; `group` counts the study's groups.
 
     Where its replies may be longer than their fields, as under a grammar without lengths, `cut_texts` has them cut.
+    `prompt` is its group's own, or else that of the game, which fills it in for "".
     """
 
     name: str
@@ -122,6 +123,7 @@ class Seat:
     policy: ChosenPolicy = BY_MODEL
     group: int = 0
     cut_texts: bool = False
+    prompt: str = ""
 
 
 class Seated:
@@ -142,12 +144,13 @@ class Seated:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Agents of one role that are played alike."""
+    """Agents of one role that are played alike; `prompt` is their own, None for that of the game."""
 
     role: str
     count: int
     policy: ChosenPolicy = BY_MODEL
     cut_texts: bool = False
+    prompt: str | None = None
 
 
 # Shares are written as a number or as a fraction, and compared exactly.

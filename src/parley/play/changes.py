@@ -189,7 +189,7 @@ def facts(described: Mapping[str, Any]) -> dict[str, str]:
         count[role] += 1
         alone = roles[role] == 1  # then n and b give its count
         for key, value in group.items():
-            if key not in ("role", "player", "model_name") and not (alone and key == "count"):
+            if key not in ("role", "player", "model_name", "templates") and not (alone and key == "count"):
                 _add(found, f"{role if alone else f'{role} {count[role]}'} {key}", value)
     return found
 

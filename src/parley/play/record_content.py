@@ -88,8 +88,7 @@ def describe(simulation: Simulation) -> dict[str, Any]:
 
 def describe_condition(condition: Condition) -> dict[str, Any]:
     """Return what all simulations of a condition have in common, as plain JSON values."""
-    own = condition.prompt.templates if isinstance(condition.prompt, OwnPrompt) else {}
-    templates = {name: text_of(own[name]) for name in condition.prompt_digests if name in own}
+    groups = zip(condition.groups, condition.group_digests, strict=True)
     return {
         "game": condition.game.name,
         "protocol_version": condition.game.protocol_version,
@@ -98,18 +97,23 @@ def describe_condition(condition: Condition) -> dict[str, Any]:
         **({"repeat": condition.repeat} if condition.repeat else {}),
         "spec": condition.spec,
         "parameters": condition.parameters.model_dump(mode="json"),
-        "groups": [_describe_group(group) for group in condition.groups],
-        "prompt": condition.prompt,
-        "prompt_digests": condition.prompt_digests,
-        # The texts that are sent, where the study brought them: a replay needs no other file.
-        **({"templates": templates} if templates else {}),
+        "groups": [_describe_group(group, digests) for group, digests in groups],
+        **_describe_prompt(condition.prompt, condition.prompt_digests),
     }
 
 
-def _describe_group(group: PlayerGroup) -> dict[str, Any]:
+def _describe_group(group: PlayerGroup, digests: Mapping[str, str]) -> dict[str, Any]:
     player = group.player
     name = {} if player.model is None else {"model_name": player.model}
-    return {"role": group.role, "count": group.count, "player": player.label, **name, **player.identity()}
+    own = {} if player.prompt is None else _describe_prompt(player.prompt, digests)
+    return {"role": group.role, "count": group.count, "player": player.label, **name, **player.identity(), **own}
+
+
+def _describe_prompt(prompt: str, digests: Mapping[str, str]) -> dict[str, Any]:
+    """Return a prompt with the texts that are sent, where the study brought them: a replay needs no other file."""
+    own = prompt.templates if isinstance(prompt, OwnPrompt) else {}
+    templates = {"templates": {name: text_of(own[name]) for name in digests if name in own}} if own else {}
+    return {"prompt": prompt, "prompt_digests": digests, **templates}
 
 
 def telemetry(play: Play, players: Mapping[str, Player]) -> dict[str, Any]:

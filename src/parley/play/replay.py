@@ -135,9 +135,11 @@ def play_recorded(summary: Summary, game: Game, entries: list[Entry], watcher: W
     try:
         return play(summary.simulation["id"], game, {seat.name: recorded for seat in game.seats}, watcher=watcher)
     except RecordError as error:
-        roles = [seat.role for seat in game.seats]
-        prompts = game.prompts.digests(game.prompt, roles, game.parameters, scripted_roles(game.seats))
-        if summary.simulation.get("prompt_digests", prompts) == prompts:
+        described = [summary.simulation, *summary.simulation["groups"]]
+        hashes = {sha for each in described for sha in each.get("prompt_digests", {}).values()}
+        scripted, sent = scripted_roles(game.seats), {(seat.prompt, seat.role) for seat in game.seats}
+        now = [game.prompts.digests(prompt, [role], game.parameters, scripted) for prompt, role in sent]
+        if hashes in (set(), {sha for digests in now for sha in digests.values()}):
             raise
         raise RecordError(
             f"{error} (with other prompts than this version has; use the release that made it)"
@@ -179,28 +181,43 @@ def rebuild_game(path: Path, summary: Summary) -> Game:
                 f"{game.protocol_version}; use the release that made it"
             )
         parameters = game.Parameters.model_validate(simulation["parameters"])
-        prompt = recorded_prompt(game, simulation)
-        game.prompts.files(prompt, parameters)  # an unknown prompt is a LookupError
+        own = recorded_prompts(game, simulation)
         groups = [
-            Group(g["role"], g["count"], recorded_policy(game, g), cuts_texts(g.get("grammar")))
+            Group(g["role"], g["count"], recorded_policy(game, g), cuts_texts(g.get("grammar")), own[g.get("prompt")])
             for g in simulation["groups"]
         ]
+        prompt = own[simulation["prompt"]]
+        for name in (prompt, *(group.prompt or prompt for group in groups)):
+            game.prompts.files(name, parameters)  # an unknown prompt is a LookupError
         seed, material = simulation["seed"], simulation.get("material")
         return new_game(game, parameters, groups, prompt, seed, material)
     except (UsageError, ValidationError, LookupError, TypeError, ValueError, AttributeError) as error:
         raise RecordError(f"{path}: describes no simulation that can be played: {one_line(str(error), 150)}") from None
 
 
-def recorded_prompt(game: type[Game], simulation: Mapping[str, Any]) -> str:
-    """Return the prompt that a record describes, with its templates if a study brought them, as far as it has them.
+class _Named(dict[Any, Any]):
+    def __missing__(self, name: Any) -> Any:
+        return name
 
-    Raises UsageError, or AttributeError or TypeError, for templates that the game cannot fill in.
+
+def recorded_prompts(game: type[Game], simulation: Mapping[str, Any]) -> Mapping[Any, Any]:
+    """Return, by name, the prompts that a study brought, with their templates as far as a record has them.
+
+    Any other name, and None, is itself. Raises UsageError, or AttributeError, TypeError or ValueError, for templates
+    that the game cannot fill in.
     """
-    name, templates = simulation["prompt"], simulation.get("templates")
-    if templates is None:
-        return str(name)
     unsent = next(iter(game.prompts.variants.values()))
-    return game.prompts.own(name, {**unsent, **templates})
+    found = recorded_templates(simulation)
+    return _Named({name: game.prompts.own(name, {**unsent, **templates}) for name, templates in found.items()})
+
+
+def recorded_templates(simulation: Mapping[str, Any]) -> dict[str, dict[str, str]]:
+    """Return the templates that a record has, by the names of the prompts that a study brought."""
+    found: dict[str, dict[str, str]] = {}
+    for described in (simulation, *simulation["groups"]):
+        if "templates" in described:
+            found.setdefault(described["prompt"], {}).update(described["templates"])
+    return found
 
 
 def recorded_game(path: Path, simulation: Mapping[str, Any]) -> type[Game]:

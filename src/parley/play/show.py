@@ -23,7 +23,14 @@ from parley.play.live_screen import can_draw, print_final
 from parley.play.matrix import WatchedGame
 from parley.play.provenance import warnings
 from parley.play.record import Summary, read_record
-from parley.play.replay import play_recorded, rebuild_game, recorded_game, recorded_policy, recorded_prompt
+from parley.play.replay import (
+    play_recorded,
+    rebuild_game,
+    recorded_game,
+    recorded_policy,
+    recorded_prompts,
+    recorded_templates,
+)
 from parley.policies.kinds import IMPORTED, LLM
 from parley.study.condition import BASE_AXES, BYZANTINE_AXIS, Condition, Player, PlayerGroup, Simulation
 from parley.study.expand import NOBODY
@@ -117,8 +124,8 @@ def study_files(path: Path, summary: Summary) -> StudyFiles:
         # What identities leave out at its default is no key of `parameters`: reply_format.
         grid["vary"] = {axis: [parameters.pop(axis, getattr(condition.parameters, axis))] for axis in varied}
     study = {"game": condition.game.name, "seeds": [simulation.seed], "parameters": parameters, "grids": [grid]}
-    if "templates" in summary.simulation:
-        study["prompts"] = {str(condition.prompt): {"templates": summary.simulation["templates"]}}
+    if templates := recorded_templates(summary.simulation):
+        study["prompts"] = {name: {"templates": texts} for name, texts in templates.items()}
     models = {name: _content(entry) for name, entry in condition.entries.items()}
     return StudyFiles(study, {"models": models} if models else None)
 
@@ -128,7 +135,8 @@ def _population(condition: Condition) -> dict[str, Any]:
     honest, byzantine = (condition.game.roles[place] for place in (0, -1))
     of_role = {role: [g for g in condition.groups if g.role == role] for role in (honest, byzantine)}
     is_axis = BYZANTINE_AXIS in condition.axes
-    if len(of_role[honest]) == 1 and len(of_role[byzantine]) < 2:
+    prompted = any(group.player.prompt is not None for group in condition.groups)
+    if len(of_role[honest]) == 1 and len(of_role[byzantine]) < 2 and not prompted:
         [group] = of_role[honest]
         grid: dict[str, Any] = {"model": _player(group.player), "n": condition.axes["n"], "b": condition.axes["b"]}
         adversaries = [_player(g.player) for g in of_role[byzantine]]
@@ -146,7 +154,8 @@ def _population(condition: Condition) -> dict[str, Any]:
 def _group(role: str, count: int, player: Player) -> dict[str, Any]:
     model = {} if player.model is None else {"model": player.model}
     policy = {} if player.policy.kind is LLM else {"policy": _policy(player)}
-    return {"role": role, "count": count, **model, **policy}
+    prompt = {} if player.prompt is None else {"prompt": str(player.prompt)}
+    return {"role": role, "count": count, **model, **policy, **prompt}
 
 
 def _policy(player: Player) -> str | dict[str, Any]:
@@ -169,12 +178,13 @@ def rebuilt(path: Path, summary: Summary) -> Simulation:
     described: Any = summary.simulation
     try:
         game = recorded_game(path, described)
+        own = recorded_prompts(game, described)
         condition = Condition(
             game=game,
             axes={**{axis: described["axes"][axis] for axis in BASE_AXES}, **described["axes"]},
             parameters=game.Parameters.model_validate(described["parameters"]),
-            groups=tuple(PlayerGroup(g["role"], g["count"], _recorded_player(game, g)) for g in described["groups"]),
-            prompt=recorded_prompt(game, described),
+            groups=tuple(PlayerGroup(g["role"], g["count"], _player_of(game, g, own)) for g in described["groups"]),
+            prompt=own[described["prompt"]],
             seeds=(int(described["seed"]),),
             repeat=described.get("repeat"),
         )
@@ -191,11 +201,11 @@ def rebuilt(path: Path, summary: Summary) -> Simulation:
     return simulation
 
 
-def _recorded_player(game: type[Game], group: Mapping[str, Any]) -> Player:
-    policy = recorded_policy(game, group)
+def _player_of(game: type[Game], group: Mapping[str, Any], prompts: Mapping[Any, Any]) -> Player:
+    policy, prompt = recorded_policy(game, group), prompts[group.get("prompt")]
     if "model" not in group:
-        return Player(policy)
-    return Player(policy, group["model_name"], recorded_entry(group["model"], group.get("grammar")))
+        return Player(policy, prompt=prompt)
+    return Player(policy, group["model_name"], recorded_entry(group["model"], group.get("grammar")), prompt)
 
 
 def _content(entry: ModelEntry) -> dict[str, Any]:

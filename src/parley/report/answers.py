@@ -1,9 +1,11 @@
 """What a study found, in words and numbers: the answers to its questions, or else what differs most."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
+from markupsafe import Markup
+from rich.text import Text
 
 from parley.analysis.questions import ALIKE, DIFFERS, NO_PAIRS, OPEN
 from parley.analysis.stats import CONFIDENCE
@@ -13,7 +15,9 @@ from parley.report.tables import Row, estimate, p_text
 from parley.study import Study
 from parley.study.axes import axes_text
 from parley.study.comparisons import BOTH
+from parley.study.condition import Condition
 from parley.study.margins import labels_of_rates
+from parley.study.prompt_diff import ADDED, REMOVED, word_diff
 from parley.study.questions import question_text, where_text
 from parley.text import counted
 
@@ -25,6 +29,7 @@ _WORDS = {
     ALIKE: "Inconclusive: all pairs differ by exactly the same, which says nothing of how much others would",
 }
 _AGENTS = {"n": "agent", "b": "Byzantine agent"}
+_MARKS = {REMOVED: Markup("<del>{}</del>"), ADDED: Markup("<ins>{}</ins>")}
 _FEW_PAIRS = 10  # below, the tests are liberal (docs/explanation/statistics.md)
 
 
@@ -36,12 +41,27 @@ def answers(study: Study, questions: pd.DataFrame, links: Links) -> list[dict[st
             "sentence": f"{difference_text(row, study.game)}{_among(study, row)}; {counted(row['pairs'], 'pair')}.",
             "verdict": f"{_verdict(row, _is_number(row, study.game))} (p {_p(row['p_holm'])}, corrected).",
             "few": row["pairs"] < _FEW_PAIRS,
+            "reads": list(_reads(study, *comparison.strata[0])),
             "links": links.question(comparison),
         }
         for row, numbers, comparison in zip(
             questions.to_dict("records"), question_rows(study, questions), study.comparisons, strict=True
         )
     ]
+
+
+def _reads(study: Study, *compared: Condition) -> Iterator[tuple[str, str, list[Markup]]]:
+    """Yield each two prompts in which the groups of two conditions differ, with the lines of the words that differ."""
+    prompts = zip(*([group.player.prompt or each.prompt for group in each.groups] for each in compared), strict=False)
+    for one, other in dict.fromkeys(pair for pair in prompts if pair[0] != pair[1]):
+        yield one, other, [_marked(line) for line in word_diff(study, one, other)]
+
+
+def _marked(line: Text) -> Markup:
+    """Return a line with what went and what came marked as such."""
+    parts = line.divide(sorted({place for span in line.spans for place in (span.start, span.end)}))
+    forms = [_MARKS[str(part.spans[0].style)] if part.spans else Markup("{}") for part in parts]
+    return Markup("").join(form.format(part.plain) for form, part in zip(forms, parts, strict=True))
 
 
 def largest_differences(

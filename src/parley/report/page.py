@@ -120,7 +120,7 @@ def report_unfinished(study: Study) -> Path:
 
 _SHOWN = (
     *("simulations", "conditions", "rates", "quantities", "questions", "contrasts", "noise", "times", "endings"),
-    *("quality", "reactions", "behaviors", "margins", "effects"),
+    *("quality", "reactions", "behaviors", "margins", "effects", "players"),
 )
 
 

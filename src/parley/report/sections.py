@@ -45,6 +45,7 @@ def all_tables(study: Study, made: Mapping[str, pd.DataFrame], links: Links) -> 
         "effects": effect_table(made["effects"], game),
         "times": time_table(made["times"], by, game),
         "quality": _quality_table(made["quality"], by),
+        "players": player_table(made["players"], by, game),
         "behaviors": behavior_table(made["behaviors"], by, game),
         "reactions": reaction_table(made["reactions"], by, game),
     }
@@ -311,6 +312,22 @@ def _quality_table(quality: pd.DataFrame, by: Sequence[str]) -> Table:
         Column("slope", estimate("slope", ".3g", "slope_low", "slope_high")),
         Column("bias", estimate("bias", "+.3g", "bias_low", "bias_high")),
         Column("about the line", lambda row: "-" if pd.isna(row["residual"]) else f"{row['residual']:.3g}"),
+        by=by,
+    )
+
+
+def player_table(players: pd.DataFrame, by: Sequence[str], game: type[Game]) -> Table:
+    """Return the shares of players that play beside others, in percent, and differences in percentage points."""
+    labels = labels_of(game)[0] | {measure.name: measure.label for measure in game.evidence.measures}
+    together = players.groupby([*by, "quantity"])["player"].transform("size")
+    return table(
+        "players",
+        players[together > 1].to_dict("records"),
+        words("share", lambda row: labels[row["quantity"]]),
+        words("player", "player"),
+        Column("simulations", "simulations"),
+        Column("mean", estimate("mean", ".0%")),
+        Column("to the first", estimate("difference", "+.0f", "difference_low", "difference_high", scale=100)),
         by=by,
     )
 

@@ -8,6 +8,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -31,24 +32,31 @@ BYZANTINE_AXIS = "byzantine"  # after them, in studies that vary what plays the 
 
 @dataclass(frozen=True)
 class Player:
-    """What plays some agents: a policy, and the model that it asks, if it asks one."""
+    """What plays some agents: a policy, the model that it asks, if any, and their own prompt, if they have one."""
 
     policy: ChosenPolicy
     model: str | None = None
     entry: ModelEntry | None = None
+    prompt: str | None = None
 
     @property
     def label(self) -> str:
-        """A readable name: the model's for an ordinary language model, else the policy's with its model's."""
+        """A readable name, which tells groups with prompts of their own apart: `qwen3-8b-watched`."""
+        return self.name if self.prompt is None else f"{self.name}-{self.prompt}"
+
+    @property
+    def name(self) -> str:
+        """It without a prompt: the model's for an ordinary language model, else the policy's with its model's."""
         if self.model is None:
             return self.policy.label
         return self.model if self.policy.kind is LLM else f"{self.policy.label}-{self.model}"
 
     def identity(self) -> dict[str, Any]:
         """Return what can change its replies; a model's name in models.yaml cannot."""
+        found = self.policy.identity() | ({} if self.prompt is None else {"prompt": self.prompt})
         if self.entry is None:
-            return self.policy.identity()
-        return self.policy.identity() | {"model": self.entry.identity(), "grammar": self.entry.grammar_name}
+            return found
+        return found | {"model": self.entry.identity(), "grammar": self.entry.grammar_name}
 
 
 @dataclass(frozen=True)
@@ -82,7 +90,10 @@ class Condition:
         counts = [group.count for group in self.groups]
         repeat = [{"repeat": self.repeat}] if self.repeat else []  # the first is what an unrepeated study plays
         parameters = self.parameters.model_dump(mode="json")
-        groups = [{"role": group.role, **group.player.identity()} for group in self.groups]
+        groups = [
+            {"role": group.role, **group.player.identity(), **({"prompt_digests": digests} if digests else {})}
+            for group, digests in zip(self.groups, self.group_digests, strict=True)
+        ]
         own = [self.game.code_sha256] if self.game.code_sha256 else []
         fixed = [self.game.name, self.game.protocol_version, parameters, groups, self.prompt_digests, *own]
         return digest([*fixed, counts, self.prompt, *repeat])
@@ -146,9 +157,9 @@ class Condition:
     def seating(self) -> list[Group]:
         """The groups as the study lists them."""
         return [
-            Group(group.role, group.count, group.player.policy, cuts_texts(entry.grammar_name if entry else None))
-            for group in self.groups
-            for entry in [group.player.entry]
+            Group(g.role, g.count, g.player.policy, cuts_texts(entry.grammar_name if entry else None), g.player.prompt)
+            for g in self.groups
+            for entry in [g.player.entry]
         ]
 
     @property
@@ -170,9 +181,25 @@ class Condition:
 
     @cached_property
     def prompt_digests(self) -> dict[str, str]:
-        """SHA-256 of the templates that its agents are sent, by name."""
-        roles = sorted({group.role for group in self.groups})
-        return self.game.prompts.digests(self.prompt, roles, self.parameters, scripted_roles(self.seating))
+        """SHA-256 of the templates that its agents are sent, by name; but for groups with prompts of their own."""
+        return self._digests(self.prompt, [group for group in self.seating if group.prompt is None])
+
+    @cached_property
+    def group_digests(self) -> list[dict[str, str]]:
+        """The same for each group with a prompt of its own; nothing for others."""
+        return [self._digests(group.prompt, [group]) if group.prompt is not None else {} for group in self.seating]
+
+    def _digests(self, prompt: str, groups: Sequence[Group]) -> dict[str, str]:
+        roles = sorted({group.role for group in groups})
+        return self.game.prompts.digests(prompt, roles, self.parameters, scripted_roles(groups))
+
+    @property
+    def roles_by_prompt(self) -> dict[str, set[str]]:
+        """The roles of the agents that have each prompt, by its name."""
+        found: dict[str, set[str]] = {}
+        for group in self.groups:
+            found.setdefault(group.player.prompt or self.prompt, set()).add(group.role)
+        return found
 
     @property
     def samples(self) -> bool:
@@ -180,11 +207,8 @@ class Condition:
 
         Scripted policies count as if they did: whether they draw is not known.
         """
-        unasked = {
-            phase
-            for phase in self.game.prompts.phases
-            if not any(f"_{phase}_" in name for name in self.prompt_digests)
-        }
+        sent = [*self.prompt_digests, *chain.from_iterable(self.group_digests)]
+        unasked = {phase for phase in self.game.prompts.phases if not any(f"_{phase}_" in name for name in sent)}
         sampled = {name: x for name, x in dict(self.parameters).items() if isinstance(x, Sampling)}
         # Published prompts are not called after the phases: then all of them count.
         settings = [x for name, x in sampled.items() if name not in unasked] or list(sampled.values())

@@ -1,7 +1,7 @@
 """The grids of a study file become conditions; every mistake is one line that names the key and the remedy."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
 from math import prod
@@ -128,9 +128,11 @@ class Expander:
                 raise UsageError(f"{where}.vary.{one_line(name, 60)}: unknown parameter; {choose(name, known)}")
         self._check_growing(grid, where)
         prompts = [*self._game.prompts, *self.own_prompts.by_name]
-        for name in grid.prompt:
-            if name not in prompts:
-                raise UsageError(f"{where}.prompt: {name!r}: unknown prompt; {choose(name, prompts)}")
+        named = {"": grid.prompt, **{f".groups[{i}]": group.prompt or [] for i, group in enumerate(grid.groups or [])}}
+        for key, names in named.items():
+            for name in names:
+                if name not in prompts:
+                    raise UsageError(f"{where}{key}.prompt: {name!r}: unknown prompt; {choose(name, prompts)}")
         if grid.groups is not None:
             for key in ("model", "n", "honest", "b", "byzantine"):
                 if getattr(grid, key) is not None:
@@ -160,7 +162,7 @@ class Expander:
                 attacks = [a for b in grid.b or [0] for a in (adversaries if b else adversaries[:1])]
                 lists += [grid.model, grid.n or grid.honest, attacks]
             for group in grid.groups or []:
-                lists += [group.role, group.count, group.model or [None], group.policy]
+                lists += [group.role, group.count, group.model or [None], group.policy, group.prompt or [None]]
             count = prod(len(values) for values in lists)
             conditions += count
             simulations += count * len(seed_numbers(grid.seeds or self._content.seeds)) * self._content.repeats
@@ -186,7 +188,7 @@ class Expander:
                 "model": population.model,
                 "n": sum(counts.values()) - replaced,
                 "b": counts[self._byzantine],
-                "prompt": prompt,
+                "prompt": self._prompts(population.groups, prompt, where),
             }
             if self._by_byzantine:
                 axes[BYZANTINE_AXIS] = population.byzantine
@@ -290,21 +292,34 @@ class Expander:
             yield population
 
     def _choices(self, entry: GroupEntry, where: str) -> Iterator[PlayerGroup]:
-        for role, count, written in product(entry.role, entry.count, entry.policy):
+        prompts = [self.own_prompts.by_name.get(name, name) for name in entry.prompt or []] or [None]
+        for role, count, written, prompt in product(entry.role, entry.count, entry.policy, prompts):
             if role not in self._game.roles:
                 raise UsageError(f"{where}.role: {role!r}: unknown role; {choose(role, self._game.roles)}")
             policy = self._policy(written, f"{where}.policy", role)
             # A list of policies may mix those that ask a model with those that do not.
             asks = policy.kind.rule is None or len(entry.policy) == 1
             for model in entry.model if entry.model and asks else [None]:
-                yield PlayerGroup(role, count, self._with_model(policy, model, where))
+                yield PlayerGroup(role, count, replace(self._with_model(policy, model, where), prompt=prompt))
 
     def _population(self, groups: Sequence[PlayerGroup], role: str, where: str) -> str:
-        """Return a readable name of what plays a role: one player's label, or all with their counts."""
-        players = [(group.count, group.player.label) for group in groups if group.role == role]
-        if len(players) < 2:
-            return players[0][1] if players else NOBODY
-        name = "+".join(f"{count}-{label}" for count, label in players)
+        """Return a readable name of what plays a role: one player's, or all with their counts.
+
+        Prompts of groups are told in it but for honest agents, whose are told in an axis of their own.
+        """
+        players = [group for group in groups if group.role == role]
+        names = [group.player.name if role == self._honest else group.player.label for group in players]
+        if len(names) < 2:
+            return names[0] if names else NOBODY
+        return self._joined([f"{group.count}-{name}" for group, name in zip(players, names, strict=True)], where)
+
+    def _prompts(self, groups: Sequence[PlayerGroup], prompt: str, where: str) -> str:
+        """Return the prompt of the honest agents, or those of their groups in order, where they differ."""
+        names = [str(group.player.prompt or prompt) for group in groups if group.role == self._honest]
+        return self._joined(names if len({*names}) > 1 else names[:1] or [prompt], where)
+
+    def _joined(self, names: Sequence[str], where: str) -> str:
+        name = "+".join(names)
         if len(name) > _LONGEST_POPULATION:
             raise UsageError(f"{where}.groups: {name[:60]}...: too long for a folder's name; use fewer groups")
         return name

@@ -14,13 +14,14 @@ from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
 from parley.errors import UsageError
 from parley.files import read_regular, write_new
 from parley.games.base import Game
-from parley.games.prompts import OwnPrompt, appended, text_of
+from parley.games.prompts import OwnPrompt, appended, content_of, text_of
 from parley.study.condition import Condition
 from parley.text.suggest import choose
 from parley.text.yamlfile import shown, tag
 
 README = "README.txt"  # in a folder of templates, what tells people of them
 _MAX_BYTES = 100_000
+_MOST_BYTES_PER_TOKEN = 8  # of a text of this size; English has 4
 _Text = Annotated[str, Field(min_length=1, max_length=_MAX_BYTES)]
 
 
@@ -62,16 +63,28 @@ class OwnPrompts:
         self.by_name = {name: self._made(name, source) for name, source in sources.items()}
 
     def check(self, conditions: Iterable[Condition]) -> None:
-        """Raise UsageError for a prompt that lacks a template that is sent in these conditions, or changes none."""
+        """Raise UsageError for a prompt that lacks a template that is sent in these conditions, or changes none.
+
+        Also for a template that no model of theirs can hold.
+        """
         sent: dict[str, set[str]] = defaultdict(set)
+        contexts: dict[str, set[int]] = defaultdict(set)
         for condition in conditions:
-            sent[condition.prompt] |= self._game.prompts.needed(
-                condition.parameters, {group.role for group in condition.groups}
-            )
+            own_servers = {entry.max_model_len for entry in condition.entries.values() if not entry.is_service}
+            for prompt, roles in condition.roles_by_prompt.items():
+                sent[prompt] |= self._game.prompts.needed(condition.parameters, roles)
+                contexts[prompt] |= own_servers
         for name, prompt in self.by_name.items():
             where, templates = self._where(name), sent.get(name, set())
             if missing := sorted(templates.difference(prompt.templates)):
                 raise UsageError(f"{where}: lacks templates that are sent in this study; add {', '.join(missing)}")
+            for template in templates:
+                size, context = len(content_of(prompt.templates[template])), min(contexts[name], default=_MAX_BYTES)
+                if size > _MOST_BYTES_PER_TOKEN * context:
+                    raise UsageError(
+                        f"{where}: {template}: {size:,} bytes do not fit a context of {context:,} tokens; shorten it, "
+                        "or raise the model's max_model_len"
+                    )
             for key, changed in self._changed.get(name, {}).items():
                 if templates and not changed & templates:
                     only = ", ".join(sorted(changed))

@@ -20,6 +20,7 @@ from parley.study.condition import Condition, Simulation
 from parley.study.prompt_sent import PARTS, asked, part_text
 from parley.text.suggest import choose
 
+REMOVED, ADDED = "red strike", "bold green"  # styles of words that went, and that came
 _Sent = dict[tuple[int, str], dict[str, str]]
 
 
@@ -86,11 +87,11 @@ def _agreement(one: Condition, other: Condition) -> int:
 
 
 def _agent(one: Game, other: Game, role: str) -> str:
-    """Return the first agent that has this role in both games."""
-    both = {seat.name for seat in other.seats if seat.role == role}
-    for seat in one.seats:
-        if seat.role == role and seat.name in both:
-            return seat.name
+    """Return the first agent that has this role in both games; one of another prompt in each, if there is one."""
+    prompts = {seat.name: seat.prompt for seat in other.seats if seat.role == role}
+    both = [seat for seat in one.seats if seat.role == role and seat.name in prompts]
+    for seat in sorted(both, key=lambda seat: seat.prompt == prompts[seat.name]):
+        return seat.name
     raise UsageError(f"no agent has the role {role} in both conditions; choose another --role, or other conditions")
 
 
@@ -111,16 +112,19 @@ def _unified(one: str, other: str) -> tuple[str, ...]:
 def word_diff(study: Study, one: str, other: str) -> Iterator[Text]:
     """Yield the lines with words in which two prompts differ, under the names of the templates that they are in.
 
-    Of those are compared that agents are sent in any condition of the study. Raises UsageError for an unknown prompt.
+    Compared is what the study sends to roles that have both in it. Raises UsageError for an unknown prompt.
     """
     prompts, own = study.game.prompts, study.own_prompts.by_name if study.own_prompts else {}
     known = {**prompts.variants, **{name: prompt.templates for name, prompt in own.items()}}
     for name in (one, other):
         if name not in known:
             raise UsageError(f"{study.file}: {name!r}: unknown prompt; {choose(name, known)}")
+    everyone = {*study.game.roles}
+    having = [{r for c in study.conditions for r in c.roles_by_prompt.get(name, ())} for name in (one, other)]
+    both = set.intersection(*(roles or everyone for roles in having)) or everyone
     sent: set[str] = set()
     for condition in study.conditions:
-        sent |= prompts.needed(condition.parameters, {group.role for group in condition.groups})
+        sent |= prompts.needed(condition.parameters, both & {group.role for group in condition.groups})
     named: dict[tuple[str, str], list[str]] = {}
     for name in sorted(sent):
         before, after = (text_of(known[prompt].get(name, "")) for prompt in (one, other))
@@ -143,8 +147,8 @@ def _changed_lines(*texts: str) -> list[Text]:
             words.append("".join(old[a:b]))
             continue
         for style, left, right, changed in (
-            ("red strike", "[-", "-]", old[a:b]),
-            ("bold green", "{+", "+}", new[c:d]),
+            (REMOVED, "[-", "-]", old[a:b]),
+            (ADDED, "{+", "+}", new[c:d]),
         ):
             lines = "".join(changed).split("\n")
             words.append("\n".join(f"{left}{line}{right}" if line else "" for line in lines), style)

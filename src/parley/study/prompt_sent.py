@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from parley.engine.service.limits import estimated_tokens
 from parley.errors import UsageError
 from parley.games.base import Game
 from parley.games.parameters import Seat
@@ -39,6 +40,7 @@ class Wanted:
     agent: str | None = None
     round: int | None = None
     phase: str | None = None
+    prompt: str | None = None
 
     def __str__(self) -> str:
         named = {"round": self.round, "phase": self.phase, "agent": self.agent, "role": self.role}
@@ -78,24 +80,56 @@ def prompt_sent(study: Study, where: Mapping[str, Any], wanted: Wanted, seed: in
 
     Raises UsageError if there is no such condition or agent, or if the game ends before it is asked that.
     """
-    fitting = [c for c in study.fitting(where) if wanted.role is None or c.count(wanted.role)]
+    role, prompt = wanted.role, wanted.prompt
+    fitting = [
+        c
+        for c in study.fitting(where)
+        if any(g.count and role in (None, g.role) and prompt in (None, g.prompt or c.prompt) for g in c.playing)
+    ]
     if not fitting:
-        known = wanted.role in study.game.roles
-        remedy = "choose another --where or --role" if known else choose(wanted.role, study.game.roles)
-        raise UsageError(f"{study.file}: no agent has the role {wanted.role} in the conditions that fit; {remedy}")
+        known = role is None or role in study.game.roles
+        remedy = "choose another --where, --role or --prompt" if known else choose(role, study.game.roles)
+        having = " and ".join(f"the {name} {value}" for name, value in (("role", role), ("prompt", prompt)) if value)
+        raise UsageError(f"{study.file}: no agent has {having} in the conditions that fit; {remedy}")
     simulation = Simulation(fitting[0], seed)
     game = simulation.game()
-    names = [
-        seat.name for seat in game.seats if wanted.role in (None, seat.role) and wanted.agent in (None, seat.name)
-    ]
+    there = [seat for seat in game.seats if role in (None, seat.role) and prompt in (None, seat.prompt)]
+    names = [seat.name for seat in there if wanted.agent in (None, seat.name)]
     where_it_is = f"{study.file}: {fitting[0].name}, seed {seed}"
     if not names:
         seats = sorted(game.seats, key=lambda seat: by_number(seat.name))
-        there = ", ".join(f"{seat.name} ({seat.role})" for seat in seats)
-        role = f" with the role {wanted.role}" if wanted.role else ""
-        raise UsageError(f"{where_it_is}: no agent {wanted.agent}{role}; choose one of: {there}")
+        listed = ", ".join(f"{seat.name} ({seat.role})" for seat in seats)
+        having = f" with the role {role}" if role else ""
+        raise UsageError(f"{where_it_is}: no agent {wanted.agent}{having}; choose one of: {listed}")
     ask = _first(game, names, wanted, seed, where_it_is)
     return PromptSent(fitting[0], fitting[1:], seed, ask, simulation.players(game)[ask.agent])
+
+
+def prompt_lengths(study: Study, seed: int) -> Iterator[tuple[str, int, int, int, int, list[str]]]:
+    """Yield how long what is sent is by prompt and n: in characters at first, and at most in a game.
+
+    Then about how many tokens that has at most, the reply included, and which models of the study cannot hold them.
+    Games are played by scripted agents, whose words are short.
+    """
+    known: set[tuple[str, int, tuple[str, ...]]] = set()
+    for condition in study.conditions:
+        n, models = int(condition.axes["n"]), condition.models
+        new = {(prompt, n, models) for prompt in condition.roles_by_prompt} - known
+        if not new:
+            continue
+        known |= new
+        game = Simulation(condition, seed).game()
+        prompts = {seat.name: seat.prompt for seat in game.seats}
+        sizes: dict[str, list[tuple[int, int]]] = {}
+        for ask in asked(game, seed):
+            text = "".join(message["content"] for message in ask.messages)
+            tokens = estimated_tokens(len(text.encode()), ask.sampling.max_tokens)
+            sizes.setdefault(prompts[ask.agent], []).append((len(text), tokens))
+        own = {name: entry.max_model_len for name, entry in condition.entries.items() if not entry.is_service}
+        for prompt in (prompt for prompt in sizes if (prompt, n, models) in new):
+            most = max(tokens for _, tokens in sizes[prompt])
+            too_small = [name for name, context in own.items() if context < most]
+            yield prompt, n, sizes[prompt][0][0], max(sizes[prompt])[0], most, too_small
 
 
 def default_study(

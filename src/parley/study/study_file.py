@@ -135,6 +135,9 @@ class GroupEntry(BaseModel):
         default=["llm"],
         description="What answers: a policy of the game, or your own: an installed entry point or module:attribute.",
     )
+    prompt: _listed(Slug) | None = Field(  # type: ignore[valid-type]
+        default=None, description="Prompts of the agents, as in `prompt` of the grid, which they have by default."
+    )
 
 
 class Grid(BaseModel):

@@ -177,6 +177,13 @@ class ConsensusEvidence(Evidence[ConsensusParameters, Round]):
             "distance_to_median": abs(value - median(initial)),
         }
 
+    def of_agents(self, metrics: Mapping[str, Any], trace: Sequence[Round]) -> Mapping[str, Mapping[str, float]]:
+        """Return for each honest agent whether it ends with their most frequent value: 1 or 0, 1/k of k values."""
+        held = {name: trace[-1]["values"][name] for name in metrics["initial_values"]}
+        ranked = Counter(held.values()).most_common()
+        leading = [value for value, count in ranked if count == ranked[0][1]]
+        return {name: {"final_honest_share": (value in leading) / len(leading)} for name, value in held.items()}
+
     def trajectory(self, outcome: Mapping[str, Any], trace: Sequence[Round]) -> Trajectory:
         """Return each agent's value by round (round 0: the initial ones), for the paper's Figure 4."""
         initial: Mapping[str, int] = outcome["metrics"]["initial_values"]

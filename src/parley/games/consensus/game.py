@@ -70,12 +70,9 @@ _PUBLISHED_CHARS = 50
 class Protocol(ABC):
     """Who is asked what, in which order, and when votes end the game; with the agents, the history and the trace."""
 
-    def __init__(
-        self, parameters: ConsensusParameters, prompt: str, agents: Sequence[Agent], network: Network
-    ) -> None:
+    def __init__(self, parameters: ConsensusParameters, agents: Sequence[Agent], network: Network) -> None:
         """`agents` are in the order in which they are asked, which says nothing about roles, and so is `network`."""
         self.parameters = parameters
-        self.prompt = prompt
         self.agents = agents
         self.honest = [agent for agent in agents if agent.honest]
         self.links = Links([agent.name for agent in agents], network)
@@ -109,7 +106,7 @@ class Protocol(ABC):
         written, early = p.format_for(agent.seat), EARLY_VOTE in p.leaks
         prompted = partial(
             PROMPTS.filled,
-            self.prompt,
+            agent.seat.prompt,
             role,
             phase,
             values=values,
@@ -288,10 +285,8 @@ class SwarmsProtocol(Protocol):
     public.
     """
 
-    def __init__(
-        self, parameters: ConsensusParameters, prompt: str, agents: Sequence[Agent], network: Network
-    ) -> None:
-        super().__init__(parameters, prompt, agents, network)
+    def __init__(self, parameters: ConsensusParameters, agents: Sequence[Agent], network: Network) -> None:
+        super().__init__(parameters, agents, network)
         self._early_vote = EARLY_VOTE in parameters.leaks
         self._public: dict[str, Proposal] = {}  # the last value that each agent has told, with its message of now
         if MISSING_VALUE in parameters.leaks:
@@ -397,7 +392,7 @@ class ConsensusGame(Game[ConsensusParameters]):
             agents.append(Agent(seat, initial_value=value, current_value=value))
         # Asked in the order of the neutral names, which says nothing about roles.
         self.agents = agents if _named_by_role(self.parameters) else sorted(agents, key=lambda a: by_number(a.name))
-        self.protocol = PROTOCOLS[self.parameters.protocol](self.parameters, self.prompt, self.agents, self.network)
+        self.protocol = PROTOCOLS[self.parameters.protocol](self.parameters, self.agents, self.network)
         self.honest = self.protocol.honest
 
     def play(self) -> Generator[list[Ask], list[Reply], Outcome]:

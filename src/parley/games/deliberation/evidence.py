@@ -273,6 +273,11 @@ class DeliberationEvidence(Evidence[DeliberationParameters, Round]):
             results_label="honest agents in the largest agreement",
         )
 
+    def of_agents(self, metrics: Mapping[str, Any], trace: Sequence[Round]) -> Mapping[str, Mapping[str, float]]:
+        """Return for each agent of the last panel whether its last answer is right, as 1 and 0, if one can be."""
+        right, answers = metrics["right_answer"], trace[-1]["answers"]
+        return {} if right is None else {name: {"accuracy": float(each == right)} for name, each in answers.items()}
+
     def transcript(self, outcome: Mapping[str, Any], trace: Sequence[Round]) -> Sequence[Session]:
         """Return the deliberations of one simulation, for the ledger."""
         sessions = []

@@ -314,16 +314,20 @@ class StagHuntEvidence(Evidence[StagHuntParameters, Round]):
                 shares.setdefault(kind, []).append((float(threshold), float(share)))
         return shares
 
-    def of_agents(self, metrics: Mapping[str, Any]) -> Mapping[str, Mapping[str, float]]:
-        """Return for each betrayed player its archetype, by both rules, and whether it kept hunting, as 1 and 0."""
-        return {
-            name: {
-                "kept_hunting": float(after["kept"]),
-                "hare_for_good": float(_hare_for_good(after)),
-                **{kind: float(after["archetype"] == kind) for kind in (PERSISTENT, PRONE, UNCLASSIFIED)},
-            }
-            for name, after in metrics["after_betrayal"].items()
+    def of_agents(self, metrics: Mapping[str, Any], trace: Sequence[Round]) -> Mapping[str, Mapping[str, float]]:
+        """Return each player's share of stags; of betrayed ones also their archetype by both rules, as 1 and 0."""
+        rounds = counted(trace)
+        found = {
+            name: {"stag_share": sum(each["actions"][name] == STAG for each in rounds) / len(rounds)}
+            for name in (rounds[0]["actions"] if rounds else ())
         }
+        for name, after in metrics["after_betrayal"].items():
+            found.setdefault(name, {}).update(
+                kept_hunting=float(after["kept"]),
+                hare_for_good=float(_hare_for_good(after)),
+                **{kind: float(after["archetype"] == kind) for kind in (PERSISTENT, PRONE, UNCLASSIFIED)},
+            )
+        return found
 
     def timeline(self, outcome: Mapping[str, Any], trace: Sequence[Round]) -> Timeline:
         """Return a game as a table of words and actions: honest players first, then the Byzantine ones, by number."""

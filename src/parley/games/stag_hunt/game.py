@@ -79,7 +79,8 @@ class StagHuntGame(Game[StagHuntParameters]):
 
     def set_up(self) -> None:
         """Seat the players in the order of their neutral names, which says nothing about roles."""
-        self._texts = {role: self.prompts.texts(self.prompt, role) for role in {seat.role for seat in self.seats}}
+        sent = {key: self.prompts.texts(*key) for key in {(seat.prompt, seat.role) for seat in self.seats}}
+        self._texts = {seat.name: sent[seat.prompt, seat.role] for seat in self.seats}
         self._players = {seat.name: seat for seat in sorted(self.seats, key=lambda seat: by_number(seat.name))}
         self._links = Links(list(self._players), self.network)
         self.honest = [name for name, seat in self._players.items() if seat.role == HONEST]
@@ -113,7 +114,7 @@ class StagHuntGame(Game[StagHuntParameters]):
         replies = dict(zip(self._players, answers, strict=True))
         failed = [ask for ask in asks if self._published and replies[ask.agent].value is None]
         if failed:
-            answers = yield [texts.asked_again(ask, self._texts[ask.role]) for ask in failed]
+            answers = yield [texts.asked_again(ask, self._texts[ask.agent]) for ask in failed]
             replies |= dict(zip([ask.agent for ask in failed], answers, strict=True))
         return replies
 
@@ -186,7 +187,7 @@ class StagHuntGame(Game[StagHuntParameters]):
         reply_format = p.format_for(seat)
         form = instruction(texts.REPLIES[phase], reply_format)
         others = [known[peer] for peer in self._links.neighbors(name)]
-        pieces = self._texts[seat.role]
+        pieces = self._texts[name]
         values = texts.PromptValues(len(self._players), others, [told for _, told in history], number, shown)
         if self._published:
             system = texts.published_system(seat.role, pieces)
@@ -238,7 +239,7 @@ class StagHuntGame(Game[StagHuntParameters]):
             values.seen,
             texts.agent_name(number_of[hub]) if hub else "",
             {"round_num": values.round, "history_str": texts.history_text(values), "comm_str": words},
-            self._texts[self._players[name].role],
+            self._texts[name],
         )
 
     def _remember(self, done: Round) -> None:

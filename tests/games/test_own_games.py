@@ -1,5 +1,6 @@
 """Games of the user's own: how a study names them, what their identity covers, and what is told where one is none."""
 
+import hashlib
 import os
 import re
 import sys
@@ -13,7 +14,7 @@ import yaml
 
 from parley import paths
 from parley.analysis.summarize import summarize
-from parley.errors import GameError, RecordError, UsageError
+from parley.errors import EngineError, GameError, RecordError, UsageError
 from parley.figures.make import figures
 from parley.games import own_game
 from parley.games.registry import GAMES, game_class
@@ -23,7 +24,7 @@ from parley.play.simulate import simulate, simulate_shard
 from parley.report.page import report
 from parley.study import Study, load_study
 from support import REPOSITORY
-from support.commands import Parley, one_line_error
+from support.commands import Parley, heard, one_line_error
 
 EXAMPLES = REPOSITORY / "examples" / "own_game"
 SCRIPTED = EXAMPLES / "public_goods.yaml"
@@ -218,7 +219,10 @@ def test_a_change_of_the_source_is_another_simulation_and_one_of_the_evidence_is
     assert ids(told) != ids(before)
     assert "Think well." in first_asked(told)
     with Path("public_goods.py").open("a") as file:
-        file.write("# changed\n")
+        file.write("# said in words\n")
+    assert ids(write()) == ids(told)
+    with Path("public_goods.py").open("a") as file:
+        file.write("CHANGED = True\n")
     assert ids(write()) not in (ids(before), ids(told))
     assert write().conditions[0].spec != before.conditions[0].spec
 
@@ -231,7 +235,7 @@ def test_of_a_package_every_source_and_text_counts(write: Write) -> None:
     Path("mine/game.py").write_text("from public_goods import PublicGoods as Base\nclass Mine(Base):\n    pass\n")
     before = ids(write("mine.game:Mine"))
     for changed, counts in files.items():
-        (Path("mine") / changed).write_text("# changed\n")
+        (Path("mine") / changed).write_text("CHANGED = True\n")
         assert (ids(write("mine.game:Mine")) != before) == counts, changed
         (Path("mine") / changed).write_text("")
     assert {game.code_sha256 for game in GAMES.values()} == {""}  # shipped games have no source in their identity
@@ -261,6 +265,11 @@ def test_a_record_of_another_source_says_so_and_runs_nothing(write: Write, parle
     del sys.modules["mine"]
     with Path("mine.py").open("a") as file:
         file.write("# changed\n")
+    assert replay(record).identical
+    with Path("mine.py").open("a") as file:
+        file.write("CHANGED = True\n")
+    own_game._loaded.cache_clear()
+    del sys.modules["mine"]
     error = one_line_error(parley("replay", record), 1)
     assert "the source of mine:Broken changed since it was recorded (SHA-256 " in error
     assert "put the former one on Python's path" in error
@@ -269,6 +278,33 @@ def test_a_record_of_another_source_says_so_and_runs_nothing(write: Write, parle
         replay(record)
     assert "mine" not in sys.modules
     assert read_summary(record).outcome["name"] == "cooperation"  # reading needs no source
+
+
+def test_a_record_of_a_source_by_its_bytes_is_of_the_same_source() -> None:
+    """Records before the syntax tree have the SHA-256 of the file."""
+    source = (EXAMPLES / "public_goods.py").read_bytes()
+    described = {"game": OWN, "game_code_sha256": hashlib.sha256(source).hexdigest()}
+    assert own_game.changed_source(described) is None
+    assert "changed" in str(own_game.changed_source({**described, "game_code_sha256": "0" * 64}))
+
+
+@pytest.mark.slow
+@pytest.mark.promise("A hang, an exception or an exit of own code fails its game alone; the log names it.")
+def test_an_own_game_that_ends_python_fails_alone(write: Write) -> None:
+    name = module(
+        "mine",
+        "def play(self):",
+        "    if self.rng.random() < 0.5:",
+        "        import os; os._exit(3)",
+        "    return (yield from super().play())",
+    )
+    study = write(name, seeds=6)
+    with heard() as said, pytest.raises(EngineError, match="of 6 simulations failed: the process of your code ended"):
+        simulate_shard(study, "scripted", 0)
+    failed = [simulation for simulation in study.simulations() if not simulation.record("goods").exists()]
+    assert 0 < len(failed) < 6
+    for simulation in failed:
+        assert any(f"/seed={simulation.seed}: the process of your code" in line for line in said)
 
 
 # What is no game, or breaks the contract: what is written, and what the message must name
@@ -395,6 +431,7 @@ def test_a_game_that_does_not_begin_or_end_as_it_must_says_so(write: Write) -> N
         assert named in refused(write, body, before=before), body
 
 
+@pytest.mark.slow
 def test_one_broken_simulation_of_a_shard_leaves_the_others(write: Write) -> None:
     for broken, named in (("1 / 0", "ZeroDivisionError"), ("raise SystemExit(0)", "SystemExit: 0")):
         body = ("    super().set_up()", "    if self.rng.random() < 0.5:", f"        {broken}")

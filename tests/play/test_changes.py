@@ -66,9 +66,32 @@ def test_what_is_gone_or_varied_is_told_with_all_its_values(before: Study, study
     more = study_factory({"n": [3, 4], "byzantine": ["random"]}, seeds=1, parameters={"max_rounds": 5})
     assert [table(more)[key][0] for key in ("kept", "new")] == ["2", "0"]
     gone = study_factory({"n": [3, 5]}, seeds=2, parameters={"max_rounds": 5})
-    assert told(gone) == ["2 records of a former configuration (n 4, now 3, 5)"]
+    assert told(gone) == ["2 records of a former configuration (n 4, now 5)"]
     varied = study_factory({"n": [3, 4], "vary": {"max_rounds": [6, 7]}}, seeds=2)
     assert told(varied) == ["4 records of a former configuration (max_rounds 5, now 6, 7)"]
+
+
+def test_two_grids_are_compared_condition_by_condition(study_factory: StudyFactory) -> None:
+    majority = {"model": "majority", "n": [3, 4]}
+    play(study_factory(majority, {"model": "stubborn", "n": [3, 4]}, seeds=2))
+    changed = study_factory(majority, {"model": "stubborn", "n": [3, 5]}, seeds=2)
+    assert told(changed) == ["2 records of a former configuration (n 4, now 5)"]
+    found = table(changed)
+    assert found["n"] == ["4", "5", "2"]
+    assert "condition" not in found, "the new one is told by its n"
+    assert [found[key][0] for key in ("kept", "new")] == ["6", "2"]
+    # One that differs in two axes was not changed into the new one.
+    other = study_factory(majority, {"model": "stubborn", "n": 3}, {"model": "random", "n": 6}, seeds=2)
+    rows = [line.split() for line in diff(other) if line.startswith("condition ")]
+    former, new = (f"model={model}/n={n}/b=0/prompt=may_exist" for model, n in (("stubborn", 4), ("random", 6)))
+    assert rows == [["condition", former, "-", "2"], ["condition", "-", new, "2"]]
+
+
+def test_seeds_without_a_record_are_told(before: Study, study_factory: StudyFactory) -> None:
+    more = study_factory({"n": [3, 4]}, seeds=5, parameters={"max_rounds": 5})
+    assert not any("nothing changed" in line for line in diff(more))
+    assert table(more)["seeds"] == ["2", "played", "5", "6"]
+    assert [table(more)[key][0] for key in ("kept", "new")] == ["4", "6"]
 
 
 def test_a_file_that_was_renamed_by_hand_is_told_with_the_remedy(

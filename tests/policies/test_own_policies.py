@@ -1,6 +1,8 @@
 """Policies of the user's own: named by module and attribute, or installed; what goes wrong is one line."""
 
 import asyncio
+import json
+import multiprocessing
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -9,9 +11,14 @@ from typing import Any
 import pytest
 
 from parley.errors import EngineError, UsageError
-from parley.play.record import read_summary
+from parley.play.record import read_attempts, read_summary
 from parley.play.replay import replay
-from parley.play.simulate import play_simulation, simulate
+from parley.play.simulate import play_simulation, simulate, simulate_shard
+from parley.play.verify import verify
+from parley.policies import own_code
+from parley.report.explorer.attempts import recorded_attempts
+from parley.report.explorer.selection import select
+from support.commands import heard
 from support.studies import HONEST, StudyFactory, grouped
 
 pytestmark = pytest.mark.promise(
@@ -106,10 +113,31 @@ def test_a_change_of_own_code_is_another_spec(
     install(my_agent=f"{own}:Echo")
     for name in (f"{own}:Echo", "my_agent"):
         before = study_factory({"model": name}).conditions[0]
-        with (folder / f"{own}.py").open("a") as file:
-            file.write("# changed\n")
-        after = study_factory({"model": name}).conditions[0]
-        assert (before.name, before.spec != after.spec) == (after.name, True)
+        for added, counts in (("# changed\n", False), (f"changed = {name!r}\n", True)):
+            with (folder / f"{own}.py").open("a") as file:
+                file.write(added)
+            after = study_factory({"model": name}).conditions[0]
+            assert (before.name, before.spec != after.spec) == (after.name, counts)
+
+
+PLAIN = (
+    "x = {**a, 'n': 1} if a else (lambda: 0)\nclass Own:\n    def answer(self):\n        return f'{x!r} of {2.5:>4}'\n"
+)
+PLAIN_MEANING = "62016f07e493e858033a14a5dd4da899b3ddde86f0438b68128f0edd674cc3d0"
+
+
+@pytest.mark.promise("The identity of own code is its syntax tree, without comments and docstrings.")
+def test_what_does_not_change_what_code_means_is_not_in_its_identity() -> None:
+    meaning = own_code._meaning
+    assert meaning(PLAIN.encode()) == PLAIN_MEANING, "the same in each version of Python"
+    documented = PLAIN.replace("Own:\n", 'Own:\n    """Mine."""\n\n').replace("self):", 'self):  # he\n        "It."')
+    for same in (documented, '"""A module."""\n' + documented, PLAIN.replace("'", '"'), f"\n\n{PLAIN}"):
+        assert meaning(same.encode()) == meaning(PLAIN.encode()), same
+    for other in (PLAIN.replace("1", "2"), PLAIN.replace("Own", "Owns"), PLAIN.replace("**a", "None: a"), "x = ("):
+        assert meaning(other.encode()) != meaning(PLAIN.encode()), other
+    # Docstrings that code may read, or that a service is sent in the schema of a reply.
+    for code in ("class A:\n    'One.'\n    x: int\n", "def f():\n    'One.'\nf.__doc__\n"):
+        assert meaning(code.encode()) != meaning(code.replace("One", "Two").encode())
 
 
 def test_own_code_may_ask_the_model_of_its_group(
@@ -123,6 +151,129 @@ def test_own_code_may_ask_the_model_of_its_group(
     playing = play_simulation(simulation, {"tiny": path}, 5.0, None, len)
     played, _ = asyncio.run(playing)
     assert {body["seed"] for body in server.bodies} == {exchange.entry.seed for exchange in played.exchanges}
+
+
+ASKS_TWICE = """
+from dataclasses import replace
+
+
+class Noted:
+    def __init__(self, llm):
+        self.llm = llm
+
+    async def answer(self, ask, seed, attempt):
+        draft = replace(ask, user="Think.", sampling=ask.sampling.model_copy(update={"temperature": 0.0}))
+        thought = await self.llm.answer(draft, seed + 1, attempt)
+        before = (("user", "Think."), ("assistant", thought.text))
+        return await self.llm.answer(replace(ask, system=f"{ask.system} A note.", earlier=before), seed, attempt)
+
+
+class Elsewhere(Noted):
+    async def answer(self, ask, seed, attempt):
+        loop = asyncio.get_running_loop()
+        asking = lambda: asyncio.run_coroutine_threadsafe(self.llm.answer(ask, seed, attempt), loop).result(9)
+        return await loop.run_in_executor(None, asking)
+"""
+
+
+@pytest.mark.promise("A record has the requests that left, also where own code asks its model something else.")
+def test_what_own_code_sent_is_recorded_replayed_verified_and_shown(
+    study_factory: StudyFactory, own: str, folder: Path, engines: dict[str, Any]
+) -> None:
+    (folder / f"{own}.py").write_text(f"import asyncio\n{ASKS_TWICE}")
+    study = grouped(study_factory, {**HONEST, "policy": f"{own}:Noted"}, parameters={"max_rounds": 1})
+    [simulation] = study.simulations()
+    record = simulation.record("small")
+    path, server = engines["tiny"]
+    simulate(study, record, [path], 5.0)
+    rows = read_attempts(record, ["system", "user", "temperature", "sent"])[1].to_pylist()
+    sent = [request for row in rows for request in json.loads(row["sent"])]
+    messages = [[[m["role"], m["content"]] for m in body["messages"]] for body in server.bodies]
+    assert sorted(request["messages"] for request in sent) == sorted(messages)
+    assert {(request["seed"], request["temperature"]) for request in sent} == {
+        (body["seed"], body["temperature"]) for body in server.bodies
+    }
+    assert {len(json.loads(row["sent"])) for row in rows} == {2}
+    for row in rows:
+        assert row["system"].endswith(" A note.")
+        assert json.loads(row["sent"])[1]["messages"][-1] == ["user", row["user"]]
+        assert json.loads(row["sent"])[1]["messages"][2] == ["assistant", json.loads(row["sent"])[0]["text"]]
+    assert replay(record).identical
+    asked = len(server.bodies)
+    passes = list(verify([record], [path], Path("models.yaml"), 4, None, 5.0))
+    assert {(one.asked, one.different) for one in passes} == {(asked, 0)}
+    cold = [body["messages"] for body in server.bodies[asked : 2 * asked]]
+    assert sorted(map(str, cold)) == sorted(str(body["messages"]) for body in server.bodies[:asked])
+    [file] = select(study, {}, 1, journals=False).parts[0].simulations
+    [first, *_] = recorded_attempts(file)[1]
+    assert (first.system, first.sent) == (rows[0]["system"], rows[0]["sent"])
+
+
+def test_a_request_of_which_nobody_knows_what_it_answers_is_refused(
+    study_factory: StudyFactory, own: str, folder: Path, engines: dict[str, Any]
+) -> None:
+    (folder / f"{own}.py").write_text(f"import asyncio\n{ASKS_TWICE}")
+    study = grouped(study_factory, {**HONEST, "policy": f"{own}:Elsewhere"}, parameters={"max_rounds": 1})
+    [simulation] = study.simulations()
+    with pytest.raises(UsageError, match=r"asks its model in a thread, .* a thread by asyncio.to_thread"):
+        simulate(study, simulation.record("small"), [engines["tiny"][0]], 5.0)
+
+
+FAULTS = """
+import os, signal, time
+from parley.policies import Completion
+class Faulty:
+    def __init__(self, fault):
+        self.fault = fault
+    async def answer(self, ask, seed, attempt):
+        if self.fault == "hangs":
+            time.sleep(999)
+        if self.fault == "raises":
+            raise KeyboardInterrupt("mine")
+        if self.fault == "exits":
+            os._exit(0)
+        if self.fault == "crashes":
+            os.kill(os.getpid(), signal.SIGKILL)
+        reply = '{"internal_strategy": "", "value": 7, "public_reasoning": ""}'
+        return Completion('{"decision": "stop"}' if ask.phase == "vote" else reply, "stop")
+"""
+ENDS = {
+    "hangs": "your code gave no reply for 3 s",
+    "raises": "your code raised KeyboardInterrupt: mine",
+    "exits": "the process of your code ended with status 0 before its game was over",
+    "crashes": "the process of your code was killed by signal 9 before its game was over",
+}
+
+
+@pytest.mark.slow
+@pytest.mark.promise("A hang, an exception or an exit of own code fails its game alone; the log names it.")
+def test_what_own_code_does_to_its_process_it_does_to_its_game_alone(
+    study_factory: StudyFactory, own: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / f"{own}.py").write_text(FAULTS)
+    monkeypatch.setattr("parley.play.simulate._SILENT_SECONDS", 3.0)
+    models = [{"name": f"{own}:Faulty", "fault": fault} for fault in (*ENDS, "none")]
+    study = study_factory({"model": models}, seeds=2)
+    assert set(study.shards().values()) == {("own_code", 0)}
+    with heard() as said, pytest.raises(EngineError, match="8 of 10 simulations failed: "):
+        simulate_shard(study, "own_code", 0)
+    for simulation in study.simulations():
+        condition = simulation.condition
+        fault = str(condition.axes["model"]).removeprefix("Faulty-fault-")
+        assert simulation.record("small").exists() == (fault == "none")
+        named = f"{condition.name}/seed={simulation.seed}: {ENDS.get(fault)}"
+        assert any(line.startswith(named) for line in said) == (fault != "none")
+    assert multiprocessing.active_children() == []
+
+
+def test_a_source_that_changed_since_the_study_was_read_is_not_played(
+    study_factory: StudyFactory, own: str, folder: Path
+) -> None:
+    study = study_factory({"model": {"name": f"{own}:Echo", "value": 7}})
+    (folder / f"{own}.py").write_text(OWN.replace("stop", "continue"))
+    [simulation] = study.simulations()
+    with pytest.raises(UsageError, match="its source changed since the study was read"):
+        simulate(study, simulation.record("small"), [], 1.0)
 
 
 def test_own_code_that_does_not_work_is_one_line(study_factory: StudyFactory, own: str) -> None:

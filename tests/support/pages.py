@@ -236,7 +236,7 @@ def write_explorer(folder: Path, index: dict[str, Any], conditions: Sequence[int
 ATTEMPT = (
     *("round", "phase", "agent", "attempt", "system", "user", "text", "parsed", "failure", "detail"),
     *("prompt_tokens", "completion_tokens", "seconds", "seed", "temperature", "finish_reason", "reasoning"),
-    "degenerate",
+    *("degenerate", "sent"),
 )
 
 
@@ -305,7 +305,7 @@ def games_of(content: Json) -> list[Json]:
         rows = [dict(zip(ATTEMPT, row, strict=True)) for row in game["attempts"]]
         for row in rows:
             row["agent"] = names[row["agent"]]
-            row |= {name: text(row[name]) for name in ("system", "user", "text", "reasoning")}
+            row |= {name: text(row[name]) for name in ("system", "user", "text", "reasoning", "sent")}
             row["parsed"] = json.loads(row["text"]) if row["parsed"] is True else row["parsed"]
         game["attempts"] = rows
     found: list[Json] = content["simulations"]

@@ -98,7 +98,7 @@ def planned_for_slurm(
     return planned.stdout, asked
 
 
-# Code of the user's own: a process for each simulation, as beside a server.
+# Code of the user's own: a process and a journal for each simulation, as beside a server.
 OWN_CODE = """
 import json
 

@@ -3,16 +3,17 @@
 import importlib.util
 import os
 import re
+import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 import yaml
-from click.testing import CliRunner
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
@@ -170,15 +171,62 @@ def test_the_question_of_the_tutorial_has_a_prompt_that_is_sent(folder: Path) ->
     assert {condition.prompt for condition in study.conditions} == {"may_exist", "watched"}
 
 
-def test_the_policy_in_the_tutorial_plays(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    page = DOCS / "tutorial" / "own-policy.md"
-    [module] = [block for block in code(page) if "class Low" in block]
-    (folder / "low.py").write_text(module)
-    (folder / "low.yaml").write_text(study_in(page))
-    monkeypatch.syspath_prepend(str(folder))
-    monkeypatch.delitem(sys.modules, "low", raising=False)
-    played = CliRunner().invoke(commands, ["play", "low.yaml", "--model", "Low", "--b", "0"], catch_exceptions=False)
-    assert played.output.splitlines()[-1] == "Outcome: valid_consensus, after 2 rounds"
+def write_own_code(folder: Path) -> None:
+    """Write the modules and studies of the pages about code of one's own, and install what they call `median`."""
+    pages = [DOCS / "own-games.md", DOCS / "tutorial" / "own-policy.md"]
+    for page, name, part in zip(pages, ("guess", "low"), ("class Guess(", "class Low"), strict=True):
+        [module] = [block for block in code(page) if part in block]
+        (folder / f"{name}.py").write_text(module)
+        (folder / f"{name}.yaml").write_text(study_in(page))
+    [grids] = [block for block in code(DOCS / "own-policies.md") if block.startswith("grids:")]
+    [point] = [block for block in code(DOCS / "own-policies.md") if "parley.policies" in block]
+    (folder / "median.yaml").write_text(f"game: consensus\n{grids}")
+    shutil.copy(REPOSITORY / "examples" / "own_policy.py", folder)
+    info = folder / "own_policy-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: own_policy\nVersion: 1.0\n")
+    points = point.replace('project.entry-points."parley.policies"', "parley.policies").replace('"', "")
+    (info / "entry_points.txt").write_text(points)
+
+
+def shown_in_terminal(command: Sequence[str], environment: Mapping[str, str]) -> tuple[int, str]:
+    """Return the status of a command and all that a terminal of 80 columns was sent."""
+    ours, theirs = os.openpty()
+    environment = {**environment, "TERM": "xterm-256color", "COLUMNS": "80", "LINES": "30"}
+    running = subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, env=environment)
+    os.close(theirs)
+    said = b""
+    with suppress(OSError), open(ours, "rb", buffering=0) as terminal:  # an error is the end
+        while part := terminal.read(65536):
+            said += part
+    return running.wait(), said.decode()
+
+
+@pytest.mark.slow
+@pytest.mark.promise("The examples of the pages about code of one's own run, in a terminal and in a pipe.")
+@pytest.mark.parametrize(
+    ("arguments", "outcome"),
+    [
+        (["guess.yaml"], ("mean below 20, after 3 rounds", "low, after 3 rounds")),
+        (["low.yaml", "--model", "Low", "--b", "0"], ("valid consensus, after 2 rounds", "valid_consensus, after 2")),
+        (["median.yaml", "--model", "Median-faults-1"], ("after", "after")),
+        (["median.yaml", "--model", "Median", "--b", "0"], ("valid consensus", "valid_consensus")),
+    ],
+)
+def test_examples_of_own_code_play_in_a_terminal_and_in_a_pipe(
+    folder: Path, arguments: list[str], outcome: tuple[str, str]
+) -> None:
+    write_own_code(folder)
+    environment = os.environ | {"PYTHONPATH": str(folder)}
+    command = [sys.executable, "-m", "parley.cli", "play", *arguments]
+    status, said = shown_in_terminal([*command, "--record", "game.svg"], environment)
+    assert status == 0, said
+    assert outcome[0] in said.rpartition("Outcome: ")[2].lower()
+    assert "<svg" in Path("game.svg").read_text()
+    piped = subprocess.run([*command, "--record", "game.cast"], env=environment, capture_output=True, text=True)
+    assert (piped.returncode, piped.stderr) == (0, "")
+    assert outcome[1] in piped.stdout.splitlines()[-1]
+    assert Path("game.cast").read_text().count("\n") > 3
 
 
 def test_the_page_of_the_models_file_has_every_argument_that_concerns_the_machine() -> None:

@@ -197,7 +197,7 @@ def test_a_failed_study_goes_on_where_it_was_and_dvc_takes_nothing_away(reader: 
     old = inodes()
     changed = json.loads(json.dumps(DEMO))
     changed["seeds"] = 4
-    Path("src/keeps_agent.py").write_text(OWN_CODE)  # a job for each simulation, with a journal
+    Path("src/keeps_agent.py").write_text(OWN_CODE)  # with a journal for each simulation
     changed["grids"].append({**MAJORITY, "model": "keeps_agent:Keeps"})
     write_study("demo", changed)
     planned = call(sys.executable, "-m", "parley.cli", "expand", "demo", "--paths").split()
@@ -225,7 +225,7 @@ def test_a_failed_study_goes_on_where_it_was_and_dvc_takes_nothing_away(reader: 
 
     blocked.rmdir()
     output = call("dvc", "repro")
-    assert jobs(output)["simulate"] == 1
+    assert jobs(output)["simulate_shard"] == 1
     assert {path: path.read_bytes() for path in finished} == finished
     assert len(list(paths.simulations("demo").rglob("*.parquet"))) == 12
     assert other.read_text() == "a reply\n"

@@ -70,23 +70,17 @@ def study(study_factory: StudyFactory) -> Study:
 def test_beside_a_server_a_simulation_hangs_on_it_and_asks_for_nothing(study: Study) -> None:
     jobs, wildcards = jobs_of(study), simulation_wildcards(study, "big")
     assert jobs.engine_endpoints(wildcards) == [str(paths.endpoint("small", "big", 0, "big"))]
-    assert jobs.shard_mark(wildcards) == []
     assert jobs.simulation_group(wildcards) == jobs.shard_group(shard_wildcards("big"))
-    assert (jobs.simulation_threads(wildcards), jobs.simulation_memory(wildcards)) == (0, 0)
-    assert jobs.simulation_minutes(wildcards, 1) is None
+    assert jobs.simulation_minutes(wildcards) is None
 
 
-def test_without_a_server_a_mark_ties_a_simulation_to_its_shard(study: Study) -> None:
+def test_a_shard_without_a_server_has_an_hour_or_what_its_service_asks(study: Study) -> None:
     jobs = jobs_of(study)
-    for model, minutes in (("theirs", 40), ("majority", 10)):
-        wildcards = simulation_wildcards(study, model)
-        assert jobs.engine_endpoints(wildcards) == []
-        assert "shard=0" in str(jobs.shard_mark(wildcards))
-        assert (jobs.simulation_threads(wildcards), jobs.simulation_memory(wildcards)) == (1, 400)
-        assert jobs.simulation_minutes(wildcards, 2) == minutes  # by the profile's default and the attempt
-    # A shard in one process has an hour or what its service asks.
-    assert jobs.shard_minutes(shard_wildcards("scripted"), 1) == 60
-    assert jobs.shard_minutes(shard_wildcards("theirs"), 1) == 20
+    for model in ("theirs", "majority"):
+        assert jobs.engine_endpoints(simulation_wildcards(study, model)) == []
+    asked = {name: shard_wildcards(name) for name in ("scripted", "own_code", "theirs")}
+    assert [jobs.shard_minutes(wildcards, 1) for wildcards in asked.values()] == [60, 60, 20]
+    assert [jobs.shard_memory(wildcards) for wildcards in asked.values()] == [1000, 2600, 1000]
 
 
 def test_a_record_that_is_there_hangs_on_nothing_while_the_run_is_planned(study: Study) -> None:

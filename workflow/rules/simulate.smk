@@ -1,8 +1,5 @@
 rule gather_shard:
-    """Tie together what shares a cluster job: simulations without a server, or several shards with theirs.
-
-    A cluster job holds what hangs together.
-    """
+    """Tie together several shards that share a cluster job, which holds what hangs together."""
     output:
         shard=temp(touch(str(paths.shard_mark("{study}", "{engine}", RUN.token, "{shard}")))),
     log:
@@ -22,9 +19,8 @@ rule gather_shard:
 
 
 rule simulate:
-    """Play one simulation; all of a shard ask the same servers."""
+    """Play one simulation beside a server; all of a shard ask the same ones."""
     input:
-        **({"shard": JOBS.shard_mark} if JOBS.some_alone else {}),
         endpoints=JOBS.engine_endpoints,
     output:
         record=str(paths.simulation("{study}", "{condition}", "{seed}")),
@@ -32,17 +28,15 @@ rule simulate:
         str(paths.simulation_log("{study}", "{condition}", "{seed}")),
     benchmark:
         str(paths.benchmark("{study}", "simulate", "{condition}", "seed={seed}"))
-    # Beside a server its shard has one: to evaluate it for each simulation would take time.
-    priority: JOBS.simulation_priority if JOBS.some_alone else 0
     group:
         JOBS.simulation_group
     conda:
         ENVIRONMENT
-    threads: JOBS.simulation_threads if JOBS.some_alone else 0
+    threads: 0  # its server has all cores
     resources:
         **JOBS.place(),
         runtime=JOBS.simulation_minutes,
-        mem_mb=JOBS.simulation_memory if JOBS.some_alone else 0,
+        mem_mb=0,  # the model's entry, or the profile, says the whole job's
     shell:
         # Snakemake deletes a job's log before it runs again; what a failed attempt said is kept beside it.
         f"log={{log}}; parley simulate {RUN.study_options} {{output.record}} {{input.endpoints}} > $log 2>&1"

@@ -1,5 +1,5 @@
 rule simulate_shard:
-    """Play what is missing of a shard in one process. Its outputs are no records: Snakemake deletes outputs."""
+    """Play what is missing of a shard in one job. Its outputs are no records: Snakemake deletes outputs."""
     output:
         mark=temp(touch(str(paths.played_mark("{study}", "{engine}", RUN.token, "{shard}")))),
     log:
@@ -13,7 +13,7 @@ rule simulate_shard:
         ENVIRONMENT
     resources:
         **JOBS.place(),
-        mem_mb=1000,
+        mem_mb=JOBS.shard_memory,
         nodes=1,
         runtime=JOBS.shard_minutes,
     shell:

@@ -138,7 +138,7 @@ class _Attempt:
         # The same words have the same id: they are stored once. Of imported games some are not known.
         system = row["system"] and ChatMessageSystem(id=digest(["system", row["system"]])[:22], content=row["system"])
         user = row["user"] and ChatMessageUser(id=f"{name}-ask", content=row["user"], metadata=about)
-        asked: list[ChatMessage] = [message for message in (system, user) if message]
+        asked: list[ChatMessage] = [message for message in (system, *_before(row, name), user) if message]
         self.said: list[ChatMessage] = [*([user] if user else []), reply]
         self.usage = _usage(row)
         self.output = ModelOutput(
@@ -166,6 +166,14 @@ class _Attempt:
             error=": ".join(filter(None, (row["failure"], row["failure_detail"]))) or None,
             metadata=about,
         )
+
+
+def _before(row: Row, name: str) -> Iterator[ChatMessage]:
+    """Yield the messages between the system prompt and the last question, as they were sent last."""
+    earlier = json.loads(row["sent"])[-1]["messages"][1:-1] if row["sent"] else ()
+    for place, (role, content) in enumerate(earlier):
+        kind = ChatMessageAssistant if role == "assistant" else ChatMessageUser
+        yield kind(id=f"{name}-before-{place}", content=content)
 
 
 def _usage(row: Row) -> ModelUsage | None:

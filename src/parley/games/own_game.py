@@ -119,14 +119,14 @@ def changed_source(simulation: Mapping[str, Any]) -> str | None:
     if ":" not in name:
         return None
     try:
-        now = game_source(name).sha256
+        now = game_source(name)
     except UsageError as error:
         return str(error)
-    if now == then:
+    if then in (now.sha256, now.of_bytes):
         return None
     return (
-        f"the source of {name} changed since it was recorded (SHA-256 {then[:12]} then, {now[:12]} now); put the "
-        "former one on Python's path (PYTHONPATH)"
+        f"the source of {name} changed since it was recorded (SHA-256 {then[:12]} then, {now.sha256[:12]} now); put "
+        "the former one on Python's path (PYTHONPATH)"
     )
 
 

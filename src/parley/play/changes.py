@@ -1,13 +1,15 @@
 """What changed in a study since its records were made: `parley diff`, and what `parley status` says of it.
 
-A former configuration is compared with the condition of the study as it is now that is nearest to it.
+A former condition is compared with that of the same axes in the study as it is now. Where there is none it is gone, or
+one axis alone tells it from conditions that are new.
 """
 
 import shlex
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 from parley import paths
@@ -20,7 +22,8 @@ from parley.text import one_line, table
 
 _HASH = 64  # hexadecimal digits
 _MAX_VALUES = 4  # of one key, in a line
-_MAX_COMPARED = 2_000  # conditions that a former one is compared with
+_MAX_COMPARED = 1_000  # conditions that a former one is compared with
+_MAX_LINES = 20  # of new conditions
 _MAX_DEEP = 3  # mappings in mappings
 _FACTS = {
     "game": "game",
@@ -43,6 +46,7 @@ class Changes:
     new: int = 0  # without any
     moves: Moves = field(default_factory=Moves)
     former: dict[tuple[Difference, ...], int] = field(default_factory=dict)  # records, by what changed
+    added: dict[Difference, int] = field(default_factory=dict)  # simulations of conditions and seeds without a record
     seeds: int = 0  # records of seeds that the study no longer has
     unreadable: int = 0  # files that are called records and are none
     renamed_from: str | None = None  # of results that may be this study's
@@ -57,7 +61,10 @@ class Changes:
             for differences, records in self.former.items()
             for key, then, now in differences
         ]
-        return {**counts, "moved": len(self.moves.simulations), "changed": changed}
+        added = [
+            {"key": key, "then": then, "now": now, "simulations": n} for (key, then, now), n in self.added.items()
+        ]
+        return {**counts, "moved": len(self.moves.simulations), "changed": changed, "added": added}
 
 
 def changes_of(study: Study) -> Changes:
@@ -72,7 +79,8 @@ def changes_of(study: Study) -> Changes:
         changes.seeds += len(set(survey.played(condition.place)).difference(condition.seeds))
     again: set[tuple[str, int]] = set()
     counts: Counter[tuple[Difference, ...]] = Counter()
-    candidates = [(c, facts(describe_condition(c))) for c in study.conditions[:_MAX_COMPARED]] if survey.stale else []
+    now = [(condition, _axes(condition.axes)) for condition in study.conditions]
+    gone: list[tuple[dict[str, str], int]] = []
     for folder in survey.stale:
         seeds = set(survey.played(folder))
         described = survey.described(folder) if seeds else None
@@ -80,13 +88,52 @@ def changes_of(study: Study) -> Changes:
             changes.unreadable += len(seeds)
         elif owners := survey.conditions_of(described["id"], described["seed"]):
             changes.seeds += len(seeds.difference(*(condition.seeds for condition in owners)))
-        else:
-            nearest, differences = _nearest(facts(described), candidates)
+        elif same := [condition for condition, axes in now if not _differing(_axes(described.get("axes")), axes)]:
+            nearest, differences = _nearest(facts(described), same[:_MAX_COMPARED])
             counts[differences] += len(seeds)
             again |= {(nearest.name, seed) for seed in seeds} & missing
+        else:
+            gone.append((_axes(described.get("axes")), len(seeds)))
     changes.former = dict(counts.most_common())
     changes.again, changes.new = len(again), len(missing) - len(again)
+    of_former = {name for name, _ in again}
+    _compare(study, changes, gone, Counter(name for name, _ in missing if name not in of_former))
     return changes
+
+
+def _compare(study: Study, changes: Changes, gone: list[tuple[dict[str, str], int]], lacking: Counter[str]) -> None:
+    """Note which conditions are gone and which are new, and which have seeds without a record.
+
+    `gone` has the axes and the number of records of each, `lacking` says how many seeds of a condition have none.
+    """
+    new = {c.name: _axes(c.axes) for c in study.conditions if lacking[c.name] == len(c.seeds)}
+    told: set[str] = set()
+    for axes, records in gone:
+        parts = {name: _differing(axes, other) for name, other in islice(new.items(), _MAX_COMPARED)}
+        near = {name: min(part) for name, part in parts.items() if len(part) == 1}
+        difference = ("condition", one_line("/".join(f"{axis}={value}" for axis, value in axes.items()), 100), "-")
+        if len({*near.values()}) == 1:
+            axis = min(near.values())
+            difference = _difference(axis, axes[axis], [new[name][axis] for name in near])
+            told |= near.keys()
+        changes.former[(difference,)] = changes.former.get((difference,), 0) + records
+    added: Counter[Difference] = Counter()
+    for condition in study.conditions if changes.kept or changes.former else ():
+        seeds, number = len(condition.seeds), lacking[condition.name]
+        if number and condition.name not in new:
+            added["seeds", f"{seeds - number:,} played", f"{seeds:,}"] += number
+        elif number and condition.name not in told:
+            added["condition", "-", condition.name] += number
+    changes.added = dict(added)
+
+
+def _axes(axes: Any) -> dict[str, str]:
+    return {str(axis): str(value) for axis, value in axes.items()} if isinstance(axes, Mapping) else {}
+
+
+def _differing(one: Mapping[str, str], other: Mapping[str, str]) -> set[str]:
+    """Return the axes in which two conditions differ, of those that both have."""
+    return {axis for axis in one.keys() & other.keys() if one[axis] != other[axis]}
 
 
 def renamed_lines(changes: Changes, study: Study) -> Iterator[str]:
@@ -110,12 +157,15 @@ def former_lines(changes: Changes, study: str) -> Iterator[str]:
 
 
 def diff(study: Study) -> Iterator[str]:
-    """Yield the lines of `parley diff`: which keys changed, then what that does."""
+    """Yield the lines of `parley diff`: which keys, conditions and seeds changed, then what that does."""
     changes = changes_of(study)
     yield from renamed_lines(changes, study)
     rows = [(*difference, records) for differences, records in changes.former.items() for difference in differences]
+    rows += [(*difference, number) for difference, number in islice(changes.added.items(), _MAX_LINES)]
     if rows:
-        yield from table(("key", "then", "now", "records"), rows)
+        yield from table(("key", "then", "now", "simulations"), rows)
+        if (more := len(changes.added) - _MAX_LINES) > 0:
+            yield f"and {more:,} more conditions that are new"
         yield ""
     prune = f"parley prune {study.file} lists them"
     left_over = [
@@ -130,7 +180,7 @@ def diff(study: Study) -> Iterator[str]:
         ("new", changes.new, "have no record"),
         *left_over,
     ]
-    if not (any(number for _, number, _ in left_over) or changes.moves.files or changes.moves.notes):
+    if not (rows or any(number for _, number, _ in left_over) or changes.moves.files or changes.moves.notes):
         yield f"{study.name}: nothing changed since its records were made"
     yield from table(("what", "simulations", ""), [line for line in lines if line[1] or line[0] in ("kept", "new")])
     yield from changes.moves.notes
@@ -139,28 +189,25 @@ def diff(study: Study) -> Iterator[str]:
 # What is compared
 
 
-def _nearest(
-    then: Mapping[str, str], candidates: list[tuple[Condition, dict[str, str]]]
-) -> tuple[Condition, tuple[Difference, ...]]:
-    """Return the condition that differs least from a former one, first in n, b and prompt, and what differs.
+def _nearest(then: Mapping[str, str], conditions: Sequence[Condition]) -> tuple[Condition, tuple[Difference, ...]]:
+    """Return the condition that differs least from a former one, and what differs.
 
-    Of a key that has several values in the study as it is now, all are named.
+    Of a key that has several values in these conditions, all are named.
     """
-
-    def distance(candidate: tuple[Condition, dict[str, str]]) -> tuple[int, int]:
-        now = candidate[1]
-        return sum(then.get(key) != now.get(key) for key in ("n", "b", "prompt")), len(then.items() ^ now.items())
-
-    condition, now = min(candidates, key=distance)
+    candidates = [(condition, facts(describe_condition(condition))) for condition in conditions]
+    condition, now = min(candidates, key=lambda candidate: len(then.items() ^ candidate[1].items()))
     differences = []
     for key in sorted({*then, *now}):
         if then.get(key) != now.get(key):
-            every = dict.fromkeys(other[key] for _, other in candidates if key in other)
-            values: list[str | None] = list(every) if key in now else [None]
-            more = ", ..." if len(values) > _MAX_VALUES else ""
-            text = ", ".join(map(_short, values[:_MAX_VALUES])) + more
-            differences.append((one_line(key, 60), _short(then.get(key)), text))
+            values = [other[key] for _, other in candidates if key in other] if key in now else [None]
+            differences.append(_difference(key, then.get(key), values))
     return condition, tuple(differences) or (("something", "another", "not recorded"),)
+
+
+def _difference(key: str, then: str | None, now: Iterable[str | None]) -> Difference:
+    values = list(dict.fromkeys(now))
+    more = ", ..." if len(values) > _MAX_VALUES else ""
+    return one_line(key, 60), _short(then), ", ".join(map(_short, values[:_MAX_VALUES])) + more
 
 
 def _short(value: str | None) -> str:

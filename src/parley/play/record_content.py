@@ -12,6 +12,7 @@ from parley.games.prompts import OwnPrompt, text_of
 from parley.play.degenerate import count_degenerate
 from parley.play.journal import ENTRY_FIELDS, Entry
 from parley.play.parquet import packed_array
+from parley.play.requests import last_sent
 from parley.play.runner import Play, count_answered
 from parley.policies import FAILURE_CLASSES
 from parley.study.condition import Condition, Player, PlayerGroup, Simulation
@@ -42,9 +43,9 @@ COLUMNS = (
         "tokens",
         required=True,
     ),
-    Column("ask", pa.string(), "SHA-256 of the messages and the sampling", required=True),
-    Column("system", pa.string(), "system message", required=True),
-    Column("user", pa.string(), "user message", required=True),
+    Column("ask", pa.string(), "SHA-256 of the game's question: its messages and the sampling", required=True),
+    Column("system", pa.string(), "system message, as it was sent last", required=True),
+    Column("user", pa.string(), "user message, as it was sent last", required=True),
     Column("text", pa.string(), "reply as it came: not cleaned, and a model's own words", required=True),
     Column("finish_reason", _FEW, "why the reply ended: `stop`, `length`, ...", required=True),
     Column("failure", _FEW, "why the reply could not be used, by class; missing if it could"),
@@ -71,6 +72,12 @@ COLUMNS = (
         pa.int32(),
         "those of `completion_tokens` that were reasoning; missing if nobody counted",
         "tokens",
+    ),
+    Column(
+        "sent",
+        pa.string(),
+        "all requests behind the reply, as JSON: messages, sampling, what came back; missing where `system` and "
+        "`user` are all that was sent",
     ),
 )
 SCHEMA = schema(COLUMNS)
@@ -149,15 +156,15 @@ def attempt_rows(simulation: Simulation, play: Play, players: Mapping[str, Playe
             "role": x.ask.role,
             "player": players[x.ask.agent].label,
             "request_seed": x.entry.seed,
-            "temperature": x.ask.sampling.temperature,
-            "max_tokens": x.ask.sampling.max_tokens,
-            "system": x.ask.system,
-            "user": x.ask.user,
+            "temperature": sent.sampling.temperature,
+            "max_tokens": sent.sampling.max_tokens,
+            "system": sent.system,
+            "user": sent.user,
             "failure": x.reply.failure,
             "failure_detail": x.reply.detail,
             "started": round(x.entry.started * 1000),
         }
-        for x in play.exchanges
+        for x, sent in ((x, last_sent(x.ask, x.entry)) for x in play.exchanges)
     ]
     columns = [packed_array([row[field.name] for row in rows], field.type) for field in SCHEMA]
     return pa.Table.from_arrays(columns, schema=SCHEMA)

@@ -17,7 +17,8 @@ from parley.games.base import Game, Outcome
 from parley.games.two_steps import cutting, playing
 from parley.identity import digest, request_seed
 from parley.play.journal import Entry, Journal, off_loop
-from parley.policies import Ask, Policy, Reply, said_name, token_count
+from parley.play.requests import requests_json
+from parley.policies import Ask, Policy, Reply, Request, requests_made, said_name, token_count
 from parley.policies.kinds import ScriptedPolicy
 from parley.policies.reply_text import read_reply
 from parley.study.condition import Player
@@ -181,9 +182,14 @@ def _journaled(ask: Ask, attempt: int, journal: Journal | None) -> Entry | None:
 
 async def _request(simulation_id: str, ask: Ask, policy: Policy, attempt: int) -> Entry:
     seed = request_seed(simulation_id, ask.round, ask.phase, ask.agent, attempt)
+    made: list[Request] = []
     started = time.time()
     clock = time.perf_counter()
-    completion = await policy.answer(ask, seed, attempt)
+    here = requests_made.set(made)
+    try:
+        completion = await policy.answer(ask, seed, attempt)
+    finally:
+        requests_made.reset(here)
     seconds = time.perf_counter() - clock if completion.seconds is None else completion.seconds
     return Entry(
         round=ask.round,
@@ -203,6 +209,7 @@ async def _request(simulation_id: str, ask: Ask, policy: Policy, attempt: int) -
         system_fingerprint=said_name(completion.system_fingerprint),
         reasoning=None if completion.reasoning is None else valid_unicode(completion.reasoning)[:_MAX_REASONING],
         reasoning_tokens=token_count(completion.reasoning_tokens),
+        sent=requests_json(ask, made),
     )
 
 

@@ -1,32 +1,37 @@
 """The `simulate` stage: plays one simulation of a study, from its journal if there is one, into its record."""
 
 import asyncio
+import ctypes
 import logging
 import os
 import re
+import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, AsyncExitStack, nullcontext, suppress
 from datetime import UTC, datetime
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from parley import paths
 from parley.engine.endpoint import read_endpoint
 from parley.engine.models import compare_names
-from parley.errors import JournalError, NotReadyError, ParleyError, UsageError
+from parley.errors import EngineError, JournalError, NotReadyError, ParleyError, UsageError
 from parley.play.journal import Journal, delete_journal, off_loop
 from parley.play.provenance import provenance, warnings
 from parley.play.record import write_record
 from parley.play.record_store import read_own, write_conditions
 from parley.play.runner import Exchange, Play, Watcher, play_async
-from parley.policies import Policy
+from parley.policies import Policy, Reply
 from parley.policies.kinds import ScriptedPolicy
 from parley.policies.own_code import load_plugin
 from parley.study import Study
 from parley.study.condition import Condition, Player, Simulation
-from parley.text.logs import every, limited_logger, log_line, logged_to, own_log
+from parley.text import one_line
+from parley.text.logs import NAME, every, limited_logger, log_line, logged_to, own_log
 
 if TYPE_CHECKING:
     from parley.engine.client import Engine
@@ -41,6 +46,10 @@ _NUMBER = re.compile(r"\d+")
 # Gives what is told of each reply of a simulation that is played in this task, as long as the context lasts.
 Playing = Callable[[Simulation], AbstractContextManager[Watcher]]
 _LOCK_PATIENCE = 30.0  # seconds that processes of a killed workflow are given to end
+_FORKED = get_context("fork")  # it has the study, and all that is imported
+_SILENT_SECONDS = 600.0  # code of the user's own that gives no reply for so long hangs
+_END_SECONDS = 2.0  # that its process is given to end when its game is over
+_PR_SET_PDEATHSIG = 1  # from linux/prctl.h
 
 
 def _unwatched(simulation: Simulation) -> AbstractContextManager[Watcher]:
@@ -76,24 +85,26 @@ def simulate(
 def simulate_shard(
     study: Study, engine: str, number: int, exit_with: int | None = None, playing: Playing = _unwatched
 ) -> None:
-    """Make the records of the simulations of one shard of `study` that need no server and no code of the user's own.
+    """Make the records of the simulations of one shard of `study` that need no server.
 
     Those that are there already are left alone. As many are played at once as their services allow. Scripted ones have
-    no journal: what a death takes of those is played again in milliseconds. If some fail, the others are played, and
-    an error as of `simulate` is raised that counts them and quotes the first few. All ends when the process
-    `exit_with` is gone, with a ParleyError. Raises UsageError if the study has no such shard.
+    no journal: what a death takes of those is played again in milliseconds. Code of the user's own plays in a process
+    for each simulation, forked from this one: what it does to its process it does to its game alone. If some fail, the
+    others are played, and an error as of `simulate` is raised that counts them and quotes the first few. All ends when
+    the process `exit_with` is gone, with a ParleyError. Raises UsageError if the study has no such shard.
     """
     shards = study.shards()
     of_engine = [s for s in study.simulations() if s.condition.plays_by_shard and s.condition.engine == engine]
     mine = [simulation for simulation in of_engine if shards[simulation.record(study.name)] == (engine, number)]
     if not mine:
         raise UsageError(
-            f"{study.file}: no shard {number} of {engine} that plays in one process; "
+            f"{study.file}: no shard {number} of {engine} that plays in one job; "
             f"`parley expand {study.file}` counts the shards"
         )
     write_conditions(study)
     missing = [simulation for simulation in mine if not _is_finished(simulation.record(study.name), simulation)]
     _log.info("shard %d: %d simulations, %d finished before", number, len(mine), len(mine) - len(missing))
+    provenance(datetime.now(UTC), {})  # what it finds out once, processes that are forked know
     with logged_to(_OwnLogs()):
         failed = asyncio.run(_play_shard(study, missing, exit_with, playing))
     if failed:
@@ -144,10 +155,7 @@ async def _play_shard(
             try:
                 if any(isinstance(error, NotReadyError) for error in failed):
                     raise NotReadyError("not started: the service did not answer the ones before")
-                if simulation.condition.models:
-                    await _play_with_own_log(study, simulation, playing)
-                else:
-                    await _play_scripted(study, simulation)
+                await _play_of_shard(study, simulation, playing)
             except ParleyError as error:
                 failed.append(error)
                 _log.info("%s/seed=%d: %s", simulation.condition.name, simulation.seed, error)
@@ -183,20 +191,113 @@ async def _require_alive(process: int) -> None:
         await asyncio.sleep(_POLL_SECONDS)
 
 
-async def _play_with_own_log(study: Study, simulation: Simulation, playing: Playing) -> None:
-    """Play one simulation of services; it has the log that a job of its own would have."""
+async def _play_of_shard(study: Study, simulation: Simulation, playing: Playing) -> None:
+    """Play one simulation of a shard; one with a journal has the log that a job of its own would have."""
     condition = simulation.condition
+    play = _play_apart if condition.runs_own_code else _play_here
     log = paths.simulation_log(study.name, condition.place, simulation.seed)
-    with suppress(OSError):
-        log.parent.mkdir(parents=True, exist_ok=True)
-    here = own_log.set(log)
+    if condition.keeps_journal:
+        with suppress(OSError):
+            log.parent.mkdir(parents=True, exist_ok=True)
+    here = own_log.set(log if condition.keeps_journal else None)
     try:
-        await _play_with_journal(study, simulation, engine_places(condition, []), 0.0, playing)
+        await play(study, simulation, playing)
     except ParleyError as error:
-        _log.info("parley: %s", error)
+        if condition.keeps_journal:
+            _log.info("parley: %s", error)
         raise
     finally:
         own_log.reset(here)
+
+
+async def _play_here(study: Study, simulation: Simulation, playing: Playing) -> None:
+    if simulation.condition.keeps_journal:
+        await _play_with_journal(study, simulation, engine_places(simulation.condition, []), 0.0, playing)
+    else:
+        await _play_scripted(study, simulation)
+
+
+# Code of the user's own: a process for each simulation, which tells this one what happens
+
+
+class _Tell(Watcher, logging.Handler):
+    """Tells the process that plays a shard what happens in one of its own."""
+
+    def __init__(self, pipe: Connection) -> None:
+        super().__init__()
+        self._pipe = pipe
+
+    def answered(self, exchange: Exchange) -> None:
+        """Tell of a reply; its ask may hold what cannot be sent."""
+        self._pipe.send(("reply", exchange.entry, exchange.reply.failure))
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Tell what the library says; how often it may say so was looked at here."""
+        told = {key: getattr(record, key) for key in ("waits_for", "serious") if hasattr(record, key)}
+        self._pipe.send(("said", record.levelno, record.getMessage(), told))
+
+
+def _play_in_own_process(pipe: Connection, parent: int, study: Study, simulation: Simulation) -> None:
+    """Play one simulation in this process, and tell in the end that it is over, or why not."""
+    os.setsid()  # so that what it starts can be ended with it
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        return
+    tell = _Tell(pipe)
+    logging.getLogger(NAME).handlers[:] = [tell]  # those of the other process hold its locks
+    try:
+        asyncio.run(_play_here(study, simulation, lambda simulation: nullcontext(tell)))
+        pipe.send(("over", None))
+    except ParleyError as error:
+        pipe.send(("over", error))
+    except BaseException as error:  # noqa: BLE001 (of the user's own code, such as a KeyboardInterrupt)
+        pipe.send(("over", EngineError(f"your code raised {type(error).__name__}: {one_line(str(error), 300)}")))
+
+
+async def _play_apart(study: Study, simulation: Simulation, playing: Playing) -> None:
+    """Play one simulation in a process of its own, whose end, however it comes about, is that of its game alone."""
+    pipe, end = _FORKED.Pipe(duplex=False)
+    child = _FORKED.Process(target=_play_in_own_process, args=(end, os.getpid(), study, simulation))
+    child.start()
+    end.close()
+    heard, is_over = asyncio.Event(), False
+    loop = asyncio.get_running_loop()
+    loop.add_reader(pipe.fileno(), heard.set)
+    try:
+        with playing(simulation) as watcher:
+            while True:
+                async with asyncio.timeout(_SILENT_SECONDS):
+                    await heard.wait()
+                heard.clear()
+                while pipe.poll():
+                    match pipe.recv():
+                        case "reply", entry, failure:
+                            watcher.answered(Exchange(None, entry, Reply(None, failure)))  # type: ignore[arg-type]
+                        case "said", level, text, told:
+                            _log.log(level, "%s", text, extra=told)
+                        case "over", error:
+                            is_over = True
+                            if error is not None:
+                                raise error
+                            return
+    except TimeoutError:
+        raise EngineError(
+            f"your code gave no reply for {_SILENT_SECONDS:g} s, so its process was killed; give what it waits for a "
+            "time-out"
+        ) from None
+    except (EOFError, OSError):  # between two messages, or within one
+        child.join()
+        code = child.exitcode or 0
+        why = f"was killed by signal {-code}" if code < 0 else f"ended with status {code}"
+        raise EngineError(f"the process of your code {why} before its game was over") from None
+    finally:
+        loop.remove_reader(pipe.fileno())
+        pipe.close()
+        child.join(_END_SECONDS if is_over else 0)
+        with suppress(ProcessLookupError):
+            os.killpg(child.pid or 0, signal.SIGKILL)  # what it started, too
+        child.kill()
+        child.join()
 
 
 async def _play_scripted(study: Study, simulation: Simulation) -> None:

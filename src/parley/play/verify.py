@@ -25,6 +25,7 @@ from parley.errors import EngineError, RecordError, UsageError
 from parley.identity import digest
 from parley.play.record import read_record
 from parley.play.replay import play_recorded, rebuild_game
+from parley.play.requests import requests_of
 from parley.play.runner import Exchange
 from parley.policies import Completion
 from parley.text import one_line, valid_unicode
@@ -62,17 +63,16 @@ def read_recorded(path: Path, sample: int | None = None) -> list[Recorded]:
     try:
         groups = [dict(group) for group in summary.simulation["groups"]]
         grammars = {group["model_name"]: _grammar(path, group) for group in groups if "model" in group}
-        # Code of the user's own that asks a model may ask it something else than the game does.
-        names = {
-            seat.name: group["model_name"]
-            for seat in game.seats
-            if "model" in (group := groups[seat.group]) and not seat.policy.kind.is_plugin
-        }
+        names = {seat.name: group["model_name"] for seat in game.seats if "model" in (group := groups[seat.group])}
+        own = {seat.name for seat in game.seats if seat.policy.kind.is_plugin}
+        sent = {entry.key: entry.sent for entry in entries}
         models = {group["model_name"]: dict(group["model"]) for group in groups if "model" in group}
         found = []
         for name in sorted(set(names.values())):
             engine = summary.provenance.get("engines", {}).get(name, {})
-            attempts = [x for x in played.exchanges if names.get(x.ask.agent) == name]
+            of_model = [x for x in played.exchanges if names.get(x.ask.agent) == name]
+            requests = [[x] if x.ask.agent not in own else _as_sent(x, sent[x.entry.key]) for x in of_model]
+            attempts = [x for each in requests for x in each]
             asked = sampled(summary.simulation["id"], attempts, sample)
             arguments = dict(models[name]["chat_template_kwargs"])
             of_service = set(models[name]["source"]) == {"served"}
@@ -80,14 +80,28 @@ def read_recorded(path: Path, sample: int | None = None) -> list[Recorded]:
             at_once = at_once if isinstance(at_once, int) and 2 <= at_once <= MAX_AT_ONCE else None
             dialect = Dialect.model_validate(models[name].get("dialect", {}))
             facts = engine_facts(engine)
-            found.append(
-                Recorded(path, str(name), of_service, arguments, grammars[name], dialect, facts, at_once, asked)
-            )
+            if asked:
+                found.append(
+                    Recorded(path, str(name), of_service, arguments, grammars[name], dialect, facts, at_once, asked)
+                )
     except (LookupError, TypeError, ValueError, AttributeError):
         raise RecordError(f"{path}: does not say what played it; move it away") from None
     if not found:
-        raise UsageError(f"{path}: no language model answered it by itself; there is nothing to ask again")
+        raise UsageError(f"{path}: no request to a language model is in it; there is nothing to ask again")
     return found
+
+
+def _as_sent(x: Exchange, sent: str | None) -> list[Exchange]:
+    """Return the requests that code of the user's own made for an attempt and that were answered, as attempts."""
+    return [
+        replace(
+            x,
+            ask=asked.ask,
+            entry=replace(x.entry, seed=asked.seed, text=reply.text, finish_reason=reply.finish_reason),
+        )
+        for asked in requests_of(x.ask, sent)
+        if (reply := asked.reply) is not None and asked.seed is not None
+    ]
 
 
 def _grammar(path: Path, group: Mapping[str, Any]) -> GrammarVersion:

@@ -5,6 +5,7 @@ This is the contract between games and whatever answers for an agent: an ask, th
 
 import json
 from collections.abc import Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, Protocol, get_args
@@ -117,6 +118,19 @@ class Completion:
     system_fingerprint: str | None = None  # the same of how it is set up
     reasoning: str | None = None  # what the model wrote before its reply; no agent sees it
     reasoning_tokens: int | None = None  # of the completion's
+
+
+@dataclass
+class Request:
+    """One request to a model, as it left; `reply` is None before it came, and of one that failed."""
+
+    ask: Ask
+    seed: int | None
+    reply: Completion | None = None
+
+
+# The requests that code of the user's own has made so far to answer the ask of this task.
+requests_made: ContextVar[list[Request]] = ContextVar("parley_requests_made")
 
 
 class Policy(Protocol):

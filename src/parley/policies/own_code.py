@@ -6,6 +6,7 @@ since it can change results. A policy is imported when it plays; a game when a s
 which parameters it has.
 """
 
+import ast
 import hashlib
 import importlib
 import importlib.machinery
@@ -16,7 +17,8 @@ import sys
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -24,9 +26,10 @@ from pydantic import ConfigDict, Field, ValidationError
 
 from parley.errors import EngineError, ParleyError, UsageError
 from parley.files import read_regular
-from parley.policies import Ask, Completion, Policy
+from parley.identity import digest
+from parley.policies import Ask, Completion, Policy, Request, requests_made
 from parley.policies.kinds import ChosenPolicy, PolicyKind, PolicyParameters
-from parley.text import one_line
+from parley.text import one_line, valid_unicode
 from parley.text.suggest import choose
 from parley.text.yamlfile import shown
 
@@ -34,6 +37,7 @@ GAME_ENTRY_POINTS, POLICY_ENTRY_POINTS = "parley.games", "parley.policies"  # gr
 
 _NAME = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*:[A-Za-z_]\w*", re.ASCII)
 _MAX_BYTES = 10_000_000  # of a source file
+_WITH_DOCSTRINGS = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 # What a package's code is made of: Python, and the texts and data beside it.
 _PARLEY = Path(__file__).parent.parent
 _PYTHON = Path(traceback.__file__).parent
@@ -72,10 +76,11 @@ def of_entry_point(name: str, values: tuple[str, ...], group: str) -> str:
 
 @dataclass(frozen=True)
 class Source:
-    """The source of a module: its files, and the SHA-256 over them."""
+    """The source of a module: its files, and the SHA-256 of what they mean and of their bytes."""
 
     files: tuple[Path, ...]
     sha256: str
+    of_bytes: str  # what records of earlier versions have
 
 
 def source_of(name: str, whole_package: bool = False) -> Source:
@@ -92,7 +97,8 @@ def source_of(name: str, whole_package: bool = False) -> Source:
         raise UsageError(f"{name}: no module {module} on Python's path; install it or set PYTHONPATH")
     try:
         if not whole_package or not (file.parent / "__init__.py").is_file():
-            return Source((file,), hashlib.sha256(read_regular(file, _MAX_BYTES)).hexdigest())
+            content = read_regular(file, _MAX_BYTES)
+            return Source((file,), _meaning(content), hashlib.sha256(content).hexdigest())
         return _package(file.parent)
     except OSError as error:
         place = error.filename or file
@@ -107,11 +113,41 @@ def _package(folder: Path) -> Source:
         for place, path in relative.items()
         if path.is_file() and not any(part.startswith(".") for part in place.parts)
     }
-    sha256 = hashlib.sha256()
+    meaning, of_bytes = hashlib.sha256(), hashlib.sha256()
     for place in sorted(files):
-        content = hashlib.sha256(read_regular(files[place], _MAX_BYTES)).hexdigest()
-        sha256.update(f"{content}  {place}\n".encode())  # as sha256sum writes it
-    return Source(tuple(files[place] for place in sorted(files)), sha256.hexdigest())
+        content = read_regular(files[place], _MAX_BYTES)
+        same = hashlib.sha256(content).hexdigest()
+        means = _meaning(content) if place.endswith(".py") else same
+        meaning.update(f"{means}  {place}\n".encode())  # as sha256sum writes it
+        of_bytes.update(f"{same}  {place}\n".encode())
+    return Source(tuple(files[place] for place in sorted(files)), meaning.hexdigest(), of_bytes.hexdigest())
+
+
+@lru_cache(maxsize=1000)
+def _meaning(content: bytes) -> str:
+    """Return the SHA-256 of a Python file's syntax tree, without comments and docstrings; of the bytes if it has none.
+
+    Docstrings count where code may read them: in a file that names `__doc__` or `getdoc`, and of classes with fields,
+    since pydantic puts theirs into the schema of a reply.
+    """
+    try:
+        tree = ast.parse(content)
+        return digest(_plain(tree, keeps_docstrings=re.search(rb"__doc__|getdoc", content) is not None))
+    except (SyntaxError, ValueError, RecursionError):
+        return hashlib.sha256(content).hexdigest()
+
+
+def _plain(node: Any, keeps_docstrings: bool) -> Any:
+    """Return a syntax tree as JSON values, the same in each version of Python: fields that are empty are left out."""
+    if isinstance(node, list):
+        return [_plain(each, keeps_docstrings) for each in node]
+    if not isinstance(node, ast.AST):
+        return f"{type(node).__name__} {node!r}"
+    fields = {name: value for name, value in ast.iter_fields(node) if value not in (None, [])}
+    if isinstance(node, _WITH_DOCSTRINGS) and ast.get_docstring(node, clean=False) is not None:
+        of_fields = isinstance(node, ast.ClassDef) and any(isinstance(each, ast.AnnAssign) for each in node.body)
+        fields["body"] = node.body if keeps_docstrings or of_fields else node.body[1:]
+    return [type(node).__name__, {name: _plain(value, keeps_docstrings) for name, value in fields.items()}]
 
 
 def _file_of(module: str) -> Path | None:
@@ -237,17 +273,42 @@ def plugin_kind(name: str, where: str) -> PolicyKind:
 def load_plugin(policy: ChosenPolicy, llm: Policy | None) -> Policy:
     """Import the user's code and make its policy: `attribute(**parameters)`, with `llm` where its group has a model.
 
-    Raises UsageError if it cannot be imported or made, EngineError if it ends Python.
+    Raises UsageError if it cannot be imported or made, or is not what the study read; EngineError if it ends Python.
     """
     name = policy.kind.name
     arguments: dict[str, Any] = dict(policy.parameters.model_extra or {})
     if "llm" in arguments:
         raise UsageError(f"{name}: llm: Parley passes the group's model under this name; rename the parameter")
     if llm is not None:
-        arguments["llm"] = llm
+        arguments["llm"] = _Asked(name, llm)
     with explained(name, "cannot be made: "):
         make: Callable[..., Policy] = import_own(name)
-        return _Checked(name, make(**arguments))
+        policy_made = _Checked(name, make(**arguments))
+    if source_of(name).sha256 != policy.kind.fingerprint:
+        raise UsageError(f"{name}: its source changed since the study was read; run the same command again")
+    return policy_made
+
+
+class _Asked:
+    """The model of a group, as code of the user's own asks it: what leaves is recorded."""
+
+    def __init__(self, name: str, llm: Policy) -> None:
+        self._name = name
+        self._llm = llm
+
+    async def answer(self, ask: Ask, seed: int, attempt: int) -> Completion:
+        """Ask the model; raises UsageError where it is not known whose question this answers."""
+        made = requests_made.get(None)
+        if made is None:
+            raise UsageError(
+                f"{self._name}: asks its model in a thread, or a task, that began outside of answer(), so it could "
+                "not be recorded what for; begin it there, a thread by asyncio.to_thread"
+            )
+        request = Request(ask, seed)
+        made.append(request)
+        reply = await self._llm.answer(ask, seed, attempt)
+        request.reply = replace(reply, text=valid_unicode(reply.text))  # it may be sent again
+        return request.reply
 
 
 class _Checked:

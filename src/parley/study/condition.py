@@ -26,7 +26,7 @@ from parley.study.growing import GrowingSeeds
 BASE_AXES = ("model", "n", "b", "prompt")  # in the order of the path
 SCRIPTED = "scripted"  # the engine of simulations that need none
 OWN_CODE = "own_code"  # the same, where code of the user's own plays
-SCRIPTED_AT_ONCE = 4  # while one is synced to the disk, another is played
+SCRIPTED_AT_ONCE = 4  # while one is synced to the disk, or waits for others, another is played
 BYZANTINE_AXIS = "byzantine"  # after them, in studies that vary what plays the Byzantine agents
 
 
@@ -132,18 +132,28 @@ class Condition:
 
     @cached_property
     def plays_by_shard(self) -> bool:
-        """Whether one process plays all of its simulations that are in a shard.
+        """Whether one job plays all of its simulations that are in a shard: not beside a server of ours."""
+        return all(entry.is_service for entry in self.entries.values())
 
-        Not beside a server of ours, and not where code of the user's own plays: that has a process for each, since
-        nobody knows what it keeps or what ends it.
-        """
-        own = any(group.player.policy.kind.is_plugin for group in self.groups)
-        return not own and all(entry.is_service for entry in self.entries.values())
+    @cached_property
+    def has_own_policies(self) -> bool:
+        """Whether policies of the user's own play."""
+        return any(group.player.policy.kind.is_plugin for group in self.groups)
+
+    @property
+    def runs_own_code(self) -> bool:
+        """Whether code of the user's own plays, or is the game: nobody knows what it keeps or what ends it."""
+        return self.has_own_policies or bool(self.game.code_sha256)
+
+    @property
+    def keeps_journal(self) -> bool:
+        """Whether its replies are kept as they come; those of rules are there again in no time."""
+        return self.has_own_policies or bool(self.entries)
 
     @cached_property
     def engine(self) -> str:
         """What its shards are named after: the names of its models joined by "+"; SCRIPTED or OWN_CODE for none."""
-        return "+".join(self.models) or (SCRIPTED if self.plays_by_shard else OWN_CODE)
+        return "+".join(self.models) or (OWN_CODE if self.has_own_policies else SCRIPTED)
 
     @cached_property
     def at_once(self) -> int:

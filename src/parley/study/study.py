@@ -23,7 +23,7 @@ from parley.games.registry import game_class
 from parley.identity import digest
 from parley.study.axes import axes_text, axis_names
 from parley.study.comparisons import Comparison, compared
-from parley.study.condition import BYZANTINE_AXIS, OWN_CODE, SCRIPTED, Condition, Simulation
+from parley.study.condition import BYZANTINE_AXIS, OWN_CODE, SCRIPTED, SCRIPTED_AT_ONCE, Condition, Simulation
 from parley.study.expand import NOBODY, Expander
 from parley.study.growing import GrowingSeeds, decided, on_disk
 from parley.study.margins import Effects, PaperRate, check_rates
@@ -128,13 +128,14 @@ class Study:
 
     @cached_property
     def _shard_sizes(self) -> dict[str, int]:
-        """Simulations in a shard, by engine: `shard_size`, or more where a service allows more at once."""
+        """Simulations in a shard, by engine: `shard_size`, or more where more are played at once."""
         sizes: dict[str, int] = {}
         for condition in self.conditions:
             engine = condition.engine
             least = condition.at_once if condition.plays_by_shard else 1
             sizes[engine] = max(sizes.get(engine, self.shard_size), least)
-        return sizes | ({SCRIPTED: SCRIPTED_SHARD} if SCRIPTED in sizes else {})
+        of_no_model = {SCRIPTED: SCRIPTED_SHARD, OWN_CODE: SCRIPTED_AT_ONCE * self.shard_size}
+        return {engine: of_no_model.get(engine, size) for engine, size in sizes.items()}
 
     @cached_property
     def figures(self) -> tuple[FigureSpec, ...]:

@@ -12,7 +12,7 @@ from snakemake.resources import Resource
 
 from parley import paths
 from parley.engine.weights import model_marker
-from parley.study.condition import OWN_CODE, SCRIPTED
+from parley.study.condition import OWN_CODE, SCRIPTED, SCRIPTED_AT_ONCE
 from parley.workflow.run import Run
 from parley.workflow.slurm import group_name
 
@@ -25,8 +25,7 @@ _RESOURCES = {
     "exclusive": "slurm_extra",
 }
 _RECORD = str(paths.simulation("{study}", "{condition}", "{seed}"))
-_ALONE_MB = 400  # a simulation in a process of its own
-_SCRIPTED_MINUTES = 10
+_SHARD_MB, _GAME_MB = 1000, 400  # a process that plays a shard, and one that plays a game of the user's own code
 
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
@@ -54,17 +53,12 @@ class Jobs:
         self._study = run.study
         self._workflow = workflow
         self._engines = {engine for engine, _ in run.shards.values()}
-        # Whether shards share a cluster job, and whether a simulation has a job of its own that is beside no server.
-        # If not, what follows from it is the same for all: Snakemake evaluates a function for each job, which takes a
-        # fifth of the time of a plan.
+        # Whether shards share a cluster job. If not, nothing ties them: Snakemake evaluates a function for each job,
+        # which takes a fifth of the time of a plan.
         self.some_share_jobs = any(
             entry.cluster.shards_per_job > 1
             for condition in self._study.conditions
             for entry in condition.entries.values()
-        )
-        self.some_alone = any(
-            not condition.plays_by_shard and all(entry.is_service for entry in condition.entries.values())
-            for condition in self._study.conditions
         )
 
     def prepared_model(self, wildcards: Any) -> str:
@@ -72,7 +66,7 @@ class Jobs:
         return str(model_marker(wildcards.model, self._study.models[wildcards.model]))
 
     def shard_group(self, wildcards: Any) -> str:
-        """Return the group of a shard: its servers, or what ties it together without one, and its simulations."""
+        """Return the group of a shard: its servers and its simulations, or the one job that plays it."""
         return group_name(
             wildcards.study, wildcards.engine, self._first_of_job(wildcards.engine, int(wildcards.shard))
         )
@@ -83,19 +77,12 @@ class Jobs:
         return group_name(wildcards.study, engine, self._first_of_job(engine, shard))
 
     def engine_endpoints(self, wildcards: Any) -> list[str]:
-        """Return the endpoints of the servers of a simulation's shard; nothing for a shard without one."""
+        """Return the endpoints of the servers of a simulation's shard."""
         return [] if self._is_there_when_planned(wildcards) else self._endpoints(*self._shard_of(wildcards))
 
     @cache  # noqa: B019 (there is one for each run)
     def _endpoints(self, engine: str, shard: int) -> list[str]:
         return [str(paths.endpoint(self._study.name, engine, shard, model)) for model in self._servers_of(engine)]
-
-    def shard_mark(self, wildcards: Any) -> str | list[str]:
-        """Return what ties a simulation to its shard; nothing for one whose shard has a server, which does that."""
-        engine, shard = self._shard_of(wildcards)
-        if self._servers_of(engine) or self._is_there_when_planned(wildcards):
-            return []
-        return str(paths.shard_mark(wildcards.study, engine, self._run.token, shard))
 
     def job_mark(self, wildcards: Any) -> str | list[str]:
         """Return what ties the shards of one cluster job together; nothing for a shard that has a job to itself."""
@@ -103,10 +90,6 @@ class Jobs:
             return []
         first = self._first_of_job(wildcards.engine, int(wildcards.shard))
         return str(paths.shard_mark(wildcards.study, wildcards.engine, self._run.token, first))
-
-    def simulation_threads(self, wildcards: Any) -> int:
-        """Return 0 beside a server, which has all cores; 1 without, so that the cores say how many play at once."""
-        return 0 if self._servers_of(self._shard_of(wildcards)[0]) else 1
 
     def server_threads(self, wildcards: Any) -> int:
         """Return the cores, divided by how many shards run side by side, so that as many do.
@@ -154,20 +137,11 @@ class Jobs:
         """
         return self._priorities[wildcards.engine, int(wildcards.shard)]
 
-    def simulation_priority(self, wildcards: Any) -> int:
-        """Return a number that is the higher the earlier a simulation comes in the study."""
-        return self._places[_record_of(wildcards)]
-
-    @cached_property
-    def _places(self) -> dict[str, int]:
-        """How many simulations there are from a record on: for those of a process of their own."""
-        return {record: len(self._run.shards) - place for place, record in enumerate(self._run.shards)}
-
     @cached_property
     def _priorities(self) -> dict[tuple[str, int], int]:
         found: dict[tuple[str, int], int] = {}
-        for record, shard in self._run.shards.items():
-            found.setdefault(shard, self._places[record])
+        for place, shard in enumerate(self._run.shards.values()):
+            found.setdefault(shard, len(self._run.shards) - place)
         return found
 
     def server_gpus(self, wildcards: Any) -> int:
@@ -191,19 +165,15 @@ class Jobs:
         """Return the conda environment of a server."""
         return self._environments[1 if self.server_gpus(wildcards) else 0]
 
-    def simulation_memory(self, wildcards: Any) -> int:
-        """Return megabytes: none beside a server, where the model's entry, or the profile, says the whole job's."""
-        return 0 if self._servers_of(self._shard_of(wildcards)[0]) else _ALONE_MB
+    def simulation_minutes(self, wildcards: Any) -> None:
+        """Return nothing: the time of a simulation is its server's, and the profile has a default."""
 
-    def simulation_minutes(self, wildcards: Any, attempt: int) -> Any:
-        """Return None beside a server, whose time is the job's. Without one, simulations take turns."""
-        engine, _ = self._shard_of(wildcards)
-        if not _models_of(engine):
-            return _SCRIPTED_MINUTES
-        return None if self._servers_of(engine) else self._requested("minutes")(wildcards, attempt)
+    def shard_memory(self, wildcards: Any) -> int:
+        """Return megabytes of the job that plays a shard, with the processes of its games."""
+        return _SHARD_MB + (_GAME_MB * SCRIPTED_AT_ONCE if wildcards.engine == OWN_CODE else 0)
 
     def shard_minutes(self, wildcards: Any, attempt: int) -> Any:
-        """Return an hour for scripted simulations, which take seconds; else what the models of a service ask for."""
+        """Return an hour for simulations without a model, most of which take seconds; else what its services need."""
         return self._requested("minutes")(wildcards, attempt) if _models_of(wildcards.engine) else 60
 
     def requests(self, *keys: str) -> dict[str, Callable[[Any, int], Any]]:

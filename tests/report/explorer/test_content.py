@@ -164,7 +164,9 @@ def test_games_in_lines_show_their_prompts_and_who_saw_whom(folder: Path) -> Non
 
 def test_a_reply_is_a_few_words_in_its_cell() -> None:
     def attempt(agent: str = "agent_1", phase: str = "act", text: str = "said", parsed: Any = None) -> Attempt:
-        return Attempt(1, phase, agent, 0, "s", "u", text, None, None, None, None, 0.0, 1, 0.5, "stop", None, parsed)
+        return Attempt(
+            1, phase, agent, 0, "s", "u", text, None, None, None, None, 0.0, 1, 0.5, "stop", None, None, parsed
+        )
 
     said = [
         attempt(parsed={"note": "x" * 90, "value": 3, "sure": True}),

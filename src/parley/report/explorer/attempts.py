@@ -17,6 +17,7 @@ from parley.play.journal import Entry, journal_id, journaled
 from parley.play.parquet import values
 from parley.play.record import Summary, read_attempts
 from parley.play.replay import RecordedReply, replay_replies
+from parley.play.requests import last_sent
 from parley.play.runner import Exchange
 from parley.policies import Reply
 from parley.policies.reply_text import FreeText, read_reply
@@ -26,6 +27,7 @@ from parley.study.condition import Simulation
 _COLUMNS = (
     *("round", "phase", "agent", "attempt", "system", "user", "text", "failure", "failure_detail"),
     *("prompt_tokens", "completion_tokens", "seconds", "request_seed", "temperature", "finish_reason", "reasoning"),
+    "sent",
 )
 Key = tuple[int, str, str, int]
 _MOST_PHASES = 5_000  # of a game that is played on without replies
@@ -56,6 +58,7 @@ class Attempt:
     temperature: float
     finish_reason: str
     reasoning: str | None
+    sent: str | None
     parsed: Any = None
     as_written: bool = False
     degenerate: bool = False
@@ -93,10 +96,14 @@ def simulation_of(file: SimulationFile, summary: Summary) -> Simulation:
 
 def _played_attempt(exchange: Exchange, by_model: bool) -> Attempt:
     """Return the attempt that an exchange of a game that is played here is; `by_model` says that a model answered."""
-    ask, entry, reply = exchange.ask, exchange.entry, exchange.reply
+    entry, reply = exchange.entry, exchange.reply
+    ask = last_sent(exchange.ask, entry)
     return Attempt(
         **{name: getattr(entry, name) for name in ("round", "phase", "agent", "attempt", "text", "finish_reason")},
-        **{name: getattr(entry, name) for name in ("prompt_tokens", "completion_tokens", "seconds", "reasoning")},
+        **{
+            name: getattr(entry, name)
+            for name in ("prompt_tokens", "completion_tokens", "seconds", "reasoning", "sent")
+        },
         system=ask.system,
         user=ask.user,
         failure=reply.failure,

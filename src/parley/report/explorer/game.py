@@ -205,6 +205,7 @@ def _attempt(attempt: Attempt, names: dict[str, int], texts: _Texts, by_model: b
             attempt.finish_reason,
             texts.number(attempt.reasoning),
             attempt.degenerate,
+            texts.number(attempt.sent),
         ),
     ]
 

@@ -2,9 +2,9 @@
 
 const ATTEMPT = [
   "round", "phase", "agent", "attempt", "system", "user", "reply", "parsed", "failure", "detail", "promptTokens",
-  "completionTokens", "seconds", "seed", "temperature", "finish", "reasoning", "degenerate",
+  "completionTokens", "seconds", "seed", "temperature", "finish", "reasoning", "degenerate", "sent",
 ];
-const TEXTS = ["system", "user", "reply", "reasoning"];
+const TEXTS = ["system", "user", "reply", "reasoning", "sent"];
 const GLYPHS = "★◆▲●✚■▼✦";
 const SIGNS = new Map([["no usable reply", { glyph: "✕", kind: "bad" }], ["asked again", { glyph: "↻", kind: "again" }]]); // as matrix.py calls them
 
@@ -14,6 +14,7 @@ function readGame(part, raw) {
     const attempt = Object.fromEntries(ATTEMPT.map((name, at) => [name, row[at] ?? null]));
     for (const name of TEXTS) attempt[name] = attempt[name] === null ? null : textOf(part, attempt[name]);
     if (attempt.parsed === true) attempt.parsed = JSON.parse(attempt.reply);
+    if (attempt.sent !== null) attempt.sent = transcript(JSON.parse(attempt.sent));
     return attempt;
   });
   const byCell = grouped(attempts, (attempt) => `${attempt.agent},${attempt.round}`);
@@ -34,6 +35,14 @@ function readGame(part, raw) {
     used: new Set([...cells.values()].map((cell) => cell.state)),
     hears: (agent) => raw.agents[agent].hears ?? null, // null where nothing is known
   };
+}
+
+/** Return requests as a text: each message under its role, and what came back. */
+function transcript(requests) {
+  return requests.flatMap((request, at) => [
+    ...(requests.length > 1 ? [`--- Request ${at + 1} of ${requests.length} ---`] : []),
+    ...[...request.messages, ["reply", request.text]].filter(([, text]) => text !== null).map(([role, text]) => `[${role}]\n${text}`),
+  ]).join("\n\n");
 }
 
 /** Return a text of a data file: as it stands, or its lines, of which each stands there once. */

@@ -1,6 +1,6 @@
 // What one agent was sent and answered in one round.
 
-const unfolded = { user: true, system: false, raw: false }; // as the reader left them, from cell to cell
+const unfolded = { user: true, system: false, sent: false, raw: false }; // as the reader left them, from cell to cell
 
 /**
  * Return a panel about one agent and round of a game.
@@ -117,14 +117,16 @@ function factsOf(attempt) {
   return h("p", { class: "soft facts" }, shown(facts.filter(Boolean).join(" · ")));
 }
 
-/** Return what was sent: system and user, with what changed against another attempt where there is one. */
+const SENT = { system: "System", user: "User", sent: "All that was sent" }; // the last only where the two are not all
+
+/** Return what was sent, with what changed against another attempt where there is one. */
 function prompts(attempt, against) {
   const nothing = against === "none" ? [note("calm", "There is nothing to compare this prompt with.")] : [];
-  const parts = ["system", "user"].filter((name) => attempt[name] !== null).map((name) => {
+  const parts = Object.keys(SENT).filter((name) => attempt[name] !== null).map((name) => {
     const text = attempt[name];
     const old = against && against !== "none" ? against[name] : null;
     const changed = old !== null && old !== text;
-    const title = `${name === "user" ? "User" : "System"} (${number(text.length)} characters${old === null ? "" : changed ? ", changed" : ", the same"})`;
+    const title = `${SENT[name]} (${number(text.length)} characters${old === null ? "" : changed ? ", changed" : ", the same"})`;
     return fold(name, title, () => (old === null ? prose(text) : diffBlock(old, text)), changed);
   });
   return parts.length ? [...nothing, ...parts] : [note("calm", "What was sent is not recorded.")];

@@ -41,7 +41,7 @@ def new(name: str | None, game: str | None, policy: str | None, **options: Any) 
 
     \b
     Examples:  parley new my-study
-               parley new my-study --game stag_hunt --model smollm2-135m --n 4 --b 0,1 --seeds 20
+               parley new my-study --game stag_hunt --n 4,6 --b 0,1 --seeds 20
                parley new --policy low      low.py and low.yaml
                parley new --game guess      guess.py and guess.yaml
     """

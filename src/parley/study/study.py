@@ -248,15 +248,13 @@ class Study:
         return list(found.values())
 
     def _meant(self, axes: Mapping[str, Any]) -> str:
-        """Return a question about the first value that no condition has, if one is close to it; else ""."""
+        """Return what conditions have in place of the first value that none has; "" if each of the values is there."""
         for axis, value in axes.items():
             there = list(dict.fromkeys(str(condition.axes[axis]) for condition in self.conditions))
-            if (
-                not axis_names(self.game, axis, str(value)).intersection(there)
-                and not str(value).isdecimal()
-                and (close := meant(value, there))
-            ):
-                return f"did you mean {axis}={close}? "
+            if not axis_names(self.game, axis, str(value)).intersection(there):
+                close = None if str(value).isdecimal() else meant(value, there)
+                question = f"did you mean {axis}={close}? " if close else ""
+                return f"{question}{axis} is one of {one_line(', '.join(there), 300)}; "
         return ""
 
     def find(self, record: Path) -> Simulation:

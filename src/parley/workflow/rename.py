@@ -67,7 +67,8 @@ def _check_names(old: Path, new: Path) -> None:
     for file in (old, new):
         check_alone(file, old, new)
     if not (old.exists() or new.exists()):
-        raise UsageError(f"{old}: no such study file, and no {new}")
+        remedy = choose(old.stem, paths.studies(old.parent))
+        raise UsageError(f"{old}: no such study file, and no {new}; {remedy}")
     if not (old.exists() or paths.results(old.stem).exists() or paths.logs(old.stem).exists()):
         there = sorted(path.name for path in paths.RESULTS.glob("*") if path.is_dir() and path.name[0] != ".")
         raise UsageError(f"{paths.results(old.stem)}: no such results; {choose(old.stem, there)}")

@@ -5,9 +5,10 @@ PYTHONS := 3.13 3.12 3.11
 PYTHON ?= $(shell for version in $(PYTHONS); do python$$version -c 0 2> /dev/null && echo python$$version && break; done)
 VENV := .venv
 BIN := $(VENV)/bin
-# The documentation's generator has an environment of its own, which also sees what is in $(VENV); so have exports.
+# The documentation's generator has an environment of its own, which also sees what is in $(VENV); so have exports and DVC's remotes.
 DOCS_VENV := .venv-docs
 EXPORTS_VENV := .venv-exports
+REMOTES_VENV := .venv-remotes
 STUDY ?= demo
 CORES ?= all
 # What installs: uv, or pip.
@@ -22,7 +23,7 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 # Where this is set, each process compiles again what was installed without bytecode: 6 s of every start of vLLM.
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: help setup exports demo model second-model test test-slow test-fast test-pythons verification playthroughs limits lint format docs bench published findings gpu-check clean
+.PHONY: help setup exports remotes demo model second-model test test-slow test-fast test-pythons verification playthroughs limits lint format docs bench published findings gpu-check clean
 
 help: ## List the commands
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -53,6 +54,8 @@ $(VENV)/.installed: envs/cpu.txt envs/install.py pyproject.toml
 
 exports: $(EXPORTS_VENV)/.installed ## Install inspect_ai and the validator of RO-Crates beside it, in .venv-exports (63 MB)
 
+remotes: $(REMOTES_VENV)/.installed ## Install beside it, in .venv-remotes, what DVC needs for S3 and SSH, and a server of S3 for tests (85 MB)
+
 demo: setup ## Run the demo study on a real model, and print its conditions and the path of its report
 	parley run $(STUDY) --cores $(CORES)
 	@echo
@@ -74,7 +77,7 @@ test: setup ## Run the tests: 10 minutes on two cores; some of them on the real 
 	pytest -m "not rare" -n $(WAITING) --dist loadfile --no-loadscope-reorder --progress
 
 # Two clusters at once: these tests mostly wait.
-test-slow: setup exports ## Run the rare tests: kill plans, full disks, SLURM (slurm-wlm, munge), the browser, remotes
+test-slow: setup exports remotes ## Run the rare tests: kill plans, full disks, SLURM (slurm-wlm, munge), the browser, remotes
 	pytest -m rare -n $(WAITING) --dist loadfile --no-loadscope-reorder --progress
 
 # What is slow is marked so: conftest.py fails a test that starts a process and is not; the list printed here names
@@ -138,4 +141,4 @@ gpu-check: ## Measure this machine's GPU in 10 minutes (MINUTES=15: all of it), 
 	python -m benchmarks.gpu --minutes $(MINUTES)
 
 clean: ## Remove what can be made again, but no results and no models
-	rm -rf $(VENV) $(DOCS_VENV) $(EXPORTS_VENV) site docs/_generated .snakemake .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(DOCS_VENV) $(EXPORTS_VENV) $(REMOTES_VENV) site docs/_generated .snakemake .mypy_cache .ruff_cache .pytest_cache .hypothesis

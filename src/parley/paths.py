@@ -1,9 +1,10 @@
 """Every path of Parley. No other module, rule or test spells one out.
 
-Functions return paths relative to the working directory, as Snakemake wants them; within `rooted`, paths in another
-folder.
+Functions return paths relative to the working directory, as Snakemake wants them; within `rooted` or `at_home`, paths
+in another folder.
 """
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -16,6 +17,8 @@ CONFIG = Path("config")
 ENVS = Path("envs")
 SNAKEFILE = Path("Snakefile")
 WORKFLOW = Path("workflow")
+CHECKOUT = Path(__file__).resolve().parents[2]  # that this code is from
+OWN_MODELS = CHECKOUT / CONFIG / "models.yaml"
 # The tables of every study.
 TABLES = (
     "simulations",
@@ -40,7 +43,8 @@ TABLES = (
     "manifest",
 )
 
-_ROOT: ContextVar[Path] = ContextVar("parley_root", default=Path())
+_ROOT: ContextVar[Path | None] = ContextVar("parley_root", default=None)
+_home = Path()  # where nothing is `rooted`, in all threads
 _MADE: ContextVar[str] = ContextVar("parley_made", default="")
 
 
@@ -70,15 +74,42 @@ def of_unfinished() -> Iterator[None]:
         _MADE.reset(before)
 
 
+@contextmanager
+def at_home(folder: Path) -> Iterator[None]:
+    """Within it, paths lie in `folder` as within `rooted`, but in all threads of this process."""
+    global _home
+    before, _home = _home, folder
+    try:
+        yield
+    finally:
+        _home = before
+
+
 def root() -> Path:
-    """Return the folder of `rooted`; "." for the working directory."""
-    return _ROOT.get()
+    """Return the folder of `rooted`, else of `at_home`; "." for the working directory."""
+    return _ROOT.get() or _home
+
+
+def home(study: Path) -> Path:
+    """Return the folder of the results of a study file: "." if it is the working directory, else absolute.
+
+    It is the one above its `config`, or Parley's own if the file lies anywhere else in that, or the file's.
+    """
+    folder = study.parent.resolve()
+    if folder.name == CONFIG.name:
+        folder = folder.parent
+    elif CHECKOUT in folder.parents:
+        folder = CHECKOUT
+    return Path() if folder == Path.cwd() else folder
 
 
 def study_file(name: str) -> Path:
-    """Return the study file for a name under config/, or the path itself if it names a YAML file."""
-    path = Path(name)
-    return root() / (path if path.suffix in (".yaml", ".yml") else CONFIG / f"{name}.yaml")
+    """Return the study file for a name, under config/ or else in the folder itself, or the path of a YAML file."""
+    path = Path(os.path.expanduser(name))  # no shell does that after --config study=
+    if path.suffix in (".yaml", ".yml"):
+        return root() / path
+    file, beside = root() / CONFIG / f"{name}.yaml", root() / f"{name}.yaml"
+    return beside if beside.exists() and not file.exists() else file
 
 
 def studies(folder: Path) -> list[str]:
@@ -91,16 +122,16 @@ def study_argument(file: Path) -> str:
 
     Of a file outside the root only the last part: its folders are the machine's matter.
     """
-    if study_file(file.stem).resolve() == file.resolve():
+    if (root() / CONFIG / file.name).resolve() == file.resolve():
         return file.stem
     below = file.resolve().is_relative_to(root().resolve())
     return file.resolve().relative_to(root().resolve()).as_posix() if below else file.name
 
 
 def models_file(study: Path) -> Path:
-    """Return the model entries that belong to a study: beside it, else those under config/."""
-    beside = models_beside(study)
-    return beside if beside.exists() else models_beside(root() / CONFIG / study.name)
+    """Return the model entries that belong to a study: beside it, else those under config/, else Parley's own."""
+    places = [models_beside(study), models_beside(root() / CONFIG / study.name)]
+    return next((file for file in (*places, OWN_MODELS) if file.exists()), places[-1])
 
 
 def models_beside(study: Path) -> Path:
@@ -351,7 +382,7 @@ def seeds(study: str) -> Path:
 
 def lock(study: str) -> Path:
     """File whose lock the workflow holds while it runs a study."""
-    return Path(".snakemake") / f"parley-{study}.lock"
+    return root() / ".snakemake" / f"parley-{study}.lock"
 
 
 def schema(name: str) -> Path:

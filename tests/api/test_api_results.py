@@ -34,8 +34,8 @@ def test_without_results_it_says_what_to_run(root: Path, tmp_path: Path) -> None
     told = f"no results yet in {tmp_path}/results/demo; run in {tmp_path}: parley run demo"
     with pytest.raises(RecordError, match=re.escape(told)):
         parley.load("demo", tmp_path).results()
-    with chdir(tmp_path), pytest.raises(RecordError, match=re.escape(f"load it with root='{root}'")):
-        parley.load(root / "config" / "demo.yaml").results()
+    with chdir(tmp_path):
+        assert parley.load(root / "config" / "demo.yaml").results().simulations is not None
 
 
 @pytest.mark.slow

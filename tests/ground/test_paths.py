@@ -7,6 +7,7 @@ import pytest
 
 from parley import paths
 from parley.view_links import simulations_link
+from support import REPOSITORY
 
 pytestmark = pytest.mark.promise("Records have the documented path, and no two paths are the same.")
 
@@ -53,13 +54,26 @@ def test_no_two_paths_of_a_study_are_the_same() -> None:
         assert not path.is_absolute()
 
 
+def test_the_home_of_a_study_follows_from_its_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert paths.home(REPOSITORY / "config" / "demo.yaml") == REPOSITORY
+    assert paths.home(REPOSITORY / "examples" / "own_game" / "x.yaml") == REPOSITORY
+    assert paths.home(REPOSITORY / "findings" / "config" / "x.yaml") == REPOSITORY / "findings"
+    assert paths.home(tmp_path / "lab" / "config" / "x.yaml") == tmp_path / "lab"
+    assert paths.home(tmp_path / "config" / ".." / "own" / "x.yaml") == tmp_path / "own"
+    Path("own.yaml").touch()
+    assert paths.study_file("own") == Path("own.yaml")
+    assert paths.study_file("other") == Path("config/other.yaml")
+    assert paths.home(Path("own.yaml")) == paths.home(Path("config/other.yaml")) == Path()
+
+
 def test_paths_lie_in_another_folder_within_it_alone(tmp_path: Path) -> None:
     with paths.rooted(tmp_path):
         assert paths.simulation("demo", CONDITION, 7) == tmp_path / RECORD
         assert paths.study_file("demo") == tmp_path / "config" / "demo.yaml"
         assert paths.study_file("some/x.yaml") == tmp_path / "some" / "x.yaml"
         assert paths.study_file("/abs/x.yaml") == Path("/abs/x.yaml")
-        assert paths.models_file(Path("some/x.yaml")) == tmp_path / "config" / "models.yaml"
+        assert paths.models_file(Path("some/x.yaml")) == REPOSITORY / "config" / "models.yaml"
         every = [paths.results("demo"), paths.log("demo", "serve"), paths.service_use("x")]
         every += [paths.model_marker("m", "s"), paths.calibration("m", "k", ".json")]
         assert all(path.is_relative_to(tmp_path) for path in every)

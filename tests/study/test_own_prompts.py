@@ -18,7 +18,6 @@ from parley.study import Study, load_study
 from parley.study.condition import Simulation
 from parley.study.own_prompts import write_templates
 from parley.study.prompt_sent import asked
-from support import REPOSITORY
 from support.answering import record_with_model
 from support.commands import Parley, one_line_error
 from support.records import forge
@@ -252,16 +251,6 @@ def test_an_identity_follows_the_texts_that_are_sent_and_nothing_else(
     again = pickle.loads(pickle.dumps(study.conditions[1]))
     assert isinstance(again.prompt, OwnPrompt)
     assert (again.prompt, again.identity) == ("watched", study.conditions[1].identity)
-
-
-def test_folders_of_prompts_are_dependencies_of_every_stage_of_dvc() -> None:
-    stages = [
-        s
-        for file in ("dvc.yaml", "gpu/dvc.yaml")
-        for s in yaml.safe_load((REPOSITORY / file).read_text())["stages"].values()
-    ]
-    assert all("config/prompts" in stage["deps"] for stage in stages)
-    assert (REPOSITORY / "config" / "prompts").is_dir()  # of a missing one DVC would make an error
 
 
 # Records

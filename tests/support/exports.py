@@ -1,4 +1,4 @@
-"""The environment beside this one that has inspect_ai and the validator of RO-Crates (`make exports`)."""
+"""The environments beside this one: inspect_ai and the validator of RO-Crates (`make exports`), remotes of DVC."""
 
 import fcntl
 import json
@@ -12,19 +12,30 @@ import pytest
 import parley
 from support import REPOSITORY
 
-_MARK = REPOSITORY / ".venv-exports" / ".installed"
 _READER = REPOSITORY / "tests" / "export" / "read_exports.py"
 
 
 @pytest.fixture(scope="session")
 def beside() -> Path:
-    """Its Python; made where it is missing, as `make test` does before."""
-    if not _MARK.exists():
-        with (REPOSITORY / ".venv" / ".exports.lock").open("w") as lock:
+    """The Python that has what reads exports."""
+    return _made("exports")
+
+
+@pytest.fixture(scope="session")
+def beside_remotes() -> Path:
+    """The Python whose DVC knows S3 and SSH, and which has a server of S3."""
+    return _made("remotes")
+
+
+def _made(name: str) -> Path:
+    """Return the Python of an environment; it is made where it is missing, as `make test-slow` does before."""
+    mark = REPOSITORY / f".venv-{name}" / ".installed"
+    if not mark.exists():
+        with (REPOSITORY / ".venv" / f".{name}.lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
-            command = ["make", "--old-file", ".venv/.installed", str(_MARK.relative_to(REPOSITORY))]
+            command = ["make", "--old-file", ".venv/.installed", str(mark.relative_to(REPOSITORY))]
             subprocess.run(command, cwd=REPOSITORY, check=True, capture_output=True, timeout=300)
-    return _MARK.parent / "bin" / "python"
+    return mark.parent / "bin" / "python"
 
 
 def run_beside(python: Path, what: str, folder: Path, *arguments: object) -> Any:

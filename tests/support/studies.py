@@ -1,6 +1,7 @@
 """Small scripted studies in a folder of their own."""
 
 import json
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import chdir
 from pathlib import Path
@@ -43,6 +44,8 @@ StudyFactory = Callable[..., Study]
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty working directory with a models file."""
     monkeypatch.chdir(tmp_path)
+    # Modules beside a study are found; those of this test by no other.
+    monkeypatch.setattr(sys, "path", list(sys.path))
     Path("models.yaml").write_text(yaml.safe_dump(MODELS), encoding="utf-8")
     return tmp_path
 

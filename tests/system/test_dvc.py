@@ -1,10 +1,17 @@
 """The real dvc.yaml: DVC, git and Snakemake on small scripted studies, with a remote on the same disk."""
 
+import getpass
 import json
 import os
 import shutil
+import socket
 import subprocess
 import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +31,7 @@ pytestmark = [
     pytest.mark.rare,
 ]
 
-PROJECT = ("Snakefile", "config", "dvc.yaml", "envs", "gpu", "profiles", "src", "workflow", ".dvcignore", ".gitignore")
+PROJECT = ("Snakefile", "config", "dvc.yaml", "envs", "profiles", "src", "workflow", ".dvcignore", ".gitignore")
 MAJORITY = {"model": "majority", "n": 3, "prompt": "may_exist"}
 DEMO = {
     "game": "consensus",
@@ -81,11 +88,10 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
             source, copy = REPOSITORY / name, shutil.ignore_patterns("__pycache__", "*.egg-info")
             shutil.copytree(source, name, ignore=copy) if source.is_dir() else shutil.copy(source, name)
         shutil.copytree(REPOSITORY / ".dvc", ".dvc", ignore=shutil.ignore_patterns("cache", "tmp", "config.local"))
-        file = Path("dvc.yaml")
-        file.write_text(file.read_text().replace("study: [demo]", "study: [demo, other]"))
         write_study("demo", DEMO)
         write_study("other", OTHER)
         call("git", "init", "--quiet")
+        call("parley", "stage", "other")
         call("dvc", "remote", "add", "--default", "store", str(root / "store"))
         call("git", "add", "--all")
         call("git", "commit", "--quiet", "--message", "studies")
@@ -99,7 +105,7 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
         call("git", "clone", "--quiet", str(author), str(reader))
         environment(patch, root, reader)
-        call("dvc", "pull", "dvc.yaml")
+        call("dvc", "pull")
     return {"root": root, "author": author, "reader": reader}
 
 
@@ -138,8 +144,8 @@ def test_a_pulled_clone_holds_what_was_pushed_and_has_nothing_to_do(
     monkeypatch.chdir(reader)
 
     output = call("dvc", "repro")
-    assert skipped("study@demo", output)
-    assert skipped("study@other", output)
+    assert skipped("demo", output)
+    assert skipped("other", output)
     assert "Running stage" not in output
     for study in ("demo", "other"):
         assert "Nothing to be done" in call("snakemake", "--dry-run", "--config", f"study={study}")
@@ -171,7 +177,7 @@ def test_a_changed_parameter_plays_what_it_touches_and_the_old_value_plays_nothi
     write_study("demo", changed)
     output = call("dvc", "repro")
     assert jobs(output)["simulate_shard"] == 1
-    assert skipped("study@other", output)
+    assert skipped("other", output)
     second = inodes()
     assert {path for path in second if "b=1" not in path.parts} == {path for path in first if "b=1" not in path.parts}
     assert len(second) == len(first) + 2
@@ -188,7 +194,7 @@ def test_a_changed_parameter_plays_what_it_touches_and_the_old_value_plays_nothi
 
     # With git's files, DVC puts the simulations back as they were published, too.
     call("git", "checkout", "dvc.lock", "config/demo.yaml")
-    call("dvc", "checkout", "dvc.yaml")
+    call("dvc", "checkout")
     assert set(inodes()) == set(first)
     assert call("git", "status", "--porcelain") == ""
 
@@ -211,14 +217,14 @@ def test_a_failed_study_goes_on_where_it_was_and_dvc_takes_nothing_away(reader: 
     other.write_text("a reply\n")
 
     output = call("dvc", "repro", fails=True)
-    assert "failed to reproduce 'study@demo'" in output
+    assert "failed to reproduce 'demo'" in output
     assert f"    parley: {blocked}: " in output  # the cause, not only the name of a log
     assert [path.exists() for path in new] == [False] + [True] * 7
     kept, finished = inodes(), contents(paths.simulations("demo"))
     assert {path: kept[path] for path in old} == old
 
     # DVC refuses to remove what nobody committed.
-    for command in (("dvc", "checkout", "dvc.yaml"), ("dvc", "pull", "dvc.yaml")):
+    for command in (("dvc", "checkout"), ("dvc", "pull")):
         assert "Can't remove the following unsaved files" in call(*command, fails=True)
     assert inodes() == kept
     assert other.read_text() == "a reply\n"
@@ -231,15 +237,124 @@ def test_a_failed_study_goes_on_where_it_was_and_dvc_takes_nothing_away(reader: 
     assert other.read_text() == "a reply\n"
 
 
-def test_gpu_studies_run_by_name_only(reader: Path) -> None:
-    Path("config/paper.yaml").write_text("# changed\n")
-    plain = call("dvc", "repro", "--dry")
-    assert "paper" not in plain
-    assert "slurm" not in plain
-    named = call("dvc", "repro", "--dry", "gpu/dvc.yaml")
-    assert "> snakemake --profile slurm --config study=paper" in named
-    assert "demo" not in named
-    assert "study=paper" in call("dvc", "repro", "--dry", "gpu/dvc.yaml:study@paper")
+def test_a_changed_policy_of_ones_own_is_seen(reader: Path) -> None:
+    Path("config/keeps_agent.py").write_text(OWN_CODE)
+    write_study("keeps", {**OTHER, "grids": [MAJORITY, {**MAJORITY, "model": "keeps_agent:Keeps"}]})
+    call("parley", "stage", "keeps")
+    assert "config/keeps_agent.py" in yaml.safe_load(Path("dvc.yaml").read_text())["stages"]["keeps"]["deps"]
+    call("dvc", "repro", "keeps")
+    assert "up to date" in call("dvc", "status", "keeps")
+    Path("config/keeps_agent.py").write_text(OWN_CODE.replace("7", "8"))
+    assert "config/keeps_agent.py" in call("dvc", "status", "keeps")
+    assert jobs(call("dvc", "repro", "keeps"))["simulate"] == 1
+    assert skipped("demo", call("dvc", "repro"))
+
+
+# Remotes
+
+
+@pytest.fixture
+def folder_remote(tmp_path: Path) -> dict[str, str]:
+    return {"url": str(tmp_path / "store")}
+
+
+@pytest.fixture
+def s3_remote(beside_remotes: Path) -> Iterator[dict[str, str]]:
+    """A bucket of a server that speaks S3's protocol."""
+    with serving(str(beside_remotes), "-m", "moto.server", "--host", "127.0.0.1", "--port", "{port}") as port:
+        url = f"http://127.0.0.1:{port}"
+        urllib.request.urlopen(urllib.request.Request(f"{url}/studies", method="PUT")).close()
+        yield {
+            "url": "s3://studies/parley",
+            "endpointurl": url,
+            "region": "us-east-1",
+            "access_key_id": "someone",
+            "secret_access_key": "secret",
+        }
+
+
+@pytest.fixture
+def ssh_remote(tmp_path: Path) -> Iterator[dict[str, str]]:
+    """A folder behind OpenSSH's server."""
+    server = shutil.which("sshd", path=f"{os.environ['PATH']}:/usr/sbin")
+    if server is None:
+        pytest.skip("needs sshd (openssh-server)")
+    for name in ("host", "user"):
+        call("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(tmp_path / name))
+    shutil.copy(tmp_path / "user.pub", tmp_path / "authorized")
+    if os.geteuid() == 0:
+        Path("/run/sshd").mkdir(exist_ok=True)
+    settings = {
+        "ListenAddress": "127.0.0.1",
+        "HostKey": tmp_path / "host",
+        "AuthorizedKeysFile": tmp_path / "authorized",
+        "PidFile": "none",
+        "StrictModes": "no",
+        "Subsystem": "sftp internal-sftp",
+    }
+    options = [part for name, value in settings.items() for part in ("-o", f"{name}={value}")]
+    with serving(server, "-D", "-e", "-f", os.devnull, "-p", "{port}", *options) as port:
+        yield {
+            "url": f"ssh://127.0.0.1:{port}{tmp_path}/store",
+            "user": getpass.getuser(),
+            "keyfile": str(tmp_path / "user"),
+        }
+
+
+@contextmanager
+def serving(*command: str) -> Iterator[int]:
+    """Run a server on a free port of this machine, which stands for {port} in its command."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port: int = free.getsockname()[1]
+    process = subprocess.Popen([part.format(port=port) for part in command], stderr=subprocess.PIPE, text=True)
+    try:
+        for _ in range(300):
+            assert process.poll() is None, process.communicate()[1]
+            with suppress(OSError), socket.create_connection(("127.0.0.1", port)):
+                break
+            time.sleep(0.1)
+        yield port
+    finally:
+        process.terminate()
+        process.communicate()
+
+
+@pytest.mark.promise("A push, a fresh clone and its pull, and a run of more seeds, with a folder, S3 and SSH.")
+@pytest.mark.parametrize("kind", ["folder", "s3", "ssh"])
+def test_a_clone_pulls_from_a_remote_and_plays_new_seeds_alone(
+    published: dict[str, Path],
+    beside_remotes: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    request: pytest.FixtureRequest,
+    kind: str,
+) -> None:
+    dvc = partial(call, str(beside_remotes), "-m", "dvc")
+    options = request.getfixturevalue(f"{kind}_remote")
+    author, clone = tmp_path / "author", tmp_path / "clone"
+    shutil.copytree(published["author"], author, symlinks=True)
+    environment(monkeypatch, tmp_path, author)
+    dvc("remote", "add", "--force", "store", options.pop("url"))
+    call("git", "commit", "--quiet", "--all", "--message", "remote")
+    for name, value in options.items():
+        dvc("remote", "modify", "--local", "store", name, value)
+    dvc("push")
+
+    call("git", "clone", "--quiet", str(author), str(clone))
+    if options:
+        shutil.copy(author / ".dvc" / "config.local", clone / ".dvc")
+    environment(monkeypatch, tmp_path, clone)
+    dvc("pull")
+    assert "up to date" in dvc("status")
+    assert "Nothing to be done" in call("snakemake", "--dry-run", "--config", "study=demo")
+    old = inodes()
+    write_study("demo", {**DEMO, "seeds": 3})
+    dvc("repro", "demo")
+    new = inodes()
+    assert {path.name for path in set(new) - set(old)} == {"seed=2.parquet"}
+    assert {path: new[path] for path in old} == old
+    dvc("push")
 
 
 def test_metrics_are_a_row_per_condition_and_compare_with_a_commit(reader: Path) -> None:

@@ -6,6 +6,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, TypeVar
 
+from parley import paths
 from parley.api.games import Played, Record, Records
 from parley.api.results import Results
 from parley.api.studies import Condition, Study, load_to_read, path_text
@@ -17,14 +18,14 @@ _T = TypeVar("_T")
 
 
 def load(
-    study: str | PathLike[str], root: str | PathLike[str] = ".", models: str | PathLike[str] | None = None
+    study: str | PathLike[str], root: str | PathLike[str] | None = None, models: str | PathLike[str] | None = None
 ) -> Study:
     """Return a study, checked; neither weights nor an engine are needed.
 
-    `study` is the name of a file under config/, or the path of a YAML file. `root` is the folder that holds config/
-    and results/, by default the working directory. `models` is the file with the model entries, by default models.yaml
-    beside the study. For a model that is no entry any more, the records of the study tell what it was. Raises
-    UsageError for a file with a mistake.
+    `study` is the name of a file under config/, or the path of a YAML file. `root` is the folder that holds its
+    results/, by default that in which a run puts them. `models` is the file with the model entries, by default
+    models.yaml beside the study. For a model that is no entry any more, the records of the study tell what it was.
+    Raises UsageError for a file with a mistake.
 
     >>> import parley
     >>> study = parley.load("demo")
@@ -33,7 +34,12 @@ def load(
       consensus: 2 conditions, 6 simulations
       axes: model 1, n 2, b 2, prompt 1
     """
-    name, folder = path_text("study", study), Path(path_text("root", root)).absolute()
+    name = path_text("study", study)
+    if root is None:
+        file = paths.study_file(name)
+        name, folder = str(file.absolute()), paths.home(file).absolute()
+    else:
+        folder = Path(path_text("root", root)).absolute()
     models_file = None if models is None else Path(path_text("models", models)).absolute()
     return Study(load_to_read(name, folder, models_file), folder)
 

@@ -65,7 +65,7 @@ class Results(Shown):
         self._whole = usable_part(study) if self._is_current else _on_disk(study)  # with what is played again
         self._study = self._whole.first_repeat
         if not self._study.conditions:
-            raise RecordError(f"{study.name}: no results yet in {paths.results(study.name)}; {_remedy(study, root)}")
+            raise RecordError(f"{study.name}: no results yet in {paths.results(study.name)}; {_remedy(study)}")
 
     @property
     def attempts(self) -> pd.DataFrame:
@@ -296,15 +296,10 @@ def _on_disk(study: Study) -> Study:
     return replace(without(study, missing), unfinished=Unfinished(study, len(records) - len(missing)))
 
 
-def _remedy(study: Study, root: Path) -> str:
-    """Return where the results of a study without any are, if they lie beside its config/; else what to run."""
-    file = study.file.absolute()
-    home = file.parent.parent if file.parent.name == paths.CONFIG.name else root
-    with paths.rooted(home):
-        if home.resolve() != root.resolve() and paths.results(study.name).is_dir():
-            return f"there are some beside its folder config: load it with root={str(home)!r}"
-    place = "" if home.resolve() == Path.cwd() else f" in {home}"
-    return f"run{place}: parley run {study.name}"
+def _remedy(study: Study) -> str:
+    """Return what to run for a study without results, and where."""
+    home = paths.home(study.file)
+    return f"run{'' if home == Path() else f' in {home}'}: parley run {study.name}"
 
 
 def _png(figure: "Figure") -> bytes:

@@ -54,8 +54,8 @@ MODELS = click.option(
 MODELS_FILE = click.option(
     "--models",
     type=click.Path(path_type=Path),
-    default=paths.CONFIG / "models.yaml",
-    show_default=True,
+    default=lambda: paths.models_file(Path("study.yaml")),
+    show_default="models.yaml here or in config/, else Parley's own",
     help="Model entries.",
 )
 WHERE = click.option(
@@ -111,8 +111,22 @@ PLAN = click.option(
 )
 
 
+def settle(study: str) -> Path:
+    """Return the file of a study; from here to the end of the command, paths lie in the folder of its results.
+
+    Raises UsageError if those of another study of the same command lie elsewhere.
+    """
+    with paths.rooted(Path()):  # as the user's shell has it
+        file = paths.study_file(study)
+    context, home = click.get_current_context(), paths.home(file)
+    if (first := context.meta.setdefault("parley.home", home)) != home:
+        raise UsageError(f"{file}: its results lie in {home}, others in {first}; move the studies into one folder")
+    context.with_resource(paths.at_home(home))
+    return file if home == Path() else file.absolute()
+
+
 def load(study: str, models: Path | None, plan: str | None = None, needs_weights: bool = True) -> Any:
-    """Return a study, by its name under config/ or its path; raises UsageError if it is not one.
+    """Return a study, by its name or its path; raises UsageError if it is not one.
 
     What only looks at a study or its results needs no weights. With the `plan` of a run, raises ParleyError if the
     study changed since.
@@ -121,7 +135,7 @@ def load(study: str, models: Path | None, plan: str | None = None, needs_weights
     from parley.study.planned import require_plan
 
     try:
-        loaded = load_study(paths.study_file(study), models, needs_weights=needs_weights)
+        loaded = load_study(settle(study), models, needs_weights=needs_weights)
     except UsageError as error:
         if plan is None:
             raise

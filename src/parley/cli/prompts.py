@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from parley import paths
-from parley.cli.options import GAME_NAMES, JSON, MODELS, STUDY_NAMES, WHERE, axis_values, load, say, tell
+from parley.cli.options import GAME_NAMES, JSON, MODELS, STUDY_NAMES, WHERE, axis_values, load, say, settle, tell
 from parley.errors import UsageError
 from parley.text import one_line, table
 
@@ -311,10 +310,7 @@ def problems(source: str, show: int, readings: bool, as_json: bool, **options: A
         raise UsageError(
             f"{one_line(source, 60)}: no kind of problems ({', '.join(KINDS)}), and a study has no options"
         )
-    if source in KINDS:
-        found = [_validated({"kind": source, **named}, source)]
-    else:
-        found = list(_of_study(paths.study_file(source)))
+    found = [_validated({"kind": source, **named}, source)] if source in KINDS else list(_of_study(settle(source)))
     described = [_described(each, show, readings) for each in found]
     tell(as_json, described, "\n\n".join("\n".join(_lines(each)) for each in described).splitlines())
 

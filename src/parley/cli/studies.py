@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from parley import paths
-from parley.cli.options import JSON, MODELS, STUDY, STUDY_NAMES, load, log_to_stderr, say, study_loaded, tell
+from parley.cli.options import JSON, MODELS, STUDY, STUDY_NAMES, load, log_to_stderr, say, settle, study_loaded, tell
 from parley.errors import UsageError
 from parley.text import one_line
 
@@ -58,7 +58,7 @@ def rename(old: str, new: str) -> None:
     """Give a study, its results and its logs another name; OLD and NEW are names or paths of study files.
 
     The study file may have its new name already. Nothing is played again; tables and the report are made anew by the
-    next run. Died in between, the same command goes on. A stage of dvc.yaml that names the study is changed by hand.
+    next run. Died in between, the same command goes on. `parley stage` then writes its stage of DVC anew.
 
     \b
     Example:  parley rename paper paper-2026
@@ -151,7 +151,8 @@ def export(study: str, form: Any, output: Path | None, license_note: str, author
     from parley.export.write import export as run
 
     log_to_stderr("parley: ")  # what is on stdout is the folder
-    click.echo(str(run(load_to_read(study, paths.root(), models), form, output, Terms(license_note, author))))
+    file = str(settle(study))
+    click.echo(str(run(load_to_read(file, paths.root(), models), form, output, Terms(license_note, author))))
 
 
 @click.command()
@@ -219,4 +220,29 @@ def allow_key(place: str) -> None:
     click.echo(f"the key in {variable} may go to {host}: {allow(variable, host)}")
 
 
-COMMANDS = (plan, diff, migrate, rename, prune, import_games, export, allow_key)
+@click.command()
+@STUDY
+@click.option("--profile", help="Snakemake's profile, such as slurm; default: on this machine, on all its cores.")
+@click.option("--remove", is_flag=True, help="Remove it instead; results stay, and the study may be gone already.")
+@MODELS
+def stage(study: str, profile: str | None, remove: bool, models: Path | None) -> None:
+    """Write the stage of DVC that plays a study into dvc.yaml, so that `dvc push` and `dvc pull` share its results.
+
+    It depends on the study file, and on the prompts, policies, models and problems of its own. Call it again when the
+    study names others. `dvc repro` runs it.
+
+    \b
+    Examples:  parley stage my-study
+               parley stage paper --profile slurm
+               parley stage demo --remove
+    """
+    from parley.workflow.dvc_stage import call_dvc, write_stage
+
+    if remove:
+        call_dvc("remove", settle(study).stem)
+        return
+    for text in write_stage(load(study, models, needs_weights=False), profile):
+        click.echo(text)
+
+
+COMMANDS = (plan, diff, migrate, rename, prune, import_games, export, allow_key, stage)

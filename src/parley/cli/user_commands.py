@@ -25,6 +25,7 @@ from parley.cli.options import (
     load,
     log_to_stderr,
     refuse_folder,
+    settle,
     study_loaded,
     tell,
 )
@@ -338,10 +339,10 @@ def view(
 
     def shown(journals: bool) -> Any:
         # A person may look at what this machine cannot play, for lack of weights.
-        loaded = load(study, models, plan) if plan else load_to_read(study, paths.root(), models)
+        loaded = load(file, models, plan) if plan else load_to_read(file, paths.root(), models)
         return select(loaded, axes, most or MOST, journals, may_be_none=serve)
 
-    axes = axis_values(where)
+    file, axes = str(settle(study)), axis_values(where)
     if serve:
         from parley.report.explorer.server import serve_view
 

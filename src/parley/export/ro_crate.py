@@ -123,12 +123,13 @@ def _workflow(crate: ROCrate, known: About) -> Any:
         "encodingFormat": "text/plain",
         "conformsTo": {"@id": "https://bioschemas.org/profiles/ComputationalWorkflow/1.0-RELEASE"},
     }
-    main = paths.root() / paths.SNAKEFILE
+    main = paths.CHECKOUT / paths.SNAKEFILE
     workflow = crate.add_workflow(main, paths.SNAKEFILE.name, main=True, lang="snakemake", properties=about)
     if version := known.software.get("snakemake"):
         workflow["programmingLanguage"]["version"] = version
     workflow["hasPart"] = [
-        _file(crate, rule, "Rules of the workflow") for rule in sorted((paths.root() / paths.WORKFLOW).rglob("*.smk"))
+        _file(crate, rule, "Rules of the workflow", rule.relative_to(paths.CHECKOUT).as_posix())
+        for rule in sorted((paths.CHECKOUT / paths.WORKFLOW).rglob("*.smk"))
     ]
     workflow["softwareRequirements"] = [
         crate.add(SoftwareApplication(crate, _home(name), {"name": name, "softwareVersion": version}))

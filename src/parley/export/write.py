@@ -38,10 +38,8 @@ def export(study: Study, form: Format, out: Path | None = None, terms: Terms = T
         raise UsageError(
             f"--format {form} needs {FORMATS[form]}, which is not installed; pip install 'parley[{form}]'"
         )
-    if form == "ro-crate" and not (paths.root() / paths.SNAKEFILE).is_file():
-        raise UsageError(
-            "--format ro-crate: no Snakefile here, which the crate holds; run it where Parley's Snakefile is"
-        )
+    if form == "ro-crate" and not (paths.CHECKOUT / paths.SNAKEFILE).is_file():
+        raise UsageError("--format ro-crate: no Snakefile here, which the crate holds; run it in a checkout of Parley")
     out = out or paths.export(study.name, form)
     if os.path.lexists(out):  # a link to nothing, too: no folder could take its place
         raise UsageError(f"{out}: exists already; remove it, or give another folder with --output")

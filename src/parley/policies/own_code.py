@@ -44,6 +44,12 @@ _PYTHON = Path(traceback.__file__).parent
 _SUFFIXES = frozenset({".py", ".txt", ".md", ".j2", ".jinja", ".jinja2", ".json", ".yaml", ".yml", ".toml", ".csv"})
 
 
+def look_beside(folder: Path) -> None:
+    """Let Python find modules that lie in the folder of a study, too: after all others that are on its path."""
+    if (place := str(folder.resolve())) not in sys.path:
+        sys.path.append(place)
+
+
 def names_own_code(name: str) -> bool:
     """Whether a name is a module:attribute, of at most 200 characters."""
     return len(name) <= 200 and _NAME.fullmatch(name) is not None

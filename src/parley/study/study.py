@@ -21,6 +21,7 @@ from parley.games.evidence import EFFECTS, FigureSpec
 from parley.games.figure_kinds import KINDS
 from parley.games.registry import game_class
 from parley.identity import digest
+from parley.policies.own_code import look_beside
 from parley.study.axes import axes_text, axis_names
 from parley.study.comparisons import Comparison, compared
 from parley.study.condition import BYZANTINE_AXIS, OWN_CODE, SCRIPTED, SCRIPTED_AT_ONCE, Condition, Simulation
@@ -366,6 +367,7 @@ def load_study(
     check_there(file)
     content = validated(StudyFile, load_yaml(file), where)
     check_name(file)
+    look_beside(file.parent)
     try:
         game = game_class(content.game)
     except (UsageError, GameError) as error:

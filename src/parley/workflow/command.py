@@ -4,7 +4,6 @@ import os
 import re
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
 from parley import paths
 from parley.errors import UsageError
@@ -19,7 +18,7 @@ def snakemake_command(study: str, options: Sequence[str]) -> list[str]:
 
     Raises UsageError for options in place of a study, or that name another one, and where Parley has no Snakefile.
     """
-    snakefile = Path(__file__).parents[3] / paths.SNAKEFILE
+    snakefile = paths.CHECKOUT / paths.SNAKEFILE
     if not snakefile.is_file():
         raise UsageError(f"no Snakefile of Parley in {snakefile.parent}; install Parley from a clone (make setup)")
     if study.startswith("-"):

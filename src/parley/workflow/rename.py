@@ -27,6 +27,8 @@ def rename(old: str, new: str) -> Iterator[str]:
     _check_given(old)
     _check_given(new)
     old_file, new_file = paths.study_file(old), paths.study_file(new)
+    if is_slug(new) and not new_file.exists():
+        new_file = old_file.with_name(new_file.name)
     _check_names(old_file, new_file)
     was, now = old_file.stem, new_file.stem
     if was != now:

@@ -45,8 +45,9 @@ class Run:
     So only the process that a person started (`is_main`) looks for what is missing.
     """
 
-    def __init__(self, study: Study, is_main: bool) -> None:
+    def __init__(self, study: Study, is_main: bool, started_in: str = ".") -> None:
         """Plan a run; raises ParleyError if the study changed since the run of this job began."""
+        self.started_in = started_in  # the folder, before any --directory
         # How many seeds the study has by now, where they grow: its jobs are told by a file.
         self.precision: Precision | None = None
         if is_main and any(condition.growing for condition in study.conditions):
@@ -102,11 +103,13 @@ class Run:
 
 def begin(workflow: Any, config: Mapping[str, Any]) -> Run:
     """Return what the Snakefile is to make; ends this process with one line if that cannot be told."""
+    file = paths.study_file(str(config.get("study") or "demo"))
+    if workflow.is_main_process:
+        go_home(file, workflow.workdir_init)
     show_log()
     try:
         if unknown := set(config) - {"study"}:
             raise UsageError(f"--config {sorted(unknown)[0]}: unknown key; the only one is study")
-        file = paths.study_file(str(config.get("study") or "demo"))
         study = load_study(file, needs_weights=False)
         find_own_programs()
         if workflow.is_main_process:
@@ -114,7 +117,7 @@ def begin(workflow: Any, config: Mapping[str, Any]) -> Run:
             companions(study)  # one that does not fit is told before anything is played
             if line := recall_left_out(study):
                 print(f"parley: warning: {line}", file=sys.stderr)
-        run = Run(study, workflow.is_main_process)
+        run = Run(study, workflow.is_main_process, workflow.workdir_init)
         if run.missing:
             load_study(file)  # which says what is missing to play them
         follow(run.study)  # in the display
@@ -144,6 +147,13 @@ def begin(workflow: Any, config: Mapping[str, Any]) -> Run:
     # Here or on a cluster's node: Snakemake waits for servers that hang.
     Guard(lambda: workflow.execution_settings.latency_wait).start()
     return run
+
+
+def go_home(study: Path, started_in: str) -> None:
+    """Start this program anew in the folder of the study's results, if that is not the working directory."""
+    if (home := paths.home(study)) != Path() and study.exists():
+        there = study.parent.resolve().relative_to(home) / study.name
+        restart(started_in, "--directory", str(home), "--config", f"study={there}")
 
 
 def braced(text: str) -> str:
@@ -201,14 +211,14 @@ def _prepare(run: Run, workflow: Any) -> None:
     if run.precision is not None:
         decide(run.study.name, run.precision.numbers)
     if wait_for_former_jobs(run.study.name, not workflow.local_exec):
-        restart()  # to plan what is left
+        restart(run.started_in)  # to plan what is left
     if any(os.path.exists(record) for record in run.missing):
-        restart()  # processes of a run that was killed have finished them since
+        restart(run.started_in)  # processes of a run that was killed have finished them since
     jobs = list(workflow.dag.needrun_jobs())
     alone = [record for job in jobs if job.rule.name == "simulate" for record in job.output]
     move_records(run.moves)
     if {str(new) for _, new in run.moves.files}.intersection(alone):
-        restart()  # somebody named one: Snakemake would delete what is there now
+        restart(run.started_in)  # somebody named one: Snakemake would delete what is there now
     # As --forceall would.
     refuse_to_replace(alone)
     marks = {str(job.output[0]) for job in jobs if job.rule.name == "simulate_shard"}
@@ -248,7 +258,7 @@ def on_success(run: Run) -> None:
             if line := changed_since(run.study, run.plan):
                 _log.error("%s", line)
             else:
-                restart()
+                restart(run.started_in)
 
 
 def refuse_to_replace(records: Iterable[str]) -> None:
@@ -319,9 +329,10 @@ def refuse(line: str) -> None:
     sys.exit(1)
 
 
-def restart() -> None:
-    """Start this program anew, with the same arguments, in the same process."""
+def restart(started_in: str, *more: str) -> None:
+    """Start this program anew, with the same arguments and `more`, in the same process and folder."""
     leave()
     sys.stdout.flush()
     sys.stderr.flush()
-    os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
+    os.chdir(started_in)
+    os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:], *more])

@@ -172,7 +172,7 @@ class _Stored(_Source):
     path: str | None = Field(
         default=None,
         min_length=1,
-        description="File or folder; relative paths start at the working directory. Not identity.",
+        description="File or folder; relative paths start at the folder of results/. Not identity.",
     )
     sha256: str | None = Field(
         default=None, pattern=r"^[0-9a-f]{64}$", description="SHA-256 of the problems, which is then checked."
@@ -227,7 +227,7 @@ class _Stored(_Source):
             raise UsageError(f"{self.kind}: its path is missing (a record does not hold it); add path")
         if not os.path.exists(found := self._at(self.path)):
             raise UsageError(
-                f"{one_line(self.path, 300)}: no such file or folder; relative paths start at the working directory"
+                f"{one_line(self.path, 300)}: no such file or folder; relative paths start at the folder of results/"
             )
         return found
 

@@ -1,0 +1,78 @@
+"""A study in a folder of its own, with what it names beside it; commands are started elsewhere."""
+
+import json
+import os
+from contextlib import chdir
+from pathlib import Path
+
+import pytest
+import yaml
+
+from parley import paths
+from parley.api import load
+from parley.games.registry import game_class
+from parley.study.own_prompts import write_templates
+from support.commands import Parley, one_line_error
+from support.workflows import OWN_CODE, jobs, snakemake
+
+GRID = {"n": 3, "prompt": ["may_exist", "mine"]}
+STUDY = {
+    "game": "consensus",
+    "parameters": {"max_rounds": 2},
+    "prompts": {"mine": "prompts/mine"},
+    "grids": [{"model": ["majority", "mine_agent:Keeps"], **GRID}],
+}
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a study and what it names; the working directory is another one."""
+    home = tmp_path / "my studies" / "watched"
+    home.mkdir(parents=True)
+    (home / "watched.yaml").write_text(yaml.safe_dump(STUDY))
+    (home / "mine_agent.py").write_text(OWN_CODE)
+    write_templates(game_class("consensus"), "may_exist", home / "prompts/mine")
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    monkeypatch.chdir(elsewhere)
+    return home
+
+
+@pytest.mark.promise(
+    "A study may lie in a folder of its own, with its prompts, policies and problems; its results lie beside it, "
+    "wherever a command is started."
+)
+@pytest.mark.slow
+def test_results_lie_beside_the_study_wherever_a_command_is_started(home: Path, parley: Parley) -> None:
+    ran = snakemake("--config", f"study={os.path.relpath(home)}/watched.yaml")
+    assert ran.returncode == 0, ran.stderr
+    assert {path.name for path in Path().iterdir()} <= {".snakemake"}
+    for name in ("watched", "watched.yaml"):
+        with chdir(home):
+            assert "Nothing to be done" in snakemake("--dry-run", "--config", f"study={name}").stdout
+    summarized = parley("summarize", f"{home}/watched.yaml")
+    assert "4 simulations in 4 conditions" in summarized.out
+    assert len(load(home / "watched.yaml").results().records) == 4
+    with chdir(home):
+        assert paths.report("watched").exists()
+        assert str(home) not in paths.table("watched", "manifest", ".csv").read_text()
+        Path("mine_agent.py").write_text(OWN_CODE.replace("7", "8"))
+    again = snakemake("--dry-run", "--config", f"study={home}/watched.yaml").stdout
+    assert jobs(again)["simulate"] == 2  # whoever changed plays, and nobody else
+
+
+def test_problems_are_looked_for_beside_the_study(home: Path, parley: Parley) -> None:
+    row = {"question": "What is 1 + 1?", "answer": "It is 2.\n#### 2"}
+    (home / "sums.jsonl").write_text(json.dumps(row) + "\n")
+    study = {"game": "deliberation", "parameters": {"problems": {"kind": "gsm8k", "path": "sums.jsonl"}}}
+    (home / "sums.yaml").write_text(
+        yaml.safe_dump({**study, "grids": [{"model": "chance", "n": 3, "prompt": "plain"}]})
+    )
+    assert "What is 1 + 1?" in parley("problems", home / "sums.yaml").out
+
+
+def test_studies_with_results_in_two_places_are_not_set_beside_each_other(home: Path, parley: Parley) -> None:
+    Path("watched.yaml").write_text((home / "watched.yaml").read_text().replace("mine", "none"))
+    (Path() / "prompts").symlink_to(home / "prompts")
+    error = one_line_error(parley("report", "--compare", home / "watched.yaml", "watched.yaml"), 2)
+    assert str(home) in error

@@ -110,7 +110,7 @@ def test_nonsense_is_refused_and_changes_nothing(played: Study) -> None:
     refused("small.yaml", "other.yaml", "two studies")
     Path("other.yaml").unlink()
     paths.CONFIG.mkdir()
-    shutil.copy("small.yaml", paths.study_file("small"))
+    shutil.copy("small.yaml", paths.CONFIG)
     for old, new, problem in (
         ("small.yaml", "other.yaml", r"^small\.yaml and config/small\.yaml: two studies of one name"),
         ("small.yaml", "../x/..yaml", "the file's name becomes a folder"),

@@ -39,6 +39,7 @@ def unchanged(monkeypatch: pytest.MonkeyPatch) -> None:
 def snakemake(is_main: bool = True) -> Any:
     return SimpleNamespace(
         is_main_process=is_main,
+        workdir_init=".",
         executor_plugin=SimpleNamespace(name="local"),
         execution_settings=SimpleNamespace(latency_wait=1),
     )

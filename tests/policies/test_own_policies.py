@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
-from parley.errors import EngineError, UsageError
-from parley.play.record import read_attempts, read_summary
+from parley.errors import EngineError, ParleyError, UsageError
+from parley.play.record import read_attempts, read_record, read_summary
 from parley.play.replay import replay
 from parley.play.simulate import play_simulation, simulate, simulate_shard
 from parley.play.verify import verify
@@ -28,7 +29,7 @@ pytestmark = pytest.mark.promise(
 # Code of the user's own
 
 OWN = """
-from parley.policies import Completion
+import asyncio, os; from parley.policies import Completion
 class Echo:
     def __init__(self, value, llm=None):
         self.value, self.llm = value, llm
@@ -52,6 +53,22 @@ def broken(**parameters):
 class Leaves:
     async def answer(self, ask, seed, attempt):
         raise SystemExit(0)
+class Unprintable(Exception):
+    def __str__(self):
+        raise self
+FAULTS = {
+    "cancels": asyncio.CancelledError(), "base": BaseException("gone"), "unprintable": Unprintable(),
+    "escapes": type("\\x1b[2J\\nparley: done", (BaseException,), {})("\\x1b[31m\\nparley: done"),
+}
+class Faulty:
+    def __init__(self, fault):
+        self.fault = fault
+    async def answer(self, ask, seed, attempt):
+        if self.fault == "moves":
+            os.chdir("/")
+        if self.fault in FAULTS:
+            raise FAULTS[self.fault]
+        return Completion("x" * 10_000_000, "stop")
 """
 
 
@@ -294,7 +311,60 @@ def test_own_code_that_does_not_work_is_one_line(study_factory: StudyFactory, ow
         assert error is UsageError or caught.value.exit_code == 1  # not the status that the code chose
 
 
+@pytest.mark.promise("Whatever own code raises is one line that names it, and it moves no record.")
+@pytest.mark.parametrize(
+    ("fault", "words"),
+    [
+        ("moves", "OSError: it changed the working directory"),
+        ("cancels", "CancelledError"),
+        ("base", "BaseException: gone"),
+        ("unprintable", "Unprintable: an error that cannot be printed"),
+        ("escapes", "[2J parley: done: [31m parley: done"),
+    ],
+)
+def test_whatever_own_code_raises_is_one_line(study_factory: StudyFactory, own: str, fault: str, words: str) -> None:
+    study = study_factory({"model": {"name": f"{own}:Faulty", "fault": fault}})
+    [simulation] = study.simulations()
+    here = Path.cwd()
+    with pytest.raises(ParleyError) as caught:
+        simulate(study, simulation.record("small"), [], 1.0)
+    assert str(caught.value).startswith(f"{own}:Faulty: {words}")
+    assert str(caught.value).isprintable()
+    assert Path.cwd() == here
+    assert not simulation.record("small").exists()
+
+
+def test_a_text_of_own_code_is_no_longer_than_one_of_a_service(study_factory: StudyFactory, own: str) -> None:
+    study = study_factory({"model": {"name": f"{own}:Faulty", "fault": "floods"}}, parameters={"max_rounds": 1})
+    [simulation] = study.simulations()
+    simulate(study, simulation.record("small"), [], 1.0)
+    _, entries = read_record(simulation.record("small"))
+    assert {(entry.text, entry.finish_reason) for entry in entries} == {("", "too_large")}
+
+
 # Code of the user's own, installed
+
+
+@pytest.mark.promise("A study names code that lies with it, or that its user chose: no function that is installed.")
+def test_a_study_cannot_name_what_is_installed(
+    study_factory: StudyFactory, monkeypatch: pytest.MonkeyPatch, install: Installer
+) -> None:
+    for name in ("subprocess:getoutput", "shutil:rmtree", "parley.play.simulate:simulate", "yaml:load"):
+        told = f"{name}: {name.split(':')[0]} is installed, and is no plug-in"
+        with pytest.raises(UsageError, match=told):
+            study_factory({"model": {"name": name, "cmd": "touch x"}})
+        with pytest.raises(UsageError, match=told):
+            study_factory(game=name)
+    monkeypatch.setenv("PYTHONPATH", str(Path(yaml.__file__).parent.parent))  # where packages are: no choice of one
+    with pytest.raises(UsageError, match="is no plug-in"):
+        study_factory({"model": "yaml:load"})
+    monkeypatch.setenv("PYTHONPATH", str(Path(yaml.__file__).parent))
+    assert study_factory({"model": "yaml:load"}).conditions
+    monkeypatch.delenv("PYTHONPATH")
+    install(loader="yaml:load")
+    own_code._plugins.cache_clear()
+    assert study_factory({"model": "yaml:load"}).conditions
+    own_code._plugins.cache_clear()
 
 
 def test_an_installed_policy_is_the_simulation_of_its_module_and_attribute(

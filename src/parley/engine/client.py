@@ -20,7 +20,7 @@ from parley.engine.service.limits_config import OWN_SECONDS
 from parley.engine.service.retrying import Retries, Send
 from parley.engine.service.service import NOT_AS_ASKED, Service, error_message
 from parley.errors import EngineError
-from parley.policies import Ask, Completion, Tokens, said_name, usage_of, used_tokens
+from parley.policies import TOKEN_BYTES, TOO_LARGE, Ask, Completion, Tokens, said_name, usage_of, used_tokens
 from parley.text import one_line
 from parley.text.logs import every, limited_logger
 
@@ -28,13 +28,11 @@ _log = limited_logger(__name__)
 _POLL_SECONDS = 0.5
 _CHAT = "/chat/completions"
 # Finish reasons of Parley's own, of replies that nobody can use.
-TOO_LARGE = "too_large"
 TOO_DEEP = "too_deep"
 # What vLLM and OpenAI's API say of a prompt that does not fit.
 _CONTEXT = re.compile(r"maximum (?:context|model) length|context_length_exceeded", re.IGNORECASE)
 # How long a dying server is given to say why in its endpoint file.
 _LAST_WORDS_SECONDS = 15.0
-_TOKEN_BYTES = 256  # more than any token has
 _TOLD_NAMES = 10
 
 
@@ -154,7 +152,7 @@ class Engine:
         except RecursionError:
             return self._unusable(TOO_DEEP, "nested too deep")
         self._check_model(completion)
-        most = max_tokens * _TOKEN_BYTES
+        most = max_tokens * TOKEN_BYTES
         if len(completion.text) + len(completion.reasoning or "") > most:
             return self._unusable(TOO_LARGE, f"more than {most:,} characters for {max_tokens:,} tokens")
         return completion

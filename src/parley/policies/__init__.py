@@ -18,6 +18,9 @@ from parley.text import one_line, without_folders
 FailureClass = Literal["invalid_json", "out_of_range", "length", "refused"]
 FAILURE_CLASSES: tuple[FailureClass, ...] = ("invalid_json", "out_of_range", "length", "refused")
 
+# Why a reply ended that is larger than any that could be used; the most characters for each token that it may have.
+TOO_LARGE, TOKEN_BYTES = "too_large", 256
+
 # How a study asks for replies. An ask's own format may also be the first of two steps: "free".
 ReplyFormat = Literal["json", "text", "two_steps"]
 REPLY_FORMATS: tuple[ReplyFormat, ...] = get_args(ReplyFormat)

@@ -12,13 +12,17 @@ import importlib
 import importlib.machinery
 import importlib.metadata
 import importlib.util
+import os
 import re
+import site
 import sys
+import sysconfig
 import traceback
+from asyncio import CancelledError, current_task
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -27,7 +31,7 @@ from pydantic import ConfigDict, Field, ValidationError
 from parley.errors import EngineError, ParleyError, UsageError
 from parley.files import read_regular
 from parley.identity import digest
-from parley.policies import Ask, Completion, Policy, Request, requests_made
+from parley.policies import TOKEN_BYTES, TOO_LARGE, Ask, Completion, Policy, Request, requests_made
 from parley.policies.kinds import ChosenPolicy, PolicyKind, PolicyParameters
 from parley.text import one_line, valid_unicode
 from parley.text.suggest import choose
@@ -95,12 +99,18 @@ def source_of(name: str, whole_package: bool = False) -> Source:
     That is the module's file, of a package its `__init__.py`; what a module imports is not followed. With
     `whole_package`, a module that lies in a package has all of the package's files: its folder and those below it.
 
-    Raises UsageError, which begins with the name, if there is no such module on Python's path or it cannot be read.
+    Raises UsageError, which begins with the name, if there is no such module on Python's path, it cannot be read, or
+    it is installed and no plug-in: a study may be a stranger's, and name any function that there is.
     """
     module, _, _ = name.partition(":")
     file = _file_of(module)
     if file is None:
         raise UsageError(f"{name}: no module {module} on Python's path; install it or set PYTHONPATH")
+    if _is_installed(file) and name not in _plugins():
+        raise UsageError(
+            f"{name}: {module} is installed, and is no plug-in; name code that lies with the study, is in a folder of "
+            f"PYTHONPATH, or is an entry point of {POLICY_ENTRY_POINTS} or {GAME_ENTRY_POINTS}"
+        )
     try:
         if not whole_package or not (file.parent / "__init__.py").is_file():
             content = read_regular(file, _MAX_BYTES)
@@ -156,6 +166,30 @@ def _plain(node: Any, keeps_docstrings: bool) -> Any:
     return [type(node).__name__, {name: _plain(value, keeps_docstrings) for name, value in fields.items()}]
 
 
+def _is_installed(file: Path) -> bool:
+    """Whether a file is Python's own or an installed package's, and in no folder that the user named."""
+    named = (Path(part).resolve() for part in os.environ.get("PYTHONPATH", "").split(os.pathsep) if part)
+    chosen = [folder for folder in named if folder not in _installed()]
+    where = file.resolve().parents
+    return not any(folder in where for folder in chosen) and any(folder in where for folder in _installed())
+
+
+@cache
+def _installed() -> frozenset[Path]:
+    """Return the folders of what is installed: of Python, of packages, and those that their .pth files name."""
+    places = [sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")]
+    sites = {Path(place).resolve() for place in (*places, *site.getsitepackages(), site.getusersitepackages())}
+    named = {pth.parent / line for at in sites for pth in at.glob("*.pth") for line in pth.read_text().splitlines()}
+    return frozenset({_PARLEY.parent, *sites, *(folder.resolve() for folder in named if folder.is_dir())})
+
+
+@cache
+def _plugins() -> frozenset[str]:
+    """Return what installed packages declare, as module:attribute."""
+    groups = (GAME_ENTRY_POINTS, POLICY_ENTRY_POINTS)
+    return frozenset(value for group in groups for values in entry_points(group).values() for value in values)
+
+
 def _file_of(module: str) -> Path | None:
     """Return the source of a module; its packages are not imported to find it, as importlib would."""
     first, *others = module.split(".")
@@ -190,7 +224,9 @@ def describe_error(error: BaseException, name: str) -> str:
 
     That is the last one in the source of `name`, or in another file of theirs: not in Python or an installed package.
     """
-    message = first_problem(error) if isinstance(error, ValidationError) else one_line(str(error), 300)
+    message = "an error that cannot be printed"
+    with suppress(BaseException):
+        message = first_problem(error) if isinstance(error, ValidationError) else one_line(str(error), 300)
     try:
         own = {str(file) for file in source_of(name, whole_package=True).files}
     except UsageError:  # gone since it was imported
@@ -198,22 +234,41 @@ def describe_error(error: BaseException, name: str) -> str:
     frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename in own or not _is_foreign(f.filename)]
     where = f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else ""
     remedy = "; raise an error instead of calling exit()" if isinstance(error, SystemExit) else ""
-    return f"{type(error).__name__}{message and f': {message}'}{where}{remedy}"
+    return f"{one_line(type(error).__name__, 100)}{message and f': {message}'}{where}{remedy}"
 
 
 @contextmanager
 def explained(name: str, what: str = "", kind: type[ParleyError] | None = None) -> Iterator[None]:
     """Raise whatever code of the user's own raises as one line that says where.
 
-    As an error of `kind`; by default a UsageError, or an EngineError if the code ends Python.
+    As an error of `kind`; by default a UsageError, or an EngineError if the code ends Python. What cancels the task,
+    closes a generator or is Ctrl-C is not the code's.
     """
+    here = Path.cwd()
     try:
         yield
+        if Path.cwd() != here:
+            raise OSError("it changed the working directory; leave that as it is")
     except ParleyError:
         raise
-    except (Exception, SystemExit) as error:
+    except (GeneratorExit, KeyboardInterrupt):
+        raise
+    except BaseException as error:
+        if isinstance(error, CancelledError) and _is_cancelled():
+            raise
         kind = kind or (EngineError if isinstance(error, SystemExit) else UsageError)
         raise kind(f"{name}: {what}{describe_error(error, name)}") from error
+    finally:
+        os.chdir(here)
+
+
+def _is_cancelled() -> bool:
+    """Whether somebody else cancels the task that runs."""
+    try:
+        task = current_task()
+    except RuntimeError:  # no loop runs
+        return False
+    return task is not None and task.cancelling() > 0
 
 
 def first_problem(error: ValidationError) -> str:
@@ -331,6 +386,9 @@ class _Checked:
         texts = (reply.text, reply.finish_reason) if isinstance(reply, Completion) else ()
         if not texts or not all(isinstance(text, str) for text in texts):
             raise UsageError(
-                f"{self._name}: answered with {type(reply).__name__}; return a parley.policies.Completion"
+                f"{self._name}: answered with {one_line(type(reply).__name__, 100)}; return a "
+                "parley.policies.Completion"
             )
+        if len(reply.text) > ask.sampling.max_tokens * TOKEN_BYTES:
+            return Completion(text="", finish_reason=TOO_LARGE)
         return reply

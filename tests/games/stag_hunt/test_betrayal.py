@@ -129,7 +129,8 @@ def test_the_papers_rule_follows_from_the_record() -> None:
     # agent_1 switches, agent_2 never hunted the stag, agent_3 comes back, agent_4 fails once.
     game = hunt("hhhhb", "shsss", "shssh", "hhhhs", "hhs-s")
     assert EVIDENCE.derived({"rounds": 4, **game.of}) == {"hare_for_good": 0.5, "group_cooperation": 0}
-    of = {name: found["hare_for_good"] for name, found in EVIDENCE.of_agents(game.of, game.outcome.trace).items()}
+    by_agent = EVIDENCE.of_agents(game.of, game.outcome.trace)
+    of = {name: by_agent[name]["hare_for_good"] for name in game.of["after_betrayal"]}
     assert of == {"agent_1": 1, "agent_2": 1, "agent_3": 0, "agent_4": 0}
     assert "hare_for_good" not in game.of  # records stay as they are
     calm = hunt("hhh", "sss", "hss").of

@@ -1,5 +1,6 @@
 """What Parley itself costs, without an engine."""
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +15,7 @@ def rows() -> Iterator[Row]:
     """Yield the measurements, in a folder that goes away."""
     with temporary_folder():
         yield from _one_simulation()
+        yield from _own_code()
         yield from _ten_thousand()
         yield from _plan()
 
@@ -40,6 +42,14 @@ def _one_simulation() -> Iterator[Row]:
     yield Row("a scripted simulation, 8 agents, 50 rounds, as a process", str(cheapest), "1 s, 200 MB")
     yield Row("its record of 800 calls", f"{record.stat().st_size / 1000:.0f} kB", "")
     yield Row("replay of 800 recorded calls, as a process", str(best(3, *PARLEY, "replay", str(record))), "2 s")
+
+
+def _own_code() -> Iterator[Row]:
+    """Play 100 games of a policy of one's own, each in a process that is forked."""
+    os.environ["PYTHONPATH"] = str(REPOSITORY / "examples")
+    _write("own", {"model": "own_policy:Median", "n": 8}, seeds=100, max_rounds=50)
+    played = cost(*PARLEY, "simulate-shard", "own.yaml", "0", "--services", "own_code")
+    yield Row("100 games of a policy of one's own, 8 agents, one shard in one job", str(played), "10 s")
 
 
 def _played() -> Cost:

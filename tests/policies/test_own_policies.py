@@ -5,6 +5,7 @@ import json
 import multiprocessing
 import sys
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +15,16 @@ import yaml
 from parley.errors import EngineError, ParleyError, UsageError
 from parley.play.record import read_attempts, read_record, read_summary
 from parley.play.replay import replay
+from parley.play.runner import Exchange, Watcher
 from parley.play.simulate import play_simulation, simulate, simulate_shard
 from parley.play.verify import verify
 from parley.policies import own_code
 from parley.report.explorer.attempts import recorded_attempts
 from parley.report.explorer.selection import select
+from support.answering import StandInService
 from support.commands import heard
 from support.studies import HONEST, StudyFactory, grouped
+from support.workflows import write_served
 
 pytestmark = pytest.mark.promise(
     "An own policy plays by name; its record replays without it; loading a study runs no code."
@@ -237,11 +241,12 @@ def test_a_request_of_which_nobody_knows_what_it_answers_is_refused(
 
 
 FAULTS = """
-import os, signal, time
+import atexit, os, signal, time
 from parley.policies import Completion
 class Faulty:
     def __init__(self, fault):
         self.fault = fault
+        atexit.register(lambda: open(f"ended-{os.getpid()}", "w").close())
     async def answer(self, ask, seed, attempt):
         if self.fault == "hangs":
             time.sleep(999)
@@ -250,7 +255,10 @@ class Faulty:
         if self.fault == "exits":
             os._exit(0)
         if self.fault == "crashes":
-            os.kill(os.getpid(), signal.SIGKILL)
+            os.kill(os.getpid(), signal.SIGTERM)
+        if self.fault == "closes":
+            os.closerange(3, 99)
+            time.sleep(999)
         reply = '{"internal_strategy": "", "value": 7, "public_reasoning": ""}'
         return Completion('{"decision": "stop"}' if ask.phase == "vote" else reply, "stop")
 """
@@ -258,7 +266,8 @@ ENDS = {
     "hangs": "your code gave no reply for 3 s",
     "raises": "your code raised KeyboardInterrupt: mine",
     "exits": "the process of your code ended with status 0 before its game was over",
-    "crashes": "the process of your code was killed by signal 9 before its game was over",
+    "crashes": "the process of your code was killed by signal 15 before its game was over",
+    "closes": "the process of your code ended with status 0 before its game was over",
 }
 
 
@@ -272,7 +281,7 @@ def test_what_own_code_does_to_its_process_it_does_to_its_game_alone(
     models = [{"name": f"{own}:Faulty", "fault": fault} for fault in (*ENDS, "none")]
     study = study_factory({"model": models}, seeds=2)
     assert set(study.shards().values()) == {("own_code", 0)}
-    with heard() as said, pytest.raises(EngineError, match="8 of 10 simulations failed: "):
+    with heard() as said, pytest.raises(EngineError, match="10 of 12 simulations failed: "):
         simulate_shard(study, "own_code", 0)
     for simulation in study.simulations():
         condition = simulation.condition
@@ -281,6 +290,26 @@ def test_what_own_code_does_to_its_process_it_does_to_its_game_alone(
         named = f"{condition.name}/seed={simulation.seed}: {ENDS.get(fault)}"
         assert any(line.startswith(named) for line in said) == (fault != "none")
     assert multiprocessing.active_children() == []
+    assert len([*folder.glob("ended-*")]) == 4, "of those that raised, and of those that were played"
+
+
+@pytest.mark.slow
+def test_own_code_asks_a_service_from_its_process(server: StandInService, own: str, folder: Path) -> None:
+    (folder / f"{own}.py").write_text(f"import asyncio\n{ASKS_TWICE}")
+    group = {**HONEST, "policy": f"{own}:Noted", "model": "theirs"}
+    study = write_served(server, grids=[{"groups": [group], "prompt": "may_exist"}], parameters={"max_rounds": 1})
+    assert set(study.shards().values()) == {("theirs", 0)}
+    replies: list[str] = []
+
+    class Hears(Watcher):
+        def answered(self, exchange: Exchange) -> None:
+            replies.append(exchange.entry.agent)
+
+    simulate_shard(study, "theirs", 0, playing=lambda simulation: nullcontext(Hears()))
+    records = [simulation.record("small") for simulation in study.simulations()]
+    rows = [row for record in records for row in read_attempts(record, ["agent", "sent"])[1].to_pylist()]
+    assert len(rows) == len(replies) > 0
+    assert sum(len(json.loads(row["sent"])) for row in rows) == len(server.bodies)
 
 
 def test_a_source_that_changed_since_the_study_was_read_is_not_played(

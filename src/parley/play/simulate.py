@@ -1,6 +1,7 @@
 """The `simulate` stage: plays one simulation of a study, from its journal if there is one, into its record."""
 
 import asyncio
+import atexit
 import ctypes
 import logging
 import os
@@ -13,6 +14,7 @@ from contextlib import AbstractContextManager, AsyncExitStack, nullcontext, supp
 from datetime import UTC, datetime
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
+from multiprocessing.context import ForkProcess
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -239,6 +241,11 @@ class _Tell(Watcher, logging.Handler):
 
 def _play_in_own_process(pipe: Connection, parent: int, study: Study, simulation: Simulation) -> None:
     """Play one simulation in this process, and tell in the end that it is over, or why not."""
+    # What is to be done at its end or for a signal is the other process's business; code of the user's own adds its.
+    atexit._clear()
+    signal.set_wakeup_fd(-1)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_DFL)
     os.setsid()  # so that what it starts can be ended with it
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
@@ -252,6 +259,7 @@ def _play_in_own_process(pipe: Connection, parent: int, study: Study, simulation
         pipe.send(("over", error))
     except BaseException as error:  # noqa: BLE001 (of the user's own code, such as a KeyboardInterrupt)
         pipe.send(("over", EngineError(f"your code raised {type(error).__name__}: {one_line(str(error), 300)}")))
+    atexit._run_exitfuncs()  # as multiprocessing does from Python 3.13 on
 
 
 async def _play_apart(study: Study, simulation: Simulation, playing: Playing) -> None:
@@ -286,18 +294,26 @@ async def _play_apart(study: Study, simulation: Simulation, playing: Playing) ->
             "time-out"
         ) from None
     except (EOFError, OSError):  # between two messages, or within one
-        child.join()
+        await _wait_for_end(child)  # it may only have closed what it tells by
         code = child.exitcode or 0
         why = f"was killed by signal {-code}" if code < 0 else f"ended with status {code}"
         raise EngineError(f"the process of your code {why} before its game was over") from None
     finally:
         loop.remove_reader(pipe.fileno())
         pipe.close()
-        child.join(_END_SECONDS if is_over else 0)
+        if is_over:
+            await _wait_for_end(child)
         with suppress(ProcessLookupError):
             os.killpg(child.pid or 0, signal.SIGKILL)  # what it started, too
         child.kill()
         child.join()
+
+
+async def _wait_for_end(process: ForkProcess) -> None:
+    """Return when a process has ended, or has had time to; `join` believes a pipe that it may have closed itself."""
+    end = time.monotonic() + _END_SECONDS
+    while process.is_alive() and time.monotonic() < end:
+        await asyncio.sleep(0.002)
 
 
 async def _play_scripted(study: Study, simulation: Simulation) -> None:

@@ -154,6 +154,7 @@ def test_what_does_not_change_what_code_means_is_not_in_its_identity() -> None:
     documented = PLAIN.replace("Own:\n", 'Own:\n    """Mine."""\n\n').replace("self):", 'self):  # he\n        "It."')
     for same in (documented, '"""A module."""\n' + documented, PLAIN.replace("'", '"'), f"\n\n{PLAIN}"):
         assert meaning(same.encode()) == meaning(PLAIN.encode()), same
+    assert len({meaning(code) for code in (rb"x = '\d'", rb"x = '\e'", rb"x = '\d' # is")}) == 2
     for other in (PLAIN.replace("1", "2"), PLAIN.replace("Own", "Owns"), PLAIN.replace("**a", "None: a"), "x = ("):
         assert meaning(other.encode()) != meaning(PLAIN.encode()), other
     # Docstrings that code may read, or that a service is sent in the schema of a reply.

@@ -18,6 +18,7 @@ import site
 import sys
 import sysconfig
 import traceback
+import warnings
 from asyncio import CancelledError, current_task
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -147,7 +148,8 @@ def _meaning(content: bytes) -> str:
     since pydantic puts theirs into the schema of a reply.
     """
     try:
-        tree = ast.parse(content)
+        with warnings.catch_warnings(action="ignore"):  # its import tells of them
+            tree = ast.parse(content)
         return digest(_plain(tree, keeps_docstrings=re.search(rb"__doc__|getdoc", content) is not None))
     except (SyntaxError, ValueError, RecursionError):
         return hashlib.sha256(content).hexdigest()

@@ -248,6 +248,11 @@ def service_use(service: str) -> Path:
     return root() / RESULTS / ".services" / f"{service}.sqlite"
 
 
+def service_answered(service: str) -> Path:
+    """File that is there when a service has answered once; `service` is a hash."""
+    return service_use(service).with_suffix(".answered")
+
+
 def spending(study: str) -> Path:
     """Folder in which processes count what a study spends of its budget."""
     return results(study) / "spending"

@@ -117,6 +117,22 @@ def test_patience_ends(server: StandInService, pauses: list[float]) -> None:
     assert len(server.bodies) == len(pauses) + 1
 
 
+@pytest.mark.promise("A service that never answered stops a run after 30 s; one that answered keeps its patience.")
+def test_a_service_that_never_answered_is_given_up_soon(server: StandInService, pauses: list[float]) -> None:
+    nobody = "http://127.0.0.1:9/v1"
+    told = error(nobody, patience_seconds=600)
+    assert f"cannot be reached at {nobody}" in told
+    assert "it never answered" in told
+    assert "check source.url" in told
+    assert 15 < sum(pauses) <= 30
+    ask(server.url)  # in this folder, by another process perhaps
+    pauses.clear()
+    server.answer = lambda body: None  # hangs up
+    server.pages["/v1/models"] = None
+    assert "limits.patience_seconds: 600" in error(server.url, patience_seconds=600)
+    assert 500 < sum(pauses) <= 600
+
+
 def test_what_will_not_pass_is_asked_once(server: StandInService, pauses: list[float]) -> None:
     quota = (429, {"error": {"message": "no", "code": "insufficient_quota"}})
     for answer in *((status, {"error": {"message": "no"}}) for status in (400, 401, 404)), quota:

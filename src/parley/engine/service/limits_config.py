@@ -29,7 +29,7 @@ class ServiceLimits(BaseModel):
     patience_seconds: Annotated[float, Field(ge=0, le=86_400, allow_inf_nan=False)] = Field(
         default=600.0,
         description="How long a request that the service cannot answer for now (429, 5xx, a lost connection) is tried "
-        "again; 0 gives up at once.",
+        "again; 0 gives up at once, and after 30 s a service that never answered.",
     )
 
     @property

@@ -8,23 +8,26 @@ import asyncio
 import re
 import time
 from collections.abc import Awaitable, Callable
-from contextlib import AbstractAsyncContextManager, nullcontext
+from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
 
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type
 
+from parley import paths
 from parley.engine.service.fetch import Client, RequestError, Response
 from parley.engine.service.limits import Limiter, Turn
 from parley.engine.service.service import PROBE_SECONDS, Service, has_no_quota
 from parley.errors import EngineError, NotReadyError
-from parley.identity import stream
+from parley.files import make_folder
+from parley.identity import digest, stream
 from parley.policies import used_tokens
 from parley.text.logs import limited_logger, waiting
 
 # Time-outs and conflicts of load on the way, rate limits, errors of a server that may be another one next time.
 RETRIED = frozenset((408, 429, 500, 502, 503, 504, 529))
+_UNANSWERED_SECONDS = 30.0  # of patience with a service that never answered: most often its address is wrong
 _FIRST_SECONDS = 1.0
 _LONGEST_SECONDS = 60.0
 _SECONDS = re.compile(r"[0-9]{1,300}(\.[0-9]{1,9})?")
@@ -48,8 +51,10 @@ class Retries:
     def __init__(self, service: Service) -> None:
         self._service = service
         self._limiter: Limiter | None = None
+        known_by = (service.url, service.key_variable, service.served)
+        self._mark = paths.service_answered(digest(["answered", *known_by])[:16])
+        self._heard = False
         if service.limits.any:
-            known_by = (service.url, service.key_variable, service.served)
             self._limiter = Limiter(known_by, service.limits, service.who)
         self._requests = 0
         self._retried = 0
@@ -93,15 +98,22 @@ class Retries:
         return {"effort": {**counts, "limit_seconds": waited}}
 
     async def _send(self, post: Send, seed: int, tokens: int | None) -> Response:
-        """Patience counts the pauses, and the tries after the first that failed; waits for limits it does not."""
-        patience = self._service.limits.patience_seconds
+        """Patience counts the pauses, and the tries after the first that failed; waits for limits it does not.
+
+        There is little of it with a service that never answered, and then it counts the first try, too.
+        """
         failed_tries: list[float] = []  # seconds of each
+
+        def patience() -> float:
+            most = self._service.limits.patience_seconds
+            return most if self._answered else min(most, _UNANSWERED_SECONDS)
 
         async def attempt() -> Response:
             async with self._turn(tokens) as turn:
                 began = time.monotonic()
                 try:
                     response = await post()
+                    self._hear()
                     turn.tokens = _charged(response, turn.tokens)
                     return self._checked(response)
                 except RequestError as error:
@@ -111,7 +123,7 @@ class Retries:
                     failed_tries.append(time.monotonic() - began)
 
         def used(state: RetryCallState) -> float:
-            return state.idle_for + sum(failed_tries[1:])
+            return state.idle_for + sum(failed_tries[self._answered :])
 
         def tell(state: RetryCallState) -> None:
             self._retried += 1
@@ -122,17 +134,36 @@ class Retries:
             )
 
         def give_up(state: RetryCallState) -> Response:
-            raise given_up(_failed(state), state.attempt_number, used(state), patience)
+            failed, seconds = _failed(state), used(state)
+            if self._answered or patience() == 0:
+                raise given_up(failed, state.attempt_number, seconds, patience())
+            raise NotReadyError(
+                f"{failed}; it never answered, and was given up after {seconds:.0f} s: check source.url, that the "
+                "server runs there, and proxies and firewalls in between"
+            )
 
         retrying = AsyncRetrying(
             retry=retry_if_exception_type(_PassingError),
             wait=lambda state: pause(seed, state.attempt_number, _failed(state).asked),
-            stop=lambda state: used(state) + state.upcoming_sleep > patience,
+            stop=lambda state: used(state) + state.upcoming_sleep > patience(),
             before_sleep=tell,
             retry_error_callback=give_up,
             sleep=_sleep,
         )
         return await retrying(attempt)
+
+    @property
+    def _answered(self) -> bool:
+        """Whether the service ever answered: this process, or in the same folder another."""
+        self._heard = self._heard or self._mark.exists()
+        return self._heard
+
+    def _hear(self) -> None:
+        if not self._answered:
+            self._heard = True
+            with suppress(OSError):  # others will have less patience
+                make_folder(self._mark.parent)
+                self._mark.touch()
 
     def _checked(self, response: Response) -> Response:
         """Return an answer that asking again would not change; raises _PassingError for another one, or its error."""

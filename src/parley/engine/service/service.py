@@ -106,7 +106,7 @@ class Service:
     def lost(self, error: RequestError) -> EngineError:
         """Return the error for a request that got no answer."""
         if error.late is not None:
-            return EngineError(f"{self.who} sent no complete answer within {error.late:g} s")
+            return EngineError(f"{self.who} at {self.url} sent no complete answer within {error.late:g} s")
         reason = self.redacted(str(error))
         return EngineError(f"{self.who} cannot be reached at {self.url}, or broke the connection: {reason}")
 

@@ -12,7 +12,7 @@ from parley import __version__
 from parley.analysis import tables
 from parley.analysis.made_by import MadeBy
 from parley.engine.models import ModelEntry
-from parley.report.methods import Citations, _model, methods, references
+from parley.report.methods import Citations, _model, _sampling, methods, references
 from parley.study import Study
 from support.figures import played, study_of
 
@@ -66,6 +66,15 @@ def test_only_statistics_that_are_used_are_named(plain: Study) -> None:
         assert words not in text, words
     unpaired = pd.DataFrame({"test": ["chi-squared"]})
     assert "(Miettinen and Nurminen, 1985)" in text_of(plain, contrasts=unpaired)
+
+
+@pytest.mark.parametrize(
+    ("protocol", "phases"), [("paper", ["propose", "vote"]), ("swarms", ["turn"])], ids=["paper", "swarms"]
+)
+def test_the_sampling_is_that_of_the_phases_that_were_played(protocol: str, phases: list[str]) -> None:
+    study = played(study_of(seeds=1, name=protocol, parameters={"protocol": protocol, "max_rounds": 2}))
+    text = _sampling(study, tables.read_table(study.name, "conditions"))
+    assert re.findall(r"(\w+): temperature", text) == phases
 
 
 def test_engines_and_their_versions_are_named(plain: Study) -> None:

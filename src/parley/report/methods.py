@@ -147,10 +147,11 @@ def _model(entry: ModelEntry) -> str:
 
 def _sampling(study: Study, conditions: pd.DataFrame) -> str:
     parameters = study.conditions[0].parameters
+    played = {phase: sampling for condition in study.conditions for phase, sampling in condition.samplings.items()}
     settings = [
-        f"{name}: temperature {value.temperature:g}, at most {value.max_tokens} tokens"
-        for name, value in dict(parameters).items()
-        if isinstance(value, Sampling) and name not in study.axes
+        f"{phase}: temperature {sampling.temperature:g}, at most {sampling.max_tokens} tokens"
+        for phase, sampling in played.items()
+        if phase not in study.axes
     ]
     calls = float((conditions["mean_calls"] * conditions["simulations"]).sum())
     failed = int(conditions["failed_replies"].sum())

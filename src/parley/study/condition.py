@@ -212,19 +212,25 @@ class Condition:
         return found
 
     @property
+    def samplings(self) -> dict[str, Sampling]:
+        """The sampling of each phase in which agents are asked, by phase.
+
+        Published prompts are not called after the phases: then it is that of all phases.
+        """
+        sent = [*self.prompt_digests, *chain.from_iterable(self.group_digests)]
+        unasked = {phase for phase in self.game.prompts.phases if not any(f"_{phase}_" in name for name in sent)}
+        sampled = {name: x for name, x in dict(self.parameters).items() if isinstance(x, Sampling)}
+        return {name: x for name, x in sampled.items() if name not in unasked} or sampled
+
+    @property
     def samples(self) -> bool:
         """Whether a seed can end otherwise when it is played again: not where models are asked at temperature 0.
 
         Scripted policies count as if they did: whether they draw is not known.
         """
-        sent = [*self.prompt_digests, *chain.from_iterable(self.group_digests)]
-        unasked = {phase for phase in self.game.prompts.phases if not any(f"_{phase}_" in name for name in sent)}
-        sampled = {name: x for name, x in dict(self.parameters).items() if isinstance(x, Sampling)}
-        # Published prompts are not called after the phases: then all of them count.
-        settings = [x for name, x in sampled.items() if name not in unasked] or list(sampled.values())
         if any(not entry.dialect.temperature for entry in self.entries.values()):
             return True  # each samples at a temperature of its own
-        return not self.models or any(setting.temperature > 0 for setting in settings)
+        return not self.models or any(setting.temperature > 0 for setting in self.samplings.values())
 
     def count(self, role: str) -> int:
         """Return the number of agents of one role that play."""

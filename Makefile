@@ -23,7 +23,7 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 # Where this is set, each process compiles again what was installed without bytecode: 6 s of every start of vLLM.
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: help setup exports remotes demo model second-model test test-slow test-fast test-pythons verification playthroughs limits lint format docs bench published findings gpu-check clean
+.PHONY: help setup exports remotes demo model second-model test test-slow test-fast test-pythons verification reference playthroughs limits lint format docs bench published findings gpu-check clean
 
 help: ## List the commands
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -99,6 +99,9 @@ test-pythons: setup ## Run the fast tests under each Python of 3.11 to 3.13 that
 verification: setup ## Write the list of promises in docs/verification.md anew
 	@python docs/_extensions/promises.py
 
+reference: setup ## Write the keys and commands in docs/reference anew
+	@python docs/_extensions/reference.py
+
 playthroughs: setup ## Write the games of docs/playthroughs anew; read the diff
 	@PYTHONPATH=tests python -m support.playthrough
 
@@ -120,7 +123,7 @@ format: setup ## Format everything
 
 # Warnings are errors: a broken link, a page without a place in the navigation, a heading that is not there.
 docs: $(DOCS_VENV)/.installed ## Build the documentation's site, site/index.html
-	@rm -rf site
+	@rm -rf site docs/_generated
 	$(DOCS_VENV)/bin/sphinx-build -E -W --keep-going -q -b html docs site
 
 bench: setup ## Measure speed and memory; writes benchmarks/README.md's table

@@ -1,27 +1,25 @@
 """Settings of the documentation's site, which `make docs` builds with Sphinx. Pages are Markdown (MyST)."""
 
+import re
 import sys
 from pathlib import Path
 
 from sphinx.application import Sphinx
 
 DOCS = Path(__file__).parent
+_WORD = re.compile(r"(?<!`)`([^`]+)`(?!`)")
 sys.path.insert(0, str(DOCS / "_extensions"))
 
-import click_text  # noqa: E402
-import schema_tables  # noqa: E402
 import site_links  # noqa: E402
 
 import parley  # noqa: E402
-from parley import paths  # noqa: E402
 
 project = "Parley"
 author = "The Parley authors"
 version = release = parley.__version__
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx_click"]
+extensions = ["myst_parser", "sphinx.ext.autodoc"]
 source_suffix = {".md": "markdown"}
-exclude_patterns = ["_generated/*.md"]  # these are included by pages
 
 # Links from page to page and to headings are checked: `make docs` fails on any warning.
 myst_heading_anchors = 4
@@ -46,17 +44,11 @@ ELSEWHERE = [
 
 
 def write_pages(app: Sphinx) -> None:
-    """Write what is generated: tables of keys, which pages include, and copies of the pages that lie elsewhere."""
-    root, folder = DOCS.parent, DOCS / "_generated"
-    for name in ("study", "models"):
-        page = schema_tables.markdown(schema_tables.load(root / paths.schema(name)))
-        _write(folder / f"{name}.md", page)
-    offered = "```{eval-rst}\n.. automodule:: parley\n   :members:\n```\n" if hasattr(parley, "__all__") else ""
-    _write(folder / "python.md", offered)
+    """Write copies of the pages that lie elsewhere."""
     for name in ELSEWHERE:
         copy = site_links.place(name)
-        text = (root / name).read_text(encoding="utf-8")
-        _write(DOCS / copy, site_links.relinked(text, name, f"docs/{copy}", ELSEWHERE, root))
+        text = (DOCS.parent / name).read_text(encoding="utf-8")
+        _write(DOCS / copy, site_links.relinked(text, name, f"docs/{copy}", ELSEWHERE, DOCS.parent))
 
 
 def _write(path: Path, text: str) -> None:
@@ -76,7 +68,7 @@ def adapt_docstring(app: Sphinx, what: str, name: str, thing: object, options: o
     """Leave out what a module says of itself: that is for those who read its code."""
     if what == "module":
         lines.clear()
-    click_text.literals(lines)
+    lines[:] = [_WORD.sub(r"``\1``", line) for line in lines]  # docstrings are no reStructuredText
 
 
 def setup(app: Sphinx) -> None:
@@ -84,5 +76,3 @@ def setup(app: Sphinx) -> None:
     app.connect("builder-inited", write_pages)
     app.connect("source-read", show_copies)
     app.connect("autodoc-process-docstring", adapt_docstring)
-    for part in ("description", "options", "arguments"):
-        app.connect(f"sphinx-click-process-{part}", click_text.as_rst)

@@ -1,6 +1,6 @@
 """The documentation: links lead somewhere, studies and code in it work, and the site is built without a warning."""
 
-import importlib.util
+import importlib
 import os
 import re
 import shutil
@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 import yaml
@@ -20,6 +19,7 @@ from markdown_it.token import Token
 from parley import paths
 from parley.cli.program import commands
 from parley.engine.arguments import MACHINE_ARGUMENTS
+from parley.engine.models import ModelsFile
 from parley.study import load_study
 from support import REPOSITORY
 
@@ -29,7 +29,7 @@ pytestmark = pytest.mark.promise(
 
 DOCS = REPOSITORY / "docs"
 BUILDER = REPOSITORY / ".venv-docs" / "bin" / "sphinx-build"
-FOLDERS = ("docs", "envs", "examples", "benchmarks", "config")
+FOLDERS = ("docs", "envs", "examples", "benchmarks", "config", "findings")
 PAGES = [
     *sorted(REPOSITORY.glob("*.md")),
     *(
@@ -43,17 +43,9 @@ PAGES = [
 NAMING = ("src", "tests", "config", "envs", "examples", "benchmarks", "workflow", "slurm", "profiles", "gpu")
 
 
-def extension(name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(name, DOCS / "_extensions" / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-NAMES = ("schema_tables", "click_text", "site_links", "promises")
-schema_tables, click_text, site_links, promises = (extension(name) for name in NAMES)
+sys.path.append(str(DOCS / "_extensions"))
+NAMES = ("schema_tables", "reference", "site_links", "promises")
+schema_tables, reference, site_links, promises = (importlib.import_module(name) for name in NAMES)
 
 
 # Links
@@ -246,6 +238,19 @@ def test_every_key_of_a_schema_has_a_row() -> None:
         assert page.count("\n| `") == sum(len(table["properties"]) for table in tables)
         for link in re.findall(r"\]\(#(\w+)\)", page):
             assert f"## {link}\n" in page.lower()
+
+
+@pytest.mark.promise("Keys and commands stand in the pages as they are in the code, without a site.")
+def test_pages_of_the_reference_are_those_of_the_code() -> None:
+    pages = reference.pages()
+    assert {page.name for page in pages} == {"study.md", "models.md", "commands.md"}
+    for page, text in pages.items():
+        assert page.read_text(encoding="utf-8") == text, "run: make reference"
+
+
+def test_the_first_entry_of_a_service_can_be_pasted() -> None:
+    [text] = [block for block in code(DOCS / "how-to" / "services.md") if block.startswith("models:")]
+    assert [entry.is_service for entry in ModelsFile.model_validate(yaml.safe_load(text)).models.values()] == [True]
 
 
 def test_a_row_says_what_a_value_may_be() -> None:

@@ -19,6 +19,7 @@ from parley.report.explorer.selection import Part, Selection, SimulationFile
 from parley.study import Study
 from parley.study.axes import axes_text
 from parley.study.condition import Condition
+from parley.study.expand import telling_axes
 from parley.text import one_line
 from parley.text.logs import every, limited_logger
 
@@ -133,7 +134,7 @@ def _condition(parts: Sequence[Part], values: dict[str, list[Any]]) -> dict[str,
     varying = {axis: axes[axis] for axis, found in values.items() if len(found) > 1}
     return {
         "id": f"{parts[0].number:04d}",
-        "label": axes_text(varying or axes),
+        "label": axes_text(telling_axes(varying or axes)),
         "axes": axes,
         "parts": [part.file for part in parts],
         "n": sum(len(part.simulations) for part in parts),

@@ -33,6 +33,7 @@ function readGame(part, raw) {
     all: attempts,
     signs: new Map(labels.map((label) => [label, SIGNS.get(label) ?? { glyph: GLYPHS[own.indexOf(label) % GLYPHS.length], kind: "mark" }])),
     used: new Set([...cells.values()].map((cell) => cell.state)),
+    groups: groupsOf(raw.agents),
     hears: (agent) => raw.agents[agent].hears ?? null, // null where nothing is known
   };
 }
@@ -43,6 +44,17 @@ function transcript(requests) {
     ...(requests.length > 1 ? [`--- Request ${at + 1} of ${requests.length} ---`] : []),
     ...[...request.messages, ["reply", request.text]].filter(([, text]) => text !== null).map(([role, text]) => `[${role}]\n${text}`),
   ]).join("\n\n");
+}
+
+/** Return in words what plays an agent. */
+function groupOf(agent) {
+  return [agent.role, agent.player].filter(Boolean).join(" · ");
+}
+
+/** Return the groups of agents, in words; none where their roles tell them apart. At most 20 have a sign. */
+function groupsOf(agents) {
+  const groups = [...new Set(agents.map(groupOf))];
+  return groups.length > new Set(agents.map((agent) => agent.role)).size ? groups.slice(0, 20) : [];
 }
 
 /** Return a text of a data file: as it stands, or its lines, of which each stands there once. */

@@ -62,7 +62,7 @@ function bodyOf({ game, title }, which, rounds, places, parting, other) {
   const first = game.agents.findIndex((agent) => agent.framed);
   const rows = game.agents.map((agent, at) => h("tr", { role: "row", class: agent.framed ? "framed" : null, "data-agent": `${which},${at}` },
     h("th", { scope: "row", class: "name", title: plain([agent.label, agent.role, agent.player].filter(Boolean).join(" · ")) },
-      h("span", null, shown(agent.label)), agent.framed && h("small", null, shown(agent.role ?? "")),
+      groupSign(game, agent), h("span", null, shown(agent.label)), agent.framed && h("small", null, shown(agent.role ?? "")),
       agent.framed && at === first && game.framed_label ? h("span", { class: "sr" }, shown(`, ${game.framed_label}`)) : null),
     rounds.map((round) => cellOf(game, which, at, round, places, parting, other))));
   const results = Object.keys(game.results ?? {}).length ? h("tr", { role: "row", class: "results" },
@@ -93,6 +93,12 @@ function cellOf(game, which, agent, round, places, parting, other) {
 function signOf(game, label) {
   const { glyph, kind } = game.signs.get(label);
   return h("i", { class: kind, "aria-hidden": "true", title: plain(label) }, glyph);
+}
+
+/** Return the sign of the group that an agent plays in, where a role has several. */
+function groupSign(game, agent) {
+  const at = game.groups.indexOf(groupOf(agent));
+  return at >= 0 && h("small", { class: "of-group" }, String.fromCharCode(0x2460 + at));
 }
 
 /** Return the cell that a key goes to from another one; null for other keys. */
@@ -141,7 +147,10 @@ function legend(games) {
   const states = new Map(games.flatMap((game) => [...game.states].filter(([name]) => game.used.has(name))));
   const signs = new Map(games.flatMap((game) => [...game.signs.keys()].map((label) => [label, game])));
   const framed = games.find((game) => game.agents.some((agent) => agent.framed));
+  const groups = [...new Set(games.flatMap((game) => game.agents.filter((agent) => groupSign(game, agent))
+    .map((agent) => `${groupSign(game, agent).textContent} ${groupOf(agent)}`)))];
   return h("ul", { class: "legend", "aria-label": "Legend" },
+    groups.map((group) => h("li", null, shown(group))),
     [...states.values()].map((state) => h("li", null, pill(state.label, state.color))),
     framed && h("li", null, h("span", { class: "frame-key", "aria-hidden": "true" }), shown(framed.framed_label || "stands out")),
     [...signs].map(([label, game]) => h("li", null, signOf(game, label), " ", shown(label))));

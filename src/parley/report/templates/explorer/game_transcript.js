@@ -37,7 +37,7 @@ function turn(game, simulation, agent, round, tried) {
   const failures = tried.filter((attempt) => attempt.failure !== null).map((attempt) => `${attempt.failure}${attempt.detail ? `: ${attempt.detail}` : ""}`);
   const me = game.agents[agent];
   return h("div", { class: `turn${me.framed ? " framed" : ""}` },
-    h("p", { class: "who" },
+    h("p", { class: "who" }, groupSign(game, me),
       h("a", { href: link(["game", simulation.short], [["agent", me.name], ["round", round], ["phase", last?.phase]]) }, shown(me.label)),
       state && h("span", { class: "dot", style: { "--c": safeColor(state.color) }, title: plain(state.label), role: "img", "aria-label": plain(state.label) }),
       cell?.marks.map((label) => signOf(game, label))),

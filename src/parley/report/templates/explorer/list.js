@@ -46,7 +46,7 @@ function intro() {
 
 function summary(chosen, query, change) {
   const sorted = query.has("sort");
-  const folded = query.has("fold");
+  const folded = isFolded(query);
   const turn = (name, value) => () => {
     opened.clear();
     const next = new URLSearchParams(query);
@@ -59,8 +59,17 @@ function summary(chosen, query, change) {
     h("span", { class: "grow" }),
     sorted && h("button", { type: "button", class: "quiet", id: "unsort", onclick: turn("sort", null) }, "Group by condition"),
     !sorted && index.conditions.length > 1
-      && h("button", { type: "button", class: "quiet", id: "fold", onclick: turn("fold", folded ? null : "1") }, folded ? "Unfold all" : "Fold all"),
+      && h("button", { type: "button", class: "quiet", id: "fold", onclick: turn("fold", folded ? "0" : "1") }, folded ? "Unfold all" : "Fold all"),
     index.conditions.length > 1 && h("a", { href: link(["pairs"]), class: "button quiet" }, "Compare two conditions"));
+}
+
+function isNarrow() {
+  return matchMedia("(max-width: 700px)").matches;
+}
+
+/** Return whether conditions are folded until the reader opens them: where room is short, unless simulations were chosen. */
+function isFolded(query) {
+  return query.has("fold") ? query.get("fold") !== "0" : isNarrow() && query.size === kept(query).size;
 }
 
 /** Return the rows of the list: simulations, with a row before each condition unless they are sorted otherwise. */
@@ -68,7 +77,7 @@ function rowsOf(chosen, query) {
   if (query.has("sort") || index.conditions.length < 2) return chosen;
   const rows = [];
   for (const [condition, members] of grouped(chosen, (simulation) => simulation.condition)) {
-    const open = opened.get(condition.id) ?? !query.has("fold");
+    const open = opened.get(condition.id) ?? !isFolded(query);
     rows.push({ group: condition, members, open });
     if (open) rows.push(...members);
   }
@@ -77,7 +86,7 @@ function rowsOf(chosen, query) {
 
 /** Return the table: {node, show, end, enter, active}. Rows exist only where the window is. `active` is a row, or null for that of the last game. */
 function listTable(chosen, query, change, active) {
-  const narrow = matchMedia("(max-width: 700px)").matches;
+  const narrow = isNarrow();
   const height = narrow ? 54 : 30; // pixels, as in page.css
   const columns = listColumns();
   let rows = rowsOf(chosen, query);

@@ -4,10 +4,12 @@ import json
 import re
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
@@ -16,11 +18,12 @@ from matplotlib.figure import Figure
 from parley import paths
 from parley.figures.make import figures
 from parley.figures.page import Panel, pages, text_about, write
+from parley.figures.panels import alike
 from parley.figures.style import COLORS, Look, line_style, own_style
 from parley.games.evidence import FigureSpec
 from parley.games.registry import GAMES
 from parley.study import Study
-from support.figures import pages_of, panels_of, played, study_of, text_of
+from support.figures import pages_of, panels_of, played, study_of, text_of, ticks
 
 pytestmark = pytest.mark.promise(
     "No page outgrows paper, what differs most comes first, colors hold for the color-blind and in gray."
@@ -65,7 +68,7 @@ def test_no_page_is_larger_than_paper_and_no_panel_is_squeezed(study: Study) -> 
         assert len(drawn) <= 4
         for page in drawn:
             wide, high = page.get_size_inches()
-            assert (wide, high <= 9) == (7, True)
+            assert (wide, high <= 9) == (4.5, True)
             assert min(ax.get_position().height * high for ax in panels_of(page)) > 0.85
 
 
@@ -78,6 +81,42 @@ def test_what_differs_most_comes_first_in_the_order_of_the_study(study: Study) -
     assert f"{56 - len(shown) - len(then)} of 56 panels are left out." in text_of(first)
     command = f"parley figures {study.file.name} --max-pages 4"
     assert (command in text_of(first), command in text_about(first)) == (False, True)  # below the picture, not in it
+
+
+@pytest.mark.promise("What a question compares stands side by side, on one page.")
+@pytest.mark.slow
+def test_what_is_compared_is_not_parted(study: Study) -> None:
+    panels = [replace(panel, family=(at // 2,)) for at, panel in enumerate(numbered(50, lambda at: 7 * at % 50))]
+    places = {}
+    for number, page in enumerate(paged(study, panels)):
+        boxes = {int(ax.get_title()): ax.get_position() for ax in panels_of(page) if ax.get_title()}
+        places |= {at: (number, round(box.y0, 3), box.x0) for at, box in boxes.items()}
+    shown = [at for at in range(0, 50, 2) if at in places or at + 1 in places]
+    assert len(shown) > 10
+    for first in shown:
+        assert places[first][:2] == places[first + 1][:2]
+        assert places[first][2] < places[first + 1][2]
+
+
+def test_conditions_stand_in_the_order_of_numbers_and_beside_what_they_are_compared_with() -> None:
+    question = {"name": "q", "outcome": "valid_consensus", "compare": "model", "smallest": 0.1}
+    study = study_of(
+        *({"model": model, "n": n, "prompt": "may_exist"} for n in (12, 4) for model in ("random", "majority")),
+        name="asked",
+        questions=[question],
+    )
+    table = pd.DataFrame([condition.axes for condition in study.conditions])
+    keys = [key for key, _ in alike(study, table, ["model", "n"])]
+    assert keys == [("random", 4), ("majority", 4), ("random", 12), ("majority", 12)]
+
+
+def test_without_adversaries_bars_stand_in_one_panel_with_a_legend_of_what_is_drawn() -> None:
+    study = played(study_of({"n": [12, 4, 6], "prompt": "may_exist"}, title="Do they?", seeds=2, name="bars"))
+    [page] = pages_of(study, "outcomes_by_byzantine")
+    [panel] = panels_of(page)
+    assert ticks(panel)[0] == ["4", "6", "12"]
+    assert [text.get_text() for text in page.legends[0].get_texts()] == ["valid consensus"]
+    assert "Do they? Outcomes" in text_of(page)
 
 
 def test_pages_that_are_no_longer_drawn_are_removed(tmp_path: Path) -> None:

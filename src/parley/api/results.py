@@ -173,12 +173,16 @@ class Results(Shown):
         return [*paths.TABLES, *([LEDGER] if self._study.game.evidence.keeps_ledger else [])]
 
     def figure(
-        self, name: str, page: int = 1, width: Literal["column", "page"] = "page", for_paper: bool = False
+        self,
+        name: str,
+        page: int = 1,
+        width: Literal["screen", "column", "page"] | None = None,
+        for_paper: bool = False,
     ) -> "Figure":
         """Return a page of a figure as a figure of Matplotlib, which a notebook shows; nothing is written.
 
-        `figures` has the names. It is at most as wide as a column or a page on paper; `for_paper` leaves out what
-        belongs into its caption. Raises UsageError for another name, or a page that it does not have.
+        `figures` has the names. It is at most as wide as a screen, a column (3.4 in) or a page (7 in) on paper;
+        `for_paper` leaves out what belongs into its caption. Raises UsageError for another name, or a page that it does not have.
 
         >>> import parley
         >>> figure = parley.load("demo").results().figure("outcome_rates")

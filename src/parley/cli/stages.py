@@ -241,14 +241,13 @@ def summarize(study: "Study", strict: bool, unfinished: bool, processes: int, as
 @PROCESSES
 @click.option(
     "--width",
-    type=click.Choice(["column", "page"]),
-    default="page",
-    show_default=True,
-    help="At most as wide as a column (3.4 in) or a page (7 in).",
+    type=click.Choice(["screen", "column", "page"]),
+    help="At most as wide as a screen of 400 pixels shows with letters that can be read (4.5 in, the default), a column "
+    "(3.4 in) or a page (7 in, the default for a paper).",
 )
 @click.option("--for-paper", is_flag=True, help="Without title and notes: captions lie beside them, .txt and .tex.")
 @click.option("--max-pages", type=click.IntRange(1, 100), default=4, show_default=True, help="Of one figure.")
-def figures(study: "Study", processes: int, width: str, for_paper: bool, max_pages: int) -> None:
+def figures(study: "Study", processes: int, width: str | None, for_paper: bool, max_pages: int) -> None:
     """Draw the figures of a study from its tables and records.
 
     With --width, --for-paper or --max-pages they go to results/STUDY/figures/print, and the others stay as they are.

@@ -10,9 +10,9 @@ import textwrap
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
-from itertools import pairwise, zip_longest
+from itertools import groupby, pairwise, zip_longest
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -57,12 +57,16 @@ _NARROWER = 0.16  # by which part panels may get narrower for them
 
 @dataclass(frozen=True)
 class Panel:
-    """Panels that stand one below the other, each drawn by its function; `tells` is how much they differ inside."""
+    """Panels that stand one below the other, each drawn by its function; `tells` is how much they differ inside.
+
+    Neighbors of one `family` are compared: they stand beside each other, on one page.
+    """
 
     draws: Sequence[Callable[[Axes], None]]
     tells: float = 0.0
     lines: int = 1  # of what stands above and below
     height: float = 0.0  # inches, where it is not that of all
+    family: tuple[Any, ...] | None = None
 
 
 def write(
@@ -165,13 +169,11 @@ def pages(
         panels = [Panel([draw], lines=panels[0].lines) for draw in panels[0].draws]
         columns, high = evenly(high, per_row(width)), 1
     elif high > fit:
-        panels = [
-            Panel(panel.draws[at : at + fit], panel.tells, panel.lines, panel.height)
-            for at in range(0, high, fit)
-            for panel in panels
-        ]
+        panels = [replace(panel, draws=panel.draws[at : at + fit]) for at in range(0, high, fit) for panel in panels]
         high = fit
-    columns = evenly(len(panels), columns)
+    sizes = set(map(len, _families(panels)))
+    beside = max(sizes) if len(sizes) == 1 and max(sizes) <= columns else 1
+    columns = beside * evenly(len(panels) // beside, columns // beside)
     chosen, left_out = _split(panels, columns, height, _room(study, spec, notes, legend))
     more = list(notes)
     if len(chosen) > 1 or left_out:
@@ -192,7 +194,7 @@ def pages(
 
 
 def _split(panels: Sequence[Panel], columns: int, height: float, room: float) -> tuple[list[list[Panel]], int]:
-    """Return the panels of each page, those that tell most first if there are several, and how many are left out.
+    """Return the panels of each page, families that tell most first if there are several, and how many are left out.
 
     On its page each keeps the order of the study.
     """
@@ -201,12 +203,22 @@ def _split(panels: Sequence[Panel], columns: int, height: float, room: float) ->
     rows = max(1, int((room - _AROUND) / (max(heights) + 0.18) + 0.15))
     if len(panels) <= columns * rows:
         return [list(panels)], 0
-    order = sorted(range(len(panels)), key=lambda at: (-panels[at].tells, at))
-    shown = order[: look().max_pages * columns * rows]
-    number = math.ceil(len(shown) / (columns * rows))
-    each = columns * math.ceil(len(shown) / number / columns)
-    parts = [sorted(shown[at : at + each]) for at in range(0, len(shown), each)]
-    return [[panels[at] for at in part] for part in parts], len(panels) - len(shown)
+    shown = min(len(panels), look().max_pages * columns * rows)
+    each = columns * math.ceil(shown / math.ceil(shown / (columns * rows)) / columns)
+    parts: list[list[int]] = [[]]
+    for family in sorted(_families(panels), key=lambda family: -max(panels[at].tells for at in family)):
+        for some in (family[at : at + each] for at in range(0, len(family), each)):
+            if len(parts[-1]) + len(some) > each:
+                parts.append([])
+            parts[-1] += some
+    parts = [sorted(part) for part in parts[: look().max_pages]]
+    return [[panels[at] for at in part] for part in parts], len(panels) - sum(map(len, parts))
+
+
+def _families(panels: Sequence[Panel]) -> list[list[int]]:
+    """Return the places of the panels of each family; of none each is one."""
+    families = groupby(enumerate(panels), lambda each: each[0] if each[1].family is None else each[1].family)
+    return [[at for at, _ in family] for _, family in families]
 
 
 def evenly(items: int, most: int) -> int:
@@ -218,7 +230,8 @@ def _title(study: Study, spec: FigureSpec, number: tuple[int, int]) -> list[str]
     if look().for_paper:
         return []
     unfinished = f" (UNFINISHED: {study.unfinished.label})" if study.unfinished else ""
-    title = one_line(f"{study.title}: {spec.title}{unfinished}")
+    colon = "" if study.title.endswith(("?", "!", ".", ":")) else ":"
+    title = one_line(f"{study.title}{colon} {spec.title}{unfinished}")
     if number[1] > 1:
         title += f" ({number[0]}\xa0of\xa0{number[1]})"  # in one line
     return [line.replace("\xa0", " ") for line in textwrap.wrap(title, int(look().inches / 0.083))]

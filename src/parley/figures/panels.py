@@ -32,12 +32,30 @@ def values_along(column: pd.Series) -> list[Any]:
     return found if any(isinstance(value, str) for value in found) else sorted(found)
 
 
-def alike(table: pd.DataFrame, by: Sequence[str]) -> Iterator[tuple[tuple[Any, ...], pd.DataFrame]]:
-    """Yield the conditions that agree in all of `by`, in the study's order."""
+def alike(study: Study, table: pd.DataFrame, by: Sequence[str]) -> Iterator[Group]:
+    """Yield the conditions that agree in all of `by`, in the order of `values_along`: axis by axis, what a question
+    of the study compares last, so that it stands beside each other.
+    """
     if not by:
         yield (), table
         return
-    yield from table.groupby(list(by), sort=False)
+    places = {axis: values_along(table[axis]).index for axis in by}
+
+    def order(group: Group) -> tuple[list[int], list[int]]:
+        at = {axis: places[axis](value) for axis, value in zip(by, group[0], strict=True)}
+        return [at[axis] for axis in by if axis not in _asked(study)], [at[axis] for axis in by]
+
+    yield from sorted(table.groupby(list(by), sort=False), key=order)
+
+
+def _asked(study: Study) -> list[Any]:
+    """Return what questions of a study compare: axes, or two sides."""
+    return [question.compare for question in study.questions]
+
+
+def family(study: Study, by: Sequence[str], key: Sequence[Any]) -> tuple[Any, ...]:
+    """Return what panels have in common that a question compares, by the values of the axes `by`."""
+    return tuple(value for axis, value in zip(by, key, strict=True) if axis not in _asked(study))
 
 
 def not_shown(conditions: int, shown: int, notes: list[str]) -> None:
@@ -201,6 +219,7 @@ def panel_rows(
             [partial(panel, at=at, group=group) for at in range(len(labels))],
             tells(group[1]),
             heading(by, group[0], width, told).count("\n") + 1 + below,
+            family=family(study, by, group[0]),
         )
         for group in groups
     ]

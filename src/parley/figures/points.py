@@ -362,7 +362,7 @@ def _places_along(
     per_panel = math.ceil(max(1, len(xs)) / math.ceil(max(1, len(xs)) / max(1, int(room() / each))))
     places = {value: wrapped(str(value), each) for value in xs}
     groups: list[Group] = []
-    for key, conditions in alike(table, by):
+    for key, conditions in alike(study, table, by):
         parts = [xs[at : at + per_panel] for at in range(0, len(xs), per_panel)]
         cut = [conditions[conditions[x].isin(part)] for part in parts] if len(parts) > 1 else [conditions]
         groups += [(key, part) for part in cut if (part["simulations"] > 0).any()]

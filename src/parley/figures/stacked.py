@@ -25,6 +25,7 @@ from parley.figures.panels import (
     counted,
     differences,
     error_bars,
+    family,
     instead,
     share_axis,
     telling,
@@ -36,7 +37,7 @@ from parley.games.evidence import FigureSpec, OutcomeClass
 from parley.study import Study
 from parley.study.condition import BYZANTINE_AXIS
 
-_BAR = 0.2  # inches
+_BAR, _LONGEST = 0.2, 0.8  # inches of a bar, and at most of its name
 _EDGE: dict[str, Any] = {"edgecolor": "#333333", "linewidth": 0.5}
 
 Bar = tuple[str, Any]  # what plays the adversaries, "" where that is all one, and the value along x
@@ -45,55 +46,60 @@ Bar = tuple[str, Any]  # what plays the adversaries, "" where that is all one, a
 def stacked(study: Study, spec: FigureSpec, table: pd.DataFrame) -> list[Figure]:
     """Draw a panel per group of conditions: the outcomes stacked to 100% along `spec.x`, and the interval of one.
 
+    Where that does not vary, the axis with the most values takes its place.
     That is the first outcome that the panel's conditions can have, which is lowest in the bars. `table` is that of
     conditions.
     """
     if table.empty or spec.x not in study.axes:
         why = f"{spec.x} is not an axis of this study" if len(table) else "the study has no conditions"
         return empty(study, spec, f"Nothing to draw: {why}.")
-    by, notes = [axis for axis in study.axes if axis != spec.x], []
-    kinds = list(table[table["b"] > 0][BYZANTINE_AXIS].unique()) if spec.x == "b" and BYZANTINE_AXIS in by else []
+    numbers = table[study.axes].nunique()
+    x = spec.x if numbers[spec.x] > 1 else max([spec.x, *study.axes], key=numbers.__getitem__)
+    by, notes = [axis for axis in study.axes if axis != x], []
+    kinds = list(table[table["b"] > 0][BYZANTINE_AXIS].unique()) if x == "b" and BYZANTINE_AXIS in by else []
     several = len(kinds) > 1
     if several:
         by.remove(BYZANTINE_AXIS)
     elif kinds:
         table = table.assign(**{BYZANTINE_AXIS: kinds[0]})
-    if spec.x == "b" and "n" in by:
+    if x == "b" and "n" in by:
         table, by, note = with_group_size(table, by, study.game.roles[0])
         notes.append(note)
-    table = compared(table, by, spec.x, notes)
+    table = compared(table, by, x, notes)
     varying = varied(table, by, notes)
-    groups = [each for each in alike(table, varying) if outcomes_of(each[1], study.game, spec.of)]
+    groups = [each for each in alike(study, table, varying) if outcomes_of(each[1], study.game, spec.of)]
     told = telling(varying, [key for key, _ in groups], notes)
     # Where kinds of adversaries differ, each panel has those that were run in it.
-    bars_of = [_bars_of(group if several else table, spec.x, kinds if several else []) for _, group in groups]
+    bars_of = [_bars_of(group if several else table, x, kinds if several else []) for _, group in groups]
     most = max(len(bars) for bars in bars_of)
-    per_panel = math.ceil(most / math.ceil(most / int(room() / _BAR)))
+    each = max(_BAR, min(_LONGEST, 0.064 * max(len(str(value)) for bars in bars_of for _, value in bars)))
+    per_panel = math.ceil(most / math.ceil(most / int(room() / each)))
     outcomes = outcomes_of(table, study.game, spec.of)
-    legend = [Patch(facecolor=o.color, hatch=2 * o.hatch, label=o.label, **_EDGE) for o in outcomes]
+    found = [outcome for outcome in outcomes if (table[f"{outcome.name}_rate"] > 0).any()]
+    legend = [Patch(facecolor=o.color, hatch=2 * o.hatch, label=o.label, **_EDGE) for o in found]
     first = [outcomes_of(group, study.game, spec.of)[0] for _, group in groups]
     what = " or, where a panel cannot have it, ".join(outcome.label for outcome in outcomes if outcome in first)
     notes.append(f"Error bars: {what}, with its {WILSON}.")
     same = counted(table, notes)
     if any(group[f"{o.name}_rate"].isna().any() for o, (_, group) in zip(first, groups, strict=True)):
         notes.append("–: cannot be.")
-    link, label = linker(study), axis_label(study, spec.x)
-    width = max(1.3, _BAR * per_panel)
-    bar = panel_width(len(groups), width) / per_panel
+    link, label = linker(study), axis_label(study, x)
+    width = max(1.3, each * per_panel)
+    inches = panel_width(len(groups), width)
     panels = []
     for (key, conditions), outcome, bars in zip(groups, first, bars_of, strict=True):
         title, differ = (
-            heading(varying, key, panel_width(len(groups), width), told),
+            heading(varying, key, inches, told),
             differences(conditions, f"{outcome.name}_rate"),
         )
         for at in range(0, len(bars), per_panel):
-            draw = partial(
-                _panel, outcomes=outcomes, first=outcome, conditions=conditions, bars=bars[at : at + per_panel]
-            )
-            draw = partial(draw, x=spec.x, labels=(title, label), inside=several, same=same, link=link)
-            draw = partial(draw, wide=per_panel, each=bar)
-            lines = title.count("\n") + 1 + _lines_below(bars[at : at + per_panel], bar)
-            panels.append(Panel([draw], differ, lines))
+            part = bars[at : at + per_panel]
+            wide = max(len(part), per_panel // 2)  # a few bars do not leave most of their panel white
+            draw = partial(_panel, outcomes=outcomes, first=outcome, conditions=conditions, bars=part)
+            draw = partial(draw, x=x, labels=(title, label), inside=several, same=same, link=link)
+            draw = partial(draw, wide=wide, each=inches / wide)
+            lines = title.count("\n") + 1 + _lines_below(part, inches / wide)
+            panels.append(Panel([draw], differ, lines, family=family(study, varying, key)))
     return pages(study, spec, panels, (width, HEIGHT), notes, legend)
 
 
@@ -144,7 +150,7 @@ def _panel(
             continue
         for color, thick, cap in (("white", 2.4, 3.0), ("black", 1.0, 2.2)):  # the halo shows on a dark bar
             error_bars(ax, [(place, rate, low, high)], color, thick, cap, cap_width=thick)
-    ticks = [str(value) for _, value in bars]
+    ticks = [wrapped(str(value), each) for _, value in bars]
     if not same:
         counts = [int(rows[bar]["simulations"]) if bar in rows else "–" for bar in bars]
         ticks = [f"{tick}\n({count})" for tick, count in zip(ticks, counts, strict=True)]

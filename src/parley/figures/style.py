@@ -14,7 +14,7 @@ import matplotlib
 import matplotlib.style
 from matplotlib.lines import Line2D
 
-WIDTHS = {"column": 3.4, "page": 7.0}  # inches on paper
+WIDTHS = {"column": 3.4, "page": 7.0, "screen": 4.5}  # inches; of the last, letters can be read 400 pixels wide
 MAX_HEIGHT = 9.0  # inches: no figure outgrows a page
 MAX_PAGES = 4  # of one figure
 HEIGHT = 1.15  # inches, of a panel among others
@@ -49,19 +49,20 @@ _STYLE: dict[Any, Any] = {
 
 @dataclass(frozen=True)
 class Look:
-    """How figures are printed: at most how wide ("column" or "page"), and on how many pages.
+    """How figures are printed: at most how wide, and on how many pages.
 
-    `for_paper` leaves titles, notes and links out of the picture.
+    `for_paper` leaves titles, notes and links out of the picture, which is then as wide as a "page" if no width is
+    given.
     """
 
-    width: str = "page"
+    width: str | None = None
     for_paper: bool = False
     max_pages: int = MAX_PAGES
 
     @property
     def inches(self) -> float:
-        """The width on paper."""
-        return WIDTHS[self.width]
+        """The width."""
+        return WIDTHS[self.width or ("page" if self.for_paper else "screen")]
 
 
 _LOOK: ContextVar[Look] = ContextVar("look", default=Look())  # noqa: B039

@@ -25,7 +25,7 @@ from parley.text import one_line
 _MAX_PANELS = 4
 _MAX_ROUNDS = 15
 _MAX_AGENTS = 20
-_NARROWEST, _BROADEST, _HEIGHT = 0.36, 0.8, 0.2  # inches, of a cell
+_NARROWEST, _BROADEST, _HEIGHT = 0.3, 0.8, 0.2  # inches, of a cell
 _BESIDE = 0.06  # inches of a cell that its word leaves free
 _CHARACTER = 0.058  # width of a character in a cell, in inches
 _NAMES = 0.8  # inches beside the cells, for the names of the agents
@@ -72,12 +72,17 @@ def timelines(study: Study, spec: FigureSpec) -> list[Figure]:
     return pages(study, spec, panels, (width, highest), notes, legend, columns=beside)
 
 
+def _most_rounds() -> int:
+    return min(_MAX_ROUNDS, int((look().inches - 1.1) / _NARROWEST))
+
+
 def rounds_shown(timeline: Timeline) -> range:
     """Return the rounds of a timeline that a panel shows: the first ones, or those around its first mark."""
     last = max((number for _, number in timeline.cells), default=0)
     marked = min((mark.round for mark in timeline.marks), default=1)
-    start = 1 if marked <= _MAX_ROUNDS else max(1, min(marked - 2, last - _MAX_ROUNDS + 1))
-    return range(start, min(last, start + _MAX_ROUNDS - 1) + 1)
+    most = _most_rounds()
+    start = 1 if marked <= most else max(1, min(marked - 2, last - most + 1))
+    return range(start, min(last, start + most - 1) + 1)
 
 
 def names_shown(timeline: Timeline) -> list[str]:
@@ -125,7 +130,7 @@ def _about(drawn: Sequence[Timeline], cell: float) -> list[str]:
     texts = _texts(drawn)
     notes = ["In the cells: what was said."] if any(texts) else []
     if any(len(rounds_shown(t)) < max((number for _, number in t.cells), default=0) for t in drawn):
-        notes.append(f"At most {_MAX_ROUNDS} rounds are shown, those of the first mark among them.")
+        notes.append(f"At most {_most_rounds()} rounds are shown, those of the first mark among them.")
     if any(len(names_shown(t)) < len(t.agents) for t in drawn):
         notes.append(f"At most {_MAX_AGENTS} agents are shown.")
     if any(fitted(text, cell - _BESIDE) != one_line(text) for text in texts):

@@ -102,7 +102,7 @@ class FigureSpec:
     `KINDS` says what each kind shows, and what `x`, `of`, `blocks`, `by_player` and `lines` mean to it.
 
     A figure is drawn for studies in which all axes of `needs` vary among the conditions that it shows
-    (`Evidence.shows`). A caption names the kind of interval; the figure says its level.
+    (`Evidence.shows`). The notes that figures make name their intervals: a caption need not.
     """
 
     name: str
@@ -233,23 +233,21 @@ OUTCOME_RATES = FigureSpec(
     name="outcome_rates",
     kind="rates",
     title="Outcomes by group size",
-    caption="Share of simulations per outcome by number of agents, model and prompt, with Wilson intervals.",
+    caption="Share of simulations per outcome by number of agents, model and prompt.",
     x="n",
 )
 OUTCOMES_BY_BYZANTINE = FigureSpec(
     name="outcomes_by_byzantine",
     kind="stacked",
-    title="Outcomes by number of Byzantine agents",
-    caption="Outcomes by number of Byzantine agents, stacked to 100%; the bars are Wilson intervals of the first "
-    "outcome.",
+    title="Outcomes",
+    caption="How simulations ended, stacked to 100%.",
     x="b",
 )
 ENDINGS = FigureSpec(
     name="endings",
     kind="endings",
     title="Time to stop",
-    caption="Share of simulations that ended in each way by each round: cumulative incidence of competing risks, with "
-    "Wilson intervals. A simulation that met its deadline ended in none.",
+    caption="Cumulative incidence of competing risks.",
     x="prompt",
 )
 EFFECTS = FigureSpec(

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from statistics import fmean, median
 from typing import Any
@@ -50,17 +49,13 @@ FIGURES = (
         name="paper_figure_2",
         kind="rates",
         title="Consensus without Byzantine agents",
-        caption="Rate of valid consensus by number of agents, model and prompt, with Wilson intervals: Figure 2 of "
-        "the paper. Its text does not say whether it shows other outcomes; those are in the figure outcome_rates.",
+        caption="Rate of valid consensus by number of agents, model and prompt: Figure 2 of the paper. Its text does "
+        "not say whether it shows other outcomes; those are in the figure outcome_rates.",
         x="n",
         needs=("n", "prompt"),
         of=("valid_consensus",),
     ),
-    replace(
-        OUTCOMES_BY_BYZANTINE,
-        caption="Outcomes by number of Byzantine agents, stacked to 100%; the bars are Wilson intervals of "
-        "valid consensus.",
-    ),
+    OUTCOMES_BY_BYZANTINE,
     FigureSpec(
         name="paper_figure_3",
         kind="stacked",
@@ -75,8 +70,8 @@ FIGURES = (
         name="valid_by_adversary",
         kind="map",
         title="Valid consensus by adversary",
-        caption="Rate of valid consensus by what plays the Byzantine agents and by their number (b), with "
-        "Wilson intervals; without honest agents there is none.",
+        caption="Rate of valid consensus by what plays the Byzantine agents and by their number (b); without honest "
+        "agents there is none.",
         x="b",
         needs=("b", "byzantine"),
     ),
@@ -84,7 +79,7 @@ FIGURES = (
         name="valid_by_topology",
         kind="map",
         title="Valid consensus by topology",
-        caption="Rate of valid consensus by topology, with Wilson intervals.",
+        caption="Rate of valid consensus by topology.",
         x="topology",
         needs=("topology",),
     ),
@@ -93,8 +88,7 @@ FIGURES = (
         kind="curves",
         title="Agreement by round",
         caption="Share of the honest agents that hold their most frequent value after each round: mean over "
-        "simulations, with Wilson intervals. What an agent says needs as many rounds as the network's "
-        "diameter to reach everybody.",
+        "simulations. What an agent says needs as many rounds as the network's diameter to reach everybody.",
         x="topology",
         needs=("topology",),
         of=("agreement",),

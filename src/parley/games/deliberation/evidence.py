@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -131,8 +130,8 @@ FIGURES = (
         name="accuracy_by_turn",
         kind="curves",
         title="Right answers by turn",
-        caption="Mean share of honest agents with the right answer by turn (turn 0: first answers), with Wilson "
-        "intervals over simulations (Figure 2 of the paper, whose text does not say on which problems).",
+        caption="Mean share of honest agents with the right answer by turn (turn 0: first answers; Figure 2 of the "
+        "paper, whose text does not say on which problems).",
         of=("accuracy",),
     ),
     FigureSpec(
@@ -140,8 +139,8 @@ FIGURES = (
         kind="indicators",
         title="What deliberation adds",
         caption="Share of problems answered right by one honest agent alone, by the majority of honest agents' first "
-        "and last answers, by that of all agents' first answers (adversaries vote, too), and unanimously, with Wilson "
-        "intervals (the question of Figure 3a of the paper).",
+        "and last answers, by that of all agents' first answers (adversaries vote, too), and unanimously (the question "
+        "of Figure 3a of the paper).",
         x="n",
         of=(
             "single_correct",
@@ -155,26 +154,24 @@ FIGURES = (
         name="participation",
         kind="curves",
         title="Participation in the agreement",
-        caption="Mean share of honest agents that give the most frequent answer, by turn, with Wilson intervals "
-        "(the question of Figure 3c of the paper, whose axes its text does not name): unanimity needs all of them, a "
-        "majority more than half.",
+        caption="Mean share of honest agents that give the most frequent answer, by turn (the question of Figure 3c of "
+        "the paper, whose axes its text does not name): unanimity needs all of them, a majority more than half.",
         of=("participation",),
     ),
     FigureSpec(
         name="changes_by_turn",
         kind="curves",
         title="Changes of answers by turn",
-        caption="By turn, with Wilson intervals: mean share of the honest agents who were right and no longer "
-        "are, of those who were not and now are, and of those who heard one answer lead against theirs and now give "
-        "it.",
+        caption="By turn, mean share of the honest agents who were right and no longer are, of those who were not and "
+        "now are, and of those who heard one answer lead against theirs and now give it.",
         of=("right_to_wrong", "wrong_to_right", "conformity"),
     ),
     FigureSpec(
         name="confidence_by_turn",
         kind="curves",
         title="Confidence by turn",
-        caption="Mean confidence C in the policies that would be accepted after each turn (Definition XI.5), with "
-        "Wilson intervals; simulations in which none would be are left out.",
+        caption="Mean confidence C in the policies that would be accepted after each turn (Definition XI.5); "
+        "simulations in which none would be are left out.",
         of=("confidence",),
     ),
     FigureSpec(
@@ -182,8 +179,8 @@ FIGURES = (
         kind="quantities",
         title="Size of the blocks",
         caption="Mean size of the blocks that hold a whole deliberation (first row: Figure 3b of the paper), and the "
-        "bytes that spreading it takes, by agents, turns or what else varies, with t intervals over blocks. Hung "
-        "deliberations have empty blocks, which are left out.",
+        "bytes that spreading it takes, by agents, turns or what else varies. Hung deliberations have empty blocks, "
+        "which are left out.",
         x="n",
         lines="turns",
         of=("block_bytes", "spread_bytes", "flood_bytes"),
@@ -193,18 +190,14 @@ FIGURES = (
         name="times",
         kind="quantities",
         title="Time to the verdict",
-        caption="Mean time until agents agreed or hung, by agents, turns or what else varies, with t intervals: "
-        "the whole, and the slowest reply of each turn, added up, of the initial round and of reflection (after Table "
-        "II of the paper). Scripted agents take none. Times are the machine's: no part of the results.",
+        caption="Mean time until agents agreed or hung, by agents, turns or what else varies: the whole, and the "
+        "slowest reply of each turn, added up, of the initial round and of reflection (after Table II of the paper). "
+        "Scripted agents take none. Times are the machine's: no part of the results.",
         x="n",
         of=("seconds", "seconds_initial", "seconds_reflect"),
     ),
     ENDINGS,
-    replace(
-        OUTCOMES_BY_BYZANTINE,
-        caption="Outcomes by number of Byzantine (malicious) agents, stacked to 100%; the bars are Wilson "
-        "intervals of unanimity on the right answer; among policies, where none is right, of agreement on some.",
-    ),
+    OUTCOMES_BY_BYZANTINE,
     NETWORK,
 )
 

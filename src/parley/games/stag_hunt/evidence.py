@@ -1,7 +1,6 @@
 """What is shown of the stag hunt: its measures, indicators, quantities and figures."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -124,7 +123,7 @@ def _cooperation_by_round(name: str, axis: str, conditions: str, lines: str) -> 
         kind="curves",
         title=f"Cooperation by round, {conditions}",
         caption=f"Mean share of honest players that hunt the stag, by round: a line {lines}, all else in a panel "
-        "being equal, with Wilson intervals over simulations.",
+        "being equal.",
         x=axis,
         needs=(axis,),
         of=("cooperation",),
@@ -136,8 +135,7 @@ FIGURES = (
         name="cooperation_by_round",
         kind="curves",
         title="Cooperation by round",
-        caption="Mean share of honest players that hunt the stag, and share of hunts that succeed, by round, with "
-        "Wilson intervals over simulations.",
+        caption="Mean share of honest players that hunt the stag, and share of hunts that succeed, by round.",
         of=("cooperation", "success"),
     ),
     _cooperation_by_round("byzantine", "b", "with Byzantine players and without", "per number of Byzantine players"),
@@ -150,17 +148,16 @@ FIGURES = (
         kind="curves",
         title="Payoff and promises by round",
         caption="Mean payoff of honest players as a share of the stag's, and share of honest players that broadcast a "
-        "cooperative word, by round, with Wilson intervals over simulations.",
+        "cooperative word, by round.",
         of=("payoff", "promises"),
     ),
     FigureSpec(
         name="cooperation_and_recovery",
         kind="indicators",
         title="Cooperation, detection and recovery",
-        caption="Share of simulations that end in full cooperation; in which a player that saw a betrayal changes "
-        "word or action; in which one that hunted the stag turns to the hare; and in which a hunt succeeds again "
-        "after the first failure since the betrayal (without Byzantine players: since the start), with Wilson "
-        "intervals.",
+        caption="Share of simulations that end in full cooperation; in which a player that saw a betrayal changes word "
+        "or action; in which one that hunted the stag turns to the hare; and in which a hunt succeeds again after the "
+        "first failure since the betrayal (without Byzantine players: since the start).",
         x="b",
         of=("last_round_cooperative", "detected", "retreated", "recovered"),
     ),
@@ -168,8 +165,7 @@ FIGURES = (
         name="payoffs",
         kind="quantities",
         title="Payoff and loss",
-        caption="Mean payoff of an honest player per round, and its loss against full cooperation, with "
-        "Wilson intervals over simulations.",
+        caption="Mean payoff of an honest player per round, and its loss against full cooperation.",
         x="b",
         of=("honest_payoff", "loss"),
     ),
@@ -177,9 +173,8 @@ FIGURES = (
         name="archetypes",
         kind="quantities",
         title="Archetypes after betrayal",
-        caption="Mean share of betrayed honest players that are cooperation-persistent, defection-prone or neither, "
-        "by the share of stag actions after the first betrayal they saw and the study's archetype_threshold, with "
-        "Wilson intervals over simulations.",
+        caption="Mean share of betrayed honest players that are cooperation-persistent, defection-prone or neither, by "
+        "the share of stag actions after the first betrayal they saw and the study's archetype_threshold.",
         x="model",
         of=("cooperation_persistent", "defection_prone", "unclassified"),
     ),
@@ -188,7 +183,7 @@ FIGURES = (
         kind="map",
         title="Permanent defection by player and group size",
         caption="Mean share of betrayed players that hunt the hare in all later rounds, by who plays them and by "
-        "number of players, with Wilson intervals over simulations: the heat map of the paper.",
+        "number of players: the heat map of the paper.",
         x="n",
         needs=("n",),
         of=("hare_for_good",),
@@ -199,7 +194,7 @@ FIGURES = (
         kind="sweep",
         title="Archetypes by threshold",
         caption="Mean share of betrayed honest players of each archetype, by the share of stag actions from which a "
-        "player counts as cooperation-persistent, with Wilson intervals over simulations.",
+        "player counts as cooperation-persistent.",
         x="threshold t",
         of=("cooperation_persistent", "defection_prone", "unclassified"),
     ),
@@ -207,8 +202,7 @@ FIGURES = (
         name="payoff_map",
         kind="map",
         title="Payoff by number of Byzantine players",
-        caption="Mean payoff of an honest player per round, by number of Byzantine players and all else that varies, "
-        "with Wilson intervals over simulations.",
+        caption="Mean payoff of an honest player per round, by number of Byzantine players and all else that varies.",
         x="b",
         needs=("model", "b"),
         of=("honest_payoff",),
@@ -217,8 +211,7 @@ FIGURES = (
         name="payoff_by_disclosure",
         kind="map",
         title="Payoff by disclosure",
-        caption="Mean payoff of an honest player per round, by what prompts say of the topology, with Wilson "
-        "intervals over simulations.",
+        caption="Mean payoff of an honest player per round, by what prompts say of the topology.",
         x="disclosure",
         needs=("topology", "disclosure"),
         of=("honest_payoff",),
@@ -227,16 +220,11 @@ FIGURES = (
         name="cooperation_by_topology",
         kind="map",
         title="Full cooperation by topology",
-        caption="Rate of simulations that end in full cooperation, by topology, with Wilson intervals.",
+        caption="Rate of simulations that end in full cooperation, by topology.",
         x="topology",
         needs=("topology",),
     ),
-    replace(
-        OUTCOMES_BY_BYZANTINE,
-        title="Outcomes by number of Byzantine players",
-        caption="Outcomes by number of Byzantine players, stacked to 100%; the bars are Wilson intervals of full "
-        "cooperation.",
-    ),
+    OUTCOMES_BY_BYZANTINE,
     FigureSpec(
         name="timeline",
         kind="timeline",

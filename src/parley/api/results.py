@@ -182,7 +182,8 @@ class Results(Shown):
         """Return a page of a figure as a figure of Matplotlib, which a notebook shows; nothing is written.
 
         `figures` has the names. It is at most as wide as a screen, a column (3.4 in) or a page (7 in) on paper;
-        `for_paper` leaves out what belongs into its caption. Raises UsageError for another name, or a page that it does not have.
+        `for_paper` leaves out what belongs into its caption. Raises UsageError for another name, or a page that it
+        does not have.
 
         >>> import parley
         >>> figure = parley.load("demo").results().figure("outcome_rates")

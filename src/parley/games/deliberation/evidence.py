@@ -139,8 +139,8 @@ FIGURES = (
         kind="indicators",
         title="What deliberation adds",
         caption="Share of problems answered right by one honest agent alone, by the majority of honest agents' first "
-        "and last answers, by that of all agents' first answers (adversaries vote, too), and unanimously (the question "
-        "of Figure 3a of the paper).",
+        "and last answers, by that of all agents' first answers (adversaries vote, too), and unanimously (the "
+        "question of Figure 3a of the paper).",
         x="n",
         of=(
             "single_correct",
@@ -154,8 +154,8 @@ FIGURES = (
         name="participation",
         kind="curves",
         title="Participation in the agreement",
-        caption="Mean share of honest agents that give the most frequent answer, by turn (the question of Figure 3c of "
-        "the paper, whose axes its text does not name): unanimity needs all of them, a majority more than half.",
+        caption="Mean share of honest agents that give the most frequent answer, by turn (the question of Figure 3c "
+        "of the paper, whose axes its text does not name): unanimity needs all of them, a majority more than half.",
         of=("participation",),
     ),
     FigureSpec(

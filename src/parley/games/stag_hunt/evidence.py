@@ -155,9 +155,9 @@ FIGURES = (
         name="cooperation_and_recovery",
         kind="indicators",
         title="Cooperation, detection and recovery",
-        caption="Share of simulations that end in full cooperation; in which a player that saw a betrayal changes word "
-        "or action; in which one that hunted the stag turns to the hare; and in which a hunt succeeds again after the "
-        "first failure since the betrayal (without Byzantine players: since the start).",
+        caption="Share of simulations that end in full cooperation; in which a player that saw a betrayal changes "
+        "word or action; in which one that hunted the stag turns to the hare; and in which a hunt succeeds again "
+        "after the first failure since the betrayal (without Byzantine players: since the start).",
         x="b",
         of=("last_round_cooperative", "detected", "retreated", "recovered"),
     ),
@@ -173,8 +173,8 @@ FIGURES = (
         name="archetypes",
         kind="quantities",
         title="Archetypes after betrayal",
-        caption="Mean share of betrayed honest players that are cooperation-persistent, defection-prone or neither, by "
-        "the share of stag actions after the first betrayal they saw and the study's archetype_threshold.",
+        caption="Mean share of betrayed honest players that are cooperation-persistent, defection-prone or neither, "
+        "by the share of stag actions after the first betrayal they saw and the study's archetype_threshold.",
         x="model",
         of=("cooperation_persistent", "defection_prone", "unclassified"),
     ),

@@ -99,7 +99,7 @@ def test_what_is_compared_is_not_parted(study: Study) -> None:
 
 
 def test_conditions_stand_in_the_order_of_numbers_and_beside_what_they_are_compared_with() -> None:
-    question = {"name": "q", "outcome": "valid_consensus", "compare": "model", "smallest": 0.1}
+    question = {"name": "q", "outcome": "valid_consensus", "compare": "model", "over": ["n"], "smallest": 0.1}
     study = study_of(
         *({"model": model, "n": n, "prompt": "may_exist"} for n in (12, 4) for model in ("random", "majority")),
         name="asked",

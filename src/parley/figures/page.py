@@ -240,7 +240,7 @@ def _title(study: Study, spec: FigureSpec, number: tuple[int, int]) -> list[str]
 def _notes(notes: Sequence[str]) -> list[str]:
     if look().for_paper:
         return []
-    lines = textwrap.wrap(one_line(" ".join(notes), 4000), int(look().inches / 0.0545), break_on_hyphens=False)
+    lines = textwrap.wrap(one_line(" ".join(notes), 4000), int(look().inches / 0.056), break_on_hyphens=False)
     return lines if len(lines) <= _MOST_TEXT else [*lines[:_MOST_TEXT], "..."]
 
 

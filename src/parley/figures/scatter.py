@@ -8,15 +8,14 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from parley.analysis.rates import by_condition
 from parley.figures.links import linker
 from parley.figures.page import Panel, empty, heading, pages
-from parley.figures.panels import differences, not_shown, varied
+from parley.figures.panels import alike, differences, family, not_shown, varied
 from parley.figures.style import GRAY
 from parley.games.evidence import FigureSpec
 from parley.study import Study
 
-_SIDE = 1.4  # inches, of a panel
+_SIDE = 1.3  # inches, of a panel
 _MARKERS = "osD^vP"
 _EQUAL: dict[str, Any] = {"color": GRAY, "linestyle": (0, (4, 2)), "linewidth": 0.9}
 _FITTED: dict[str, Any] = {"color": "black", "linewidth": 1.2}
@@ -33,9 +32,7 @@ def scatter(study: Study, spec: FigureSpec, simulations: pd.DataFrame, quality: 
         return empty(study, spec, "Nothing to draw: no simulation ended in agreement on a value.")
     notes: list[str] = []
     by = varied(rows, study.axes, notes)
-    found = dict(by_condition(rows, study.axes))
-    order = [tuple(condition.axes[axis] for axis in study.axes) for condition in study.conditions]
-    groups = [(key, found[key]) for key in order if key in found]
+    groups = list(alike(study, rows, study.axes))
     not_shown(len(study.conditions), rows.groupby(study.axes, sort=False).ngroups, notes)
     if quality["slope"].notna().any():
         notes.append("The table quality has the slope of the line, and the bias, with their intervals.")
@@ -82,7 +79,14 @@ def scatter(study: Study, spec: FigureSpec, simulations: pd.DataFrame, quality: 
             heading(by, [dict(zip(study.axes, key, strict=True))[x] for x in by], _SIDE),
         )
         tells = 0.0 if pd.isna(slope) else abs(1 - slope) + differences(group, names[1]) / 1e6
-        panels.append(Panel([partial(draw, key=key, group=group)], tells, title.count("\n") + 1))
+        panels.append(
+            Panel(
+                [partial(draw, key=key, group=group)],
+                tells,
+                title.count("\n") + 1,
+                family=family(study, study.axes, key),
+            )
+        )
     legend = [Line2D([], [], label=outcome.label, markersize=4, **styles[outcome.name]) for outcome in shown]
     legend.append(Line2D([], [], label="equal", **_EQUAL))
     if quality["slope"].notna().any():

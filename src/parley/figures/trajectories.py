@@ -22,7 +22,7 @@ from parley.study import Study
 from parley.study.condition import Simulation
 from parley.text import one_line
 
-_WIDTH = 1.4  # inches, of a panel
+_WIDTH = 1.3  # inches, of a panel
 
 
 def trajectories(study: Study, spec: FigureSpec) -> list[Figure]:

@@ -217,8 +217,12 @@ class Condition:
 
         Published prompts are not called after the phases: then it is that of all phases.
         """
-        sent = [*self.prompt_digests, *chain.from_iterable(self.group_digests)]
-        unasked = {phase for phase in self.game.prompts.phases if not any(f"_{phase}_" in name for name in sent)}
+        known = [f"_{phase}_" for phase in self.game.prompts.phases]
+        asked = set()
+        for name in [*self.prompt_digests, *chain.from_iterable(self.group_digests)]:
+            # Of several in a name, such as `honest_turn_vote_on_last_round`, it is the first.
+            asked |= set(sorted((phase for phase in known if phase in name), key=name.index)[:1])
+        unasked = {phase.strip("_") for phase in known if phase not in asked}
         sampled = {name: x for name, x in dict(self.parameters).items() if isinstance(x, Sampling)}
         return {name: x for name, x in sampled.items() if name not in unasked} or sampled
 

@@ -3,7 +3,7 @@
 Letters are drawn as bars whose heights tell them apart: no version of FreeType makes them otherwise. Look at what
 changed (.pytest_cache/pictures), then make them anew:
 
-    pytest tests/figures/test_looks.py --mpl-generate-path=tests/figures/baseline
+    pytest tests/figures/test_looks.py --mpl-generate-path=$PWD/tests/figures/baseline
 
 This makes those with letters anew, too: docs/images/figures, which docs/reference/figures.md asks five questions each.
 """

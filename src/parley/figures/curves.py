@@ -41,7 +41,7 @@ from parley.games.evidence import FigureSpec
 from parley.study import Study
 
 _SIZE = (1.3, HEIGHT)  # inches, of a panel
-_MAX_TICKS, _MAX_STEPS, _MAX_THRESHOLDS = 5, 4, 6  # along x: rounds, steps from one to the next, thresholds
+_MAX_TICKS, _MAX_STEPS, _MAX_THRESHOLDS = 5, 4, 4  # along x: rounds, steps from one to the next, thresholds
 _MAX_MARKS = 6  # with intervals, on one line
 _APART = 0.08  # inches between lines at one round, as long as there is room between rounds
 _LINE = 9  # points from one row of numbers to the next

@@ -434,7 +434,7 @@ def _lay_out(figure: Figure, axes: Any, heights: Sequence[float], inner: float, 
     place = partial(_place, figure, axes, heights, inner, (above, below))
     place(room + 0.25)  # about the final size, which the numbers of ticks follow
     renderer = figure.canvas.get_renderer()  # type: ignore[attr-defined]
-    labels: dict[tuple[int, str], list[tuple[Axis, float]]] = {}
+    labels: dict[tuple[int, int], list[tuple[Axis, float, tuple[int, int, int]]]] = {}  # by side of `room` and line
     for row, column in np.ndindex(axes.shape):
         if not (ax := axes[row, column]).get_visible():
             continue
@@ -444,16 +444,17 @@ def _lay_out(figure: Figure, axes: Any, heights: Sequence[float], inner: float, 
         box = ax.get_position(original=True).transformed(figure.transSubfigure)
         around = ax.get_tightbbox(renderer, for_layout_only=True)
         room[:, row, column] = box.x0 - around.x0, around.x1 - box.x1, around.y1 - box.y1, box.y0 - around.y0
-        if ax.get_ylabel():
-            labels.setdefault((column, "y"), []).append((ax.yaxis, ax.yaxis.label.get_position()[0] - box.x0))
-        if ax.get_xlabel():
-            labels.setdefault((row, "x"), []).append((ax.xaxis, ax.xaxis.label.get_position()[1] - box.y0))
-    for (_, name), found in labels.items():
+        for side, axis, line, edge in ((0, ax.yaxis, column, box.x0), (3, ax.xaxis, row, box.y0)):
+            if axis.get_label_text():
+                away = axis.label.get_position()[side // 3] - edge
+                labels.setdefault((side, line), []).append((axis, away, (side, row, column)))
+    for (side, _), found in labels.items():
         # One place for the labels of a row or a column; else each drawing measures their ticks again.
-        away = min(distance for _, distance in found) / dpi
-        for axis, _ in found:
-            (x, y), (across, up) = ((away, 0.0), (0, 0.5)) if name == "y" else ((0.0, away), (0.5, 0))
-            moved = axis.axes.transAxes + ScaledTranslation(x, y, figure.dpi_scale_trans)
+        farthest = min(away for _, away, _ in found)
+        for axis, away, around_it in found:
+            room[around_it] += away - farthest
+            (x, y), (across, up) = ((farthest, 0.0), (0, 0.5)) if side == 0 else ((0.0, farthest), (0.5, 0))
+            moved = axis.axes.transAxes + ScaledTranslation(x / dpi, y / dpi, figure.dpi_scale_trans)
             axis.set_label_coords(across, up, transform=moved)
     return place(np.maximum(room / dpi, 0))
 

@@ -49,8 +49,8 @@ def timelines(study: Study, spec: FigureSpec) -> list[Figure]:
     cell = _cell_width(drawn, columns)
     width = cell * columns
     beside = 2 if 2 * (width + _NAMES) <= look().inches else 1
-    # A heading may reach as far to the left as the names of the agents do, and so to the right where there is room.
-    heading = max(width, min(width + 1.6 * _NAMES, look().inches / beside - 0.2))
+    # Alone, a heading may reach as far to the left as the names of the agents do, and so to the right.
+    heading = max(width, min(width + 1.6 * _NAMES, look().inches - 0.2)) if beside == 1 else width
     titles = titles_of(study, chosen, heading)
     notes += _about(drawn, cell)
     legend, looks = legend_of(drawn)

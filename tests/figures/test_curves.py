@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from parley.figures.curves import curves
 from parley.figures.page import BELOW
 from parley.figures.panels import axis_of_lines
-from parley.figures.style import own_style
+from parley.figures.style import Look, own_style
 from parley.study import Study
 from support.figures import (
     MeasuredEvidence,
@@ -59,7 +59,7 @@ def hunters() -> Study:
 
 @pytest.mark.slow
 def test_undisturbed_games_stand_in_the_panel_of_every_adversary(hunters: Study) -> None:
-    figure = pages_of(hunters, "cooperation_by_round_and_byzantine")
+    figure = pages_of(hunters, "cooperation_by_round_and_byzantine", Look("page"))
     first, late = "byzantine=betray, cheap_talk=", "byzantine=betray-from_round-3, cheap_talk="
     assert lines_of(figure) == {
         f"grim_trigger, {first}true": [ALL, BETRAYED],
@@ -75,7 +75,7 @@ def test_undisturbed_games_stand_in_the_panel_of_every_adversary(hunters: Study)
 
 @pytest.mark.slow
 def test_a_panel_shows_conditions_that_differ_in_the_axis_of_its_lines_alone(hunters: Study) -> None:
-    figure = pages_of(hunters, "cooperation_by_round_and_cheap_talk")
+    figure = pages_of(hunters, "cooperation_by_round_and_cheap_talk", Look("page"))
     assert lines_of(figure) == {
         "b=0": [ALL, ALL],
         "b=1, byzantine=betray": [BETRAYED, BETRAYED],

@@ -66,7 +66,7 @@ def test_every_figure_is_written_whole_and_whoever_draws_it_in_the_same_bytes(ho
             assert content.startswith(b"\x89PNG\r\n\x1a\n")
             assert content.endswith(b"IEND\xaeB`\x82")
             wide, high = struct.unpack(">II", content[16:24])
-            assert (wide, high <= 1800) == (1400, True)  # 7 by at most 9 inches
+            assert (wide, high <= 1800) == (900, True)  # 4.5 by at most 9 inches
         elif path.suffix == ".pdf":
             assert content.startswith(b"%PDF")
             assert b"/FontFile2" in content  # TrueType, embedded: publishers refuse Type 3

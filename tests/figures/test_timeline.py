@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from matplotlib.figure import Figure
 
-from parley.figures.style import own_style
+from parley.figures.style import Look, own_style
 from parley.figures.timeline import fitted, names_shown, rounds_shown, timelines
 from parley.games.evidence import Mark, State, Timeline, TimelineCell
 from parley.games.stag_hunt.game import StagHuntGame
@@ -79,8 +79,12 @@ def test_what_does_not_fit_is_cut() -> None:
 
 
 def test_long_games_show_the_rounds_of_the_first_mark_and_many_agents_those_that_stand_out() -> None:
-    for marked, shown in ((None, range(1, 16)), (15, range(1, 16)), (50, range(48, 63)), (99, range(86, 101))):
-        assert rounds_shown(timeline(rounds=100, marked=marked)) == shown
+    rows = [(None, range(1, 16)), (15, range(1, 16)), (50, range(48, 63)), (99, range(86, 101))]
+    with own_style(Look("page")):
+        assert [rounds_shown(timeline(rounds=100, marked=marked)) for marked, _ in rows] == [
+            shown for _, shown in rows
+        ]
+    assert rounds_shown(timeline(rounds=100)) == range(1, 12)  # on a narrow screen
     names = names_shown(timeline(agents=50))
     assert (len(names), names[0], names[-1]) == (20, "agent_1", "agent_50")
 
@@ -96,7 +100,7 @@ def test_many_agents_long_games_and_long_words_stay_on_the_page() -> None:
     pages = drawn(recorded(study_of(grid, name="long", **content)))
     panels = [(page, ax) for page in pages for ax in panels_of(page)]
     assert len(panels) == 2
-    for words in ("At most 15 rounds are shown", "At most 20 agents are shown", "are cut"):
+    for words in ("At most 11 rounds are shown", "At most 20 agents are shown", "are cut"):
         assert words in text_of(pages[0])
     for page, ax in panels:
         renderer: Any = page.canvas.get_renderer()  # type: ignore[attr-defined]

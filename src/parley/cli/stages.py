@@ -242,8 +242,7 @@ def summarize(study: "Study", strict: bool, unfinished: bool, processes: int, as
 @click.option(
     "--width",
     type=click.Choice(["screen", "column", "page"]),
-    help="At most so wide: 4.5 in, readable on a narrow screen (the default); a column of 3.4 in; a page of 7 in (the "
-    "default for a paper).",
+    help="At most 4.5 in for a screen (the default), 3.4 in, or 7 in (the default for a paper).",
 )
 @click.option("--for-paper", is_flag=True, help="Without title and notes: captions lie beside them, .txt and .tex.")
 @click.option("--max-pages", type=click.IntRange(1, 100), default=4, show_default=True, help="Of one figure.")

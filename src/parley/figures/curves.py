@@ -71,7 +71,7 @@ def curves(study: Study, spec: FigureSpec, table: pd.DataFrame) -> list[Figure]:
         notes.append(f"{spec.x} has more values than a panel has lines ({MAX_LINES}): a panel for each.")
     lines = [None] if lines_by is None else values_along(table[lines_by])
     by = [axis for axis in varying if axis != lines_by]
-    groups = list(alike(study, table, by))
+    groups = alike(study, table, by)
     extent = (int(table["round"].min()), int(table["round"].max()))
     names = list(labels)
     carried = [m.name for m in study.game.evidence.measures if m.carried]
@@ -228,7 +228,7 @@ def endings(study: Study, spec: FigureSpec, table: pd.DataFrame) -> list[Figure]
     lines_by = axis_of_lines(table, varying, spec.x)
     lines = [None] if lines_by is None else values_along(table[lines_by])
     by = [axis for axis in varying if axis != lines_by]
-    groups = list(alike(study, table, by))
+    groups = alike(study, table, by)
     last = int(table["round"].max())
     notes += [
         f"Share of games that ended so by each {study.game.evidence.round_name} (Aalen-Johansen), with its {WILSON}. "
@@ -304,7 +304,7 @@ def sweep(study: Study, spec: FigureSpec, table: pd.DataFrame) -> list[Figure]:
         return empty(study, spec, "Nothing to draw: no simulation has shares by threshold.")
     labels = labels_of(study.game.evidence.quantities, spec.of)
     varying = varied(table, study.axes, notes)
-    found = list(alike(study, table, varying))
+    found = alike(study, table, varying)
     not_shown(len(study.conditions), len(found), notes)
     notes.append(f"Mean of the simulations that have the shares, with its {WILSON}.")
     same = table["simulations"].nunique() == 1  # else it stands under each panel

@@ -1,6 +1,6 @@
 """What figures that compare conditions share: which axis goes where, the panels, and points with intervals."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -32,30 +32,23 @@ def values_along(column: pd.Series) -> list[Any]:
     return found if any(isinstance(value, str) for value in found) else sorted(found)
 
 
-def alike(study: Study, table: pd.DataFrame, by: Sequence[str]) -> Iterator[Group]:
-    """Yield the conditions that agree in all of `by`, in the order of `values_along`: axis by axis, what a question
-    of the study compares last, so that it stands beside each other.
-    """
+def alike(study: Study, table: pd.DataFrame, by: Sequence[str]) -> list[Group]:
+    """Return the conditions that agree in all of `by`, in the order of `values_along`; families are neighbors."""
     if not by:
-        yield (), table
-        return
+        return [((), table)]
     places = {axis: values_along(table[axis]).index for axis in by}
 
-    def order(group: Group) -> tuple[list[int], list[int]]:
-        at = {axis: places[axis](value) for axis, value in zip(by, group[0], strict=True)}
-        return [at[axis] for axis in by if axis not in _asked(study)], [at[axis] for axis in by]
+    def order(group: Group) -> tuple[tuple[Any, ...], list[int]]:
+        at = [places[axis](value) for axis, value in zip(by, group[0], strict=True)]
+        return family(study, by, at), at
 
-    yield from sorted(table.groupby(list(by), sort=False), key=order)
-
-
-def _asked(study: Study) -> list[Any]:
-    """Return what questions of a study compare: axes, or two sides."""
-    return [question.compare for question in study.questions]
+    return sorted(table.groupby(list(by), sort=False), key=order)
 
 
 def family(study: Study, by: Sequence[str], key: Sequence[Any]) -> tuple[Any, ...]:
-    """Return what panels have in common that a question compares, by the values of the axes `by`."""
-    return tuple(value for axis, value in zip(by, key, strict=True) if axis not in _asked(study))
+    """Return which of the values of the axes `by` conditions share that a question of the study compares."""
+    asked = [question.compare for question in study.questions]
+    return tuple(value for axis, value in zip(by, key, strict=True) if axis not in asked)
 
 
 def not_shown(conditions: int, shown: int, notes: list[str]) -> None:

@@ -32,7 +32,7 @@ def scatter(study: Study, spec: FigureSpec, simulations: pd.DataFrame, quality: 
         return empty(study, spec, "Nothing to draw: no simulation ended in agreement on a value.")
     notes: list[str] = []
     by = varied(rows, study.axes, notes)
-    groups = list(alike(study, rows, study.axes))
+    groups = alike(study, rows, study.axes)
     not_shown(len(study.conditions), rows.groupby(study.axes, sort=False).ngroups, notes)
     if quality["slope"].notna().any():
         notes.append("The table quality has the slope of the line, and the bias, with their intervals.")

@@ -51,8 +51,7 @@ _STYLE: dict[Any, Any] = {
 class Look:
     """How figures are printed: at most how wide, and on how many pages.
 
-    `for_paper` leaves titles, notes and links out of the picture, which is then as wide as a "page" if no width is
-    given.
+    `for_paper` leaves titles, notes and links out of the picture; without a width it is then that of a page.
     """
 
     width: str | None = None

@@ -72,15 +72,11 @@ def timelines(study: Study, spec: FigureSpec) -> list[Figure]:
     return pages(study, spec, panels, (width, highest), notes, legend, columns=beside)
 
 
-def _most_rounds() -> int:
-    return min(_MAX_ROUNDS, int((look().inches - 1.1) / _NARROWEST))
-
-
 def rounds_shown(timeline: Timeline) -> range:
     """Return the rounds of a timeline that a panel shows: the first ones, or those around its first mark."""
     last = max((number for _, number in timeline.cells), default=0)
     marked = min((mark.round for mark in timeline.marks), default=1)
-    most = _most_rounds()
+    most = min(_MAX_ROUNDS, int((look().inches - 1.1) / _NARROWEST))
     start = 1 if marked <= most else max(1, min(marked - 2, last - most + 1))
     return range(start, min(last, start + most - 1) + 1)
 
@@ -130,7 +126,8 @@ def _about(drawn: Sequence[Timeline], cell: float) -> list[str]:
     texts = _texts(drawn)
     notes = ["In the cells: what was said."] if any(texts) else []
     if any(len(rounds_shown(t)) < max((number for _, number in t.cells), default=0) for t in drawn):
-        notes.append(f"At most {_most_rounds()} rounds are shown, those of the first mark among them.")
+        most = max(len(rounds_shown(t)) for t in drawn)
+        notes.append(f"At most {most} rounds are shown, those of the first mark among them.")
     if any(len(names_shown(t)) < len(t.agents) for t in drawn):
         notes.append(f"At most {_MAX_AGENTS} agents are shown.")
     if any(fitted(text, cell - _BESIDE) != one_line(text) for text in texts):

@@ -75,9 +75,9 @@ def test_two_grids_are_compared_condition_by_condition(study_factory: StudyFacto
     majority = {"model": "majority", "n": [3, 4]}
     play(study_factory(majority, {"model": "stubborn", "n": [3, 4]}, seeds=2))
     changed = study_factory(majority, {"model": "stubborn", "n": [3, 5]}, seeds=2)
-    assert told(changed) == ["2 records of a former configuration (n 4, now 5)"]
+    assert told(changed) == ["2 records of a former configuration (n of model=stubborn 4, now 5)"]
     found = table(changed)
-    assert found["n"] == ["4", "5", "2"]
+    assert found["n"] == ["of", "model=stubborn", "4", "5", "2"]
     assert "condition" not in found, "the new one is told by its n"
     assert [found[key][0] for key in ("kept", "new")] == ["6", "2"]
     # One that differs in two axes was not changed into the new one.

@@ -107,6 +107,7 @@ def _compare(study: Study, changes: Changes, gone: list[tuple[dict[str, str], in
     `gone` has the axes and the number of records of each, `lacking` says how many seeds of a condition have none.
     """
     new = {c.name: _axes(c.axes) for c in study.conditions if lacking[c.name] == len(c.seeds)}
+    there = {pair for condition in study.conditions for pair in _axes(condition.axes).items()}
     told: set[str] = set()
     for axes, records in gone:
         parts = {name: _differing(axes, other) for name, other in islice(new.items(), _MAX_COMPARED)}
@@ -114,7 +115,10 @@ def _compare(study: Study, changes: Changes, gone: list[tuple[dict[str, str], in
         difference = ("condition", one_line("/".join(f"{axis}={value}" for axis, value in axes.items()), 100), "-")
         if len({*near.values()}) == 1:
             axis = min(near.values())
-            difference = _difference(axis, axes[axis], [new[name][axis] for name in near])
+            others = [f"{name}={axes[name]}" for name in study.varying if name != axis and name in axes]
+            # Other conditions still have this value.
+            where = f" of {' '.join(others)}" if others and (axis, axes[axis]) in there else ""
+            difference = _difference(f"{axis}{where}", axes[axis], [new[name][axis] for name in near])
             told |= near.keys()
         changes.former[(difference,)] = changes.former.get((difference,), 0) + records
     added: Counter[Difference] = Counter()

@@ -246,7 +246,7 @@ def test_a_changed_policy_of_ones_own_is_seen(reader: Path) -> None:
     assert "up to date" in call("dvc", "status", "keeps")
     Path("config/keeps_agent.py").write_text(OWN_CODE.replace("7", "8"))
     assert "config/keeps_agent.py" in call("dvc", "status", "keeps")
-    assert jobs(call("dvc", "repro", "keeps"))["simulate"] == 1
+    assert jobs(call("dvc", "repro", "keeps"))["simulate_shard"] == 1
     assert skipped("demo", call("dvc", "repro"))
 
 

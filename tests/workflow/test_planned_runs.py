@@ -127,11 +127,12 @@ def test_a_run_of_growing_seeds_begins_anew_if_all_is_played_and_the_study_is_th
     record = next(study.simulations()).record(study.name)
     record.parent.mkdir(parents=True)
     begun: list[bool] = []
-    monkeypatch.setattr(run, "restart", lambda: begun.append(True))
+    monkeypatch.setattr(run, "restart", lambda started_in: begun.append(True))
     caplog.set_level(logging.ERROR)
     other = "small.yaml changed while it ran"
     planned: Any = SimpleNamespace(
-        token="1", is_main=True, study=study, grows=True, unplayed=[], missing=[str(record)], plan="00000000"
+        **{"token": "1", "is_main": True, "study": study, "grows": True, "plan": "00000000", "started_in": "."},
+        **{"unplayed": [], "missing": [str(record)]},
     )
     monkeypatch.setattr(run, "changed_since", lambda *_: None)
     run.on_success(planned)

@@ -13,7 +13,7 @@ from parley.api import load
 from parley.games.registry import game_class
 from parley.study.own_prompts import write_templates
 from support.commands import Parley, one_line_error
-from support.workflows import OWN_CODE, jobs, snakemake
+from support.workflows import OWN_CODE, snakemake
 
 GRID = {"n": 3, "prompt": ["may_exist", "mine"]}
 STUDY = {
@@ -57,8 +57,8 @@ def test_results_lie_beside_the_study_wherever_a_command_is_started(home: Path, 
         assert paths.report("watched").exists()
         assert str(home) not in paths.table("watched", "manifest", ".csv").read_text()
         Path("mine_agent.py").write_text(OWN_CODE.replace("7", "8"))
-    again = snakemake("--dry-run", "--config", f"study={home}/watched.yaml").stdout
-    assert jobs(again)["simulate"] == 2  # whoever changed plays, and nobody else
+    planned = parley("expand", f"{home}/watched.yaml", "--paths").out.splitlines()
+    assert sorted(Path(record).exists() for record in planned) == [False, False, True, True]  # who changed plays anew
 
 
 def test_problems_are_looked_for_beside_the_study(home: Path, parley: Parley) -> None:

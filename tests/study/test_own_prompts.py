@@ -420,6 +420,11 @@ def test_a_prompt_that_cannot_fit_is_refused_and_lengths_are_told_before_play(
     ):
         by_group(study_factory, prompt="w", prompts={"w": long})
     by_group(study_factory, "majority", prompt="w", prompts={"w": long})  # nobody reads it
+    models = {**MODELS["models"], "large": {**MODELS["models"]["tiny"], "max_model_len": 32_768}}
+    groups = [{"role": "honest", "count": 2, "model": "tiny"}, {"role": "honest", "count": 2, "model": "large"}]
+    groups[1]["prompt"] = "w"
+    grid = {"groups": groups, "model": None, "n": None}
+    study_factory(grid, prompts={"w": long}, models=models)  # the small model is not sent it
     long["append"] = {"honest_vote_system": "word " * 7_000}
     by_group(study_factory, prompt="w", prompts={"w": long}, parameters={"max_rounds": 2})
     first, other = (line.split() for line in parley("prompts", "small.yaml", "--lengths").out.splitlines()[1:])

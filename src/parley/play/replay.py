@@ -196,6 +196,8 @@ def rebuild_game(path: Path, summary: Summary) -> Game:
 
 
 class _Named(dict[Any, Any]):
+    """Prompts by name; a name without one is the prompt itself."""
+
     def __missing__(self, name: Any) -> Any:
         return name
 

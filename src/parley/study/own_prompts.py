@@ -3,6 +3,7 @@
 They are checked when the study is loaded; nothing in them is ever evaluated.
 """
 
+import math
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
@@ -65,28 +66,28 @@ class OwnPrompts:
     def check(self, conditions: Iterable[Condition]) -> None:
         """Raise UsageError for a prompt that lacks a template that is sent in these conditions, or changes none.
 
-        Also for a template that no model of theirs can hold.
+        Also for a template that a model which is sent it cannot hold.
         """
-        sent: dict[str, set[str]] = defaultdict(set)
-        contexts: dict[str, set[int]] = defaultdict(set)
-        for condition in conditions:
-            own_servers = {entry.max_model_len for entry in condition.entries.values() if not entry.is_service}
-            for prompt, roles in condition.roles_by_prompt.items():
-                sent[prompt] |= self._game.prompts.needed(condition.parameters, roles)
-                contexts[prompt] |= own_servers
+        sent: dict[str, dict[str, float]] = defaultdict(dict)  # by prompt and template, the smallest context
+        for condition in conditions if self.by_name else ():
+            for group in condition.groups:
+                contexts, entry = sent[group.player.prompt or condition.prompt], group.player.entry
+                context = math.inf if entry is None or entry.is_service else entry.max_model_len
+                for template in self._game.prompts.needed(condition.parameters, {group.role}):
+                    contexts[template] = min(context, contexts.get(template, context))
         for name, prompt in self.by_name.items():
-            where, templates = self._where(name), sent.get(name, set())
-            if missing := sorted(templates.difference(prompt.templates)):
+            where, templates = self._where(name), sent.get(name, {})
+            if missing := sorted(templates.keys() - prompt.templates.keys()):
                 raise UsageError(f"{where}: lacks templates that are sent in this study; add {', '.join(missing)}")
-            for template in templates:
-                size, context = len(content_of(prompt.templates[template])), min(contexts[name], default=_MAX_BYTES)
+            for template, context in sorted(templates.items()):
+                size = len(content_of(prompt.templates[template]))
                 if size > _MOST_BYTES_PER_TOKEN * context:
                     raise UsageError(
                         f"{where}: {template}: {size:,} bytes do not fit a context of {context:,} tokens; shorten it, "
                         "or raise the model's max_model_len"
                     )
             for key, changed in self._changed.get(name, {}).items():
-                if templates and not changed & templates:
+                if templates and changed.isdisjoint(templates):
                     only = ", ".join(sorted(changed))
                     raise UsageError(
                         f"{where}.{key}: changes nothing that is sent in this study (only {only}); remove it"

@@ -5,6 +5,7 @@ user's own, the first scripted policy of the game that anyone may be played by a
 """
 
 import json
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby, takewhile
@@ -109,27 +110,26 @@ def prompt_lengths(study: Study, seed: int) -> Iterator[tuple[str, int, int, int
     """Yield how long what is sent is by prompt and n: in characters at first, and at most in a game.
 
     Then about how many tokens that has at most, the reply included, and which models of the study cannot hold them.
-    Games are played by scripted agents, whose words are short.
+    A game is played of each combination of prompts, agents and models, by scripted agents, whose words are short.
     """
-    known: set[tuple[str, int, tuple[str, ...]]] = set()
-    for condition in study.conditions:
-        n, models = int(condition.axes["n"]), condition.models
-        new = {(prompt, n, models) for prompt in condition.roles_by_prompt} - known
-        if not new:
-            continue
-        known |= new
+    # The first condition of each.
+    conditions = {(c.axes["prompt"], c.axes["n"], c.models): c for c in reversed(study.conditions)}
+    sizes: dict[tuple[str, int], list[tuple[int, int]]] = defaultdict(list)
+    contexts: dict[tuple[str, int], dict[str | None, int]] = defaultdict(dict)
+    for (_, n, _), condition in reversed(conditions.items()):
         game = Simulation(condition, seed).game()
         prompts = {seat.name: seat.prompt for seat in game.seats}
-        sizes: dict[str, list[tuple[int, int]]] = {}
         for ask in asked(game, seed):
             text = "".join(message["content"] for message in ask.messages)
             tokens = estimated_tokens(len(text.encode()), ask.sampling.max_tokens)
-            sizes.setdefault(prompts[ask.agent], []).append((len(text), tokens))
-        own = {name: entry.max_model_len for name, entry in condition.entries.items() if not entry.is_service}
-        for prompt in (prompt for prompt in sizes if (prompt, n, models) in new):
-            most = max(tokens for _, tokens in sizes[prompt])
-            too_small = [name for name, context in own.items() if context < most]
-            yield prompt, n, sizes[prompt][0][0], max(sizes[prompt])[0], most, too_small
+            sizes[prompts[ask.agent], int(n)].append((len(text), tokens))
+        for group in condition.groups:
+            if (entry := group.player.entry) and not entry.is_service:
+                contexts[group.player.prompt or condition.prompt, int(n)][group.player.model] = entry.max_model_len
+    for (prompt, number), found in sizes.items():
+        most = max(tokens for _, tokens in found)
+        too_small = [str(model) for model, context in contexts[prompt, number].items() if context < most]
+        yield prompt, number, found[0][0], max(found)[0], most, too_small
 
 
 def default_study(

@@ -47,7 +47,7 @@ def call(*command: str, fails: bool = False) -> str:
     """Run a command in the working directory and return what it printed; its exit status has to be as expected."""
     if command[0] == "dvc":
         command = (sys.executable, "-m", *command)
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
     assert bool(done.returncode) == fails, done.stdout + done.stderr
     return done.stdout + done.stderr
 

@@ -8,6 +8,7 @@ import logging
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -170,10 +171,11 @@ class _Attempt:
 
 def _before(row: Row, name: str) -> Iterator[ChatMessage]:
     """Yield the messages between the system prompt and the last question, as they were sent last."""
-    earlier = json.loads(row["sent"])[-1]["messages"][1:-1] if row["sent"] else ()
-    for place, (role, content) in enumerate(earlier):
-        kind = ChatMessageAssistant if role == "assistant" else ChatMessageUser
-        yield kind(id=f"{name}-before-{place}", content=content)
+    with suppress(LookupError, TypeError, ValueError):  # a record may hold anything
+        earlier = json.loads(row["sent"])[-1]["messages"][1:-1] if row["sent"] else ()
+        for place, (role, content) in enumerate(earlier):
+            kind = ChatMessageAssistant if role == "assistant" else ChatMessageUser
+            yield kind(id=f"{name}-before-{place}", content=content)
 
 
 def _usage(row: Row) -> ModelUsage | None:

@@ -140,7 +140,7 @@ def _package(folder: Path) -> Source:
     return Source(tuple(files[place] for place in sorted(files)), meaning.hexdigest(), of_bytes.hexdigest())
 
 
-@lru_cache(maxsize=1000)
+@lru_cache(maxsize=200)
 def _meaning(content: bytes) -> str:
     """Return the SHA-256 of a Python file's syntax tree, without comments and docstrings; of the bytes if it has none.
 

@@ -14,7 +14,7 @@ function readGame(part, raw) {
     const attempt = Object.fromEntries(ATTEMPT.map((name, at) => [name, row[at] ?? null]));
     for (const name of TEXTS) attempt[name] = attempt[name] === null ? null : textOf(part, attempt[name]);
     if (attempt.parsed === true) attempt.parsed = JSON.parse(attempt.reply);
-    if (attempt.sent !== null) attempt.sent = transcript(JSON.parse(attempt.sent));
+    if (attempt.sent !== null) attempt.sent = transcript(attempt.sent);
     return attempt;
   });
   const byCell = grouped(attempts, (attempt) => `${attempt.agent},${attempt.round}`);
@@ -38,12 +38,17 @@ function readGame(part, raw) {
   };
 }
 
-/** Return requests as a text: each message under its role, and what came back. */
-function transcript(requests) {
-  return requests.flatMap((request, at) => [
-    ...(requests.length > 1 ? [`--- Request ${at + 1} of ${requests.length} ---`] : []),
-    ...[...request.messages, ["reply", request.text]].filter(([, text]) => text !== null).map(([role, text]) => `[${role}]\n${text}`),
-  ]).join("\n\n");
+/** Return requests, which are JSON, as a text: each message under its role, and what came back. A record may hold anything. */
+function transcript(sent) {
+  try {
+    const requests = JSON.parse(sent);
+    return requests.flatMap((request, at) => [
+      ...(requests.length > 1 ? [`--- Request ${at + 1} of ${requests.length} ---`] : []),
+      ...[...request.messages, ["reply", request.text]].filter(([, text]) => text !== null).map(([role, text]) => `[${role}]\n${text}`),
+    ]).join("\n\n");
+  } catch {
+    return sent;
+  }
 }
 
 /** Return in words what plays an agent. */

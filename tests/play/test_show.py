@@ -221,5 +221,5 @@ def test_the_command_prints_and_writes_a_study_that_is_found_by_its_name(
     (folder / "again").mkdir()
     assert parley("show", path, "--output", "again/one.yaml").status == 0
     [expanded] = parley("expand", "again/one.yaml", "--paths").out.splitlines()
-    assert expanded == str(simulation.record("one"))
+    assert expanded == str(folder / "again" / simulation.record("one"))
     assert "again/one.yaml: exists already" in one_line_error(parley("show", path, "--output", "again/one.yaml"), 2)

@@ -27,7 +27,7 @@ from parley.analysis.questions import question_table
 from parley.analysis.rates import quality_table, quantity_table, rate_table
 from parley.analysis.simulations import PlayedGame, simulation_table
 from parley.analysis.tables import write_table
-from parley.analysis.traces import FromTraces
+from parley.analysis.traces import FromTraces, ImpossibleTracesError
 from parley.analysis.turns import NAME as TURNS
 from parley.analysis.turns import turn_piece, write_turns
 from parley.files import remove_empty_below, write_atomically
@@ -87,10 +87,11 @@ def _tables(
     while True:
         games = played_games(records.first_repeat)
         from_traces = FromTraces(records.first_repeat.study, games)
-        take(from_traces)
-        if not from_traces.impossible:
+        try:
+            take(from_traces)
             break
-        records = records.without(from_traces.impossible, strict)
+        except ImpossibleTracesError as error:
+            records = records.without(error.problems, strict)
     played, by, game = records.first_repeat.study, study.axes, study.game
     rows = simulation_table(games)
     impossible = impossible_outcomes(played, rows)

@@ -1,6 +1,6 @@
 """The one pass over the traces of a study: each is read once, and all that is made of traces takes what it needs."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -40,12 +40,19 @@ def recorded(study: Study, games: Iterable[PlayedGame]) -> Iterator[Recorded]:
 _IMPOSSIBLE = (RecordError, LookupError, TypeError, ValueError, AttributeError, ArithmeticError)
 
 
+class ImpossibleTracesError(Exception):
+    """Some records have a trace that no game makes; `problems` says what is wrong with each."""
+
+    def __init__(self, problems: dict[Path, str]) -> None:
+        super().__init__(*problems.values())
+        self.problems = problems
+
+
 class FromTraces:
     """What the tables `rounds`, `players`, `reactions` and `behaviors` are made of, once all traces were read."""
 
     def __init__(self, study: Study, games: Sequence[PlayedGame]) -> None:
         self._study, self._games = study, games
-        self.impossible: dict[Path, str] = {}  # records with a trace that no game makes, and what is wrong with it
         self.rounds = Averages(study)
         self.shares: list[Share] = []
         self.reactions = Reactions(study, games)
@@ -54,7 +61,7 @@ class FromTraces:
     def read(self, make: Callable[[Sequence[Recorded]], Made], processes: int = 1) -> Iterator[Made]:
         """Take what is needed of all traces, and yield what `make` makes of some at once, in order.
 
-        So many processes read them, and make. What cannot be taken is left out, and in `impossible`.
+        So many processes read them, and make. Raises ImpossibleTracesError once all were read.
         """
 
         def taken(games: Sequence[PlayedGame]) -> tuple[list[Found], Made]:
@@ -70,23 +77,27 @@ class FromTraces:
             ]
             return found, make(those)
 
-        def read_piece(games: Sequence[PlayedGame]) -> tuple[list[Found], Made, dict[Path, str]]:
+        def read_piece(games: Sequence[PlayedGame]) -> tuple[list[Found], Made] | dict[Path, str]:
             try:
-                return *taken(games), {}
+                return taken(games)
             except _IMPOSSIBLE:
-                problems = {path: problem for game in games for path, problem in self._problem(taken, game)}
-            return *taken(self._without(games, problems)), problems
+                return {path: problem for game in games for path, problem in self._problem(taken, game)}
 
         pieces = [self._games[at : at + _PIECE] for at in range(0, len(self._games), _PIECE)]
-        for games, (found, made, problems) in zip(pieces, forked_map(read_piece, pieces, processes), strict=True):
-            self.impossible |= problems
-            good = self._without(games, problems)
-            for game, (rounds, shares, reactions, behaviors) in zip(good, found, strict=False):  # none without traces
+        impossible: dict[Path, str] = {}
+        for games, read in zip(pieces, forked_map(read_piece, pieces, processes), strict=True):
+            if isinstance(read, dict):
+                impossible |= read
+                continue
+            found, made = read
+            for game, (rounds, shares, reactions, behaviors) in zip(games, found, strict=False):  # none without traces
                 self.rounds.add_rounds(game.simulation.condition.name, rounds)
                 self.shares += shares
                 self.reactions.add(game, reactions)
                 self.behaviors.add(game, behaviors)
             yield made
+        if impossible:
+            raise ImpossibleTracesError(impossible)
 
     def _problem(
         self, taken: Callable[[Sequence[PlayedGame]], object], game: PlayedGame
@@ -97,6 +108,3 @@ class FromTraces:
         except _IMPOSSIBLE as error:
             path, why = game.simulation.record(self._study.name), one_line(repr(error), 150)
             yield path, f"{path}: its trace is of no game ({why}); delete it and run the study again"
-
-    def _without(self, games: Sequence[PlayedGame], problems: Collection[Path]) -> Sequence[PlayedGame]:
-        return [game for game in games if game.simulation.record(self._study.name) not in problems]

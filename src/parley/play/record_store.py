@@ -60,14 +60,14 @@ class Records:
 
     def without(self, problems: Mapping[Path, str], strict: bool = False) -> "Records":
         """Leave out more of them, and warn of each; raises RecordError if none is left, or if `strict`."""
+        if strict or len(problems) == len(self.simulations):
+            raise RecordError(next(iter(problems.values())))
         for problem in problems.values():
             _log.warning("left out: %s", problem)
         records = (simulation.record(self.study.name) for simulation in self.simulations)
         by_path = dict(zip(records, self.summaries, strict=True))
         study = without(self.study, problems)
         simulations = list(study.simulations())
-        if strict or not simulations:
-            raise RecordError(next(iter(problems.values())))
         summaries = [by_path[each.record(study.name)] for each in simulations]
         return Records(study, simulations, summaries, {**self.left_out, **problems})
 

@@ -83,7 +83,7 @@ def test_a_shown_study_of_a_service_is_the_same_simulation_and_asks_for_the_url(
     written = Path("again/models.yaml").read_text()
     assert "put its URL there, and its key_variable" in written
     assert "service.invalid" in written
-    assert parley("expand", "again/small.yaml", "--paths").out.split() == [str(record)]
+    assert parley("expand", "again/small.yaml", "--paths").out.split() == [str(Path("again").resolve() / record)]
     # The user's own entry, which says where the service is, has what the record needs.
     assert parley("show", record, "--output", "same.yaml").status == 0
     # Another place changes no path.

@@ -32,7 +32,7 @@ def finish(study: Study) -> None:
     write_atomically(paths.figure_list(study.name), lambda file: file.write(b"[]"))
     report(study)
     write_view(select(study, {}, 10, journals=False), paths.view(study.name))
-    for stage in ("tables", "figures", "report", "view"):
+    for stage in ("figures", "report", "view"):
         mark_done(study.name, stage, study.plan)
 
 

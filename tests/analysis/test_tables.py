@@ -164,7 +164,9 @@ def test_a_table_that_is_not_there_or_not_whole_says_how_to_make_it(study_factor
 IMPOSSIBLE: list[Any] = [[], [[]], [{}], [{"values": 3}]]
 
 
-@pytest.mark.promise("A record whose trace is of no game is named and left out, whatever its checksums say.")
+@pytest.mark.promise(
+    "A record whose outcome or trace is of no game is named and left out, whatever its checksums say."
+)
 @pytest.mark.slow
 @pytest.mark.parametrize("trace", IMPOSSIBLE)
 @pytest.mark.parametrize("game", ["consensus", "stag_hunt"])
@@ -177,11 +179,33 @@ def test_a_record_with_an_impossible_trace_is_named_and_left_out(
     forge(bad, trace=trace)
     with heard() as lines:
         summarize(study, processes=2)
-    assert f"left out: {bad}: its trace is of no game" in "\n".join(lines)
+    assert f"left out: {bad}: its outcome or trace is of no game" in "\n".join(lines)
     assert list(left_out_of_tables(study)) == [bad]
     assert len(read_table("small", "simulations")) == 2
-    with pytest.raises(RecordError, match="its trace is of no game"):
+    with pytest.raises(RecordError, match="its outcome or trace is of no game"):
         summarize(study, strict=True)
+
+
+METRICS = {
+    "value_changes": ["many", [1, 2], 10**25, 10**400],
+    "final_honest_share": [7.0, float("inf")],
+    "consensus_value": [{"a": 1}],
+    "first_unanimity_round": [True],
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "value"), [(name, value) for name, values in METRICS.items() for value in values])
+def test_a_record_with_an_impossible_metric_is_named_and_left_out(
+    study_factory: StudyFactory, name: str, value: Any
+) -> None:
+    study = write_all(study_factory(seeds=2, parameters={"max_rounds": 2}))
+    bad = next(iter(study.simulations())).record("small")
+    forge(bad, meta=lambda described: described["outcome"]["metrics"].update({name: value}))
+    with heard() as lines:
+        summarize(study)
+    assert f"left out: {bad}: its outcome or trace is of no game" in "\n".join(lines)
+    assert len(read_table("small", "simulations")) == 1
 
 
 @pytest.mark.promise("Tables that were changed are neither drawn nor reported, and no result is made of them.")

@@ -19,6 +19,7 @@ from parley.play.record import Summary, read_summary
 from parley.play.simulate import simulate
 from parley.play.stale_records import Prunable, prunable, prune
 from parley.study import Study
+from support.records import forge
 from support.studies import StudyFactory
 
 pytestmark = pytest.mark.promise("Pruning removes what a study no longer has, and nothing else.")
@@ -169,6 +170,8 @@ def test_only_what_lies_where_its_identity_says_goes_and_is_kept_for_a_while(pru
     strange[-1].parent.mkdir()
     for path in strange:
         shutil.copyfile(record, path)
+    strange.append(Path(shutil.copyfile(record, folder / "seed=2.parquet")))
+    forge(strange[-1], meta=lambda described: described["simulation"].pop("game"))
     content = record.read_bytes()
     assert sorted(path for path, _ in prunable(pruned).left) == sorted(strange)
     other = replace(pruned, game=StagHuntGame)

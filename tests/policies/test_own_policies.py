@@ -385,9 +385,11 @@ def test_a_study_cannot_name_what_is_installed(
             study_factory({"model": {"name": name, "cmd": "touch x"}})
         with pytest.raises(UsageError, match=told):
             study_factory(game=name)
-    monkeypatch.setenv("PYTHONPATH", str(Path(yaml.__file__).parent.parent))  # where packages are: no choice of one
-    with pytest.raises(UsageError, match="is no plug-in"):
-        study_factory({"model": "yaml:load"})
+    packages = Path(yaml.__file__).parent.parent
+    for folder in (packages, packages.parents[2]):  # where packages are, or .venv lies: no choice of one
+        monkeypatch.setenv("PYTHONPATH", str(folder))
+        with pytest.raises(UsageError, match="is no plug-in"):
+            study_factory({"model": "yaml:load"})
     monkeypatch.setenv("PYTHONPATH", str(Path(yaml.__file__).parent))
     assert study_factory({"model": "yaml:load"}).conditions
     monkeypatch.delenv("PYTHONPATH")

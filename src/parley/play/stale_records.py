@@ -348,7 +348,8 @@ def _why_left(path: Path, by_id: Mapping[str, Path], game: str) -> str:
     if name and path.suffix == ".parquet":
         found = description(path) or {}
         kind, identity = "record", found.get("id")
-        if found and (found["game"], f"spec={found['spec']}", str(found["seed"])) != (game, path.parent.name, name[1]):
+        said = (found.get("game"), f"spec={found.get('spec')}", str(found.get("seed")))
+        if found and said != (game, path.parent.name, name[1]):
             return "a record of another game, or of another place"
     elif name:
         if is_locked(path):

@@ -169,11 +169,13 @@ def _plain(node: Any, keeps_docstrings: bool) -> Any:
 
 
 def _is_installed(file: Path) -> bool:
-    """Whether a file is Python's own or an installed package's, and in no folder that the user named."""
+    """Whether a file is Python's own or an installed package's: of that and PYTHONPATH, the closest folder counts.
+
+    An environment often lies in a folder that the user named, such as .venv in that of a project.
+    """
     named = (Path(part).resolve() for part in os.environ.get("PYTHONPATH", "").split(os.pathsep) if part)
-    chosen = [folder for folder in named if folder not in _installed()]
-    where = file.resolve().parents
-    return not any(folder in where for folder in chosen) and any(folder in where for folder in _installed())
+    places = _installed().union(named)
+    return next((folder in _installed() for folder in file.resolve().parents if folder in places), False)
 
 
 @cache

@@ -175,6 +175,9 @@ DISGUISED: list[str] = [
     *("".join(f"%{ord(c):02X}" for c in KEY), " ".join(KEY), "\n".join(KEY), KEY[:9] + '", "' + KEY[9:]),
     *("".join(chr(ord(c) + 0xFEE0) for c in KEY), KEY.encode().hex(), "0x" + KEY.encode().hex(" ").upper()),
     *(base64.b64encode(b"x" * n + KEY.encode() + b"y" * n).decode() for n in range(4)),
+    "".join(f"\\u{ord(c):04x}" if at % 3 == 1 else c for at, c in enumerate(KEY)),
+    *("".join(f"\\U{ord(c):08x}" for c in KEY), "".join(f"\\{ord(c):03o}" for c in KEY), "\u0323".join(KEY)),
+    *(str(list(KEY.encode())), ", ".join(map(hex, KEY.encode())), " ".join(f"{ord(c):08b}" for c in KEY)),
     *(base64.urlsafe_b64encode(f"k: {KEY}".encode()).decode(), base64.b32encode(KEY.encode()).decode()),
 ]
 
@@ -241,7 +244,9 @@ def test_a_key_goes_where_its_owner_said_alone(
 
     assert made("OPENAI_API_KEY", "https://api.openai.com/v1").key == KEY
     evil = ("https://api.openai.com.evil.example/v1", "https://evil.example/api.openai.com/v1", "http://127.0.0.1/v1")
-    for variable, url in [("OPENAI_API_KEY", each) for each in evil] + [("OTHER_SECRET", "https://a.example/v1")]:
+    for variable, url in [("OPENAI_API_KEY", each) for each in (*evil, "http://api.openai.com/v1")] + [
+        ("OTHER_SECRET", "https://a.example/v1")
+    ]:
         with pytest.raises(UsageError, match=f"parley allow-key {variable}="):
             made(variable, url)
     monkeypatch.setenv("PARLEY_ALLOW_KEYS", "OTHER_SECRET=a.example, OPENAI_API_KEY=127.0.0.1")

@@ -9,9 +9,12 @@ from collections.abc import Iterator
 from functools import cache
 from urllib.parse import unquote
 
-_ESCAPES = re.compile(r"\\(?:u\{?([0-9a-fA-F]{1,6})\}?|x([0-9a-fA-F]{2})|(.))", re.DOTALL)
+_ESCAPES = re.compile(
+    r"\\(?:u\{([0-9a-fA-F]{1,6})\}|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|x([0-9a-fA-F]{2})|(.))", re.DOTALL
+)
 _NO_LETTER = re.compile(r"[^a-z0-9]+")
 _DEPTH = 4  # of escapes in escapes: a reply is JSON within JSON, and what is in it may be once more
+_NUMBERS = ("02x", "#x", "d", "o", "03o", "08b")  # how lists of them are written
 _LEAST = 8  # letters and digits, of which a shorter key may be part of anything
 
 
@@ -32,22 +35,24 @@ def _forms(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _unescaped(match: re.Match[str]) -> str:
-    number = match[1] or match[2]
+    *numbers, character = match.groups()
+    number = next(filter(None, numbers), None)
     try:
-        return chr(int(number, 16)) if number else json.loads(f'"\\{match[3]}"')
-    except ValueError:
-        return match[3] or ""
+        return chr(int(number, 16)) if number else json.loads(f'"\\{character}"')
+    except (ValueError, OverflowError):
+        return character or ""
 
 
 def _squeezed(text: str) -> str:
-    return _NO_LETTER.sub("", unicodedata.normalize("NFKC", text).casefold())
+    return _NO_LETTER.sub("", unicodedata.normalize("NFKD", text).casefold())
 
 
 @cache
 def _disguises(key: str) -> tuple[str, ...]:
     """Return what to look for in a squeezed text; of base64 the part that is the same whatever stands around it."""
     data = key.encode()
-    found = [key, key[::-1], data.hex(), base64.b32encode(data).decode().rstrip("=")[:-1]]
+    found = [key, key[::-1], base64.b32encode(data).decode().rstrip("=")[:-1]]
+    found += ["".join(format(byte, form) for byte in data) for form in _NUMBERS]
     for before in range(3):
         encoded = base64.b64encode(b"\0" * before + data + b"\0" * 3).decode()
         start, end = (before * 8 + 5) // 6, (before + len(data)) * 8 // 6

@@ -44,10 +44,13 @@ def places_file() -> Path:
 def require_allowed(model: str, variable: str, url: str) -> None:
     """Raise UsageError unless the key in an environment variable may go to a URL for a model."""
     host = (urlsplit(url).hostname or "").lower()
+    is_safe = urlsplit(url).scheme == "https"  # else anybody on the way reads it
     told = {pair.strip() for pair in os.environ.get(ALLOW, "").split(",")}
-    if _MAKERS.get(variable) != host and f"{variable}={host}" not in told and host not in _allowed().get(variable, []):
+    is_makers = is_safe and _MAKERS.get(variable) == host
+    if not is_makers and f"{variable}={host}" not in told and host not in _allowed().get(variable, []):
+        way = "" if is_safe else " unencrypted"
         raise UsageError(
-            f"{model}: its entry sends the key in {variable} to {host}; if it belongs there, say so once: parley "
+            f"{model}: its entry sends the key in {variable} to {host}{way}; if it belongs there, say so once: parley "
             f"allow-key {variable}={host} (in jobs and CI: {ALLOW}={variable}={host})"
         )
 

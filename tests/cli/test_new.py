@@ -65,7 +65,12 @@ def test_a_wrong_name_is_told_and_leaves_no_file(parley: Parley, folder: Path) -
         (("--policy", "my-policy"), "use letters, digits"),
     ):
         assert words in one_line_error(parley("new", *arguments), 2)
-    assert list(folder.rglob("*.*")) == [folder / "models.yaml"]
+    assert "a name has no folder" in one_line_error(parley("new", "../x"), 2)
+    assert list(folder.rglob("*")) == [folder / "models.yaml"]
+    # Where there is no config, the models beside the study are those that it may name.
+    assert parley("new", "own", "--model", "tiny").out.splitlines()[0] == "wrote: own.yaml"
+    (folder / "config").mkdir()
+    assert parley("new", "mine").out.splitlines()[0] == "wrote: config/mine.yaml"
 
 
 @pytest.mark.parametrize(
@@ -78,11 +83,10 @@ def test_code_is_that_of_its_page_and_plays(
     (folder / "code").mkdir()
     monkeypatch.delitem(sys.modules, name, raising=False)  # of a test that played the page
     ran = parley("new", f"--{kind}", f"code/{name}")
-    assert ran.out.splitlines()[-1] == f"play it: PYTHONPATH=code parley play code/{name}.yaml"
+    assert ran.out.splitlines()[-1] == f"play it: parley play code/{name}.yaml"
     written = [(folder / "code" / f"{name}{suffix}").read_text() for suffix in (".py", ".yaml")]
     assert written == blocks[:2]
     assert "exists already" in one_line_error(parley("new", f"--{kind}", f"code/{name}"), 2)
-    monkeypatch.syspath_prepend("code")
     played = parley("play", f"code/{name}.yaml")
     assert (played.status, played.err) == (0, "")
     assert "Outcome: " in played.out

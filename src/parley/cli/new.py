@@ -5,6 +5,7 @@ import keyword
 import re
 import sys
 from collections.abc import Collection
+from contextlib import suppress
 from pathlib import Path
 from shlex import quote
 from string import Template
@@ -34,10 +35,11 @@ _TEMPLATES = Path(__file__).with_name("templates")
 @click.option("--prompt", help="Prompts of the game, as in a,b.")
 @click.option("--seeds", help="Games of each condition.")
 def new(name: str | None, game: str | None, policy: str | None, **options: Any) -> None:
-    """Write a study to begin with, config/NAME.yaml, with a comment on each key; or a game or policy of your own.
+    """Write a study to begin with, with a comment on each key; or a game or policy of your own.
 
-    A terminal asks for what no option says; elsewhere it is what the question offers. A NAME that ends in .yaml is the
-    path of the file. Without NAME, a Python module is written, and a study that plays it. Nothing is overwritten.
+    It is config/NAME.yaml, or NAME.yaml in a folder that has no config; a NAME that ends in .yaml is the path of the
+    file. A terminal asks for what no option says; elsewhere it is what the question offers. Without NAME, a Python
+    module is written, and a study that plays it. Nothing is overwritten.
 
     \b
     Examples:  parley new my-study
@@ -46,7 +48,11 @@ def new(name: str | None, game: str | None, policy: str | None, **options: Any) 
                parley new --game guess      guess.py and guess.yaml
     """
     if name is not None and policy is None:
-        _write_study(paths.study_file(name), game, options)
+        file = paths.study_file(name)
+        if "/" in name and not name.endswith((".yaml", ".yml")):
+            raise UsageError(f"{one_line(name, 60)!r}: a name has no folder; for a path, end it in .yaml")
+        in_own_folder = file.parent == paths.root() / paths.CONFIG and not file.parent.is_dir()
+        _write_study(paths.root() / file.name if in_own_folder else file, game, options)
         return
     if name is not None or (game is None) == (policy is None):
         raise UsageError("new: name one thing to write: parley new NAME, or --game NAME, or --policy NAME")
@@ -67,7 +73,7 @@ def _write_code(kind: str, name: Any) -> None:
     files = {path.with_name(module + suffix): _filled(f"{kind}{suffix}", **names) for suffix in (".py", ".yaml")}
     for file in write_new(files):
         say(f"wrote: {file}")
-    say(f"play it: PYTHONPATH={quote(str(path.parent))} parley play {quote(str(path.with_name(module)))}.yaml")
+    say(f"play it: parley play {quote(str(path.with_name(module)))}.yaml")
 
 
 def _write_study(file: Path, name: str | None, options: dict[str, Any]) -> None:
@@ -97,6 +103,8 @@ def _write_study(file: Path, name: str | None, options: dict[str, Any]) -> None:
         load_study(file, needs_weights=False)
     except ParleyError:
         file.unlink()
+        with suppress(OSError):  # it is in use
+            file.parent.rmdir()
         raise
     say(f"wrote: {file}")
     say(f"play it: parley run {paths.study_argument(file)}")

@@ -3,6 +3,7 @@
 import json
 import math
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from parley.analysis.tables import csv_text, read_table, write_table
 from parley.errors import RecordError
 from parley.files import mark_done
 from parley.games.consensus.game import ConsensusGame
-from parley.play.record import read_summary, write_record
+from parley.play.record import read_summary, read_trace, write_record
 from parley.play.record_store import (
     left_out_of_tables,
     read_records,
@@ -168,14 +169,19 @@ IMPOSSIBLE: list[Any] = [[], [[]], [{}], [{"values": 3}]]
     "A record whose outcome or trace is of no game is named and left out, whatever its checksums say."
 )
 @pytest.mark.slow
-@pytest.mark.parametrize("trace", IMPOSSIBLE)
-@pytest.mark.parametrize("game", ["consensus", "stag_hunt"])
+@pytest.mark.parametrize(
+    ("game", "trace"), [*product(("consensus", "stag_hunt"), IMPOSSIBLE), ("consensus", "one share is a text")]
+)
 def test_a_record_with_an_impossible_trace_is_named_and_left_out(
     study_factory: StudyFactory, game: str, trace: Any
 ) -> None:
     grid = {"consensus": {}, "stag_hunt": {"model": "grim_trigger", "prompt": "plain"}}[game]
     study = write_all(study_factory(grid, game=game, seeds=3))
     bad = next(iter(study.simulations())).record("small")
+    if isinstance(trace, str):
+        trace = read_trace(bad)
+        share = next(key for key, value in trace[-1].items() if isinstance(value, float))
+        trace[-1][share] = "x"
     forge(bad, trace=trace)
     with heard() as lines:
         summarize(study, processes=2)

@@ -30,6 +30,9 @@ def rounds_of(study: Study, outcome: Mapping[str, Any], trace: Sequence[Mapping[
     evidence = study.game.evidence
     carried = any(measure.carried for measure in evidence.measures)
     series = {name: list(points) for name, points in evidence.series(outcome, trace).items()}
+    for points in series.values():
+        for _, share in points:
+            math.isnan(share)  # a TypeError here names the record that has no number
     return series, evidence.last_round(outcome, trace) if carried else 0
 
 

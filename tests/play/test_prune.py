@@ -95,7 +95,7 @@ def test_what_parley_did_not_make_is_left_and_listed(pruned: Study) -> None:
 
 def test_the_results_of_another_file_of_the_same_name_are_not_pruned(pruned: Study) -> None:
     paths.CONFIG.mkdir()
-    kept = paths.study_file("small")
+    kept = paths.CONFIG / "small.yaml"
     kept.write_text(pruned.file.read_text())
     before = sorted(paths.results("small").rglob("*"))
     for look in (prunable, prune):

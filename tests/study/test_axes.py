@@ -43,6 +43,9 @@ def test_conditions_are_chosen_by_values_as_the_study_writes_them(study_factory:
         found = study.fitting(axes)
         assert len(found) == count
         assert all(len({condition.axes[axis] for condition in found}) == 1 for axis in axes)
-    for unknown, told in (({"n": "5"}, "n=5; `parley expand small.yaml`"), ({"disclosure": "silent"}, "model, n, b")):
+    for unknown, told in (
+        ({"n": "5"}, "n=5; n is one of 4, 6; `parley expand small.yaml`"),
+        ({"disclosure": "silent"}, "model, n, b"),
+    ):
         with pytest.raises(UsageError, match=rf"^small\.yaml: .*{told}"):
             study.fitting(unknown)

@@ -136,13 +136,12 @@ def test_the_file_is_there_and_its_name_is_that_of_a_folder() -> None:
         load_study(Path("config/no.yaml"))
 
 
-def test_a_scripted_study_needs_no_models_file_and_another_is_told_that_there_is_none(
-    study_factory: StudyFactory,
-) -> None:
+def test_a_study_without_a_models_file_has_the_models_of_parley(study_factory: StudyFactory) -> None:
     Path("models.yaml").unlink()
     assert len(study_factory().conditions) == 1
-    with pytest.raises(UsageError, match=r"'tiny': .*models\.yaml: no such file"):
+    with pytest.raises(UsageError, match=r"'tiny': unknown model or policy; choose one of: smollm2-135m"):
         study_factory({"model": "tiny"})
+    assert study_factory({"model": "smollm2-135m"}).conditions[0].models == ("smollm2-135m",)
 
 
 # Entries of models

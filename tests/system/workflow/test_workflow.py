@@ -371,4 +371,4 @@ def test_braces_in_the_path_of_the_repository_and_of_the_study_are_no_names(fold
         check=False,
     )
     assert result.returncode == 0, result.stderr
-    assert paths.report("small").exists()
+    assert (there / paths.report("small")).exists()

@@ -203,7 +203,7 @@ def test_a_failed_study_goes_on_where_it_was_and_dvc_takes_nothing_away(reader: 
     old = inodes()
     changed = json.loads(json.dumps(DEMO))
     changed["seeds"] = 4
-    Path("src/keeps_agent.py").write_text(OWN_CODE)  # with a journal for each simulation
+    Path("config/keeps_agent.py").write_text(OWN_CODE)  # with a journal for each simulation
     changed["grids"].append({**MAJORITY, "model": "keeps_agent:Keeps"})
     write_study("demo", changed)
     planned = call(sys.executable, "-m", "parley.cli", "expand", "demo", "--paths").split()

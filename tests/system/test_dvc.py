@@ -320,11 +320,11 @@ def serving(*command: str) -> Iterator[int]:
         process.communicate()
 
 
-@pytest.mark.promise("A push, a fresh clone and its pull, and a run of more seeds, with a folder and SSH.")
 # moto answered DVC too late on a busy machine, twice.
 _S3 = pytest.mark.skipif("PARLEY_TEST_S3" not in os.environ, reason="set PARLEY_TEST_S3 on a quiet machine")
 
 
+@pytest.mark.promise("A push, a fresh clone and its pull, and a run of more seeds, with a folder and SSH.")
 @pytest.mark.parametrize("kind", ["folder", pytest.param("s3", marks=_S3), "ssh"])
 def test_a_clone_pulls_from_a_remote_and_plays_new_seeds_alone(
     published: dict[str, Path],

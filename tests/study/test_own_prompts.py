@@ -52,6 +52,21 @@ def sent(study: Study, prompt: str, seed: int = 0) -> list[tuple[str, str, str]]
     ]
 
 
+def alone(path: Path, elsewhere: Path, monkeypatch: pytest.MonkeyPatch) -> Simulation:
+    """Replay a record in a folder that has nothing else; return the simulation of the study that is shown of it."""
+    content = path.read_bytes()
+    monkeypatch.chdir(elsewhere)
+    path = elsewhere / "seed=0.parquet"
+    path.write_bytes(content)
+    assert replay(path).identical
+    (elsewhere / "models.yaml").write_text(yaml.safe_dump(MODELS))
+    summary = read_summary(path)
+    write_study(study_files(path, summary), elsewhere / "again.yaml")
+    [simulation] = load_study(elsewhere / "again.yaml").simulations()
+    assert simulation.id == summary.simulation["id"]
+    return simulation
+
+
 @pytest.mark.promise(
     "A study brings prompts of its own, for every game; what they change is sent to whom it is meant."
 )
@@ -295,18 +310,7 @@ def test_a_record_says_what_was_sent_and_is_replayed_elsewhere(
     rows = pq.read_table(path, partitioning=None).select(["role", "system"]).to_pylist()
     assert {row["role"] for row in rows} == {"honest", "byzantine"}
     assert all((LINE in row["system"]) == (row["role"] == "honest") for row in rows)
-    content = path.read_bytes()
-    elsewhere = tmp_path_factory.mktemp("elsewhere")
-    monkeypatch.chdir(elsewhere)
-    path = elsewhere / "seed=0.parquet"
-    path.write_bytes(content)
-    assert replay(path).identical
-    # The study that `parley show` makes of it plays the same simulation.
-    (elsewhere / "models.yaml").write_text(yaml.safe_dump(MODELS))
-    summary = read_summary(path)
-    write_study(study_files(path, summary), elsewhere / "again.yaml")
-    [simulation] = load_study(elsewhere / "again.yaml").simulations()
-    assert simulation.id == summary.simulation["id"]
+    alone(path, tmp_path_factory.mktemp("elsewhere"), monkeypatch)
 
 
 @pytest.mark.parametrize(
@@ -374,16 +378,7 @@ def test_each_group_is_sent_its_own_prompt_and_the_record_keeps_it(
     assert {row["player"] for row in rows if row["agent"] == watched} == {"tiny-watched"}
     assert {row["player"] for row in rows if row["agent"] != watched} == {"tiny"}
     assert all((LINE in row["system"]) == (row["agent"] == watched) for row in rows)
-    content, elsewhere = path.read_bytes(), tmp_path_factory.mktemp("elsewhere")
-    monkeypatch.chdir(elsewhere)
-    path = elsewhere / "seed=0.parquet"
-    path.write_bytes(content)
-    assert replay(path).identical
-    (elsewhere / "models.yaml").write_text(yaml.safe_dump(MODELS))
-    summary = read_summary(path)
-    write_study(study_files(path, summary), elsewhere / "again.yaml")
-    [simulation] = load_study(elsewhere / "again.yaml").simulations()
-    assert simulation.id == summary.simulation["id"]
+    simulation = alone(path, tmp_path_factory.mktemp("elsewhere"), monkeypatch)
     assert simulation.record("small") == Simulation(condition, 0).record("small")
 
 

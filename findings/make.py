@@ -25,7 +25,7 @@ from findings.data import FINDINGS, describe, played_of, study_of, sync, write_g
 from findings.text import ASKED, INTRODUCTION, LIMITS, STUDIES, Asked
 from parley import paths
 from parley.analysis.contrasts import band
-from parley.analysis.questions import question_table
+from parley.analysis.questions import SMALLER, question_table
 from parley.api import Results
 from parley.errors import RecordError
 from parley.figures.page import write
@@ -60,10 +60,15 @@ class Answer:
     p: float
     p_holm: float
     smallest: float
+    together_low: float
+    together_high: float
+    answer: str  # as the table of questions has it; "" for one about reactions
+    note: str
     noise: float  # half width of the band in which so many pairs lie if only sampling differs
     control: float
     control_low: float
     control_high: float
+    control_answer: str
 
     @property
     def said(self) -> str:
@@ -72,13 +77,18 @@ class Answer:
             return "No pairs yet"
         if self.pairs < FEWEST_PAIRS:
             return "Too few pairs yet"
-        if self.p_holm < 0.05:
-            return "More" if self.difference > 0 else "Less"
-        return "No difference that matters" if -self.smallest < self.low and self.high < self.smallest else "Open"
+        return _said(self.p_holm, self.difference, self.answer)
 
 
-_COMPARED = [field.name for field in fields(Answer)[1:10]]
+def _said(p_holm: float, difference: float, answer: str) -> str:
+    if p_holm < 0.05:
+        return "More" if difference > 0 else "Less"
+    return "No difference that matters" if answer.startswith(SMALLER) else "Open"
+
+
+_COMPARED = [field.name for field in fields(Answer)[1:14]]
 _OF_CONTROL = {"": "difference", "_low": "low", "_high": "high"}
+_SAID = ("p_holm", "difference", "answer")
 
 
 def main() -> None:
@@ -156,6 +166,7 @@ def answers(name: str) -> list[Answer]:
         told: dict[str, Any] = {key: row[key] for key in _COMPARED}
         told["noise"] = band(spreads.get(ASKED[name][asked].noise, _NAN), max(row["pairs"], 1))
         told |= {f"control{end}": of_control.get(key, _NAN) for end, key in _OF_CONTROL.items()}
+        told["control_answer"] = _said(*(of_control[key] for key in _SAID)) if of_control else ""
         made.append(Answer(asked, **told))
     return made
 
@@ -180,6 +191,7 @@ def _differences(name: str, kind: str, played: Results | None) -> dict[str, dict
         for row in reactions:
             if row["what"] == each.reaction:
                 told = {"value_from": row["value_without"], "value_to": row["value_with"], "smallest": each.smallest}
+                told |= {"together_low": _NAN, "together_high": _NAN, "answer": "", "note": ""}
                 rows[question] = {**row, **told}
     return {question: rows[question] for question in asked}
 
@@ -238,9 +250,10 @@ def _sentence(asked: Asked, each: Answer) -> str:
     few = each.pairs < FEWEST_PAIRS
     text += f" over {counted(each.pairs, 'pair')}"
     text += "." if few or np.isnan(each.p) else f", p {_p(each.p)}, corrected {_p(each.p_holm)}."
+    text += f" {each.note[0].upper()}{each.note[1:]}." if each.note and not few else ""
     text += "" if np.isnan(each.smallest) else f" Smallest that matters: {100 * each.smallest:g}."
     text += "" if np.isnan(each.noise) else f" Noise alone: ±{100 * each.noise:.1f}."
-    text += "" if np.isnan(each.control) else f" Control: {_points(each.control)}."
+    text += "" if np.isnan(each.control) else f" Control: {_points(each.control)}, *{each.control_answer.lower()}*."
     return text + (f" {asked.note}" if asked.note else "")
 
 

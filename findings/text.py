@@ -32,10 +32,11 @@ reply. One small model plays, Qwen2.5-Coder-1.5B-Instruct with 8-bit weights, on
 
 The difference is the second value minus the first, in percentage points, with its 95% interval, over pairs of
 simulations with the same seed. *More* and *less* are said if p is below 0.05 after Holm's correction over the
-questions of the study; *no difference that matters* if the whole interval is closer to 0 than the smallest
-difference that was declared to matter; else *open*. *Noise alone* is how far from 0 so many pairs lie in 95% of
-cases if only the model's sampling differs (the same seeds, played again). *Control* is the answer of scripted
-players, which is known (`config/findings/findings-NAME-control.yaml`). With fewer than ten pairs there is no
+questions of the study; *no difference that matters* if two one-sided tests say that it is smaller than what was
+declared to matter (bounded limits, whatever the law; corrected over the questions, too); else *open*. *Noise alone*
+is how far from 0 so many pairs lie in 95% of cases if only the model's sampling differs (the same seeds, played
+again). *Control* is the answer of scripted players, which is known (`config/findings/findings-NAME-control.yaml`).
+With fewer than ten pairs there is no
 answer."""
 
 STUDIES = {

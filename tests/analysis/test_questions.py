@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 import scipy
 
+from parley.analysis.bounded import p_below
 from parley.analysis.contrasts import contrast_table
 from parley.analysis.questions import Pairs, question_table
 from parley.analysis.simulations import simulation_row
@@ -54,11 +55,11 @@ def test_pairs_of_all_strata_are_pooled(study: Study) -> None:
     assert cells(row, "strata pairs only_first only_second both") == [2, 16, 0, 9, 4]
     assert cells(row, "value_from value_to") == [4 / 16, 13 / 16]
     assert row["difference"] == pytest.approx(9 / 16)
-    assert cells(row, "low high") == pytest.approx([float(x) for x in paired_difference(4, 0, 9, 3)])
-    assert row["p"] == row["p_holm"] == float(mcnemar(0, 9))
-    assert cells(row, "test answer") == ["McNemar", "differs"]
     # By seed, over n = 4 and 6: seeds 2, 6 and 7 gain once, 3, 4 and 5 twice, 0 and 1 never.
-    assert row["p_by_seed"] == pytest.approx(scipy.stats.ttest_1samp([0, 0, 1, 2, 2, 2, 1, 1], 0).pvalue)
+    by_seed = scipy.stats.ttest_1samp(np.array([0, 0, 1, 2, 2, 2, 1, 1]) / 2, 0)
+    assert row["p"] == row["p_holm"] == pytest.approx(by_seed.pvalue)
+    assert cells(row, "low high") == pytest.approx(list(by_seed.confidence_interval()))
+    assert cells(row, "test answer") == ["t by seed", "differs"]
 
 
 def test_only_seeds_that_both_have_and_what_the_game_pairs_by_are_pairs(
@@ -102,6 +103,17 @@ def test_answers_in_words(study_factory: StudyFactory) -> None:
         same = "1" * (100 - only_first - only_second)
         won = ("1" * only_first + "0" * only_second + same, "0" * only_first + "1" * only_second + same)
         assert question_table(rows(study, {4: won}), study)["answer"].tolist() == [answer]
+
+
+def test_an_answer_says_what_no_game_could_have_shown(study_factory: StudyFactory) -> None:
+    grid = {"n": 4, "prompt": ["may_exist", "none_exist"], "seeds": 20}
+    questions = [{**ASKED, "over": []}, {**ASKED, "over": [], "name": "share", "outcome": "final_honest_share"}]
+    study = study_factory(grid, questions=[{**each, "smallest": 0.15} for each in questions])
+    table = rows(study, {4: ("1" + "0" * 19, "0" * 20)}, final_honest_share=0.375)
+    rate, share = question_table(table, study)["note"]
+    assert "fall by 5 points at most, and 15 matter" in rate
+    assert "fall by 12.5 points at most" in share  # one of four agents has its own value at least
+    assert "rise" not in rate + share
 
 
 def talking(study_factory: StudyFactory, *questions: dict[str, Any], seeds: int) -> Study:
@@ -207,17 +219,43 @@ def test_wary_players_are_a_control_of_the_question_about_the_prompt(study_facto
     assert cells(rounds, "value_from value_to answer") == [6, 2, SAME]
 
 
-@pytest.mark.slow
-def test_a_seed_that_moves_all_strata_alike_makes_the_pooled_p_too_small_but_not_that_by_seed() -> None:
-    random, strata, seeds = np.random.default_rng(5), 6, 40
-    small: dict[str, list[bool]] = {"pooled": [], "by_seed": []}
-    for _ in range(400):
-        # No difference on the whole: half of the seeds favor the first in all strata, half the second.
+def test_one_stratum_has_the_score_test_and_its_interval(study_factory: StudyFactory) -> None:
+    study = study_factory({**GRID, "n": 4}, questions=[{**ASKED, "over": []}])
+    row = question_table(rows(study), study).iloc[0]
+    assert cells(row, "low high p") == pytest.approx(
+        [*map(float, paired_difference(3, 0, 3, 2)), float(mcnemar(0, 3))]
+    )
+
+
+def test_what_contradicts_an_interval_is_explained(study_factory: StudyFactory) -> None:
+    grid = {"n": 4, "prompt": ["may_exist", "none_exist"], "seeds": 40}
+    asked = {**ASKED, "over": []}
+    others = [
+        {**asked, "name": f"q{place}", "outcome": "premature_stop", "smallest": 0.5 + place / 10} for place in (0, 1)
+    ]
+    study = study_factory(grid, questions=[asked, *others])
+    row = question_table(rows(study, {4: ("0" * 40, "1" * 4 + "0" * 36)}), study).iloc[0]
+    # Four of 40 that all differ alike: p 0.046 by itself.
+    assert row["answer"] == "no difference of 0.3 or more"
+    row = question_table(rows(study, {4: ("1" * 9 + "0" * 31, "0" * 20 + "1" * 20)}), study).iloc[0]
+    assert (row["low"] > 0, row["p_holm"] > 0.05, row["answer"]) == (True, True, "open")
+    assert "excludes 0 by itself" in row["note"]
+    assert row["together_low"] < 0 < row["together_high"]
+
+
+def test_seeds_that_move_all_strata_alike_leave_the_size_and_the_claims_of_equivalence() -> None:
+    random, strata, seeds = np.random.default_rng(5), 8, 20
+    differs, alike, pooled = [], [], []
+    for _ in range(2000):
+        # Half of the seeds favor the first in all strata, half the second.
         favored = np.tile(random.random(seeds) < 0.5, strata)
         x, y = (random.random(seeds * strata) < np.where(favored == side, 0.8, 0.2) for side in (True, False))
         pairs = Pairs(x.astype(float), y.astype(float), np.tile(np.arange(seeds), strata))
-        _, first, second, _ = pairs.counts
-        small["pooled"].append(bool(mcnemar(first, second) < 0.05))
-        small["by_seed"].append(pairs.p_by_seed < 0.05)
-    assert np.mean(small["pooled"]) > 0.2
-    assert 0.03 < np.mean(small["by_seed"]) < 0.08
+        means, number = pairs.by_seed
+        differs.append(paired_mean(np.zeros(seeds), pairs.differences)[2] < 0.05)
+        pooled.append(mcnemar(*pairs.counts[1:3]) < 0.05)
+        # The second is 0.3 more often now: that it is not is said falsely.
+        alike.append(p_below(np.minimum(means + 0.3, 1), 0.3, 1.0, number) < 0.025)
+    assert np.mean(pooled) > 0.2
+    assert 0.035 < np.mean(differs) < 0.065
+    assert np.mean(alike) < 0.03

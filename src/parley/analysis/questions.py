@@ -3,14 +3,17 @@
 All questions of a study are one family. docs/explanation/statistics.md says what an answer means.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import scipy
 from numpy.typing import NDArray
 
+from parley.analysis.bounded import bounded_interval, p_below
 from parley.analysis.columns import names_of
 from parley.analysis.differences import number_differences, rate_differences
 from parley.analysis.pairs import pair_numbers, shared
@@ -19,7 +22,7 @@ from parley.analysis.stats import CONFIDENCE, Floats, holm, paired_mean
 from parley.study import Study
 from parley.study.comparisons import Comparison, Kind
 
-OPEN, DIFFERS, NO_PAIRS = "open", "differs", "no pairs"
+OPEN, DIFFERS, SMALLER, NO_PAIRS = "open", "differs", "no difference", "no pairs"
 ALIKE = "open: all pairs differ by the same"  # of numbers without bounds, which then have no interval
 _PAIR = "_pair"
 
@@ -32,15 +35,23 @@ class Pairs:
     second: Floats
     seeds: NDArray[np.int64]
 
-    @property
-    def p_by_seed(self) -> float:
-        """The p of the t test that the differences of a seed, added up over the strata, are 0 in the mean.
-
-        It does not take the strata of a seed to be independent.
-        """
+    @cached_property
+    def by_seed(self) -> tuple[Floats, Floats]:
+        """What the pairs of each seed differ by in the mean, and how many they are: strata of a seed are alike."""
         _, places = np.unique(self.seeds, return_inverse=True)
-        sums = np.bincount(places, self.second - self.first)
-        return paired_mean(np.zeros(len(sums)), sums)[2]
+        number = np.bincount(places).astype(float)
+        return np.bincount(places, self.second - self.first) / number, number
+
+    @property
+    def differences(self) -> Floats:
+        """A number per seed, whose mean is the difference of all pairs, and whose standard error is that of seeds.
+
+        Where seeds have other numbers of pairs, the mean is a ratio, and these are linearized (Binder, International
+        Statistical Review 51, 1983, pp. 279-292).
+        """
+        means, number = self.by_seed
+        whole = float(number @ means) / max(1, len(self.first))
+        return whole + (means - whole) * number * len(number) / max(1, len(self.first))
 
     @property
     def counts(self) -> tuple[int, int, int, int]:
@@ -53,11 +64,14 @@ class Pairs:
 def question_table(rows: pd.DataFrame, study: Study) -> pd.DataFrame:
     """Return a row per comparison of the study's questions; `rows` is the table of simulations."""
     names = names_of("questions", study.axes, study.game)
-    table = [_row(comparison, pairs) for comparison, pairs in all_pairs(rows, study)]
-    adjusted = holm([row["p"] for row in table])
-    for row, p_holm in zip(table, adjusted.tolist(), strict=True):
-        row["p_holm"] = p_holm
+    number = max(1, len(study.comparisons))
+    table = [_row(comparison, pairs, number) for comparison, pairs in all_pairs(rows, study)]
+    for name in ("p", "p_equivalence"):
+        for row, corrected in zip(table, holm([row[name] for row in table]).tolist(), strict=True):
+            row[f"{name}_holm"] = corrected
+    for comparison, row in zip(study.comparisons, table, strict=True):
         row["answer"] = _answer(row)
+        row["note"] = "; ".join([*_notes(row), *(_room(row, comparison.least) if comparison.share else ())])
     return pd.DataFrame(table, columns=names)
 
 
@@ -94,22 +108,18 @@ def _values(kind: Kind, name: str, rows: pd.DataFrame) -> Floats:
     return np.where(answers < 0, np.nan, answers)
 
 
-_DIFFERENCE = (
-    *("pairs", "only_first", "only_second", "both", "value_from", "value_to"),
-    *("difference", "low", "high", "p"),
-)
-
-
-def _row(comparison: Comparison, pairs: Pairs) -> dict[str, Any]:
+def _row(comparison: Comparison, pairs: Pairs, questions: int) -> dict[str, Any]:
     question, (low_value, high_value) = comparison.question, comparison.values
-    if comparison.kind == "quantity":
-        every = slice(None)
-        found = number_differences([(pairs.first, pairs.second, every, every)], comparison.share)
+    every, clustered = slice(None), len(comparison.strata) > 1
+    both, only_first, only_second, _ = pairs.counts
+    counts: Any = (pd.NA,) * 3 if comparison.kind == "quantity" else (only_first, only_second, both)
+    if comparison.kind == "quantity" or clustered:
+        sides = (np.zeros(len(pairs.differences)), pairs.differences) if clustered else (pairs.first, pairs.second)
+        found = number_differences([(*sides, every, every)], comparison.share)
     else:
-        both, first, second, _ = pairs.counts
-        alone = (both + first, len(pairs.first), both + second, len(pairs.first))
+        alone = (both + only_first, len(pairs.first), both + only_second, len(pairs.first))
         found = rate_differences(np.array([[*pairs.counts, *alone]], dtype=np.int64))
-    cells = {name: found[name][0] for name in _DIFFERENCE}
+    known = len(pairs.first) > 0
     return {
         "question": question.name,
         "kind": comparison.kind,
@@ -119,20 +129,61 @@ def _row(comparison: Comparison, pairs: Pairs) -> dict[str, Any]:
         "to": high_value,
         "over": ", ".join(question.over),
         "strata": len(comparison.strata),
-        **cells,
-        "test": "t" if comparison.kind == "quantity" else "McNemar",
-        "p_by_seed": pairs.p_by_seed,
+        "pairs": len(pairs.first),
+        **dict(zip(("only_first", "only_second", "both"), counts, strict=True)),
+        "value_from": float(pairs.first.mean()) if known else np.nan,
+        "value_to": float(pairs.second.mean()) if known else np.nan,
+        **{name: found[name][0] for name in ("difference", "low", "high", "p")},
+        "test": "t by seed" if clustered else "t" if comparison.kind == "quantity" else "McNemar",
         "smallest": question.smallest,
+        **_equivalence(pairs, question.smallest, comparison.share, 1 - (1 - CONFIDENCE) / questions),
     }
 
 
+def _equivalence(pairs: Pairs, smallest: float, share: bool, together: float) -> dict[str, float]:
+    """Return the larger p of two one-sided tests, and limits that hold with those of all questions at once.
+
+    What is in [0, 1] has bounded limits, whatever its law; all else t.
+    """
+    means, number = pairs.by_seed
+    if share:
+        lower, upper = map(float, bounded_interval(means, 1.0, together, number))
+        p = max(float(p_below(sign * means, smallest, 1.0, number)) for sign in (-1.0, 1.0)) if len(means) else np.nan
+    else:
+        lower, upper, _ = paired_mean(np.zeros(len(means)), pairs.differences, together)
+        errors = (abs((lower + upper) / 2) - smallest) / ((upper - lower) / 2)  # in halves of the interval
+        t = errors * scipy.special.stdtrit(max(1, len(means) - 1), 0.5 + together / 2)
+        p = float(scipy.special.stdtr(max(1, len(means) - 1), t))
+    return {"together_low": lower, "together_high": upper, "p_equivalence": p}
+
+
 def _answer(row: dict[str, Any]) -> str:
-    """Return the answer in words; a difference that matters is ruled out where the whole interval is smaller."""
+    """Return the answer in words."""
     if not row["pairs"]:
         return NO_PAIRS
     if row["pairs"] > 1 and np.isnan(row["low"]):
         return ALIKE
-    smallest, differs = row["smallest"], row["p_holm"] < 1 - CONFIDENCE
-    if -smallest < row["low"] and row["high"] < smallest:
-        return f"{DIFFERS}, by less than {smallest:g}" if differs else f"no difference of {smallest:g} or more"
+    level = 1 - CONFIDENCE
+    smallest, differs = row["smallest"], row["p_holm"] < level
+    if row["p_equivalence"] < level / 2 and row["p_equivalence_holm"] < level:
+        return f"{DIFFERS}, by less than {smallest:g}" if differs else f"{SMALLER} of {smallest:g} or more"
     return DIFFERS if differs else OPEN
+
+
+def _room(row: dict[str, Any], least: float) -> Iterator[str]:
+    """Yield a warning where what is in [0, 1] could not have changed by what matters, as it began too near an end."""
+    for room, way in ((row["value_from"] - least, "fall"), (1 - row["value_from"], "rise")):
+        if room < row["smallest"] - 1e-9:
+            yield f"it could {way} by {100 * room:.3g} points at most, and {100 * row['smallest']:g} matter"
+
+
+def _notes(row: dict[str, Any]) -> Iterator[str]:
+    """Yield in one sentence each why an answer is another one than an interval seems to say."""
+    low, high, smallest = row["low"], row["high"], row["smallest"]
+    if row["answer"] == OPEN and (low > 0 or high < 0):
+        yield f"its interval excludes 0 by itself, but not once corrected for all questions (p {row['p_holm']:.3f})"
+    if row["answer"] in (OPEN, DIFFERS) and -smallest < low and high < smallest:
+        p = f"p {row['p_equivalence']:.3f}, corrected {row['p_equivalence_holm']:.3f}"
+        yield f"its interval is closer to 0 than {smallest:g}, but rare larger differences are not ruled out ({p})"
+    if row["answer"].startswith(DIFFERS) and row["together_low"] <= 0 <= row["together_high"]:
+        yield "the interval that holds for all questions at once, and for few pairs, is wider and includes 0"

@@ -212,7 +212,7 @@ def _unpaired_z(first: Floats, n: Floats, second: Floats, m: Floats, difference:
     return _standardized(second / m - first / n - difference, variance)
 
 
-def paired_mean(first: ArrayLike, second: ArrayLike) -> tuple[float, float, float]:
+def paired_mean(first: ArrayLike, second: ArrayLike, confidence: float = CONFIDENCE) -> tuple[float, float, float]:
     """Return the limits of the mean of `second` - `first` and the two-sided p that it is 0, by Student's paired t.
 
     Limits and p agree, as one inverts the other. NaN for fewer than two pairs, and where all pairs differ by the same
@@ -226,7 +226,7 @@ def paired_mean(first: ArrayLike, second: ArrayLike) -> tuple[float, float, floa
         return (math.nan, math.nan, math.nan if differences.any() else 1.0)
     mean, error = float(differences.mean()), float(differences.std(ddof=1)) / math.sqrt(differences.size)
     freedom = differences.size - 1
-    half = float(scipy.special.stdtrit(freedom, 0.5 + CONFIDENCE / 2)) * error
+    half = float(scipy.special.stdtrit(freedom, 0.5 + confidence / 2)) * error
     return mean - half, mean + half, float(2 * scipy.special.stdtr(freedom, -abs(mean) / error))
 
 

@@ -39,7 +39,8 @@ def answers(study: Study, questions: pd.DataFrame, links: Links) -> list[dict[st
         {
             **numbers,
             "sentence": f"{difference_text(row, study.game)}{_among(study, row)}; {counted(row['pairs'], 'pair')}.",
-            "verdict": f"{_verdict(row, _is_number(row, study.game))} (p {_p(row['p_holm'])}, corrected).",
+            "verdict": f"{_verdict(row, _is_number(row, study.game))} (p {_p(row['p_holm'])}, corrected)."
+            + (f" {row['note'][0].upper()}{row['note'][1:]}." if row["note"] else ""),
             "few": row["pairs"] < _FEW_PAIRS,
             "reads": list(_reads(study, *comparison.strata[0])),
             "links": links.question(comparison),
@@ -177,8 +178,12 @@ def contrast_texts(row: Row, labels: Mapping[str, str], number: bool) -> dict[st
         "values": f"{row['value_from']:{form}} → {row['value_to']:{form}}" if known else "-",
         "all": "",  # rates or means of all simulations, where the pairs are only some of them
         "difference": estimate("difference", signed, scale=scale, unit=unit)(row),
+        "together": "",  # with the interval that holds together with those of all questions
         "noise_text": "",  # how much sampling alone explains, where seeds were played again
     }
+    if "together_low" in row:
+        ends = ("together_low", "together_high")
+        texts["together"] = estimate("difference", signed, *ends, scale=scale, unit=unit)(row)
     if pairs and row["kind"] != "quantity":
         texts["discordant"] = f"{row['only_first']} only first, {row['only_second']} only second"
     if pairs and sizes != (pairs, pairs):
@@ -208,8 +213,9 @@ def question_rows(study: Study, questions: pd.DataFrame) -> list[dict[str, Any]]
             "name": row["question"],
             "text": texts[row["question"]],
             "strata": "1 stratum" if row["strata"] == 1 else f"{row['strata']} strata",
-            "by_seed": p_text(row["p_by_seed"]),
+            "equivalence": f"{p_text(row['p_equivalence'])}, corrected {p_text(row['p_equivalence_holm'])}",
             "answer": row["answer"],
+            "note": row["note"],
         }
         for row in questions.to_dict("records")
     ]

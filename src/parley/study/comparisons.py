@@ -68,6 +68,15 @@ class Comparison:
         return BOTH.join(", ".join(filter(None, side)) for side in zip(self.outcomes, named, strict=True))
 
     @property
+    def least(self) -> float:
+        """The least that a share or rate can be on both sides: of one of the honest agents, where they are as many."""
+        conditions = [condition for pair in self.strata for condition in pair]
+        quantities = {each.name: each for each in conditions[0].game.evidence.quantities}
+        if not all(name in quantities and quantities[name].of_one for name in self.outcomes):
+            return 0.0
+        return 1 / max(int(each.axes["n"]) - int(each.axes["b"]) for each in conditions)
+
+    @property
     def label(self) -> str:
         """The question's name, and what it compares."""
         return f"{self.question.name}: {self.text}"

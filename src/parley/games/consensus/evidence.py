@@ -121,7 +121,9 @@ _AGREED = (
 )
 # What every game has, so that groups can be compared that never agree. `rounds` is at most the deadline.
 QUANTITIES = (
-    Quantity("final_honest_share", "largest share of honest agents with one value, at the end", share=True),
+    Quantity(
+        "final_honest_share", "largest share of honest agents with one value, at the end", share=True, of_one=True
+    ),
     Quantity("final_honest_spread", "largest less smallest value of honest agents, at the end"),
     Quantity("value_changes", "changes of value by honest agents"),
     Quantity("rounds", "rounds played", "rounds"),

@@ -11,7 +11,7 @@ import hashlib
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Generic
@@ -54,14 +54,21 @@ def fill(text: str, values: Mapping[str, object], *, doubled: bool = False) -> s
     A place is a key of `values` in braces. With `doubled`, a doubled brace stands for a single one. Raises KeyError
     for a word in braces that is no key.
     """
-    found = _places(tuple(values), doubled)
-    return found.sub(lambda match: _DOUBLED.get(match[0]) or str(values[match[0][1:-1]]), text)
+    pieces = _split(text, tuple(values), doubled).copy()
+    pieces[1::2] = [_DOUBLED.get(place) or str(values[place[1:-1]]) for place in pieces[1::2]]
+    return "".join(pieces)
+
+
+@lru_cache(1000)  # a template is filled for each agent in each round
+def _split(text: str, names: tuple[str, ...], doubled: bool) -> list[str]:
+    """Return what stands around the places of a template and, each second one, the places."""
+    return _places(names, doubled).split(text)
 
 
 @cache
 def _places(names: tuple[str, ...], doubled: bool) -> re.Pattern[str]:
     known = [re.escape(f"{{{name}}}") for name in sorted(names, key=len, reverse=True)]
-    return re.compile("|".join([*(map(re.escape, _DOUBLED) if doubled else ()), *known, _WORD]))
+    return re.compile(f"({'|'.join([*(map(re.escape, _DOUBLED) if doubled else ()), *known, _WORD])})")
 
 
 # What a printed prompt says of replies in any form, among what asks for JSON.

@@ -78,6 +78,7 @@ class Protocol(ABC):
         self.links = Links([agent.name for agent in agents], network)
         self.history: list[Sequence[Proposal]] = []  # what agents see of each round that is over
         self.trace: list[Round] = []
+        self._seen: dict[tuple[str, int], Sequence[Proposal]] = {}
         self._thresholds = {scripted: threshold_text(parameters, scripted) for scripted in (True, False)}
 
     @abstractmethod
@@ -101,7 +102,7 @@ class Protocol(ABC):
         reply_model: type[BaseModel],
         sampling: Sampling,
     ) -> Ask:
-        """Return what an agent is asked; `now` is what was proposed in this round, as far as it may be known."""
+        """Return what an agent is asked; `now` is what it sees of this round, as far as it may be known."""
         p, role = self.parameters, agent.seat.role
         written, early = p.format_for(agent.seat), EARLY_VOTE in p.leaks
         prompted = partial(
@@ -115,7 +116,7 @@ class Protocol(ABC):
             threshold=self._thresholds[agent.seat.policy.kind.rule is not None],
         )
         system = with_instructions(prompted("system") + self._told_of_network(agent), agent.seat.policy)
-        last = self.history[-1] if self.history and p.history_rounds else []
+        last = self.seen_of(agent, len(self.history)) if self.history and p.history_rounds else []
         return Ask(
             agent=agent.name,
             role=role,
@@ -136,8 +137,8 @@ class Protocol(ABC):
                 value_max=p.value_max,
                 initial_value=agent.initial_value,
                 current_value=agent.current_value,
-                last_round={proposal.agent: proposal.value for proposal in self.visible(agent, last)},
-                this_round={proposal.agent: proposal.value for proposal in self.visible(agent, now)},
+                last_round={proposal.agent: proposal.value for proposal in last},
+                this_round={proposal.agent: proposal.value for proposal in now},
                 neighbors=self.links.neighbors(agent.name),
                 early_vote=early,
                 system=system,
@@ -152,6 +153,18 @@ class Protocol(ABC):
             for said in proposals
             if said.agent in heard
         ]
+
+    def seen_of(self, agent: Agent, number: int) -> Sequence[Proposal]:
+        """Return what `agent` sees of a round that is over, from 1: found once, and shown in several prompts."""
+        key = agent.name, number
+        if key not in self._seen:
+            self._seen[key] = self.visible(agent, self.history[number - 1])
+        return self._seen[key]
+
+    def _shown_rounds(self) -> range:
+        """Return the numbers of the rounds that prompts show: the last `history_rounds` of those that are over."""
+        over = len(self.history)
+        return range(max(0, over - self.parameters.history_rounds) + 1, over + 1)
 
     def _told_of_network(self, agent: Agent) -> str:
         """Return what follows an agent's system prompt where the topology is disclosed, on lines of its own."""
@@ -233,27 +246,27 @@ class PaperProtocol(Protocol):
 
     def _ask(self, agent: Agent, number: int, phase: str, proposals: Sequence[Proposal]) -> Ask:
         p, role = self.parameters, agent.seat.role
-        this_round = proposals_text(agent.name, self.visible(agent, proposals))
-        values = places(agent, number, p, self._history_text(agent), this_round, self._notes_text(agent))
+        now = self.visible(agent, proposals)
+        history, this_round = self._history_text(agent), proposals_text(agent.name, now)
+        values = places(agent, number, p, history, this_round, self._notes_text(agent))
         if phase == "propose":
             kind = agent.seat.policy.kind
             # A language model is offered it only by a policy that needs it: others are not told what it is for.
             offered = p.equivocation and role == BYZANTINE and (not kind.asks_model or kind.needs == "equivocation")
             peers = self.links.neighbors(agent.name) if offered else None
             model = proposal_model(role, p.value_min, p.value_max, p.strategy_chars, p.reasoning_chars, peers)
-            return self.ask(agent, number, phase, values, proposals, model, p.propose)
+            return self.ask(agent, number, phase, values, now, model, p.propose)
         vote = ByzantineVote if role == BYZANTINE else HonestVote
-        return self.ask(agent, number, phase, values, proposals, vote, p.vote)
+        return self.ask(agent, number, phase, values, now, vote, p.vote)
 
     def _history_text(self, agent: Agent) -> str:
         """Return the last `history_rounds` rounds, the latest first; "" in round 1."""
         if self.history and not self.parameters.history_rounds:
             return "(Earlier rounds are not shown)"
         longest = _PUBLISHED_CHARS if self.parameters.rules == PUBLISHED_CODE else None
-        numbered = list(enumerate(self.history, 1))[-self.parameters.history_rounds :]
         return "\n".join(
-            f"Round {number}:\n{proposals_text(agent.name, self.visible(agent, proposals), longest)}"
-            for number, proposals in reversed(numbered)
+            f"Round {number}:\n{proposals_text(agent.name, self.seen_of(agent, number), longest)}"
+            for number in reversed(self._shown_rounds())
         )
 
     def _notes_text(self, agent: Agent) -> str:
@@ -326,7 +339,7 @@ class SwarmsProtocol(Protocol):
 
     def _ask(self, agent: Agent, number: int) -> Ask:
         """Return what one agent is asked when its turn comes."""
-        p, now = self.parameters, self._listed()
+        p, now = self.parameters, self.visible(agent, self._listed())
         noted, note = agent.notes[-1] if agent.notes else (0, "")
         values = {
             "agent_id": agent.name,
@@ -336,7 +349,7 @@ class SwarmsProtocol(Protocol):
             "max_rounds": p.longest,
             "initial_value": agent.initial_value,
             "round_number": number,
-            "proposals": turn_proposals_text(self.visible(agent, now)),
+            "proposals": turn_proposals_text(now),
             "history": self._history_text(agent),
             "current_value": agent.current_value,
             "private_notes": note if noted == number - 1 and note else "None.",
@@ -348,10 +361,10 @@ class SwarmsProtocol(Protocol):
         return [self._public[agent.name] for agent in self.agents if agent.name in self._public]
 
     def _history_text(self, agent: Agent) -> str:
-        shown = self.history[-self.parameters.history_rounds :] if self.parameters.history_rounds else []
+        shown = self._shown_rounds()
         if self.history and not shown:
             return "Earlier rounds are not shown."
-        blocks = [turn_proposals_text(self.visible(agent, listed)) for listed in shown]
+        blocks = [turn_proposals_text(self.seen_of(agent, number)) for number in shown]
         return "\n".join(blocks) or "No previous rounds."
 
 

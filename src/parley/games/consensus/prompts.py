@@ -140,7 +140,7 @@ def proposals_text(agent: str, proposals: Sequence[Proposal], longest: int | Non
     return "\n".join(lines)
 
 
-_quote = json.JSONEncoder(ensure_ascii=False).encode
+_quote = json.encoder.encode_basestring  # `json.dumps` of a text, without its layers
 
 
 def turn_proposals_text(proposals: Sequence[Proposal]) -> str:

@@ -192,26 +192,34 @@ def test_a_record_with_an_impossible_trace_is_named_and_left_out(
         summarize(study, strict=True)
 
 
-METRICS = {
-    "value_changes": ["many", [1, 2], 10**25, 10**400],
-    "final_honest_share": [7.0, float("inf")],
-    "consensus_value": [{"a": 1}],
-    "first_unanimity_round": [True],
-}
+IMPOSSIBLE_OUTCOMES: list[dict[str, Any]] = [
+    *({"metrics": {"value_changes": value}} for value in ("many", [1, 2], 10**25, 10**400)),
+    *({"metrics": {"final_honest_share": value}} for value in (7.0, float("inf"))),
+    {"metrics": {"consensus_value": {"a": 1}}},
+    {"metrics": {"first_unanimity_round": True}},
+    {"name": "all_agreed"},
+    *({"rounds": rounds} for rounds in (3, 2**50)),
+]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "value"), [(name, value) for name, values in METRICS.items() for value in values])
-def test_a_record_with_an_impossible_metric_is_named_and_left_out(
-    study_factory: StudyFactory, name: str, value: Any
+@pytest.mark.parametrize("repeat", [None, 1])
+@pytest.mark.parametrize("forged", IMPOSSIBLE_OUTCOMES)
+def test_a_record_with_an_impossible_outcome_is_named_and_left_out(
+    study_factory: StudyFactory, forged: dict[str, Any], repeat: int | None
 ) -> None:
-    study = write_all(study_factory(seeds=2, parameters={"max_rounds": 2}))
-    bad = next(iter(study.simulations())).record("small")
-    forge(bad, meta=lambda described: described["outcome"]["metrics"].update({name: value}))
+    study = write_all(study_factory(seeds=2, parameters={"max_rounds": 2}, **({"repeats": 2} if repeat else {})))
+    bad = next(each for each in study.simulations() if each.condition.repeat == repeat).record("small")
+
+    def change(described: dict[str, Any]) -> None:
+        outcome = described["outcome"]
+        outcome.update({**forged, "metrics": {**outcome["metrics"], **forged.get("metrics", {})}})
+
+    forge(bad, meta=change)
     with heard() as lines:
         summarize(study)
     assert f"left out: {bad}: its outcome or trace is of no game" in "\n".join(lines)
-    assert len(read_table("small", "simulations")) == 1
+    assert len(read_table("small", "manifest")) == (3 if repeat else 1)
 
 
 @pytest.mark.promise("Tables that were changed are neither drawn nor reported, and no result is made of them.")
@@ -362,6 +370,7 @@ DAMAGE: dict[Callable[[Path], Any], str] = {
     lambda path: pd.DataFrame({"a": [1]}).to_parquet(path): "not a record of Parley; move it away",
     without_rows: "its rows were changed; delete it",
     edited: "its rows were changed; delete it",
+    lambda path: forge(path, rows=lambda rows: rows[-1].update(id="0" * 64)): "its rows are of another simulation",
     forged_outcome: "damaged metadata",
 }
 

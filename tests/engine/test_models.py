@@ -156,6 +156,7 @@ HARMFUL: list[tuple[str, Any]] = [
     *(("chat-template", "/etc/passwd"), ("compilation-config", '{"backend": "os.system"}'), ("middleware", "os.fork")),
     *(("compilation-config.backend", "os.system"), ("speculative-config", '{"model": "a/b"}'), ("load-format", "pt")),
     *(("additional-config.x", 1), ("distributed-exec", "x"), ("reasoning-parser-plugin", "x.py"), ("grpc", True)),
+    *(("chat-template", "{{ a }}/t.jinja"), ("download-dir", "/home")),
     *(("attention-backend.x", "FLASH_ATTN"), ("hf-overrides.auto_map.AutoModel", "x"), ("profiler-config.x", "/")),
 ]
 
@@ -167,15 +168,19 @@ def test_a_models_file_may_name_only_what_is_known_to_be_harmless_or_was_allowed
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = tmp_path / "models.yaml"
+    monkeypatch.chdir(tmp_path)
+    Path("{{ a }}").mkdir()
+    Path("{{ a }}/t.jinja").touch()
 
     def load(key: str, value: Any) -> None:
-        file.write_text(yaml.safe_dump({"models": {"m": {"source": HUB, "engine_args": {key: value}}}}))
+        kind = "server_args" if key in MACHINE_ARGUMENTS else "engine_args"
+        file.write_text(yaml.safe_dump({"models": {"m": {"source": HUB, kind: {key: value}}}}))
         load_models(file)
 
     for key, value in HARMFUL:
         name = key.split(".")[0]
         with pytest.raises(
-            UsageError, match=f"m.engine_args: argument '{key}' .*harmless.*PARLEY_ALLOW_ARGUMENTS={name}"
+            UsageError, match=f"m.[a-z]*_args: argument '{key}' .*harmless.*PARLEY_ALLOW_ARGUMENTS={name}"
         ):
             load(key, value)
         entry = ModelEntry.model_validate({"source": HUB, "engine_args": {key: value}})  # as a record may name it

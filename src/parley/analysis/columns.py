@@ -83,9 +83,7 @@ def _filled(of: Table, axes: list[str], game: type[Game]) -> Iterator[Column]:
             texts = {axis.name: axis.text for axis in known}
             yield from (replace(column, name=axis, text=texts.get(axis, known[-1].text)) for axis in axes)
         elif column.name == METRIC:
-            yield from game.evidence.columns.metrics
-            yield from (Column(i.name, "bool", i.label) for i in game.evidence.indicators)
-            yield from (Column(q.name, "double", q.label, q.unit) for q in game.evidence.quantities)
+            yield from game.evidence.metrics
         elif column.name == GAME_TURN:
             games = [*GAMES.values(), *([] if game in GAMES.values() else [game])]
             yield from dict.fromkeys(each for of_game in games for each in of_game.evidence.columns.turns)

@@ -1,19 +1,19 @@
 """The one pass over the traces of a study: each is read once, and all that is made of traces takes what it needs."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cache
 from pathlib import Path
 from typing import TypeVar
 
 from parley.analysis.averages import Averages, Rounds, Share, by_player, rounds_of
-from parley.analysis.columns import describe
 from parley.analysis.reactions import Behaviors, Judged, Reacted, Reactions
-from parley.analysis.simulations import PlayedGame, simulation_row
+from parley.analysis.simulations import PlayedGame
 from parley.analysis.turns import Recorded
 from parley.errors import RecordError
 from parley.forked import forked_map
 from parley.games.evidence import Evidence
 from parley.play.record import read_trace
+from parley.play.record_content import IMPOSSIBLE
+from parley.play.record_store import of_no_game
 from parley.study import Study
 from parley.text import one_line
 
@@ -38,10 +38,7 @@ def recorded(study: Study, games: Iterable[PlayedGame]) -> Iterator[Recorded]:
             yield game, trace
 
 
-_NUMBER = (int, float)
-_TYPES = {"int64": _NUMBER, "double": _NUMBER, "bool": (bool,), "string": (str, list, dict)}  # of metrics, as JSON
-# What reading a trace or an outcome raises that no game makes, whatever its checksums say.
-_IMPOSSIBLE = (RecordError, LookupError, TypeError, ValueError, AttributeError, ArithmeticError)
+_IMPOSSIBLE = (RecordError, *IMPOSSIBLE)
 
 
 class ImpossibleTracesError(Exception):
@@ -57,8 +54,6 @@ class FromTraces:
 
     def __init__(self, study: Study, games: Sequence[PlayedGame]) -> None:
         self._study, self._games = study, games
-        self._column = cache(lambda name: describe("simulations", name, study.axes, study.game))
-        self._shares = {quantity.name for quantity in study.game.evidence.quantities if quantity.share}
         self.rounds = Averages(study)
         self.shares: list[Share] = []
         self.reactions = Reactions(study, games)
@@ -71,8 +66,6 @@ class FromTraces:
         """
 
         def taken(games: Sequence[PlayedGame]) -> tuple[list[Found], Made]:
-            for game in games:
-                self._require_possible(game)
             those = list(recorded(self._study, games))
             found = [
                 (
@@ -107,17 +100,6 @@ class FromTraces:
         if impossible:
             raise ImpossibleTracesError(impossible)
 
-    def _require_possible(self, game: PlayedGame) -> None:
-        """Raise one of _IMPOSSIBLE for a record whose metrics are not what they are declared to be."""
-        simulation_row(game.simulation, game.summary)
-        for name, value in game.summary.outcome["metrics"].items():
-            column = self._column(name)
-            types = _TYPES.get(column.kind, ()) if column is not None else ()
-            least, most = (0, 1) if name in self._shares else (-(2**53), 2**53)
-            is_wrong = bool(types) and value is not None and type(value) not in types
-            if is_wrong or (types == _NUMBER and value is not None and (value < least or value > most)):
-                raise ValueError(f"{name} is {one_line(repr(value), 60)}")
-
     def _problem(
         self, taken: Callable[[Sequence[PlayedGame]], object], game: PlayedGame
     ) -> Iterator[tuple[Path, str]]:
@@ -125,5 +107,5 @@ class FromTraces:
         try:
             taken([game])
         except _IMPOSSIBLE as error:
-            path, why = game.simulation.record(self._study.name), one_line(repr(error), 150)
-            yield path, f"{path}: its outcome or trace is of no game ({why}); delete it and run the study again"
+            path = game.simulation.record(self._study.name)
+            yield path, of_no_game(path, one_line(repr(error), 150))

@@ -208,7 +208,10 @@ def check_harmless(arguments: Mapping[str, Any]) -> None:
     allowed = {argument_name(name.strip()) for name in os.environ.get(ALLOW, "").split(",")}
     for key, value in arguments.items():
         name = argument_name(key).removeprefix("no-")
-        is_path = name == "chat-template" and "{" not in str(value)  # vLLM takes both
+        # vLLM takes a template or its file, and looks for the file first.
+        is_path = name == "download-dir" or (
+            name == "chat-template" and ("{" not in str(value) or os.path.exists(str(value)))
+        )
         if (_form(key) is None or is_path) and name not in allowed:
             close = None if is_path else meant(_whole(key), _ARGUMENTS, 0.9)
             hint = f"did you mean {close!r}? else " if close else ""

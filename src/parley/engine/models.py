@@ -307,10 +307,11 @@ def load_models(path: Path) -> Mapping[str, ModelEntry]:
     """
     entries = validated(ModelsFile, load_yaml(path), str(path)).models
     for name, entry in entries.items():
-        try:
-            check_harmless(entry.engine_args)
-        except ValueError as error:
-            raise UsageError(f"{path}: models.{name}.engine_args: {error}") from None
+        for key in ("engine_args", "server_args"):
+            try:
+                check_harmless(getattr(entry, key))
+            except ValueError as error:
+                raise UsageError(f"{path}: models.{name}.{key}: {error}") from None
     return entries
 
 

@@ -48,6 +48,7 @@ from parley.export.about import with_progress
 from parley.identity import digest
 from parley.play.record import Summary, read_attempts, read_trace
 from parley.play.record_content import SCHEMA
+from parley.play.record_store import require_own
 from parley.study import Study
 from parley.study.condition import Condition, Simulation
 from parley.text import valid_unicode
@@ -301,8 +302,7 @@ def _samples(
                 path = simulation.record(study.name)
                 try:
                     summary, rows = read_attempts(path, SCHEMA.names)
-                    if summary.simulation.get("id") != simulation.id:
-                        raise RecordError(f"{path}: holds another simulation; move it away")
+                    require_own(path, simulation, summary)
                     trace = read_trace(path)
                 except RecordError as error:
                     _log.warning("left out: %s", error)

@@ -289,6 +289,13 @@ class Evidence(Generic[P, R]):
     round_name: str = "round"  # what figures call the rounds of `series`
     keeps_ledger: bool = False  # whether `transcript` gives something to sign and chain
 
+    @property
+    def metrics(self) -> tuple[Column, ...]:
+        """The columns of all metrics that the game declares."""
+        indicators = (Column(i.name, "bool", i.label) for i in self.indicators)
+        quantities = (Column(q.name, "double", q.label, q.unit) for q in self.quantities)
+        return (*self.columns.metrics, *indicators, *quantities)
+
     def shows(self, figure: FigureSpec, parameters: P, groups: Sequence[Group]) -> bool:
         """Return whether a figure can show anything of a condition in which `groups` play with these parameters.
 

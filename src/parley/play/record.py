@@ -141,6 +141,10 @@ def _checked(path: Path) -> tuple[ParquetFile, Summary]:
         raise _foreign(path)
     if hashlib.sha256(file.pages).hexdigest() != summary.rows["bytes_sha256"]:
         raise RecordError(f"{path}: its rows were changed; delete it and run the study again")
+    groups = map(file.footer.row_group, range(file.footer.num_row_groups))
+    of_ids = [group.column(names.index("id")).statistics for group in groups if group.num_rows]
+    if any(each is None or {each.min, each.max} != {summary.simulation["id"]} for each in of_ids):
+        raise RecordError(f"{path}: its rows are of another simulation; delete it and run the study again")
     return file, summary
 
 

@@ -328,7 +328,7 @@ def prune(study: Study) -> Prunable:
     found, now = prunable(study), datetime.now(UTC)
     for former in paths.pruned(study.name).glob("*"):
         if _PRUNED.fullmatch(former.name) and former.name < f"{now - timedelta(days=_KEPT_DAYS):{_WHEN}}":
-            shutil.rmtree(former)
+            shutil.rmtree(former, ignore_errors=True)  # one that anybody else laid there may be anything
     for path in found.removable:
         kept = paths.pruned(study.name) / f"{now:{_WHEN}}" / path.relative_to(paths.results(study.name))
         make_folder(kept.parent)

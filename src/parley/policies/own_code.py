@@ -46,11 +46,13 @@ _WITH_DOCSTRINGS = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunction
 # What a package's code is made of: Python, and the texts and data beside it.
 _PARLEY = Path(__file__).parent.parent
 _PYTHON = Path(traceback.__file__).parent
+_beside: set[Path] = set()  # the folders of the studies that were loaded
 _SUFFIXES = frozenset({".py", ".txt", ".md", ".j2", ".jinja", ".jinja2", ".json", ".yaml", ".yml", ".toml", ".csv"})
 
 
 def look_beside(folder: Path) -> None:
     """Let Python find modules that lie in the folder of a study, too: after all others that are on its path."""
+    _beside.add(folder.resolve())
     if (place := str(folder.resolve())) not in sys.path:
         sys.path.append(place)
 
@@ -107,7 +109,8 @@ def source_of(name: str, whole_package: bool = False) -> Source:
     file = _file_of(module)
     if file is None:
         raise UsageError(f"{name}: no module {module} on Python's path; install it or set PYTHONPATH")
-    if _is_installed(file) and name not in _plugins():
+    by_hook = importlib.machinery.PathFinder.find_spec(module.partition(".")[0]) is None  # as editable packages are
+    if (by_hook or _is_installed(file)) and name not in _plugins():
         raise UsageError(
             f"{name}: {module} is installed, and is no plug-in; name code that lies with the study, is in a folder of "
             f"PYTHONPATH, or is an entry point of {POLICY_ENTRY_POINTS} or {GAME_ENTRY_POINTS}"
@@ -169,13 +172,15 @@ def _plain(node: Any, keeps_docstrings: bool) -> Any:
 
 
 def _is_installed(file: Path) -> bool:
-    """Whether a file is Python's own or an installed package's: of that and PYTHONPATH, the closest folder counts.
+    """Whether a file is Python's own or an installed package's.
 
-    An environment often lies in a folder that the user named, such as .venv in that of a project.
+    Of their folders, those of PYTHONPATH and those of studies, the closest counts: an environment often lies in a
+    folder that the user named, such as .venv in that of a project.
     """
     named = (Path(part).resolve() for part in os.environ.get("PYTHONPATH", "").split(os.pathsep) if part)
-    places = _installed().union(named)
-    return next((folder in _installed() for folder in file.resolve().parents if folder in places), False)
+    installed = _installed() - _beside
+    places = installed.union(named, _beside)
+    return next((folder in installed for folder in file.resolve().parents if folder in places), False)
 
 
 @cache

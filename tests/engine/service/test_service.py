@@ -15,6 +15,7 @@ from pydantic import ValidationError
 
 from parley.engine.models import ModelEntry, load_models, recorded_entry
 from parley.engine.service.key import holds_key
+from parley.engine.service.key_places import places_file
 from parley.engine.service.service import Service, service_of
 from parley.errors import EngineError, ParleyError, UsageError
 from support.answering import (
@@ -249,12 +250,14 @@ def test_a_key_goes_where_its_owner_said_alone(
     ]:
         with pytest.raises(UsageError, match=f"parley allow-key {variable}="):
             made(variable, url)
-    monkeypatch.setenv("PARLEY_ALLOW_KEYS", "OTHER_SECRET=a.example, OPENAI_API_KEY=127.0.0.1")
+    monkeypatch.setenv("PARLEY_ALLOW_KEYS", "OTHER_SECRET=A.Example, OPENAI_API_KEY=127.0.0.1")
     assert made("OTHER_SECRET", "https://A.example:444/v1").key == KEY
     monkeypatch.delenv("PARLEY_ALLOW_KEYS")
     for place in ("OTHER_SECRET=b.example", "OTHER_SECRET=A.example"):
         assert parley("allow-key", place).status == 0
     assert made("OTHER_SECRET", "https://a.example/v1").key == made("OTHER_SECRET", "https://b.example/v1").key == KEY
+    places_file().write_text("OTHER_SECRET: [C.example]\n")  # by hand
+    assert made("OTHER_SECRET", "https://c.example/v1").key == KEY
     with pytest.raises(UsageError, match="allow-key"):
         made("OPENAI_API_KEY", "https://a.example/v1")
     for bad in ("x", "x=y", "A_KEY=", "A_KEY=http://x/", "=x"):

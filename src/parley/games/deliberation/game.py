@@ -120,7 +120,7 @@ class DeliberationGame(Game[DeliberationParameters]):
                 f"reading: {parameters.reading}: is for numbers, and {parameters.problems} asks for "
                 f"{parameters.problems.problem_kind}; remove it"
             )
-        parameters.problems.check()
+        parameters.problems.check(of_study=True)
 
     @classmethod
     def draw_material(cls, parameters: DeliberationParameters, seed: int) -> Any:

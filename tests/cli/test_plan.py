@@ -51,7 +51,9 @@ def test_two_outcomes_and_two_sides_are_planned_and_frozen(parley: Parley, study
     between = {"name": "between", "outcome": "valid_consensus", "compare": sides}
     questions = [question | {"smallest": 0.2} for question in (within, between)]
     study_factory(GRID, questions=questions)
-    assert parley("plan", "small.yaml", "--freeze").out == "small.frozen.md\n"
+    path, when = parley("plan", "small.yaml", "--freeze").out.splitlines()
+    assert path == "small.frozen.md"
+    assert when.startswith("frozen before the first of 100 games: ")
     lines = parley("plan", "small.yaml").out.splitlines()
     assert lines[1].startswith("within    premature_stop -> valid_consensus")
     assert lines[2].startswith("between   n=4, prompt=may_exist -> n=6, prompt=none_exist  1 x 25")

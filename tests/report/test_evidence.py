@@ -107,7 +107,7 @@ def test_the_report_holds_what_a_game_measures() -> None:
 
 
 @pytest.mark.slow
-def test_questions_are_confirmatory_and_the_page_says_whether_they_were_frozen() -> None:
+def test_the_page_says_whether_questions_were_frozen_before_their_games_and_what_changed_since() -> None:
     asked = {"name": "prompt", "outcome": "valid_consensus", "compare": "prompt", "smallest": 0.2}
     grid = {"prompt": ["may_exist", "none_exist"], "seeds": 6}
     study = with_pictures(played(study_of(grid, questions=[asked], name="asked")))
@@ -115,13 +115,17 @@ def test_questions_are_confirmatory_and_the_page_says_whether_they_were_frozen()
     shown = Page(report(study).read_text()).words
     for words in (
         "the study is as it was frozen",
+        "Frozen after 12 of 12 games: exploratory.",
         "Contrasts that show no difference (exploratory)",
         "Question prompt: valid consensus is as often with prompt=none_exist as with prompt=may_exist: a diff",
     ):
         assert words in shown, words
     other = study_of(grid, questions=[{**asked, "smallest": 0.5}], name="asked")
     summarize(other)
-    assert "CHANGED since it was frozen: questions changed: prompt" in Page(report(other).read_text()).text
+    text = Page(report(other).read_text()).words
+    assert "CHANGED since it was frozen: exploratory." in text
+    assert "WARNING: not as it was frozen" in text
+    assert "CHANGED since it was frozen: questions changed: prompt" in text
 
 
 # Seeds that grew, or were played again

@@ -35,7 +35,7 @@ def test_it_holds_questions_conditions_and_rules_for_people(frozen: Study) -> No
     for part in ("Stopping", "Exclusion", "Analysis", "## Why"):
         assert part in text
     assert str(Path.cwd()) not in text
-    assert re.fullmatch(rf"small\.frozen\.md, [0-9a-f]{{8}}: {SAME}", frozen_state(frozen))
+    assert re.fullmatch(rf"small\.frozen\.md, [0-9a-f]{{8}}, [0-9T:-]+\+00:00: {SAME}", frozen_state(frozen))
 
 
 def test_what_a_person_writes_changes_nothing_and_is_overwritten_only_if_forced(frozen: Study) -> None:

@@ -157,6 +157,16 @@ def _equivalence(pairs: Pairs, smallest: float, share: bool, together: float) ->
     return {"together_low": lower, "together_high": upper, "p_equivalence": p}
 
 
+def answer_lines(table: pd.DataFrame) -> Iterator[str]:
+    """Yield a line for each row of the table of questions: the answer, its p, and whether it was frozen before."""
+    for row in table.to_dict("records"):
+        compared = f" ({row['axis']} {row['from']} -> {row['to']})" if row["axis"] else ""
+        yield (
+            f"{row['question']}{compared}: {row['answer']} (p {row['p_holm']:.2g}, corrected; {row['pairs']} pairs); "
+            f"{'confirmatory: ' if row['confirmatory'] else ''}{row['registered']}"
+        )
+
+
 def _answer(row: dict[str, Any]) -> str:
     """Return the answer in words."""
     if not row["pairs"]:

@@ -32,6 +32,7 @@ _TELEMETRY = (
 # Degenerate replies, of those asked of models; records of before they were counted do not have them.
 ALL = "degenerate"
 COLUMNS = {name: f"{ALL}_{name}" for name in DEGENERATE_CLASSES}
+IMPORTED = "imported from "  # begins what answered in games that somebody else's code played
 DEGENERATE_COUNTS = (ASKED, ALL, *COLUMNS.values())
 
 
@@ -91,6 +92,7 @@ def simulation_row(simulation: Simulation, summary: Summary) -> dict[str, Any]:
         **{key: summary.telemetry[key] for key in _TELEMETRY},
         **(_degenerate(summary.telemetry.get("degenerate")) if simulation.condition.models else {}),
         **_seconds(summary.telemetry),
+        "started": summary.provenance.get("started", ""),
         "engine": engine_label(summary.provenance),
         "spec": simulation.condition.spec,
         "id": simulation.id,
@@ -121,7 +123,7 @@ def _cell(value: Any) -> Any:
 def engine_label(provenance: Mapping[str, Any]) -> str:
     """Return what answered, in a few words: results of one condition should not mix engines."""
     if imported := provenance.get("imported"):
-        return f"imported from {imported['format']}"
+        return f"{IMPORTED}{imported['format']}"
     engines = provenance.get("engines", {})
     labels = []
     for name in sorted(engines):

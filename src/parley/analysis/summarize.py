@@ -25,6 +25,7 @@ from parley.analysis.made_by import made_by
 from parley.analysis.margins import margin_table
 from parley.analysis.questions import question_table
 from parley.analysis.rates import quality_table, quantity_table, rate_table
+from parley.analysis.registration import with_registration
 from parley.analysis.simulations import PlayedGame, simulation_table
 from parley.analysis.tables import write_table
 from parley.analysis.traces import FromTraces, ImpossibleTracesError
@@ -118,7 +119,7 @@ def _tables(
         "margins": margin_table(rows, by, game, impossible, study.paper),
         "effects": effect_table(rows, by, game, study.effects, impossible),
         "noise": noise,
-        "questions": question_table(rows, study),
+        "questions": with_registration(question_table(rows, study), rows, study),
         "manifest": manifest_table(study.name, records),
     }
 

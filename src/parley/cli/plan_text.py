@@ -9,6 +9,8 @@ import pandas as pd
 from parley import paths
 from parley.analysis.costs import PER_AGENT, SCRIPTED, UNKNOWN, Costs, played
 from parley.analysis.planning import Planned, level, plan_table, planned, total_cost, untold, width_table
+from parley.analysis.registration import registered_lines
+from parley.analysis.simulations import simulation_row
 from parley.figures.power import draw_power
 from parley.files import write_atomically
 from parley.study import Study
@@ -29,7 +31,8 @@ class Plan:
     def __init__(self, study: Study, other: Study | None, base: float | None) -> None:
         self._study, self._other = study, other
         self._others = played(other) if other is not None else []
-        records = [*played(study), *self._others]
+        self._own = played(study)
+        records = [*self._own, *self._others]
         self._costs, self._plans = Costs(records), planned(study, records, base)
         self._table = plan_table(study, self._plans, self._costs) if self._plans else width_table(study)
 
@@ -38,6 +41,11 @@ class Plan:
         path = paths.power(self._study.name, "plan", ".csv")
         write_atomically(path, lambda file: file.write(self._table.to_csv(index=False).encode()))
         return [str(path), *map(str, draw_power(self._study, self._plans, self._table))]
+
+    def registered(self) -> Iterator[str]:
+        """Yield whether the questions of a study that was played were frozen before its games, each answer once."""
+        rows = pd.DataFrame([simulation_row(*each) for each in self._own])
+        yield from registered_lines(rows, self._study) if self._own else ()
 
     def values(self) -> dict[str, Any]:
         """Return the table, of questions or of widths, and what the whole study takes; None is not known."""

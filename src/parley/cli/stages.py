@@ -219,17 +219,22 @@ def summarize(study: "Study", strict: bool, unfinished: bool, processes: int, as
                parley summarize paper --unfinished     of the seeds that are played so far
     """
     from parley.analysis.conditions import degenerate_warnings, print_conditions
+    from parley.analysis.questions import answer_lines
     from parley.analysis.summarize import summarize as run
+    from parley.analysis.tables import read_table
     from parley.play.unfinished import unfinished_part
 
     with unfinished_part(study) if unfinished else nullcontext(study) as part, at_work(study.name, "tables"):
         table = run(part, strict, processes)
+        answered = read_table(study.name, "questions")
     if as_json:
         tell(True, table, ())
         return
     if part.unfinished is not None:
         say(part.unfinished.sentence)
     click.echo(print_conditions(table, study.axes, study.game))
+    for line in answer_lines(answered):
+        say(line)
     for name, note in study.notes().items():
         click.echo(f"{name}: {note}")
     for line in degenerate_warnings(table, study.axes):

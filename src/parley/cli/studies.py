@@ -187,19 +187,19 @@ def plan(study: "Study", other: str | None, base: float | None, freeze: bool, fo
     """
     from parley.cli.plan_text import Plan
     from parley.study.companions import companions
-    from parley.study.frozen import frozen_state, write_frozen
+    from parley.study.frozen import frozen_state, frozen_when, write_frozen
 
     if force and not freeze:
         raise UsageError("--force: only with --freeze")
     if freeze:
         frozen = str(write_frozen(study, force))
-        tell(as_json, {"files": [frozen]}, [frozen])
+        tell(as_json, {"files": [frozen], "registered": (when := frozen_when(study))}, [frozen, when])
         return
     beside = [one_line(f"{each.label}: {each.text}") for each in companions(study)]
     made = Plan(study, load(other, study.models_file, needs_weights=False) if other else None, base)
     files = made.write()
-    state = one_line(f"preregistration: {frozen_state(study)}")
-    tell(as_json, {**made.values(), "files": files}, chain(made.lines(), files, beside, [state]))
+    state = [*made.registered(), one_line(f"preregistration: {frozen_state(study)}")]
+    tell(as_json, {**made.values(), "files": files}, chain(made.lines(), files, beside, state))
 
 
 @click.command("allow-key")

@@ -8,6 +8,9 @@ from datetime import datetime
 from typing import Any, TypeVar
 
 from parley import __version__
+from parley.analysis.registration import registered_lines
+from parley.analysis.simulations import simulation_table
+from parley.analysis.summarize import played_games
 from parley.games.base import Paper
 from parley.play.record import Summary
 from parley.play.record_store import Records
@@ -57,11 +60,14 @@ def about(records: Records, license_note: str, author: str) -> About:
     from_where = "".join(
         f" Imported, not played by Parley: {source} (license: {terms})." for _, source, terms in sources
     )
+    first = records.first_repeat
+    lines = registered_lines(simulation_table(played_games(first)), first.study)
+    registered = f" What its questions are: {'; '.join(lines)}." if lines else ""
     title = one_line(study.title) or study.name
     return About(
         name=study.name,
         title=title,
-        description=f"{title.rstrip('.')}. {what}{one_line(from_where) and ' ' + one_line(from_where)}",
+        description=f"{title.rstrip('.')}. {what}{registered}{one_line(from_where) and ' ' + one_line(from_where)}",
         license=license_url(license_note)
         or one_line("; ".join(sorted({terms for *_, terms in sources})))
         or NO_LICENSE,

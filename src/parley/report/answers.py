@@ -42,6 +42,7 @@ def answers(study: Study, questions: pd.DataFrame, links: Links) -> list[dict[st
             "verdict": f"{_verdict(row, _is_number(row, study.game))} (p {_p(row['p_holm'])}, corrected)."
             + (f" {row['note'][0].upper()}{row['note'][1:]}." if row["note"] else ""),
             "few": row["pairs"] < _FEW_PAIRS,
+            "registered": registered_text(row),
             "reads": list(_reads(study, *comparison.strata[0])),
             "links": links.question(comparison),
         }
@@ -129,6 +130,12 @@ def _among(study: Study, row: Mapping[Any, Any]) -> str:
     over = f"pooled over {', '.join(question.over)}" if question.over else ""
     scope = "; ".join(text for text in (where, over) if text)
     return f", where {scope}" if where else f", {scope}" if scope else ""
+
+
+def registered_text(row: Mapping[Any, Any]) -> str:
+    """Return as a sentence whether a row of the table `questions` is confirmatory, and by what."""
+    text = f"confirmatory: {row['registered']}" if row["confirmatory"] else str(row["registered"])
+    return f"{text[0].upper()}{text[1:]}."
 
 
 def _verdict(row: Mapping[Any, Any], number: bool) -> str:

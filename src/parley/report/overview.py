@@ -13,6 +13,7 @@ from parley.policies import FAILURE_CLASSES
 from parley.report.links import Links
 from parley.study import Study
 from parley.study.axes import axes_text
+from parley.study.frozen import CHANGED
 from parley.text import counted
 
 MAX_BARS = 20  # conditions that are shown; the others fold
@@ -149,6 +150,12 @@ def growth_warning(study: Study) -> list[Warn]:
         "numbers. The limits “at any time” in the table of conditions hold for any such rule."
     )
     return [Warn("seeds that grew", text)] if growing else []
+
+
+def frozen_warning(state: str) -> list[Warn]:
+    """Return a warning if a study is not as it was frozen; `state` says so."""
+    text = "Who declares a question or a condition anew after a look at the games can find what is not there."
+    return [Warn("not as it was frozen", text, [state])] if CHANGED in state or "edited" in state else []
 
 
 def short(lines: Sequence[str]) -> list[str]:

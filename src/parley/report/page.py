@@ -17,6 +17,7 @@ from parley import __version__, paths
 from parley.analysis import tables
 from parley.analysis.conditions import degenerate_warnings, outcomes_of
 from parley.analysis.made_by import MadeBy, answered_as, answered_warnings, kept
+from parley.analysis.registration import with_registration
 from parley.analysis.stats import CONFIDENCE
 from parley.analysis.summarize import summarize
 from parley.calibration.arms import HEADER, calibration_tables
@@ -43,6 +44,7 @@ from parley.report.overview import (
     Warn,
     bars,
     failed_warning,
+    frozen_warning,
     growth_warning,
     noise_warning,
     short,
@@ -61,6 +63,7 @@ def report(study: Study, explored: bool = False) -> Path:
     Raises RecordError if a table or a figure is missing, or if the disk refuses.
     """
     made = {name: tables.read_table(study.name, name) for name in _SHOWN}
+    made["questions"] = with_registration(made["questions"], made["simulations"], study)  # by what is frozen now
     made_by, left_out = kept(study), left_out_of_tables(study)
     links, cite, path = Links(study, explored), Citations(), paths.report(study.name)
     by, game, conditions = study.axes, study.game, made["conditions"]
@@ -80,7 +83,7 @@ def report(study: Study, explored: bool = False) -> Path:
         answers=answers(study, made["questions"], links),
         differences=largest_differences(made["contrasts"], by, game, links),
         bars=bars(conditions, by, outcomes_of(conditions, game), links),
-        warned=_warned(study, made, made_by, left_out),
+        warned=[*frozen_warning(frozen_state(whole)), *_warned(study, made, made_by, left_out)],
         figures=list(_figures(study)),
         files=lambda name: downloads(path, [paths.table(study.name, name, end) for end in (".csv", ".parquet")]),
         tables=all_tables(usable_part(study), made, links),

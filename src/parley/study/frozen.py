@@ -1,12 +1,16 @@
 """The preregistration of a study: what was to be asked and played, frozen before it ran, beside the study file.
 
 The file is Markdown that a person completes. Its fenced block is Parley's: the questions, the conditions with all that
-can change their results, the seeds and the rules, and a hash over all of it. To it a study is compared.
+can change their results, the seeds and the rules, and a hash over all of it. To it a study is compared. The time, and
+how many games were there by then, stand beside the hash: `parley.analysis.registration` compares them with the games.
 """
 
 import json
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +19,13 @@ from parley.errors import RecordError, UsageError
 from parley.files import read_regular, write_atomically
 from parley.identity import digest
 from parley.study.companions import companion_lines, companions
-from parley.study.condition import Condition
+from parley.study.condition import Condition, Simulation
 from parley.study.questions import question_text
 from parley.study.study import Study
 from parley.text import counted, one_line
 
 FORMAT = 1
+CHANGED = "CHANGED"
 _MAX_BYTES = 50_000_000
 _BLOCK = re.compile(r"^```json parley-frozen\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _RULES = {
@@ -34,17 +39,33 @@ _RULES = {
 }
 
 
+@dataclass(frozen=True)
+class Frozen:
+    """The block of a preregistration: what was frozen, its hash, and when."""
+
+    hash: str
+    content: Mapping[str, Any]
+    time: str = ""  # UTC, as in records, by the clock of the machine that froze it; pages of before have none
+    played: Mapping[str, int] = field(default_factory=dict)  # by condition: games that were played or begun by then
+
+    @property
+    def is_edited(self) -> bool:
+        """Whether the content is not the one that the hash is of."""
+        return digest(self.content) != self.hash
+
+
 def content_of(study: Study) -> dict[str, Any]:
     """Return what is frozen of a study, as plain JSON values; not its name, nor the order of its conditions.
 
     Of each study that it names beside it there is the name, and a hash of the same. Raises UsageError if one of them
     is not there or does not fit.
     """
-    beside = {each.kind: [each.study.name, digest(_content(each.study))] for each in companions(study)}
-    return _content(study) | {"rules": _RULES} | ({"companions": beside} if beside else {})
+    beside = {each.kind: [each.study.name, digest(asked_of(each.study))] for each in companions(study)}
+    return asked_of(study) | {"rules": _RULES} | ({"companions": beside} if beside else {})
 
 
-def _content(study: Study) -> dict[str, Any]:
+def asked_of(study: Study) -> dict[str, Any]:
+    """Return what is frozen of a study alone: its game, its questions, and identity and seeds of each condition."""
     return {
         "game": study.game.name,
         "questions": study.questions_json,
@@ -71,38 +92,60 @@ def _seeds_text(seeds: Any) -> str:
 def write_frozen(study: Study, force: bool = False) -> Path:
     """Write the preregistration of a study beside its file and return the path.
 
-    Raises UsageError if there is one already, unless `force` says to write it anew.
+    Raises UsageError if there is one already, unless `force` says to write it anew. One that was frozen as the study
+    is keeps its time: what was declared then stays declared.
     """
     path = paths.frozen(study.file)
     if path.exists() and not force:
         raise UsageError(f"{path}: is there already; --force writes it anew, and what you wrote in it is lost")
     if not study.questions:
         raise UsageError(f"{study.file}: questions: none; declare what the study is to answer before you freeze it")
-    write_atomically(path, lambda file: file.write(_text(study).encode()))
+    content = content_of(study)
+    frozen = Frozen(digest(content), content, datetime.now(UTC).isoformat(timespec="seconds"), _begun(study))
+    with suppress(FileNotFoundError, RecordError):
+        old = read_frozen(study)
+        frozen = old if old.time and old.hash == frozen.hash and not old.is_edited else frozen
+    write_atomically(path, lambda file: file.write(_text(study, frozen).encode()))
     return path
+
+
+def _begun(study: Study) -> dict[str, int]:
+    """Return how many games of each condition are played or begun, where any is."""
+    records = {c.name: [Simulation(c, seed).record(study.name) for seed in c.most_seeds] for c in study.conditions}
+    begun = {name: sum(r.exists() or paths.journal(r).exists() for r in own) for name, own in records.items()}
+    return {name: number for name, number in begun.items() if number}
 
 
 def frozen_state(study: Study) -> str:
     """Return in one line whether a study is as it was frozen; what cannot be read is said, too."""
     path = paths.frozen(study.file)
     try:
-        block, now = _read(path), content_of(study)
+        frozen, now = read_frozen(study), content_of(study)
     except FileNotFoundError:
         return f"none; parley plan {paths.study_argument(study.file)} --freeze writes one"
     except (RecordError, UsageError) as error:
         return one_line(str(error))
-    frozen = block["content"]
-    now["rules"] = frozen.get("rules")  # told to people; seeds say what is played
-    name = f"{path.name}, {block['hash'][:8]}"
-    if digest(frozen) != block["hash"]:
-        return f"{name}: the frozen block was edited: its hash is {digest(frozen)[:8]}"
-    if digest(now) == block["hash"]:
+    now["rules"] = frozen.content.get("rules")  # told to people; seeds say what is played
+    name = f"{path.name}, {frozen.hash[:8]}{f', {frozen.time}' * bool(frozen.time)}"
+    if frozen.is_edited:
+        return f"{name}: the frozen block was edited: its hash is {digest(frozen.content)[:8]}"
+    if digest(now) == frozen.hash:
         return f"{name}: the study is as it was frozen"
-    return one_line(f"{name}: CHANGED since it was frozen: {'; '.join(_changes(frozen, now))}")
+    return one_line(f"{name}: {CHANGED} since it was frozen: {'; '.join(_changes(frozen.content, now))}")
 
 
-def _read(path: Path) -> dict[str, Any]:
-    """Return the frozen block; raises FileNotFoundError, or RecordError if it is no block that Parley wrote."""
+def frozen_when(study: Study) -> str:
+    """Return in a line whether a study was frozen before its games; raises as `read_frozen`."""
+    before = sum(read_frozen(study).played.values())
+    number = counted(sum(len(condition.most_seeds) for condition in study.conditions), "game")
+    if before:
+        return f"frozen after {before} of {number}: the questions that these answer are exploratory"
+    return f"frozen before the first of {number}: commit it, and what you play from now on is confirmatory"
+
+
+def read_frozen(study: Study) -> Frozen:
+    """Return what was frozen; raises FileNotFoundError, or RecordError if it is no block that Parley wrote."""
+    path = paths.frozen(study.file)
     wrong = f"{path.name}: its frozen block cannot be read; restore it, or write it anew with --freeze --force"
     try:
         found = _BLOCK.search(read_regular(path, _MAX_BYTES).decode("utf-8"))
@@ -113,6 +156,8 @@ def _read(path: Path) -> dict[str, Any]:
             dict(block["content"]["conditions"]),
             list(block["content"]["questions"]),
             dict(block["content"].get("companions", {})),
+            datetime.fromisoformat(block.get("time", "2000-01-01")),
+            sum(dict(block.get("played", {})).values()),
         )
     except FileNotFoundError:
         raise
@@ -120,7 +165,7 @@ def _read(path: Path) -> dict[str, Any]:
         raise RecordError(wrong) from None
     if block["format"] != FORMAT:
         raise RecordError(f"{path.name}: of a newer Parley; update, or write it anew with --freeze --force")
-    return dict(block)
+    return Frozen(block["hash"], block["content"], block.get("time", ""), block.get("played", {}))
 
 
 def _changes(frozen: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
@@ -152,9 +197,9 @@ def _changes(frozen: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]
     yield from (f"{counted(number, 'condition')} {kind}" for kind, number in counts.items() if number)
 
 
-def _text(study: Study) -> str:
+def _text(study: Study, frozen: Frozen) -> str:
     """Return the preregistration: a form for a person, and the frozen block."""
-    content = content_of(study)
+    content = frozen.content
     simulations = sum(
         condition.growing.to if condition.growing else len(condition.seeds) for condition in study.conditions
     )
@@ -163,7 +208,8 @@ def _text(study: Study) -> str:
     beside = companion_lines(study)
     conditions = [f"    {path}: {_seeds_text(seeds)}" for path, (_, seeds) in content["conditions"].items()]
     # A condition a line: what changed can be seen in a diff.
-    block = json.dumps({"format": FORMAT, "parley": __version__, "hash": digest(content)})[:-1]
+    told = {"time": frozen.time, "played": frozen.played}
+    block = json.dumps({"format": FORMAT, "parley": __version__, "hash": frozen.hash, **told})[:-1]
     parts = [f'"{name}": {_json(part)}' for name, part in content.items()]
     return "\n".join(
         [

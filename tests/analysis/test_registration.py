@@ -1,0 +1,203 @@
+"""Whether a question was frozen before the games that answer it, from times written out by hand, and as it is said."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from parley.analysis.registration import registered_lines, registrations, with_registration
+from parley.analysis.simulations import IMPORTED
+from parley.analysis.summarize import summarize
+from parley.analysis.tables import read_table
+from parley.errors import UsageError
+from parley.play.record_store import read_records
+from parley.play.simulate import simulate_shard
+from parley.study import Study
+from parley.study.condition import SCRIPTED, Simulation
+from parley.study.frozen import read_frozen, write_frozen
+from parley.study.unfinished import Unfinished
+from support.commands import Parley
+from support.studies import StudyFactory
+
+pytestmark = pytest.mark.promise(
+    "A question is called confirmatory only if it was frozen, as it is, before the first of its games."
+)
+
+ASKED = {"name": "prompt", "outcome": "valid_consensus", "compare": "prompt", "smallest": 0.2}
+GRID: dict[str, Any] = {"prompt": ["may_exist", "none_exist"], "seeds": 12}
+BEFORE, AFTER = -60, 60  # seconds from the freeze
+
+
+@pytest.fixture
+def study(study_factory: StudyFactory) -> Study:
+    study = study_factory(GRID, questions=[ASKED])
+    write_frozen(study)
+    return study
+
+
+def games(study: Study, *early: int, engine: str = "scripted", by: int = BEFORE) -> pd.DataFrame:
+    """Return a table of simulations that began after the freeze, but those of the `early` seeds."""
+    freeze = datetime.fromisoformat(read_frozen(study).time)
+    return pd.DataFrame(
+        {
+            "spec": simulation.condition.spec,
+            "started": (freeze + timedelta(seconds=by if simulation.seed in early else AFTER)).isoformat(),
+            "engine": engine,
+        }
+        for simulation in study.simulations()
+    )
+
+
+def told(study: Study, rows: pd.DataFrame) -> str:
+    [line] = registered_lines(rows, study)
+    return line.removeprefix("prompt: ")
+
+
+def test_what_was_frozen_before_the_first_game_is_confirmatory_and_nothing_else_is(study: Study) -> None:
+    assert list(registrations(games(study), study)) == [("frozen before the first of 24 games", True, True)]
+    assert told(study, games(study)) == "confirmatory, frozen before the first of 24 games"
+    assert told(study, games(study).iloc[:0]) == "confirmatory, frozen, and no game is played"
+    assert told(study, games(study, *range(12))) == "frozen after 24 of 24 games: exploratory"
+    assert told(study, games(study, 0, 1, 2)) == "frozen after 6 of 24 games: exploratory"
+    rows = games(study)
+    Path("small.frozen.md").unlink()
+    assert told(study, rows) == "not frozen: exploratory"
+
+
+def test_a_game_that_was_there_or_begun_at_the_freeze_came_before_it_whatever_its_clock_says(
+    study: Study, study_factory: StudyFactory
+) -> None:
+    conditions = study.conditions
+    places = [Simulation(conditions[0], 0).record("small"), Simulation(conditions[1], 3).record("small")]
+    journal = Path(str(places[1]).replace("simulations", "journals")).with_suffix(".jsonl")  # died, and goes on later
+    for place in (places[0], journal):
+        place.parent.mkdir(parents=True)
+        place.touch()
+    changed = study_factory(GRID, questions=[{**ASKED, "smallest": 0.1}])
+    write_frozen(changed, force=True)
+    assert told(changed, games(changed)) == "frozen after 2 of 24 games: exploratory"
+
+
+def test_seeds_that_came_or_went_since_are_named(study: Study, study_factory: StudyFactory) -> None:
+    more = study_factory(GRID | {"seeds": 14}, questions=[ASKED])
+    first = "frozen before the first of 28 games"
+    assert told(more, games(more)) == f"{first}; seeds added since: 12, 13: exploratory but for the anytime p"
+    fewer = study_factory(GRID | {"seeds": [0, 1, 2, 3, 4, 5, 6, 7, 9, 11]}, questions=[ASKED])
+    said = told(fewer, games(fewer))
+    assert said == "frozen before the first of 20 games; seeds left out since: 8, 10: exploratory"
+    # What is not played yet is neither.
+    part = replace(study_factory(GRID | {"seeds": 10}, questions=[ASKED]), unfinished=Unfinished(study, 20))
+    assert told(part, games(part)) == "confirmatory, frozen before the first of 20 games"
+
+
+def test_playing_seeds_again_to_measure_noise_changes_nothing(study_factory: StudyFactory) -> None:
+    grid = GRID | {"model": "random"}
+    for frozen, now in ((1, 2), (2, 1), (2, 3)):
+        study = study_factory(grid, questions=[ASKED], repeats=frozen)
+        write_frozen(study, force=True)
+        again = study_factory(grid, questions=[ASKED], repeats=now)
+        rows = games(again.first_repeat)
+        assert told(again, rows) == "confirmatory, frozen before the first of 24 games"
+
+
+def test_a_question_or_a_condition_that_changed_since_is_exploratory(study_factory: StudyFactory) -> None:
+    grid = GRID | {"n": [3, 4], "seeds": 4}
+    asked = {**ASKED, "over": ["n"]}
+    study = study_factory(grid, questions=[asked])
+    write_frozen(study)
+    rows = games(study)
+    cases: list[tuple[Mapping[str, Any], Mapping[str, Any], str]] = [
+        ({}, {"questions": [{**asked, "smallest": 0.1}]}, "CHANGED since it was frozen"),
+        ({}, {"questions": [{**asked, "name": "new"}]}, "not among the frozen questions"),
+        ({}, {"parameters": {"max_rounds": 7}}, "its conditions CHANGED since they were frozen"),
+        ({"n": [3, 4, 5]}, {}, "its conditions CHANGED since they were frozen"),
+        ({"n": [3]}, {}, "2 conditions left out since it was frozen"),
+    ]
+    for changed, content, why in cases:
+        now = study_factory({**grid, **changed}, **{"questions": [asked], **content})
+        assert list(registrations(rows, now)) == [(f"{why}: exploratory", False, False)]
+    # Another condition beside it changes nothing, nor does playing seeds again.
+    both = study_factory(grid, {**grid, "model": "random"}, questions=[{**asked, "where": {"model": "majority"}}])
+    write_frozen(both, force=True)
+    alone = study_factory(grid, {**grid, "model": ["random", "stubborn"]}, questions=[both.questions_json[0]])
+    assert told(alone, rows) == "confirmatory, frozen before the first of 16 games"
+
+
+def test_a_page_that_was_edited_or_has_no_time_and_imported_games_prove_nothing(study: Study) -> None:
+    rows = games(study)
+    assert told(study, games(study, engine=f"{IMPORTED}jsonl")) == (
+        "imported games, whose times are not ours: exploratory"
+    )
+    file = Path("small.frozen.md")
+    text = file.read_text()
+    file.write_text(text.replace('"smallest": 0.2', '"smallest": 0.4'))
+    assert told(study, rows) == "the frozen page was edited: exploratory"
+    file.write_text(text.replace('"time": "', '"moment": "'))
+    assert told(study, rows) == "frozen at a time that its page does not say: exploratory"
+    file.write_text(text.replace('"time": "', '"time": "soon, '))
+    assert told(study, rows) == "the frozen page cannot be read: exploratory"
+
+
+def test_frozen_again_as_it_was_it_keeps_its_time_and_changed_it_does_not(
+    study: Study, study_factory: StudyFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows, first = games(study), read_frozen(study)
+
+    class Later(datetime):
+        @classmethod
+        def now(cls, tz: Any = None) -> "Later":
+            return cls(2999, 1, 1, tzinfo=UTC)
+
+    monkeypatch.setattr("parley.study.frozen.datetime", Later)
+    with pytest.raises(UsageError):
+        write_frozen(study)
+    write_frozen(study, force=True)
+    assert read_frozen(study) == first
+    changed = study_factory(GRID, questions=[{**ASKED, "smallest": 0.1}])
+    write_frozen(changed, force=True)
+    assert read_frozen(changed).time.startswith("2999")
+    assert told(changed, rows) == "frozen after 24 of 24 games: exploratory"
+
+
+def test_where_seeds_grow_by_the_frozen_rule_their_number_is_not_fixed(study_factory: StudyFactory) -> None:
+    growing = {"from": 5, "by": 5, "to": 20, "until": {"outcome": "valid_consensus", "width": 0.3}}
+    study = study_factory(GRID | {"seeds": growing}, questions=[ASKED])
+    write_frozen(study)
+    rule = "frozen before the first of 10 games, with the rule by which seeds grow"
+    assert list(registrations(games(study), study)) == [(rule, True, False)]
+    other = study_factory(GRID | {"seeds": {**growing, "to": 30}}, questions=[ASKED])
+    assert told(other, games(other)).endswith("how seeds grow CHANGED since: exploratory")
+    fixed = study_factory(GRID | {"seeds": 5}, questions=[ASKED])
+    assert told(fixed, games(fixed)).endswith("how seeds grow CHANGED since: exploratory")
+
+
+@pytest.fixture
+def played(study: Study) -> Study:
+    simulate_shard(study, SCRIPTED, 0)
+    return study
+
+
+def test_it_stands_in_the_table_and_freezing_anew_makes_no_table_out_of_date(
+    played: Study, parley: Parley, study_factory: StudyFactory
+) -> None:
+    summarize(played)
+    row = read_table("small", "questions").iloc[0]
+    assert [row["registered"], row["confirmatory"], row["seeds_fixed"]] == [
+        "frozen before the first of 24 games",
+        True,
+        True,
+    ]
+    simulations = read_table("small", "simulations")
+    assert simulations["started"].tolist() == [each.provenance["started"] for each in read_records(played).summaries]
+    assert "confirmatory: frozen before the first of 24 games" in parley("summarize", "small.yaml").out
+    plan = played.plan
+    changed = study_factory(GRID, questions=[{**ASKED, "smallest": 0.1}])
+    said = parley("plan", "small.yaml", "--freeze", "--force").out.splitlines()
+    assert said[1].startswith("frozen after 24 of 24 games: ")
+    assert study_factory(GRID, questions=[ASKED]).plan == plan
+    now = with_registration(read_table("small", "questions"), simulations, changed)
+    assert now["registered"].tolist() == ["frozen after 24 of 24 games: exploratory"]

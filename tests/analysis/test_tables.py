@@ -30,6 +30,7 @@ from parley.play.record_store import (
     usable_part,
 )
 from parley.play.runner import play
+from parley.policies import FAILURE_CLASSES
 from parley.study import Study
 from support.commands import Parley, heard, one_line_error
 from support.figures import measured
@@ -58,7 +59,7 @@ def metrics_of(study: Study) -> list[dict[str, Any]]:
 ALIKE: dict[str, Any] = {
     **{"model": "m", "threat_model": "none", "finished_early": True, "engine": "scripted"},
     **{"calls": 10, "prompt_tokens": 100, "completion_tokens": 20},
-    **dict.fromkeys(("failed_replies", "invalid_json", "out_of_range", "length", "refused"), 0),
+    **dict.fromkeys(("failed_replies", *FAILURE_CLASSES), 0),
 }
 VALID, INVALID, NONE = "valid_consensus", "invalid_consensus", "no_consensus"
 FAILING = {"calls": 30, "failed_replies": 6, "invalid_json": 4, "length": 2, "prompt_tokens": 500}

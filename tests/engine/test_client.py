@@ -75,7 +75,7 @@ def test_an_unusable_reply_is_a_result_and_no_error(tmp_path: Path) -> None:
         (completion(None, "content_filter"), "refused"),
         (completion(None, "stop", refusal="I will not."), "refused"),
         (completion(None), "invalid_json"),
-        (refusal("the maximum context length is 8192 tokens"), "length"),
+        (refusal("the maximum context length is 8192 tokens"), "prompt_too_long"),
     ]:
         reply, _ = ask_once(tmp_path, answer)
         assert parse_reply(reply.text, reply.finish_reason, first_ask().reply_model).failure == failure, answer
@@ -86,7 +86,8 @@ def test_a_broken_server_ends_the_play_with_one_line(tmp_path: Path) -> None:
     for answer, words in [
         (refusal("no such model\nsorry"), "answered 400: no such model sorry"),
         ((500, b"<html>\x1b[31mboom"), "answered 500"),
-        ((200, {"choices": []}), "not a chat completion"),
+        ((200, {"choices": []}), "answered 502: no choice, and no reason"),
+        ((200, {"choices": [{}]}), "not a chat completion"),
         (None, "broke the connection"),
     ]:
         with pytest.raises(EngineError, match=words) as caught:

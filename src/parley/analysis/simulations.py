@@ -21,7 +21,7 @@ from parley.text import by_number
 _TELEMETRY = (
     "calls",
     "failed_replies",
-    *FAILURE_CLASSES,
+    *FAILURE_CLASSES,  # those that came later are not in older records
     "prompt_tokens",
     "completion_tokens",
     "cached_tokens",
@@ -89,7 +89,7 @@ def simulation_row(simulation: Simulation, summary: Summary) -> dict[str, Any]:
         "rounds": outcome["rounds"],
         "finished_early": outcome["finished_early"],
         **{key: _cell(value) for key, value in {**outcome["metrics"], **derived}.items()},
-        **{key: summary.telemetry[key] for key in _TELEMETRY},
+        **{key: summary.telemetry.get(key, 0) for key in _TELEMETRY},
         **(_degenerate(summary.telemetry.get("degenerate")) if simulation.condition.models else {}),
         **_seconds(summary.telemetry),
         "started": summary.provenance.get("started", ""),

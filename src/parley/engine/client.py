@@ -2,10 +2,10 @@
 
 import asyncio
 import json
-import re
 import time
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +14,26 @@ from parley.engine.grammar import LATEST, GrammarVersion, constraint
 from parley.engine.models import compare_names
 from parley.engine.service.budget import Budget
 from parley.engine.service.dialect import PLAIN
+from parley.engine.service.errors import NOT_AS_ASKED, ServiceError, error_of
 from parley.engine.service.fetch import MAX_BODY_BYTES, Client, RequestError, Response
 from parley.engine.service.limits import estimated_tokens
 from parley.engine.service.limits_config import OWN_SECONDS
 from parley.engine.service.retrying import Retries, Send
-from parley.engine.service.service import NOT_AS_ASKED, Service, error_message
+from parley.engine.service.service import Service
 from parley.errors import EngineError
-from parley.policies import TOKEN_BYTES, TOO_LARGE, Ask, Completion, Tokens, said_name, usage_of, used_tokens
+from parley.policies import (
+    THOUGHT_CUT_OFF,
+    THOUGHT_ONLY,
+    TOKEN_BYTES,
+    TOO_LARGE,
+    TOOL_CALL,
+    Ask,
+    Completion,
+    Tokens,
+    said_name,
+    usage_of,
+    used_tokens,
+)
 from parley.text import one_line
 from parley.text.logs import every, limited_logger
 
@@ -29,8 +42,13 @@ _POLL_SECONDS = 0.5
 _CHAT = "/chat/completions"
 # Finish reasons of Parley's own, of replies that nobody can use.
 TOO_DEEP = "too_deep"
-# What vLLM and OpenAI's API say of a prompt that does not fit.
-_CONTEXT = re.compile(r"maximum (?:context|model) length|context_length_exceeded", re.IGNORECASE)
+# What others call OpenAI's finish reasons: Anthropic, Gemini, Mistral (the context is full), Zhipu.
+_FINISH = {
+    **dict.fromkeys(("max_tokens", "model_length"), "length"),
+    **dict.fromkeys(
+        ("safety", "refusal", "recitation", "prohibited_content", "blocklist", "sensitive"), "content_filter"
+    ),
+}
 # How long a dying server is given to say why in its endpoint file.
 _LAST_WORDS_SECONDS = 15.0
 _TOLD_NAMES = 10
@@ -58,6 +76,7 @@ class Engine:
             self._server = self._sender = _OwnServer(place, seconds)
             self._model = self._server.served
         self._told: set[str] = set()  # of names that answered in place of the one asked for
+        self._told_tags = False
         self._of_service = isinstance(place, Service)
         self._chat = self._server.api + _CHAT
         self._budget = budget
@@ -136,11 +155,11 @@ class Engine:
         prompt_bytes = sum(len(message["content"].encode()) for message in ask.messages)
         tokens = estimated_tokens(prompt_bytes, longest)
         response = await self._sender.send(lambda: self._post(content, most), seed, tokens)
-        if response.status_code == 400 and _CONTEXT.search(error_message(response)):
+        if (error := error_of(response)) is not None:
+            if error.answers is None:
+                raise self._server.refused(error)
             # The agent's own doing, or its peers': an unusable reply, which ends no simulation.
-            return Completion(text="", finish_reason="length")
-        if response.status_code != 200:
-            raise self._server.refused(response)
+            return self._unusable(error.answers, self._server.redacted(error.message))
         return self._completion(response, longest)
 
     def _completion(self, response: Response, max_tokens: int) -> Completion:
@@ -148,13 +167,65 @@ class Engine:
         if response.is_cut:
             return self._unusable(TOO_LARGE, f"more than {MAX_BODY_BYTES:,} bytes")
         try:
-            completion = _completion(response, self._server)
+            completion = self._read(response)
         except RecursionError:
             return self._unusable(TOO_DEEP, "nested too deep")
         self._check_model(completion)
         most = max_tokens * TOKEN_BYTES
         if len(completion.text) + len(completion.reasoning or "") > most:
             return self._unusable(TOO_LARGE, f"more than {most:,} characters for {max_tokens:,} tokens")
+        return completion
+
+    def _read(self, response: Response) -> Completion:
+        """Return a chat completion as it came; raises EngineError for what is none, and for one with the API key."""
+        server = self._server
+        try:
+            body = response.json()
+            choice = body["choices"][0]
+            message, said = choice["message"], _Message()
+            said.add(message.get("content"))
+            said.add(message.get("refusal"), "refusal")
+            usage = body.get("usage")
+            tokens = usage_of(usage if isinstance(usage, Mapping) else {})
+            ended = str(choice.get("finish_reason") or "not_said")
+            tagged, text = (None, said.refusal) if said.refusal else server.dialect.split(said.text)
+            thought = "\n\n".join(filter(None, (_reasoning(message), said.thought, tagged))) or None
+            ended = "content_filter" if said.refusal else _FINISH.get(ended.lower(), ended)
+            if not text.strip() and ended != "content_filter":
+                if message.get("tool_calls"):
+                    ended = TOOL_CALL
+                elif thought:
+                    ended = THOUGHT_CUT_OFF if ended == "length" else THOUGHT_ONLY
+            completion = Completion(
+                text=text,
+                finish_reason=ended,
+                prompt_tokens=tokens.prompt,
+                completion_tokens=tokens.completion,
+                cached_tokens=tokens.cached,
+                served_model=said_name(body.get("model")),
+                system_fingerprint=said_name(body.get("system_fingerprint")),
+                reasoning=thought,
+                reasoning_tokens=tokens.reasoning,
+            )
+            parts = [*(getattr(completion, name) for name in completion.__slots__), usage]
+            told = " ".join(map(str, parts))
+        except RecursionError:
+            raise
+        except NOT_AS_ASKED:
+            raise EngineError(
+                f"{server.who} sent something that is not a chat completion: {server.redacted(response.text, 200)}"
+            ) from None
+        if server.holds_key(told):
+            raise EngineError(f"{server.who} put the API key into a reply, and replies are recorded")
+        if tagged is not None and server.dialect.think_tags is None and not self._told_tags:
+            self._told_tags = True
+            _log.warning(
+                "%s writes thoughts in <think> tags into its replies; they are taken off. %s",
+                server.who,
+                "dialect: {think_tags: true} in its entry says so, false leaves them there"
+                if self._of_service
+                else "engine_args: {reasoning-parser: ...} in its entry lets the server do it",
+            )
         return completion
 
     def _unusable(self, reason: str, why: str) -> Completion:
@@ -185,7 +256,7 @@ class Engine:
                 if not error.sent:
                     bill.used = Tokens()
                 raise
-            bill.used = used_tokens(response.content) if response.status_code == 200 else Tokens()
+            bill.used = used_tokens(response.content) if error_of(response) is None else Tokens()
         return response
 
     async def provenance(self) -> Mapping[str, Any]:
@@ -269,8 +340,8 @@ class _OwnServer:
             self._check()
             await asyncio.sleep(_POLL_SECONDS)
 
-    def refused(self, response: Response) -> EngineError:
-        return EngineError(f"{self.who} answered {response.status_code}: {self.redacted(error_message(response))}")
+    def refused(self, error: ServiceError) -> EngineError:
+        return EngineError(f"{self.who} answered {error.status}: {self.redacted(error.message)}")
 
 
 class LLMPolicy:
@@ -286,38 +357,26 @@ class LLMPolicy:
         return await self._engine.chat(ask, seed, self._chat_template_kwargs, grammar=self._grammar)
 
 
-def _completion(response: Response, server: _OwnServer | Service) -> Completion:
-    try:
-        body = response.json()
-        choice = body["choices"][0]
-        message = choice["message"]
-        usage = body.get("usage")
-        tokens = usage_of(usage if isinstance(usage, Mapping) else {})
-        refused = bool(message.get("refusal"))
-        said = str(message.get("refusal") if refused else message.get("content") or "")
-        thought, text = (None, said) if refused else server.dialect.split(said)
-        completion = Completion(
-            text=text,
-            finish_reason="content_filter" if refused else str(choice["finish_reason"]),
-            prompt_tokens=tokens.prompt,
-            completion_tokens=tokens.completion,
-            cached_tokens=tokens.cached,
-            served_model=said_name(body.get("model")),
-            system_fingerprint=said_name(body.get("system_fingerprint")),
-            reasoning="\n\n".join(filter(None, (_reasoning(message), thought))) or None,
-            reasoning_tokens=tokens.reasoning,
-        )
-        parts = [*(getattr(completion, name) for name in completion.__slots__), usage]
-        told = " ".join(map(str, parts))
-    except RecursionError:
-        raise
-    except NOT_AS_ASKED:
-        raise EngineError(
-            f"{server.who} sent something that is not a chat completion: {server.redacted(response.text, 200)}"
-        ) from None
-    if server.holds_key(told):
-        raise EngineError(f"{server.who} put the API key into a reply, and replies are recorded")
-    return completion
+@dataclass
+class _Message:
+    """What a choice says, by kind."""
+
+    text: str = ""
+    thought: str = ""
+    refusal: str = ""
+
+    def add(self, content: object, kind: str = "text") -> None:
+        """Add a text, or a list of parts by their type (Mistral, Anthropic and the Responses of OpenAI send them)."""
+        if isinstance(content, str):
+            setattr(self, kind, getattr(self, kind) + content)
+        for part in content if isinstance(content, list) else ():
+            named = str(part.get("type")) if isinstance(part, Mapping) else ""
+            if named in ("thinking", "reasoning"):
+                self.add(part.get(named, part.get("text")), "thought")
+            elif named == "refusal":
+                self.add(part.get(named), "refusal")
+            elif named in ("text", "output_text"):
+                self.add(part.get("text"), kind)
 
 
 def _reasoning(message: Mapping[str, Any]) -> str | None:

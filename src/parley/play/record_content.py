@@ -238,6 +238,10 @@ class _Telemetry(_Part):
     out_of_range: _Count
     length: _Count
     refused: _Count
+    prompt_too_long: _Count = 0
+    thought_only: _Count = 0
+    thought_cut_off: _Count = 0
+    tool_call: _Count = 0
     prompt_tokens: _Count
     completion_tokens: _Count
     cached_tokens: _Count

@@ -163,7 +163,7 @@ class _Answers:
             took += entry.milliseconds
             attempts.append(Exchange(ask, entry, replace(reply, milliseconds=took)))
             self.watcher.answered(attempts[-1])
-            if reply.failure is None:
+            if reply.failure in (None, "prompt_too_long"):  # which the same prompt will be again
                 break
         return attempts
 

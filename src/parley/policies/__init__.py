@@ -15,11 +15,28 @@ from pydantic import BaseModel, ConfigDict, Field
 from parley.identity import digest
 from parley.text import one_line, without_folders
 
-FailureClass = Literal["invalid_json", "out_of_range", "length", "refused"]
-FAILURE_CLASSES: tuple[FailureClass, ...] = ("invalid_json", "out_of_range", "length", "refused")
+FailureClass = Literal[
+    "invalid_json",
+    "out_of_range",
+    "length",
+    "refused",
+    "prompt_too_long",
+    "thought_only",
+    "thought_cut_off",
+    "tool_call",
+]
+FAILURE_CLASSES: tuple[FailureClass, ...] = get_args(FailureClass)
 
 # Why a reply ended that is larger than any that could be used; the most characters for each token that it may have.
 TOO_LARGE, TOKEN_BYTES = "too_large", 256
+# Finish reasons of Parley's own, for what has a class of its own; of the last one the text is what was made.
+PROMPT_TOO_LONG, THOUGHT_ONLY, THOUGHT_CUT_OFF, TOOL_CALL, NO_SCHEMA = (
+    "prompt_too_long",
+    "thought_only",
+    "thought_cut_off",
+    "tool_call",
+    "no_schema",
+)
 
 # How a study asks for replies. An ask's own format may also be the first of two steps: "free".
 ReplyFormat = Literal["json", "text", "two_steps"]

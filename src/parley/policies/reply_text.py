@@ -13,7 +13,7 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from parley.policies import Ask, FailureClass, Reply
+from parley.policies import PROMPT_TOO_LONG, THOUGHT_CUT_OFF, THOUGHT_ONLY, TOOL_CALL, Ask, FailureClass, Reply
 from parley.text import one_line
 
 _RANGE_ERRORS = {
@@ -29,18 +29,27 @@ _RANGE_ERRORS = {
 }
 
 
+# What ends a reply so that it is not read. Records have the words: a prompt that did not fit had no class of its own.
+_ENDED: Mapping[str, tuple[FailureClass, str]] = {
+    "length": ("length", "cut off at max_tokens, or the prompt did not fit the context"),
+    "content_filter": ("refused", "refused by the engine or the model"),
+    PROMPT_TOO_LONG: ("prompt_too_long", "the prompt does not fit the model's context"),
+    THOUGHT_ONLY: ("thought_only", "the model wrote a thought and no reply"),
+    THOUGHT_CUT_OFF: ("thought_cut_off", "the thought used up the longest reply"),
+    TOOL_CALL: ("tool_call", "a call of a tool in place of a reply"),
+}
+
+
 def parse_reply(text: str, finish_reason: str, model: type[BaseModel], cut: bool = False) -> Reply:
     """Parse one reply strictly: JSON of exactly the asked shape, or a failure by class.
 
     A number written as a string, a float, a boolean, a repeated or an unknown key is `invalid_json`; the right
-    shape with a value outside its bounds is `out_of_range`. `finish_reason` is OpenAI's: "length" is a reply
-    that was cut off, "content_filter" one that was refused. With `cut`, texts without a pattern that are longer than
-    their fields are cut to them; elsewhere they are `out_of_range`, too.
+    shape with a value outside its bounds is `out_of_range`. `finish_reason` is OpenAI's, or one of Parley's own: some
+    end a reply so that it is not read. With `cut`, texts without a pattern that are longer than their fields are cut
+    to them; elsewhere they are `out_of_range`, too.
     """
-    if finish_reason == "length":
-        return Reply(None, "length", "cut off at max_tokens, or the prompt did not fit the context")
-    if finish_reason == "content_filter":
-        return Reply(None, "refused", "refused by the engine or the model")
+    if finish_reason in _ENDED:
+        return Reply(None, *_ENDED[finish_reason])
     try:
         fields = _decoded(text)
         return Reply(model.model_validate_json(text, strict=True))
@@ -142,7 +151,7 @@ def read_text(text: str, finish_reason: str, model: type[BaseModel]) -> Reply:
     Around a label and a value only white space and asterisks of emphasis may stand; blank lines count for nothing. The
     values are then what they would be in JSON, and fail as they would.
     """
-    if finish_reason in ("length", "content_filter"):
+    if finish_reason in _ENDED:
         return parse_reply(text, finish_reason, model)
     schemas, first = schema_of(model), labels_first(model)
     lines = text.split("\n")
@@ -199,7 +208,7 @@ def read_reply(ask: Ask, text: str, finish_reason: str, cut: Container[str] = ()
         return read_text(text, finish_reason, ask.reply_model)
     if ask.reply_format != "free":
         return parse_reply(text, finish_reason, ask.reply_model, ask.agent in cut)
-    if finish_reason == "content_filter" or (finish_reason == "length" and not text.strip()):
+    if finish_reason in _ENDED and not (finish_reason == "length" and text.strip()):
         return parse_reply(text, finish_reason, ask.reply_model)
     if not text.strip():
         return Reply(None, "invalid_json", "nothing was written")

@@ -222,7 +222,8 @@ def test_tags_at_the_beginning_are_reasoning(server: StandInService) -> None:
     ]
     for text, reasoning, rest in rows:
         assert Dialect(think_tags=True).split(text) == (reasoning, rest), text
-        assert Dialect().split(text) == (None, text)  # nothing is taken off unasked
+        assert Dialect().split(text) == (reasoning, rest), text
+        assert Dialect(think_tags=False).split(text) == (None, text)
     server.answer = lambda body: completion(rows[0][0])
     found = ask(server.url, "deepinfra")
     assert (found.reasoning, found.text) == rows[0][1:]

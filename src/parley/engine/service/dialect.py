@@ -81,10 +81,10 @@ class Dialect(BaseModel):
         le=_MAX_REASONING,
         description="Tokens for reasoning, added to those of the longest reply. Part of the identity.",
     )
-    think_tags: _Flag = Field(
-        default=False,
-        description="Whether `<think>...</think>` at the beginning of a reply is taken off it as reasoning. Part of "
-        "the identity.",
+    think_tags: _Flag | None = Field(
+        default=None,
+        description="Whether `<think>...</think>` at the beginning of a reply is taken off it as reasoning. Without "
+        "the key it is, with a warning. Part of the identity.",
     )
     lists_models: _Flag = Field(
         default=True, description="Whether `GET /models` is asked before the first request, for the model's name."
@@ -124,7 +124,7 @@ class Dialect(BaseModel):
         """
         before, closed, after = text.partition("</think>")
         is_json = before.lstrip().startswith("{")  # the tag is in one of its texts
-        if not self.think_tags or is_json or not (closed or before.lstrip().startswith("<think>")):
+        if self.think_tags is False or is_json or not (closed or before.lstrip().startswith("<think>")):
             return None, text
         return before.strip().removeprefix("<think>").strip() or None, after.lstrip()
 

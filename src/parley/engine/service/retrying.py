@@ -16,17 +16,16 @@ from typing import Any
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type
 
 from parley import paths
+from parley.engine.service.errors import error_of
 from parley.engine.service.fetch import Client, RequestError, Response
 from parley.engine.service.limits import Limiter, Turn
-from parley.engine.service.service import PROBE_SECONDS, Service, has_no_quota
+from parley.engine.service.service import PROBE_SECONDS, Service
 from parley.errors import EngineError, NotReadyError
 from parley.files import make_folder
 from parley.identity import digest, stream
 from parley.policies import used_tokens
 from parley.text.logs import limited_logger, waiting
 
-# Time-outs and conflicts of load on the way, rate limits, errors of a server that may be another one next time.
-RETRIED = frozenset((408, 429, 500, 502, 503, 504, 529))
 _UNANSWERED_SECONDS = 30.0  # of patience with a service that never answered: most often its address is wrong
 _FIRST_SECONDS = 1.0
 _LONGEST_SECONDS = 60.0
@@ -82,9 +81,9 @@ class Retries:
         return True
 
     async def send(self, post: Send, seed: int, tokens: int) -> Response:
-        """Send a request of about `tokens` by `post`, and return the answer, whatever its status.
+        """Send a request of about `tokens` by `post`, and return what comes: a reply, or an error that will not pass.
 
-        Raises EngineError if patience ends, or if a failure will not go away.
+        Raises EngineError if patience ends.
         """
         self._requests += 1
         return await self._send(post, seed, tokens)
@@ -166,13 +165,11 @@ class Retries:
                 self._mark.touch()
 
     def _checked(self, response: Response) -> Response:
-        """Return an answer that asking again would not change; raises _PassingError for another one, or its error."""
-        if response.status_code not in RETRIED:
+        """Return an answer that asking again would not change; raises _PassingError for another one."""
+        error = error_of(response)
+        if error is None or error.answers or not error.passes or self._service.remedy(error):
             return response
-        failure = self._service.refused(response)
-        if has_no_quota(response) or self._service.remedy(response) is not None:
-            raise failure
-        raise _PassingError(failure, retry_after(response, datetime.now(UTC)))
+        raise _PassingError(self._service.refused(error), retry_after(response, datetime.now(UTC)))
 
     def _turn(self, tokens: int | None) -> AbstractAsyncContextManager[Turn]:
         if self._limiter is None or tokens is None:  # asking for the list of models uses none
@@ -189,7 +186,7 @@ def _failed(state: RetryCallState) -> _PassingError:
 
 def _charged(response: Response, estimate: int) -> int:
     """Return the tokens that an answer used of a limit: what it says; none for an error."""
-    if response.status_code != 200:
+    if error_of(response) is not None:
         return 0
     used = used_tokens(response.content)
     return estimate if used is None else used.total

@@ -5,12 +5,12 @@ Whatever it says is untrusted, and may echo the API key: all of it is printed th
 
 import os
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from parley.engine.models import ModelEntry
 from parley.engine.service.dialect import PLAIN, Dialect
+from parley.engine.service.errors import NOT_AS_ASKED, READ_CHARS, ServiceError, error_of
 from parley.engine.service.fetch import Client, RequestError, Response
 from parley.engine.service.key import holds_key
 from parley.engine.service.key_places import require_allowed
@@ -25,9 +25,6 @@ _VERSION = re.compile(r"[0-9][A-Za-z0-9.+-]{0,63}")
 # where it is echoed, and so not be found.
 _KEY = re.compile(r"[!#-&(-\[\]-~]{8,4096}")
 _SHOWN_MODELS = 10
-_READ_OF_ERROR = 2_000  # characters
-# What it can raise to look into JSON of another shape than the one asked for, or nested too deep.
-NOT_AS_ASKED = (ValueError, LookupError, TypeError, AttributeError, RecursionError)
 
 
 @dataclass(frozen=True)
@@ -72,8 +69,11 @@ class Service:
 
     def check_models(self, response: Response) -> None:
         """Raise EngineError, which says what is wrong, unless the service listed the model."""
-        if response.status_code != 200:
-            raise self.refused(response)
+        if (error := error_of(response)) is not None:
+            if error.status in (404, 405):
+                told = self.refused(error)
+                raise EngineError(f"{told}; if it lists no models, write dialect: {{lists_models: false}}")
+            raise self.refused(error)
         try:
             listed = [str(model["id"]) for model in response.json()["data"]]
         except NOT_AS_ASKED:
@@ -110,30 +110,29 @@ class Service:
         reason = self.redacted(str(error))
         return EngineError(f"{self.who} cannot be reached at {self.url}, or broke the connection: {reason}")
 
-    def refused(self, response: Response) -> EngineError:
-        """Return the error for an answer other than 200, with a remedy where the status tells one."""
-        status = response.status_code
-        variable = self.key_variable
+    def refused(self, error: ServiceError) -> EngineError:
+        """Return what to say of an error, with a remedy where it tells one."""
+        status, variable = error.status, self.key_variable
         remedies = {
-            404: f"; is {self.url} its URL?",
+            402: "; it wants money: look at the account there",
+            404: f"; is {self.url} its URL? Is {self.served!r} its name for the model?",
             **dict.fromkeys(
                 (401, 403), f"; check the key in {variable}" if variable else "; name source.key_variable"
             ),
             **dict.fromkeys((301, 302, 303, 307, 308), "; redirects are not followed, put the final URL there"),
         }
-        message = self.redacted(error_message(response))
-        remedy = self.remedy(response)
+        message = self.redacted(error.message)
+        remedy = self.remedy(error)
         told = f"{self.who} answered {status}: {message or 'nothing more'}"
         if remedy:
             return NotReadyError(f"{told}; {remedy}")  # it refuses all others, too
         return EngineError(told + remedies.get(status, ""))
 
-    def remedy(self, response: Response) -> str | None:
-        """Return what to change in the entry where an answer refuses a key of the request; None where it does not."""
-        if not 400 <= response.status_code <= 500 or response.status_code in (401, 403, 408, 429):
+    def remedy(self, error: ServiceError) -> str | None:
+        """Return what to change in the entry where a key of the request is refused; None where none is."""
+        if not 400 <= error.status <= 500 or error.status in (401, 403, 408, 429):
             return None
-        # Not all of a text: a prompt may be quoted in it.
-        return self.dialect.remedy(error_message(response)[:_READ_OF_ERROR], str(_error(response).get("param") or ""))
+        return self.dialect.remedy(error.message[:READ_CHARS], error.param)
 
 
 def service_of(name: str, entry: ModelEntry) -> Service:
@@ -153,23 +152,3 @@ def service_of(name: str, entry: ModelEntry) -> Service:
             )
     terms = (entry.limits, entry.deadline, entry.strict_model, entry.dialect)
     return Service(name, source.served, source.url, secret, variable, *terms)
-
-
-def error_message(response: Response) -> str:
-    """Return what a response other than 200 says in OpenAI's form, else its text; as it came."""
-    return str(_error(response).get("message", response.text))
-
-
-def has_no_quota(response: Response) -> bool:
-    """Whether an error says, in OpenAI's form, that no money is left there: no pause changes that."""
-    error = _error(response)
-    return "insufficient_quota" in (error.get("code"), error.get("type"))
-
-
-def _error(response: Response) -> Mapping[str, Any]:
-    """Return an error in OpenAI's form, with its `message`, and perhaps `param`, `code` and `type`; else nothing."""
-    try:
-        error = response.json()["error"]
-    except NOT_AS_ASKED:
-        return {}
-    return error if isinstance(error, Mapping) else {"message": error}

@@ -1,0 +1,181 @@
+"""What services say in place of a reply, in their own words: from their documents, and from public bug reports."""
+
+import json
+from typing import Any
+
+import pytest
+
+from parley.engine.service.errors import error_of
+from parley.engine.service.fetch import Response
+from parley.policies.reply_text import read_reply
+from support.answering import StandInService, ask, completion, error, first_ask
+from support.commands import heard
+
+
+def said(message: str, code: object = None, kind: str = "invalid_request_error", **more: object) -> dict[str, Any]:
+    return {"error": {"message": message, "type": kind, "code": code, **more}}
+
+
+TOO_LONG = [
+    (400, said("This model's maximum context length is 8192 tokens. However, you requested 9000.", 400)),  # vLLM
+    (400, said("The decoder prompt (length 9000) is longer than the maximum model length of 8192.", 400)),  # vLLM
+    (400, said("Input tokens exceed the configured limit of 272000 tokens.", "context_length_exceeded")),  # GPT-5
+    (400, said("Input tokens exceed the configured limit of 272000 tokens.")),
+    (400, said("the request exceeds the available context size", 400, "exceed_context_size_error")),  # llama.cpp
+    (400, {"type": "error", **said("prompt is too long: 203000 tokens > 199999 maximum")}),  # Anthropic
+    (400, said("input length and `max_tokens` exceed context limit: 190000 + 20000 > 200000")),  # Anthropic
+    (413, {"error": {"type": "request_too_large", "message": "Request exceeds the maximum size"}}),  # Anthropic
+    (400, [{"error": {"code": 400, "status": "INVALID_ARGUMENT", "message": "The input token count (1200000) exceeds "
+                      "the maximum number of tokens allowed (1048576)."}}]),  # Gemini
+    (400, {"object": "error", "message": "Prompt contains 40000 tokens and 0 draft tokens, too large for model with "
+           "32768 maximum context length", "type": "invalid_request_message_order", "code": 3051}),  # Mistral
+    (422, {"error": "Input validation error: `inputs` tokens + `max_new_tokens` must be <= 8193. Given: 9000 "
+           "`inputs` tokens and 300 `max_new_tokens`", "error_type": "validation"}),  # TGI, Together
+    (400, said("The input (9000 tokens) is longer than the model's context length (8192 tokens).")),  # SGLang
+    (500, {"error": "the input length exceeds the context length"}),  # Ollama
+    (400, said("Please reduce the length of the messages or completion.", "context_length_exceeded")),  # Cerebras
+    (400, said("Provider returned error", 400, metadata={"raw": json.dumps(said("prompt is too long"))})),
+]  # fmt: skip
+FILTERED = [
+    (400, said("The response was filtered due to the prompt triggering Azure OpenAI's content management policy.",
+               "content_filter", innererror={"code": "ResponsibleAIPolicyViolation"})),  # Azure
+    (400, said("Invalid prompt: your prompt was flagged as violating our usage policy.", "invalid_prompt")),  # OpenAI
+    (400, said("Content Exists Risk")),  # DeepSeek
+    (403, said("openai/gpt-4o requires moderation. Your input was flagged for 'violence'.", 403)),  # OpenRouter
+    (400, said("Input data may contain inappropriate content.", "data_inspection_failed")),  # DashScope
+    (200, {"error": {"code": 403, "message": "Your input was flagged"}}),
+]  # fmt: skip
+NO_SCHEMA = [
+    (400, said("Failed to generate JSON. Please adjust your prompt.", "json_validate_failed", failed_generation="{")),
+    (400, said("Failed to call a function.", "tool_use_failed")),
+]
+PASSING = [
+    *((status, said("later")) for status in (408, 409, 425, 429, 498, 500, 502, 503, 504, 520, 522, 524, 529)),
+    (529, {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}),  # Anthropic
+    (429, said("Rate limit reached for gpt-4o on tokens per min (TPM): Limit 30000", "rate_limit_exceeded", "tokens")),
+    (200, {"error": {"code": 502, "message": "Provider returned error"}}),  # OpenRouter
+    (200, {"choices": [{"finish_reason": "error", "message": {"content": ""}, "error": {"code": 502}}]}),
+    (200, {"id": "x", "choices": []}),  # Azure, Gemini
+    (200, {"error": "upstream hung up"}),
+    (503, "<html>no JSON</html>"),
+]
+LASTING = [
+    (401, said("Incorrect API key provided", "invalid_api_key")),
+    (402, said("Insufficient Balance", kind="unknown_error")),  # DeepSeek
+    (403, said("Project does not have access to model gpt-5", "model_not_found")),
+    (404, said("The model `gpt-9` does not exist", "model_not_found")),  # OpenAI
+    (404, {"detail": "Not Found"}),  # FastAPI
+    (
+        413,
+        said("Request too large for model `x` on tokens per minute (TPM): Limit 6000", "rate_limit_exceeded"),
+    ),  # Groq
+    (429, said("You exceeded your current quota", "insufficient_quota", "insufficient_quota")),
+    (400, said("max_tokens is too large: 32768. This model supports at most 16384 completion tokens.")),
+    (400, said("Unsupported parameter: 'seed' is not supported with this model.", param="seed")),
+    (200, {"error": {"code": 401, "message": "No auth credentials found"}}),  # OpenRouter
+]
+REPLIES = [
+    (200, {"choices": [{"message": {"content": "{}"}, "finish_reason": "stop"}]}),
+    (200, {"choices": [{"message": {"content": "{}"}, "finish_reason": "stop"}], "error": None}),
+    (200, {"data": [{"id": "m"}]}),
+]
+
+
+def response(status: int, body: object) -> Response:
+    return Response(status, {}, (body if isinstance(body, str) else json.dumps(body)).encode())
+
+
+@pytest.mark.promise(
+    "An error of a service answers the question, passes or does not, in the words of a dozen services."
+)
+def test_errors_by_class() -> None:
+    rows = [
+        *((answer, ("prompt_too_long", False)) for answer in TOO_LONG),
+        *((answer, ("content_filter", False)) for answer in FILTERED),
+        *((answer, ("no_schema", False)) for answer in NO_SCHEMA),
+        *((answer, (None, True)) for answer in PASSING),
+        *((answer, (None, False)) for answer in LASTING),
+    ]
+    for (status, body), (answers, passes) in rows:
+        found = error_of(response(status, body))
+        assert found is not None, body
+        assert found.answers == answers, body
+        assert answers or found.passes == passes, body
+    assert [error_of(response(*reply)) for reply in REPLIES] == [None] * len(REPLIES)
+    hostile = [
+        [],
+        [[]],
+        [[], []],
+        {"error": []},
+        {"error": {"message": {}}},
+        {"choices": [5]},
+        {"choices": {}},
+        7,
+        None,
+    ]
+    for body in hostile:
+        assert error_of(response(400, body)) is not None, body
+        error_of(response(200, body))
+
+
+def test_an_error_in_an_answer_is_what_it_says(server: StandInService, pauses: list[float]) -> None:
+    server.answer = lambda body: FILTERED[0]
+    assert ask(server.url)[0].finish_reason == "content_filter"
+    left = [*PASSING[-4:-1], completion('{"decision":"stop"}')]
+    server.answer = lambda body: left.pop(0)
+    assert (
+        ask(server.url, limits={"patience_seconds": 60})[0].finish_reason == "stop"
+    )  # what passes is asked again, and is never the agent's
+    assert len(pauses) == 3
+    server.answer = lambda body: LASTING[3]
+    assert "its name for the model?" in error(server.url)
+    server.pages["/v1/models"] = (404, {"detail": "Not Found"})
+    assert "lists_models: false" in error(server.url)
+
+
+THOUGHT = "Let me think."
+FORMS = [  # a message, its finish reason, and the text, the thought and the failure that it is
+    ({"content": [{"type": "text", "text": "{}"}]}, "stop", "{}", None, "invalid_json"),
+    ({"content": [{"type": "thinking", "thinking": [{"type": "text", "text": THOUGHT}]},
+                  {"type": "text", "text": "a"}]}, "stop", "a", THOUGHT, "invalid_json"),  # Mistral
+    ({"content": [{"type": "thinking", "thinking": THOUGHT}, {"type": "text", "text": "a"}]}, "stop", "a", THOUGHT,
+     "invalid_json"),  # Anthropic
+    ({"content": None, "reasoning": THOUGHT}, "stop", "", THOUGHT, "thought_only"),
+    ({"content": "", "reasoning_content": THOUGHT}, "length", "", THOUGHT, "thought_cut_off"),
+    ({"content": f"<think>{THOUGHT}"}, "length", "", THOUGHT, "thought_cut_off"),
+    ({"content": f"<think>{THOUGHT}"}, "stop", "", THOUGHT, "thought_only"),
+    ({"content": f"<think>{THOUGHT}</think>a"}, "stop", "a", THOUGHT, "invalid_json"),
+    ({"content": None, "tool_calls": [{"id": "x"}]}, "tool_calls", "", None, "tool_call"),
+    ({"content": None, "refusal": "No."}, "stop", "No.", None, "refused"),
+    ({"content": [{"type": "refusal", "refusal": "No."}]}, "stop", "No.", None, "refused"),
+    ({"content": "a"}, "MAX_TOKENS", "a", None, "length"),
+    ({"content": ""}, "SAFETY", "", None, "refused"),
+    ({"content": "a"}, None, "a", None, "invalid_json"),
+    ({"content": {"value": 5}}, "stop", "", None, "invalid_json"),
+]  # fmt: skip
+
+
+@pytest.mark.promise("Thoughts, parts, calls of tools and refusals are told apart, however a service sends them.")
+def test_replies_by_form(server: StandInService) -> None:
+    for message, ended, text, thought, failure in FORMS:
+        choice = {"message": message, **({} if ended is None else {"finish_reason": ended})}
+        server.answer = lambda body, choice=choice: (200, {"choices": [choice]})
+        reply, _ = ask(server.url)
+        assert (reply.text, reply.reasoning) == (text, thought), message
+        assert read_reply(first_ask(), reply.text, reply.finish_reason).failure == failure, message
+
+
+def test_think_tags_are_taken_off_with_a_warning_unless_the_entry_says_what_they_are(server: StandInService) -> None:
+    server.answer = lambda body: completion("<think>no</think>{}")
+    for dialect, text, warned in (
+        ({}, "{}", True),
+        ({"think_tags": True}, "{}", False),
+        (
+            {"think_tags": False},
+            "<think>no</think>{}",
+            False,
+        ),
+    ):
+        with heard() as words:
+            assert ask(server.url, dialect=dialect)[0].text == text
+        assert any("think_tags: true" in line for line in words) == warned, dialect

@@ -6,6 +6,8 @@ exits with `exit_code`. Anything else that escapes is a defect of Parley.
     ParleyError              1   something failed while working
     ├── UsageError           2   a study, model entry or argument is wrong; nothing was started
     ├── EngineError          1   the engine did not start, died, or answered with an error
+    │   ├── NotReadyError    1   a service is not there
+    │   └── PausedError      1   hardly any reply of a model can be used; nothing is lost
     ├── BudgetError          1   the study's budget is spent; nothing is lost, and it can be raised
     ├── JournalError         1   a journal, or what processes share, cannot be used, written or locked
     ├── GameError            1   a game of the user's own is no game, or broke the contract of games
@@ -50,6 +52,10 @@ class EngineError(ParleyError):
 
 class NotReadyError(EngineError):
     """A service is not there, or does not offer the model: no simulation can ask it."""
+
+
+class PausedError(EngineError):
+    """Hardly any reply of a model can be used, so that its games pause; what was answered is kept."""
 
 
 class BudgetError(ParleyError):

@@ -253,6 +253,11 @@ def service_answered(service: str) -> Path:
     return service_use(service).with_suffix(".answered")
 
 
+def paused(study: str, model: str) -> Path:
+    """File that says why the games of a model are paused."""
+    return results(study) / "paused" / f"{model}.txt"
+
+
 def spending(study: str) -> Path:
     """Folder in which processes count what a study spends of its budget."""
     return results(study) / "spending"

@@ -42,6 +42,7 @@ def run(study: str, options: tuple[str, ...]) -> None:
 
     This is Snakemake, with Parley's Snakefile: whatever follows STUDY goes to it, and `parley run STUDY --help` lists
     its options. On one machine it takes all cores unless --cores says otherwise. Stopped, the same command goes on.
+    Where hardly any reply of a model can be used, its games pause; with --go-on they are played all the same.
 
     \b
     Examples:  parley run demo

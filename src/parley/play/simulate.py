@@ -23,6 +23,7 @@ from parley.engine.endpoint import read_endpoint
 from parley.engine.models import compare_names
 from parley.errors import EngineError, JournalError, NotReadyError, ParleyError, UsageError
 from parley.play.journal import Journal, delete_journal, off_loop
+from parley.play.pausing import PauseWatcher
 from parley.play.provenance import provenance, warnings
 from parley.play.record import write_record
 from parley.play.record_store import read_own, write_conditions
@@ -343,6 +344,7 @@ async def _play_with_journal(
             _log.info("going on from the journal: %d replies", len(journal.entries))
         budget = budget_for(study, simulation)
         with playing(simulation) as watcher:
+            watcher = PauseWatcher(study, simulation.players(simulation.game()), watcher)
             played, engines = await play_simulation(
                 simulation, places, engine_timeout, journal, _tell_phase, budget, watcher
             )

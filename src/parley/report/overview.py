@@ -9,6 +9,7 @@ import pandas as pd
 from parley.analysis.stats import CONFIDENCE
 from parley.games.base import Game
 from parley.games.evidence import OutcomeClass
+from parley.play.pausing import REMEDIES
 from parley.policies import FAILURE_CLASSES
 from parley.report.links import Links
 from parley.study import Study
@@ -123,7 +124,8 @@ def failed_warning(conditions: pd.DataFrame, by: Sequence[str]) -> list[Warn]:
         most = max(FAILURE_CLASSES, key=lambda name: row[name])
         lines.append(
             f"{axes_text({axis: row[axis] for axis in by})}: {row['failed_reply_rate']:.1%} of the calls, "
-            f"{row['failed_replies']} replies, most of them {most} ({row[most]})"
+            f"{row['failed_replies']} replies, most of them {most} ({row[most]}); what helps: "
+            f"{REMEDIES[most]}"
         )
     text = "Agents without a usable reply are silent, and the game goes on by its rule for silence."
     return [Warn("replies that failed", text, short(lines))] if lines else []

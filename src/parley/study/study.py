@@ -58,6 +58,7 @@ class Study:
     conditions: tuple[Condition, ...]
     models: Mapping[str, ModelEntry]
     budget: BudgetLimits | None = None
+    most_unusable: float | None = None
     ledger: LedgerSettings = _PLAIN_LEDGER
     drawn: Mapping[str, Sequence[Drawn]] = field(default_factory=dict)
     questions: tuple[Question, ...] = ()
@@ -395,6 +396,7 @@ def load_study(
         conditions=conditions,
         models=models,
         budget=content.budget,
+        most_unusable=content.most_unusable,
         ledger=content.ledger or _PLAIN_LEDGER,
         drawn=content.figures,
         questions=tuple(content.questions),

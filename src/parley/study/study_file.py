@@ -272,6 +272,11 @@ class StudyFile(BaseModel):
     budget: BudgetLimits | None = Field(
         default=None, description="What its models may spend; not part of the identity."
     )
+    most_unusable: Annotated[float, Field(gt=0, le=1)] | None = Field(
+        default=0.95,
+        description="From which share of unusable replies a model's games pause, looked at after each 20 of its "
+        "replies; null is never. Not part of the identity.",
+    )
     figures: dict[str, Annotated[list[Drawn], Field(min_length=1)]] = Field(
         default_factory=dict,
         description="Which simulations figures of single ones show, by the name of the figure (trajectories, "

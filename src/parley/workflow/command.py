@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from parley import paths
 from parley.errors import UsageError
+from parley.play.pausing import GO_ON
 
 # Options that say how many jobs run at once, or name a profile that does.
 _JOBS = re.compile(r"--(cores|jobs|profile)(=.*)?|-[cj].*")
@@ -26,6 +27,9 @@ def snakemake_command(study: str, options: Sequence[str]) -> list[str]:
     if any(map(_CONFIG.fullmatch, options)):
         raise UsageError("--config: its only key is the study, which is named already; leave it out")
     given = "SNAKEMAKE_PROFILE" in os.environ or any(map(_JOBS.fullmatch, options))
+    if "--go-on" in options:  # its jobs have the environment, on whatever node
+        os.environ[GO_ON] = "1"
+        options = [option for option in options if option != "--go-on"]
     cores = [] if given else ["--cores", "all"]
     command = [sys.executable, "-P", "-m", "snakemake", "--snakefile", str(snakefile), *cores, *options]
     return [*command, "--config", f"study={study}"]

@@ -18,6 +18,7 @@ from parley.calibration.arms import planned_report
 from parley.engine.service.shared_database import Parts
 from parley.errors import BudgetError, ParleyError, RecordError, UsageError
 from parley.files import hold_lock, remove_leftovers
+from parley.play.pausing import clear_pauses
 from parley.play.record_store import recall_left_out
 from parley.play.spending import gather_spending, refused_line
 from parley.play.stale_records import Moves, find_moves, missing_records, move_records
@@ -207,6 +208,7 @@ def _prepare(run: Run, workflow: Any) -> None:
     stages = [paths.stamp(run.study.name, stage, "").parent for stage in ("tables", "figures", "report", "view")]
     for written in (paths.conditions(run.study.name), *stages):
         remove_leftovers(written)  # of processes that were killed
+    clear_pauses(run.study.name)
     announce(run.study)
     if run.precision is not None:
         decide(run.study.name, run.precision.numbers)

@@ -1,0 +1,58 @@
+"""A model of which no reply can be used, as a service that speaks as real ones do."""
+
+import pytest
+
+from parley import paths
+from parley.errors import EngineError, PausedError
+from parley.play.pausing import GO_ON, REMEDIES, clear_pauses
+from parley.play.simulate import simulate_shard
+from parley.policies import FAILURE_CLASSES
+from parley.study import Study
+from support.answering import StandInService, as_recorded, completion
+from support.workflows import write_served
+
+FENCED = "```json\n{}\n```"
+
+
+def study_of(server: StandInService, **keys: object) -> Study:
+    return write_served(server, **{"seeds": 4, "parameters": {"max_rounds": 2, "retries": 1}, **keys})
+
+
+def stopped(study: Study) -> str:
+    with pytest.raises(EngineError) as caught:
+        simulate_shard(study, "theirs", 0)
+    return str(caught.value)
+
+
+@pytest.mark.promise("A model of which hardly any reply can be used pauses after some twenty, with the key to change.")
+def test_a_model_of_which_no_reply_can_be_used_pauses_before_it_costs_more(
+    server: StandInService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert set(REMEDIES) == set(FAILURE_CLASSES)
+    server.answer = lambda body: completion(FENCED)
+    study = study_of(server)
+    said = stopped(study)
+    for words in ("paused", "cannot be used", "invalid_json", "```json {} ```", "reply_format: text", "--go-on"):
+        assert words in said, said
+    asked = len(server.bodies)
+    assert 20 <= asked <= 4 * 4 * 2  # of each game one phase at most, its retries included
+    server.answer = as_recorded
+    assert "paused" in stopped(study)  # by another process of this run
+    clear_pauses("small")  # as the next run does
+    assert "paused" in stopped(study)  # by the journals, without a question
+    assert len(server.bodies) == asked
+    monkeypatch.setenv(GO_ON, "1")
+    simulate_shard(study, "theirs", 0)
+    assert all(s.record("small").exists() for s in study.simulations() if s.condition.models)
+
+
+def test_a_study_can_forbid_it_and_few_bad_replies_pause_nothing(server: StandInService) -> None:
+    server.answer = lambda body: completion(FENCED)
+    study = study_of(server, most_unusable=None)
+    simulate_shard(study, "theirs", 0)
+    left = [True] * 15
+    server.answer = lambda body: completion(FENCED) if left and left.pop() else as_recorded(body)
+    again = study_of(server, seeds=[7, 8, 9])
+    simulate_shard(again, "theirs", 0)
+    assert not paths.paused("small", "theirs").exists()
+    assert issubclass(PausedError, EngineError)

@@ -40,9 +40,9 @@ def test_a_run_ends_as_snakemake_does(folder: Path) -> None:
     planned = subprocess.run([*command, "small.yaml", "-n"], capture_output=True, text=True, check=True)
     assert jobs(planned.stdout)["simulate_shard"] == 1
     wrong = subprocess.run([*command, "smal.yaml"], capture_output=True, text=True, check=False)
-    assert (wrong.returncode, wrong.stderr.splitlines()[-1]) == (
+    assert (wrong.returncode, wrong.stdout + wrong.stderr) == (
         2,
-        "parley: smal.yaml: no such file; did you mean 'small'? choose one of: small",
+        "parley: smal.yaml: no such file; did you mean 'small'? choose one of: small\n",
     )
 
 

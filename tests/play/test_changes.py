@@ -52,6 +52,19 @@ def test_a_changed_parameter_is_told_with_both_values(before: Study, study_facto
     assert list(status(study))[1].startswith(former)
 
 
+def test_a_prompt_whose_words_changed_is_named_once(study_factory: StudyFactory) -> None:
+    groups = [{"role": "honest", "count": 1, "policy": "majority"}]
+    groups += [{**groups[0], "prompt": "watched"}]
+    grid = {"groups": groups, "prompt": ["may_exist", "watched"], "model": None, "n": None}
+
+    def study(line: str) -> Study:
+        return study_factory(grid, prompts={"watched": {"from": "may_exist", "append": {"honest_vote_system": line}}})
+
+    play(study("A person reads it."))
+    rows = [line.split() for line in diff(study("Somebody reads it.")) if "honest_vote_system" in line]
+    assert [row[:3] + row[-1:] for row in rows] == [["prompt", "watched", "honest_vote_system", "2"]]
+
+
 def test_where_nothing_changed_all_is_kept_or_new(before: Study, study_factory: StudyFactory) -> None:
     assert "nothing changed" in next(diff(before))
     assert told(before) == []

@@ -210,7 +210,8 @@ def test_what_own_code_sent_is_recorded_replayed_verified_and_shown(
     record = simulation.record("small")
     path, server = engines["tiny"]
     simulate(study, record, [path], 5.0)
-    rows = read_attempts(record, ["system", "user", "temperature", "sent"])[1].to_pylist()
+    rows = read_attempts(record, ["system", "user", "temperature", "sent", "completion_tokens"])[1].to_pylist()
+    assert {row["completion_tokens"] for row in rows} == {2 * 7}, "of both requests"
     sent = [request for row in rows for request in json.loads(row["sent"])]
     messages = [[[m["role"], m["content"]] for m in body["messages"]] for body in server.bodies]
     assert sorted(request["messages"] for request in sent) == sorted(messages)

@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from parley.progress.display import Block, PlainLines, plain_line
-from parley.progress.snapshot import Cell, Problem, Snapshot, Stage, TimeLeft
+from parley.progress.snapshot import Cell, Playing, Problem, Snapshot, Stage, TimeLeft
 from parley.progress.snapshot import cells_of as conditions_of
 from support.studies import StudyFactory
 
@@ -135,7 +135,11 @@ def test_plain_lines_come_for_stages_and_every_half_minute(study_factory: StudyF
     assert told(131.0, problems=[wait]) == ["small: warning: 2 simulations, for 4 s: the service answered 503"]
     # The same problem for longer is told by the line of the half minute alone.
     assert told(133.0, problems=[replace(wait, seconds=9.0)]) == []
-    assert told(134.0) == ["small: over: 2 simulations, for 9 s: the service answered 503"]
+    cells[0].playing = {"seed=0.parquet": Playing()}
+    assert told(134.0) == ["small: no longer: 2 simulations, for 9 s: the service answered 503"]
+    assert told(134.5, problems=[wait])
+    cells[0].playing = {}
+    assert told(134.6) == [], "the run gave up"
     stages = [*STAGES[:2], Stage("playing", "done", 90.0), Stage("tables", "failed")]
     assert told(135.0, stages=stages) == ["small: playing done in 1 min 30 s", "small: tables failed"]
 

@@ -8,16 +8,20 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
+from parley.analysis.summarize import summarize
+from parley.analysis.tables import read_table
 from parley.errors import RecordError, UsageError
 from parley.games.prompts import OwnPrompt, appended
 from parley.games.registry import GAMES, game_class
 from parley.play.record import read_summary
 from parley.play.replay import replay
 from parley.play.show import study_files, write_study
+from parley.play.simulate import simulate
 from parley.study import Study, load_study
 from parley.study.condition import Simulation
 from parley.study.own_prompts import write_templates
 from parley.study.prompt_sent import asked
+from support import REPOSITORY
 from support.answering import record_with_model
 from support.commands import Parley, one_line_error
 from support.records import forge
@@ -152,8 +156,9 @@ BAD: list[tuple[object, str]] = [
     ),
     (
         {"from": "may_exist", "replace": {"int(self.initial_value)": "int(self.initial_valu)"}},
-        "'{int(self.initial_valu)}': no place of this template; did you mean 'int(self.initial_value)'?",
+        "'{int(self.initial_valu)}': no place of this template; did you mean 'initial_value'?",
     ),
+    ({"from": "may_exist", "append": {"honest_propose_system": "{initial_valu}"}}, "did you mean 'initial_value'?"),
     ({"from": "may_exist", "append": {"system": "{0}"}}, "'{0}': no place of this template"),
     ({"from": "may_exist", "append": {"system": "{__class__}"}}, "'{__class__}': no place of this template"),
     ({"from": "may_exist", "append": {"system": "{{x}}"}}, "'{x}': no place of this template"),
@@ -407,6 +412,30 @@ def test_prompts_of_groups_are_an_axis_that_questions_compare(study_factory: Stu
     assert {each.axes["prompt"] for each in study.conditions} == {"may_exist"}
 
 
+@pytest.mark.usefixtures("folder")
+def test_the_example_of_prompts_by_group_compares_nobody_half_and_all() -> None:
+    def written(content: dict[str, Any]) -> Path:
+        Path("told.yaml").write_text(yaml.safe_dump(content))
+        return Path("told.yaml")
+
+    page = (REPOSITORY / "docs/reference/study.md").read_text(encoding="utf-8")
+    example = yaml.safe_load(page.partition("### Prompts by group")[2].split("```")[1].removeprefix("yaml"))
+    study = load_study(written({**example, "seeds": 2}))
+    for simulation in study.simulations():
+        simulate(study, simulation.record("told"), [], 1.0)
+    summarize(study)
+    assert [each.label for each in study.comparisons] == [
+        "told: prompt may_exist -> may_exist+watched",
+        "told: prompt may_exist -> watched",
+    ]
+    assert list(read_table("told", "questions")["pairs"]) == [2, 2]
+    twelve = {"model": "majority", "n": 12, "prompt": "watched"}  # a condition of another model
+    with pytest.raises(
+        UsageError, match=r"in prompt alone \(may_exist, watched\), but in model too; choose two that do"
+    ):
+        load_study(written({**example, "grids": [example["grids"][0], twelve]}))
+
+
 def test_a_wrong_prompt_of_a_group_is_refused_by_its_key(study_factory: StudyFactory) -> None:
     with pytest.raises(
         UsageError, match=r"grids\[0\].groups\[1\].prompt: 'wached': unknown prompt; did you mean 'wat"
@@ -475,7 +504,21 @@ def test_templates_are_written_once_with_the_places_of_each(parley: Parley, fold
     assert "--role: not used with whole templates: leave it out" in one_line_error(
         parley("prompts", "consensus", "--role", "honest", "--write", "new"), 2
     )
-    assert "config/consensus.yaml: no such file" in one_line_error(parley("prompts", "consensus"), 2)
+    assert parley("prompts", "consensus", "--write", "theirs").status == 0
+    places = "{agent_id} {max_rounds} {value_min} {value_max} {initial_value}"
+    assert f"honest_propose_system: {places}\n" in Path("theirs/README.txt").read_text()
+
+
+def test_a_game_is_named_like_a_study(parley: Parley, study_factory: StudyFactory) -> None:
+    assert parley("prompts", "stag_hunt").out == parley("prompts", "--game", "stag_hunt").out != ""
+    assert "--game: not used" in one_line_error(parley("prompts", "stag_hunt", "--game", "consensus"), 2)
+    assert "--diff: not used" in one_line_error(parley("prompts", "stag_hunt", "--diff", "a", "b"), 2)
+    study_factory(name="consensus")
+    assert "played by majority" in parley("prompts", "consensus.yaml").err
+    Path("config").mkdir()
+    Path("consensus.yaml").rename("config/consensus.yaml")
+    Path("models.yaml").rename("config/models.yaml")
+    assert "played by majority" in parley("prompts", "consensus").err
 
 
 def test_two_prompts_are_compared_word_by_word(parley: Parley, study_factory: StudyFactory) -> None:

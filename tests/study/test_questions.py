@@ -71,7 +71,9 @@ def test_along_b_other_agents_are_as_many_where_n_grows_with_b(study_factory: St
 
 def test_adversaries_beside_games_without_any_are_chosen_as_the_error_says(study_factory: StudyFactory) -> None:
     question = {**ASKED, "compare": "byzantine"}
-    with pytest.raises(UsageError, match=r"in byzantine alone \(none, silent\); .* values: \[silent, random\]$"):
+    with pytest.raises(
+        UsageError, match=r"in byzantine alone \(none, silent\), but in b too; .* values: \[silent, random\]$"
+    ):
         study_factory(ATTACKED, questions=[question])
     study = study_factory(ATTACKED, questions=[{**question, "values": ["silent", "random"]}])
     assert [pair[0].axes["b"] for pair in study.comparisons[0].strata] == [2]

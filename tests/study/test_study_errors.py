@@ -130,10 +130,12 @@ def test_grids_are_checked_together(study_factory: StudyFactory) -> None:
 
 @pytest.mark.usefixtures("folder")
 def test_the_file_is_there_and_its_name_is_that_of_a_folder() -> None:
+    with pytest.raises(UsageError, match=r"^config/no\.yaml: no such file; parley new NAME writes a study$"):
+        load_study(Path("config/no.yaml"))
     for name in ("a b.yaml", "a..b.yaml", "ä.yaml", "-a.yaml", "a=b.yaml"):
         assert refusal(yaml.safe_dump(CONTENT), name).startswith(f"{name}: the file's name becomes a folder")
-    with pytest.raises(UsageError, match=r"^config/no\.yaml: no such file$"):
-        load_study(Path("config/no.yaml"))
+    with pytest.raises(UsageError, match=r"^config/ab\.yaml: no such file; did you mean 'a=b'\? choose one of: -a, "):
+        load_study(Path("config/ab.yaml"))
 
 
 def test_a_study_without_a_models_file_has_the_models_of_parley(study_factory: StudyFactory) -> None:

@@ -31,7 +31,8 @@ def _completing(names: Callable[[], Iterable[str]]) -> _Completing:
     return complete
 
 
-def _game_names() -> Iterable[str]:
+def game_names() -> Iterable[str]:
+    """Return the names of the games that come with Parley."""
     from parley.games.registry import GAMES  # slow to import
 
     return GAMES
@@ -44,7 +45,7 @@ def _model_names() -> Iterable[str]:
 
 
 STUDY_NAMES = _completing(lambda: paths.studies(paths.CONFIG))
-GAME_NAMES = _completing(_game_names)
+GAME_NAMES = _completing(game_names)
 MODEL_NAMES = _completing(_model_names)
 STUDY = click.argument("study", shell_complete=STUDY_NAMES)
 MODEL = click.argument("model", shell_complete=MODEL_NAMES)

@@ -7,7 +7,20 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from parley.cli.options import GAME_NAMES, JSON, MODELS, STUDY_NAMES, WHERE, axis_values, load, say, settle, tell
+from parley import paths
+from parley.cli.options import (
+    GAME_NAMES,
+    JSON,
+    MODELS,
+    STUDY_NAMES,
+    WHERE,
+    axis_values,
+    game_names,
+    load,
+    say,
+    settle,
+    tell,
+)
 from parley.errors import UsageError
 from parley.text import one_line, table
 
@@ -107,9 +120,9 @@ def prompts(context: click.Context, /, **_: Any) -> None:
 
     With --write, the templates of a GAME are written as files, with a README.txt that names their places.
 
-    Without a STUDY, what one of four language models is sent, one of them Byzantine, in a game with default
-    parameters; a study shows any others (rounds, range of values, topology). An option that changes nothing is
-    refused.
+    Of a GAME, or without either, what one of four language models is sent, one of them Byzantine, in a game with
+    default parameters; a study shows any others (rounds, range of values, topology). An option that changes nothing
+    is refused. Where a study has the name of a game, the study is meant; --game names the game.
 
     \b
     Examples:  parley prompts stag-hunt --where topology=ring --where disclosure=explicit
@@ -122,7 +135,7 @@ def prompts(context: click.Context, /, **_: Any) -> None:
                parley prompts consensus --write config/prompts/mine
                parley prompts --role honest --prompt none_exist --phase vote --part user --round 2
                parley prompts --role byzantine --strategy stall
-               parley prompts --game stag_hunt --template
+               parley prompts stag_hunt --template
     """
     options = _Options(context)
     if options["write"] is not None:
@@ -150,6 +163,9 @@ class _Options:
         self._set = {
             name for name in self._values if context.get_parameter_source(name) is not ParameterSource.DEFAULT
         }
+        if (named := self["study"]) in game_names() and not paths.study_file(named).exists():
+            self.refuse({"game": "the game is named already; leave it out"}, "with a GAME")
+            self._values |= {"study": None, "game": named}
 
     def __getitem__(self, name: str) -> Any:
         return self._values[name]
@@ -227,7 +243,7 @@ def _print_lengths(options: _Options) -> None:
 def _write_templates(options: _Options) -> None:
     from parley.study.own_prompts import write_templates
 
-    options.refuse_all_but("write", "prompt", "game" if options["study"] is None else "study")
+    options.refuse_all_but("write", "prompt", "game", "study")
     game = _game(options["study"] or options["game"])
     for path in write_templates(game, _prompt(options, game), options["write"]):
         say(f"wrote: {path}")

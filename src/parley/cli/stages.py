@@ -52,6 +52,8 @@ def run(study: str, options: tuple[str, ...]) -> None:
     from parley.workflow.command import snakemake_command
 
     command = snakemake_command(study, options)
+    if not paths.study_file(study).exists():  # else Snakemake's own words come first
+        load(study, None)
     os.execv(command[0], command)  # its progress, Ctrl-C and exit status are Snakemake's own
 
 

@@ -159,6 +159,8 @@ class Prompts(Generic[P]):
 
     variants: Mapping[str, Mapping[str, Template]] = {"plain": {}}
     parts: Mapping[str, str] = {}  # "system" or "user" of templates whose names do not end with the part
+    # By an expression that a printed prompt has in braces, what people write there.
+    plain: Mapping[str, str] = {}
     phases: tuple[str, ...] = ()  # those that `template` knows
     # For `parley prompts`, by a phase that games with default parameters do not ask in, or not by this name: the phase
     # that they ask in (None: the first), and the parameters that they need for it.
@@ -178,9 +180,10 @@ class Prompts(Generic[P]):
         return prompt.templates if isinstance(prompt, OwnPrompt) else self.variants[prompt]
 
     def places(self, name: str) -> list[str]:
-        """Return the places that a template of this name may have: those of the shipped ones."""
+        """Return the places that a template of this name may have, by their plain names: those of the shipped ones."""
         texts = [text_of(templates[name]) for templates in self.variants.values() if name in templates]
-        return list(dict.fromkeys(place[1:-1] for text in texts for place in _PRINTED_PLACE.findall(text)))
+        found = (place[1:-1] for text in texts for place in _PRINTED_PLACE.findall(text))
+        return list(dict.fromkeys(self.plain.get(place, place) for place in found))
 
     def own(self, name: str, templates: Mapping[str, Template], where: str = "", ending: str = "") -> OwnPrompt:
         """Return a prompt with these templates as texts; raises UsageError, with the line, for what cannot be filled.
@@ -196,10 +199,11 @@ class Prompts(Generic[P]):
             if template not in shipped:
                 raise UsageError(f"{named}: no template of the game; {choose(template, shipped)}")
             known = self.places(template)
+            allowed = (*known, *self.plain)
             # As `fill` finds them; what is no word is text to it, and here a slip if it is almost a place.
-            for match in [*_places(tuple(known), False).finditer(text), *_PRINTED_PLACE.finditer(text)]:
+            for match in [*_places(allowed, False).finditer(text), *_PRINTED_PLACE.finditer(text)]:
                 place, line = match[0][1:-1], text.count("\n", 0, match.start()) + 1
-                if place not in known and (re.fullmatch(_WORD, match[0]) or meant(place, known)):
+                if place not in allowed and (re.fullmatch(_WORD, match[0]) or meant(place, allowed)):
                     remedy = choose(place, known)
                     raise UsageError(f"{named}, line {line}: {shown(match[0])}: no place of this template; {remedy}")
             marks = [mark for mark in _ASKS_FOR_FORM if mark in shipped[template]]

@@ -31,7 +31,6 @@ _FACTS = {
     "game_code_sha256": "code of the game",
     "prompt": "prompt",
     "parameters": "",
-    "prompt_digests": "prompt",
 }
 
 Difference = tuple[str, str, str]  # key, then, now
@@ -164,7 +163,10 @@ def diff(study: Study) -> Iterator[str]:
     """Yield the lines of `parley diff`: which keys, conditions and seeds changed, then what that does."""
     changes = changes_of(study)
     yield from renamed_lines(changes, study)
-    rows = [(*difference, records) for differences, records in changes.former.items() for difference in differences]
+    counts: Counter[Difference] = Counter()
+    for differences, records in changes.former.items():
+        counts.update(dict.fromkeys(differences, records))
+    rows = [(*difference, records) for difference, records in counts.items()]
     rows += [(*difference, number) for difference, number in islice(changes.added.items(), _MAX_LINES)]
     if rows:
         yield from table(("key", "then", "now", "simulations"), rows)
@@ -228,6 +230,7 @@ def facts(described: Mapping[str, Any]) -> dict[str, str]:
     found: dict[str, str] = {}
     for key, name in _FACTS.items():
         _add(found, name, described.get(key))
+    _add(found, f"prompt {described.get('prompt')}", described.get("prompt_digests"))
     axes = described.get("axes")
     for axis in ("n", "b"):
         _add(found, axis, axes.get(axis) if isinstance(axes, dict) else None)
@@ -239,8 +242,11 @@ def facts(described: Mapping[str, Any]) -> dict[str, str]:
         role = str(group.get("role"))
         count[role] += 1
         alone = roles[role] == 1  # then n and b give its count
+        _add(found, f"prompt {group.get('prompt')}", group.get("prompt_digests"))
         for key, value in group.items():
-            if key not in ("role", "player", "model_name", "templates") and not (alone and key == "count"):
+            if key not in ("role", "player", "model_name", "templates", "prompt_digests") and not (
+                alone and key == "count"
+            ):
                 _add(found, f"{role if alone else f'{role} {count[role]}'} {key}", value)
     return found
 

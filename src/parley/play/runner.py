@@ -191,6 +191,11 @@ async def _request(simulation_id: str, ask: Ask, policy: Policy, attempt: int) -
     finally:
         requests_made.reset(here)
     seconds = time.perf_counter() - clock if completion.seconds is None else completion.seconds
+
+    def tokens(name: str) -> int | None:
+        counted = [count for each in made if (count := token_count(getattr(each.reply, name, None))) is not None]
+        return token_count(sum(counted) if counted else getattr(completion, name))
+
     return Entry(
         round=ask.round,
         phase=ask.phase,
@@ -200,15 +205,15 @@ async def _request(simulation_id: str, ask: Ask, policy: Policy, attempt: int) -
         ask=ask.digest,
         text=valid_unicode(completion.text),
         finish_reason=one_line(completion.finish_reason, 40),
-        prompt_tokens=token_count(completion.prompt_tokens),
-        completion_tokens=token_count(completion.completion_tokens),
-        cached_tokens=token_count(completion.cached_tokens),
+        prompt_tokens=tokens("prompt_tokens"),
+        completion_tokens=tokens("completion_tokens"),
+        cached_tokens=tokens("cached_tokens"),
         started=round(started, 3),
         seconds=round(seconds, 3),
         served_model=said_name(completion.served_model),
         system_fingerprint=said_name(completion.system_fingerprint),
         reasoning=None if completion.reasoning is None else valid_unicode(completion.reasoning)[:_MAX_REASONING],
-        reasoning_tokens=token_count(completion.reasoning_tokens),
+        reasoning_tokens=tokens("reasoning_tokens"),
         sent=requests_json(ask, made),
     )
 

@@ -119,6 +119,8 @@ def combine_errors(failed: Sequence[ParleyError], played: int) -> ParleyError:
     """Return the one error, or one of its kind that counts the errors of a shard and quotes the first few kinds."""
     if len(failed) == 1:
         return failed[0]
+    if all(isinstance(error, NotReadyError) for error in failed):  # the rest has not begun
+        return NotReadyError(f"{failed[0]}; {len(failed)} of {played} simulations were not played")
     kinds: dict[str, list[str]] = {}
     for text in map(str, failed):
         kinds.setdefault(_NUMBER.sub("#", text), []).append(text)

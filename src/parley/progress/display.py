@@ -234,8 +234,8 @@ class PlainLines:
         for key, text in problems.items():
             if key not in self._problems:
                 yield f"{snapshot.study}: warning: {one_line(text)}"
-        for key in set(self._problems) - set(problems):
-            yield f"{snapshot.study}: over: {one_line(self._problems[key])}"
+        for key in set(self._problems) - set(problems) if snapshot.running else ():
+            yield f"{snapshot.study}: no longer: {one_line(self._problems[key])}"
         self._problems = problems
         if now - self._last_line >= self._seconds and not snapshot.over:
             self._last_line = now

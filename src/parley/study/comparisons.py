@@ -266,7 +266,10 @@ def _strata(
         others = combinations(dict.fromkeys(str(condition.axes[axis]) for condition in there), 2)
         fit = next((two for two in others if any(_matched(there, axis, two, False))), None)
         remedy = f"choose two that do: values: [{', '.join(fit)}]" if fit else "`parley expand` lists them"
-        raise UsageError(f"{where}: no two conditions differ in {axis} alone ({', '.join(values)}); {remedy}")
+        first, second = ([c.axes for c in there if str(c.axes[axis]) == value] for value in values)
+        differing = ([name for name in axes if name != axis and axes[name] != first[0][name]] for axes in second)
+        alone, too = f"{axis} alone ({', '.join(values)})", min(differing, key=len)
+        raise UsageError(f"{where}: no two conditions differ in {alone}, but in {' and '.join(too)} too; {remedy}")
     _check_once(found, where)
     _check_over(question, found, by_honest, where)
     return _checked(question, kinds, found, where)

@@ -7,6 +7,7 @@ import math
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
+from functools import reduce
 from pathlib import Path
 from typing import Annotated
 
@@ -162,7 +163,10 @@ def write_templates(game: type[Game], prompt: str, folder: Path) -> list[Path]:
     if not prompts.variants.get(prompt):
         remedy = choose(prompt, [name for name in prompts if prompts.variants[name]])
         raise UsageError(f"--prompt {prompt!r}: no prompt of {game.name} with templates; {remedy}")
-    texts = {f"{name}.txt": text_of(template) for name, template in prompts.variants[prompt].items()}
+    braces = {f"{{{printed}}}": f"{{{name}}}" for printed, name in prompts.plain.items()}
+    texts = {}
+    for name, template in prompts.variants[prompt].items():
+        texts[f"{name}.txt"] = reduce(lambda text, place: text.replace(*place), braces.items(), text_of(template))
     places = {name: " ".join(f"{{{place}}}" for place in prompts.places(name)) for name in prompts.variants[prompt]}
     listed = "\n".join(f"{name}: {found or '(none)'}" for name, found in places.items())
     texts[README] = f"{_README}\nThe places of each template of {prompt}:\n\n{listed}"

@@ -322,8 +322,9 @@ def check_there(file: Path) -> None:
     try:
         file.stat()
     except FileNotFoundError:
-        if there := paths.studies(file.parent):
-            raise UsageError(f"{file}: no such file; {choose(file.stem, there)}") from None
+        there = paths.studies(file.parent) or paths.studies(paths.root())
+        remedy = choose(file.stem, there) if there else "parley new NAME writes a study"
+        raise UsageError(f"{file}: no such file; {remedy}") from None
     except OSError:  # reading it says why
         pass
 

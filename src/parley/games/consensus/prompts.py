@@ -94,32 +94,41 @@ _SUMMARIES = [
     ' else "(This is round 1 - no previous history)"'
     for none in ("(No history", "(No history)")
 ]
+# The paper prints expressions.
+_PLAIN = {
+    "self.agent_id": "agent_id",
+    "int(self.initial_value)": "initial_value",
+    _MY_VALUE: "current_value",
+    **dict.fromkeys(_SUMMARIES, "history"),
+    'previous_strategies if previous_strategies else "(No notes yet)"': "private_notes",
+    'previous_strategies if previous_strategies else "(No notes)"': "notes",
+}
 
 
 def places(
     agent: Agent, number: int, p: ConsensusParameters, history: str, this_round: str, notes: str
 ) -> dict[str, object]:
-    """Return what stands for each printed expression, when an agent is asked in round `number`.
+    """Return what stands in each place, by its plain name and as printed, when an agent is asked in round `number`.
 
     `history` is "" in round 1, `this_round` has the proposals that votes are about, and `notes` are the agent's own or
     "". They have one line per entry, cleaned by the game.
     """
-    no_value = agent.current_value is None
-    return {
+    value = agent.current_value
+    values = {
         "agent_id": agent.name,
-        "self.agent_id": agent.name,
         "current_round": number,
         "max_rounds": p.max_rounds,
         "value_min": p.value_min,
         "value_max": p.value_max,
-        "int(self.initial_value)": agent.initial_value,  # of Byzantine agents none, and no place for it
-        _MY_VALUE: "You have not proposed a value yet" if no_value else f"Your current value: {agent.current_value}",
+        "initial_value": agent.initial_value,  # of Byzantine agents none, and no place for it
+        "current_value": "You have not proposed a value yet" if value is None else f"Your current value: {value}",
         "history_summary": history or "(No history yet)",
-        **dict.fromkeys(_SUMMARIES, history or "(This is round 1 - no previous history)"),
+        "history": history or "(This is round 1 - no previous history)",
         "current_round_summary": this_round,
-        'previous_strategies if previous_strategies else "(No notes yet)"': notes or "(No notes yet)",
-        'previous_strategies if previous_strategies else "(No notes)"': notes or "(No notes)",
+        "private_notes": notes or "(No notes yet)",
+        "notes": notes or "(No notes)",
     }
+    return values | {printed: values[name] for printed, name in _PLAIN.items()}
 
 
 def proposals_text(agent: str, proposals: Sequence[Proposal], longest: int | None = None) -> str:
@@ -182,6 +191,7 @@ class ConsensusPrompts(Prompts[ConsensusParameters]):
     """Two variants, of which the phases of the protocol that is played are sent."""
 
     variants = _VARIANTS
+    plain = _PLAIN
     phases = ("propose", "vote", TURN)
     asked_in = _ASKED_IN
     questions = (

@@ -1,15 +1,14 @@
-"""Coverage of each interval and size of each test, as coverage.csv, size.csv and differences.csv beside this.
+"""Coverage of each interval and size of each test, on a grid that goes to the edges, as coverage.csv beside this.
 
-    python -m benchmarks.coverage [repetitions]
+    python -m benchmarks.run coverage
 
-Of rates and their differences all tables are enumerated. All else is simulated, with a seed: 2,000 repetitions unless
-given, so that the standard error of a coverage near 95% is 0.5 points.
+coverage_before.csv is the same of the first commit of this grid; docs/explanation/statistics.md has the worst cells of
+both. What are rates and their differences is enumerated, all else is simulated, with a seed.
 """
 
 import csv
 import math
-import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import binom, multinomial, norm
 
+from benchmarks.margins import ALIKE, both_rates, drawn, modeled
+from parley.analysis.bounded import bounded_interval, p_below
+from parley.analysis.clustered import difference, rate_limits
 from parley.analysis.contrasts import band, spread_of
 from parley.analysis.endings import (
     RESAMPLED,
@@ -29,6 +31,7 @@ from parley.analysis.endings import (
     resampled_medians,
 )
 from parley.analysis.precision import anytime_interval
+from parley.analysis.questions import Pairs
 from parley.analysis.rates import line_of
 from parley.analysis.stats import (
     Floats,
@@ -43,82 +46,78 @@ from parley.analysis.stats import (
 )
 
 FOLDER = Path(__file__).parent
-REPETITIONS = 2000
-SIZES = (10, 25, 50, 100)
-RATES = np.linspace(0.02, 0.98, 49)  # of pairs of rates
-SHOWN_RATES = np.linspace(0.05, 0.95, 19)
-PAIRS = (5, 10, 15, 25, 50, 145)
-DRAWS = 10_000
-GROUPS = ((5, 5), (10, 10), (25, 25), (50, 50), (10, 40))
+PAGE = FOLDER.parent / "docs" / "explanation" / "statistics.md"
+TIMES = 1000  # studies, for each cell
+SIZES = (5, 8, 10, 25, 50, 100)
+FINE = np.linspace(0.001, 0.999, 999)
+RATES = np.r_[0.01, 0.02, np.linspace(0.05, 0.95, 19), 0.98, 0.99]
+EDGES = np.array([0.01, 0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 0.95, 0.98, 0.99])  # of pairs of rates
+SMALLEST = (0.1, 0.15, 0.2, 0.3)  # differences that matter
+QUESTIONS = 6  # of a study
 DEADLINE = 20  # rounds
 HAZARDS = (0.05, 0.1, 0.2, 0.4)  # chance of a game to end in a round
 COMMON = 0.5  # correlation of games that share a seed
 
 Random = np.random.Generator
-Shares = Sequence[float]  # how often, in each case
+Found = Iterator[tuple[str, float]]  # a case, and how often an interval held there, or a test rejected
 
 
 # Enumerated
 
 
-def pairs_of(n: int) -> tuple[Shares, Shares]:
-    """Return sizes and coverages for n pairs; pairs in which both or none is a success weigh nothing in either."""
+def tables_of(n: int) -> NDArray[np.int64]:
+    """Return all tables of n pairs: only the first, only the second, both or neither, which weigh the same."""
     b, c = np.array([(b, c) for b in range(n + 1) for c in range(n + 1 - b)]).T
-    cells = np.stack([b, c, n - b - c], axis=1)
-    rejected = mcnemar(b, c) < 0.05
-    sizes = [float(multinomial.pmf(cells, n, [d / 2, d / 2, 1 - d])[rejected].sum()) for d in RATES]
-    low, high = paired_difference(np.zeros_like(b), b, c, n - b - c)
-    covered = [
-        covering(multinomial.pmf(cells, n, [p, q, 1 - p - q]), low, high, q - p)
-        for p in RATES[::2]
-        for q in RATES[::2]
-        if p + q < 1
+    return np.stack([b, c, n - b - c], axis=1)
+
+
+def mcnemars(n: int, times: int, random: Random) -> Found:
+    cells = tables_of(n)
+    rejected = mcnemar(cells[:, 0], cells[:, 1]) < 0.05
+    for d in RATES:
+        yield f"{d:.0%} differ", float(multinomial.pmf(cells, n, [d / 2, d / 2, 1 - d])[rejected].sum())
+
+
+def tangos(n: int, times: int, random: Random, questions: int = 1) -> Found:
+    """So many at once: those of independent questions."""
+    cells = tables_of(n)
+    low, high = at_once(cells) if questions > 1 else paired_difference(0 * cells[:, 0], *cells.T)
+    for p in EDGES:
+        for q in EDGES[p + EDGES < 1]:
+            held = covering(multinomial.pmf(cells, n, [p, q, 1 - p - q]), low, high, q - p)
+            yield f"{p:.0%} only first, {q:.0%} only second", held**questions
+
+
+def at_once(cells: NDArray[np.int64]) -> Any:
+    """Return the intervals that are to hold together."""
+    values = np.array([np.repeat([-1.0, 1.0, 0.0], row) for row in cells])
+    parts = [
+        bounded_interval(part, 1.0, 1 - 0.05 / QUESTIONS) for part in np.array_split(values, len(cells) // 500 + 1)
     ]
-    return sizes, covered
+    return np.concatenate([low for low, _ in parts]), np.concatenate([high for _, high in parts])
 
 
-def groups_of(n: int, m: int) -> tuple[Shares, Shares]:
-    """Return sizes and coverages for groups of n and m simulations."""
-    x, y = np.array([(x, y) for x in range(n + 1) for y in range(m + 1)]).T
-    rejected = unpaired_p(x, n, y, m) < 0.05
-    sizes = [float((binom.pmf(x, n, p) * binom.pmf(y, m, p))[rejected].sum()) for p in RATES]
-    low, high = unpaired_difference(x, n, y, m)
-    covered = [
-        covering(binom.pmf(x, n, p) * binom.pmf(y, m, q), low, high, q - p) for p in RATES[::2] for q in RATES[::2]
-    ]
-    return sizes, covered
+def unpaired(n: int, times: int, random: Random, test: bool) -> Found:
+    """Two groups, of n and of n, or of n and of 4 n simulations."""
+    for m in (n, 4 * n):
+        x, y = np.array([(x, y) for x in range(n + 1) for y in range(m + 1)]).T
+        if test:
+            rejected = unpaired_p(x, n, y, m) < 0.05
+            for p in RATES:
+                yield f"{n} and {m}, rates {p:.0%}", float((binom.pmf(x, n, p) * binom.pmf(y, m, p))[rejected].sum())
+            continue
+        low, high = unpaired_difference(x, n, y, m)
+        for p in EDGES:
+            for q in EDGES:
+                weights = binom.pmf(x, n, p) * binom.pmf(y, m, q)
+                yield f"{n} and {m}, {p:.0%} and {q:.0%}", covering(weights, low, high, q - p)
 
 
-def rates_of(n: int) -> Shares:
-    """Return the coverage of Wilson's interval of a rate."""
+def wilsons(n: int, times: int, random: Random) -> Found:
     x = np.arange(n + 1)
     low, high = wilson_of_mean(x / n, np.full(n + 1, n))
-    return [covering(binom.pmf(x, n, p), low, high, p) for p in SHOWN_RATES]
-
-
-def numbers_of(n: int, name: str) -> tuple[Shares, Shares]:
-    """Return size and coverage for n paired numbers whose differences have the mean 0 and the law `name`."""
-    random = np.random.default_rng(n)
-    draws = random.exponential(size=(DRAWS, n)) - 1 if name == "skewed" else random.normal(size=(DRAWS, n))
-    low, high, p = np.array([paired_mean(np.zeros(n), row) for row in draws]).T
-    return [float((p < 0.05).mean())], [float(((low <= 0) & (high >= 0)).mean())]
-
-
-def few_of(n: int, apart: float) -> tuple[Shares, Shares]:
-    """Return sizes and coverages for n pairs of shares: equal in all but a few games, whose two are so far apart.
-
-    For coverage the second one is larger wherever they differ; for size either is, as often.
-    """
-    more, less = np.array([(b, c) for b in range(n + 1) for c in range(n + 1 - b)]).T
-    found = [
-        paired_share(np.zeros(n), np.repeat([apart, -apart, 0.0], [b, c, n - b - c]))
-        for b, c in zip(more, less, strict=True)
-    ]
-    low, high, p = np.array(found).T
-    cells, one_way = np.stack([more, less, n - more - less], axis=1), less == 0
-    sizes = [float(multinomial.pmf(cells, n, [q / 2, q / 2, 1 - q])[p < 0.05].sum()) for q in RATES]
-    covered = [covering(binom.pmf(more[one_way], n, q), low[one_way], high[one_way], q * apart) for q in RATES]
-    return sizes, covered
+    for p in FINE:
+        yield f"rate {p:.1%}", covering(binom.pmf(x, n, p), low, high, p)
 
 
 def covering(weights: Floats, low: Floats, high: Floats, value: float) -> float:
@@ -126,41 +125,134 @@ def covering(weights: Floats, low: Floats, high: Floats, value: float) -> float:
     return float(weights[(low <= value + 1e-12) & (high >= value - 1e-12)].sum())
 
 
-# Simulated: each returns how often an interval held, or a test rejected, in each of some cases
+# Simulated
 
 
-def shares_of_agents(n: int, times: int, random: Random) -> Shares:
-    """Shares of four agents who act alike, by rates from 5% to 95%."""
-    found = []
-    for rate in SHOWN_RATES:
-        means = (random.binomial(4, random.beta(2 * rate, 2 * (1 - rate), (times, n))) / 4).mean(axis=1)
+def shares_of_agents(n: int, times: int, random: Random, alike: float) -> Found:
+    """Shares of four agents; the smaller `alike`, the more they act alike."""
+    for rate in RATES:
+        rates = random.beta(alike * rate, alike * (1 - rate), (times, n))
+        means = (random.binomial(4, rates) / 4).mean(axis=1)
         low, high = wilson_of_mean(means, np.full(times, n))
-        found.append(float(((low <= rate) & (rate <= high)).mean()))
-    return found
+        yield f"rate {rate:.0%}", float(((low <= rate) & (rate <= high)).mean())
 
 
-def anytime(n: int, times: int, random: Random) -> Shares:
-    """Intervals of a rate that hold after each of n simulations at once, by rates from 5% to 95%."""
+def rare(n: int, times: int, random: Random, at: float, jitter: float) -> Iterator[tuple[str, Floats]]:
+    """Yield differences of shares in n pairs, whose mean is `at`: near 0, and much larger in a few pairs."""
+    for most in (0.25, 0.5, 1 - jitter):
+        if most >= at:
+            large = random.random((times, n)) < at / most
+            yield (
+                f"{most:g} in {at / most:.0%}, else ±{jitter:g}",
+                most * large + random.uniform(-jitter, jitter, large.shape),
+            )
+
+
+def shares(n: int, times: int, random: Random) -> Found:
+    for at in SMALLEST:
+        for jitter in (0.0, 0.05):
+            for case, values in rare(n, times, random, at, jitter):
+                low, high, _ = np.array([paired_share(np.zeros(n), row) for row in values]).T
+                yield case, float(((low <= at) & (at <= high)).mean())
+
+
+def claims(n: int, times: int, random: Random) -> Found:
+    """How often it is said that shares differ by less than what matters, if they differ by just that."""
+    for at in SMALLEST:
+        for jitter in (0.0, 0.05):
+            for case, values in rare(n, times, random, at, jitter):
+                yield case, float(claimed(values, np.ones(n), at).mean())
+
+
+def claimed(means: Floats, number: Floats, smallest: float) -> Any:
+    return np.maximum(*(p_below(sign * means, smallest, 1.0, number) for sign in (1, -1))) < 0.025
+
+
+def claimed_rates(n: int, times: int, random: Random) -> Found:
+    cells = tables_of(n)
+    values = np.array([np.repeat([-1.0, 1.0, 0.0], row) for row in cells])
+    for at in SMALLEST:
+        said = claimed(values, np.ones(n), at)
+        for p in (0.0, 0.01, 0.05, 0.1, 0.2, 0.35):
+            weights = multinomial.pmf(cells, n, [p, p + at, 1 - 2 * p - at])
+            yield f"{p:.0%} only first, {p + at:.0%} only second", float(weights[said].sum())
+
+
+def pooled(n: int, times: int, random: Random, strata: int, claim: bool) -> Found:
+    """Strata that share n seeds, each of which favors one side in all of them, or none."""
+    for rate in (0.05, 0.2, 0.5):
+        for favor in (0.0, 0.9):
+            found = []
+            for _ in range(times):
+                level = np.where(random.random(n) < 0.5, 1, -1) * favor * min(rate, 1 - rate)
+                moved = 0.15 * claim
+                x = random.random((strata, n)) < rate - level
+                y = np.where(random.random((strata, n)) < moved, 1, random.random((strata, n)) < rate + level)
+                pairs = Pairs(x.ravel().astype(float), y.ravel().astype(float), np.tile(np.arange(n), strata))
+                found.append(pooled_claims(pairs, moved * (1 - rate)) if claim else pooled_p(pairs) < 0.05)
+            yield f"rate {rate:.0%}, seeds favor {'none' if not favor else 'one side'}", float(np.mean(found))
+
+
+def pooled_p(pairs: Pairs) -> float:
+    return paired_mean(np.zeros(len(pairs.differences)), pairs.differences)[2]
+
+
+def pooled_claims(pairs: Pairs, smallest: float) -> bool:
+    return bool(claimed(*pairs.by_seed, smallest))
+
+
+def anytime(n: int, times: int, random: Random) -> Found:
+    """Intervals of a rate that hold after each of n simulations at once."""
     limits = [np.array([anytime_interval(x, m) for x in range(m + 1)]).T for m in range(1, n + 1)]
-    found = []
-    for rate in SHOWN_RATES:
+    for rate in RATES:
         counts = (random.random((times, n)) < rate).cumsum(axis=1)
         inside = [(low[x] <= rate) & (rate <= high[x]) for (low, high), x in zip(limits, counts.T, strict=True)]
-        found.append(float(np.all(inside, axis=0).mean()))
-    return found
+        yield f"rate {rate:.0%}", float(np.all(inside, axis=0).mean())
 
 
-def noise(n: int, times: int, random: Random) -> Shares:
-    """Bands of a yes or no that is played twice, by rates from 5% to 95%; seeds have rates of their own."""
-    found = []
-    for rate in SHOWN_RATES:
+def noise(n: int, times: int, random: Random, of: str) -> Found:
+    """Bands of what n seeds played twice say, and differences of 2 n other pairs that differ by sampling alone."""
+    for rate in RATES if of == "rate" else [0.5]:
         inside = []
         for _ in range(times):
-            of_seeds = random.beta(2 * rate, 2 * (1 - rate), (n, 1))
-            played = (random.random((n, 2)) < of_seeds).astype(float)
-            inside.append(abs((played[:, 1] - played[:, 0]).mean()) <= band(spread_of(played), n))
-        found.append(float(np.mean(inside)))
-    return found
+            if of == "rate":
+                level = random.beta(2 * rate, 2 * (1 - rate), (3 * n, 1))
+                played = (random.random((3 * n, 2)) < level).astype(float)
+            else:
+                played = random.normal(size=(3 * n, 2))
+            inside.append(abs((played[n:, 1] - played[n:, 0]).mean()) <= noise_band(played[:n], 2 * n, of == "rate"))
+        yield f"rate {rate:.0%}" if of == "rate" else of, float(np.mean(inside))
+
+
+def noise_band(played: Floats, pairs: int, share: bool) -> float:
+    return band([spread_of(played)], pairs, share)
+
+
+def margins(n: int, times: int, random: Random, what: str) -> Found:
+    """Rates over four conditions that share seeds, and their differences between two values."""
+    for rate in (0.01, 0.05, 0.5, 0.95, 0.99):
+        for alike, how in ALIKE.items():
+            found = []
+            for _ in range(times):
+                first, second = both_rates(drawn(random, np.full((4, 2), rate), n, how))
+                low, high = rate_limits(first) if what == "rate" else difference(first, second)[:2]
+                found.append(low <= (rate if what == "rate" else 0) <= high)
+            yield f"rate {rate:.0%}, alike {alike}", float(np.mean(found))
+
+
+def effects(n: int, times: int, random: Random, what: str) -> Found:
+    """Effects of the model: whether there is an interval, or whether it holds the effect."""
+    for rates in ((0.1, 0.1), (0.1, 0.3), (0.5, 0.5)):
+        fits = [
+            modeled(drawn(random, np.array([rates] * 3), n, (0.3, 0.0)), rates[1] - rates[0])
+            for _ in range(times // 10)
+        ]
+        known = [fit for fit in fits if fit is not None]
+        case = f"rates {rates[0]:.0%} and {rates[1]:.0%}"
+        if what == "there":
+            yield case, len(known) / len(fits)
+        elif known:
+            yield case, float(np.mean(known))
 
 
 _LOGNORMAL = math.exp(0.5)
@@ -171,18 +263,18 @@ NUMBERS: dict[str, tuple[Callable[..., Any], float]] = {
 }
 
 
-def means(n: int, times: int, random: Random, of: str) -> Shares:
+def means(n: int, times: int, random: Random, of: str) -> Found:
     """The t interval of a mean."""
     draw, mean = NUMBERS[of]
     found = [mean_interval(draw(random, n)) for _ in range(times)]
-    return [float(np.mean([each.low <= mean <= each.high for each in found]))]
+    yield of, float(np.mean([each.low <= mean <= each.high for each in found]))
 
 
-def mean_tests(n: int, times: int, random: Random, of: str) -> Shares:
+def mean_tests(n: int, times: int, random: Random, of: str) -> Found:
     """The paired t test and so the coverage of its interval, of numbers that differ by chance alone."""
     draw, _ = NUMBERS[of]
     ps = np.array([paired_mean(*draw(random, (2, n)))[2] for _ in range(times)])
-    return [float((ps < 0.05).mean())]
+    yield of, float((ps < 0.05).mean())
 
 
 def geometric(random: Random, hazard: float, n: int, normal: Any = None) -> tuple[Floats, NDArray[np.bool_]]:
@@ -203,33 +295,15 @@ def holds(low: float, high: float, value: float) -> bool:
     return not value < low and not value > high
 
 
-def medians(n: int, times: int, random: Random) -> Shares:
+def medians(n: int, times: int, random: Random) -> Found:
     """The interval of the median rounds, by the chance to end in a round."""
-    found = []
     for hazard in HAZARDS:
         limits = [median_interval(*geometric(random, hazard, n)) for _ in range(times)]
-        found.append(float(np.mean([holds(low, high, median_of(hazard)) for low, high in limits])))
-    return found
+        yield f"a chance of {hazard:g}", float(np.mean([holds(low, high, median_of(hazard)) for low, high in limits]))
 
 
-def library_medians(n: int, times: int, random: Random) -> Shares:
-    """The same of statsmodels (`SurvfuncRight.quantile_ci`), which no table has; no interval at all holds nothing."""
-    from statsmodels.duration.survfunc import SurvfuncRight
-
-    found = []
-    with np.errstate(all="ignore"):
-        for hazard in HAZARDS:
-            inside = []
-            for _ in range(times):
-                low, high = SurvfuncRight(*geometric(random, hazard, n)).quantile_ci(0.5)
-                inside.append(holds(low, high, median_of(hazard)) and not math.isnan(low))
-            found.append(float(np.mean(inside)))
-    return found
-
-
-def cumulative(n: int, times: int, random: Random) -> Shares:
+def cumulative(n: int, times: int, random: Random) -> Found:
     """The cumulative incidence at round 6 of one of two ways to end; deadlines are from 1 to 10 in one condition."""
-    found = []
     for rate in (0.05, 0.25, 0.5, 0.75, 0.95):
         inside = []
         for _ in range(times):
@@ -241,8 +315,7 @@ def cumulative(n: int, times: int, random: Random) -> Shares:
             at = np.searchsorted(curve.times, 6, side="right") - 1
             exact = rate / 6 * sum(0.98 ** (round_ - 1) for round_ in range(1, 7))
             inside.append(at < 0 or curve.low[at] <= exact <= curve.high[at])
-        found.append(float(np.mean(inside)))
-    return found
+        yield f"rate {rate:.0%}", float(np.mean(inside))
 
 
 def two(random: Random, first: float, second: float, n: int, paired: bool) -> tuple[Any, Any]:
@@ -251,9 +324,8 @@ def two(random: Random, first: float, second: float, n: int, paired: bool) -> tu
     return geometric(random, first, n, normal[0]), geometric(random, second, n, normal[1])
 
 
-def ratios(n: int, times: int, random: Random, paired: bool) -> Shares:
+def ratios(n: int, times: int, random: Random, paired: bool) -> Found:
     """The ratio of two medians, by the chances to end in a round."""
-    found = []
     for hazards in ((0.1, 0.1), (0.05, 0.1), (0.1, 0.2), (0.2, 0.4)):
         inside = []
         for _ in range(max(1, times // 4)):  # each takes milliseconds
@@ -265,13 +337,11 @@ def ratios(n: int, times: int, random: Random, paired: bool) -> Shares:
             with np.errstate(invalid="ignore"):
                 low, high = middle(drawn[1] / drawn[0], 0.0)
             inside.append(holds(low, high, median_of(hazards[1]) / median_of(hazards[0])))
-        found.append(float(np.mean(inside)))
-    return found
+        yield f"chances of {hazards[0]:g} and {hazards[1]:g}", float(np.mean(inside))
 
 
-def log_ranks(n: int, times: int, random: Random, paired: bool, pairs_known: bool = False) -> Shares:
+def log_ranks(n: int, times: int, random: Random, paired: bool, pairs_known: bool = False) -> Found:
     """The log-rank test of two conditions of which neither is slower, which knows the pairs or not."""
-    found = []
     for hazard in HAZARDS:
         ps = []
         for _ in range(times):
@@ -280,11 +350,10 @@ def log_ranks(n: int, times: int, random: Random, paired: bool, pairs_known: boo
                 ps.append(paired_log_rank(np.stack([time, other], axis=1), np.stack([ended, others], axis=1)))
                 continue
             ps.append(log_rank(np.r_[time, other], np.r_[ended, others], np.repeat([0, 1], n)))
-        found.append(float((np.array(ps) < 0.05).mean()))
-    return found
+        yield f"a chance of {hazard:g}", float((np.array(ps) < 0.05).mean())
 
 
-def lines(n: int, times: int, random: Random, what: str) -> Shares:
+def lines(n: int, times: int, random: Random, what: str) -> Found:
     """Slope of what five agents with uniform values agree on, by rule."""
     rules: tuple[tuple[Callable[..., Any], float], ...] = (
         (lambda x: np.median(x, axis=1), 9 / 7),
@@ -292,7 +361,6 @@ def lines(n: int, times: int, random: Random, what: str) -> Shares:
         (lambda x: x.max(axis=1), 5 / 7),
     )
     bias = (0.0, 0.0, 1 / 3)
-    found = []
     for (rule, slope), shift in zip(rules, bias, strict=True):
         inside = []
         for _ in range(times):
@@ -302,82 +370,91 @@ def lines(n: int, times: int, random: Random, what: str) -> Shares:
             else:
                 low, high, _ = paired_mean(x.mean(axis=1), rule(x))
             inside.append(holds(low, high, slope if what == "slope" else shift))
-        found.append(float(np.mean(inside)))
-    return found
+        yield f"slope {slope:.2f}", float(np.mean(inside))  # The tables
 
 
-# The tables
-
-Case = tuple[str, Callable[[int, int, Random], Shares]]
-INTERVALS: tuple[Case, ...] = (
-    ("a rate (Wilson)", lambda n, times, random: rates_of(n)),
-    ("a rate whenever one stops (confidence sequence): after each of n simulations at once", anytime),
-    ("a mean of shares (Wilson)", shares_of_agents),
-    *((f"a mean of numbers (t): {of}", partial(means, of=of)) for of in NUMBERS),
-    ("a difference of rates, paired (Tango)", lambda n, times, random: pairs_of(n)[1]),
-    ("the same, not paired (Miettinen and Nurminen)", lambda n, times, random: groups_of(n, n)[1]),
-    ("median rounds", medians),
-    ("a cumulative incidence, deadlines within the condition", cumulative),
-    ("a ratio of median rounds, paired", partial(ratios, paired=True)),
-    ("the same, not paired", partial(ratios, paired=False)),
-    ("a slope of final on initial values", partial(lines, what="slope")),
-    ("a bias of final on initial values", partial(lines, what="bias")),
-    ("the band of noise, of what is played twice", noise),
-    ("*not used: median rounds by statsmodels*", library_medians),
-)
-TESTS: tuple[Case, ...] = (
-    ("rates, paired (McNemar)", lambda n, times, random: pairs_of(n)[0]),
-    ("rates, not paired (chi-squared)", lambda n, times, random: groups_of(n, n)[0]),
-    *((f"means, paired (t): {of}", partial(mean_tests, of=of)) for of in NUMBERS),
-    ("times (log-rank), not paired", partial(log_ranks, paired=False)),
-    ("times, paired (paired log-rank)", partial(log_ranks, paired=True, pairs_known=True)),
-    ("*not used: times, paired (log-rank)*", partial(log_ranks, paired=True)),
-)
-
-
-def table(
-    title: str, cases: Sequence[Case], times: int, worst: Callable[[Shares], float]
-) -> Iterator[tuple[str, ...]]:
-    """Yield the rows of a table: in each cell the worst of the cases, and their mean."""
-    yield title, *(f"n = {n}" for n in SIZES)
-    for place, (name, found) in enumerate(cases):
-        random = np.random.default_rng([place, len(cases)])
-        shares = [found(n, times, random) for n in SIZES]
-        cells = [f"{worst(each):.1%}" + (f" ({np.mean(each):.1%})" if len(each) > 1 else "") for each in shares]
-        print(name, *cells, flush=True)
-        yield name, *cells
-
-
-def differences() -> Iterator[tuple[str, ...]]:
-    """Yield the table of tests and intervals of differences of rates, which agree."""
-    yield "simulations", "largest size of the test (5%)", "least coverage (95%)", "mean coverage"
-    rows = [(f"{n} pairs", pairs_of(n)) for n in PAIRS]
-    rows += [(f"{n} and {m}, not paired", groups_of(n, m)) for n, m in GROUPS]
-    rows += [
-        (f"{n} pairs of numbers, {name} differences", numbers_of(n, name))
-        for name in ("normal", "skewed")
-        for n in (5, 10, 25, 50)
-    ]
-    rows += [
-        (f"{n} pairs of shares, {apart:g} apart in some and else equal", few_of(n, apart))
-        for apart in (0.25, 1.0)
-        for n in (5, 10, 25, 50)
-    ]
-    for name, (sizes, covered) in rows:
-        yield name, f"{max(sizes):.1%}", f"{min(covered):.1%}", f"{np.mean(covered):.1%}"
+Case = tuple[str, Callable[[int, int, Random], Found]]
+CASES: dict[str, tuple[Case, ...]] = {
+    "interval (95%)": (
+        ("a rate (Wilson)", wilsons),
+        ("a rate whenever one stops (confidence sequence): after each of n simulations at once", anytime),
+        ("a mean of shares (Wilson), agents alike", partial(shares_of_agents, alike=2.0)),
+        ("the same, agents nearly the same", partial(shares_of_agents, alike=0.1)),
+        *((f"a mean of numbers (t): {of}", partial(means, of=of)) for of in NUMBERS),
+        ("a difference of rates, paired (Tango)", tangos),
+        ("a difference of rates, not paired (Miettinen and Nurminen)", partial(unpaired, test=False)),
+        ("a difference of shares, paired (t)", shares),
+        (f"{QUESTIONS} questions of rates, all at once", partial(tangos, questions=QUESTIONS)),
+        ("a margin's rate", partial(margins, what="rate")),
+        ("a margin's difference", partial(margins, what="difference")),
+        ("an effect", partial(effects, what="holds")),
+        ("studies in which an effect has an interval", partial(effects, what="there")),
+        ("median rounds", medians),
+        ("a cumulative incidence, deadlines within the condition", cumulative),
+        ("a ratio of median rounds, paired", partial(ratios, paired=True)),
+        ("a ratio of median rounds, not paired", partial(ratios, paired=False)),
+        ("a slope of final on initial values", partial(lines, what="slope")),
+        ("a bias of final on initial values", partial(lines, what="bias")),
+        ("the band of noise: rates", partial(noise, of="rate")),
+        ("the band of noise: normal numbers", partial(noise, of="normal")),
+    ),
+    "test (5%)": (
+        ("rates, paired (McNemar)", mcnemars),
+        ("rates, not paired (chi-squared)", partial(unpaired, test=True)),
+        *((f"means, paired (t): {of}", partial(mean_tests, of=of)) for of in NUMBERS),
+        ("a question over 4 strata", partial(pooled, strata=4, claim=False)),
+        ("a question over 8 strata", partial(pooled, strata=8, claim=False)),
+        ("times (log-rank), not paired", partial(log_ranks, paired=False)),
+        ("times, paired (paired log-rank)", partial(log_ranks, paired=True, pairs_known=True)),
+    ),
+    "claim of no difference that matters (2.5%)": (
+        ("of shares", claims),
+        ("of rates", claimed_rates),
+        ("of rates over 8 strata", partial(pooled, strata=8, claim=True)),
+    ),
+}
 
 
-def main() -> None:
-    times = int(sys.argv[1]) if len(sys.argv) > 1 else REPETITIONS
-    tables = {
-        "differences": differences(),
-        "coverage": table("interval (95%): least coverage (mean)", INTERVALS, times, min),
-        "size": table("test (5%): largest size (mean)", TESTS, times, max),
-    }
-    for name, rows in tables.items():
-        with (FOLDER / f"{name}.csv").open("w", encoding="utf-8", newline="") as file:
-            csv.writer(file, lineterminator="\n").writerows(rows)
+def cells() -> Iterator[list[str]]:
+    """Yield a row for each interval or test and number of simulations: the worst case, which it is, and the mean."""
+    for kind, cases in CASES.items():
+        for place, (name, found) in enumerate(cases):
+            for n in SIZES:
+                random = np.random.default_rng([place, n, len(kind)])
+                many = name.startswith(str(QUESTIONS)) or (name.startswith("of rates") and "strata" not in name)
+                if many and n > 50:
+                    continue
+                cases_of = dict(found(n, TIMES, random))
+                if not cases_of:
+                    continue
+                worst = (min if kind.startswith("interval") else max)(cases_of, key=cases_of.__getitem__)
+                row = [kind, name, str(n), f"{cases_of[worst]:.1%}", worst, f"{np.mean([*cases_of.values()]):.1%}"]
+                print(*row, sep=" | ", flush=True)
+                yield row
 
 
-if __name__ == "__main__":
-    main()
+HEAD = ["kind", "what", "n", "worst", "where", "mean"]
+
+
+def table() -> Iterator[str]:
+    """Yield a table of the worst cell of each row, before and now, as Markdown; writes coverage.csv."""
+    rows = list(cells())
+    with (FOLDER / "coverage.csv").open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file, lineterminator="\n").writerows([HEAD, *rows])
+    with (FOLDER / "coverage_before.csv").open(encoding="utf-8", newline="") as file:
+        before = _worst(list(csv.reader(file))[1:])
+    yield "| what | before | now | where |"
+    yield "|---|---|---|---|"
+    for key, (share, where) in _worst(rows).items():
+        kind, name = key
+        then = before[key][0] if key in before else "–"
+        yield f"| {kind}: {name} | {then} | {share} | {where} |"
+
+
+def _worst(rows: Iterable[list[str]]) -> dict[tuple[str, str], tuple[str, str]]:
+    found: dict[tuple[str, str], tuple[float, str, str]] = {}
+    for kind, name, n, share, where, _ in rows:
+        size = float(share.rstrip("%")) * (1 if kind.startswith("interval") else -1)
+        if (kind, name) not in found or size < found[kind, name][0]:
+            found[kind, name] = (size, share, f"n = {n}; {where}")
+    return {key: (share, where) for key, (_, share, where) in found.items()}

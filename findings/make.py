@@ -24,7 +24,7 @@ from findings.besides import besides, markdown_table
 from findings.data import FINDINGS, describe, played_of, study_of, sync, write_games
 from findings.text import ASKED, INTRODUCTION, LIMITS, STUDIES, Asked
 from parley import paths
-from parley.analysis.contrasts import band
+from parley.analysis.contrasts import band, is_share
 from parley.analysis.questions import SMALLER, question_table
 from parley.api import Results
 from parley.errors import RecordError
@@ -158,13 +158,17 @@ def answers(name: str) -> list[Answer]:
     """Return the answers to the questions of a study, in their order, as far as it was played."""
     played, noise, control = (results(name + kind) for kind in ("", "-noise", "-control"))
     theirs = _differences(name, "-control", control)
-    again = pd.DataFrame(columns=["what", "spread"]) if noise is None else noise.table("noise")
-    spreads = dict(zip(again["what"], again["spread"], strict=True))
+    again = [] if noise is None else _records(noise.table("noise"))  # of one condition
+    spreads = {row["what"]: (row["spread"], row["freedom"]) for row in again}
+    game = study_of(name).game
     made = []
     for asked, row in _differences(name, "", played).items():
         of_control = theirs.get(asked, {})
         told: dict[str, Any] = {key: row[key] for key in _COMPARED}
-        told["noise"] = band(spreads.get(ASKED[name][asked].noise, _NAN), max(row["pairs"], 1))
+        measured = ASKED[name][asked].noise
+        told["noise"] = _NAN
+        if measured in spreads and row["pairs"]:
+            told["noise"] = band([spreads[measured]], row["pairs"], is_share(measured, game))
         told |= {f"control{end}": of_control.get(key, _NAN) for end, key in _OF_CONTROL.items()}
         told["control_answer"] = _said(*(of_control[key] for key in _SAID)) if of_control else ""
         made.append(Answer(asked, **told))

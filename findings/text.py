@@ -17,7 +17,7 @@ class Asked:
     measured: str
     first: str
     second: str
-    noise: str = ""  # what the noise study measures of it; nothing where both sides are of one simulation
+    noise: str = ""  # what the noise study measures of one of its sides; nothing where none was played again
     reaction: str = ""
     declared: Mapping[str, Any] = field(default_factory=dict)
     smallest: float = 0.2  # nan where none was declared
@@ -34,10 +34,9 @@ The difference is the second value minus the first, in percentage points, with i
 simulations with the same seed. *More* and *less* are said if p is below 0.05 after Holm's correction over the
 questions of the study; *no difference that matters* if two one-sided tests say that it is smaller than what was
 declared to matter (bounded limits, whatever the law; corrected over the questions, too); else *open*. *Noise alone*
-is how far from 0 so many pairs lie in 95% of cases if only the model's sampling differs (the same seeds, played
-again). *Control* is the answer of scripted players, which is known (`config/findings/findings-NAME-control.yaml`).
-With fewer than ten pairs there is no
-answer."""
+is how far from 0 so many pairs lie in 95% of cases if only the model's sampling differs, by the one condition of
+each study that was played again. *Control* is the answer of scripted players, which is known
+(`config/findings/findings-NAME-control.yaml`). With fewer than ten pairs there is no answer."""
 
 STUDIES = {
     "hunt": (
@@ -78,7 +77,6 @@ ASKED = {
             "stags among actions",
             "untold",
             "told",
-            "stag_share",
         ),
         "retreat": Asked(
             "Do betrayed stag hunters turn to the hare more often than the same players in the game of the same seed "

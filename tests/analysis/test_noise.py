@@ -31,20 +31,24 @@ def test_noise_by_hand() -> None:
     found = noise("yynn", "yyyn").loc[VALID]
     # One of four pairs differs: the variance within seeds is 1/2 in one of four, so that of a difference is 1/4.
     assert found[["pairs", "difference", "spread"]].tolist() == [4, 0.25, 0.5]
-    assert found["band"] == pytest.approx(1.959964 * 0.5 / 2)
+    # One more pair, which differs: t with five degrees of freedom.
+    assert found["freedom"] == 4
+    assert found["band"] == pytest.approx(2.570582 * ((4 * 0.25 + 1) / 5 / 4) ** 0.5)
     # A seed without its repeat is no pair.
     assert noise("yynn", "yy n").loc[VALID, ["pairs", "difference", "spread"]].tolist() == [3, 0, 0]
     assert noise().empty
 
 
-@pytest.mark.promise("The noise band holds a placebo in 95% of made-up studies.")
-def test_the_band_holds_the_placebo_in_95_percent_of_cases() -> None:
-    random, outside = np.random.default_rng(5), 0
-    for _ in range(400):
-        rates = random.random(30)  # seeds differ in how likely they end well
-        times = (random.random((3, 30)) < rates).T.astype(float)
-        outside += abs(np.mean(times[:, 1] - times[:, 0])) > band(spread_of(times), 30)
-    assert 8 <= outside <= 34  # of 400: 20 expected, three standard deviations either way
+@pytest.mark.promise("The noise band holds other differences of sampling alone in 93.5% of made-up studies, and more.")
+@pytest.mark.parametrize("rate", [0.05, 0.5, None])
+def test_the_band_holds_other_pairs_that_differ_by_sampling_alone(rate: float | None) -> None:
+    random, inside = np.random.default_rng(5), []
+    for _ in range(3000):
+        shape = (36, 2)  # 12 seeds played twice, and 24 others
+        times = random.normal(size=shape) if rate is None else (random.random(shape) < rate).astype(float)
+        limit = band([spread_of(times[:12])], 24, share=rate is not None)
+        inside.append(abs(np.mean(times[12:, 1] - times[12:, 0])) <= limit)
+    assert 0.935 < np.mean(inside) < 0.99
 
 
 @pytest.mark.promise("Repeats of the same seeds measure a condition's noise and stand in no other table.")

@@ -9,9 +9,10 @@ import scipy
 
 from parley.analysis.bounded import p_below
 from parley.analysis.contrasts import contrast_table
-from parley.analysis.questions import Pairs, question_table
+from parley.analysis.questions import Pairs, line_ends, question_table
 from parley.analysis.simulations import simulation_row
 from parley.analysis.stats import holm, mcnemar, paired_difference, paired_mean
+from parley.errors import ParleyError
 from parley.play.record_store import read_records
 from parley.play.simulate import simulate_shard
 from parley.study import Study
@@ -154,6 +155,47 @@ def test_shares_that_are_all_equal_rule_out_a_difference(study_factory: StudyFac
     assert cells(table.iloc[0], "low high") == pytest.approx([-0.16113, 0.16113], abs=1e-5)
     assert table["answer"].tolist() == ["no difference of 0.2 or more", "open", SAME]
     assert table["p"].tolist() == [1, 1, 1]
+
+
+@pytest.mark.promise("A trend along an axis of numbers is one question, by the line of each seed.")
+def test_a_trend_is_by_the_line_of_each_seed(study_factory: StudyFactory) -> None:
+    trend = {"name": "b", "outcome": "valid_consensus", "trend": "b", "smallest": 0.2}
+    grid = {"model": "majority", "n": 6, "b": [0, 1, 2], "byzantine": "random", "prompt": "may_exist", "seeds": 4}
+    study = study_factory(grid, questions=[trend])
+    [comparison] = study.comparisons
+    assert [[condition.axes["b"] for condition in each] for each in comparison.between] == [[0, 1, 2]]
+    won = {0: "1111", 1: "1001", 2: "0001"}
+    table = pd.DataFrame(
+        {
+            **s.condition.axes,
+            "seed": s.seed,
+            "outcome": "valid_consensus" if won[s.condition.axes["b"]][s.seed] == "1" else "no",
+        }
+        for s in study.simulations()
+    )
+    row = question_table(table, study).iloc[0]
+    # Lines of 1, 1, 0; of 1, 0, 0; of 1, 0, 0; of 1, 1, 1.
+    assert cells(row, "from to pairs test") == ["0", "2", 4, "t of lines"]
+    assert cells(row, "value_from value_to difference") == pytest.approx([23 / 24, 5 / 24, -0.75])
+    assert row["p"] == pytest.approx(scipy.stats.ttest_1samp([-1, -1, -1, 0], 0).pvalue)
+    # A seed that one of the conditions has not has no line.
+    assert question_table(table[(table["b"] != 1) | (table["seed"] > 0)], study).iloc[0]["pairs"] == 3
+    for change, said in (
+        ({"trend": "prompt"}, "no numbers"),
+        ({"where": {"b": [0, 1]}}, "no trend"),
+        ({"compare": "b"}, "remove"),
+    ):
+        with pytest.raises(ParleyError, match=said):
+            study_factory(grid, questions=[{**trend, **change}])
+
+
+def test_a_trend_is_found_where_pairs_are_not() -> None:
+    random, found = np.random.default_rng(2), []
+    for _ in range(1000):
+        played = (random.random((4, 10)) < np.array([[0.8], [0.6], [0.4], [0.2]])).astype(float)
+        first, last = line_ends(range(4), played)
+        found.append(paired_mean(first, last)[2] < 0.05)
+    assert np.mean(found) > 0.78
 
 
 GRIDS = [

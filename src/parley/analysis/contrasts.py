@@ -75,7 +75,7 @@ def contrast_table(
     families = table.groupby(["kind", "axis", "what"], sort=False, dropna=False)["p"]
     table["p_holm"] = families.transform(lambda p: holm(p.to_numpy(dtype=float)))
     table["p_bh"] = benjamini_hochberg(table["p"].to_numpy(dtype=float))
-    table["noise"] = _bands(table, [key for key, _ in groups], compared, by, noise)
+    table["noise"] = _bands(table, [key for key, _ in groups], compared, by, game, noise)
     return table[names_of("contrasts", by, game)]
 
 
@@ -108,19 +108,24 @@ def _bands(
     keys: Sequence[tuple[Any, ...]],
     compared: Sequence[Compared],
     by: Sequence[str],
+    game: type[Game],
     noise: pd.DataFrame | None,
 ) -> list[float]:
-    """Return for each contrast the band in which it lies if its conditions differ in nothing but sampling."""
+    """Return for each contrast the band in which it lies if its conditions differ in nothing but sampling.
+
+    None where one of the two was not played again: how much a condition differs from itself, no other one tells.
+    """
     if noise is None or noise.empty:
         return [np.nan] * len(table)
-    of = noise[[*by, "kind", "what", "spread"]].itertuples(index=False, name=None)
-    spreads = {(*map(str, key), kind, what): spread for *key, kind, what, spread in of}
+    of = noise[[*by, "kind", "what", "spread", "freedom"]].itertuples(index=False, name=None)
+    spreads = {(*map(str, key), kind, what): (spread, freedom) for *key, kind, what, spread, freedom in of}
     ends = {tuple(cells): (i, j) for i, j, cells in compared}
     bands = []
     for row in table[["axis", "from", "to", *by, "kind", "what", "pairs"]].itertuples(index=False, name=None):
         *where, kind, what, pairs = row
-        both = [spreads.get((*map(str, keys[place]), kind, what), np.nan) for place in ends.get(tuple(where), ())]
-        bands.append(band(float(np.sqrt(np.mean(np.square(both)))), pairs) if both and pairs else np.nan)
+        both = [spreads.get((*map(str, keys[place]), kind, what)) for place in ends.get(tuple(where), ())]
+        found = [each for each in both if each]
+        bands.append(band(found, pairs, is_share(what, game)) if pairs and len(found) == 2 else np.nan)
     return bands
 
 
@@ -132,37 +137,53 @@ def noise_table(rows: pd.DataFrame, by: Sequence[str], game: type[Game]) -> pd.D
 
     `rows` are simulations with their `repeat`. `difference` is the second time minus the first, over the `pairs` that
     have both. `spread` is the standard deviation of such a difference in one pair if only sampling differs, from the
-    variance within seeds of all repeats. `band` is how far from 0 the difference of so many pairs then lies in 95%.
+    variance within seeds of all repeats, of which `freedom` are beyond the first. `band` is how far from 0 the
+    difference of so many other pairs then lies in 95%.
     """
     table = []
     for key, group in by_condition(rows, by):
         for kind, what, values in _measured(group, game):
             times = _times(group, values)
             change = times[:, 1] - times[:, 0]
-            spread = spread_of(times)
+            spread, freedom = spread_of(times)
             pairs = int((~np.isnan(change)).sum())
-            if pairs and not np.isnan(spread):
-                table.append([*key, kind, what, pairs, float(np.nanmean(change)), spread, band(spread, pairs)])
+            if pairs and freedom:
+                limit = band([(spread, freedom)], pairs, is_share(what, game))
+                table.append([*key, kind, what, pairs, float(np.nanmean(change)), spread, freedom, limit])
     return pd.DataFrame(table, columns=names_of("noise", by, game))
 
 
-def spread_of(times: Floats) -> float:
-    """Return the standard deviation of the difference of two repeats: a row per seed, a column per repeat."""
+def spread_of(times: Floats) -> tuple[float, int]:
+    """Return the standard deviation of the difference of two repeats, and its degrees of freedom.
+
+    `times` has a row per seed, a column per repeat. NaN and 0 where no seed was played again.
+    """
     known = (~np.isnan(times)).sum(axis=1)
     several = times[known > 1]
     freedom = int((known[known > 1] - 1).sum())
     if not freedom:
-        return float("nan")
+        return float("nan"), 0
     squares = (several - np.nanmean(several, axis=1, keepdims=True)) ** 2
-    return float(np.sqrt(2 * np.nansum(squares) / freedom))
+    return float(np.sqrt(2 * np.nansum(squares) / freedom)), freedom
 
 
-def band(spread: float, pairs: int) -> float:
+def band(spreads: Sequence[tuple[float, int]], pairs: int, share: bool) -> float:
     """Return the half width of the band about 0 in which mean differences of `pairs` lie if only sampling differs.
 
-    `spread` is the standard deviation of the difference in one pair; the mean of n pairs is nearly normal.
+    `spreads` are those of the conditions compared, with their degrees of freedom: the band is t's. A `share` has one
+    more difference in each, of 1, the largest: few repeats without any difference do not show that there is none.
     """
-    return float(scipy.special.ndtri(0.5 + CONFIDENCE / 2)) * spread / float(np.sqrt(pairs))
+    parts = [((freedom * spread**2 + share) / (freedom + share), freedom + share) for spread, freedom in spreads]
+    whole = sum(variance for variance, _ in parts)
+    if not whole:
+        return 0.0
+    freedom = whole**2 / sum(variance**2 / freedom for variance, freedom in parts)  # Satterthwaite's
+    return float(scipy.special.stdtrit(freedom, 0.5 + CONFIDENCE / 2) * np.sqrt(whole / len(parts) / pairs))
+
+
+def is_share(what: str, game: type[Game]) -> bool:
+    """Whether something that is compared is in [0, 1]: all but quantities that are no shares."""
+    return not any(quantity.name == what and not quantity.share for quantity in game.evidence.quantities)
 
 
 def _measured(group: pd.DataFrame, game: type[Game]) -> Iterator[tuple[str, str, Floats]]:

@@ -71,7 +71,7 @@ def planned(study: Study, records: Records, base: float | None = None) -> list[P
 
 def _planned(comparison: Comparison, pairs: Pairs, base: float | None) -> Planned:
     question, number = comparison.question, len(pairs.first)
-    if comparison.kind == "quantity":
+    if comparison.kind == "quantity" or comparison.between:
         differences = pairs.second - pairs.first
         if number < PILOT or not differences.std():
             basis = f"spread unknown: needs {PILOT} pairs of a pilot that differ ({number} there)"
@@ -178,7 +178,7 @@ def _found(plan: Planned, counts: Sequence[int], alpha: float) -> dict[str, Any]
 
 
 def _most(plan: Planned) -> int:
-    return 20_000 if plan.comparison.kind == "quantity" else 100_000
+    return 20_000 if math.isnan(plan.first) else 100_000
 
 
 def _smallest(plan: Planned, pairs: int, alpha: float) -> float:

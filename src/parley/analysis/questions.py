@@ -3,9 +3,10 @@
 All questions of a study are one family. docs/explanation/statistics.md says what an answer means.
 """
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import Any
 
 import numpy as np
@@ -16,11 +17,12 @@ from numpy.typing import NDArray
 from parley.analysis.bounded import bounded_interval, p_below
 from parley.analysis.columns import names_of
 from parley.analysis.differences import number_differences, rate_differences
-from parley.analysis.pairs import pair_numbers, shared
+from parley.analysis.pairs import pair_numbers
 from parley.analysis.rates import by_condition, flags, numbers
 from parley.analysis.stats import CONFIDENCE, Floats, holm, paired_mean
 from parley.study import Study
 from parley.study.comparisons import Comparison, Kind
+from parley.study.condition import Condition
 
 OPEN, DIFFERS, SMALLER, NO_PAIRS = "open", "differs", "no difference", "no pairs"
 ALIKE = "open: all pairs differ by the same"  # of numbers without bounds, which then have no interval
@@ -81,22 +83,36 @@ def all_pairs(rows: pd.DataFrame, study: Study) -> Iterable[tuple[Comparison, Pa
         rows = rows.assign(**{_PAIR: pair_numbers(rows, study.game)})
     groups = dict(by_condition(rows, study.axes)) if study.comparisons else {}
     for comparison in study.comparisons:
-        parts = [_stratum(comparison, pair, groups) for pair in comparison.strata]
+        parts = [_stratum(comparison, each, groups) for each in comparison.between or comparison.strata]
         yield comparison, Pairs(*(np.concatenate(side) for side in zip(*parts, strict=True)))
 
 
-def _stratum(comparison: Comparison, pair: Sequence[Any], groups: Any) -> tuple[Any, ...]:
-    """Return the values of the pairs of simulations of two conditions, and their seeds; a pair lacks no value."""
-    sides = [groups.get(tuple(condition.axes.values())) for condition in pair]
+def _stratum(comparison: Comparison, conditions: Sequence[Condition], groups: Any) -> tuple[Any, ...]:
+    """Return the values of the pairs of simulations of two conditions, and their seeds; a pair lacks no value.
+
+    Of a trend these are the ends of the line of each seed that all conditions have.
+    """
+    sides = [groups.get(tuple(condition.axes.values())) for condition in conditions]
     if any(side is None for side in sides):
         return np.empty(0), np.empty(0), np.empty(0, dtype=np.int64)
-    places = shared(*(side[_PAIR].to_numpy() for side in sides))
-    first, second = (
-        _values(kind, name, side)[at]
-        for kind, name, side, at in zip(comparison.kinds, comparison.outcomes, sides, places, strict=True)
-    )
-    known = ~(np.isnan(first) | np.isnan(second))
-    return first[known], second[known], sides[0]["seed"].to_numpy(dtype=np.int64)[places[0]][known]
+    sides = [side.set_index(_PAIR) for side in sides]
+    common = reduce(lambda both, side: both.intersection(side.index), sides[1:], sides[0].index)
+    sides = [side.loc[common] for side in sides]
+    looked_at = list(zip(comparison.kinds, comparison.outcomes, strict=True))
+    what = [looked_at[0], *looked_at[1:] * (len(sides) - 1)]
+    values = np.array([_values(*each, side) for each, side in zip(what, sides, strict=True)])
+    known = ~np.isnan(values).any(axis=0)
+    seeds = sides[0]["seed"].to_numpy(dtype=np.int64)[known]
+    if comparison.between:
+        values = line_ends([float(condition.axes[comparison.axis]) for condition in conditions], values)
+    return values[0][known], values[-1][known], seeds
+
+
+def line_ends(at: Sequence[float], values: Floats) -> Floats:
+    """Return the ends of the least-squares line of each column of `values`, whose rows are `at` so much."""
+    x = np.asarray(at) - np.mean(at)
+    slopes = x @ values / (x @ x)
+    return np.asarray(values.mean(axis=0) + np.outer([x[0], x[-1]], slopes))
 
 
 def _values(kind: Kind, name: str, rows: pd.DataFrame) -> Floats:
@@ -110,9 +126,10 @@ def _values(kind: Kind, name: str, rows: pd.DataFrame) -> Floats:
 
 def _row(comparison: Comparison, pairs: Pairs, questions: int) -> dict[str, Any]:
     question, (low_value, high_value) = comparison.question, comparison.values
-    every, clustered = slice(None), len(comparison.strata) > 1
+    every, line = slice(None), bool(comparison.between)
+    clustered = line or len(comparison.strata) > 1
     both, only_first, only_second, _ = pairs.counts
-    counts: Any = (pd.NA,) * 3 if comparison.kind == "quantity" else (only_first, only_second, both)
+    counts: Any = (pd.NA,) * 3 if comparison.kind == "quantity" or line else (only_first, only_second, both)
     if comparison.kind == "quantity" or clustered:
         sides = (np.zeros(len(pairs.differences)), pairs.differences) if clustered else (pairs.first, pairs.second)
         found = number_differences([(*sides, every, every)], comparison.share)
@@ -134,21 +151,39 @@ def _row(comparison: Comparison, pairs: Pairs, questions: int) -> dict[str, Any]
         "value_from": float(pairs.first.mean()) if known else np.nan,
         "value_to": float(pairs.second.mean()) if known else np.nan,
         **{name: found[name][0] for name in ("difference", "low", "high", "p")},
-        "test": "t by seed" if clustered else "t" if comparison.kind == "quantity" else "McNemar",
+        "test": "t of lines"
+        if line
+        else "t by seed"
+        if clustered
+        else "t"
+        if comparison.kind == "quantity"
+        else "McNemar",
         "smallest": question.smallest,
-        **_equivalence(pairs, question.smallest, comparison.share, 1 - (1 - CONFIDENCE) / questions),
+        **_equivalence(pairs, question.smallest, most_of(comparison), 1 - (1 - CONFIDENCE) / questions),
     }
 
 
-def _equivalence(pairs: Pairs, smallest: float, share: bool, together: float) -> dict[str, float]:
+def most_of(comparison: Comparison) -> float:
+    """Return the largest difference of a pair: 1 of rates and shares, more of their lines; inf of other numbers."""
+    if not comparison.share:
+        return math.inf
+    most = 1.0
+    for conditions in comparison.between:
+        steps = np.eye(len(conditions))
+        at = [float(condition.axes[comparison.axis]) for condition in conditions]
+        most = max(most, float(np.maximum(np.diff(line_ends(at, steps), axis=0), 0).sum()))
+    return most
+
+
+def _equivalence(pairs: Pairs, smallest: float, most: float, together: float) -> dict[str, float]:
     """Return the larger p of two one-sided tests, and limits that hold with those of all questions at once.
 
-    What is in [0, 1] has bounded limits, whatever its law; all else t.
+    What has a largest difference (`most`) has bounded limits, whatever its law; all else t.
     """
     means, number = pairs.by_seed
-    if share:
-        lower, upper = map(float, bounded_interval(means, 1.0, together, number))
-        p = max(float(p_below(sign * means, smallest, 1.0, number)) for sign in (-1.0, 1.0)) if len(means) else np.nan
+    if most < math.inf:
+        lower, upper = map(float, bounded_interval(means, most, together, number))
+        p = max(float(p_below(sign * means, smallest, most, number)) for sign in (-1.0, 1.0)) if len(means) else np.nan
     else:
         lower, upper, _ = paired_mean(np.zeros(len(means)), pairs.differences, together)
         errors = (abs((lower + upper) / 2) - smallest) / ((upper - lower) / 2)  # in halves of the interval
@@ -184,7 +219,7 @@ def _room(row: dict[str, Any], least: float) -> Iterator[str]:
     """Yield a warning where what is in [0, 1] could not have changed by what matters, as it began too near an end."""
     for room, way in ((row["value_from"] - least, "fall"), (1 - row["value_from"], "rise")):
         if room < row["smallest"] - 1e-9:
-            yield f"it could {way} by {100 * room:.3g} points at most, and {100 * row['smallest']:g} matter"
+            yield f"it could {way} by {100 * max(room, 0):.3g} points at most, and {100 * row['smallest']:g} matter"
 
 
 def _notes(row: dict[str, Any]) -> Iterator[str]:

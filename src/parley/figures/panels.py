@@ -47,7 +47,7 @@ def alike(study: Study, table: pd.DataFrame, by: Sequence[str]) -> list[Group]:
 
 def family(study: Study, by: Sequence[str], key: Sequence[Any]) -> tuple[Any, ...]:
     """Return the values of those of the axes `by` that no question of the study compares: what a family shares."""
-    asked = [question.compare for question in study.questions]
+    asked = [question.axis for question in study.questions]
     return tuple(value for axis, value in zip(by, key, strict=True) if axis not in asked)
 
 

@@ -191,7 +191,7 @@ def _noise_table(noise: pd.DataFrame, by: Sequence[str], game: type[Game]) -> Ta
     labels = {outcome.name: outcome.label for outcome in game.outcomes}
     return table(
         "noise",
-        noise[(noise["kind"] == "outcome") & (noise["band"] > 0)].to_dict("records"),
+        noise[(noise["kind"] == "outcome") & (noise["spread"] > 0)].to_dict("records"),
         words("outcome", lambda row: labels[row["what"]]),
         Column("pairs", "pairs"),
         Column("again less first", lambda row: f"{100 * row['difference']:+.0f}"),

@@ -17,6 +17,7 @@ from parley.games.evidence import Quantity
 from parley.study.axes import axes_text, axis_names
 from parley.study.condition import BYZANTINE_AXIS, Condition
 from parley.study.questions import Question, Side, where_text
+from parley.text import counted
 from parley.text.suggest import choose
 from parley.text.yamlfile import shown
 
@@ -33,6 +34,7 @@ class Comparison:
 
     `axis` is what they differ in, `values` are its two: of several axes joined by commas, `axis=value` each. Both are
     empty where two outcomes of the same simulations are compared. `share`: what is looked at is in [0, 1].
+    A trend has the ends of its axis as the two.
     """
 
     question: Question
@@ -41,6 +43,7 @@ class Comparison:
     axis: str
     values: tuple[str, str]
     strata: Strata
+    between: tuple[tuple[Condition, ...], ...] = ()  # of a trend: all conditions of each stratum, from first to second
 
     @property
     def kind(self) -> Kind:
@@ -93,29 +96,32 @@ def compared(question: Question, conditions: Sequence[Condition], where: str) ->
     kinds, share = _kinds(question, game, where)
     chosen = {"where": question.where, **{f"compare.{key}.where": side.where for key, side in question.sides.items()}}
     named: list[tuple[str, Iterable[str], list[str]]] = [
-        ("compare", [question.compare] if isinstance(question.compare, str) else [], axes),
+        ("trend" if question.trend else "compare", [question.axis] if question.axis else [], axes),
         ("over", question.over, axes),
         *((key, wanted, [*axes, _HONEST]) for key, wanted in chosen.items()),
     ]
     for key, names, known in named:
         if unknown := next((name for name in names if name not in known), None):
             raise UsageError(f"{where}.{key}: {shown(unknown)}: not an axis of this study; {choose(unknown, axes)}")
-    if question.compare in (*question.over, *question.where):
-        key = "over" if question.compare in question.over else "where"
+    if question.axis in question.over or (question.axis in question.where and not question.trend):
+        key = "over" if question.axis in question.over else "where"
         remedy = "remove it" if key == "over" else "give the two under values"
-        raise UsageError(f"{where}.{key}: {question.compare} is what is compared; {remedy}")
+        raise UsageError(f"{where}.{key}: {question.axis} is what is compared; {remedy}")
     there = [condition for condition in conditions if _is_meant(condition, question)]
     if not there:
         raise UsageError(f"{where}.where: no condition has {where_text(question.where)}; `parley expand` lists them")
-    if not isinstance(question.compare, str):
+    if not question.axis:
         yield _of_sides(question, kinds, share, there, where)
+        return
+    if question.trend:
+        yield _of_trend(question, kinds, share, there, where)
         return
     pairs = _pairs_of_values(question, there, where)
     if question.expected is not None and len(pairs) > 1:
         raise UsageError(f"{where}.expected: {len(pairs)} comparisons; give the two values that it is about")
     for first, second in pairs:
         strata = _strata(question, kinds, there, (first, second), where)
-        yield Comparison(question, kinds, share, question.compare, (first, second), strata)
+        yield Comparison(question, kinds, share, question.axis, (first, second), strata)
 
 
 def _kinds(question: Question, game: type[Game], where: str) -> tuple[tuple[Kind, Kind], bool]:
@@ -158,7 +164,7 @@ def _unit(name: str, quantities: Mapping[str, Quantity]) -> str:
 
 def _is_meant(condition: Condition, question: Question) -> bool:
     """Whether a condition is not ruled out; along b, those without Byzantine agents belong to any adversary."""
-    undisturbed = (question.compare == "b" or bool(question.sides)) and condition.axes["b"] == 0
+    undisturbed = (question.axis == "b" or bool(question.sides)) and condition.axes["b"] == 0
     where = {axis: values for axis, values in question.where.items() if not (undisturbed and axis == BYZANTINE_AXIS)}
     return _has(condition, where)
 
@@ -233,7 +239,7 @@ def _side(side: Side, over: Sequence[str], there: Sequence[Condition], where: st
 
 
 def _pairs_of_values(question: Question, there: Sequence[Condition], where: str) -> list[tuple[str, str]]:
-    axis = str(question.compare)
+    axis = question.axis
     found = list(dict.fromkeys(str(condition.axes[axis]) for condition in there))
     if question.values is None:
         if len(found) < 2:
@@ -249,6 +255,33 @@ def _pairs_of_values(question: Question, there: Sequence[Condition], where: str)
     return [(chosen[0], chosen[1])]
 
 
+def _of_trend(
+    question: Question, kinds: tuple[Kind, Kind], share: bool, there: Sequence[Condition], where: str
+) -> Comparison:
+    """Return the comparison of the ends of an axis, with the conditions between them that have a seed in common."""
+    axis, found = question.axis, list(dict.fromkeys(str(condition.axes[question.axis]) for condition in there))
+    try:
+        values = sorted(found, key=float)
+    except ValueError:
+        raise UsageError(
+            f"{where}.trend: {axis} has values that are no numbers ({', '.join(found)}); use compare"
+        ) from None
+    if len(values) < 3:
+        raise UsageError(f"{where}.trend: {axis} has {counted(len(values), 'value')}, which are no trend; use compare")
+    strata = _strata(question, kinds, there, (values[0], values[-1]), where)
+    lines = []
+    for one, other in strata:
+        steps = {
+            middle.name: middle
+            for value in values[1:-1]
+            for by_honest in (False, True)[: 2 if axis == "b" else 1]
+            for first, middle in _matched(there, axis, (values[0], value), by_honest)
+            if first is one and _key(middle, axis, by_honest) == _key(other, axis, by_honest)
+        }
+        lines.append((one, *steps.values(), other))
+    return Comparison(question, kinds, share, axis, (values[0], values[-1]), strata, tuple(lines))
+
+
 def _strata(
     question: Question, kinds: tuple[Kind, Kind], there: Sequence[Condition], values: tuple[str, str], where: str
 ) -> Strata:
@@ -256,7 +289,7 @@ def _strata(
 
     Along b these may be of the same size, or of the same number of other agents where n grows with b.
     """
-    axis = str(question.compare)
+    axis = question.axis
     sizes = [False, True] if axis == "b" else [False]
     for by_honest in sizes:
         found = list(_matched(there, axis, values, by_honest))
@@ -338,7 +371,7 @@ def _check_over(question: Question, found: Sequence[tuple[Condition, Condition]]
     """Raise UsageError if an axis differs between the pairs and the question does not pool over it."""
     # Of each pair the one with Byzantine agents: what plays them is told there.
     more = [max(pair, key=lambda each: int(each.axes["b"])) for pair in found]
-    _check_constant([_key(each, str(question.compare), by_honest) for each in more], question.over, where, by_honest)
+    _check_constant([_key(each, question.axis, by_honest) for each in more], question.over, where, by_honest)
 
 
 def _check_constant(

@@ -64,12 +64,12 @@ def _how_compared(value: Any) -> str:
 
 
 class Question(BaseModel):
-    """One question of a study: does an outcome differ between values of an axis or two sides, or from another one?"""
+    """One question of a study: does an outcome differ between values of an axis, along it, or between two sides?"""
 
     model_config = ConfigDict(
         extra="forbid",
         frozen=True,
-        json_schema_extra={"anyOf": [{"required": ["compare"]}, {"required": ["outcomes"]}]},
+        json_schema_extra={"anyOf": [{"required": [key]} for key in ("compare", "outcomes", "trend")]},
     )
 
     name: Slug = Field(description="Name of the question in tables, figures and the report.")
@@ -95,6 +95,11 @@ class Question(BaseModel):
         description="Axis whose values are compared; or two sides, `first` and `second`, that may differ in several "
         "axes.",
     )
+    trend: Annotated[str, Field(max_length=200)] | None = Field(
+        default=None,
+        description="Axis of numbers, instead of `compare`: does the outcome rise or fall along it? All its values "
+        "count, by the line of each seed; the difference is that between the ends of the line.",
+    )
     values: Annotated[list[_Value], Field(min_length=2, max_length=2), AfterValidator(_two_different)] | None = Field(
         default=None,
         description="The two values, as the study writes them; the difference is the second minus the first. By "
@@ -117,13 +122,17 @@ class Question(BaseModel):
     @model_validator(mode="after")
     def _one_form(self) -> "Question":
         if self.outcomes is not None:
-            for key in ("outcome", "compare", "values"):
+            for key in ("outcome", "compare", "trend", "values"):
                 if getattr(self, key) is not None:
                     raise ValueError(f"{key}: outcomes are compared within the same simulations; remove one of both")
             return self
-        if self.compare is None:
-            raise ValueError("compare: missing; give an axis, or first and second, or two outcomes instead")
-        if isinstance(self.compare, str):
+        if self.trend is not None:
+            for key in ("compare", "values", "expected"):
+                if getattr(self, key) is not None:
+                    raise ValueError(f"{key}: a trend is over all values of its axis; remove it")
+        elif self.compare is None:
+            raise ValueError("compare: missing; give an axis, or first and second, or a trend or two outcomes instead")
+        if self.axis:
             if self.outcome is None:
                 raise ValueError("outcome: missing; add it")
             return self
@@ -146,6 +155,11 @@ class Question(BaseModel):
         return first, second
 
     @property
+    def axis(self) -> str:
+        """The axis whose values are compared, or along which a trend is; "" for sides and outcomes."""
+        return self.trend or (self.compare if isinstance(self.compare, str) else "")
+
+    @property
     def sides(self) -> dict[str, Side]:
         """The two sides by their keys; none where values of an axis, or outcomes of a simulation, are compared."""
         return {"first": self.compare.first, "second": self.compare.second} if isinstance(self.compare, Sides) else {}
@@ -160,7 +174,7 @@ def question_text(question: Question) -> str:
         where = [f" at {where_text(side.where)}" if side.where else "" for side in sides]
         said = f"{first}{where[0]} -> {second}{where[1]}"
     else:
-        said = f"{first} by {question.compare}"
+        said = f"{first} {'along' if question.trend else 'by'} {question.axis}"
     if question.values is not None:
         said += f" ({question.values[0]} -> {question.values[1]})"
     if question.over:

@@ -165,16 +165,17 @@ def claims(n: int, times: int, random: Random) -> Found:
 
 
 def claimed(means: Floats, number: Floats, smallest: float) -> Any:
-    return np.maximum(*(p_below(sign * means, smallest, 1.0, number) for sign in (1, -1))) < 0.025
+    above, below = (p_below(sign * means, smallest, 1.0, number) for sign in (1, -1))
+    return np.maximum(above, below) < 0.025
 
 
 def claimed_rates(n: int, times: int, random: Random) -> Found:
     cells = tables_of(n)
     values = np.array([np.repeat([-1.0, 1.0, 0.0], row) for row in cells])
     for at in SMALLEST:
-        said = claimed(values, np.ones(n), at)
+        said = np.asarray(claimed(values, np.ones(n), at))
         for p in (0.0, 0.01, 0.05, 0.1, 0.2, 0.35):
-            weights = multinomial.pmf(cells, n, [p, p + at, 1 - 2 * p - at])
+            weights = np.asarray(multinomial.pmf(cells, n, [p, p + at, 1 - 2 * p - at]))
             yield f"{p:.0%} only first, {p + at:.0%} only second", float(weights[said].sum())
 
 

@@ -20,6 +20,7 @@ ROW = {
     **{"what": "valid_consensus", "strata": 1, "pairs": 50, "only_first": 10, "only_second": 2, "both": 30},
     **{"value_from": 0.8, "value_to": 0.64, "difference": -0.16, "low": -0.28, "high": -0.04},
     **{"test": "McNemar", "p": 0.02, "p_holm": 0.04, "smallest": 0.15, "note": ""},
+    **{"registered": "frozen before the first of 100 games", "confirmatory": True, "seeds_fixed": True},
     **{"together_low": -0.3, "together_high": -0.02, "p_equivalence": 0.6, "p_equivalence_holm": 0.6},
     **{"answer": "differs", "all_from": 0.8, "all_to": 0.64},
 }

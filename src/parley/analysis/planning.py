@@ -191,7 +191,7 @@ def _smallest(plan: Planned, pairs: int, alpha: float) -> float:
 
 
 def _costs(comparison: Comparison, seeds: Any, costs: Costs) -> dict[str, Any]:
-    conditions = list({condition.name: condition for pair in comparison.strata for condition in pair}.values())
+    conditions = comparison.conditions
     now, most = (total_cost(conditions, costs, at_most)[0] for at_most in (False, True))
     each = sum((costs.of(condition)[0] for condition in conditions), Cost())
     then = each * (math.nan if pd.isna(seeds) else float(seeds))

@@ -51,7 +51,7 @@ def registrations(rows: pd.DataFrame, study: Study) -> Iterator[Told]:
         problem = "the frozen page was edited"
     games = dict(list(rows.groupby("spec"))) if len(rows) else {}
     for comparison in study.comparisons:
-        conditions = list({each.name: each for pair in comparison.strata for each in pair}.values())
+        conditions = comparison.conditions
         why = problem or (_changed(frozen, whole, comparison.question.name, conditions) if frozen else "")
         if why or frozen is None:
             yield f"{why}: {_EXPLORATORY}", False, False

@@ -71,9 +71,14 @@ class Comparison:
         return BOTH.join(", ".join(filter(None, side)) for side in zip(self.outcomes, named, strict=True))
 
     @property
+    def conditions(self) -> list[Condition]:
+        """All conditions whose simulations answer it, each once."""
+        return list({each.name: each for group in self.between or self.strata for each in group}.values())
+
+    @property
     def least(self) -> float:
         """The least that a share or rate can be on both sides: of one of the honest agents, where they are as many."""
-        conditions = [condition for pair in self.strata for condition in pair]
+        conditions = self.conditions
         quantities = {each.name: each for each in conditions[0].game.evidence.quantities}
         if not all(name in quantities and quantities[name].of_one for name in self.outcomes):
             return 0.0

@@ -44,13 +44,13 @@ def refusal(message: str) -> tuple[int, Any]:
     return 400, {"error": {"message": message}}
 
 
-def ask_once(folder: Path, answer: Any, seconds: float = 60.0) -> tuple[Any, list[dict[str, Any]]]:
+def ask_once(folder: Path, answer: Any, seconds: float = 60.0, **more: int) -> tuple[Any, list[dict[str, Any]]]:
     """Ask a server that gives every request the same answer; return the reply and the requests' bodies."""
     give = answer if callable(answer) else lambda body: answer
 
     async def run(path: Path) -> Any:
         async with Engine(path, seconds=seconds) as engine:
-            return await LLMPolicy(engine, {"enable_thinking": False}).answer(first_ask(), 11, 0)
+            return await LLMPolicy(engine, {"enable_thinking": False}, **more).answer(first_ask(), 11, 0)
 
     with standing_in(folder, give, seconds=0.5 if seconds < 1 else 0.0) as (path, server):
         return asyncio.run(run(path)), server.bodies
@@ -67,6 +67,12 @@ def test_a_request_carries_seed_schema_sampling_and_template_arguments(tmp_path:
     assert schema["properties"]["public_reasoning"]["type"] == "string"
     assert (reply.text, reply.finish_reason) == ('{"decision":"stop"}', "stop")
     assert (reply.prompt_tokens, reply.completion_tokens, reply.cached_tokens) == (7, 3, 2)
+
+
+def test_a_thought_has_tokens_of_its_own_beside_the_reply(tmp_path: Path) -> None:
+    reply, [sent] = ask_once(tmp_path, completion("{}", reasoning="Hm."), reasoning_tokens=500)
+    assert (sent["thinking_token_budget"], sent["max_tokens"], reply.reasoning) == (500, 800, "Hm.")
+    assert "thinking_token_budget" not in ask_once(tmp_path, completion("{}"))[1][0]
 
 
 def test_an_unusable_reply_is_a_result_and_no_error(tmp_path: Path) -> None:

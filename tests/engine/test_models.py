@@ -71,6 +71,8 @@ def test_what_changes_a_reply_is_identity() -> None:
     found = [identity(source) for source in others]
     found += [identity(HUB, **keys) for keys in ({"dtype": "float32"}, {"max_model_len": 512})]
     found.append(identity(HUB, chat_template_kwargs={"enable_thinking": False}))
+    thinking = {"engine_args": {"reasoning-parser": "qwen3"}}
+    found += [identity(HUB, **thinking), identity(HUB, **thinking, reasoning_tokens=500)]
     assert len({digest(each) for each in found}) == len(found)
 
 
@@ -83,6 +85,29 @@ def test_where_something_is_and_what_it_costs_is_no_identity() -> None:
     assert identity({"folder": "/home/alice"})["source"] == {"folder": "~"}
     args = {"chat-template": "/home/alice/x.jinja", "seed": 3, "enforce-eager": True}
     assert identity(HUB, engine_args=args)["engine_args"] == {**args, "chat-template": "x.jinja"}
+
+
+@pytest.mark.promise(
+    "A model that thinks has a budget for it and a parser that takes its thoughts off, or is refused."
+)
+def test_thoughts_need_a_parser(tmp_path: Path) -> None:
+    entry = {"source": HUB, "chat_template_kwargs": {"enable_thinking": True}, "reasoning_tokens": 500}
+    parser = {"engine_args": {"reasoning-parser": "qwen3"}}
+    rows: list[tuple[dict[str, Any], str]] = [
+        (entry, "reasoning_tokens: its thoughts would be"),
+        ({**entry, "reasoning_tokens": 0}, "models.one.chat_template_kwargs.enable_thinking: its thoughts would be"),
+        ({"source": SERVICE, "reasoning_tokens": 5}, "reasoning_tokens: only for a server that Parley starts"),
+        ({**entry, **parser}, ""),
+    ]
+    for keys, words in rows:
+        (tmp_path / "models.yaml").write_text(yaml.safe_dump({"models": {"one": keys}}))
+        if words:
+            with pytest.raises(UsageError, match=words):
+                load_models(tmp_path / "models.yaml")
+        else:
+            assert load_models(tmp_path / "models.yaml")["one"].reasoning_tokens == 500
+    former = ModelEntry.model_validate({**entry, "reasoning_tokens": 0})
+    assert recorded_entry(former.identity(), None) == former  # as records of before have it
 
 
 def test_a_recorded_identity_gives_the_same_identity() -> None:

@@ -121,12 +121,16 @@ class Engine:
         chat_template_kwargs: dict[str, Any],
         cache_salt: str | None = None,
         grammar: GrammarVersion = LATEST,
+        reasoning_tokens: int = 0,
     ) -> Completion:
         """Ask the model; what the reply must look like goes with the request, and is enforced by the server.
 
-        Requests share vLLM's prefix cache only with those of the same `cache_salt`.
+        Requests share vLLM's prefix cache only with those of the same `cache_salt`. A model on a server of ours may
+        think `reasoning_tokens` before its reply, which alone is held to its form; services have theirs by dialect.
         """
         dialect, sampling = self._server.dialect, ask.sampling
+        if reasoning_tokens:
+            dialect = dialect.model_copy(update={"reasoning_tokens": reasoning_tokens})
         highest = dialect.highest_temperature if dialect.temperature else None
         if highest is not None and sampling.temperature > highest:
             raise EngineError(
@@ -141,6 +145,8 @@ class Engine:
         }
         if chat_template_kwargs:  # other servers than vLLM know none of the two
             body["chat_template_kwargs"] = chat_template_kwargs
+        if reasoning_tokens:
+            body["thinking_token_budget"] = reasoning_tokens
         if cache_salt is not None:
             body["cache_salt"] = cache_salt
         # Replies may have brought it in parts, and a game put them together.
@@ -347,14 +353,22 @@ class _OwnServer:
 class LLMPolicy:
     """Answers by a language model."""
 
-    def __init__(self, engine: Engine, chat_template_kwargs: dict[str, Any], grammar: GrammarVersion = LATEST) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        chat_template_kwargs: dict[str, Any],
+        grammar: GrammarVersion = LATEST,
+        reasoning_tokens: int = 0,
+    ) -> None:
         self._engine = engine
         self._chat_template_kwargs = chat_template_kwargs
         self._grammar = grammar
+        self._reasoning_tokens = reasoning_tokens
 
     async def answer(self, ask: Ask, seed: int, attempt: int) -> Completion:
         """Return the model's reply; raises EngineError if the engine is gone or refuses the request."""
-        return await self._engine.chat(ask, seed, self._chat_template_kwargs, grammar=self._grammar)
+        asked_with = (self._chat_template_kwargs, None, self._grammar, self._reasoning_tokens)
+        return await self._engine.chat(ask, seed, *asked_with)
 
 
 @dataclass

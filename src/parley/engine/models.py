@@ -10,9 +10,15 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
-from parley.engine.arguments import check_arguments, check_concern_the_machine, check_harmless, tensor_parallel
+from parley.engine.arguments import (
+    argument_name,
+    check_arguments,
+    check_concern_the_machine,
+    check_harmless,
+    tensor_parallel,
+)
 from parley.engine.grammar import LATEST, GrammarVersion, grammar_name, grammar_version
-from parley.engine.service.dialect import PLAIN, DialectField
+from parley.engine.service.dialect import MAX_REASONING, PLAIN, DialectField
 from parley.engine.service.limits_config import OWN_SECONDS, SERVICE_SECONDS, Price, ServiceLimits
 from parley.engine.sources import FolderSource, HubSource, ServiceSource, Source
 from parley.errors import UsageError
@@ -100,10 +106,15 @@ _Argument = Annotated[str | int | Annotated[float, Field(allow_inf_nan=False)] |
 
 
 _OF_OWN_SERVERS = (
-    *("engine_args", "server_args", "deterministic", "quantization", "grammar", "gpus"),
+    *("engine_args", "server_args", "reasoning_tokens", "deterministic", "quantization", "grammar", "gpus"),
     *("cluster.gpu_model", "cluster.gres", "cluster.memory_mb"),
 )
 _OF_SERVICES = ("strict_model", "dialect", "limits")
+
+
+_NO_PARSER = (
+    "its thoughts would be part of its replies; add engine_args: {reasoning-parser: ...}, such as qwen3 or deepseek_r1"
+)
 
 
 class ModelEntry(BaseModel):
@@ -121,6 +132,13 @@ class ModelEntry(BaseModel):
     max_model_len: int = Field(default=8192, ge=256, le=100_000_000, description="Context window, in tokens.")
     chat_template_kwargs: Annotated[dict[str, Any], AfterValidator(_check_json)] = Field(
         default_factory=dict, description="Arguments of the model's chat template."
+    )
+    reasoning_tokens: int = Field(
+        default=0,
+        ge=0,
+        le=MAX_REASONING,
+        description="Tokens that a model on a server of Parley's may think before its reply, added to those of the "
+        "longest reply; engine_args needs its reasoning-parser. Part of the identity.",
     )
     engine_args: dict[Slug, _Argument] = Field(
         default_factory=dict,
@@ -207,6 +225,8 @@ class ModelEntry(BaseModel):
                 "quantization is made from GGUF files only; name a folder or repository whose weights are "
                 "quantized, or remove it"
             )
+        if self.reasoning_tokens and not self._parses_thoughts:
+            raise ValueError(f"reasoning_tokens: {_NO_PARSER}")
         if self.cluster.gres is not None and self.gpus == 0:
             raise ValueError("cluster.gres asks for GPUs, and gpus is 0; remove one of them")
         return self
@@ -215,6 +235,15 @@ class ModelEntry(BaseModel):
     def is_service(self) -> bool:
         """Whether somebody else serves it: then no engine is started."""
         return isinstance(self.source, ServiceSource)
+
+    @property
+    def _parses_thoughts(self) -> bool:
+        return "reasoning-parser" in map(argument_name, self.engine_args)
+
+    def check_thoughts(self) -> None:
+        """Raise ValueError if its template is told to let it think, and nobody takes the thoughts off its replies."""
+        if self.chat_template_kwargs.get("enable_thinking") is True and not (self.is_service or self._parses_thoughts):
+            raise ValueError(_NO_PARSER)
 
     @property
     def served(self) -> str | None:
@@ -250,6 +279,8 @@ class ModelEntry(BaseModel):
             key: without_folders(value) if isinstance(value, str) else value
             for key, value in found["engine_args"].items()
         }
+        if not self.reasoning_tokens:
+            del found["reasoning_tokens"]
         if dialect := self.dialect.identity():
             found["dialect"] = dialect
         return {**found, "deterministic": True} if self.deterministic else found
@@ -307,11 +338,15 @@ def load_models(path: Path) -> Mapping[str, ModelEntry]:
     """
     entries = validated(ModelsFile, load_yaml(path), str(path)).models
     for name, entry in entries.items():
-        for key in ("engine_args", "server_args"):
-            try:
-                check_harmless(getattr(entry, key))
-            except ValueError as error:
-                raise UsageError(f"{path}: models.{name}.{key}: {error}") from None
+        try:
+            key = "engine_args: "
+            check_harmless(entry.engine_args)
+            key = "server_args: "
+            check_harmless(entry.server_args)
+            key = "chat_template_kwargs.enable_thinking: "
+            entry.check_thoughts()
+        except ValueError as error:
+            raise UsageError(f"{path}: models.{name}.{key}{error}") from None
     return entries
 
 

@@ -471,7 +471,10 @@ def _policy(player: Player, engines: "Mapping[str, Engine]") -> Policy:
     if player.model is not None and player.entry is not None:
         from parley.engine.client import LLMPolicy
 
-        llm = LLMPolicy(engines[player.model], player.entry.chat_template_kwargs, player.entry.grammar)
+        entry = player.entry
+        llm = LLMPolicy(
+            engines[player.model], entry.chat_template_kwargs, entry.grammar, reasoning_tokens=entry.reasoning_tokens
+        )
     if player.policy.kind.is_plugin:
         return load_plugin(player.policy, llm)
     assert llm is not None, "a study names a model for each policy that asks one"

@@ -42,6 +42,7 @@ class Recorded:
     model: str
     of_service: bool
     chat_template_kwargs: dict[str, Any]
+    reasoning_tokens: int  # of a server of ours; a service's are in its dialect
     grammar: GrammarVersion
     dialect: Dialect  # what it says of the question; not which name a limit has
     engine: Mapping[str, str]  # `engine_facts` of its provenance; empty if the record has none
@@ -79,11 +80,10 @@ def read_recorded(path: Path, sample: int | None = None) -> list[Recorded]:
             at_once = engine.get("requests_at_once")
             at_once = at_once if isinstance(at_once, int) and 2 <= at_once <= MAX_AT_ONCE else None
             dialect = Dialect.model_validate(models[name].get("dialect", {}))
-            facts = engine_facts(engine)
+            thought, facts = int(models[name].get("reasoning_tokens", 0)), engine_facts(engine)
+            asks = (arguments, thought, grammars[name], dialect)
             if asked:
-                found.append(
-                    Recorded(path, str(name), of_service, arguments, grammars[name], dialect, facts, at_once, asked)
-                )
+                found.append(Recorded(path, str(name), of_service, *asks, facts, at_once, asked))
     except (LookupError, TypeError, ValueError, AttributeError):
         raise RecordError(f"{path}: does not say what played it; move it away") from None
     if not found:
@@ -399,10 +399,11 @@ def _compared(recorded: Recorded, replies: Sequence[Completion], batch: int, war
 async def _request(engine: Engine, recorded: Recorded, attempt: Exchange, salt: str, primed: bool) -> Completion:
     """Ask once; `primed` puts the prompt into the cache of this salt right before, so that nothing evicts it."""
     ask, seed = attempt.ask, attempt.entry.seed
+    how = (recorded.chat_template_kwargs, salt, recorded.grammar, recorded.reasoning_tokens)
     if primed:
         brief = replace(ask, sampling=ask.sampling.model_copy(update={"max_tokens": 1}))
-        await engine.chat(brief, seed, recorded.chat_template_kwargs, salt, recorded.grammar)
-    reply = await engine.chat(ask, seed, recorded.chat_template_kwargs, salt, recorded.grammar)
+        await engine.chat(brief, seed, *how)
+    reply = await engine.chat(ask, seed, *how)
     return replace(reply, text=valid_unicode(reply.text))  # as it is recorded
 
 

@@ -42,7 +42,7 @@ PRESETS: Mapping[str, Mapping[str, Any]] = {
     # thoughts stay in the reply.
     "llama.cpp": {"think_tags": True},
 }
-_MAX_REASONING = 1_000_000
+MAX_REASONING = 1_000_000
 _Flag = Annotated[bool, Field(strict=True)]
 
 
@@ -78,7 +78,7 @@ class Dialect(BaseModel):
     reasoning_tokens: int = Field(
         default=0,
         ge=0,
-        le=_MAX_REASONING,
+        le=MAX_REASONING,
         description="Tokens for reasoning, added to those of the longest reply. Part of the identity.",
     )
     think_tags: _Flag | None = Field(

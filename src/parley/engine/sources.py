@@ -15,7 +15,8 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Dis
 from parley.text import last_part
 from parley.text.yamlfile import tag
 
-_SERVICE_URL = re.compile(r"https?://[^\s/?#@\\]+(?:/[^\s?#@\\]+)?/v1(?:/openai)?", re.ASCII)
+_SERVICE_URL = re.compile(r"https?://[^\s/?#@\\]+(?:/[^\s?#@\\]*)?", re.ASCII)
+_CHAT = "/chat/completions"
 _NUMBER = re.compile(r"\{(?::0(\d))?\}")  # {} or {:02}: the number of a part
 
 _Gguf = Annotated[str, Field(max_length=200, pattern=r"^[^/\\]+\.gguf$")]
@@ -217,10 +218,10 @@ class FolderSource(_Strict):
 
 def _check_url(url: str) -> str:
     if not _SERVICE_URL.fullmatch(url):
-        raise ValueError(
-            "must be http://HOST:PORT/v1 or https://HOST/v1 (or end in /v1/openai), without user, password, query "
-            "or fragment"
-        )
+        raise ValueError("must be as https://HOST/v1, without user, password, query or fragment")
+    url = url.rstrip("/")
+    if url.endswith(_CHAT):
+        raise ValueError(f"must be what stands before {_CHAT}; leave that out")
     try:
         parts = urlsplit(url)
         host = (parts.hostname or "").encode("idna")  # as a look-up of the name will
@@ -236,7 +237,7 @@ class ServiceSource(_Strict):
     """An OpenAI-compatible service that somebody else runs."""
 
     url: Annotated[str, AfterValidator(_check_url)] = Field(
-        description="Where it answers, ending in /v1 or /v1/openai; not part of the identity."
+        description="Where it answers: what stands before /chat/completions; not part of the identity."
     )
     served: str = Field(
         pattern=r"^[A-Za-z0-9][A-Za-z0-9._:@+/-]{0,199}$",

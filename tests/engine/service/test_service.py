@@ -277,14 +277,25 @@ def test_place_and_key_of_a_service_are_no_identity() -> None:
     assert recorded_entry(json.loads(json.dumps(one)), "json_schema").identity() == one
 
 
+def test_a_url_has_any_path(server: StandInService) -> None:
+    root = server.url.removesuffix("/v1")
+    for path in "/v1beta/openai", "/api/paas/v4", "/api/v3", "":  # Gemini, Zhipu, Volcengine, a proxy of one's own
+        server.pages[f"{path}/models"] = LISTED
+        for url in root + path, f"{root}{path}/":
+            server.heads.clear()
+            ask(url)
+            assert [f"{path}/models", f"{path}/chat/completions"] == [path for path, _ in server.heads][:2], url
+
+
 def test_what_cannot_be_a_service_is_refused() -> None:
     hub = {"repo": "owner/tiny", "revision": "a" * 40}
-    form, own = "http://HOST:PORT/v1", "only for a server that Parley starts"
-    no_urls = ["node17:8000/v1", "http://node17:8000", "http://alice@node17/v1", "http://node17/v1?key=1/v1"]
+    form, own = "must be as https://HOST/v1", "only for a server that Parley starts"
+    no_urls = ["node17:8000/v1", "ftp://node17/v1", "http://alice@node17/v1", "http://node17/v1?key=1/v1"]
     no_hosts = ["http://[::1/v1", "http://node17:99999/v1", "http://a..b/v1"]
     rows: list[tuple[dict[str, Any], str]] = [
         *(({"source": {"url": url, "served": SERVED}}, form) for url in no_urls),
         *(({"source": {"url": url, "served": SERVED}}, "impossible host or port") for url in no_hosts),
+        ({"source": {"url": f"{NODE}/chat/completions", "served": SERVED}}, "leave that out"),
         *(({"source": {"url": NODE, "served": name}}, "served") for name in ("", "/home/m", "x\n")),
         ({"engine_args": {"seed": 1}}, f"engine_args: {own}"),
         ({"deterministic": True}, f"deterministic: {own}"),

@@ -7,6 +7,7 @@ import os
 import re
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import urlsplit
 
 from parley.engine.models import ModelEntry
 from parley.engine.service.dialect import PLAIN, Dialect
@@ -43,8 +44,9 @@ class Service:
 
     @property
     def api(self) -> str:
-        """The end of the URL, which is the beginning of its paths: /v1, or DeepInfra's /v1/openai."""
-        return self.url[self.url.rindex("/v1") :]
+        """The end of the URL, which is the beginning of its paths: from /v1 on, else all of its path."""
+        path = urlsplit(self.url).path
+        return path[max(path.rfind("/v1"), 0) :]
 
     @property
     def who(self) -> str:
@@ -58,7 +60,7 @@ class Service:
         return "[a text that holds the key]" if self.holds_key(line) else one_line(line, limit)
 
     def http(self) -> Client:
-        """Return a client whose paths start above /v1; raises UsageError for a proxy variable that names none."""
+        """Return a client whose paths start before `api`; raises UsageError for a proxy variable that names none."""
         headers = {"Authorization": f"Bearer {self.key}"} if self.key else {}
         try:
             return Client(self.url.removesuffix(self.api), headers)

@@ -81,7 +81,7 @@ class _Times:
     """A policy that notes when replies came."""
 
     def __init__(self, engine: Engine) -> None:
-        self._policy = LLMPolicy(engine, {})
+        self._policy = LLMPolicy(engine)
         self.times: list[float] = []
 
     async def answer(self, ask: Ask, seed: int, attempt: int) -> Completion:

@@ -75,7 +75,7 @@ async def played(
 async def asked_again(exchanges: Sequence[Exchange], endpoint: Path, seconds: float | None = None) -> None:
     """Ask the same questions with the same seeds, all at once; what is left after `seconds` is cut off."""
     async with Engine(endpoint) as engine:
-        policy = LLMPolicy(engine, {})
+        policy = LLMPolicy(engine)
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await asyncio.gather(*(policy.answer(x.ask, x.entry.seed, x.entry.attempt) for x in exchanges))

@@ -11,6 +11,7 @@ import pytest
 from parley.engine import client
 from parley.engine.client import Engine, LLMPolicy
 from parley.engine.endpoint import FAILED, Endpoint, read_endpoint
+from parley.engine.models import Asking
 from parley.errors import EngineError
 from parley.policies.reply_text import parse_reply
 from support.answering import first_ask, schema_of, standing_in, trust_few
@@ -50,7 +51,7 @@ def ask_once(folder: Path, answer: Any, seconds: float = 60.0, **more: int) -> t
 
     async def run(path: Path) -> Any:
         async with Engine(path, seconds=seconds) as engine:
-            return await LLMPolicy(engine, {"enable_thinking": False}, **more).answer(first_ask(), 11, 0)
+            return await LLMPolicy(engine, Asking({"enable_thinking": False}, **more)).answer(first_ask(), 11, 0)
 
     with standing_in(folder, give, seconds=0.5 if seconds < 1 else 0.0) as (path, server):
         return asyncio.run(run(path)), server.bodies
@@ -109,7 +110,7 @@ def test_each_request_has_a_connection_of_its_own(tmp_path: Path) -> None:
 
     async def run(path: Path) -> None:
         async with Engine(path) as engine:
-            policy = LLMPolicy(engine, {})
+            policy = LLMPolicy(engine)
             for seeds in (range(4), [0], [1]):
                 await asyncio.gather(*(policy.answer(first_ask(), seed, 0) for seed in seeds))
 

@@ -149,11 +149,11 @@ class _Handler(BaseHTTPRequestHandler):
         return
 
     def do_CONNECT(self) -> None:  # as a proxy that lets nobody through
-        self.server.heads.append((self.path, self.headers["Authorization"]))
+        self.server.heads.append((self.path, self.headers["Authorization"] or self.headers["api-key"]))
         self.send_error(403)
 
     def do_GET(self) -> None:
-        self.server.heads.append((self.path, self.headers["Authorization"]))
+        self.server.heads.append((self.path, self.headers["Authorization"] or self.headers["api-key"]))
         page = self.server.pages.get(self.path, (200, {}))
         if page is None:  # hangs up
             self.close_connection = True
@@ -161,7 +161,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._send(*page)
 
     def do_POST(self) -> None:
-        self.server.heads.append((self.path, self.headers["Authorization"]))
+        self.server.heads.append((self.path, self.headers["Authorization"] or self.headers["api-key"]))
         content = self.rfile.read(int(self.headers["Content-Length"]))
         body = json.loads(content)
         with self.server.guard:
@@ -268,16 +268,17 @@ def first_ask() -> Ask:
 
 def service_entry(url: str = "http://127.0.0.1:1/v1", **keys: Any) -> ModelEntry:
     """Return an entry without patience: what its errors say is told at once."""
-    source = {"url": url, "served": SERVED, "key_variable": VARIABLE}
+    source = {"url": url, "served": SERVED, "key_variable": VARIABLE, **keys.pop("of_source", {})}
     return ModelEntry.model_validate({"source": source, "limits": {"patience_seconds": 0}, **keys})
 
 
-async def asking(url: str, times: int = 1, template: Any = None, **keys: Any) -> tuple[Completion, dict[str, Any]]:
+async def asking(url: str, times: int = 1, **keys: Any) -> tuple[Completion, dict[str, Any]]:
     """Wait for a service and ask it with seeds from 11 on; return the last reply, and provenance with effort."""
-    async with Engine(service_of("tiny", service_entry(url, **keys))) as engine:
+    entry = service_entry(url, **keys)
+    async with Engine(service_of("tiny", entry)) as engine:
         await engine.wait_ready(60)
         for seed in range(11, 11 + times):
-            reply = await LLMPolicy(engine, template or {}).answer(first_ask(), seed, 0)
+            reply = await LLMPolicy(engine, entry.asking).answer(first_ask(), seed, 0)
         return reply, {**await engine.provenance(), **engine.effort()}
 
 

@@ -182,7 +182,7 @@ async def _played(
         return await play_async(name, quiz, dict.fromkeys(names, cast(Policy, None)), journal)
     async with Engine(place, seconds=entry.deadline) as engine:
         await engine.wait_ready(engine_timeout)
-        policy = _Telling(LLMPolicy(engine, entry.chat_template_kwargs, entry.grammar, entry.reasoning_tokens), total)
+        policy = _Telling(LLMPolicy(engine, entry.asking), total)
         return await play_async(name, quiz, dict.fromkeys(names, policy), journal)
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from parley.engine.endpoint import FAILED, read_endpoint
-from parley.engine.grammar import LATEST, GrammarVersion, constraint
-from parley.engine.models import compare_names
+from parley.engine.grammar import constraint
+from parley.engine.models import Asking, compare_names
 from parley.engine.service.budget import Budget
 from parley.engine.service.dialect import PLAIN
 from parley.engine.service.errors import NOT_AS_ASKED, ServiceError, error_of
@@ -52,6 +52,7 @@ _FINISH = {
 # How long a dying server is given to say why in its endpoint file.
 _LAST_WORDS_SECONDS = 15.0
 _TOLD_NAMES = 10
+_PLAINLY = Asking()
 
 
 class Engine:
@@ -118,19 +119,17 @@ class Engine:
         self,
         ask: Ask,
         seed: int,
-        chat_template_kwargs: dict[str, Any],
+        asking: Asking = _PLAINLY,
         cache_salt: str | None = None,
-        grammar: GrammarVersion = LATEST,
-        reasoning_tokens: int = 0,
     ) -> Completion:
         """Ask the model; what the reply must look like goes with the request, and is enforced by the server.
 
         Requests share vLLM's prefix cache only with those of the same `cache_salt`. A model on a server of ours may
-        think `reasoning_tokens` before its reply, which alone is held to its form; services have theirs by dialect.
+        think before its reply, which alone is held to its form.
         """
         dialect, sampling = self._server.dialect, ask.sampling
-        if reasoning_tokens:
-            dialect = dialect.model_copy(update={"reasoning_tokens": reasoning_tokens})
+        if asking.reasoning_tokens:
+            dialect = dialect.model_copy(update={"reasoning_tokens": asking.reasoning_tokens})
         highest = dialect.highest_temperature if dialect.temperature else None
         if highest is not None and sampling.temperature > highest:
             raise EngineError(
@@ -138,15 +137,16 @@ class Engine:
                 f"{ask.phase} asks for {sampling.temperature:g}; lower it in the study"
             )
         body = {
+            **asking.extra,
             "model": self._server.served,
-            "messages": ask.messages,
+            "messages": asking.messages(ask.messages),
             **dialect.fields(sampling, seed),
-            **constraint(ask, self._of_service, dialect, grammar),
+            **constraint(ask, self._of_service, dialect, asking.grammar),
         }
-        if chat_template_kwargs:  # other servers than vLLM know none of the two
-            body["chat_template_kwargs"] = chat_template_kwargs
-        if reasoning_tokens:
-            body["thinking_token_budget"] = reasoning_tokens
+        if asking.chat_template_kwargs:  # other servers than vLLM know none of the three
+            body["chat_template_kwargs"] = asking.chat_template_kwargs
+        if asking.reasoning_tokens:
+            body["thinking_token_budget"] = asking.reasoning_tokens
         if cache_salt is not None:
             body["cache_salt"] = cache_salt
         # Replies may have brought it in parts, and a game put them together.
@@ -353,22 +353,13 @@ class _OwnServer:
 class LLMPolicy:
     """Answers by a language model."""
 
-    def __init__(
-        self,
-        engine: Engine,
-        chat_template_kwargs: dict[str, Any],
-        grammar: GrammarVersion = LATEST,
-        reasoning_tokens: int = 0,
-    ) -> None:
+    def __init__(self, engine: Engine, asking: Asking = _PLAINLY) -> None:
         self._engine = engine
-        self._chat_template_kwargs = chat_template_kwargs
-        self._grammar = grammar
-        self._reasoning_tokens = reasoning_tokens
+        self._asking = asking
 
     async def answer(self, ask: Ask, seed: int, attempt: int) -> Completion:
         """Return the model's reply; raises EngineError if the engine is gone or refuses the request."""
-        asked_with = (self._chat_template_kwargs, None, self._grammar, self._reasoning_tokens)
-        return await self._engine.chat(ask, seed, *asked_with)
+        return await self._engine.chat(ask, seed, self._asking)
 
 
 @dataclass

@@ -5,6 +5,7 @@ Where its weights come from is in `sources.py`; `weights.py` prepares them.
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -117,6 +118,36 @@ _NO_PARSER = (
 )
 
 
+# Sampling beyond temperature, which vLLM takes; nothing else of a request to a server of ours is an entry's.
+_SAMPLED = ("top_p", "top_k", "min_p", "repetition_penalty", "presence_penalty", "frequency_penalty")
+# What Parley sends itself, or what would make another exchange of one question and one reply.
+_NOT_EXTRA = frozenset(
+    (
+        *("model", "messages", "temperature", "max_tokens", "max_completion_tokens", "seed", "response_format"),
+        *("reasoning_effort", "thinking_token_budget", "chat_template_kwargs", "cache_salt", "structured_outputs"),
+        *("stream", "stream_options", "n", "best_of", "tools", "tool_choice", "functions", "function_call", "store"),
+    )
+)
+
+
+@dataclass(frozen=True)
+class Asking:
+    """What goes with each request to a model besides the question."""
+
+    chat_template_kwargs: Mapping[str, Any] = field(default_factory=dict)
+    grammar: GrammarVersion = LATEST
+    reasoning_tokens: int = 0  # of a server of ours; a service's are in its dialect
+    extra: Mapping[str, Any] = field(default_factory=dict)
+    folds_system: bool = False  # into the user's message
+
+    def messages(self, messages: list[dict[str, str]]) -> list[dict[str, str]]:
+        """Return the messages as the model takes them."""
+        if not self.folds_system or not messages[0]["content"]:
+            return messages[1:] if self.folds_system else messages
+        system, first, *more = messages
+        return [{**first, "content": f"{system['content']}\n\n{first['content']}"}, *more]
+
+
 class ModelEntry(BaseModel):
     """One model, as a study names it."""
 
@@ -139,6 +170,17 @@ class ModelEntry(BaseModel):
         le=MAX_REASONING,
         description="Tokens that a model on a server of Parley's may think before its reply, added to those of the "
         "longest reply; engine_args needs its reasoning-parser. Part of the identity.",
+    )
+    extra: Annotated[dict[str, Any], AfterValidator(_check_json)] = Field(
+        default_factory=dict,
+        description="Fields that are sent with each request besides Parley's own: of a service any (`top_p`, "
+        "`provider`, `thinking`, ...), of a server of Parley's " + ", ".join(f"`{name}`" for name in _SAMPLED) + ". "
+        "Part of the identity.",
+    )
+    system: Literal["role", "fold"] = Field(
+        default="role",
+        description="fold: the system prompt stands at the beginning of the user's message, for models that know no "
+        "system role. Part of the identity.",
     )
     engine_args: dict[Slug, _Argument] = Field(
         default_factory=dict,
@@ -225,6 +267,11 @@ class ModelEntry(BaseModel):
                 "quantization is made from GGUF files only; name a folder or repository whose weights are "
                 "quantized, or remove it"
             )
+        for name, value in self.extra.items():
+            if name in _NOT_EXTRA:
+                raise ValueError(f"extra.{name}: is Parley's own, or would change what one reply is; remove it")
+            if not self.is_service and (name not in _SAMPLED or type(value) not in (int, float)):
+                raise ValueError(f"extra.{name}: must be a number, and one of {', '.join(_SAMPLED)}")
         if self.reasoning_tokens and not self._parses_thoughts:
             raise ValueError(f"reasoning_tokens: {_NO_PARSER}")
         if self.cluster.gres is not None and self.gpus == 0:
@@ -235,6 +282,12 @@ class ModelEntry(BaseModel):
     def is_service(self) -> bool:
         """Whether somebody else serves it: then no engine is started."""
         return isinstance(self.source, ServiceSource)
+
+    @property
+    def asking(self) -> Asking:
+        """What goes with each request to it."""
+        folds = self.system == "fold"
+        return Asking(self.chat_template_kwargs, self.grammar, self.reasoning_tokens, self.extra, folds)
 
     @property
     def _parses_thoughts(self) -> bool:
@@ -279,8 +332,9 @@ class ModelEntry(BaseModel):
             key: without_folders(value) if isinstance(value, str) else value
             for key, value in found["engine_args"].items()
         }
-        if not self.reasoning_tokens:
-            del found["reasoning_tokens"]
+        for name in ("reasoning_tokens", "extra", "system"):  # identity only where they are set
+            if found[name] == type(self).model_fields[name].get_default(call_default_factory=True):
+                del found[name]
         if dialect := self.dialect.identity():
             found["dialect"] = dialect
         return {**found, "deterministic": True} if self.deterministic else found

@@ -249,6 +249,13 @@ class ServiceSource(_Strict):
         description="Environment variable that holds the API key; not part of the identity.",
     )
 
+    key_header: str = Field(
+        default="Authorization",
+        pattern=r"^[A-Za-z][A-Za-z0-9-]{0,63}$",
+        description="Header that the key goes in, such as Azure's `api-key`: alone, or in Authorization after "
+        "`Bearer`. Not part of the identity.",
+    )
+
     def identity(self) -> dict[str, Any]:
         """Return the model's name there."""
         return {"served": self.served}

@@ -471,10 +471,7 @@ def _policy(player: Player, engines: "Mapping[str, Engine]") -> Policy:
     if player.model is not None and player.entry is not None:
         from parley.engine.client import LLMPolicy
 
-        entry = player.entry
-        llm = LLMPolicy(
-            engines[player.model], entry.chat_template_kwargs, entry.grammar, reasoning_tokens=entry.reasoning_tokens
-        )
+        llm = LLMPolicy(engines[player.model], player.entry.asking)
     if player.policy.kind.is_plugin:
         return load_plugin(player.policy, llm)
     assert llm is not None, "a study names a model for each policy that asks one"

@@ -17,7 +17,7 @@ from typing import Any
 from parley.engine.client import Engine
 from parley.engine.endpoint import read_endpoint
 from parley.engine.grammar import LATEST, GrammarVersion, grammar_name, grammar_version
-from parley.engine.models import model_entry
+from parley.engine.models import Asking, model_entry, recorded_entry
 from parley.engine.service.dialect import JSON_SCHEMA, Dialect
 from parley.engine.service.service import Service, service_of
 from parley.engine.supervisor import temporary_engine
@@ -41,9 +41,7 @@ class Recorded:
     path: Path
     model: str
     of_service: bool
-    chat_template_kwargs: dict[str, Any]
-    reasoning_tokens: int  # of a server of ours; a service's are in its dialect
-    grammar: GrammarVersion
+    asking: Asking
     dialect: Dialect  # what it says of the question; not which name a limit has
     engine: Mapping[str, str]  # `engine_facts` of its provenance; empty if the record has none
     at_once: int | None  # how many requests its engine may have had in flight; None if the record does not say
@@ -75,15 +73,14 @@ def read_recorded(path: Path, sample: int | None = None) -> list[Recorded]:
             requests = [[x] if x.ask.agent not in own else _as_sent(x, sent[x.entry.key]) for x in of_model]
             attempts = [x for each in requests for x in each]
             asked = sampled(summary.simulation["id"], attempts, sample)
-            arguments = dict(models[name]["chat_template_kwargs"])
+            asking = replace(recorded_entry(models[name], None).asking, grammar=grammars[name])
             of_service = set(models[name]["source"]) == {"served"}
             at_once = engine.get("requests_at_once")
             at_once = at_once if isinstance(at_once, int) and 2 <= at_once <= MAX_AT_ONCE else None
             dialect = Dialect.model_validate(models[name].get("dialect", {}))
-            thought, facts = int(models[name].get("reasoning_tokens", 0)), engine_facts(engine)
-            asks = (arguments, thought, grammars[name], dialect)
+            facts = engine_facts(engine)
             if asked:
-                found.append(Recorded(path, str(name), of_service, *asks, facts, at_once, asked))
+                found.append(Recorded(path, str(name), of_service, asking, dialect, facts, at_once, asked))
     except (LookupError, TypeError, ValueError, AttributeError):
         raise RecordError(f"{path}: does not say what played it; move it away") from None
     if not found:
@@ -399,11 +396,10 @@ def _compared(recorded: Recorded, replies: Sequence[Completion], batch: int, war
 async def _request(engine: Engine, recorded: Recorded, attempt: Exchange, salt: str, primed: bool) -> Completion:
     """Ask once; `primed` puts the prompt into the cache of this salt right before, so that nothing evicts it."""
     ask, seed = attempt.ask, attempt.entry.seed
-    how = (recorded.chat_template_kwargs, salt, recorded.grammar, recorded.reasoning_tokens)
     if primed:
         brief = replace(ask, sampling=ask.sampling.model_copy(update={"max_tokens": 1}))
-        await engine.chat(brief, seed, *how)
-    reply = await engine.chat(ask, seed, *how)
+        await engine.chat(brief, seed, recorded.asking, salt)
+    reply = await engine.chat(ask, seed, recorded.asking, salt)
     return replace(reply, text=valid_unicode(reply.text))  # as it is recorded
 
 

@@ -43,7 +43,7 @@ LISTED = (200, {"data": [{"id": SERVED}]})
 
 def test_a_request_names_the_model_as_the_service_does_and_carries_the_key(server: StandInService) -> None:
     server.pages["/team/llm" + MODELS] = LISTED
-    _, told = ask(server.url, template={"enable_thinking": False})
+    _, told = ask(server.url, chat_template_kwargs={"enable_thinking": False})
     ask(server.url.removesuffix("/v1") + "/team/llm/v1")  # it may lie below a path
     with_template, body = server.bodies
     assert with_template.pop("chat_template_kwargs") == {"enable_thinking": False}
@@ -275,6 +275,34 @@ def test_place_and_key_of_a_service_are_no_identity() -> None:
     assert one["source"] == {"served": SERVED}
     assert service_entry(source={"url": NODE, "served": "another"}).identity() != one
     assert recorded_entry(json.loads(json.dumps(one)), "json_schema").identity() == one
+
+
+@pytest.mark.promise("An entry's own fields go with each request, and replace nothing; a key has any header.")
+def test_fields_of_an_entry_go_with_each_request_and_replace_nothing(server: StandInService) -> None:
+    extra = {"top_p": 0.9, "provider": {"order": ["a"]}}
+    ask(server.url, extra=extra, system="fold", of_source={"key_header": "api-key"})
+    ask(server.url)
+    with_extra, body = server.bodies
+    assert {name: with_extra.pop(name) for name in extra} == extra
+    [message] = with_extra.pop("messages")
+    system, user = body.pop("messages")
+    assert message == {"role": "user", "content": f"{system['content']}\n\n{user['content']}"}
+    assert with_extra == body
+    assert server.heads[1] == (CHAT, KEY)
+    plain = service_entry(NODE)
+    others = [service_entry(NODE, extra=extra), service_entry(NODE, system="fold")]
+    assert len({str(entry.identity()) for entry in (plain, *others)}) == 3
+    assert [recorded_entry(entry.identity(), None).asking for entry in others] == [entry.asking for entry in others]
+    assert service_entry(NODE, of_source={"key_header": "api-key"}).identity() == plain.identity()
+    hub = {"source": {"repo": "owner/tiny", "revision": "a" * 40}}
+    for keys, words in [
+        ({"extra": {"seed": 1}}, "extra.seed: is Parley's own"),
+        ({"extra": {"stream": True}}, "extra.stream"),
+        ({**hub, "limits": {}, "extra": {"chat_template": "x"}}, "extra.chat_template: must be a number"),
+        ({**hub, "limits": {}, "extra": {"top_p": True}}, "extra.top_p: must be a number"),
+    ]:
+        with pytest.raises(ValidationError, match=words):
+            service_entry(NODE, **keys)
 
 
 def test_a_url_has_any_path(server: StandInService) -> None:

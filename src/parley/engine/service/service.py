@@ -41,6 +41,7 @@ class Service:
     seconds: float = SERVICE_SECONDS  # for one request and its whole answer
     strict: bool = False  # whether an answer of another model is an error
     dialect: Dialect = PLAIN
+    key_header: str = "Authorization"
 
     @property
     def api(self) -> str:
@@ -61,7 +62,8 @@ class Service:
 
     def http(self) -> Client:
         """Return a client whose paths start before `api`; raises UsageError for a proxy variable that names none."""
-        headers = {"Authorization": f"Bearer {self.key}"} if self.key else {}
+        bearer = "Bearer " if self.key_header == "Authorization" else ""
+        headers = {self.key_header: f"{bearer}{self.key}"} if self.key else {}
         try:
             return Client(self.url.removesuffix(self.api), headers)
         except ValueError:  # not its text: a proxy's URL may hold a password
@@ -152,5 +154,5 @@ def service_of(name: str, entry: ModelEntry) -> Service:
                 f"{name}: {variable} holds no usable API key; one has at least 8 ASCII characters, and no white "
                 "space, quotes or backslashes"
             )
-    terms = (entry.limits, entry.deadline, entry.strict_model, entry.dialect)
+    terms = (entry.limits, entry.deadline, entry.strict_model, entry.dialect, source.key_header)
     return Service(name, source.served, source.url, secret, variable, *terms)

@@ -10,8 +10,8 @@ import pytest
 import scipy
 from statsmodels.genmod.generalized_estimating_equations import GEE
 
-from parley.analysis.effects import _gee, design, effect_table, separated_rates
-from parley.analysis.margins import margin_table
+from parley.analysis.effects import _gee, design, effect_table, firth, separated_rates
+from parley.analysis.margins import Answers, margin_table
 from parley.games.consensus.game import ConsensusGame
 from parley.study.margins import Effects
 from support.studies import AXES, VALID, Drawn, condition
@@ -131,7 +131,7 @@ def ending_well(random: np.random.Generator, cells: Iterable[tuple[dict[str, Any
     return drawn.rows
 
 
-def test_what_is_always_so_gets_its_effect_without_an_interval_and_leaves_the_others_theirs() -> None:
+def test_what_is_always_so_has_an_interval_by_firth_and_leaves_the_others_theirs() -> None:
     rates = {"a": 0.6, "b": 0.4}
     cells = [
         ({"model": m, "n": n}, rates[m] - 0.02 * n if m in rates else 1e-12)
@@ -141,23 +141,34 @@ def test_what_is_always_so_gets_its_effect_without_an_interval_and_leaves_the_ot
     table = effects(rows)
     never, other = of(table, "model", "c"), of(table, "model", "b")
     assert never["effect"] == pytest.approx(margin_of(rows, "model", "c"), abs=0.02)
-    assert (never["separated"], np.isnan(never["low"]), np.isnan(never["p"])) == (2, True, True)
+    assert (never["separated"], never["low"] < never["effect"] < never["high"] < 0) == (2, True)
     assert (other["separated"], other["low"] < other["effect"] < other["high"]) == (0, True)
     without = effects(rows[rows["model"] != "c"])
     assert other["effect"] == pytest.approx(of(without, "model", "b")["effect"], abs=1e-6)
 
 
-def test_where_nothing_varies_or_few_were_played_effects_have_no_interval() -> None:
+def test_where_nothing_varies_half_an_answer_more_is_counted_and_few_have_no_interval() -> None:
     for four, eight, effect, separated in (
-        ("yyyyyy", "nnnnnn", -1, 2),
+        ("yyyyyy", "nnnnnn", 0.5 / 7 - 6.5 / 7, 2),
         ("yyyyyy", "yyyyyy", 0, 2),
         ("yynn", "ynnn", -0.25, 0),
     ):
         row = of(effects(conditions(condition(four, n=4), condition(eight, n=8))), "n", 8)
-        assert row["effect"] == pytest.approx(effect)
-        assert (row["separated"], np.isnan(row["low"])) == (separated, True), effect
+        assert row["effect"] == pytest.approx(effect, abs=1e-9)
+        assert (row["separated"], np.isnan(row["low"])) == (separated, not separated), effect
     assert effects(conditions(condition("yynnn"))).empty  # nothing to compare
     assert effects(pd.DataFrame(columns=[*AXES, "seed", "outcome"])).empty
+
+
+def test_rare_outcomes_have_effects_whose_intervals_hold() -> None:
+    random, matrix, held = np.random.default_rng(4), np.array([[1, 0], [1, 1]], dtype=float), []
+    cells, seeds = np.repeat([0, 1], 10), np.tile(np.arange(10), 2)
+    for _ in range(400):  # a rate of 10% in two conditions, ten seeds
+        fit = firth(Answers(pd.DataFrame(index=[0, 1]), (random.random(20) < 0.1) * 1.0, cells, seeds, seeds), matrix)
+        slope = fit.slopes[1] - fit.slopes[0]
+        error = max(slope @ each @ slope for each in (fit.covariance, fit.least)) ** 0.5
+        held.append(abs(fit.rates[1] - fit.rates[0]) <= scipy.stats.t.ppf(0.975, 9) * error)
+    assert np.mean(held) >= 0.935
 
 
 def test_separation_by_several_axes_together_is_seen() -> None:

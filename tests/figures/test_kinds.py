@@ -67,6 +67,8 @@ def test_each_effect_has_a_row_with_its_number_and_interval(some: pd.DataFrame) 
 
 def test_what_has_no_interval_or_no_fit_says_why(some: pd.DataFrame) -> None:
     [figure] = pages(effects_of(never=True))
+    assert "By Firth's likelihood where" in text_of(figure)
+    [figure] = pages(some.assign(low=np.nan, high=np.nan))
     assert "Open marks have no interval" in text_of(figure)
     assert "white" in {line.get_markerfacecolor() for line in figure.axes[0].lines}
     [figure] = pages(some.assign(effect=np.nan, low=np.nan, high=np.nan, note="Singular matrix"))

@@ -11,6 +11,7 @@ from parley.games.consensus.game import ConsensusGame
 from parley.games.stag_hunt.game import StagHuntGame
 from parley.report.answers import answers, difference_text, largest_differences
 from parley.report.links import Links
+from parley.study.companions import Companion
 from support.figures import study_of
 
 pytestmark = pytest.mark.promise("The report answers first, in words and numbers, and each answer leads to its games.")
@@ -89,6 +90,19 @@ def asked(**changes: Any) -> dict[str, Any]:
     study = study_of(PROMPTS, seeds=2, questions=[{**question, "where": {"n": 3}}], name="asked")
     [row] = answers(study, pd.DataFrame([ROW | changes]), Links(study, planned=True))
     return row
+
+
+@pytest.mark.promise("Beside an answer stands what its control says under the same rule.")
+def test_beside_an_answer_stands_the_verdict_of_its_control(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert asked()["control"] == ""  # the study names none
+    monkeypatch.setattr("parley.report.answers.companions", lambda study: [Companion("control", study)])
+    assert "no tables yet" in asked()["control"]
+    for answer, words in (("differs", "they differ (p = 0.059, corrected)."), ("open", "inconclusive (p = 0.059")):
+        theirs = pd.DataFrame([ROW | {"answer": answer, "p_holm": 0.059}])
+        monkeypatch.setattr("parley.report.answers.read_table", lambda *_, theirs=theirs: theirs)
+        assert words in asked()["control"]
+        assert ("nothing shows" in asked()["control"]) == (answer == "open")
+    assert "has no control" in asked(**{"from": "other"})["control"]
 
 
 def test_a_question_is_answered_in_words_and_numbers() -> None:

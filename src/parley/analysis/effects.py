@@ -29,15 +29,16 @@ from parley.text import one_line
 
 CHANGES = " -> "  # in `at`: how an effect changes from one value of another axis to the next
 _LONGEST_NOTE = 200
+_STEPS = 200  # of Newton's method, at most
 
 
 @dataclass(frozen=True)
 class Fit:
     """What the model says of each condition: its rate, and how that follows from the coefficients.
 
-    `slopes` has a row per condition: the derivative of its rate by each coefficient, whose covariance is `covariance`.
-    The rate of a `separated` condition is 0 or 1, which no coefficient reaches: its row is 0. Rates are NaN where
-    nothing could be fitted.
+    `slopes` has a row per condition: the derivative of its rate by each coefficient, whose covariance is `covariance`,
+    and no less than `least`. The rate of a `separated` condition is 0 or 1, which no coefficient reaches: its row is
+    0. Rates are NaN where nothing could be fitted.
     """
 
     rates: Floats
@@ -47,6 +48,7 @@ class Fit:
     seeds: int
     correlation: float
     note: str
+    least: Floats | None = None
 
 
 def effect_table(
@@ -60,8 +62,8 @@ def effect_table(
 
     `rows` is the table of simulations, `by` its axes; `effects` names what is modeled and which axes interact. For
     those there are also the effects at each value of the other axis, and how they change along it. Effects are
-    differences of rates; there is no interval with fewer seeds than 5, and none where a condition that is compared has
-    the outcome always, or never (`separated`): then a model has no finite coefficient for it.
+    differences of rates; there is no interval with fewer seeds than 5. Where a condition that is compared has the
+    outcome always, or never (`separated`), a model has no finite coefficient for it: the effect is by Firth's.
     """
     wanted = effects.outcome or game.outcomes[0].name
     table = []
@@ -90,6 +92,11 @@ class _Model:
     def fit(self) -> Fit:
         """The model, fitted once."""
         return fitted(self.answers, design(self.answers.keys, self.interactions, self.game))
+
+    @cached_property
+    def firth(self) -> Fit:
+        """The model by Firth's likelihood, which has finite coefficients whatever is separated."""
+        return firth(self.answers, design(self.answers.keys, self.interactions, self.game))
 
     def rows(self) -> Iterator[dict[str, Any]]:
         for axis, found in self.compared.items():
@@ -128,6 +135,7 @@ class _Model:
                 weights[first] -= sign / len(cells)
         used = weights != 0
         separated = int((used & fit.separated).sum())
+        fit = self.firth if separated else fit
         effect = float(weights[used] @ fit.rates[used])
         row: dict[str, Any] = {"axis": axis, "from": str(compared.first), "to": str(compared.value), "at": at}
         row |= {
@@ -138,8 +146,8 @@ class _Model:
             "note": fit.note,
         }
         slope = weights @ fit.slopes
-        variance = float(slope @ fit.covariance @ slope)
-        if separated or math.isnan(effect) or fit.seeds < MIN_SEEDS or not variance > 0:
+        variance = max(float(slope @ each @ slope) for each in (fit.covariance, fit.least) if each is not None)
+        if math.isnan(effect) or fit.seeds < MIN_SEEDS or not variance > 0:
             return row | dict.fromkeys(("low", "high", "p"), math.nan)
         error, most = math.sqrt(variance), float(len(parts))
         t = scipy.stats.t(fit.seeds - 1)
@@ -223,6 +231,36 @@ def fitted(answers: Answers, matrix: Floats) -> Fit:
         slopes = np.zeros((len(matrix), x.shape[1]))
         slopes[free] = (rates[free] * (1 - rates[free]))[:, None] * x
     return Fit(rates, slopes, covariance, separated, len(np.unique(seeds)), correlation, note)
+
+
+def firth(answers: Answers, matrix: Floats) -> Fit:
+    """Return the model of these answers by Firth's penalized likelihood (Biometrika 80, 1993, pp. 27-38).
+
+    It counts half an answer more of either kind, by leverage. The covariance is that between seeds, but no less than
+    the model's own: seeds that all end alike do not show that others would.
+    """
+    known = ~np.isnan(answers.values)
+    y, cells, seeds = answers.values[known], answers.cells[known], answers.seeds[known]
+    size = np.bincount(cells, minlength=len(matrix)).astype(float)
+    won, number = np.bincount(cells, y, len(matrix)), len(np.unique(seeds))
+    x = _independent(np.where(size[:, None] > 0, matrix, 0.0))
+    beta = np.zeros(x.shape[1])
+    for _ in range(_STEPS):
+        rates = scipy.special.expit(x @ beta)
+        weights = size * rates * (1 - rates)
+        model = np.linalg.pinv(x.T @ (x * weights[:, None]))
+        leverage = weights * np.einsum("ij,jk,ik->i", x, model, x)
+        step = model @ x.T @ (won + leverage / 2 - (size + leverage) * rates)
+        beta = beta + step / max(1.0, float(np.abs(step).max()))
+        if np.abs(step).max() < 1e-10:
+            break
+    scores = np.zeros((int(seeds.max()) + 1, x.shape[1]))
+    np.add.at(scores, seeds, x[cells] * (y - rates[cells])[:, None])
+    between = model @ scores.T @ scores @ model * number / max(1, number - 1)
+    rates = np.where(size > 0, rates, np.nan)
+    slopes = np.nan_to_num(rates * (1 - rates))[:, None] * x
+    none = np.zeros(len(matrix), dtype=bool)
+    return Fit(rates, slopes, between, none, number, math.nan, "", np.asarray(model))
 
 
 def _gee(y: Floats, x: Floats, seeds: NDArray[np.int64]) -> tuple[Floats, Floats, float, str]:

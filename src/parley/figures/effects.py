@@ -34,8 +34,8 @@ def effects(study: Study, spec: FigureSpec, table: pd.DataFrame) -> list[Figure]
     if table["at"].str.contains(CHANGES, regex=False).any():
         notes.append("Squares: how an effect changes from one value of another axis to the next.")
     if (table["separated"] > 0).any():
-        notes.append("Open marks have no interval: some condition that is compared has the outcome always, or never.")
-    elif table["low"].isna().any():
+        notes.append("By Firth's likelihood where a condition that is compared has the outcome always, or never.")
+    if table["low"].isna().any():
         notes.append("Open marks have no interval: too few seeds, or no variation.")
     if said := list(dict.fromkeys(note for note in table["note"] if note)):
         notes.append(f"The fit warned: {said[0]}.")

@@ -9,11 +9,14 @@ from rich.text import Text
 
 from parley.analysis.questions import ALIKE, DIFFERS, NO_PAIRS, OPEN
 from parley.analysis.stats import CONFIDENCE
+from parley.analysis.tables import read_table
+from parley.errors import ParleyError
 from parley.games.base import Game
 from parley.report.links import Links
 from parley.report.tables import Row, estimate, p_text
 from parley.study import Study
 from parley.study.axes import axes_text
+from parley.study.companions import companions
 from parley.study.comparisons import BOTH
 from parley.study.condition import Condition
 from parley.study.margins import labels_of_rates
@@ -35,6 +38,7 @@ _FEW_PAIRS = 10  # below, the tests are liberal (docs/explanation/statistics.md)
 
 def answers(study: Study, questions: pd.DataFrame, links: Links) -> list[dict[str, Any]]:
     """Return for each row of the table `questions` its numbers as text, the answer as a sentence, and links."""
+    controls = _controls(study)
     return [
         {
             **numbers,
@@ -43,6 +47,7 @@ def answers(study: Study, questions: pd.DataFrame, links: Links) -> list[dict[st
             + (f" {row['note'][0].upper()}{row['note'][1:]}." if row["note"] else ""),
             "few": row["pairs"] < _FEW_PAIRS,
             "registered": registered_text(row),
+            "control": controls.get((row["question"], row["what"], row["from"], row["to"]), controls.get(None, "")),
             "reads": list(_reads(study, *comparison.strata[0])),
             "links": links.question(comparison),
         }
@@ -50,6 +55,29 @@ def answers(study: Study, questions: pd.DataFrame, links: Links) -> list[dict[st
             questions.to_dict("records"), question_rows(study, questions), study.comparisons, strict=True
         )
     ]
+
+
+def _controls(study: Study) -> dict[Any, str]:
+    """Return what the positive control says under the same rule, by question and what it compares.
+
+    Under None what is said of all others; nothing of a study without a control.
+    """
+    try:
+        control = next((each.study for each in companions(study) if each.kind == "control"), None)
+        if control is None:
+            return {}
+        table = read_table(control.name, "questions")
+    except ParleyError:  # the page says elsewhere what is wrong with a companion
+        return {None: "Its control has no tables yet: nothing shows that it could have been answered."}
+    said: dict[Any, str] = {None: "It has no control: nothing shows that it could have been answered."}
+    for row in table.to_dict("records"):
+        verdict = _verdict(row, _is_number(row, control.game)).lower()
+        lost = (
+            "" if row["answer"].startswith(DIFFERS) else ", so nothing shows that a difference would have been found"
+        )
+        key = (row["question"], row["what"], row["from"], row["to"])
+        said[key] = f"Its control, by the same rule: {verdict} (p {_p(row['p_holm'])}, corrected){lost}."
+    return said
 
 
 def _reads(study: Study, *compared: Condition) -> Iterator[tuple[str, str, list[Markup]]]:

@@ -48,6 +48,8 @@ BAD_KEYS: list[tuple[dict[str, Any], *tuple[str, ...]]] = [
     ({"game": "chess"}, "game:", "'chess'", "consensus"),
     ({"grids": []}, "grids: []"),
     ({"seeds": 0}, "seeds: 0", "1"),
+    ({"seeds": "0-9"}, "seeds: '0-9'", "write 10"),
+    ({"seeds": "3..9"}, "seeds: '3..9'", "write a list: [3, 4, ...]"),
     ({"seeds": [7, 1, 7]}, "seeds: ", "seed 7"),
     ({"seeds": [3, -1]}, "seeds[1]: -1"),
     ({"seeds": [1_000_000_000]}, "seeds[0]: 1000000000"),

@@ -56,6 +56,9 @@ def test_a_slug_is_one_harmless_part_of_a_path() -> None:
 def test_yaml_is_read(tmp_path: Path) -> None:
     assert load(tmp_path, "a: [1, 2.5, yes, ~]\nb: {c: 'ü'}\n") == {"a": [1, 2.5, True, None], "b": {"c": "ü"}}
     assert load(tmp_path, "base: &base {x: 1, y: 2}\nother:\n  <<: *base\n  y: 3\n")["other"] == {"x": 1, "y": 3}
+    numbers = {"010": 10, "1:30": "1:30", "5e-1": 0.5, "0x1f": 31, "0o17": 15, "-.5": -0.5, "1_0": "1_0", "0-9": "0-9"}
+    for text, value in numbers.items():
+        assert load(tmp_path, f"a: {text}")["a"] == value, text
     assert load(tmp_path, "") is None
     assert [plain(text) for text in ("3", "[a, 2]", "[a", "a: 1\na: 2")] == [3, ["a", 2], "[a", "a: 1\na: 2"]
 

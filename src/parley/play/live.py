@@ -137,7 +137,7 @@ def _reply_lines(
         values, texts = decided(exchange, decisive)
         yield " ".join([head, *(one_line(str(value)) for value in values)])
     if reasoning:
-        for key, value in texts.items():
+        for key, value in {"thought": exchange.entry.reasoning or "", **texts}.items():
             if text := one_line(value, longest):
                 yield f"      {key}: {text}"
 

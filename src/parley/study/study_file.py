@@ -1,5 +1,6 @@
 """What stands in a study file: the pydantic models of its keys."""
 
+import re
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, model_validator
@@ -67,12 +68,20 @@ def _how_given(value: Any) -> str:
     return tag("growing") if isinstance(value, dict | GrowingSeeds) else tag("count")
 
 
+def _no_range(value: Any) -> Any:
+    if isinstance(value, str) and (ends := re.fullmatch(r"([0-9]{1,9}) *(?:-|\.\.|to) *([0-9]{1,9})", value)):
+        first, last = map(int, ends.groups())
+        raise ValueError(f"write {last + 1}" if first == 0 else f"write a list: [{first}, {first + 1}, ...]")
+    return value
+
+
 # How many (seeds 0, 1, ...), which, or how they grow. Told apart by type, so that an error is about what was meant.
 _Seeds = Annotated[
     Annotated[_Positive, Tag(tag("count"))]
     | Annotated[_SeedList, Tag(tag("list"))]
     | Annotated[GrowingSeeds, Tag(tag("growing"))],
     Discriminator(_how_given),
+    BeforeValidator(_no_range),
 ]
 
 

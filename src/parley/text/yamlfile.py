@@ -16,6 +16,7 @@ from parley.text.suggest import choose, meant
 _USER_INFO = re.compile(r"//[^\s'\"]*@")  # of a URL: it may hold a password, and errors end up in logs
 _QUERY = re.compile(r"(https?://[^\s?#]*)[?#][^\s'\"]*")  # of an address, which may hold a key
 _QUOTED = re.compile(r"'([^']*)'")
+_INT, _FLOAT = "tag:yaml.org,2002:int", "tag:yaml.org,2002:float"
 _SLUG = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")
 
 
@@ -50,9 +51,34 @@ _NOT_YAML = (
 )
 
 
+class _Loader(yaml.SafeLoader):
+    """Reads numbers as YAML 1.2: by 1.1, as PyYAML reads, 010 is 8, 1:30 is 90, and 5e-1 a text."""
+
+    yaml_implicit_resolvers = {  # noqa: RUF012 (as its base has it)
+        first: [(tag, pattern) for tag, pattern in found if tag not in (_INT, _FLOAT)]
+        for first, found in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
+
+    def whole(self, node: yaml.ScalarNode) -> int:
+        """Return a whole number, of base 8 or 16 where it says so."""
+        text = str(self.construct_scalar(node))
+        return int(text, 0 if text.startswith(("0o", "0x")) else 10)
+
+
+_Loader.add_implicit_resolver(_INT, re.compile(r"(?:[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+)$"), list("-+0123456789"))
+_Loader.add_implicit_resolver(
+    _FLOAT,
+    re.compile(
+        r"(?:[-+]?(?:(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?|\.(?:inf|Inf|INF))|\.(?:nan|NaN|NAN))$"
+    ),
+    list("-+.0123456789"),
+)
+_Loader.add_constructor(_INT, _Loader.whole)
+
+
 def _content(text: str) -> Any:
     """Return the content of the one document of a YAML text."""
-    loader = yaml.SafeLoader(text)
+    loader = _Loader(text)
     node = loader.get_single_node()
     if node is None:
         return None

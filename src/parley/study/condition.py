@@ -228,12 +228,13 @@ class Condition:
 
     @property
     def samples(self) -> bool:
-        """Whether a seed can end otherwise when it is played again: not where models are asked at temperature 0.
+        """Whether a seed can end otherwise when it is played again: not where own servers are asked at temperature 0.
 
-        Scripted policies count as if they did: whether they draw is not known.
+        Services may answer otherwise all the same. Scripted policies count as if they did: whether they draw is not
+        known.
         """
-        if any(not entry.dialect.temperature for entry in self.entries.values()):
-            return True  # each samples at a temperature of its own
+        if any(entry.is_service for entry in self.entries.values()):
+            return True
         return not self.models or any(setting.temperature > 0 for setting in self.samplings.values())
 
     def count(self, role: str) -> int:

@@ -114,6 +114,10 @@ FIELDS = {
     "openai-reasoning": {"max_completion_tokens", "seed", "response_format"},
     "anthropic": {"temperature", "max_tokens"},
     "deepinfra": {"temperature", "max_tokens", "seed", "response_format"},
+    "deepseek": {"temperature", "max_tokens", "response_format"},
+    "gemini": {"temperature", "max_tokens", "response_format"},
+    "groq": {"temperature", "max_completion_tokens", "seed", "response_format"},
+    "mistral": {"temperature", "max_tokens", "random_seed", "response_format"},
     "vllm": {"temperature", "max_tokens", "seed", "response_format"},
     "llama.cpp": {"temperature", "max_tokens", "seed", "response_format"},
 }
@@ -127,7 +131,7 @@ def test_a_preset_sends_what_its_service_takes_and_a_record_says_enough_to_ask_a
         ask(server.url, preset)
         body = bodies[preset] = server.bodies[-1]
         assert set(body) == {"model", "messages", *FIELDS[preset]}, preset
-        assert ("maxLength" in str(body)) == (preset in ("vllm", "llama.cpp")), preset
+        assert ("maxLength" in str(body)) == (preset in ("gemini", "mistral", "vllm", "llama.cpp")), preset
         identity = service_entry(dialect=preset).identity()
         assert recorded_entry(identity, None).identity() == identity, preset
     assert bodies["openai-reasoning"]["max_completion_tokens"] == first_ask().sampling.max_tokens + 25_000

@@ -14,7 +14,18 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_valida
 from parley.policies import Sampling
 from parley.text.suggest import choose
 
-Preset = Literal["openai", "openai-reasoning", "anthropic", "deepinfra", "vllm", "llama.cpp"]
+Preset = Literal[
+    "openai",
+    "openai-reasoning",
+    "anthropic",
+    "deepinfra",
+    "deepseek",
+    "gemini",
+    "groq",
+    "mistral",
+    "vllm",
+    "llama.cpp",
+]
 Structured = Literal["json_schema", "json_object", "none"]
 JSON_SCHEMA: Structured = "json_schema"
 
@@ -36,6 +47,14 @@ PRESETS: Mapping[str, Mapping[str, Any]] = {
     "anthropic": {"structured": "none", "seed": False, "highest_temperature": 1.0, "lists_models": False},
     # deepinfra.com/docs/advanced/json_mode: {"type": "json_object"} alone; some models write <think> into the reply.
     "deepinfra": {"structured": "json_object", "think_tags": True},
+    # api-docs.deepseek.com, create-chat-completion and guides/json_mode: text or json_object, and no seed is named.
+    "deepseek": {"structured": "json_object", "seed": False},
+    # ai.google.dev/gemini-api/docs/openai names no seed; GET /models has other names of models (models/...).
+    "gemini": {"seed": False, "lists_models": False},
+    # console.groq.com/docs/openai and docs/structured-outputs: schemas in OpenAI's strict part, of some models.
+    "groq": {"max_tokens_key": "max_completion_tokens", "schema_lengths": False},
+    # docs.mistral.ai/api, chat completions: random_seed in place of seed, temperatures up to 1.5.
+    "mistral": {"seed_key": "random_seed", "highest_temperature": 1.5},
     # docs.vllm.ai, serving/openai_compatible_server: takes all that Parley sends; features/reasoning_outputs.
     "vllm": {},
     # github.com/ggml-org/llama.cpp, tools/server/README.md: takes all of it; with --reasoning-format none the
@@ -72,6 +91,7 @@ class Dialect(BaseModel):
     max_tokens_key: Literal["max_tokens", "max_completion_tokens"] = Field(
         default="max_tokens", description="What it calls the longest reply."
     )
+    seed_key: Literal["seed", "random_seed"] = Field(default="seed", description="What it calls the seed.")
     reasoning_effort: Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"] | None = Field(
         default=None, description="How much the model is asked to reason. Part of the identity."
     )
@@ -99,7 +119,7 @@ class Dialect(BaseModel):
 
     def identity(self) -> dict[str, Any]:
         """Return what changes the question, or what is taken for the reply; nothing for a service that takes all."""
-        unasked = {"preset", "highest_temperature", "max_tokens_key", "lists_models"}
+        unasked = {"preset", "highest_temperature", "max_tokens_key", "seed_key", "lists_models"}
         if self.structured != JSON_SCHEMA:
             unasked.add("schema_lengths")
         return self.model_dump(mode="json", exclude=unasked, exclude_defaults=True)
@@ -109,7 +129,7 @@ class Dialect(BaseModel):
         return {
             **({"temperature": sampling.temperature} if self.temperature else {}),
             self.max_tokens_key: self.longest(sampling),
-            **({"seed": seed} if self.seed else {}),
+            **({self.seed_key: seed} if self.seed else {}),
             **({} if self.reasoning_effort is None else {"reasoning_effort": self.reasoning_effort}),
         }
 

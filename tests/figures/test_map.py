@@ -6,6 +6,7 @@ import matplotlib
 import pandas as pd
 import pytest
 from matplotlib.figure import Figure
+from matplotlib.text import Text
 
 from parley.analysis.pairs import with_undisturbed
 from parley.figures.map import interval_text, rate_map
@@ -19,9 +20,9 @@ pytestmark = pytest.mark.promise("Maps leave empty what was not run and say what
 SHORT = {"max_rounds": 2}
 
 
-def drawn(*grids: dict[str, Any], name: str = "valid_by_adversary") -> Figure:
+def drawn(*grids: dict[str, Any], name: str = "valid_by_adversary", **content: Any) -> Figure:
     """Draw one of the maps of a study of which all games end well, 5 simulations in each condition."""
-    study = study_of(*grids, name="map", parameters=SHORT)
+    study = study_of(*grids, name="map", parameters=SHORT, **content)
     [spec] = [spec for spec in study.figures if spec.name == name]
     table = pd.DataFrame([condition.axes for condition in study.conditions]).assign(simulations=5)
     table = table.assign(valid_consensus_rate=1.0, valid_consensus_low=0.566, valid_consensus_high=1.0)
@@ -87,6 +88,19 @@ def test_a_map_is_drawn_where_its_axes_vary() -> None:
     ):
         specs = [spec for spec in study_of(grid, name="which", **content).figures if spec.kind == "map"]
         assert {spec.name for spec in specs if spec.of or not content} == maps, grid
+
+
+def test_long_names_of_rows_leave_the_cells_their_room() -> None:
+    long = "told_that_nobody_reads_it_and_that_a_person_reads"
+    prompts = {f"{long}_{line}": {"from": "may_exist", "append": {"system": line}} for line in ("a", "b")}
+    grid = {"n": 4, "b": [0, 1], "byzantine": ["silent", "opposite"], "prompt": [*prompts]}
+    figure = drawn(grid, prompts=prompts)
+    [ax] = figure.axes
+    box, wide = ax.get_window_extent(), figure.bbox.width
+    assert box.width / figure.dpi > 2 * 0.6
+    assert all(
+        0 <= name.x0 < name.x1 < box.x0 < box.x1 <= wide for name in map(Text.get_window_extent, ax.get_yticklabels())
+    )
 
 
 def test_intervals_near_the_ends_have_a_decimal() -> None:

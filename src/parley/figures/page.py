@@ -136,12 +136,9 @@ def per_row(width: float) -> int:
 def panel_width(panels: int, least: float) -> float:
     """Return how wide a panel will be if a figure has so many that are at least so wide, in inches."""
     columns = evenly(panels, per_row(least))
-    return _inner(columns, least) / columns - 0.12
-
-
-def _inner(columns: int, least: float) -> float:
-    """Return how wide a row of panels is: panels that need less than a page's width have that of a column."""
-    return room() if columns * least + _BESIDE > WIDTHS["column"] else WIDTHS["column"] - _BESIDE
+    # Panels that need less than a page's width have that of a column.
+    inner = room() if columns * least + _BESIDE > WIDTHS["column"] else WIDTHS["column"] - _BESIDE
+    return inner / columns - 0.12
 
 
 def pages(
@@ -157,8 +154,8 @@ def pages(
     """Return a figure in as many pages as its panels need, at most those that `look()` allows.
 
     `size` is the least width of a panel and its height in inches; `columns` is how many stand side by side, if not as
-    many as have room. With `beside`, inches for what stands beside them, panels have just their least width. `notes`
-    are sentences for below the picture.
+    many as have room, and have just their least width. `beside` are the inches for what stands beside them, by default
+    one for each panel that is compared with its neighbors. `notes` are sentences for below the picture.
     """
     width, height = size
     notes = [*([study.unfinished.sentence] if study.unfinished else []), *notes]
@@ -172,8 +169,8 @@ def pages(
         panels = [replace(panel, draws=panel.draws[at : at + fit]) for at in range(0, high, fit) for panel in panels]
         high = fit
     sizes = set(map(len, _families(panels)))
-    beside = max(sizes) if len(sizes) == 1 and max(sizes) <= columns else 1
-    columns = beside * evenly(len(panels) // beside, columns // beside)
+    alike = max(sizes) if len(sizes) == 1 and max(sizes) <= columns else 1
+    columns = alike * evenly(len(panels) // alike, columns // alike)
     chosen, left_out = _split(panels, columns, height, _room(study, spec, notes, legend))
     more = list(notes)
     if len(chosen) > 1 or left_out:
@@ -181,7 +178,7 @@ def pages(
     if left_out:
         more.append(f"{left_out} of {len(panels)} panels are left out. The tables hold all.")
     drawn = [
-        _page(study, spec, part, (width, height, beside), more, legend, columns, (number, len(chosen)))
+        _page(study, spec, part, (width, height, beside or alike), more, legend, columns, (number, len(chosen)))
         for number, part in enumerate(chosen, 1)
     ]
     if left_out and not look().for_paper:  # a command is for whoever makes the picture, not for who is shown it
@@ -303,9 +300,7 @@ def _page(
                     axes[row + deep, place].set_visible(False)
         row += len(block[0].draws)
     _share(axes)
-    inner = _inner(columns, size[0]) + _BESIDE
-    if size[2]:
-        inner = min(look().inches, columns * size[0] + size[2])
+    inner = min(look().inches, columns * size[0] + size[2])
     inner, legend = _direct(axes, heights, legend, inner, columns * size[0] + _BESIDE)
     title, text, entries, above, below = _outside(study, spec, notes, legend, number)
     if look().for_paper:

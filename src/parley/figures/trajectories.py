@@ -14,7 +14,7 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
 from parley.figures.links import game_link
-from parley.figures.page import FEW_PANELS, Panel, evenly, heading, pages, panel_width, per_row, words
+from parley.figures.page import FEW_PANELS, Panel, evenly, heading, pages, panel_width, per_row, words, wrapped
 from parley.figures.style import HEIGHT, line_handle, line_style
 from parley.games.evidence import FigureSpec, Trajectory
 from parley.play.record import read_summary, read_trace
@@ -39,7 +39,7 @@ def trajectories(study: Study, spec: FigureSpec) -> list[Figure]:
         draw(ax, trajectory, low, high)
         ax.set_title(title, size=7, url=game_link(simulation))
         value = simulation.condition.axes.get(spec.x)
-        ax.set_ylabel("value" if len(rows) < 2 else f"{words([spec.x], [value])}\nvalue")
+        ax.set_ylabel("value" if len(rows) < 2 else f"{wrapped(words([spec.x], [value]), HEIGHT + 0.4)}\nvalue")
 
     panels = []
     for row in rows:

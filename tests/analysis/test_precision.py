@@ -6,15 +6,27 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy
+from numpy.typing import NDArray
 
 from parley.analysis import precision as rule
-from parley.analysis.precision import Precision, anytime_interval, grown, precision, unreachable
-from parley.analysis.stats import wilson_interval
+from parley.analysis.precision import (
+    Precision,
+    anytime_difference,
+    anytime_interval,
+    grown,
+    log_capital,
+    precision,
+    unreachable,
+)
+from parley.analysis.stats import Floats, wilson_interval
 from parley.play.simulate import simulate
 from parley.study import Study
 from parley.study.condition import Condition, Simulation
 from support.studies import StudyFactory
 
+TOLD = pytest.mark.promise(
+    "Who looks at the pairs after each seed and stops when they like keeps the size: at most 5%, with power left."
+)
 GROWING: dict[str, Any] = {"from": 4, "by": 4, "to": 12, "until": {"outcome": "valid_consensus", "width": 0.4}}
 
 
@@ -107,3 +119,67 @@ def test_anytime_holds_at_all_times_and_wilson_does_not() -> None:
                 limits = [interval(int(ended[n - 1]), n) for n in range(5, 101, 5)]
                 missed[interval] += any(not low <= rate <= high for low, high in limits)
     assert missed[anytime_interval] <= 6 < 15 < missed[rule.wilson_interval]
+
+
+# Differences of pairs, looked at after each seed
+
+
+def pairs_of(random: np.random.Generator, studies: int, pairs: int, first: float, second: float) -> Floats:
+    """Return differences of yes or no with these rates, a study a row."""
+    sides = [(random.random((studies, pairs)) < rate).astype(float) for rate in (first, second)]
+    return sides[1] - sides[0]
+
+
+def excluded(pairs: Floats, difference: float = 0.0) -> NDArray[np.bool_]:
+    """Return for each study (a row) whether a difference was refused after any number of its pairs, from 10 on."""
+    values = np.unique(pairs)
+    counts = np.stack([(pairs == value).cumsum(axis=1) for value in values], axis=-1)[:, 9:]
+    x, mean = (values + 1) / 2, (difference + 1) / 2
+    sides = (log_capital(x, counts, mean), log_capital(1 - x, counts, 1 - mean))
+    return np.asarray((np.maximum(*sides) > np.log(40)).any(axis=1), dtype=np.bool_)
+
+
+@TOLD
+def test_the_anytime_p_of_pairs_is_that_of_the_mixture_over_those_that_differ_and_its_interval_agrees() -> None:
+    for fewer, more, alike in ((0, 8, 3), (5, 20, 30), (2, 11, 0), (40, 60, 100), (3, 3, 0)):
+
+        def won(g: float, lost: int = fewer, won: int = more) -> float:
+            return float(1.5 * (1 - g**2) * (1 + g) ** won * (1 - g) ** lost)
+
+        differences = np.repeat([1.0, -1.0, 0.0], [more, fewer, alike])
+        low, high, p = anytime_difference(differences)
+        assert p == pytest.approx(min(1.0, 2 / scipy.integrate.quad(won, 0, 1)[0]), rel=1e-6)
+        # Both sides together are Robbins's mixture, with the prior Beta(2, 2).
+        capitals = [np.exp(log_capital(x, [fewer, alike, more], 0.5)) for x in np.array([[0, 0.5, 1], [1, 0.5, 0]])]
+        mixture = scipy.special.betaln(more + 2, fewer + 2) - scipy.special.betaln(2, 2)
+        assert np.log(np.mean(capitals)) == pytest.approx(mixture + (more + fewer) * np.log(2))
+        assert (low > 0) == (p < 0.05)
+        assert anytime_difference(-differences[::-1]) == pytest.approx((-high, -low, p))
+    low, high, p = anytime_difference(np.full(40, 0.25))  # shares
+    assert 0 < low < 0.25 < high < 1
+    assert p < 0.05
+    assert np.isnan(anytime_difference(np.empty(0))).all()
+
+
+@TOLD
+def test_who_looks_after_each_pair_finds_a_true_difference_and_rarely_a_false_one() -> None:
+    random = np.random.default_rng(5)
+    assert excluded(pairs_of(random, 200, 60, 0.5, 0.5)).mean() < 0.07
+    assert excluded(pairs_of(random, 200, 100, 0.3, 0.6)).mean() > 0.85
+
+
+@TOLD
+@pytest.mark.rare
+def test_looking_at_each_pair_up_to_200_has_size_and_power_as_promised() -> None:
+    random = np.random.default_rng(6)
+
+    def often(first: float, second: float, difference: float = 0.0, pairs: int = 200) -> float:
+        parts = [excluded(pairs_of(random, 250, pairs, first, second), difference) for _ in range(8)]
+        return float(np.mean(parts))
+
+    assert max(often(rate, rate) for rate in (0.05, 0.1, 0.3, 0.5, 0.9)) <= 0.05
+    assert max(often(*rates, rates[1] - rates[0]) for rates in ((0.3, 0.6), (0.05, 0.1), (0.2, 0.9))) <= 0.05
+    assert often(0.3, 0.6, pairs=100) >= 0.9
+    # Shares of four agents that act alike, of rates that differ from seed to seed.
+    shares = random.binomial(4, random.beta(0.5, 0.5, (2, 2000, 200))) / 4
+    assert np.mean([excluded(part[1] - part[0]).mean() for part in np.split(shares, 8, axis=1)]) <= 0.05

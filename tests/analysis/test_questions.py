@@ -9,6 +9,7 @@ import scipy
 
 from parley.analysis.bounded import p_below
 from parley.analysis.contrasts import contrast_table
+from parley.analysis.precision import anytime_difference
 from parley.analysis.questions import Pairs, line_ends, question_table
 from parley.analysis.simulations import simulation_row
 from parley.analysis.stats import holm, mcnemar, paired_difference, paired_mean
@@ -56,6 +57,9 @@ def test_pairs_of_all_strata_are_pooled(study: Study) -> None:
     assert cells(row, "strata pairs only_first only_second both") == [2, 16, 0, 9, 4]
     assert cells(row, "value_from value_to") == [4 / 16, 13 / 16]
     assert row["difference"] == pytest.approx(9 / 16)
+    at_any_time = anytime_difference(np.array([0, 0, 1, 2, 2, 2, 1, 1]) / 2)
+    assert cells(row, "anytime_low anytime_high anytime_p") == pytest.approx(at_any_time)
+    assert row["anytime_p_holm"] == row["anytime_p"]
     # By seed, over n = 4 and 6: seeds 2, 6 and 7 gain once, 3, 4 and 5 twice, 0 and 1 never.
     by_seed = scipy.stats.ttest_1samp(np.array([0, 0, 1, 2, 2, 2, 1, 1]) / 2, 0)
     assert row["p"] == row["p_holm"] == pytest.approx(by_seed.pvalue)

@@ -23,6 +23,7 @@ ROW = {
     **{"test": "McNemar", "p": 0.02, "p_holm": 0.04, "smallest": 0.15, "note": ""},
     **{"registered": "frozen before the first of 100 games", "confirmatory": True, "seeds_fixed": True},
     **{"together_low": -0.3, "together_high": -0.02, "p_equivalence": 0.6, "p_equivalence_holm": 0.6},
+    **{"anytime_low": -0.31, "anytime_high": 0.02, "anytime_p": 0.06, "anytime_p_holm": 0.12},
     **{"answer": "differs", "all_from": 0.8, "all_to": 0.64},
 }
 SIDES = {"axis": "n, prompt", "from": "n=7, prompt=a", "to": "n=3, prompt=b"}

@@ -116,6 +116,7 @@ def test_the_page_says_whether_questions_were_frozen_before_their_games_and_what
     for words in (
         "the study is as it was frozen",
         "Frozen after 12 of 12 games: exploratory.",
+        "Whatever decides how many seeds are played",
         "Contrasts that show no difference (exploratory)",
         "Question prompt: valid consensus is as often with prompt=none_exist as with prompt=may_exist: a diff",
     ):

@@ -18,15 +18,18 @@ from parley.analysis.bounded import bounded_interval, p_below
 from parley.analysis.columns import names_of
 from parley.analysis.differences import number_differences, rate_differences
 from parley.analysis.pairs import pair_numbers
+from parley.analysis.precision import anytime_difference
 from parley.analysis.rates import by_condition, flags, numbers
 from parley.analysis.stats import CONFIDENCE, Floats, holm, paired_mean
 from parley.study import Study
 from parley.study.comparisons import Comparison, Kind
 from parley.study.condition import Condition
+from parley.text import counted
 
 OPEN, DIFFERS, SMALLER, NO_PAIRS = "open", "differs", "no difference", "no pairs"
 ALIKE = "open: all pairs differ by the same"  # of numbers without bounds, which then have no interval
 _PAIR = "_pair"
+_ANYTIME = ("anytime_low", "anytime_high", "anytime_p")
 
 
 @dataclass(frozen=True)
@@ -68,7 +71,7 @@ def question_table(rows: pd.DataFrame, study: Study) -> pd.DataFrame:
     names = names_of("questions", study.axes, study.game)
     number = max(1, len(study.comparisons))
     table = [_row(comparison, pairs, number) for comparison, pairs in all_pairs(rows, study)]
-    for name in ("p", "p_equivalence"):
+    for name in ("p", "p_equivalence", "anytime_p"):
         for row, corrected in zip(table, holm([row[name] for row in table]).tolist(), strict=True):
             row[f"{name}_holm"] = corrected
     for comparison, row in zip(study.comparisons, table, strict=True):
@@ -160,6 +163,7 @@ def _row(comparison: Comparison, pairs: Pairs, questions: int) -> dict[str, Any]
         else "McNemar",
         "smallest": question.smallest,
         **_equivalence(pairs, question.smallest, most_of(comparison), 1 - (1 - CONFIDENCE) / questions),
+        **dict(zip(_ANYTIME, anytime_difference(pairs.by_seed[0], most_of(comparison)), strict=True)),
     }
 
 
@@ -196,10 +200,11 @@ def answer_lines(table: pd.DataFrame) -> Iterator[str]:
     """Yield a line for each row of the table of questions: the answer, its p, and whether it was frozen before."""
     for row in table.to_dict("records"):
         compared = f" ({row['axis']} {row['from']} -> {row['to']})" if row["axis"] else ""
-        yield (
-            f"{row['question']}{compared}: {row['answer']} (p {row['p_holm']:.2g}, corrected; {row['pairs']} pairs); "
-            f"{'confirmatory: ' if row['confirmatory'] else ''}{row['registered']}"
-        )
+        ps = {"corrected p": row["p_holm"], "at any time": np.nan if row["seeds_fixed"] else row["anytime_p_holm"]}
+        known = [f"{name} {p:.2g}" for name, p in ps.items() if not pd.isna(p)]
+        registered = f"{'confirmatory: ' if row['confirmatory'] else ''}{row['registered']}"
+        size = counted(row["pairs"], "pair")
+        yield f"{row['question']}{compared}: {row['answer']} ({', '.join([*known, size])}); {registered}"
 
 
 def _answer(row: dict[str, Any]) -> str:

@@ -48,6 +48,7 @@ def answers(study: Study, questions: pd.DataFrame, links: Links) -> list[dict[st
             "few": row["pairs"] < _FEW_PAIRS,
             "registered": registered_text(row),
             "control": controls.get((row["question"], row["what"], row["from"], row["to"]), controls.get(None, "")),
+            "may_grow": study.unfinished is not None or not row["seeds_fixed"],
             "reads": list(_reads(study, *comparison.strata[0])),
             "links": links.question(comparison),
         }
@@ -213,12 +214,13 @@ def contrast_texts(row: Row, labels: Mapping[str, str], number: bool) -> dict[st
         "values": f"{row['value_from']:{form}} → {row['value_to']:{form}}" if known else "-",
         "all": "",  # rates or means of all simulations, where the pairs are only some of them
         "difference": estimate("difference", signed, scale=scale, unit=unit)(row),
-        "together": "",  # with the interval that holds together with those of all questions
+        **{"together": "", "anytime": ""},
         "noise_text": "",  # how much sampling alone explains, where seeds were played again
     }
-    if "together_low" in row:
-        ends = ("together_low", "together_high")
-        texts["together"] = estimate("difference", signed, *ends, scale=scale, unit=unit)(row)
+    for name in ("together", "anytime"):  # with other intervals: for all questions at once, for any number of seeds
+        if f"{name}_low" in row and not pd.isna(row[f"{name}_low"]):
+            ends = (f"{name}_low", f"{name}_high")
+            texts[name] = estimate("difference", signed, *ends, scale=scale, unit=unit)(row)
     if pairs and row["kind"] != "quantity":
         texts["discordant"] = f"{row['only_first']} only first, {row['only_second']} only second"
     if pairs and sizes != (pairs, pairs):
@@ -248,6 +250,7 @@ def question_rows(study: Study, questions: pd.DataFrame) -> list[dict[str, Any]]
             "name": row["question"],
             "text": texts[row["question"]],
             "strata": "1 stratum" if row["strata"] == 1 else f"{row['strata']} strata",
+            "anytime_p": f"{p_text(row['anytime_p'])}, corrected {p_text(row['anytime_p_holm'])}",
             "equivalence": f"{p_text(row['p_equivalence'])}, corrected {p_text(row['p_equivalence_holm'])}",
             "answer": row["answer"],
             "note": row["note"],

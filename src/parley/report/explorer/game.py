@@ -51,9 +51,13 @@ class _Texts:
             return self.number(text)
         number = self._prompts.get(text)
         if number is None:
-            lines = list(map(self._number, text.split("\n")))
+            lines = text.split("\n")
+            known = self._numbers
+            for line in lines:
+                if line not in known:  # most lines are: a call for each took as long as all else
+                    self._number(line)
             number = self._prompts[text] = len(self.all)
-            self.all.append(lines)
+            self.all.append([known[line] for line in lines])
         return number
 
     def _number(self, text: str) -> int:

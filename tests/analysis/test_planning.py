@@ -5,10 +5,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy
 
 from parley.analysis.costs import ALIKE, PER_AGENT, SAME, SCRIPTED, UNKNOWN, Costs
 from parley.analysis.planning import level, plan_table, planned, total_cost, width_table
 from parley.analysis.power import Rates, power_of_rates
+from parley.analysis.questions import Pairs
 from parley.play.record import Summary
 from parley.play.record_store import read_records
 from parley.play.simulate import simulate_shard
@@ -171,3 +173,57 @@ def test_a_cpu_takes_no_gpu_hours_and_without_a_price_there_is_no_money(study_fa
     assert (cost.gpu_hours, cost.hours, math.isnan(cost.money)) == (0, pytest.approx(10 / 3600), True)
     assert total_cost(study.conditions, costs)[0].tokens == 2 * 10 * 1000
     assert total_cost(study.conditions, costs, at_most=True)[0].tokens == 2 * 40 * 1000
+
+
+# What a pilot does not know
+
+
+CAUTIOUS = pytest.mark.promise("The cautious number of seeds has 70% power after nine of ten pilots of 20 pairs.")
+
+
+def of_pilot(study: Study, pilot: Pairs, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Return the row of the plan of a question that was asked of these pairs before."""
+    monkeypatch.setattr("parley.analysis.planning.all_pairs", lambda *_: [(study.comparisons[0], pilot)])
+    return plan_table(study, planned(study, []), Costs([])).iloc[0]
+
+
+def drawn(random: np.random.Generator, number: int = 20) -> Pairs:
+    """Return a pilot of independent pairs at 30% and 60%."""
+    first, second = ((random.random(number) < rate).astype(float) for rate in (0.3, 0.6))
+    return Pairs(first, second, np.arange(number))
+
+
+@CAUTIOUS
+def test_a_pilot_leaves_the_power_open_and_the_plan_says_how_far(
+    study_factory: StudyFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study = study_factory({**GRID, "n": 4, "seeds": 60}, questions=[{**ASKED, "over": [], "smallest": 0.3}])
+    random = np.random.default_rng(2)
+    few, many = (of_pilot(study, drawn(random, number), monkeypatch) for number in (20, 400))
+    for row in (few, many):
+        assert row["power_low"] < row["power"] < row["power_high"]
+        assert row["seeds_80_cautious"] > row["seeds_80"]
+    assert many["power_high"] - many["power_low"] < (few["power_high"] - few["power_low"]) / 2
+    # The spread of a number: its upper limit by chi-squared.
+    share = {**ASKED, "over": [], "outcome": "final_honest_share", "smallest": 0.15}
+    study = study_factory({**GRID, "n": 4}, questions=[share])
+    rates = Pairs(random.random(20), random.random(20), np.arange(20))
+    row = of_pilot(study, rates, monkeypatch)
+    factor = 19 / scipy.stats.chi2.ppf(0.1, 19)
+    assert row["seeds_80_cautious"] == pytest.approx(factor * row["seeds_80"], rel=0.12)
+    assert row["power_low"] < row["power"] < row["power_high"]
+
+
+@CAUTIOUS
+@pytest.mark.rare
+def test_the_cautious_number_has_power_where_that_of_the_pilot_alone_often_has_not(
+    study_factory: StudyFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study = study_factory({**GRID, "n": 4}, questions=[{**ASKED, "over": [], "smallest": 0.3}])
+    random = np.random.default_rng(3)
+    rows = [of_pilot(study, drawn(random), monkeypatch) for _ in range(200)]
+
+    def too_small(name: str) -> float:
+        return float(np.mean([power_of_rates(int(row[name]), Rates(0.3, 0.6), 0.05) < 0.7 for row in rows]))
+
+    assert too_small("seeds_80_cautious") <= 0.12 < too_small("seeds_80")

@@ -7,9 +7,12 @@ the number of comparisons): that much a question has, whatever comes of the othe
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
+import numpy as np
 import pandas as pd
+import scipy
 
 from parley.analysis.costs import UNKNOWN, Cost, Costs
 from parley.analysis.power import (
@@ -22,7 +25,7 @@ from parley.analysis.power import (
 )
 from parley.analysis.questions import Pairs, all_pairs
 from parley.analysis.simulations import simulation_row
-from parley.analysis.stats import CONFIDENCE, wilson_of_mean
+from parley.analysis.stats import CONFIDENCE, Floats, wilson_of_mean
 from parley.errors import UsageError
 from parley.play.record import Summary
 from parley.study import Study
@@ -31,6 +34,7 @@ from parley.study.condition import Condition, Simulation
 
 PILOT = 20  # pairs that a correlation, a rate or a spread is taken from; fewer say too little
 TARGETS = (0.8, 0.9)
+_PILOT_ENDS, _PILOTS = (0.1, 0.9), 400  # of what a pilot says: the ends of an interval, and how often it is drawn anew
 _SEEDS = (5, 10, 25, 50, 100, 200, 400)
 _RATES = (0.5, 0.9)
 # Of all pairs of rates that differ by as much these vary most.
@@ -50,6 +54,8 @@ class Planned:
     basis: str
     power: Callable[[int, float, float], float] | None
     largest: float = math.nan  # difference in that direction that there can be
+    # The same by number and level, where spread or rate and correlation lie at the ends of the pilot's 80% interval.
+    ends: tuple[Callable[[int, float], float], ...] = ()
 
 
 def level(study: Study) -> float:
@@ -81,7 +87,11 @@ def _planned(comparison: Comparison, pairs: Pairs, base: float | None) -> Planne
             return power_of_differences(n, differences, difference, alpha, comparison.share)
 
         basis, smallest = f"spread of {number} pairs", question.smallest
-        return Planned(comparison, math.nan, smallest, number, math.nan, basis, by_samples, 100 * smallest)
+        spreads = np.sqrt((number - 1) / scipy.stats.chi2.isf(_PILOT_ENDS, number - 1))
+        ends: tuple[Callable[[int, float], float], ...] = tuple(
+            partial(_by_spread, differences * wide, smallest, comparison.share) for wide in spreads
+        )
+        return Planned(comparison, math.nan, smallest, number, math.nan, basis, by_samples, 100 * smallest, ends)
     pilot = number >= PILOT
     phi = correlation(*pairs.counts) if pilot else 0.0
     given, difference, said = _assumed(comparison, float(pairs.first.mean()) if pilot else None, number, base)
@@ -98,7 +108,34 @@ def _planned(comparison: Comparison, pairs: Pairs, base: float | None) -> Planne
         return power_of_rates(n, Rates(low, min(max(low + difference, 0.0), 1.0), phi), alpha)
 
     basis, largest = f"{said}; {paired}", 1.0 if given is None else room
-    return Planned(comparison, first, difference, number * pilot, phi, basis, by_counts, largest)
+    ends = _by_rates(comparison, pairs.counts, base) if pilot and phi != -1 else ()
+    return Planned(comparison, first, difference, number * pilot, phi, basis, by_counts, largest, ends)
+
+
+def _by_spread(differences: Floats, shift: float, share: bool, pairs: int, alpha: float) -> float:
+    return power_of_differences(pairs, differences, shift, alpha, share)
+
+
+def _by_rates(
+    comparison: Comparison, counts: tuple[int, int, int, int], base: float | None
+) -> tuple[Callable[[int, float], float], ...]:
+    """Return the power where fewer and where more pairs differ than in a pilot, at the ends of its 80% interval.
+
+    Pilots are drawn again from its counts, half a pair added to each.
+    """
+    number = sum(counts)
+    likely = []
+    for drawn in np.random.default_rng(number).multinomial(number, (np.array(counts) + 0.5) / (number + 2), _PILOTS):
+        first, difference, _ = _assumed(comparison, float(drawn[:2].sum() / number), number, base)
+        first = 0.5 - difference / 2 if first is None else first
+        likely.append(Rates(first, min(max(first + difference, 0.0), 1.0), correlation(*map(int, drawn))))
+    likely.sort(key=lambda rates: sum(rates.discordant))
+    found = (likely[round(end * (_PILOTS - 1))] for end in _PILOT_ENDS)
+    return tuple(partial(_by_counts, rates) for rates in found)
+
+
+def _by_counts(rates: Rates, pairs: int, alpha: float) -> float:
+    return power_of_rates(pairs, rates, alpha)
 
 
 def _assumed(
@@ -151,12 +188,19 @@ def _row(plan: Planned, alpha: float, costs: Costs) -> dict[str, Any]:
         "basis": plan.basis,
         "seeds_80": pd.NA,
         "seeds_90": pd.NA,
+        **{"power_low": math.nan, "power_high": math.nan, "seeds_80_cautious": pd.NA},
     }
     if plan.power is not None:
         power, difference = plan.power, plan.difference
         for target in TARGETS:
             needed = pairs_needed(lambda n: power(n, difference, alpha), target, strata, _most(plan))
             row[f"seeds_{100 * target:.0f}"] = pd.NA if needed is None else needed // strata
+    if plan.ends:
+        high, low = (power_at(least["pairs"], alpha) for power_at in plan.ends)
+        cautious = plan.ends[1]
+        needed = pairs_needed(lambda n: cautious(n, alpha), TARGETS[0], strata, _most(plan))
+        seeds = pd.NA if needed is None else needed // strata
+        row |= {"power_low": low, "power_high": high, "seeds_80_cautious": seeds}
     return row | _costs(comparison, row["seeds_80"], costs)
 
 

@@ -101,6 +101,12 @@ def _questions(study: Study, plans: list[Planned], found: pd.DataFrame) -> Itera
         if plan.power is not None and row["strata"] > 1:
             more.append(f"one of its {row['strata']} strata alone {_percents(row, 'power_one_stratum')}")
         yield one_line("; ".join([f"{plan.comparison.label}: {plan.basis}", *more]))
+        if plan.ends:
+            yield one_line(
+                f"{plan.comparison.label}: {plan.pairs} pairs leave its power between {row['power_low']:.0%} and "
+                f"{row['power_high']:.0%} (80% interval); {_count(row['seeds_80_cautious'], plan)} seeds have 80% at "
+                "the cautious end"
+            )
 
 
 def _widths(study: Study, found: pd.DataFrame) -> Iterator[str]:

@@ -1,7 +1,7 @@
 """Runs the benchmarks and writes their table into benchmarks/README.md.
 
 python -m benchmarks.run [scripted] [scale] [shipped] [frames] [storage] [ledger] [client] [grammar] [engine] [cpu]
-                         [view]
+                         [view] [coverage]
 """
 
 import platform
@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from benchmarks import client, cpu, engine, explorer, frames, grammar, ledger, scale, scripted, storage
+from benchmarks import client, coverage, cpu, engine, explorer, frames, grammar, ledger, scale, scripted, storage
 from benchmarks.measure import Row
 from parley.engine import hardware
 
@@ -31,18 +31,22 @@ SETS = {
 
 def main() -> None:
     chosen = sys.argv[1:] or list(SETS)
-    if unknown := set(chosen) - set(SETS):
-        sys.exit(f"unknown benchmark {sorted(unknown)[0]!r}; choose from: {', '.join(SETS)}")
+    known = (*SETS, "coverage")
+    if unknown := set(chosen) - set(known):
+        sys.exit(f"unknown benchmark {sorted(unknown)[0]!r}; choose from: {', '.join(known)}")
     for name in chosen:
-        rewrite(name, "\n".join(table(SETS[name]())))
+        if name == "coverage":
+            rewrite(name, "\n".join(coverage.table()), coverage.PAGE)
+        else:
+            rewrite(name, "\n".join(table(SETS[name]())))
 
 
-def rewrite(name: str, section: str) -> None:
-    """Put a table between its marks in the README."""
+def rewrite(name: str, section: str, page: Path = README) -> None:
+    """Put a table between its marks in a page."""
     begin, end = f"<!-- {name} -->", f"<!-- end of {name} -->"
-    text = README.read_text(encoding="utf-8")
+    text = page.read_text(encoding="utf-8")
     before, _, rest = text.partition(begin)
-    README.write_text(f"{before}{begin}\n\n{section}\n\n{end}{rest.partition(end)[2]}", encoding="utf-8")
+    page.write_text(f"{before}{begin}\n\n{section}\n\n{end}{rest.partition(end)[2]}", encoding="utf-8")
 
 
 def table(rows: Iterator[Row]) -> Iterator[str]:

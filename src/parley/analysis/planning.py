@@ -107,7 +107,8 @@ def _planned(comparison: Comparison, pairs: Pairs, base: float | None) -> Planne
         low = 0.5 - difference / 2 if given is None else first
         return power_of_rates(n, Rates(low, min(max(low + difference, 0.0), 1.0), phi), alpha)
 
-    basis, largest = f"{said}; {paired}", 1.0 if given is None else room
+    several = "; strata of a seed independent" * (len(comparison.strata) > 1)
+    basis, largest = f"{said}; {paired}{several}", 1.0 if given is None else room
     ends = _by_rates(comparison, pairs.counts, base) if pilot and phi != -1 else ()
     return Planned(comparison, first, difference, number * pilot, phi, basis, by_counts, largest, ends)
 

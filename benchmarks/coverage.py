@@ -122,7 +122,7 @@ def wilsons(n: int, times: int, random: Random) -> Found:
 
 def covering(weights: Floats, low: Floats, high: Floats, value: float) -> float:
     """Return how often the interval holds the value."""
-    return float(weights[(low <= value + 1e-12) & (high >= value - 1e-12)].sum())
+    return min(1.0, float(weights[(low <= value + 1e-12) & (high >= value - 1e-12)].sum()))
 
 
 # Simulated
@@ -451,7 +451,7 @@ def kept(name: str) -> list[list[str]]:
 
 
 def shown() -> Iterator[str]:
-    """Yield the table of what was measured last: what misses its promise by a point, claims, and what changed."""
+    """Yield the table of what was measured last: what misses its promise, claims, and what changed."""
     before, now = _worst(kept("coverage_before")), _worst(kept("coverage"))
     yield "| | before | now | the worst of now |"
     yield "|---|---|---|---|"

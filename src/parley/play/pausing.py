@@ -1,7 +1,7 @@
 """Models whose replies nobody can use: their games pause after some twenty of them, since more would measure nothing.
 
-Each process counts for itself, and leaves a file that the others look for before they ask; the next run removes it.
-The journals keep all replies, so that the same run again asks nothing before it pauses.
+Each process counts for itself, what its journals have included, and leaves a file that the others look for before they
+ask. The next run removes it, and looks again.
 """
 
 import os
@@ -51,11 +51,15 @@ class PauseWatcher(Watcher):
         self._ask_all = study.most_unusable is None or bool(os.environ.get(GO_ON))
 
     def asking(self, asks: Sequence[Ask]) -> None:
-        """Raise PausedError if a paused model is asked; what it was asked before is answered by now."""
-        for path in {self._files[ask.agent] for ask in asks if ask.agent in self._files}:
-            if not self._ask_all and path.exists():
-                raise PausedError(path.read_text(encoding="utf-8"))
+        """Pass it on."""
         self._inner.asking(asks)
+
+    def requesting(self, ask: Ask) -> None:
+        """Raise PausedError if a paused model would be asked."""
+        path = self._files.get(ask.agent)
+        if path is not None and not self._ask_all and path.exists():
+            raise PausedError(path.read_text(encoding="utf-8"))
+        self._inner.requesting(ask)
 
     def answered(self, exchange: Exchange) -> None:
         """Count an attempt."""

@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
 
-from parley.errors import BudgetError, JournalError
+from parley.errors import BudgetError, JournalError, PausedError
 from parley.games.base import Game, Outcome
 from parley.games.two_steps import cutting, playing
 from parley.identity import digest, request_seed
@@ -60,6 +60,9 @@ class Watcher:
 
     def asking(self, asks: Sequence[Ask]) -> None:
         """Be told what is asked in the phase that begins."""
+
+    def requesting(self, ask: Ask) -> None:
+        """Be told of a request before it is made; a PausedError ends the game when those in flight are answered."""
 
     def answered(self, exchange: Exchange) -> None:
         """Be told of one attempt, as soon as it is there."""
@@ -123,14 +126,14 @@ class _Answers:
     async def of_phase(self, asks: list[Ask]) -> list[list[Exchange]]:
         """Have all asks of a phase in flight at once, unless rules answer them; the first error of any ends all.
 
-        Only a budget that is spent lets those in flight finish first: they are paid, and the journal keeps them.
+        Only a spent budget or a pause lets those in flight finish first: they are paid, and the journal keeps them.
         """
-        refused: list[BudgetError] = []
+        refused: list[BudgetError | PausedError] = []
 
         async def answer(ask: Ask) -> list[Exchange]:
             try:
                 return await self._of(ask)
-            except BudgetError as error:
+            except (BudgetError, PausedError) as error:
                 refused.append(error)
                 return []
 
@@ -156,6 +159,7 @@ class _Answers:
         for attempt in range(self.retries + 1):
             entry = _journaled(ask, attempt, self.journal)
             if entry is None:
+                self.watcher.requesting(ask)
                 entry = await _request(self.simulation_id, ask, self.policies[ask.agent], attempt)
                 if self.journal is not None:
                     self.journal.append(entry)

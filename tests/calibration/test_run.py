@@ -13,7 +13,7 @@ import yaml
 from parley import paths
 from parley.analysis.stats import paired_difference, wilson_interval
 from parley.calibration import run
-from parley.calibration.arms import STYLES, Arm, all_arms
+from parley.calibration.arms import STYLES, Arm, all_arms, remedies
 from parley.calibration.run import calibrate
 from parley.engine.models import ModelEntry
 from parley.errors import EngineError, RecordError, UsageError
@@ -201,6 +201,9 @@ def test_a_service_is_asked_without_an_engine_and_in_its_dialect(
     rows = rows_of(found)
     assert rows.pop("plain")["right"] == NUMBER
     assert {row["unreadable"] for row in rows.values()} == {1.0}
+    lines = list(remedies(found["arms"]))
+    assert len(lines) == len(rows)
+    assert all("100% cannot be used, most of it invalid_json; what helps: reply_format" in line for line in lines)
     assert found["identity"]["grammar"] == "json_object"
     formats = [body.get("response_format") for body in server.bodies]
     assert formats.count(None) == NUMBER

@@ -108,6 +108,7 @@ def test_each_reply_has_its_class(asks: dict[str, Ask]) -> None:
     for text, reason, expected in [
         (json.dumps(public(LOOP))[:-3], "length", "repetition"),
         ('{"internal_strategy": "Move tow', "length", "cut_off"),
+        ("", "thought_cut_off", "cut_off"),
         ("", "length", None),  # the prompt did not fit the context
         ("...", "content_filter", None),  # a refusal, which a service cut
     ]:

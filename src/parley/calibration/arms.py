@@ -6,7 +6,8 @@ Results are a row per arm, kept beside those of studies, printed, and shown in r
 import json
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
@@ -27,6 +28,7 @@ from parley.games.prompts import QuestionStyle
 from parley.games.registry import GAMES
 from parley.identity import digest
 from parley.play.degenerate import ASKED, DEGENERATE_CLASSES, count_degenerate
+from parley.play.pausing import REMEDIES
 from parley.play.record_content import times
 from parley.play.runner import Exchange
 from parley.policies import REPLY_FORMATS, Ask, ReplyFormat, Sampling
@@ -215,6 +217,7 @@ def arm_row(
         "accuracy": [float(y.mean()), low, high],
         "difference": None if arm.reply_format is None else [float(y.mean() - x.mean()), *limits],
         "unreadable": 1 - sum(readable) / n,
+        "failures": dict(Counter(x.reply.failure for x in said if x.reply.failure).most_common()),
         "degenerate": {name: counts[name] / counts[ASKED] for name in DEGENERATE_CLASSES},
         "prompt_tokens": sum(x.entry.prompt_tokens or 0 for x in said) / n,
         "completion_tokens": sum(x.entry.completion_tokens or 0 for x in said) / n,
@@ -238,6 +241,15 @@ def cells(row: Mapping[str, Any]) -> list[str]:
         *(f"{row['degenerate'][name]:.1%}" for name in DEGENERATE_CLASSES),
         *(f"{row[name]:.0f}" for name in ("prompt_tokens", "completion_tokens", "seconds")),
     ]
+
+
+def remedies(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield, for each arm of which most replies cannot be used, what most often helps."""
+    for row in rows:
+        if row["unreadable"] > 0.5 and (failures := row.get("failures")):
+            most = next(iter(failures))
+            share = f"{row['unreadable']:.0%}"
+            yield f"{row['arm']}: {share} cannot be used, most of it {most}; what helps: {REMEDIES[most]}"
 
 
 def read_calibration(path: Path) -> dict[str, Any] | None:

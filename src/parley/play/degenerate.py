@@ -14,7 +14,7 @@ from typing import Any, Literal
 from pydantic import BaseModel
 
 from parley.play.runner import Exchange
-from parley.policies import Ask
+from parley.policies import THOUGHT_CUT_OFF, Ask
 from parley.policies.reply_text import free_field
 
 DegenerateClass = Literal["placeholder", "no_letter", "repetition", "cut_off"]
@@ -43,6 +43,8 @@ def degenerate_class(ask: Ask, text: str, finish_reason: str, value: BaseModel |
     `value` is what the reply was parsed to; None if it could not be used, and then its `text` is looked at. A reply
     without any text is none: a prompt that did not fit, or a refusal.
     """
+    if finish_reason == THOUGHT_CUT_OFF:
+        return "cut_off"
     if not text.strip() or finish_reason == "content_filter":
         return None
     longest = _text_fields(ask.reply_model)

@@ -9,7 +9,7 @@ import pytest
 from parley.figures.links import linker
 from parley.games.consensus.game import ConsensusGame
 from parley.games.stag_hunt.game import StagHuntGame
-from parley.report.answers import answers, difference_text, largest_differences
+from parley.report.answers import answers, contrast_texts, difference_text, largest_differences
 from parley.report.links import Links
 from parley.study.companions import Companion
 from support.figures import study_of
@@ -44,6 +44,14 @@ def test_a_difference_is_told_with_its_direction_and_its_interval_turned_with_it
     none = told(difference=0.0, low=-0.1, high=0.1, value_to=0.8)
     assert "as often with prompt=may_exist as with prompt=none_exist: a difference of 0 points [-10, 10]" in none
     assert told(difference=math.nan).startswith("nothing is known of valid consensus")
+
+
+def test_a_trend_is_told_as_a_line_and_counts_no_pairs_that_differ() -> None:
+    assert told(test="t of lines").endswith("(80% → 64% on a line)")
+    none = {"test": "t of lines", **dict.fromkeys(("only_first", "only_second", "both"), math.nan)}
+    sizes = {"simulations_from": 50, "simulations_to": 50}
+    assert contrast_texts(ROW | none | sizes, {}, False)["discordant"] == ""
+    assert contrast_texts(ROW | sizes, {}, False)["discordant"] == "10 only first, 2 only second"
 
 
 def test_numbers_and_shares_are_higher_or_lower_and_sentences_are_quoted() -> None:

@@ -27,6 +27,7 @@ from parley.study.condition import Condition
 from parley.text import counted
 
 OPEN, DIFFERS, SMALLER, NO_PAIRS = "open", "differs", "no difference", "no pairs"
+LINES = "t of lines"  # the test of a trend
 ALIKE = "open: all pairs differ by the same"  # of numbers without bounds, which then have no interval
 _PAIR = "_pair"
 _ANYTIME = ("anytime_low", "anytime_high", "anytime_p")

@@ -7,7 +7,7 @@ import pandas as pd
 from markupsafe import Markup
 from rich.text import Text
 
-from parley.analysis.questions import ALIKE, DIFFERS, NO_PAIRS, OPEN
+from parley.analysis.questions import ALIKE, DIFFERS, LINES, NO_PAIRS, OPEN
 from parley.analysis.stats import CONFIDENCE
 from parley.analysis.tables import read_table
 from parley.errors import ParleyError
@@ -128,6 +128,7 @@ def difference_text(row: Mapping[Any, Any], game: type[Game]) -> str:
     change = f"{_plain(abs(scale * row['difference']), form)}{unit}{interval}"
     percent = ".4g" if number else ".0%"
     values = f"{row['value_from']:{percent}} → {row['value_to']:{percent}}"
+    values += " on a line" * (row.get("test") == LINES)
     if not row["difference"]:
         alike = "as high" if share else "as often"
         return f"{subject} {verb} {alike}{second} as{first}: a difference of {change} ({values})"
@@ -221,8 +222,8 @@ def contrast_texts(row: Row, labels: Mapping[str, str], number: bool) -> dict[st
         if f"{name}_low" in row and not pd.isna(row[f"{name}_low"]):
             ends = (f"{name}_low", f"{name}_high")
             texts[name] = estimate("difference", signed, *ends, scale=scale, unit=unit)(row)
-    if pairs and row["kind"] != "quantity":
-        texts["discordant"] = f"{row['only_first']} only first, {row['only_second']} only second"
+    if pairs and row["kind"] != "quantity" and not pd.isna(row["only_first"]):
+        texts["discordant"] = f"{row['only_first']:.0f} only first, {row['only_second']:.0f} only second"
     if pairs and sizes != (pairs, pairs):
         texts["all"] = f"all: {row['all_from']:{form}} of {sizes[0]} → {row['all_to']:{form}} of {sizes[1]}"
     if known and noise is not None and not pd.isna(noise):

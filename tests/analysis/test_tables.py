@@ -3,6 +3,7 @@
 import json
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -221,6 +222,13 @@ def test_a_record_with_an_impossible_outcome_is_named_and_left_out(
         summarize(study)
     assert f"left out: {bad}: its outcome or trace is of no game" in "\n".join(lines)
     assert len(read_table("small", "manifest")) == (3 if repeat else 1)
+
+
+def test_no_metric_takes_the_place_of_a_column_of_parley(study: Study) -> None:
+    simulation = next(study.simulations())
+    summary = read_summary(simulation.record("small"))
+    forged = {**summary.outcome, "metrics": {**summary.outcome["metrics"], "seed": "x", "outcome": 3, "n": 7}}
+    assert simulation_row(simulation, replace(summary, outcome=forged)) == simulation_row(simulation, summary)
 
 
 @pytest.mark.promise("Tables that were changed are neither drawn nor reported, and no result is made of them.")

@@ -81,7 +81,7 @@ def test_objects_fit_on_three_lines_and_in_a_table(tmp_path: Path) -> None:
     grid = {"model": "majority", "n": 3, "b": 0, "prompt": "may_exist"}
     make_demo(tmp_path, title=HOSTILE.replace("\n", " ").replace("\x1b", " "), grids=[grid], seeds=1)
     shown = objects(tmp_path)
-    forge(shown[-1].path, meta=lambda meta: meta["outcome"].update(name="<b>won</b>", detail=HOSTILE))
+    forge(shown[-1].path, meta=lambda meta: meta["outcome"].update(detail=HOSTILE, diagnosis="<b>won</b>"))
     shown.append(parley.load("demo", tmp_path).results().records[0])
     for found in shown:
         text, page = repr(found), found._repr_html_()

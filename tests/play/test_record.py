@@ -279,6 +279,8 @@ def test_metadata_of_other_types_is_named_and_left_out(data_set: Study) -> None:
         ({"provenance": 7}, "provenance should be"),
         ({"provenance": {"engines": {"a": {"versions": 1}}}}, "provenance.engines.a.versions should be"),
         ({"provenance": {"engines": {"a\x1b[31m\n": {"engine": []}}}}, "provenance.engines.a"),
+        ({"provenance": {"ended": []}}, "provenance.ended should be"),
+        ({"simulation": {"id": "x", "seed": 0, "groups": [{"role": "x"}]}}, "simulation.groups.0.player is missing"),
         ({"telemetry": {}}, "telemetry.calls is missing"),
         ({"digest": None}, "digest should be a valid string"),
     ]

@@ -79,7 +79,7 @@ def simulation_row(simulation: Simulation, summary: Summary) -> dict[str, Any]:
     """Return one row of the simulations table: axes, seed, outcome, the game's metrics, telemetry, digest."""
     outcome, axes_of = summary.outcome, simulation.condition.axes
     derived = simulation.condition.game.evidence.derived({"rounds": outcome["rounds"], **outcome["metrics"]})
-    row = {
+    first = {
         **axes_of,
         "threat_model": simulation.condition.threat_model,
         "seed": simulation.seed,
@@ -88,6 +88,9 @@ def simulation_row(simulation: Simulation, summary: Summary) -> dict[str, Any]:
         "diagnosis": outcome["diagnosis"],
         "rounds": outcome["rounds"],
         "finished_early": outcome["finished_early"],
+    }
+    row = {
+        **first,
         **{key: _cell(value) for key, value in {**outcome["metrics"], **derived}.items()},
         **{key: summary.telemetry.get(key, 0) for key in _TELEMETRY},
         **(_degenerate(summary.telemetry.get("degenerate")) if simulation.condition.models else {}),
@@ -98,7 +101,7 @@ def simulation_row(simulation: Simulation, summary: Summary) -> dict[str, Any]:
         "id": simulation.id,
         "digest": summary.digest,
     }
-    return row | dict(axes_of)  # conditions are told apart by their axes, whatever a game calls its metrics
+    return row | first  # these columns are Parley's, whatever a game calls its metrics
 
 
 def _degenerate(counts: Mapping[str, int] | None) -> dict[str, Any]:

@@ -211,10 +211,15 @@ class _Part(BaseModel):
     model_config = ConfigDict(strict=True, extra="allow")
 
 
+class _Group(_Part):
+    role: str
+    player: str
+
+
 class _Simulation(_Part):
     id: str
     seed: int
-    groups: list[dict[str, Any]]
+    groups: list[_Group]
 
 
 class _Outcome(_Part):
@@ -270,6 +275,8 @@ class _Imported(_Part):
 
 class _Provenance(_Part):
     git: dict[str, Any] | None = None
+    started: str = ""
+    ended: str = ""
     imported: _Imported | None = None
     engines: dict[str, _Engine] = {}
 

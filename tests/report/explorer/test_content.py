@@ -119,12 +119,14 @@ def test_hostile_text_is_kept_as_it_was_recorded(study_factory: StudyFactory) ->
 
 def test_what_cannot_be_read_is_named_in_its_place(study_factory: StudyFactory) -> None:
     study = recorded(study_factory({}, seeds=3, parameters={"max_rounds": 1}))
-    first, bad, _ = (simulation.record(study.name) for simulation in study.simulations())
+    first, bad, odd = (simulation.record(study.name) for simulation in study.simulations())
     edit(bad, lambda rows: rows[0].update(text="{}"))
     # Numbers that a browser cannot tell apart are texts.
     forge(first, meta=lambda meta: meta["outcome"]["metrics"].update(odd=[2**60, float("nan")]))
+    forge(odd, meta=lambda meta: meta["simulation"].update(material={"imported": 3}))
     games = data_of(study)
-    assert [sorted(game) == ["damaged", "id", "seed"] for game in games] == [False, True, False]
+    assert [sorted(game) == ["damaged", "id", "seed"] for game in games] == [False, True, True]
+    assert f"{odd}: its outcome or trace is of no game" in games[2]["damaged"]
     assert str(bad) in games[1]["damaged"]
     assert games[0]["metrics"]["odd"] == [str(2**60), None]
     with pytest.raises(UsageError, match="n=7"):

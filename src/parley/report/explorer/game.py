@@ -13,6 +13,8 @@ from parley.games.base import Game
 from parley.games.evidence import State, Timeline, TimelineCell
 from parley.play.matrix import AGAIN, FAILED, NO_STATE, Replied, game_timeline, marks_of, rounds_of
 from parley.play.record import Summary, read_trace
+from parley.play.record_content import IMPOSSIBLE
+from parley.play.record_store import of_no_game, require_own
 from parley.report.explorer.attempts import (
     Attempt,
     models_of,
@@ -76,9 +78,10 @@ def part_content(part: Part) -> dict[str, Any]:
     for file in part.simulations:
         try:
             simulations.append(_simulation(file, texts, states))
-        except ParleyError as error:
+        except (ParleyError, *IMPOSSIBLE) as error:
+            why = str(error) if isinstance(error, ParleyError) else of_no_game(file.path, one_line(repr(error), 150))
             about = {"id": file.simulation.id, "seed": file.simulation.seed}
-            simulations.append({**about, "damaged": one_line(str(error), 300)})
+            simulations.append({**about, "damaged": one_line(why, 300)})
     return {
         "format": FORMAT,
         "condition": f"{part.number:04d}",
@@ -100,6 +103,7 @@ def _simulation(file: SimulationFile, texts: _Texts, states: dict[str, State]) -
         trace = outcome["trace"] if outcome else []
     else:
         summary, attempts = recorded_attempts(file)
+        require_own(file.path, file.simulation, summary)
         simulation = simulation_of(file, summary)
         game = simulation.game()
         outcome, trace = summary.outcome, read_trace(file.path)

@@ -15,6 +15,9 @@ from parley.api import Results
 from parley.study import Study
 from parley.text import one_line
 
+FEWEST = 10  # games of which a share is told
+_MOST = re.compile(r"\bmost\b", re.IGNORECASE)
+
 
 @dataclass(frozen=True)
 class Beside:
@@ -46,12 +49,20 @@ def _means(columns: dict[str, str], study: Study, played: Results) -> Beside:
     every = pd.concat([shown, rates, ends])
     axes = _axes(study, every)
     data = every[every["quantity"].isin(columns)][[*axes, "quantity", "simulations", "mean", "low", "high"]]
+    reactions = played.table("reactions").reindex(columns=[*axes, "what", "value_without"]).dropna()
+    shams = {tuple(row[:-1]): row[-1] for row in reactions.itertuples(index=False)}
     rows = []
     for key, group in data.groupby(axes, sort=False):
         by = group.set_index("quantity")
         means = [_mean(by.loc[column]) if column in by.index else "–" for column in columns]
+        found = [shams.get((*_as_tuple(key), column)) for column in columns]
+        means = [mean if sham is None else f"{mean}; sham {sham:.2f}" for mean, sham in zip(means, found, strict=True)]
         rows.append([*_as_tuple(key), int(group["simulations"].max()), *means])
     about = "Means with their 95% intervals, by condition."
+    if any(column in set(reactions["what"]) for column in columns):
+        about += (
+            " *Sham*: what the same players do from the same round on in the game of the seed without an adversary."
+        )
     return Beside("conditions", about, markdown_table([*axes, "simulations", *columns.values()], rows), data)
 
 
@@ -59,13 +70,14 @@ def _words(_: Study, played: Results, most: int = 10) -> Beside:
     """Return the words that honest hunters said most, and how often they then hunted the stag."""
     turns = played.table("turns")
     honest = turns[~turns["is_byzantine"]]
-    word, stag = honest["message"].str.lower().fillna("(none)"), honest["action"] == "Hunt Stag"
+    word, stag = honest["message"].str.lower(), honest["action"] == "Hunt Stag"
     said = stag.groupby(word).agg(["size", "mean"]).reset_index(names="word")
     said = said.sort_values(["size", "word"], ascending=[False, True])
     rows = [(_plain(word), size, f"{mean:.0%}") for word, size, mean in said.head(most).itertuples(index=False)]
     return Beside(
         "words",
-        f"The {most} words that honest players said most, of {len(said)}, and the stags among their next actions.",
+        f"The {most} words that honest players said most, of {len(said)}, and the stags among their next actions. "
+        f"{word.isna().sum()} times they said none ({stag[word.isna()].mean():.0%} stags).",
         markdown_table(["word", "said", "then the stag"], rows),
         said.rename(columns={"size": "said", "mean": "then_stag"}),
     )
@@ -122,6 +134,7 @@ def _moves(study: Study, played: Results) -> Beside:
         here, before = ((turn["id"], turn["round"] - back, turn["agent"]) for back in (0, 1))
         first, value = turn["round"] == 1, turn["proposal"]
         row = {"id": turn["id"], "stop": _share(turn["vote"], partial(eq, "stop"))}
+        row["most"] = _share(texts.get(here), _MOST.search)
         if first:
             row["began"] = _share(value, partial(eq, turn["initial_value"]))
         else:
@@ -129,16 +142,26 @@ def _moves(study: Study, played: Results) -> Beside:
             row["taken"] = _share(value, (together[before[:2]] - {held[before]}).__contains__)
             row["again"] = _share(texts.get(here), partial(eq, texts.get(before)))
         rows.append({axis: turn[axis] for axis in axes} | row)
-    shares = ["began", "kept", "taken", "again", "stop"]
+    shares = ["began", "kept", "taken", "again", "most", "stop"]
     by = pd.DataFrame(rows, columns=[*axes, *shares]).groupby(axes)
     data = by[shares].mean().assign(later=by["kept"].count()).reset_index()
     return Beside(
         "moves",
         "What honest agents proposed: in the first round the value they were given or another; later the value they "
         "held, one that another agent held, or (the rest) one of nobody's. How many of the later replies are word for "
-        "word the agent's reply of the round before. Votes are those of all rounds.",
+        'word the agent\'s reply of the round before. How many replies of all rounds have the word "most". Votes are '
+        "those of all rounds.",
         markdown_table(
-            [*axes, "later proposals", "first: the given", "kept", "another's", "word for word", "votes to stop"],
+            [
+                *axes,
+                "later proposals",
+                "first: the given",
+                "kept",
+                "another's",
+                "word for word",
+                '"most"',
+                "votes to stop",
+            ],
             [
                 [*(row[axis] for axis in axes), row["later"], *(f"{row[share]:.0%}" for share in shares)]
                 for row in data.to_dict("records")
@@ -155,18 +178,23 @@ def _votes(study: Study, played: Results) -> Beside:
     votes = honest[honest["vote"].notna()].join(held, on=["id", "round"])
     data = votes["vote"].eq("stop").groupby(votes["values"]).agg(["size", "mean"]).reset_index()
     data = data.rename(columns={"size": "votes", "mean": "stop"})
-    rows = [(number, votes, f"{stop:.0%}") for number, votes, stop in data.itertuples(index=False)]
+    data["games"] = votes.groupby("values")["id"].nunique().to_numpy()
+    rows = [
+        (number, games, size, round(size * stop), f"{stop:.0%}" if games >= FEWEST else "too few games")
+        for number, size, stop, games in data.itertuples(index=False)
+    ]
     return Beside(
         "votes",
-        "How often honest agents vote to stop, by how many different values they hold in that round.",
-        markdown_table(["values held", "votes", "to stop"], rows),
+        "How often honest agents vote to stop, by how many different values they hold in that round. Votes of a game "
+        f"are not independent, so fewer than {FEWEST} games have no share.",
+        markdown_table(["values held", "games", "votes", "to stop", "share"], rows),
         data,
     )
 
 
-def _share(value: Any, holds: Callable[[Any], bool]) -> float:
+def _share(value: Any, holds: Callable[[Any], object]) -> float:
     """Return 1 or 0, or NaN where there is no value."""
-    return float("nan") if pd.isna(value) else float(holds(value))
+    return float("nan") if pd.isna(value) else float(bool(holds(value)))
 
 
 _MORE: dict[str, Sequence[Callable[[Study, Results], Beside]]] = {

@@ -22,10 +22,11 @@ from matplotlib.patches import Patch
 import parley
 from findings.besides import besides, markdown_table
 from findings.data import FINDINGS, describe, played_of, study_of, sync, write_games
-from findings.text import ASKED, INTRODUCTION, LIMITS, STUDIES, Asked
+from findings.text import ANSWERED_BEFORE, ASKED, IN_PROSE, INTRODUCTION, LIMITS, STUDIES, Asked
 from parley import paths
 from parley.analysis.contrasts import band, is_share
 from parley.analysis.questions import SMALLER, question_table
+from parley.analysis.registration import with_registration
 from parley.api import Results
 from parley.errors import RecordError
 from parley.figures.page import write
@@ -69,6 +70,7 @@ class Answer:
     control_low: float
     control_high: float
     control_answer: str
+    registered: str  # when it was frozen, by the times of the freeze and of its games
 
     @property
     def said(self) -> str:
@@ -132,11 +134,15 @@ def _in_short(found: Sequence[tuple[Asked, Answer]]) -> Iterator[str]:
     if not answered:
         return
     yield "## In short"
-    rows = [(asked.text, each.said, _interval(each), each.pairs) for asked, each in answered]
+    rows = [
+        (asked.text, each.said + " (exploratory)" * asked.in_prose, _interval(each), each.pairs)
+        for asked, each in answered
+    ]
     yield markdown_table(("question", "answer", "difference", "pairs"), rows)
     titles = [next(STUDIES[name][0] for name in STUDIES if asked in ASKED[name].values()) for asked, _ in answered]
     _draw(answered, "findings", titles)
     yield "![Answers to all questions that have one](images/findings.png)"
+    yield from _anew(answered)
 
 
 def results(name: str) -> Results | None:
@@ -171,7 +177,7 @@ def answers(name: str) -> list[Answer]:
             told["noise"] = band([spreads[measured]], row["pairs"], is_share(measured, game))
         told |= {f"control{end}": of_control.get(key, _NAN) for end, key in _OF_CONTROL.items()}
         told["control_answer"] = _said(*(of_control[key] for key in _SAID)) if of_control else ""
-        made.append(Answer(asked, **told))
+        made.append(Answer(asked, **told, registered=row["registered"]))
     return made
 
 
@@ -188,14 +194,15 @@ def _differences(name: str, kind: str, played: Results | None) -> dict[str, dict
         for question, each in asked.items()
         if each.declared
     ]
-    table = question_table(played.simulations, replace(study, questions=(*study.questions, *own)))
+    extended = replace(study, questions=(*study.questions, *own))
+    table = with_registration(question_table(played.simulations, extended), played.simulations, extended)
     rows: dict[str, dict[str, Any]] = {str(row["question"]): row for row in _records(table)}
     reactions = _records(played.table("reactions")) if any(each.reaction for each in asked.values()) else []
     for question, each in asked.items():
         for row in reactions:
             if row["what"] == each.reaction:
                 told = {"value_from": row["value_without"], "value_to": row["value_with"], "smallest": each.smallest}
-                told |= {"together_low": _NAN, "together_high": _NAN, "answer": "", "note": ""}
+                told |= {"together_low": _NAN, "together_high": _NAN, "answer": "", "note": "", "registered": ""}
                 rows[question] = {**row, **told}
     return {question: rows[question] for question in asked}
 
@@ -212,12 +219,13 @@ def _section(name: str, study: Study, found: Sequence[tuple[Asked, Answer]]) -> 
     yield (
         f"{STUDIES[name][1]}\n\n**{there} of {planned} planned simulations** were played, and {again} of {repeats} "
         f"repeats that measure the noise.{missing} Plan: `{study.file.relative_to(Path.cwd())}`, and beside it "
-        f"`{paths.frozen(study.file).name}`, which was committed before the first reply."
+        f"`{paths.frozen(study.file).name}`."
     )
     if not found:
         return
     _write_table(f"{name}-answers", pd.DataFrame([asdict(each) for _, each in found]))
-    yield "### Asked beforehand"
+    yield "### Asked"
+    yield _registered(found)
     yield "\n".join(f"- {_sentence(asked, each)}" for asked, each in found)
     yield f"![Answers of {study.title}](images/findings-{name}.png)"
     _draw(found, f"findings-{name}")
@@ -228,6 +236,28 @@ def _section(name: str, study: Study, found: Sequence[tuple[Asked, Answer]]) -> 
         _write_table(f"{name}-{table.name}", table.data)
         yield table.about
         yield table.shown
+
+
+def _registered(found: Sequence[tuple[Asked, Answer]]) -> str:
+    """Return when the questions were frozen, those of one sentence together."""
+    names: dict[str, list[str]] = {}
+    for asked, each in found:
+        told = each.registered if not asked.in_prose else IN_PROSE
+        names.setdefault(told, []).append(asked.text)
+    lines = [f"{counted(len(texts), 'question')}: {told}." for told, texts in names.items()]
+    return f"What was frozen, by the times of the plan and of the games: {' '.join(lines)}"
+
+
+def _anew(found: Sequence[tuple[Asked, Answer]]) -> Iterator[str]:
+    """Yield a table of the questions whose answer is another one than before."""
+    rows = [
+        (asked.text, ANSWERED_BEFORE[each.question], each.said, each.note or "–")
+        for asked, each in found
+        if ANSWERED_BEFORE.get(each.question, each.said) != each.said
+    ]
+    if rows:
+        yield "Answers that are others now than on this page before, by the same records:"
+        yield markdown_table(("question", "before", "now", "why"), rows)
 
 
 def _draw(found: Sequence[tuple[Asked, Answer]], name: str, titles: Sequence[str] = ()) -> None:

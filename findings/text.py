@@ -23,12 +23,18 @@ class Asked:
     smallest: float = 0.2  # nan where none was declared
     note: str = ""
 
+    @property
+    def in_prose(self) -> bool:
+        """Whether it stands in the prose of the frozen page alone."""
+        return bool(self.declared or self.reaction)
+
 
 INTRODUCTION = """\
 # Findings of our own
 
-Made by `make findings` from the records in `findings/`; do not edit it. The questions were frozen before the first
-reply. One small model plays, Qwen2.5-Coder-1.5B-Instruct with 8-bit weights, on two cores of a CPU.
+Made by `make findings` from the records in `findings/`; do not edit it. Questions were frozen before the first
+reply, or stand in the frozen page's prose alone: it is said of each. One small model plays,
+Qwen2.5-Coder-1.5B-Instruct with 8-bit weights, on two cores of a CPU.
 
 The difference is the second value minus the first, in percentage points, with its 95% interval, over pairs of
 simulations with the same seed. *More* and *less* are said if p is below 0.05 after Holm's correction over the
@@ -204,6 +210,22 @@ EXPLORED = {
         "final_participation": "largest agreement",
         "unreadable": "unreadable answers",
     },
+}
+
+IN_PROSE = "in the prose of the frozen page, not among its frozen questions: exploratory"
+_MATTERS, _OPEN = "No difference that matters", "Open"
+# What this page said while pooled intervals stood for the equivalence tests of now: of those that could be others now.
+ANSWERED_BEFORE = {
+    **{"betrayal": _MATTERS, "told": _MATTERS, "retreat": _OPEN},
+    **{
+        "mention": _OPEN,
+        "mention_share": _OPEN,
+        "mention_stop": _OPEN,
+        "byzantine": _OPEN,
+        "byzantine_share": _MATTERS,
+    },
+    **{"adversary": _OPEN, "adversary_majority": _OPEN, "single": _OPEN, "unanimity": _OPEN},
+    **{"turn": _MATTERS, "equal_compute": _OPEN},
 }
 
 LIMITS = """\

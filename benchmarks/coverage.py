@@ -30,7 +30,7 @@ from parley.analysis.endings import (
     paired_log_rank,
     resampled_medians,
 )
-from parley.analysis.precision import anytime_interval
+from parley.analysis.precision import anytime_interval, log_capital
 from parley.analysis.questions import Pairs
 from parley.analysis.rates import line_of
 from parley.analysis.stats import (
@@ -209,6 +209,17 @@ def anytime(n: int, times: int, random: Random) -> Found:
         counts = (random.random((times, n)) < rate).cumsum(axis=1)
         inside = [(low[x] <= rate) & (rate <= high[x]) for (low, high), x in zip(limits, counts.T, strict=True)]
         yield f"rate {rate:.0%}", float(np.all(inside, axis=0).mean())
+
+
+def betting(n: int, times: int, random: Random) -> Found:
+    """Intervals of a difference of paired rates that hold after each of n pairs at once."""
+    values = np.array([0.0, 0.5, 1.0])  # only the first, alike, only the second
+    for first, second in ((0.02, 0.02), (0.1, 0.1), (0.5, 0.5), (0.3, 0.6), (0.02, 0.2), (0.1, 0.9)):
+        found = (random.random((times, n)) < second).astype(float) - (random.random((times, n)) < first)
+        counts = np.stack([((found + 1) / 2 == value).cumsum(axis=1) for value in values], axis=-1)
+        mean = (second - first + 1) / 2
+        sides = (log_capital(values, counts, mean), log_capital(1 - values, counts, 1 - mean))
+        yield f"{first:.0%} and {second:.0%}", float((np.maximum(*sides) < np.log(40)).all(axis=1).mean())
 
 
 def noise(n: int, times: int, random: Random, of: str) -> Found:
@@ -398,6 +409,7 @@ CASES: dict[str, tuple[Case, ...]] = {
         ("a bias of final on initial values", partial(lines, what="bias")),
         ("the band of noise: rates", partial(noise, of="rate")),
         ("the band of noise: normal numbers", partial(noise, of="normal")),
+        ("a difference of rates whenever one stops (betting): after each of n pairs at once", betting),
     ),
     "test (5%)": (
         ("rates, paired (McNemar)", mcnemars),

@@ -24,7 +24,9 @@ from parley.files import mark_done
 from parley.games.consensus.game import ConsensusGame
 from parley.play.record import read_summary, read_trace, write_record
 from parley.play.record_store import (
+    changed_table,
     left_out_of_tables,
+    mark_of_tables,
     read_records,
     recall_left_out,
     tables_are_current,
@@ -247,6 +249,11 @@ def test_no_later_stage_believes_a_table_that_was_changed(
     for command in ("figures", "report"):
         told = one_line_error(parley(command, study.file), 1)
         assert f"{path}: is not as it was made; run: parley summarize" in told
+    mark = paths.stamp("small", "tables", study.plan)
+    for odd in ("[1]", '{"sha256": [1]}', '{"left_out": 3}', '{"made_by": "x"}', "\\0"):  # of somebody else
+        mark.write_text(odd)
+        assert mark_of_tables(study) == {}
+        assert (left_out_of_tables(study), changed_table(study)) == ({}, None)
 
 
 @pytest.mark.slow

@@ -81,8 +81,12 @@ class FromTraces:
         def read_piece(games: Sequence[PlayedGame]) -> tuple[list[Found], Made] | dict[Path, str]:
             try:
                 return taken(games)
-            except _IMPOSSIBLE:
-                return {path: problem for game in games for path, problem in self._problem(taken, game)}
+            except _IMPOSSIBLE as error:
+                if len(games) > 1:
+                    alone = [read_piece([game]) for game in games]
+                    return {path: why for found in alone if isinstance(found, dict) for path, why in found.items()}
+                path = games[0].simulation.record(self._study.name)
+                return {path: of_no_game(path, one_line(repr(error), 150))}
 
         pieces = [self._games[at : at + _PIECE] for at in range(0, len(self._games), _PIECE)]
         impossible: dict[Path, str] = {}
@@ -99,13 +103,3 @@ class FromTraces:
             yield made
         if impossible:
             raise ImpossibleTracesError(impossible)
-
-    def _problem(
-        self, taken: Callable[[Sequence[PlayedGame]], object], game: PlayedGame
-    ) -> Iterator[tuple[Path, str]]:
-        """Yield the record of a game of which nothing can be taken, and why."""
-        try:
-            taken([game])
-        except _IMPOSSIBLE as error:
-            path = game.simulation.record(self._study.name)
-            yield path, of_no_game(path, one_line(repr(error), 150))

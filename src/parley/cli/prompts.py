@@ -38,17 +38,10 @@ _OF_GAME: Mapping[str, str] = {
 _IN_COMPARISON = {
     **_OF_GAME,
     "prompt": "a condition has its own; choose it with --where prompt=NAME",
-    "phase": "all phases are compared; leave it out, or leave out --against to print one",
-    "part": "all parts are compared; leave it out, or leave out --against to print one",
+    **dict.fromkeys(("phase", "part"), "all are compared; leave it out, or leave out --against to print one"),
     "agent_id": "the first agent of --role in both conditions is taken; leave it out",
 }
-_IN_GAME = {
-    "where": "it chooses a condition of a study; name the STUDY",
-    "against": "it chooses a condition of a study; name the STUDY",
-    "diff": "it compares prompts of a study; name the STUDY",
-    "lengths": "they are those of a study; name the STUDY",
-    "models": "it goes with a study; name the STUDY",
-}
+_IN_GAME = dict.fromkeys(("where", "against", "diff", "lengths", "models"), "it goes with a study; name the STUDY")
 _IN_TEMPLATE = dict.fromkeys(
     ("strategies", "agent_id", "round_number", "reply_format", "seed"), "it is not filled; leave out --template"
 )

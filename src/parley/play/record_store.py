@@ -249,7 +249,8 @@ def mark_of_tables(study: Study) -> Mapping[str, Any]:
         told = json.loads(read_regular(paths.stamp(study.name, "tables", study.plan), _MAX_MARK_BYTES))
     except (OSError, ValueError):
         return {}
-    return told if isinstance(told, dict) else {}
+    parts = [told.get(key, {}) for key in ("left_out", "sha256", "made_by")] if isinstance(told, dict) else [None]
+    return told if all(isinstance(part, dict) for part in parts) else {}
 
 
 def left_out_of_tables(study: Study) -> dict[Path, str]:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, ConfigDict, Field
 
 from parley.errors import UsageError
-from parley.text.yamlfile import Slug, is_slug, load_yaml, plain, validated
+from parley.text.yamlfile import Slug, is_slug, load_yaml, plain, validated, yaml_text
 
 pytestmark = pytest.mark.promise("A bad file is one line of file, key, value and remedy.")
 
@@ -59,6 +59,7 @@ def test_yaml_is_read(tmp_path: Path) -> None:
     numbers = {"010": 10, "1:30": "1:30", "5e-1": 0.5, "0x1f": 31, "0o17": 15, "-.5": -0.5, "1_0": "1_0", "0-9": "0-9"}
     for text, value in numbers.items():
         assert load(tmp_path, f"a: {text}")["a"] == value, text
+        assert load(tmp_path, yaml_text({"a": text}))["a"] == text  # a name that is a number is quoted
     assert load(tmp_path, "") is None
     assert [plain(text) for text in ("3", "[a, 2]", "[a", "a: 1\na: 2")] == [3, ["a", 2], "[a", "a: 1\na: 2"]
 

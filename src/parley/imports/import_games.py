@@ -13,7 +13,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import yaml
 from pydantic import ValidationError
 
 from parley import paths
@@ -45,7 +44,7 @@ from parley.policies.kinds import IMPORTED, ChosenPolicy, ImportedGames
 from parley.study import Study, load_study
 from parley.study.condition import Simulation
 from parley.text import counted, one_line
-from parley.text.yamlfile import is_slug
+from parley.text.yamlfile import is_slug, yaml_text
 
 _log = logging.getLogger(__name__)
 
@@ -301,7 +300,7 @@ def _text(groups: Sequence[Sequence[Checked]], note: Mapping[str, str]) -> str:
         f"# are under results/. Format: {note['format']}. Source: {one_line(note['source'], 200)}.\n"
         f"# License: {one_line(note['license'], 200)}.\n"
     )
-    return head + yaml.safe_dump(content, sort_keys=False, allow_unicode=False, default_flow_style=None, width=110)
+    return head + yaml_text(content)
 
 
 def _parameters(each: Checked) -> dict[str, Any]:

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
 
-import yaml
 from pydantic import ValidationError
 
 from parley import paths
@@ -37,6 +36,7 @@ from parley.study.expand import NOBODY
 from parley.study.study import check_name
 from parley.study.study_file import SAME
 from parley.text import one_line
+from parley.text.yamlfile import yaml_text
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class StudyFiles:
 def summary_text(path: Path, summary: Summary) -> str:
     """Return what a record says of its simulation as a whole, provenance in full, as YAML."""
     of_engines = warnings(summary.provenance)
-    return _yaml(
+    return yaml_text(
         {
             "record": str(path),
             "simulation": summary.simulation,
@@ -67,7 +67,7 @@ def study_text(files: StudyFiles) -> str:
     """Return the study file, and the models file if there is one, as YAML documents with a heading each."""
     parts = [
         "# The study file of this simulation; `parley show FILE --output NEW.yaml` writes it.\n",
-        _yaml(files.study),
+        yaml_text(files.study),
     ]
     if files.models is not None:
         parts += ["---\n", f"# {paths.models_beside(Path()).name}, beside it:\n", _models_text(files.models)]
@@ -86,7 +86,7 @@ def write_study(files: StudyFiles, target: Path) -> list[Path]:
     models = paths.models_beside(target)
     if target == models:
         raise UsageError(f"{target}: this is the name of models files; choose another one")
-    texts = {target: _yaml(files.study)}
+    texts = {target: yaml_text(files.study)}
     if files.models is not None:
         if models.exists():  # checked before anything is written
             _check_entries(files.models, models)
@@ -225,11 +225,7 @@ def _models_text(models: dict[str, Any]) -> str:
         GgufSource: "# Where a GGUF file is had is not recorded: put the path of the file with this SHA-256 there.\n",
         ServiceSource: "# Where a service answers is not recorded: put its URL there, and its key_variable.\n",
     }
-    return "".join(note for kind, note in notes.items() if kind in kinds) + _yaml(models)
-
-
-def _yaml(content: Any) -> str:
-    return yaml.safe_dump(content, sort_keys=False, allow_unicode=False, default_flow_style=None, width=110)
+    return "".join(note for kind, note in notes.items() if kind in kinds) + yaml_text(models)
 
 
 def read_lines(path: Path, terminal: TextIO) -> Iterator[str]:

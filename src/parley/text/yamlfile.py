@@ -65,15 +65,25 @@ class _Loader(yaml.SafeLoader):
         return int(text, 0 if text.startswith(("0o", "0x")) else 10)
 
 
-_Loader.add_implicit_resolver(_INT, re.compile(r"(?:[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+)$"), list("-+0123456789"))
-_Loader.add_implicit_resolver(
-    _FLOAT,
-    re.compile(
-        r"(?:[-+]?(?:(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?|\.(?:inf|Inf|INF))|\.(?:nan|NaN|NAN))$"
-    ),
-    list("-+.0123456789"),
+_WHOLE = re.compile(r"(?:[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+)$")
+_NUMBER = re.compile(
+    r"(?:[-+]?(?:(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?|\.(?:inf|Inf|INF))|\.(?:nan|NaN|NAN))$"
 )
+
+
+class _Dumper(yaml.SafeDumper):
+    """Quotes each text that is a number by either version."""
+
+
+for _either in (_Loader, _Dumper):
+    _either.add_implicit_resolver(_INT, _WHOLE, list("-+0123456789"))
+    _either.add_implicit_resolver(_FLOAT, _NUMBER, list("-+.0123456789"))
 _Loader.add_constructor(_INT, _Loader.whole)
+
+
+def yaml_text(content: Any) -> str:
+    """Return a study's or a models file's content as YAML, which `load_yaml` reads as the same."""
+    return yaml.dump(content, Dumper=_Dumper, sort_keys=False, allow_unicode=False, default_flow_style=None, width=110)
 
 
 def _content(text: str) -> Any:

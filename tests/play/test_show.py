@@ -16,6 +16,7 @@ from parley.play.record import read_summary
 from parley.play.show import study_files, study_text, summary_text, write_study
 from parley.study import load_study
 from parley.study.condition import Simulation
+from parley.text.yamlfile import yaml_text
 from support.answering import record_with_model
 from support.commands import Parley, one_line_error
 from support.records import forge
@@ -113,11 +114,11 @@ def test_any_simulation_comes_back_from_its_record(folder: Path, content: dict[s
         for model in (before / "some" / "place" / "tuned", after / "tuned"):
             model.mkdir(parents=True)
             (model / "config.json").write_text("{}")
-        (before / "models.yaml").write_text(yaml.safe_dump({"models": ENTRIES}))
-        (before / "small.yaml").write_text(yaml.safe_dump(content))
+        (before / "models.yaml").write_text(yaml_text({"models": ENTRIES}))
+        (before / "small.yaml").write_text(yaml_text(content))
         simulation = data.draw(st.sampled_from(list(load_study(before / "small.yaml").simulations())))
         if not simulation.condition.models:  # such a study has no models file of its own
-            (after / "models.yaml").write_text(yaml.safe_dump({"models": ENTRIES}))
+            (after / "models.yaml").write_text(yaml_text({"models": ENTRIES}))
         path = record_with_model(simulation, Path(place) / "x.parquet")
         check_round_trip(path, simulation, after / "again.yaml")
 

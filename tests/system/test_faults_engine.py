@@ -147,7 +147,7 @@ FAILURES: dict[str, tuple[bytes, str]] = {
     "closes the connection": (b"", "broke the connection"),
     "breaks off in mid-answer": (CUT, "broke the connection"),
     "no JSON": (http(200, b"\xff\x00 not JSON"), "not a chat completion"),
-    "no choice": (http(200, b'{"choices": []}'), "not a chat completion"),
+    "no choice": (http(200, b'{"choices": []}'), "answered 502: no choice, and no reason"),
 }
 
 

@@ -222,9 +222,9 @@ def _answer(row: dict[str, Any]) -> str:
 
 
 def _room(row: dict[str, Any], least: float) -> Iterator[str]:
-    """Yield a warning where what is in [0, 1] could not have changed by what matters, as it began too near an end."""
+    """Yield a warning where no difference is seen, and what is in [0, 1] began too near an end to change enough."""
     for room, way in ((row["value_from"] - least, "fall"), (1 - row["value_from"], "rise")):
-        if room < row["smallest"] - 1e-9:
+        if room < row["smallest"] - 1e-9 and not row["answer"].startswith(DIFFERS):
             yield f"it could {way} by {100 * max(room, 0):.3g} points at most, and {100 * row['smallest']:g} matter"
 
 

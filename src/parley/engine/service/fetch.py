@@ -6,7 +6,7 @@ import os
 import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from typing import Any
 from urllib.request import getproxies, proxy_bypass
 
@@ -38,8 +38,12 @@ class Response:
     is_cut: bool = False
 
     def json(self) -> Any:
-        """Return the body as JSON; raises ValueError or RecursionError."""
-        return json.loads(self.content)
+        """Return the body as JSON, which callers leave as it is; raises ValueError or RecursionError."""
+        return self._parsed
+
+    @cached_property
+    def _parsed(self) -> Any:
+        return json.loads(self.content)  # several look: whether it is an error, what it used, what it says
 
     @property
     def text(self) -> str:

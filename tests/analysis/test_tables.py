@@ -174,7 +174,11 @@ IMPOSSIBLE: list[Any] = [[], [[]], [{}], [{"values": 3}]]
 )
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("game", "trace"), [*product(("consensus", "stag_hunt"), IMPOSSIBLE), ("consensus", "one share is a text")]
+    ("game", "trace"),
+    [
+        *product(("consensus", "stag_hunt"), IMPOSSIBLE),
+        *(("consensus", f"a share of {share}") for share in ("x", "1e308")),
+    ],
 )
 def test_a_record_with_an_impossible_trace_is_named_and_left_out(
     study_factory: StudyFactory, game: str, trace: Any
@@ -183,9 +187,9 @@ def test_a_record_with_an_impossible_trace_is_named_and_left_out(
     study = write_all(study_factory(grid, game=game, seeds=3))
     bad = next(iter(study.simulations())).record("small")
     if isinstance(trace, str):
-        trace = read_trace(bad)
+        said, trace = trace, read_trace(bad)
         share = next(key for key, value in trace[-1].items() if isinstance(value, float))
-        trace[-1][share] = "x"
+        trace[-1][share] = 1e308 if said.endswith("1e308") else "x"
     forge(bad, trace=trace)
     with heard() as lines:
         summarize(study, processes=2)

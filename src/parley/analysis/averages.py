@@ -32,7 +32,8 @@ def rounds_of(study: Study, outcome: Mapping[str, Any], trace: Sequence[Mapping[
     series = {name: list(points) for name, points in evidence.series(outcome, trace).items()}
     for points in series.values():
         for _, share in points:
-            math.isnan(share)  # a TypeError here names the record that has no number
+            if not (math.isnan(share) or 0 <= share <= 1):  # this, or a TypeError, names the record that has no share
+                raise ValueError(f"{share} is no share")
     return series, evidence.last_round(outcome, trace) if carried else 0
 
 

@@ -36,7 +36,8 @@ OWN_PROMPTS = (
 
 
 def prompts() -> list[str]:
-    found = [path.relative_to(PACKAGE) for path in sorted(PACKAGE.rglob("*.txt"))]
+    paths = [*PACKAGE.rglob("*.txt"), *PACKAGE.glob("games/*/templates/**/*.yaml")]
+    found = [path.relative_to(PACKAGE) for path in sorted(paths)]
     return ["/".join(part for part in path.parts if part not in COMMON_FOLDERS) for path in found]
 
 
@@ -61,7 +62,7 @@ def test_notice_names_the_source_of_every_quoted_prompt_and_nothing_that_is_not_
 def test_notice_says_the_license_of_every_quoted_text() -> None:
     quoted = NOTICE.split("Quoted and adapted texts")[1].split("Models and data")[0]
     sources = [text for text in quoted.split("\n\n") if "Files: " in text]
-    assert len(sources) == 3
+    assert len(sources) == 4
     assert [text for text in sources if not re.search(r"^License: \S", text, re.MULTILINE)] == []
 
 

@@ -1,8 +1,8 @@
 """The Byzantine Consensus Game of "Can AI Agents Agree?" (Berdoz, Rugli, Wattenhofer; sections 3, A.2, A.3).
 
 Agents propose integers in synchronous rounds, see everyone's proposals, and vote to stop or to continue. The game
-stops when enough of all agents vote to stop, else at the deadline. A protocol is how that goes: the paper's (A.2), or
-that of the published Swarms code.
+stops when enough of all agents vote to stop, else at the deadline. A protocol is how that goes: the paper's (A.2), its
+authors' code's, or that of the published Swarms code.
 """
 
 from abc import ABC, abstractmethod
@@ -41,6 +41,9 @@ from parley.games.consensus.prompts import (
     TURN,
     places,
     proposals_text,
+    published_round_text,
+    published_text,
+    published_vote_text,
     share_text,
     threshold_text,
     turn_proposals_text,
@@ -116,7 +119,7 @@ class Protocol(ABC):
             threshold=self._thresholds[agent.seat.policy.kind.rule is not None],
         )
         system = with_instructions(prompted("system") + self._told_of_network(agent), agent.seat.policy)
-        last = self.seen_of(agent, len(self.history)) if self.history and p.history_rounds else []
+        last = self.seen_of(agent, number - 1) if number > 1 and p.history_rounds else []
         return Ask(
             agent=agent.name,
             role=role,
@@ -178,7 +181,7 @@ class Protocol(ABC):
     def take_proposal(self, agent: Agent, number: int, reply: Reply) -> Proposal:
         """Apply one proposal; after a failed or withheld one the agent keeps its value and is silent."""
         if reply.value is None:
-            return self._silent(agent)
+            return self.silent(agent)
         fields = reply.value.model_dump()
         note = one_line(fields["internal_strategy"], self.parameters.strategy_chars)
         if note:
@@ -186,17 +189,15 @@ class Protocol(ABC):
         justification = one_line(fields["public_reasoning"], self.parameters.justification_chars)
         told = peer_values(fields)
         if fields["value"] == "abstain":
-            return Proposal(agent.name, None, justification, told) if told else self._silent(agent, justification)
+            return Proposal(agent.name, None, justification, told) if told else self.silent(agent, justification)
         if agent.current_value is not None and fields["value"] != agent.current_value:
             agent.changes += 1
         agent.current_value = fields["value"]
         return Proposal(agent.name, fields["value"], justification, told)
 
-    def _silent(self, agent: Agent, justification: str = "") -> Proposal:
-        """Return what others see of an agent that proposes nothing: by the authors' code its old value, once more."""
-        if self.parameters.rules != PUBLISHED_CODE or agent.current_value is None:
-            return Proposal(agent.name, None)
-        return Proposal(agent.name, agent.current_value, justification)
+    def silent(self, agent: Agent, justification: str | None = None) -> Proposal:
+        """Return what others see of an agent that proposes nothing; None is the reason of one that failed."""
+        return Proposal(agent.name, None)
 
     def close_round(
         self, number: int, proposals: Sequence[Proposal], votes: Mapping[str, str | None], stopped: bool
@@ -235,20 +236,30 @@ class PaperProtocol(Protocol):
             proposals = [
                 self.take_proposal(agent, number, reply) for agent, reply in zip(self.agents, replies, strict=True)
             ]
-            replies = yield [self._ask(agent, number, "vote", proposals) for agent in self.agents]
+            replies = yield self._vote_asks(number, proposals)
             votes = {agent.name: _decision(reply) for agent, reply in zip(self.agents, replies, strict=True)}
             stopped = self.stops(votes)
-            self.history.append(proposals)
             self.close_round(number, proposals, votes, stopped)
             if stopped:
                 return number, True
         return self.parameters.max_rounds, False
 
+    def _vote_asks(self, number: int, proposals: Sequence[Proposal]) -> list[Ask]:
+        """Return the asks of a vote, and add its round to the history.
+
+        It is not yet among those that the vote is shown: Figures 7 and 10 call them "previous rounds".
+        """
+        asks = [self._ask(agent, number, "vote", proposals) for agent in self.agents]
+        self.history.append(proposals)
+        return asks
+
     def _ask(self, agent: Agent, number: int, phase: str, proposals: Sequence[Proposal]) -> Ask:
         p, role = self.parameters, agent.seat.role
         now = self.visible(agent, proposals)
-        history, this_round = self._history_text(agent), proposals_text(agent.name, now)
-        values = places(agent, number, p, history, this_round, self._notes_text(agent))
+        history = (
+            "(Earlier rounds are not shown)" if self.history and not p.history_rounds else self._history_text(agent)
+        )
+        values = places(agent, number, p, history, self._this_round_text(agent, now), self._notes_text(agent))
         if phase == "propose":
             kind = agent.seat.policy.kind
             # A language model is offered it only by a policy that needs it: others are not told what it is for.
@@ -259,21 +270,53 @@ class PaperProtocol(Protocol):
         vote = ByzantineVote if role == BYZANTINE else HonestVote
         return self.ask(agent, number, phase, values, now, vote, p.vote)
 
+    def _this_round_text(self, agent: Agent, now: Sequence[Proposal]) -> str:
+        return proposals_text(agent.name, now)
+
     def _history_text(self, agent: Agent) -> str:
         """Return the last `history_rounds` rounds, the latest first; "" in round 1."""
-        if self.history and not self.parameters.history_rounds:
-            return "(Earlier rounds are not shown)"
-        longest = _PUBLISHED_CHARS if self.parameters.rules == PUBLISHED_CODE else None
         return "\n".join(
-            f"Round {number}:\n{proposals_text(agent.name, self.seen_of(agent, number), longest)}"
+            f"Round {number}:\n{proposals_text(agent.name, self.seen_of(agent, number))}"
             for number in reversed(self._shown_rounds())
         )
 
     def _notes_text(self, agent: Agent) -> str:
         """Return the agent's own notes of the last rounds in which it wrote one: `history_rounds`, at least one."""
-        published = self.parameters.rules == PUBLISHED_CODE
-        shown = agent.notes[-(_PUBLISHED_NOTES if published else max(1, self.parameters.history_rounds)) :]
+        shown = agent.notes[-max(1, self.parameters.history_rounds) :]
         return "\n".join(f"Round {number}: {note}" for number, note in shown)
+
+
+class PublishedCodeProtocol(PaperProtocol):
+    """As the authors' code plays (`rules: published_code`; docs/reference/consensus.md says what is not played).
+
+    A vote is shown its own round as the latest of the history, five notes are shown, reasons in the history are cut,
+    and an agent that is silent sends its old value once more. Agents stand by letter: agent_10 before agent_2.
+    """
+
+    def _vote_asks(self, number: int, proposals: Sequence[Proposal]) -> list[Ask]:
+        """Return the asks of a vote: main.py adds its round to the history (`_update_round_summaries`) before it."""
+        self.history.append(proposals)
+        return [self._ask(agent, number, "vote", proposals) for agent in self.agents]
+
+    def _this_round_text(self, agent: Agent, now: Sequence[Proposal]) -> str:
+        return published_vote_text(agent.name, now)
+
+    def _history_text(self, agent: Agent) -> str:
+        """Return the last `history_rounds` rounds, a line each, the latest first; "" in round 1."""
+        return "\n".join(
+            published_round_text(number, self.seen_of(agent, number), _PUBLISHED_CHARS)
+            for number in reversed(self._shown_rounds())
+        )
+
+    def _notes_text(self, agent: Agent) -> str:
+        shown = agent.notes[-_PUBLISHED_NOTES:]
+        return "\n".join(published_text("note", number=number, note=note) for number, note in shown)
+
+    def silent(self, agent: Agent, justification: str | None = None) -> Proposal:
+        """Return the old value of an agent that proposes nothing, with a sentence of the program if it failed."""
+        if justification is None:
+            justification = published_text("failed", attempts=self.parameters.retries + 1)
+        return Proposal(agent.name, agent.current_value, justification)
 
 
 def _decision(reply: Reply) -> str | None:
@@ -369,7 +412,11 @@ class SwarmsProtocol(Protocol):
 
 
 PREMATURE_STOP = "premature_stop"
-PROTOCOLS: Mapping[str, type[Protocol]] = {"paper": PaperProtocol, "swarms": SwarmsProtocol}
+PROTOCOLS: Mapping[tuple[str, str], type[Protocol]] = {  # by protocol and rules
+    ("paper", "paper"): PaperProtocol,
+    ("paper", PUBLISHED_CODE): PublishedCodeProtocol,
+    ("swarms", "paper"): SwarmsProtocol,
+}
 
 
 class ConsensusGame(Game[ConsensusParameters]):
@@ -405,7 +452,8 @@ class ConsensusGame(Game[ConsensusParameters]):
             agents.append(Agent(seat, initial_value=value, current_value=value))
         # Asked in the order of the neutral names, which says nothing about roles.
         self.agents = agents if _named_by_role(self.parameters) else sorted(agents, key=lambda a: by_number(a.name))
-        self.protocol = PROTOCOLS[self.parameters.protocol](self.parameters, self.agents, self.network)
+        p = self.parameters
+        self.protocol = PROTOCOLS[p.protocol, p.rules](p, self.agents, self.network)
         self.honest = self.protocol.honest
 
     def play(self) -> Generator[list[Ask], list[Reply], Outcome]:

@@ -72,7 +72,8 @@ class ConsensusParameters(GameParameters):
     rules: Literal["paper", "published_code"] = Field(
         default="paper",
         description="The paper's text, or what its authors' code does besides: other defaults (retries 2, "
-        "stop_threshold 2/3, history_rounds 3), five notes, history cut at 50 characters, old values sent again.",
+        "stop_threshold 2/3, history_rounds 3), its words and orders in the history, votes and notes, five notes, "
+        "history cut at 50 characters, a vote's own round in it, old values sent again.",
         exclude_if=lambda value: bool(value == "paper"),  # identities are older than this parameter
     )
     max_rounds: Positive = Field(

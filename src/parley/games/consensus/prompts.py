@@ -11,12 +11,18 @@ ROUND_PROMPT of the published code, word for word, too (`swarms/protocol.py`), w
 `early_vote` is there.
 
 Both print the share of stop votes that ends a game. Where a study plays another one, that stands in its place.
+
+With `rules: published_code` what stands in the places of history, votes and notes has the words of the authors' code
+(`published_code/words.yaml`).
 """
 
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from fractions import Fraction
+from functools import cache
 from pathlib import Path
+
+import yaml
 
 from parley.games.consensus.parameters import (
     EARLY_VOTE,
@@ -41,6 +47,7 @@ from parley.policies import ReplyFormat
 
 FOLDER = Path(__file__).parent / "templates"
 DISCLOSED = FOLDER / "network" / "disclosed.txt"
+_PUBLISHED_WORDS = FOLDER / "published_code" / "words.yaml"
 _SWARMS = FOLDER / "swarms"
 _VOTE_ON_LAST_ROUND = "turn_vote_on_last_round"
 _THRESHOLD = "threshold"
@@ -113,7 +120,7 @@ def places(
     `history` is "" in round 1, `this_round` has the proposals that votes are about, and `notes` are the agent's own or
     "". They have one line per entry, cleaned by the game.
     """
-    value = agent.current_value
+    value, published = agent.current_value, p.rules == PUBLISHED_CODE
     values = {
         "agent_id": agent.name,
         "current_round": number,
@@ -122,7 +129,7 @@ def places(
         "value_max": p.value_max,
         "initial_value": agent.initial_value,  # of Byzantine agents none, and no place for it
         "current_value": "You have not proposed a value yet" if value is None else f"Your current value: {value}",
-        "history_summary": history or "(No history yet)",
+        "history_summary": history or (published_text("no_history") if published else "(No history yet)"),
         "history": history or "(This is round 1 - no previous history)",
         "current_round_summary": this_round,
         "private_notes": notes or "(No notes yet)",
@@ -131,25 +138,55 @@ def places(
     return values | {printed: values[name] for printed, name in _PLAIN.items()}
 
 
-def proposals_text(agent: str, proposals: Sequence[Proposal], longest: int | None = None) -> str:
-    """Return one line per proposal as `agent` sees it; the reason is quoted, so that it cannot forge a line's end.
-
-    A reason of more than `longest` characters is cut, dots included, as the authors' code does.
-    """
+def proposals_text(agent: str, proposals: Sequence[Proposal]) -> str:
+    """Return one line per proposal as `agent` sees it; the reason is quoted, so that it cannot forge a line's end."""
     lines = []
     for proposal in proposals:
         you = " (you)" if proposal.agent == agent else ""
         if proposal.value is None:
             lines.append(f"  {proposal.agent}{you}: (no proposal)")
             continue
-        why = proposal.justification
-        if longest is not None and len(why) > longest:
-            why = f"{why[: longest - 3]}..."
-        lines.append(f"  {proposal.agent}{you}: {proposal.value} | Reasoning: {_quote(why)}")
+        lines.append(f"  {proposal.agent}{you}: {proposal.value} | Reasoning: {_quote(proposal.justification)}")
     return "\n".join(lines)
 
 
 _quote = json.encoder.encode_basestring  # `json.dumps` of a text, without its layers
+
+
+@cache
+def _published_words() -> Mapping[str, str]:
+    return dict(yaml.safe_load(text_of(_PUBLISHED_WORDS)))
+
+
+def published_text(name: str, **values: object) -> str:
+    """Return a text of the authors' code, by its name in `words.yaml`, with its places filled."""
+    return fill(_published_words()[name], values)
+
+
+def published_round_text(number: int, proposals: Sequence[Proposal], longest: int) -> str:
+    """Return the line of a round in the history, by letter; a longer reason is cut, dots included, and quoted."""
+    told = []
+    for said in sorted(proposals, key=lambda said: said.agent):
+        why = said.justification
+        why = f"{why[: longest - 3]}..." if len(why) > longest else why
+        value = published_text("abstained") if said.value is None else said.value
+        reason = published_text("reason", reason=_quote(why)) if why else ""
+        told.append(published_text("proposal", agent=said.agent, value=value) + reason)
+    return published_text("round", number=number, proposals="; ".join(told))
+
+
+def published_vote_text(agent: str, proposals: Sequence[Proposal]) -> str:
+    """Return the proposals that a vote is about: `agent`'s own first, then by letter those who have a value."""
+    lines = []
+    for said in sorted(proposals, key=lambda said: (said.agent != agent, said.agent)):
+        own, why = said.agent == agent, _quote(said.justification) if said.justification else ""
+        if said.value is None:
+            lines += [published_text("own_vote_line", agent=agent, value=published_text("abstained"))] * own
+            continue
+        lines.append(published_text("own_vote_line" if own else "vote_line", agent=said.agent, value=said.value))
+        if why or own:
+            lines.append(published_text("vote_reason", reason=why or published_text("no_reason")))
+    return "\n".join(lines)
 
 
 def turn_proposals_text(proposals: Sequence[Proposal]) -> str:
@@ -215,6 +252,8 @@ class ConsensusPrompts(Prompts[ConsensusParameters]):
         }
         if told := threshold_text(parameters):
             found |= {f"{role}_{_THRESHOLD}": told for role in _ROLES}
+        if parameters.rules == PUBLISHED_CODE:
+            found |= {f"{role}_published_code": _PUBLISHED_WORDS for role in _ROLES}
         if parameters.disclose_topology:
             found |= {f"{role}_network": DISCLOSED for role in _ROLES}
         if parameters.reply_format == "json":  # as printed

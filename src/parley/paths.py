@@ -36,6 +36,7 @@ TABLES = (
     "quality",
     "reactions",
     "behaviors",
+    "paper_measures",
     "noise",
     "margins",
     "effects",

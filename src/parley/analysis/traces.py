@@ -1,11 +1,14 @@
 """The one pass over the traces of a study: each is read once, and all that is made of traces takes what it needs."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
+
+import pandas as pd
 
 from parley.analysis.averages import Averages, Rounds, Share, by_player, rounds_of
-from parley.analysis.reactions import Behaviors, Judged, Reacted, Reactions
+from parley.analysis.columns import names_of
+from parley.analysis.reactions import Behaviors, Judged, Reacted, Reactions, Trace
 from parley.analysis.simulations import PlayedGame
 from parley.analysis.turns import Recorded
 from parley.errors import RecordError
@@ -18,7 +21,7 @@ from parley.study import Study
 from parley.text import one_line
 
 _PIECE = 200  # games that a process reads at once
-Found = tuple[Rounds, list[Share], list[Reacted], Judged]
+Found = tuple[Rounds, list[Share], list[Reacted], Judged, Mapping[str, Any]]
 Made = TypeVar("Made")
 
 
@@ -29,7 +32,8 @@ def recorded(study: Study, games: Iterable[PlayedGame]) -> Iterator[Recorded]:
     """
     evidence = study.game.evidence
     by_agent = type(evidence).of_agents is not Evidence.of_agents
-    if by_agent or evidence.measures or evidence.columns.turns or evidence.reactions or evidence.behaviors:
+    columns = evidence.columns.turns or evidence.columns.measured
+    if by_agent or evidence.measures or columns or evidence.reactions or evidence.behaviors:
         for game in games:
             path = game.simulation.record(study.name)
             trace = read_trace(path)
@@ -50,7 +54,7 @@ class ImpossibleTracesError(Exception):
 
 
 class FromTraces:
-    """What the tables `rounds`, `players`, `reactions` and `behaviors` are made of, once all traces were read."""
+    """What the tables that need traces are made of, `turns` aside, once all traces were read."""
 
     def __init__(self, study: Study, games: Sequence[PlayedGame]) -> None:
         self._study, self._games = study, games
@@ -58,6 +62,7 @@ class FromTraces:
         self.shares: list[Share] = []
         self.reactions = Reactions(study, games)
         self.behaviors = Behaviors(study)
+        self._measured: list[Mapping[str, Any]] = []
 
     def read(self, make: Callable[[Sequence[Recorded]], Made], processes: int = 1) -> Iterator[Made]:
         """Take what is needed of all traces, and yield what `make` makes of some at once, in order.
@@ -73,6 +78,7 @@ class FromTraces:
                     by_player(game, trace),
                     self.reactions.found(game, trace),
                     self.behaviors.found(game, trace),
+                    _measured(game, trace),
                 )
                 for game, trace in those
             ]
@@ -95,11 +101,25 @@ class FromTraces:
                 impossible |= read
                 continue
             found, made = read
-            for game, (rounds, shares, reactions, behaviors) in zip(games, found, strict=False):  # none without traces
+            for game, (rounds, shares, reactions, behaviors, measured) in zip(games, found, strict=False):  # or none
                 self.rounds.add_rounds(game.simulation.condition.name, rounds)
                 self.shares += shares
                 self.reactions.add(game, reactions)
                 self.behaviors.add(game, behaviors)
+                self._measured += [measured] if measured else []
             yield made
         if impossible:
             raise ImpossibleTracesError(impossible)
+
+    @property
+    def paper_measures(self) -> pd.DataFrame:
+        """A row per simulation: what the game's authors measure of it (`Evidence.measured`)."""
+        return pd.DataFrame(self._measured, columns=names_of("paper_measures", self._study.axes, self._study.game))
+
+
+def _measured(game: PlayedGame, trace: Trace) -> Mapping[str, Any]:
+    condition = game.simulation.condition
+    if not condition.game.evidence.columns.measured:
+        return {}
+    found = condition.game.evidence.measured(condition.parameters, game.summary.outcome, trace)
+    return {**found, **condition.axes, "seed": game.simulation.seed, "id": game.simulation.id}

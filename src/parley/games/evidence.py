@@ -208,7 +208,7 @@ Rows = Callable[[Mapping[str, Any], Sequence[Mapping[str, Any]]], Iterable[Mappi
 
 @dataclass(frozen=True)
 class GameColumns:
-    """What a game's columns mean: its `metrics`, and those of `turns`, a row per agent and round.
+    """What a game's columns mean: its `metrics`, those of `turns`, a row per agent and round, and those `measured`.
 
     `rows` makes the rows of one simulation from the outcome and the trace of a record: mappings with `round`, `agent`
     and what the game has in `turns`; what is left out is missing.
@@ -216,13 +216,15 @@ class GameColumns:
 
     metrics: tuple[Column, ...] = ()
     turns: tuple[Column, ...] = ()
+    measured: tuple[Column, ...] = ()
     rows: Rows = lambda outcome, trace: ()
 
     @classmethod
     def read(cls, path: Path, rows: Rows, facts: Sequence[Column] = ()) -> "GameColumns":
         """Return the columns of a YAML file, with those of the network (`facts`) before those that are derived."""
         sections = read_columns(path)
-        return cls((*sections["metrics"], *facts, *sections.get("derived", ())), sections["turns"], rows)
+        metrics = (*sections["metrics"], *facts, *sections.get("derived", ()))
+        return cls(metrics, sections["turns"], sections.get("measured", ()), rows)
 
 
 # One round of a simulation, as the trace of its record has it: JSON, with keys that a game may type (TypedDict).
@@ -355,6 +357,13 @@ class Evidence(Generic[P, R]):
         The explorer (`parley view`) shows it in any case, else the trajectory, and else the replies.
         """
         raise NotImplementedError(f"{type(self).__name__}.timeline")
+
+    def measured(self, parameters: P, outcome: Mapping[str, Any], trace: Sequence[R]) -> Mapping[str, Any]:
+        """Return what the game's authors measure of a simulation and Parley does not (the table `paper_measures`).
+
+        Its keys are the columns `measured`; a game without them is not asked.
+        """
+        return {}
 
     def sweep(self, metrics: Mapping[str, Any]) -> Lines:
         """Return the (threshold, share in [0, 1]) points of each share of a simulation, by name.

@@ -1,7 +1,7 @@
 """`rules: published_code` beside the authors' code: prompts and measures of games that it played.
 
-`authors_code.json` was made by running leorugli/byzantine-consensus-llm-agents (commit b3bbf9e) once, with replies made
-up for it: who sat where, the first values, each reply (null: all attempts failed), most prompts, its statistics.
+`authors_code.json` was made by running leorugli/byzantine-consensus-llm-agents (commit b3bbf9e) once, with made-up
+replies: who sat where, the first values, each reply (null: all attempts failed), most prompts, its statistics.
 """
 
 import json
@@ -76,3 +76,19 @@ def test_games_end_as_theirs_did(theirs: dict[str, Any]) -> None:
         ours = "none" if outcome.detail == "premature_stop" else "invalid"
     assert (ours, outcome.rounds) == (theirs["statistics"]["consensus_outcome"], theirs["statistics"]["total_rounds"])
     assert len(both) == len(theirs["asked"])
+
+
+@pytest.mark.promise("The measures of the consensus paper's own code, recomputed from records, are what it computed.")
+@pytest.mark.parametrize("theirs", GAMES)
+def test_measures_are_theirs(theirs: dict[str, Any]) -> None:
+    game, _, outcome = play(theirs)
+    told = {"rounds": outcome.rounds, "finished_early": outcome.finished_early, "metrics": outcome.metrics}
+    found = dict(game.evidence.measured(game.parameters, told, outcome.trace))
+    names = [column.name for column in game.evidence.columns.measured]
+    assert set(found) <= set(names)
+    found["value_std_per_round"] = json.loads(found["value_std_per_round"])
+    expected = {name: theirs["statistics"][name] for name in names}
+    if theirs["statistics"]["consensus_value"] is None:  # theirs are false there, not missing
+        assert {expected.pop("consensus_is_median"), expected.pop("consensus_is_extreme")} == {False}
+    assert found.pop("value_std_per_round") == pytest.approx(expected.pop("value_std_per_round"))
+    assert {name: found.get(name) for name in expected} == pytest.approx(expected)

@@ -1,9 +1,10 @@
 """What the consensus game shows: the measure of agreement, and the figures (Figures 2 to 4 of the paper)."""
 
+import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from statistics import fmean, median
+from statistics import fmean, median, stdev
 from typing import Any
 
 from parley.games.consensus.parameters import ConsensusParameters, Round
@@ -171,6 +172,39 @@ class ConsensusEvidence(Evidence[ConsensusParameters, Round]):
             "value_shift": value - mean,
             "distance_to_mean": abs(value - mean),
             "distance_to_median": abs(value - median(initial)),
+        }
+
+    def measured(
+        self, parameters: ConsensusParameters, outcome: Mapping[str, Any], trace: Sequence[Round]
+    ) -> Mapping[str, Any]:
+        """Return what the authors' code measures (its `get_statistics`; columns.yaml says by which definitions)."""
+        initial: Mapping[str, int] = outcome["metrics"]["initial_values"]
+        held = [[v for name in initial if (v := entry["values"][name]) is not None] for entry in trace]
+        agreed = [len(set(values)) == 1 and values[0] in initial.values() for values in held]
+        spreads = [stdev(values) if len(values) > 1 else 0.0 for values in held]
+        halves = [entry["round"] for entry in trace if 2 * entry["stop_votes"] >= len(entry["votes"])]
+        found: dict[str, Any] = {
+            "convergence_speed": agreed.index(True) + 1 if any(agreed) else None,
+            "convergence_rate": fmean(agreed),
+            "stability_rounds": next((k for k, has in enumerate(reversed(agreed)) if not has), len(agreed)),
+            "value_std_per_round": json.dumps(spreads),
+            "trajectory_stability": fmean(spreads),
+            "first_half_stop_round": halves[0] if halves else None,
+            "consensus_quality_score": 0.0,
+        }
+        if not (outcome["finished_early"] and agreed[-1]):
+            return found
+        value, low, high, middle = held[-1][0], *(f(initial.values()) for f in (min, max, median))
+        centrality = 1 - abs(value - middle) / max(high - low, 1)
+        others = [held for name, held in trace[-1]["values"].items() if name not in initial]
+        return found | {
+            "consensus_is_median": value == int(middle),
+            "consensus_is_extreme": high - low >= 2 and value in (low, high),
+            "consensus_distance_from_median": abs(value - middle),
+            "centrality": centrality,
+            "avg_distance_from_consensus": fmean(abs(each - value) for each in initial.values()),
+            "byzantine_infiltration": 100 * fmean(held == value for held in others) if others else None,
+            "consensus_quality_score": 50 + 30 * centrality + 20 * max(0, 1 - len(trace) / parameters.max_rounds),
         }
 
     def of_agents(self, metrics: Mapping[str, Any], trace: Sequence[Round]) -> Mapping[str, Mapping[str, float]]:

@@ -38,6 +38,11 @@ def game_names() -> Iterable[str]:
     return GAMES
 
 
+def is_game(named: str) -> bool:
+    """Whether a word is the name of a game, and not of a study."""
+    return named in game_names() and not paths.study_file(named).exists()
+
+
 def _model_names() -> Iterable[str]:
     from parley.engine.models import load_models  # slow to import
 
@@ -47,6 +52,7 @@ def _model_names() -> Iterable[str]:
 STUDY_NAMES = _completing(lambda: paths.studies(paths.CONFIG))
 GAME_NAMES = _completing(game_names)
 MODEL_NAMES = _completing(_model_names)
+STUDY_OR_GAME_NAMES = _completing(lambda: [*paths.studies(paths.CONFIG), *game_names()])
 STUDY = click.argument("study", shell_complete=STUDY_NAMES)
 MODEL = click.argument("model", shell_complete=MODEL_NAMES)
 MODELS = click.option(

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from parley import paths
 from parley.cli.options import (
     GAME_NAMES,
     JSON,
@@ -15,7 +14,7 @@ from parley.cli.options import (
     STUDY_NAMES,
     WHERE,
     axis_values,
-    game_names,
+    is_game,
     load,
     say,
     settle,
@@ -156,7 +155,7 @@ class _Options:
         self._set = {
             name for name in self._values if context.get_parameter_source(name) is not ParameterSource.DEFAULT
         }
-        if (named := self["study"]) in game_names() and not paths.study_file(named).exists():
+        if self["study"] is not None and is_game(named := self["study"]):
             self.refuse({"game": "the game is named already; leave it out"}, "with a GAME")
             self._values |= {"study": None, "game": named}
 

@@ -18,10 +18,13 @@ from parley.cli.options import (
     PLAN,
     PROCESSES,
     STUDY,
+    STUDY_OR_GAME_NAMES,
     TIMEOUT,
     WHERE,
     at_work,
     axis_values,
+    game_names,
+    is_game,
     load,
     log_to_stderr,
     refuse_folder,
@@ -40,16 +43,21 @@ _FORMATS = ("json", "text", "two_steps")
 
 
 @click.command()
-@STUDY
+@click.argument("study", metavar="STUDY | GAME", shell_complete=STUDY_OR_GAME_NAMES)
 @MODELS
 @click.option(
     "--model",
     shell_complete=MODEL_NAMES,
-    help="What plays the honest agents: a model entry or a scripted policy of the study.",
+    help="What plays the honest agents: a model entry or a scripted policy, of the study if there is one.",
 )
-@click.option("--n", type=int, help="Number of agents.")
-@click.option("--b", type=int, help="Number of Byzantine agents.")
+@click.option("--n", type=click.IntRange(min=1), help="Number of agents.")
+@click.option("--b", type=click.IntRange(min=0), help="Number of Byzantine agents.")
 @click.option("--prompt", help="Prompt variant.")
+@click.option("--honest", type=click.IntRange(min=0), help="Of a GAME: number of honest agents, in place of --n.")
+@click.option("--byzantine", help="Of a GAME: what plays the Byzantine agents; default: what plays the honest ones.")
+@click.option("--rounds", type=click.IntRange(min=1), help="Of a GAME: the deadline, or the number of rounds.")
+@click.option("--values", metavar="MIN-MAX", help="Of the GAME consensus: the range of values.")
+@click.option("--set", "set_to", multiple=True, metavar="KEY=VALUE", help="Of a GAME: any other of its parameters.")
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(min=0))
 @WHERE
 @ENDPOINTS
@@ -75,6 +83,9 @@ def play(
 ) -> None:
     """Play one game of a study's first condition that fits, live in the terminal; the study gets no record of it.
 
+    Instead of a STUDY the name of a GAME will do (consensus, deliberation, stag_hunt): then options say who plays
+    what. Where a study has that name, the game is meant if an option of games is given.
+
     A terminal shows a matrix of agents by rounds: equal replies in one color, and at the end what the game says of
     each agent. In a pipe, with NO_COLOR or where there is little room, each reply is a line.
 
@@ -83,15 +94,26 @@ def play(
                parley play demo --model smollm2-135m --b 1 --reasoning
                parley play adversaries --where byzantine=equivocate --seed 3
                parley play stag-hunt-demo --b 1 --record hunt.svg
+               parley play consensus --honest 8 --b 2 --model majority --byzantine random --rounds 10 --values 0-50
+               parley play stag_hunt --n 4 --model tit_for_tat --set topology=ring
     """
+    from parley.cli.game_flags import ONLY_OF_A_GAME, study_of_flags
     from parley.play.live import play as run
 
+    given = [name for name in ONLY_OF_A_GAME if axes[name] not in (None, ())]
+    if is_game(study) or (given and study in game_names()):
+        loaded, axes = study_of_flags(study, models, axes), {}
+    else:
+        if given:
+            named = given[0].removesuffix("_to")
+            raise UsageError(f"--{named}: a study says it; use --where, or name a game ({', '.join(game_names())})")
+        loaded, axes = load(study, models), {name: axes[name] for name in ("model", "n", "b", "prompt")}
     values = {axis: value for axis, value in axes.items() if value is not None}
     for axis, value in axis_values(where).items():
         if values.setdefault(axis, value) != value:
             raise UsageError(f"--where {axis}={value}: --{axis} says {values[axis]}; give one of them")
     terminal = None if plain else sys.stdout
-    run(load(study, models), values, seed, endpoints, engine_timeout, reasoning, click.echo, terminal, record)
+    run(loaded, values, seed, endpoints, engine_timeout, reasoning, click.echo, terminal, record)
 
 
 @click.command()

@@ -1,0 +1,72 @@
+"""A game from flags alone: `parley play consensus --honest 8 --b 2 --model majority`, without a study file."""
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from parley import paths
+from parley.cli.options import axis_values
+from parley.errors import UsageError
+
+if TYPE_CHECKING:
+    from parley.games.base import Game
+    from parley.study import Study
+
+ONLY_OF_A_GAME = ("honest", "byzantine", "rounds", "values", "set_to")
+
+
+def study_of_flags(game: str, models: Path | None, flags: Mapping[str, Any]) -> "Study":
+    """Return a study of one condition, as flags say it; raises UsageError for what the game does not know."""
+    from parley.games.registry import game_class
+    from parley.study import load_study
+
+    rules, b = game_class(game), flags["b"] or 0
+    if flags["model"] is None:
+        scripted = ", ".join(name for name, kind in rules.policies.items() if not kind.asks_model and not kind.roles)
+        raise UsageError(f"--model: say who plays: an entry of models.yaml, or a scripted policy ({scripted})")
+    if flags["n"] is not None and flags["honest"] is not None and flags["n"] != flags["honest"] + b:
+        raise UsageError(f"--n {flags['n']}: --honest {flags['honest']} and --b {b} make another; leave one out")
+    content: dict[str, Any] = {
+        "model": flags["model"],
+        "n": flags["n"] or (4 if flags["honest"] is None else flags["honest"] + b),
+        "b": b,
+        "prompt": flags["prompt"] or next(iter(rules.prompts)),
+    }
+    if flags["byzantine"] is not None:
+        content["byzantine"] = flags["byzantine"]
+    study = {
+        "game": game,
+        "title": f"A game of {game.replace('_', ' ')}",
+        "seeds": 1,
+        "parameters": _parameters(rules, flags["rounds"], flags["values"], flags["set_to"]),
+        "grids": [content],
+    }
+    with TemporaryDirectory() as folder:
+        file = Path(folder) / f"{game}.yaml"
+        file.write_text(json.dumps(study), encoding="utf-8")  # JSON is YAML
+        try:
+            return load_study(file, models or paths.models_file(Path("study.yaml")))
+        except UsageError as error:
+            raise UsageError(str(error).removeprefix(f"{file}: ")) from None
+
+
+def _parameters(
+    rules: "type[Game[Any]]", rounds: int | None, values: str | None, given: Sequence[str]
+) -> dict[str, Any]:
+    known = rules.Parameters.model_fields
+    found = {name: yaml.safe_load(text) for name, text in axis_values(given, "--set").items()}
+    if rounds is not None:
+        name = next((name for name in ("max_rounds", "rounds", "turns") if name in known), "")
+        if not name:
+            raise UsageError(f"--rounds: {rules.name} has no number of rounds; leave it out")
+        found[name] = rounds
+    if values is not None:
+        low, _, high = values.partition("-")
+        if "value_min" not in known or not (low.isdecimal() and high.isdecimal()):
+            raise UsageError(f"--values {values}: for the game consensus, and written as 0-50; else use --set")
+        found |= {"value_min": int(low), "value_max": int(high)}
+    return found

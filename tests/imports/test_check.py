@@ -97,7 +97,7 @@ def test_what_the_rules_cannot_play_is_no_game(tmp_path: Path) -> None:
     games, none = check(JSONL.read(write_lines(tmp_path / "a.jsonl", *lines)))
     assert not games
     assert [defect.kind for defect in none] == [NO_GAME] * 5
-    assert "dealt by a seed, so they cannot be imported" in none[4].text
+    assert "agent_1: initial value None" in none[4].text
     assert "game c: links name agent_7, who plays no part" in none[2].text
 
 

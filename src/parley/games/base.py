@@ -67,8 +67,6 @@ class Game(ABC, Generic[P]):
     # tests/games/test_versions.py finds it where it is forgotten.
     protocol_version: ClassVar[int] = 1
     code_sha256: ClassVar[str] = ""  # of the source of a game of the user's own; part of the identity
-    # Whether games of somebody else's code can be imported: not where the seed deals values or problems.
-    importable: ClassVar[bool] = False
     paper: ClassVar[Paper | None] = None
     roles: ClassVar[tuple[str, ...]] = (HONEST, BYZANTINE)
     outcomes: ClassVar[tuple[OutcomeClass, ...]]
@@ -136,6 +134,15 @@ class Game(ABC, Generic[P]):
         The record keeps it, so that a replay needs no other file. Raises UsageError if it cannot be had.
         """
         return None
+
+    @classmethod
+    def imported_material(cls, parameters: P, roles: Mapping[str, str], told: Mapping[str, Any]) -> Any:
+        """Return the material of a game of somebody else's code, from what its file told of it; None for nothing.
+
+        `roles` are those of its agents by name. Raises ValueError if something is missing, or wrong. A game whose
+        seed deals something has to say it, else its games cannot be imported.
+        """
+        raise ValueError(f"{cls.name}: its games cannot be imported")
 
     @classmethod
     def threat_model(cls, parameters: P, groups: Sequence[Group]) -> str:

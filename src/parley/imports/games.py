@@ -23,6 +23,7 @@ from parley.text.suggest import choose
 ENTRY_POINTS = "parley.formats"
 FORMATS = {
     "byzantine-cheap-talk": "parley.imports.byzantine_cheap_talk:FORMAT",
+    "byzantine-consensus": "parley.imports.byzantine_consensus:FORMAT",
     "jsonl": "parley.imports.jsonl:FORMAT",
 }
 
@@ -30,6 +31,7 @@ UNREADABLE, NO_GAME = "cannot be read", "not a game of this format"
 CUT_SHORT, MISSING = "cut short", "an agent is missing"
 PAYOFFS, SEATS = "payoffs do not follow from the actions", "a model changed its seat"
 UNASKED, TWICE = "replies that nobody asked for", "the same game twice"
+ENDED = "ends otherwise by the rules"
 
 
 @dataclass(frozen=True)
@@ -60,6 +62,9 @@ class ImportedGame:
     `agents` are in the order of their seats. `players` and `byzantine` say in a word what played the honest and the
     Byzantine agents of its condition. `links` are pairs of agents who see each other, None for everyone. `points` are
     payoffs by round and agent. `seed` pairs it with games of the same seed; without, it is drawn from its content.
+    `material` is what a seed would deal: `initial_values` of honest agents by name (consensus), the `problem`
+    (deliberation). `ended` is the outcome's class and the number of rounds, `held` the sorted values of all agents
+    after a round; both are checks.
     """
 
     file: str  # below PATH
@@ -74,6 +79,10 @@ class ImportedGame:
     links: Sequence[tuple[str, str]] | None = None
     points: Mapping[tuple[int, str], float] = field(default_factory=dict)
     seed: int | None = None
+    prompt: str = ""  # the game's first, where nobody said
+    material: Mapping[str, Any] = field(default_factory=dict)
+    ended: tuple[str, int] | None = None
+    held: Mapping[int, Sequence[int]] = field(default_factory=dict)
 
     @property
     def number(self) -> int:

@@ -19,11 +19,12 @@ from parley import paths
 from parley.errors import ParleyError, RecordError, UsageError
 from parley.files import write_atomically
 from parley.games.base import Game, ImportedSeating, new_game
-from parley.games.parameters import BYZANTINE, HONEST, Group
+from parley.games.parameters import BYZANTINE, HONEST, GameParameters, Group
 from parley.games.registry import game_class
 from parley.identity import canonical_json, digest
 from parley.imports.games import (
     CUT_SHORT,
+    ENDED,
     MISSING,
     NO_GAME,
     PAYOFFS,
@@ -44,6 +45,7 @@ from parley.policies.kinds import IMPORTED, ChosenPolicy, ImportedGames
 from parley.study import Study, load_study
 from parley.study.condition import Simulation
 from parley.text import counted, one_line
+from parley.text.suggest import choose
 from parley.text.yamlfile import is_slug, yaml_text
 
 _log = logging.getLogger(__name__)
@@ -63,19 +65,34 @@ class Checked:
 def condition_key(game: ImportedGame) -> str:
     """Return what tells the condition of a game: all but its seed, its replies and who sat where."""
     byzantine = game.byzantine if game.byzantine_agents else ""
-    return canonical_json([game.game, game.players, byzantine, len(game.agents), game.byzantine_agents, _own(game)])
+    who = [game.players, byzantine, len(game.agents), game.byzantine_agents, game.prompt]
+    return canonical_json([game.game, *who, _own(game)])
+
+
+def _parameters_of(game: ImportedGame) -> GameParameters:
+    return game_class(game.game).Parameters.model_validate(game.parameters)
 
 
 def _own(game: ImportedGame) -> Any:
-    return game_class(game.game).Parameters.model_validate(game.parameters).model_dump(mode="json")
+    return _parameters_of(game).model_dump(mode="json")
+
+
+def _prompt_of(game: ImportedGame) -> str:
+    prompts = game_class(game.game).prompts
+    if game.prompt and game.prompt not in prompts:
+        raise ValueError(f"prompt {game.prompt}: {choose(game.prompt, prompts)}")
+    return game.prompt or next(iter(prompts))
 
 
 def material_of(game: ImportedGame) -> Any:
-    """Return what the record of a game keeps of who sat where."""
+    """Return what the record of a game keeps of who sat where, and of what a seed would deal.
+
+    Raises ValueError if the game needs more than its file says.
+    """
     players = {name: agent.player for name, agent in game.agents.items() if agent.player}
-    return ImportedSeating({name: agent.role for name, agent in game.agents.items()}, players, game.links).as_material(
-        None
-    )
+    roles = {name: agent.role for name, agent in game.agents.items()}
+    own = game_class(game.game).imported_material(_parameters_of(game), roles, game.material)
+    return ImportedSeating(roles, players, game.links).as_material(own)
 
 
 def check(found: Iterable[ImportedGame | Defect]) -> tuple[list[Checked], list[Defect]]:
@@ -103,24 +120,22 @@ def played(game: ImportedGame) -> tuple[Play, list[Key]]:
 
 def _new(game: ImportedGame) -> Game:
     rules = game_class(game.game)
-    if not rules.importable:
-        raise ValueError(f"{game.game}: what its games are about is dealt by a seed, so they cannot be imported")
     policy = ChosenPolicy(IMPORTED, ImportedGames(players=game.players))
     groups = [
         Group(HONEST, len(game.agents) - game.byzantine_agents, policy),
         Group(BYZANTINE, game.byzantine_agents, policy),
     ]
-    parameters = rules.Parameters.model_validate(game.parameters)
+    parameters = _parameters_of(game)
     unknown = {name for link in game.links or () for name in link} - {*game.agents}
     if unknown:
         raise ValueError(f"links name {min(unknown)}, who plays no part")
     rules.check(parameters, groups)
-    return new_game(rules, parameters, groups, next(iter(rules.prompts)), game.number, material_of(game))
+    return new_game(rules, parameters, groups, _prompt_of(game), game.number, material_of(game))
 
 
 def _defects(game: ImportedGame, play: Play, missing: Sequence[Key]) -> Iterator[Defect]:
     last = max((given.entry.round for given in game.replies), default=0)
-    rounds = play.outcome.rounds
+    rounds = max((x.entry.round for x in play.exchanges), default=0)  # some games count from 0
     if last < rounds:
         yield _defect(CUT_SHORT, game, f"{last} of {rounds} rounds")
     lacks: set[tuple[int, str]] = set()
@@ -133,6 +148,7 @@ def _defects(game: ImportedGame, play: Play, missing: Sequence[Key]) -> Iterator
         number, phase, agent = unasked[0]
         yield _defect(UNASKED, game, f"round {number}: {phase} of {agent}; {len(unasked)} in all")
     yield from _payoffs(game, play)
+    yield from _ended(game, play)
     for given in game.replies:
         entry = given.entry
         seat = said_name(game.agents[entry.agent].model) if entry.agent in game.agents else None
@@ -141,6 +157,20 @@ def _defects(game: ImportedGame, play: Play, missing: Sequence[Key]) -> Iterator
                 SEATS, game, f"round {entry.round}: {entry.agent} is {entry.served_model}, and {seat} before"
             )
             return
+
+
+def _ended(game: ImportedGame, play: Play) -> Iterator[Defect]:
+    """Yield a defect if agents hold other values than the file says, or if the game ends otherwise."""
+    for entry in play.outcome.trace:
+        held = sorted(value for value in entry.get("values", {}).values() if value is not None)
+        if (told := game.held.get(entry["round"], held)) != held:
+            yield _defect(ENDED, game, f"round {entry['round']}: values {list(told)}, by the rules {held}")
+            return
+    outcome = play.outcome
+    ended = game_class(game.game).class_of(outcome.name, outcome.detail), outcome.rounds
+    if game.ended is not None and game.ended != ended:
+        told, by_rules = (f"{name} in round {number}" for name, number in (game.ended, ended))
+        yield _defect(ENDED, game, f"{told}, by the rules {by_rules}")
 
 
 def _payoffs(game: ImportedGame, play: Play) -> Iterator[Defect]:
@@ -317,14 +347,13 @@ def _grid(games: Sequence[Checked], note: Mapping[str, str], varied: Sequence[st
     files = digest(sorted([each.game.number, each.game.sha256, each.game.key] for each in games))
     player = {"name": IMPORTED.name, "players": first.players, "source": note["format"], "files": files}
     adversary = {"name": IMPORTED.name, "players": first.byzantine, "source": note["format"]}
-    rules = game_class(first.game)
-    own = rules.Parameters.model_validate(first.parameters).model_dump(mode="json")
+    own = _own(first)
     return {
         "model": player,
         "n": len(first.agents),
         "b": first.byzantine_agents,
         **({"byzantine": [adversary]} if first.byzantine_agents else {}),
-        "prompt": next(iter(rules.prompts)),
+        "prompt": _prompt_of(first),
         **({"vary": {name: [own[name]] for name in varied}} if varied else {}),
         "seeds": seeds,
     }

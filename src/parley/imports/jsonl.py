@@ -22,8 +22,8 @@ from parley.text import one_line
 from parley.text.yamlfile import Slug
 
 SCHEMA = "reply"  # the name of the file with the schema of a line
-_OF_GAME = ("game", "seed", "parameters", "players", "byzantine", "links")
-_OF_AGENT = ("role", "player")
+_OF_GAME = ("game", "seed", "parameters", "prompt", "problem", "players", "byzantine", "links")
+_OF_AGENT = ("role", "player", "initial_value")
 _Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9.+_-]*$", max_length=52)]
 _Count = Annotated[int, Field(ge=0, lt=2**31)]
 
@@ -35,7 +35,7 @@ class ReplyLine(BaseModel):
 
     id: str = Field(min_length=1, max_length=200, description="The game that the reply belongs to, in this file.")
     round: int = Field(ge=0, le=10_000, description="Round, from 1.")
-    phase: Slug = Field(description="Phase of the round; in the stag hunt `signal` (the word) and `act`.")
+    phase: Slug = Field(description="Phase of the round, as the game has it: in the stag hunt `signal` and `act`.")
     agent: Slug = Field(description="Name of the agent, such as `agent_1`.")
     attempt: int = Field(default=0, ge=0, le=100, description="0, and one more for each time that it was asked again.")
     text: str | None = Field(default=None, description="The reply as it came. This or `reply` must be there.")
@@ -51,7 +51,13 @@ class ReplyLine(BaseModel):
     role: Literal["honest", "byzantine"] | None = Field(default=None, description="Of the agent; default: honest.")
     player: _Name | None = Field(default=None, description="Of the agent: what played it, in a word, for tables.")
     model: Annotated[str, Field(max_length=200)] | None = Field(default=None, description="Of the agent: its model.")
-    game: Slug | None = Field(default=None, description="Of the game: stag_hunt, which is the default.")
+    initial_value: int | None = Field(default=None, description="Of the agent: its first value (consensus).")
+    game: Slug | None = Field(default=None, description="Of the game: its name; default: stag_hunt.")
+    prompt: Slug | None = Field(default=None, description="Of the game: its prompt; default: the game's first.")
+    problem: dict[str, Any] | None = Field(
+        default=None,
+        description="Of the game: the problem (deliberation), with `id`, `kind`, `question`, `answer` and `options`.",
+    )
     seed: Annotated[int, Field(ge=0, lt=10**9)] | None = Field(default=None, description="Of the game: pairs games.")
     parameters: dict[str, Any] | None = Field(default=None, description="Of the game: its parameters, as in a study.")
     players: _Name | None = Field(default=None, description="Of the game: what played the honest agents, in a word.")
@@ -126,6 +132,11 @@ def _game(file: str, sha256: str, key: str, lines: list[ReplyLine]) -> ImportedG
         links=None if stated.get("links") is None else [(a, b) for a, b in stated["links"]],
         points={(line.round, line.agent): line.points for line in lines if line.points is not None},
         seed=stated.get("seed"),
+        prompt=stated.get("prompt", ""),
+        material={
+            "initial_values": {name: each.get("initial_value") for name, each in own.items()},
+            "problem": stated.get("problem"),
+        },
     )
 
 

@@ -443,12 +443,15 @@ class ConsensusGame(Game[ConsensusParameters]):
     def set_up(self) -> None:
         """Draw the honest initial values, uniform on [value_min, value_max], in the order of `seats`.
 
-        With the same generator the first k honest agents get the same values whatever follows them.
+        With the same generator the first k honest agents get the same values whatever follows them. Those of an
+        imported game are its material.
         """
         low, high = self.parameters.value_min, self.parameters.value_max
+        given = None if self.material is None else self.material["initial_values"]
         agents = []
         for seat in self.seats:
-            value = int(self.rng.integers(low, high + 1)) if seat.role == HONEST else None
+            drawn = int(self.rng.integers(low, high + 1)) if seat.role == HONEST else None
+            value = drawn if given is None else given.get(seat.name)
             agents.append(Agent(seat, initial_value=value, current_value=value))
         # Asked in the order of the neutral names, which says nothing about roles.
         self.agents = agents if _named_by_role(self.parameters) else sorted(agents, key=lambda a: by_number(a.name))
@@ -474,6 +477,18 @@ class ConsensusGame(Game[ConsensusParameters]):
                 f"stop_threshold: {float(parameters.stop_threshold):.10g}: prompts cannot say it; use a percentage "
                 "with at most one decimal (0.66, 0.665), or a fraction up to twentieths (2/3)"
             )
+
+    @classmethod
+    def imported_material(
+        cls, parameters: ConsensusParameters, roles: Mapping[str, str], told: Mapping[str, Any]
+    ) -> Any:
+        """Return the initial values of the honest agents; raises ValueError if one is missing or out of range."""
+        given = told.get("initial_values", {})
+        values = {name: given.get(name) for name, role in roles.items() if role == HONEST}
+        for name, value in values.items():
+            if type(value) is not int or not parameters.value_min <= value <= parameters.value_max:
+                raise ValueError(f"{name}: initial value {value}: an integer from value_min to value_max is needed")
+        return {"initial_values": values}
 
     @classmethod
     def seat_names(cls, parameters: ConsensusParameters, roles: Sequence[str], rng: np.random.Generator) -> list[str]:

@@ -128,6 +128,18 @@ class DeliberationGame(Game[DeliberationParameters]):
         return parameters.problems.problem(seed).as_json()
 
     @classmethod
+    def imported_material(
+        cls, parameters: DeliberationParameters, roles: Mapping[str, str], told: Mapping[str, Any]
+    ) -> Any:
+        """Return the problem; raises ValueError if there is none, or one of another kind than `problems` has."""
+        problem = Problem.from_json(told.get("problem"))
+        if problem.kind != (kind := parameters.problems.problem_kind):
+            raise ValueError(
+                f"problem {problem.id}: is of the kind {problem.kind}, and parameters.problems has {kind}"
+            )
+        return problem.as_json()
+
+    @classmethod
     def possible_outcomes(cls, parameters: DeliberationParameters, groups: Sequence[Group]) -> frozenset[str]:
         """Return the outcomes that the kind of the problems allows: among policies none is right or wrong."""
         return frozenset({CORRECT, WRONG, HUNG} if parameters.definitive else {GRADED, HUNG})

@@ -7,6 +7,7 @@ takes all of them, and the hare, which takes nobody else. Words and actions are 
 """
 
 from collections.abc import Generator, Mapping, Sequence
+from typing import Any
 
 from parley.errors import UsageError
 from parley.games.base import Game, Outcome, Paper, threat_class
@@ -54,7 +55,6 @@ class StagHuntGame(Game[StagHuntParameters]):
         "https://arxiv.org/abs/2606.07790",
     )
     protocol_version = 3
-    importable = True
     outcomes = (
         OutcomeClass(COOPERATION, "all honest players hunt the stag, and get it", "#0072B2", ""),
         OutcomeClass(PARTIAL, "some honest players get the stag", "#56B4E9", "\\\\"),
@@ -121,6 +121,13 @@ class StagHuntGame(Game[StagHuntParameters]):
     def _heard(self, text: str) -> str | None:
         """Return the word that others hear; by the published rules of several words the first."""
         return one_word((text.split() or [""])[0] if self._published else text, LONGEST_WORD)
+
+    @classmethod
+    def imported_material(
+        cls, parameters: StagHuntParameters, roles: Mapping[str, str], told: Mapping[str, Any]
+    ) -> Any:
+        """Return None: a seed deals nothing that the rules need."""
+        return None
 
     @classmethod
     def check(cls, parameters: StagHuntParameters, groups: Sequence[Group]) -> None:

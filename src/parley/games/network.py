@@ -1,18 +1,19 @@
 """Who hears whom: how a study says it (topologies), the networks drawn from that, and their facts.
 
 A topology is a name (`ring`), or a kind with its parameters (`{kind: watts_strogatz, k: 4, p: 0.1}`). Networks are
-undirected simple graphs. They are drawn and measured by networkx, which is imported where it is needed: its import
-takes longer than many a scripted game.
+simple graphs, undirected but for the `one_way` links of a list. They are drawn and measured by networkx, which is
+imported where it is needed: its import takes longer than many a scripted game.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property, lru_cache, partial
+from itertools import chain, permutations
 from math import isqrt
 from typing import Annotated, Any, Literal
 
 import numpy as np
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, model_validator
 
 from parley.columns import Column
 from parley.errors import UsageError
@@ -26,7 +27,8 @@ class Facts:
 
     `diameter` is the longest of all shortest paths, in links, None if not everyone reaches everyone. `connectivity` is
     the number of agents whose loss may cut it apart (the vertex connectivity; n - 1 for a complete network of n).
-    Both are None without any agent.
+    Both are None without any agent. Where links are one-way, paths follow them, parts are strongly connected, and
+    each direction of a link counts.
     """
 
     diameter: int | None
@@ -37,7 +39,7 @@ class Facts:
 
 @dataclass(frozen=True)
 class Network:
-    """An undirected simple graph on the agents 0 ... n - 1; bit j of `masks[i]` says that i and j are neighbors."""
+    """A simple graph on the agents 0 ... n - 1; bit j of `masks[i]` says that i hears j."""
 
     masks: tuple[int, ...]
 
@@ -48,12 +50,14 @@ class Network:
         return cls(tuple(everyone ^ (1 << agent) for agent in range(n)))
 
     @classmethod
-    def of_edges(cls, n: int, edges: Iterable[tuple[int, int]]) -> "Network":
-        """Return the network of `n` agents with these links, each a pair of two agents."""
+    def of_edges(cls, n: int, edges: Iterable[tuple[int, int]], one_way: Iterable[tuple[int, int]] = ()) -> "Network":
+        """Return the network of `n` agents with these links, pairs of agents; one-way, the second hears the first."""
         masks = [0] * n
         for a, b in edges:
             masks[a] |= 1 << b
             masks[b] |= 1 << a
+        for speaker, hearer in one_way:
+            masks[hearer] |= 1 << speaker
         return cls(tuple(masks))
 
     @cached_property
@@ -61,8 +65,19 @@ class Network:
         """Whether everyone hears everyone."""
         return self == Network.complete(len(self.masks))
 
+    @cached_property
+    def heard_by(self) -> "Network":
+        """The network with each link turned around: its neighbors are those who hear an agent."""
+        n = len(self.masks)
+        return Network(tuple(_mask(b for b in range(n) if self.masks[b] >> a & 1) for a in range(n)))
+
+    @cached_property
+    def is_one_way(self) -> bool:
+        """Whether somebody hears an agent that does not hear it."""
+        return self != self.heard_by
+
     def neighbors(self, agent: int) -> Iterator[int]:
-        """Yield the neighbors of an agent, in order."""
+        """Yield the neighbors of an agent, those whom it hears, in order."""
         return _bits(self.masks[agent])
 
     def among(self, agents: Sequence[int]) -> "Network":
@@ -84,11 +99,13 @@ class Network:
             return Facts(None if n == 0 else min(1, n - 1), known, n * (n - 1) // 2, min(1, n))
         import networkx as nx
 
-        graph = nx.empty_graph(n)
-        graph.add_edges_from((agent, peer) for agent in range(n) for peer in self.neighbors(agent))
-        parts = nx.number_connected_components(graph)
+        graph = nx.empty_graph(n, nx.DiGraph if self.is_one_way else nx.Graph)
+        graph.add_edges_from((peer, agent) for agent in range(n) for peer in self.neighbors(agent))
+        count = nx.number_strongly_connected_components if self.is_one_way else nx.number_connected_components
+        parts = count(graph)
         diameter = nx.diameter(graph) if parts == 1 else None
-        return Facts(diameter, nx.node_connectivity(graph), graph.number_of_edges(), parts)
+        connectivity = nx.node_connectivity(graph) if not self.is_one_way else _connectivity(graph)
+        return Facts(diameter, connectivity, graph.number_of_edges(), parts)
 
     def layers(self, agent: int) -> Iterator[int]:
         """Yield the agents at distance 0, 1, 2, ... from one, as the bits of an integer each."""
@@ -101,6 +118,14 @@ class Network:
                 reached |= self.masks[peer]
             layer = reached & unseen
             unseen ^= layer
+
+
+def _connectivity(graph: Any) -> int:
+    """Return the vertex connectivity of a directed graph; networkx passes over pairs that are linked one way."""
+    import networkx as nx
+
+    pairs = (pair for pair in permutations(graph, 2) if not graph.has_edge(*pair))
+    return min(int(nx.node_connectivity(graph, *pair)) for pair in pairs)
 
 
 def _mask(agents: Iterable[int]) -> int:
@@ -140,8 +165,17 @@ class Links:
         self._seen = {name: frozenset((name, *peers)) for name, peers in self._neighbors.items()}
 
     def neighbors(self, name: str) -> tuple[str, ...]:
-        """Return whom an agent sees, and who sees it, in the agents' order."""
+        """Return whom an agent sees, in the agents' order; they see it, but for one-way links."""
         return self._neighbors[name]
+
+    @property
+    def is_one_way(self) -> bool:
+        """Whether somebody sees an agent that does not see it."""
+        return self._network.is_one_way
+
+    def hearers(self, name: str) -> tuple[str, ...]:
+        """Return who sees an agent, in the agents' order."""
+        return tuple(self._names[peer] for peer in self._network.heard_by.neighbors(self._names.index(name)))
 
     def seen_by(self, name: str) -> frozenset[str]:
         """Return whom an agent sees, itself among them."""
@@ -251,15 +285,25 @@ class ErdosRenyi(_Topology):
 
 def _simple(links: tuple[tuple[int, int], ...]) -> tuple[tuple[int, int], ...]:
     """Return the links in order, so that the same network is the same value however it was written."""
+    return tuple(sorted(_distinct(links, lambda a, b: (min(a, b), max(a, b)))))
+
+
+def _directed(links: tuple[tuple[int, int], ...]) -> tuple[tuple[int, int], ...]:
+    return tuple(sorted(_distinct(links, lambda a, b: (a, b))))
+
+
+def _distinct(
+    links: Iterable[tuple[int, int]], same: Callable[[int, int], tuple[int, int]]
+) -> Iterator[tuple[int, int]]:
     seen: set[tuple[int, int]] = set()
     for a, b in links:
-        link = (min(a, b), max(a, b))
+        link = same(a, b)
         if a == b:
             raise ValueError(f"[{a}, {b}] links an agent to itself; remove it")
         if link in seen:
             raise ValueError(f"[{a}, {b}] is repeated; list each link once, in one direction")
         seen.add(link)
-    return tuple(sorted(seen))
+        yield link
 
 
 class Edges(_Topology):
@@ -270,10 +314,23 @@ class Edges(_Topology):
         description="Pairs of neighbors, each a list of two agents."
     )
 
+    one_way: Annotated[tuple[_Link, ...], Field(strict=False), AfterValidator(_directed)] = Field(
+        default=(),
+        description="Pairs of a speaker and who hears it, and not the other way around (consensus).",
+        exclude_if=lambda value: not value,  # identities are older than this
+    )
+
     @property
     def label(self) -> str:
         """The links by the beginning of their hash."""
-        return f"edges-{digest(self.edges)[:6]}"
+        return f"edges-{digest([self.edges, self.one_way] if self.one_way else self.edges)[:6]}"
+
+    @model_validator(mode="after")
+    def _one_direction(self) -> "Edges":
+        for a, b in self.one_way:
+            if (min(a, b), max(a, b)) in self.edges or (b, a) in self.one_way:
+                raise ValueError(f"one_way: [{a}, {b}] is linked in both directions; list the pair in edges alone")
+        return self
 
 
 _Kind = (
@@ -312,7 +369,7 @@ def check_topology(topology: Topology, n: int) -> None:
             problem = f"nobody can have {k} neighbors; lower k"
         case BarabasiAlbert(m=m) if m >= n:
             problem = f"nobody can come with {m} links; lower m"
-        case Edges(edges=edges) if (last := max((b for _, b in edges), default=0)) > n:
+        case Edges() if (last := max(chain(*topology.edges, *topology.one_way), default=0)) > n:
             problem = f"a link names agent {last}; name agents 1 to {n}"
     if problem:
         raise UsageError(f"topology: {topology.label}, {n} agents: {problem}")
@@ -323,6 +380,9 @@ def draw_network(topology: Topology, n: int, rng: np.random.Generator) -> Networ
     check_topology(topology, n)
     if isinstance(topology, Complete):
         return Network.complete(n)
+    if isinstance(topology, Edges):
+        places = ([(a - 1, b - 1) for a, b in links] for links in (topology.edges, topology.one_way))
+        return Network.of_edges(n, *places)
     graph = _graph(topology, n, int(rng.integers(2**32)))
     place = {node: index for index, node in enumerate(sorted(graph))}
     return Network.of_edges(n, ((place[a], place[b]) for a, b in graph.edges))
@@ -351,7 +411,3 @@ def _graph(topology: Topology, n: int, seed: int) -> Any:
             return nx.barabasi_albert_graph(n, m, seed=seed)
         case ErdosRenyi(p=p):
             return nx.gnp_random_graph(n, p, seed=seed)
-        case Edges(edges=edges):  # an agent without a link hears nobody
-            graph = nx.empty_graph(n)
-            graph.add_edges_from((a - 1, b - 1) for a, b in edges)
-            return graph

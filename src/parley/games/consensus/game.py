@@ -36,9 +36,9 @@ from parley.games.consensus.parameters import (
 )
 from parley.games.consensus.policies import POLICIES
 from parley.games.consensus.prompts import (
-    DISCLOSED,
     PROMPTS,
     TURN,
+    disclosed_template,
     places,
     proposals_text,
     published_round_text,
@@ -49,7 +49,7 @@ from parley.games.consensus.prompts import (
     turn_proposals_text,
 )
 from parley.games.evidence import OutcomeClass
-from parley.games.network import Links, Network
+from parley.games.network import Edges, Links, Network
 from parley.games.parameters import BYZANTINE, HONEST, Group
 from parley.games.prompts import fill, text_of
 from parley.policies import Ask, Reply, Sampling
@@ -173,8 +173,12 @@ class Protocol(ABC):
         """Return what follows an agent's system prompt where the topology is disclosed, on lines of its own."""
         if not self.parameters.disclose_topology:
             return ""
-        neighbors = ", ".join(self.links.neighbors(agent.name)) or "none"
-        return f"\n{fill(text_of(DISCLOSED), {'agents': len(self.agents), 'neighbors': neighbors})}"
+        name = agent.name
+        heard, hearers = (
+            ", ".join(names) or "none" for names in (self.links.neighbors(name), self.links.hearers(name))
+        )
+        values = {"agents": len(self.agents), "neighbors": heard, "hearers": hearers}
+        return f"\n{fill(text_of(disclosed_template(self.parameters)), values)}"
 
     # What a reply does
 
@@ -437,6 +441,7 @@ class ConsensusGame(Game[ConsensusParameters]):
     )
     Parameters = ConsensusParameters
     policies = POLICIES
+    hears_one_way = True
     prompts = PROMPTS
     evidence = ConsensusEvidence()
 
@@ -468,6 +473,8 @@ class ConsensusGame(Game[ConsensusParameters]):
     def check(cls, parameters: ConsensusParameters, groups: Sequence[Group]) -> None:
         """Raise UsageError if `groups` cannot play so, or if prompts have no words for the stop threshold."""
         super().check(parameters, groups)
+        if parameters.equivocation and isinstance(parameters.topology, Edges) and parameters.topology.one_way:
+            raise UsageError("equivocation: tells neighbors different values; remove it, or topology.one_way")
         if parameters.seat is not None and _named_by_role(parameters):
             raise UsageError(
                 f"seat: {parameters.seat}: names that tell the role leave no choice; remove the leak {NAMES}"

@@ -32,6 +32,7 @@ from parley.games.consensus.parameters import (
     ConsensusParameters,
     Proposal,
 )
+from parley.games.network import Edges
 from parley.games.parameters import BYZANTINE, HONEST
 from parley.games.prompts import (
     Prompts,
@@ -46,7 +47,7 @@ from parley.games.prompts import (
 from parley.policies import ReplyFormat
 
 FOLDER = Path(__file__).parent / "templates"
-DISCLOSED = FOLDER / "network" / "disclosed.txt"
+_DISCLOSED = {one_way: FOLDER / "network" / f"disclosed{'_one_way' * one_way}.txt" for one_way in (False, True)}
 _PUBLISHED_WORDS = FOLDER / "published_code" / "words.yaml"
 _SWARMS = FOLDER / "swarms"
 _VOTE_ON_LAST_ROUND = "turn_vote_on_last_round"
@@ -219,6 +220,12 @@ def threshold_text(parameters: ConsensusParameters, scripted: bool = False) -> s
     return told if parameters.protocol == "swarms" or threshold == 1 else f"{told}+"
 
 
+def disclosed_template(parameters: ConsensusParameters) -> Path:
+    """Return what agents are told of a network that is disclosed."""
+    topology = parameters.topology
+    return _DISCLOSED[isinstance(topology, Edges) and bool(topology.one_way)]
+
+
 def reply_kind(role: str, phase: str) -> str:
     """Return the kind of a reply (parley.games.prompts)."""
     return f"consensus_{role}_{phase}"
@@ -255,7 +262,7 @@ class ConsensusPrompts(Prompts[ConsensusParameters]):
         if parameters.rules == PUBLISHED_CODE:
             found |= {f"{role}_published_code": _PUBLISHED_WORDS for role in _ROLES}
         if parameters.disclose_topology:
-            found |= {f"{role}_network": DISCLOSED for role in _ROLES}
+            found |= {f"{role}_network": disclosed_template(parameters) for role in _ROLES}
         if parameters.reply_format == "json":  # as printed
             return found
         return found | {

@@ -1,5 +1,6 @@
 """`parley plan`: its table, its files, and one line for what is wrong."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -104,3 +105,27 @@ def test_what_only_looks_needs_no_weights(parley: Parley, study_factory: StudyFa
         assert parley(*command, "small.yaml").status == 0, command
     for command in (["expand"], ["play"]):
         assert "parley-no-such-package" in one_line_error(parley(*command, "small.yaml"), 2)
+
+
+@pytest.mark.promise("A plan says from which n and round on prompts may not fit a model's context, with the key.")
+@pytest.mark.usefixtures("undrawn")
+def test_prompts_that_may_not_fit_a_context_are_named(parley: Parley, study_factory: StudyFactory) -> None:
+    def planned(n: list[int], length: int, **keys: Any) -> list[dict[str, Any]]:
+        entry = {"source": {"url": "http://127.0.0.1:1/v1", "served": "tiny"}, **keys}
+        grid = {"model": "tiny", "n": n, "prompt": "may_exist"}
+        study_factory(
+            grid,
+            models={"tiny": entry},
+            parameters={"max_rounds": 4, "justification_chars": length, "reasoning_chars": 600},
+        )
+        found: list[dict[str, Any]] = json.loads(parley("plan", "small.yaml", "--json").out)["too_long"]
+        return found
+
+    assert planned([4, 40], 600) == []  # nobody says what the context of a service is
+    [found] = planned([4, 6, 40], 600, max_model_len=4096)
+    assert (found["model"], found["n"], found["round"], found["context"]) == ("tiny", 40, 1, 4096)
+    assert 4096 < found["tokens"] < 10_000
+    assert "max_model_len" in parley("plan", "small.yaml").out
+    assert planned([4, 6], 600, max_model_len=4096) == planned([4, 40], 10, max_model_len=8192) == []
+    [thinking] = planned([4, 6], 600, max_model_len=4096, dialect={"reasoning_tokens": 4000})
+    assert (thinking["n"], thinking["round"]) == (4, 1)

@@ -114,6 +114,7 @@ class _Answering(socketserver.ThreadingMixIn):
         self.bodies: list[dict[str, Any]] = []
         self.contents: list[bytes] = []  # the same, as they came
         self.heads: list[tuple[str, str | None]] = []  # path, and the header Authorization
+        self.headers: list[Mapping[str, str]] = []  # of requests for a reply
         self.pages: dict[str, Any] = {}  # path -> status and body
         self.in_flight = 0
         self.most: list[int] = []
@@ -167,6 +168,7 @@ class _Handler(BaseHTTPRequestHandler):
         with self.server.guard:
             self.server.contents.append(content)
             self.server.bodies.append(body)
+            self.server.headers.append(dict(self.headers.items()))
             self.server.in_flight += 1
             self.server.most.append(self.server.in_flight)
         time.sleep(self.server.seconds)

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator
+from dataclasses import asdict
 from typing import Any
 
 import pandas as pd
@@ -13,7 +14,9 @@ from parley.analysis.registration import registered_lines
 from parley.analysis.simulations import simulation_row
 from parley.figures.power import draw_power
 from parley.files import write_atomically
+from parley.play.pausing import REMEDIES
 from parley.study import Study
+from parley.study.prompt_sent import too_long
 from parley.text import one_line, table
 
 _HINT = (
@@ -34,6 +37,7 @@ class Plan:
         self._own = played(study)
         records = [*self._own, *self._others]
         self._costs, self._plans = Costs(records), planned(study, records, base)
+        self._too_long = too_long(study)
         self._table = plan_table(study, self._plans, self._costs) if self._plans else width_table(study)
 
     def write(self) -> list[str]:
@@ -55,7 +59,12 @@ class Plan:
             for part in _PARTS:
                 value = getattr(cost, part)
                 takes[f"{part}{end}"] = None if math.isnan(value) else value
-        return {"study": self._study.name, "questions" if self._plans else "widths": self._table, "takes": takes}
+        return {
+            "study": self._study.name,
+            "questions" if self._plans else "widths": self._table,
+            "takes": takes,
+            "too_long": list(map(asdict, self._too_long)),
+        }
 
     def lines(self) -> Iterator[str]:
         """Yield all of it as text."""
@@ -69,6 +78,12 @@ class Plan:
             yield f"seeds grow: at least {least}, at most {most} of a condition; ranges are from the one to the other"
         yield ""
         yield from _costs(study, self._table if self._plans else None, self._costs)
+        for each in self._too_long:
+            yield one_line(
+                f"{each.model}: its context of {each.context:,} tokens may be too small from n = {each.n} on in round "
+                f"{each.round} (prompt {each.prompt}: about {each.tokens:,} tokens with its reply, if all replies are "
+                f"as long as they may be); change {REMEDIES['prompt_too_long']}, or max_tokens"
+            )
         yield ""
 
 

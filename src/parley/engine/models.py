@@ -304,6 +304,11 @@ class ModelEntry(BaseModel):
         return self.source.served if isinstance(self.source, ServiceSource) else None
 
     @property
+    def context(self) -> int | None:
+        """Its context window in tokens; None for a service whose entry does not say."""
+        return self.max_model_len if not self.is_service or "max_model_len" in self.model_fields_set else None
+
+    @property
     def deadline(self) -> float:
         """Seconds that a request may take, its whole reply included."""
         return self.request_seconds or (SERVICE_SECONDS if self.is_service else OWN_SECONDS)

@@ -6,7 +6,8 @@ user's own, the first scripted policy of the game that anyone may be played by a
 
 import json
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import groupby, takewhile
 from pathlib import Path
@@ -14,15 +15,15 @@ from typing import Any
 
 import numpy as np
 
-from parley.engine.service.limits import estimated_tokens
-from parley.errors import UsageError
+from parley.engine.service.limits import BYTES_PER_TOKEN, estimated_tokens
+from parley.errors import ParleyError, UsageError
 from parley.games.base import Game
 from parley.games.parameters import Seat
 from parley.games.two_steps import playing
 from parley.identity import stream
 from parley.policies import Ask, Reply
-from parley.policies.kinds import BY_MODEL, ChosenPolicy, Rule
-from parley.policies.reply_text import FreeText, parse_reply
+from parley.policies.kinds import BY_MODEL, ChosenPolicy, PolicyKind, Rule
+from parley.policies.reply_text import FreeText, parse_reply, schema_of
 from parley.study import Study
 from parley.study.condition import BYZANTINE_AXIS, Condition, Player, PlayerGroup, Simulation
 from parley.text import by_number
@@ -124,12 +125,77 @@ def prompt_lengths(study: Study, seed: int) -> Iterator[tuple[str, int, int, int
             tokens = estimated_tokens(len(text.encode()), ask.sampling.max_tokens)
             sizes[prompts[ask.agent], int(n)].append((len(text), tokens))
         for group in condition.groups:
-            if (entry := group.player.entry) and not entry.is_service:
-                contexts[group.player.prompt or condition.prompt, int(n)][group.player.model] = entry.max_model_len
+            if (entry := group.player.entry) and entry.context is not None:
+                contexts[group.player.prompt or condition.prompt, int(n)][group.player.model] = entry.context
     for (prompt, number), found in sizes.items():
         most = max(tokens for _, tokens in found)
         too_small = [str(model) for model, context in contexts[prompt, number].items() if context < most]
         yield prompt, number, found[0][0], max(found)[0], most, too_small
+
+
+@dataclass(frozen=True)
+class TooLong:
+    """From which n and round on what a model is sent may not fit its context, its reply included, and about what."""
+
+    model: str
+    context: int
+    prompt: str
+    n: int
+    round: int
+    tokens: int
+
+
+def too_long(study: Study) -> list[TooLong]:
+    """Return where the models of a study may be sent too much: the smallest n for each and its prompt, and the round.
+
+    A game is played of each combination of agents, models, prompts and parameters, by the scripted agents whose games
+    are longest, with replies as long as they may be: four characters for each token of `max_tokens`, or the longest
+    text of a field.
+    """
+    alike: dict[Any, dict[int, Condition]] = defaultdict(dict)
+    for condition in study.conditions:
+        if any(group.player.entry and group.player.entry.context for group in condition.groups):
+            key = (condition.prompt, condition.models, condition.parameters.model_dump_json())
+            alike[key].setdefault(int(condition.axes["n"]), condition)
+    found: dict[tuple[str, str], TooLong] = {}
+    kinds: list[PolicyKind] = []
+    for by_size in alike.values():
+        with suppress(ParleyError):  # what they would talk about is not on this machine, or own code fails
+            for _, condition in sorted(by_size.items(), reverse=True):
+                simulation = Simulation(condition, 0)
+                kinds = kinds or _lasting(simulation.game)
+                if not (there := _too_long(simulation, kinds)):
+                    break  # smaller groups are sent less
+                found |= {key: each for key, each in there.items() if key not in found or each.n < found[key].n}
+    return list(found.values())
+
+
+def _too_long(simulation: Simulation, kinds: Sequence[PolicyKind]) -> dict[tuple[str, str], TooLong]:
+    """Return the first prompt of each model, by its name and the prompt's, that may not fit its context."""
+    game = simulation.game()
+    players, prompts = simulation.players(game), {seat.name: seat.prompt for seat in game.seats}
+    left = {(each.model or "", prompts[name]): each for name, each in players.items() if each.entry is not None}
+    found = {}
+    for ask in _asked(game, 0, kinds, long=True):
+        model = (players[ask.agent].model or "", prompts[ask.agent])
+        entry = left[model].entry if model in left else None
+        if entry is None or entry.context is None:
+            continue
+        size = sum(len(message["content"].encode()) for message in ask.messages)
+        tokens = estimated_tokens(size, entry.dialect.longest(ask.sampling) + entry.reasoning_tokens)
+        if tokens > entry.context:
+            n = int(simulation.condition.axes["n"])
+            found[model] = TooLong(model[0], entry.context, model[1], n, ask.round, tokens)
+            del left[model]
+            if not left:
+                break
+    return found
+
+
+def _lasting(make: Callable[[], Game]) -> list[PolicyKind]:
+    """Return the scripted policies that can play for a model, first the one whose game has the most rounds."""
+    kinds = [kind for kind in make().policies.values() if kind.rule is not None and not kind.roles and not kind.needs]
+    return sorted(kinds, key=lambda kind: -max(ask.round for ask in _asked(make(), 0, [kind])))
 
 
 def default_study(
@@ -200,33 +266,50 @@ def _first(game: Game, names: Sequence[str], wanted: Wanted, seed: int, where: s
     )
 
 
-def _asked(game: Game, seed: int) -> Iterator[Ask]:
-    rules = {seat.name: rule_for(type(game), seat) for seat in game.seats}
+def _asked(game: Game, seed: int, kinds: Sequence[PolicyKind] = (), long: bool = False) -> Iterator[Ask]:
+    """Yield all that is asked; models are played by the first of `kinds`, if there is one. Replies may be `long`."""
+    rules = {seat.name: rule_for(type(game), seat, kinds) for seat in game.seats}
     asked_in_steps = playing(game)
     asks = next(asked_in_steps)
     while True:
         yield from asks
         try:
-            asks = asked_in_steps.send([_answer(ask, rules[ask.agent], seed) for ask in asks])
+            asks = asked_in_steps.send([_answer(ask, rules[ask.agent], seed, long) for ask in asks])
         except StopIteration:
             return
 
 
-def rule_for(game: type[Game], seat: Seat) -> Rule:
-    """Return the rule that answers for a seat: its own, or for a model the first of the game that suits any role."""
+def rule_for(game: type[Game], seat: Seat, kinds: Sequence[PolicyKind] = ()) -> Rule:
+    """Return the rule that answers for a seat: its own, or for a model the first of the game that suits any role.
+
+    `kinds` come before those of the game.
+    """
     if seat.policy.kind.rule is not None:
         return seat.policy.kind.rule(seat.policy.parameters)
-    for kind in game.policies.values():
+    for kind in (*kinds, *game.policies.values()):
         if kind.rule is not None and not kind.roles and not kind.needs:
             return kind.rule(kind.Parameters())
     raise UsageError(f"the game {game.name} has no scripted policy to answer for a model; use scripted conditions")
 
 
-def _answer(ask: Ask, rule: Rule, seed: int) -> Reply:
+def _answer(ask: Ask, rule: Rule, seed: int, long: bool = False) -> Reply:
     rng: np.random.Generator = stream("prompts", seed, ask.round, ask.phase, ask.agent)
+    most = BYTES_PER_TOKEN * ask.sampling.max_tokens
     if ask.reply_format == "free":
-        return Reply(FreeText(text=_FREELY))
+        return Reply(FreeText(text=_FREELY.ljust(most, "_") if long else _FREELY))
     said = rule(ask.view, rng)
     if ask.earlier:  # what it wrote in the first step is not asked for again
         said = {name: value for name, value in said.items() if name in ask.reply_model.model_fields}
+    if long:
+        fields = schema_of(ask.reply_model).items()
+        open_texts = {key: field.get("maxLength", most) for key, field in fields if _is_open(field)}
+        longer = {key: str(said[key]).ljust(min(open_texts[key], most), "_") for key in said.keys() & open_texts}
+        filled = parse_reply(json.dumps({**said, **longer}), "stop", ask.reply_model)
+        if filled.value is not None:
+            return filled
     return parse_reply(json.dumps(said), "stop", ask.reply_model)
+
+
+def _is_open(field: Mapping[str, Any]) -> bool:
+    """Whether a field of a reply is any text."""
+    return field.get("type") == "string" and not field.keys() & {"enum", "const", "pattern"}

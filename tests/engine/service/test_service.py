@@ -12,8 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
+from yarl import URL
 
 from parley.engine.models import ModelEntry, load_models, recorded_entry
+from parley.engine.service.fetch import _proxy_of
 from parley.engine.service.key import holds_key
 from parley.engine.service.key_places import places_file
 from parley.engine.service.service import Service, service_of
@@ -24,8 +26,10 @@ from support.answering import (
     VARIABLE,
     StandInService,
     ask,
+    completion,
     error,
     first_ask,
+    openai,
     service,
     service_entry,
 )
@@ -87,6 +91,35 @@ def test_a_service_that_is_not_ready_says_why_at_once(server: StandInService) ->
 # Where a key could go
 
 
+@pytest.mark.promise("Headers of an entry come from the environment, and are as secret as its key.")
+def test_headers_come_from_the_environment_and_are_as_secret_as_the_key(
+    server: StandInService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    secret = "org-51c0ffee99"
+    of_source = {"headers": {"X-Organization": "TINY_ORGANIZATION"}}
+    with pytest.raises(UsageError, match=r"TINY_ORGANIZATION to 127\.0\.0\.1 unencrypted.*parley allow-key"):
+        ask(server.url, of_source=of_source)
+    monkeypatch.setenv("PARLEY_ALLOW_KEYS", f"{VARIABLE}=127.0.0.1, TINY_ORGANIZATION=127.0.0.1")
+    with pytest.raises(UsageError, match="set the environment variable TINY_ORGANIZATION"):
+        ask(server.url, of_source=of_source)
+    monkeypatch.setenv("TINY_ORGANIZATION", secret)
+    ask(server.url, of_source=of_source)
+    sent = server.headers[-1]
+    assert (sent["X-Organization"], sent["Authorization"]) == (secret, f"Bearer {KEY}")
+    server.answer = lambda body: completion(f"I am of {secret}")
+    assert "put the API key into a reply" in error(server.url, of_source=of_source)
+    server.answer = lambda body: openai(f"no such organization: {secret}")
+    assert secret not in error(server.url, of_source=of_source)
+    entry = service_entry(server.url, of_source=of_source)
+    assert entry.identity() == service_entry(server.url).identity()
+    assert secret not in repr(service_of("tiny", entry))
+    for name in ("content-type", "authorization"):
+        with pytest.raises(ValidationError, match="is sent already"):
+            service_entry(of_source={"headers": {name: "X"}})
+    with pytest.raises(ValidationError, match="headers"):
+        service_entry(of_source={"headers": {"X-Key": "the value itself"}})
+
+
 def test_a_redirect_is_not_followed_and_the_key_goes_nowhere_else(server: StandInService) -> None:
     with service() as other:
         for status in (301, 307):
@@ -125,15 +158,36 @@ def test_requests_go_through_the_proxy_of_the_environment(
         assert len(direct.heads) == 3
 
 
-def test_a_proxy_that_is_none_is_one_line_without_its_password(
+def test_a_proxy_variable_that_cannot_be_used_is_named_without_its_password(
     proxied: StandInService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for proxy in "http://[::1", "socks5://127.0.0.1:1":
-        monkeypatch.setenv("http_proxy", proxy.replace("//", "//me:pass-word@"))
-        with pytest.raises(ParleyError, match="the service for tiny") as caught:
-            ask(proxied.url)
-        assert "pass-word" not in str(caught.value), proxy
-        assert "\n" not in str(caught.value), proxy
+    secret = "me:pass-word@"
+    for variable, value, words in [
+        ("http_proxy", f"http://{secret}[::1", "HTTP_PROXY holds no usable URL"),
+        ("http_proxy", f"ftp://{secret}127.0.0.1", "HTTP_PROXY holds no usable URL"),
+        ("http_proxy", f"socks5h://{secret}127.0.0.1:1", "HTTP_PROXY names a SOCKS proxy.* pip install aiohttp-socks"),
+        ("no_proxy", f"http://{secret}127.0.0.1", "NO_PROXY holds what is no host"),
+        ("NO_PROXY", "a.example 127.0.0.1", "NO_PROXY holds what is no host"),
+    ]:
+        with monkeypatch.context() as patch:
+            patch.setenv(variable, value)
+            with pytest.raises(ParleyError, match=f"the service for tiny: {words}") as caught:
+                ask(proxied.url)
+        assert "pass-word" not in str(caught.value), variable
+        assert "\n" not in str(caught.value), variable
+
+
+def test_no_proxy_is_read_as_others_read_it(proxied: StandInService, monkeypatch: pytest.MonkeyPatch) -> None:
+    with service() as direct:
+        for value, is_direct in [
+            ("127.0.0.0/8", True),
+            ("lab.example, 127.0.0.1", True),
+            ("10.0.0.0/8,*.lab.example", False),
+        ]:
+            monkeypatch.setenv("NO_PROXY", value)
+            assert (_proxy_of(URL(direct.url)) is None) == is_direct, value
+        assert _proxy_of(URL("http://models.lab.example/v1")) is None
+        assert _proxy_of(URL("http://lab.example/v1")) is not None
 
 
 @settings(max_examples=50)

@@ -22,7 +22,7 @@ from parley.text.logs import limited_logger, waiting
 WINDOW_SECONDS = 60
 _POLL_SECONDS = (0.05, 0.5)  # the first one and the longest
 _TELL_SECONDS = 30.0
-_BYTES_PER_TOKEN = 4  # about what English prompts have; the estimate is corrected by the reply
+BYTES_PER_TOKEN = 4  # about what English prompts have; the estimate is corrected by the reply
 # Requests that wait have not begun; those that ended are gone. The bounds are those of an entry: two may name one
 # service. What began counts for a minute, in its second.
 _SCHEMA = """
@@ -51,7 +51,7 @@ _log = limited_logger(__name__)
 
 def estimated_tokens(prompt_bytes: int, max_tokens: int) -> int:
     """Return about how many tokens a request will use."""
-    return prompt_bytes // _BYTES_PER_TOKEN + max_tokens
+    return prompt_bytes // BYTES_PER_TOKEN + max_tokens
 
 
 @dataclass

@@ -5,6 +5,7 @@ Whatever it says is untrusted, and may echo the API key: all of it is printed th
 
 import os
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
@@ -42,6 +43,12 @@ class Service:
     strict: bool = False  # whether an answer of another model is an error
     dialect: Dialect = PLAIN
     key_header: str = "Authorization"
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)  # more of them, as secret as the key
+
+    @property
+    def secrets(self) -> list[str]:
+        """What nobody may read: the key, and the values of headers."""
+        return [*filter(None, (self.key,)), *self.headers.values()]
 
     @property
     def api(self) -> str:
@@ -57,19 +64,18 @@ class Service:
     def redacted(self, text: str, limit: int = 300) -> str:
         """Return `text` as one printable line of at most `limit` characters, without the key."""
         line = one_line(text)  # first: characters that go could hide the key in between
-        line = line.replace(self.key, "[key]") if self.key else line
+        for secret in self.secrets:
+            line = line.replace(secret, "[key]")
         return "[a text that holds the key]" if self.holds_key(line) else one_line(line, limit)
 
     def http(self) -> Client:
-        """Return a client whose paths start before `api`; raises UsageError for a proxy variable that names none."""
+        """Return a client whose paths start before `api`; raises UsageError for a proxy that cannot be used."""
         bearer = "Bearer " if self.key_header == "Authorization" else ""
-        headers = {self.key_header: f"{bearer}{self.key}"} if self.key else {}
+        headers = {**self.headers, **({self.key_header: f"{bearer}{self.key}"} if self.key else {})}
         try:
             return Client(self.url.removesuffix(self.api), headers)
-        except ValueError:  # not its text: a proxy's URL may hold a password
-            raise UsageError(
-                f"{self.who}: a proxy variable holds no usable URL; correct HTTP_PROXY, HTTPS_PROXY or ALL_PROXY"
-            ) from None
+        except ValueError as error:
+            raise UsageError(f"{self.who}: {error}") from None
 
     def check_models(self, response: Response) -> None:
         """Raise EngineError, which says what is wrong, unless the service listed the model."""
@@ -105,7 +111,7 @@ class Service:
 
     def holds_key(self, text: str) -> bool:
         """Whether the key is in `text`, in whatever disguise."""
-        return self.key is not None and holds_key(text, self.key)
+        return any(holds_key(text, secret) for secret in self.secrets)
 
     def lost(self, error: RequestError) -> EngineError:
         """Return the error for a request that got no answer."""
@@ -142,17 +148,23 @@ class Service:
 def service_of(name: str, entry: ModelEntry) -> Service:
     """Return the service of a model entry that names one; raises UsageError if its key is missing or not allowed."""
     assert isinstance(entry.source, ServiceSource)
-    source, variable = entry.source, entry.source.key_variable
-    secret = None
-    if variable is not None:
-        require_allowed(name, variable, source.url)
-        secret = os.environ.get(variable)
-        if not secret:
-            raise UsageError(f"{name}: no API key; set the environment variable {variable}")
-        if not _KEY.fullmatch(secret):
-            raise UsageError(
-                f"{name}: {variable} holds no usable API key; one has at least 8 ASCII characters, and no white "
-                "space, quotes or backslashes"
-            )
-    terms = (entry.limits, entry.deadline, entry.strict_model, entry.dialect, source.key_header)
-    return Service(name, source.served, source.url, secret, variable, *terms)
+    source = entry.source
+    secrets = {variable: _secret(name, variable, source.url) for variable in source.variables}
+    key = None if source.key_variable is None else secrets[source.key_variable]
+    headers = {header: secrets[variable] for header, variable in source.headers.items()}
+    terms = (entry.limits, entry.deadline, entry.strict_model, entry.dialect, source.key_header, headers)
+    return Service(name, source.served, source.url, key, source.key_variable, *terms)
+
+
+def _secret(model: str, variable: str, url: str) -> str:
+    """Return what an environment variable holds that may go to a URL; raises UsageError."""
+    require_allowed(model, variable, url)
+    secret = os.environ.get(variable)
+    if not secret:
+        raise UsageError(f"{model}: no API key; set the environment variable {variable}")
+    if not _KEY.fullmatch(secret):
+        raise UsageError(
+            f"{model}: {variable} holds no usable API key; one has at least 8 ASCII characters, and no white "
+            "space, quotes or backslashes"
+        )
+    return secret

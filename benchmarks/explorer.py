@@ -100,7 +100,7 @@ def _play_talkative(study: Study) -> None:
     for simulation in study.simulations():
         game = simulation.game()
         rules = {}
-        for name, player in simulation.players(game).items():
+        for name, player in simulation.players.items():
             assert player.policy.kind.rule is not None
             rules[name] = _Talkative(player.policy.kind.rule(player.policy.parameters), words)
         played = play(simulation.id, game, rules)

@@ -68,7 +68,7 @@ def played(name: str, rule: str, file: dict[str, Any]) -> Study:
     stand_in = ScriptedPolicy(kind.rule(kind.Parameters()))
     for simulation in study.simulations():
         game = simulation.game()
-        players = simulation.players(game).items()
+        players = simulation.players.items()
         answers = {name: stand_in if each.policy.kind.rule is None else scripted(each) for name, each in players}
         finished = play(simulation.id, game, answers)
         write_record(simulation.record(study.name), simulation, finished, provenance(datetime.now(UTC), {}))

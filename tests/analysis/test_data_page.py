@@ -49,7 +49,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for simulation in study.simulations():
             game = simulation.game()
             policies = {}
-            for name, player in simulation.players(game).items():
+            for name, player in simulation.players.items():
                 assert player.policy.kind.rule is not None
                 policies[name] = Counting(player.policy.kind.rule(player.policy.parameters))
             write_record(simulation.record("demo"), simulation, play(simulation.id, game, policies), {})

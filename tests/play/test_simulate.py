@@ -50,7 +50,7 @@ def play_until(simulation: Simulation, journal: Path, round_number: int) -> int:
             return await super().answer(ask, seed, attempt)
 
     game = simulation.game()
-    policies = {name: Mortal(RULES[player.label]) for name, player in simulation.players(game).items()}
+    policies = {name: Mortal(RULES[player.label]) for name, player in simulation.players.items()}
     opened = Journal(journal, simulation.id)
     with opened, pytest.raises(Death):
         play(simulation.id, game, policies, opened)

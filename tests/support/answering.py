@@ -68,7 +68,7 @@ def record_with_model(
     game = simulation.game()
     policies: dict[str, Policy] = {
         name: scripted(player) if player.entry is None else policy or SeedPolicy()
-        for name, player in simulation.players(game).items()
+        for name, player in simulation.players.items()
     }
     path = path or simulation.record("small")
     engines = {name: dict(engine) for name in simulation.condition.models}

@@ -49,7 +49,7 @@ def scripted(player: Player) -> ScriptedPolicy:
 
 def scripted_policies(simulation: Simulation, game: Game) -> dict[str, Policy]:
     """Return what the study names for each agent; all of it is scripted."""
-    return {name: scripted(player) for name, player in simulation.players(game).items()}
+    return {name: scripted(player) for name, player in simulation.players.items()}
 
 
 def new_consensus(roles: str = "hhh", seed: int = 0, prompt: str = "may_exist", **parameters: Any) -> ConsensusGame:

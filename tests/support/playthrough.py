@@ -140,7 +140,7 @@ class Shown:
 
     @staticmethod
     def _head(spec: Mapping[str, Any], simulation: Simulation, game: Game) -> Iterator[str]:
-        players = simulation.players(game)
+        players = simulation.players
         yield from (f"{spec['name']}: {spec['shows']}", "")
         yield f"{simulation.condition.name}, seed {simulation.seed}, parameters {_plain(spec.get('parameters', {}))}"
         yield f"threat model: {simulation.condition.threat_model}"

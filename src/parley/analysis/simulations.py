@@ -48,10 +48,9 @@ class PlayedGame:
         """By the name of each agent: its role, and the label of what plays it."""
         # What the game is about, and who sat where in one that was imported, is in the record.
         own = replace(self.simulation, recorded=self.summary.simulation.get("material"))
-        game = own.game()
-        players = own.players(game)
+        players = own.players
         labels = {id(player): player.label for player in players.values()}
-        return {seat.name: (seat.role, labels[id(players[seat.name])]) for seat in game.seats}
+        return {seat.name: (seat.role, labels[id(players[seat.name])]) for seat in own.seats}
 
     @property
     def players(self) -> dict[str, str]:

@@ -4,7 +4,8 @@ It is the largest table: it is written piece by piece, so that it never lies in 
 """
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from functools import lru_cache
 from itertools import chain
 from typing import Any, BinaryIO
 
@@ -69,21 +70,24 @@ def turn_table(study: Study, recorded: Iterable[Recorded]) -> pa.Table:
     """Return the rows of some simulations, one per agent and round; raises RecordError for another game's trace."""
     schema = turn_schema(study)
     columns: dict[str, list[Any]] = {name: [] for name in schema.names}
+    numbers = {field.name for field in schema if pa.types.is_integer(field.type) or pa.types.is_boolean(field.type)}
     for game, trace in recorded:
-        _add(columns, game, trace)
+        _add(columns, numbers, game, trace)
     try:
         return pa.table([pa.array(columns[field.name], field.type) for field in schema], schema)
     except pa.ArrowException as error:
         raise RecordError(f"{study.name}: {NAME}: the game {study.game.name}: {one_line(str(error))}") from None
 
 
-def _add(columns: Mapping[str, list[Any]], game: PlayedGame, trace: Trace) -> None:
+def _add(columns: Mapping[str, list[Any]], numbers: Collection[str], game: PlayedGame, trace: Trace) -> None:
     """Add the rows of one simulation, in the order of its game. No game can say what an agent is."""
     simulation = game.simulation
     try:
         rows = list(simulation.condition.game.evidence.columns.rows(game.summary.outcome, trace))
         seats = [game.seats[row["agent"]] for row in rows]
-        cells = {name: [_cell(row.get(name)) for row in rows] for name in dict.fromkeys(chain.from_iterable(rows))}
+        names = dict.fromkeys(chain.from_iterable(rows))
+        cells = {name: [row.get(name) for row in rows] for name in names}
+        cells |= {name: list(map(_cell, cells[name])) for name in names if name not in numbers}
     except (LookupError, TypeError, AttributeError) as error:
         raise RecordError(f"{simulation.id}: its trace tells of no turns: {one_line(repr(error), 150)}") from None
     same = {**simulation.condition.axes, "seed": simulation.seed, "id": simulation.id}
@@ -94,8 +98,11 @@ def _add(columns: Mapping[str, list[Any]], game: PlayedGame, trace: Trace) -> No
         column += cells.get(name) or [None] * len(rows)
 
 
+_shown = lru_cache(maxsize=10_000)(one_line)  # names and votes are the same in every row
+
+
 def _cell(value: Any) -> Any:
     """Return a value as it stands in the table: texts on one line, as they may be a model's; lists as JSON."""
     if isinstance(value, str):
-        return one_line(value)
+        return _shown(value)
     return json.dumps(value) if isinstance(value, dict | list | tuple) else value

@@ -347,7 +347,7 @@ class Played(Shown):
         0      1  propose  agent_1  honest
         1      1  propose  agent_2  honest
         """
-        players = self._simulation.players(self._simulation.game())
+        players = self._simulation.players
         return attempts_of([(self._simulation, attempt_rows(self._simulation, self._play, players))], None)
 
     def text(self, reasoning: bool = False) -> str:

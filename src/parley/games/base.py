@@ -212,6 +212,24 @@ def new_game(
     `material` is what a record kept of it; None draws it. The names and the network depend on the seed and the number
     of agents, the game's own draws on the game and the seed alone: conditions are paired by seed.
     """
+    seating, material = split_material(material)
+    seats, network = seats_of(game, parameters, groups, prompt, seed, seating)
+    if network is None:
+        network = draw_network(parameters.topology, len(seats), stream("topology", seed, len(seats)))
+    if material is None:
+        material = game.draw_material(parameters, seed)
+    return game(parameters, seats, prompt, stream("game", game.name, seed), network, material)
+
+
+def seats_of(
+    game: type[Game],
+    parameters: GameParameters,
+    groups: Sequence[Group],
+    prompt: str,
+    seed: int,
+    seating: "ImportedSeating | None" = None,
+) -> tuple[tuple[Seat, ...], Network | None]:
+    """Return who sits where in a game (`new_game`), and its network if that was needed to know."""
     if unknown := {group.role for group in groups} - set(game.roles):
         raise ValueError(f"unknown role: {sorted(unknown)[0]}")
     if not any(group.count > 0 for group in groups):
@@ -219,21 +237,16 @@ def new_game(
     order = sorted(range(len(groups)), key=lambda index: game.roles.index(groups[index].role))
     listed = [index for index in order for _ in range(groups[index].count)]
     roles = [groups[index].role for index in listed]
-    seating, material = split_material(material)
     n = sum(group.count for group in players_of(parameters, groups, game.roles[-1]))
     names = seating.names(roles) if seating else game.seat_names(parameters, roles[:n], stream("names", seed, n))
     named = list(zip(names, range(n), strict=True))
+    network = None
     if seating and seating.links is not None:
         network = seating.network()
-    elif seating or parameters.seat is None:  # a seating says who sits where
-        network = draw_network(parameters.topology, n, stream("topology", seed, n))
-    else:
+    elif not seating and parameters.seat is not None:  # a seating says who sits where
         named, network = seated(parameters, roles, names, seed, game.roles[-1])
     seated_groups = [(name, listed[place], groups[listed[place]]) for name, place in named]
-    seats = tuple(Seat(n, g.role, g.policy, i, g.cut_texts, g.prompt or prompt) for n, i, g in seated_groups)
-    if material is None:
-        material = game.draw_material(parameters, seed)
-    return game(parameters, seats, prompt, stream("game", game.name, seed), network, material)
+    return tuple(Seat(n, g.role, g.policy, i, g.cut_texts, g.prompt or prompt) for n, i, g in seated_groups), network
 
 
 # Who sits where, where a study says it (`seat`): the agents of the last role, and the hub of a star.

@@ -7,6 +7,7 @@ pyarrow checks the pages by their checksums. A file whose page headers belie its
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import accumulate
 from typing import Any
 
@@ -31,8 +32,12 @@ class ParquetFile:
 
     content: bytes
     footer: pq.FileMetaData
-    schema: pa.Schema
     pages: memoryview  # what the columns take of the file
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        """The columns; who reads the metadata alone need not wait for them."""
+        return self.footer.schema.to_arrow_schema()
 
     @property
     def metadata(self) -> Mapping[bytes, bytes]:
@@ -57,7 +62,7 @@ def open_parquet(content: bytes) -> ParquetFile:
         thrift_container_size_limit=_MAX_OF_A_LIST,
     )
     end = sealed if is_sealed else pages_end(reader.metadata)
-    return ParquetFile(content, reader.metadata, reader.schema_arrow, memoryview(content)[:end])
+    return ParquetFile(content, reader.metadata, memoryview(content)[:end])
 
 
 def pages_end(footer: pq.FileMetaData) -> int:

@@ -51,7 +51,7 @@ def write_record(path: Path, simulation: Simulation, play: Play, provenance: Map
     """Write the record of a finished simulation; raises RecordError if the disk refuses."""
     outcome = play.outcome.as_json()
     trace = outcome.pop("trace")
-    players = simulation.players(simulation.game())
+    players = simulation.players
     meta = {
         "format": FORMAT,
         "simulation": describe(simulation),

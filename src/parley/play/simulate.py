@@ -346,7 +346,7 @@ async def _play_with_journal(
             _log.info("going on from the journal: %d replies", len(journal.entries))
         budget = budget_for(study, simulation)
         with playing(simulation) as watcher:
-            watcher = PauseWatcher(study, simulation.players(simulation.game()), watcher)
+            watcher = PauseWatcher(study, simulation.players, watcher)
             played, engines = await play_simulation(
                 simulation, places, engine_timeout, journal, _tell_phase, budget, watcher
             )
@@ -431,7 +431,7 @@ async def play_simulation(
 def _require_models(simulation: Simulation, journal: Journal) -> None:
     """Raise JournalError if it holds replies of another model than an entry that is strict about it allows."""
     strict = {name: entry.served for name, entry in simulation.condition.entries.items() if entry.strict_model}
-    players = simulation.players(simulation.game()) if strict else {}
+    players = simulation.players if strict else {}
     for entry in journal.entries.values():
         asked = strict.get(players[entry.agent].model or "") if entry.agent in players else None
         if asked and entry.served_model and compare_names(asked, entry.served_model) != "same":

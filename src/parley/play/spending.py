@@ -135,7 +135,7 @@ def _of_record(path: Path) -> Iterator[tuple[str, Tokens]]:
 def _of_journal(study: Study, path: Path, record: Path) -> Iterator[tuple[str, Tokens]]:
     try:
         simulation = study.find(record)
-        players = simulation.players(simulation.game())
+        players = simulation.players
         played = {name: player.model or player.label for name, player in players.items()}
     except UsageError:  # of a former configuration: its path says what played
         played = {}

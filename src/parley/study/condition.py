@@ -16,8 +16,8 @@ from parley import paths
 from parley.engine.grammar import cuts_texts
 from parley.engine.models import ModelEntry
 from parley.engine.service.limits_config import DEFAULT_CONCURRENT
-from parley.games.base import Game, ImportedSeating, new_game, players_of, scripted_roles, split_material
-from parley.games.parameters import GameParameters, Group
+from parley.games.base import Game, ImportedSeating, new_game, players_of, scripted_roles, seats_of, split_material
+from parley.games.parameters import GameParameters, Group, Seat
 from parley.identity import digest
 from parley.policies import Sampling
 from parley.policies.kinds import IMPORTED, LLM, ChosenPolicy
@@ -275,9 +275,18 @@ class Simulation:
         groups, prompt = condition.seating, condition.prompt
         return new_game(condition.game, condition.parameters, groups, prompt, self.seed, self.material)
 
-    def players(self, game: Game) -> dict[str, Player]:
-        """Return what plays each agent of `game`, by the agent's name."""
-        players = {seat.name: self.condition.groups[seat.group].player for seat in game.seats}
+    @cached_property
+    def seats(self) -> tuple[Seat, ...]:
+        """Who sits where, as `game` has it; nothing else of a game is made."""
+        seating, _ = split_material(self.recorded)
+        condition = self.condition
+        groups, prompt = condition.seating, condition.prompt
+        return seats_of(condition.game, condition.parameters, groups, prompt, self.seed, seating)[0]
+
+    @cached_property
+    def players(self) -> dict[str, Player]:
+        """What plays each agent, by the agent's name."""
+        players = {seat.name: self.condition.groups[seat.group].player for seat in self.seats}
         seating, _ = split_material(self.recorded)
         return players if seating is None else {name: _own(player, seating, name) for name, player in players.items()}
 

@@ -104,7 +104,7 @@ def prompt_sent(study: Study, where: Mapping[str, Any], wanted: Wanted, seed: in
         having = f" with the role {role}" if role else ""
         raise UsageError(f"{where_it_is}: no agent {wanted.agent}{having}; choose one of: {listed}")
     ask = _first(game, names, wanted, seed, where_it_is)
-    return PromptSent(fitting[0], fitting[1:], seed, ask, simulation.players(game)[ask.agent])
+    return PromptSent(fitting[0], fitting[1:], seed, ask, simulation.players[ask.agent])
 
 
 def prompt_lengths(study: Study, seed: int) -> Iterator[tuple[str, int, int, int, int, list[str]]]:
@@ -173,7 +173,7 @@ def too_long(study: Study) -> list[TooLong]:
 def _too_long(simulation: Simulation, kinds: Sequence[PolicyKind]) -> dict[tuple[str, str], TooLong]:
     """Return the first prompt of each model, by its name and the prompt's, that may not fit its context."""
     game = simulation.game()
-    players, prompts = simulation.players(game), {seat.name: seat.prompt for seat in game.seats}
+    players, prompts = simulation.players, {seat.name: seat.prompt for seat in game.seats}
     left = {(each.model or "", prompts[name]): each for name, each in players.items() if each.entry is not None}
     found = {}
     for ask in _asked(game, 0, kinds, long=True):

@@ -1,10 +1,11 @@
 """What the consensus game shows: the measure of agreement, and the figures (Figures 2 to 4 of the paper)."""
 
 import json
+import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from statistics import fmean, median, stdev
+from statistics import fmean, median
 from typing import Any
 
 from parley.games.consensus.parameters import ConsensusParameters, Round
@@ -181,7 +182,7 @@ class ConsensusEvidence(Evidence[ConsensusParameters, Round]):
         initial: Mapping[str, int] = outcome["metrics"]["initial_values"]
         held = [[v for name in initial if (v := entry["values"][name]) is not None] for entry in trace]
         agreed = [len(set(values)) == 1 and values[0] in initial.values() for values in held]
-        spreads = [stdev(values) if len(values) > 1 else 0.0 for values in held]
+        spreads = [_deviation(values) for values in held]
         halves = [entry["round"] for entry in trace if 2 * entry["stop_votes"] >= len(entry["votes"])]
         found: dict[str, Any] = {
             "convergence_speed": agreed.index(True) + 1 if any(agreed) else None,
@@ -262,6 +263,12 @@ class ConsensusEvidence(Evidence[ConsensusParameters, Round]):
         """Return the agreement by round: the share of the honest agents that hold their most frequent value."""
         shares = [(entry["round"], entry["honest_share"]) for entry in trace]
         return {"agreement": [(number, share) for number, share in shares if share is not None]}
+
+
+def _deviation(values: Sequence[int]) -> float:
+    """Return the standard deviation (n - 1), 0 for less than two; `statistics.stdev` takes ten times as long."""
+    mean = fmean(values) if values else 0.0
+    return math.sqrt(sum((value - mean) ** 2 for value in values) / max(1, len(values) - 1))
 
 
 def _cell(value: int | None, held: Iterable[int | None], told: int | None) -> TimelineCell:

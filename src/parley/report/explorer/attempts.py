@@ -115,9 +115,9 @@ def _played_attempt(exchange: Exchange, by_model: bool) -> Attempt:
     )
 
 
-def models_of(simulation: Simulation, game: Game) -> frozenset[str]:
+def models_of(simulation: Simulation) -> frozenset[str]:
     """Return the agents that models play."""
-    return frozenset(name for name, player in simulation.players(game).items() if player.entry is not None)
+    return frozenset(name for name, player in simulation.players.items() if player.entry is not None)
 
 
 def _is_degenerate(exchange: Exchange) -> bool:
@@ -140,7 +140,7 @@ def _read_again(simulation: Simulation, attempts: Sequence[Attempt]) -> None:
         play, _ = replay_replies(simulation.id, simulation.game(), given)
     except (ParleyError, LookupError, TypeError, ValueError, AttributeError):
         return  # of another version, perhaps: what was recorded stands there all the same
-    asked = models_of(simulation, simulation.game())
+    asked = models_of(simulation)
     found: Mapping[Key, Exchange] = {x.entry.key: x for x in play.exchanges}
     for attempt in attempts:
         exchange = found.get(attempt.key)
@@ -197,7 +197,7 @@ def running_attempts(file: SimulationFile, game: Game) -> tuple[list[Attempt], i
         entries[entry.round, entry.phase, entry.agent].append(entry)
     attempts: list[Attempt] = []
     until: int | None = None
-    asked, cut, generator = models_of(file.simulation, game), cutting(game), playing(game)
+    asked, cut, generator = models_of(file.simulation), cutting(game), playing(game)
     asks = next(generator)
     for _ in range(_MOST_PHASES):
         replies = []

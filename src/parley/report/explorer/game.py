@@ -112,7 +112,7 @@ def _simulation(file: SimulationFile, texts: _Texts, states: dict[str, State]) -
         states.setdefault(state.name, state)
     rounds, marks = rounds_of(timeline), marks_of(timeline)
     names = {name: place for place, name in enumerate(timeline.agents)}
-    models = models_of(simulation, game)
+    models = models_of(simulation)
     cells = []
     for agent, number in dict.fromkeys([*timeline.cells, *marks]):
         cell = timeline.cells.get((agent, number), TimelineCell(NO_STATE))
@@ -177,7 +177,7 @@ def _outcome(game: type[Game], summary: Summary | None) -> dict[str, Any]:
 def _agents(simulation: Simulation, game: Game, timeline: Timeline) -> list[dict[str, Any]]:
     """Return the agents in the order of the matrix; `hears` is None where everyone hears everyone."""
     seats = {seat.name: (place, seat) for place, seat in enumerate(game.seats)}
-    players = simulation.players(game)
+    players = simulation.players
     order: Sequence[str] = list(seats)
     complete = game.network.is_complete
     found = []

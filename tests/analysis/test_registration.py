@@ -120,6 +120,10 @@ def test_a_question_or_a_condition_that_changed_since_is_exploratory(study_facto
     for changed, content, why in cases:
         now = study_factory({**grid, **changed}, **{"questions": [asked], **content})
         assert list(registrations(rows, now)) == [(f"{why}: exploratory", False, False)]
+    fewer = study_factory(grid, questions=[asked, {**asked, "name": "b", "smallest": 0.3}])
+    write_frozen(fewer, force=True)
+    one = study_factory(grid, questions=[asked])
+    assert told(one, rows) == "1 question left out since it was frozen: exploratory"
     # Another condition beside it changes nothing, nor does playing seeds again.
     both = study_factory(grid, {**grid, "model": "random"}, questions=[{**asked, "where": {"model": "majority"}}])
     write_frozen(both, force=True)

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from parley.analysis.stats import CONFIDENCE, Floats, wilson_of_mean
 
+CLUSTERED = "clustered McNemar"
 MIN_SEEDS = 5  # with fewer nobody can say how much seeds differ
 _NOTHING = 1e-18  # a variance that is none but for rounding
 Indices = NDArray[np.int64]

@@ -15,6 +15,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from parley.analysis.clustered import (
+    CLUSTERED,
     Indices,
     Sample,
     Standardized,
@@ -34,7 +35,7 @@ from parley.games.base import Game
 from parley.study.axes import axes_text, axis_names
 from parley.study.margins import PaperRate, rates_of
 
-CLUSTERED, STRATIFIED = "clustered McNemar", "Cochran-Mantel-Haenszel"
+STRATIFIED = "Cochran-Mantel-Haenszel"
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ import scipy
 from numpy.typing import NDArray
 
 from parley.analysis.bounded import bounded_interval, p_below
+from parley.analysis.clustered import CLUSTERED, MIN_SEEDS, difference, standardized
 from parley.analysis.columns import names_of
 from parley.analysis.differences import number_differences, rate_differences
 from parley.analysis.pairs import pair_numbers
@@ -29,6 +30,7 @@ from parley.text import counted
 OPEN, DIFFERS, SMALLER, NO_PAIRS = "open", "differs", "no difference", "no pairs"
 LINES = "t of lines"  # the test of a trend
 ALIKE = "open: all pairs differ by the same"  # of numbers without bounds, which then have no interval
+FEW = f"open: fewer than {MIN_SEEDS} seeds"  # of several strata
 _PAIR = "_pair"
 _ANYTIME = ("anytime_low", "anytime_high", "anytime_p")
 
@@ -58,6 +60,15 @@ class Pairs:
         means, number = self.by_seed
         whole = float(number @ means) / max(1, len(self.first))
         return whole + (means - whole) * number * len(number) / max(1, len(self.first))
+
+    @property
+    def clustered(self) -> tuple[float, float, float]:
+        """Limits of the difference of rates, and p, by McNemar's test for pairs that share a seed."""
+        if not len(self.first):
+            return (math.nan,) * 3
+        _, places = np.unique(self.seeds, return_inverse=True)
+        alone = np.zeros(len(places), dtype=np.int64), places, np.ones(1)  # one cell: each pair counts as much
+        return difference(*(standardized(side, *alone) for side in (self.first, self.second)))
 
     @property
     def counts(self) -> tuple[int, int, int, int]:
@@ -130,17 +141,12 @@ def _values(kind: Kind, name: str, rows: pd.DataFrame) -> Floats:
 
 def _row(comparison: Comparison, pairs: Pairs, questions: int) -> dict[str, Any]:
     question, (low_value, high_value) = comparison.question, comparison.values
-    every, line = slice(None), bool(comparison.between)
-    clustered = line or len(comparison.strata) > 1
     both, only_first, only_second, _ = pairs.counts
-    counts: Any = (pd.NA,) * 3 if comparison.kind == "quantity" or line else (only_first, only_second, both)
-    if comparison.kind == "quantity" or clustered:
-        sides = (np.zeros(len(pairs.differences)), pairs.differences) if clustered else (pairs.first, pairs.second)
-        found = number_differences([(*sides, every, every)], comparison.share)
-    else:
-        alone = (both + only_first, len(pairs.first), both + only_second, len(pairs.first))
-        found = rate_differences(np.array([[*pairs.counts, *alone]], dtype=np.int64))
+    counts: Any = (
+        (pd.NA,) * 3 if comparison.kind == "quantity" or comparison.between else (only_first, only_second, both)
+    )
     known = len(pairs.first) > 0
+    test, found = _tested(comparison, pairs)
     return {
         "question": question.name,
         "kind": comparison.kind,
@@ -154,18 +160,28 @@ def _row(comparison: Comparison, pairs: Pairs, questions: int) -> dict[str, Any]
         **dict(zip(("only_first", "only_second", "both"), counts, strict=True)),
         "value_from": float(pairs.first.mean()) if known else np.nan,
         "value_to": float(pairs.second.mean()) if known else np.nan,
-        **{name: found[name][0] for name in ("difference", "low", "high", "p")},
-        "test": "t of lines"
-        if line
-        else "t by seed"
-        if clustered
-        else "t"
-        if comparison.kind == "quantity"
-        else "McNemar",
+        "difference": float((pairs.second - pairs.first).mean()) if known else np.nan,
+        **{name: found[name][0] for name in ("low", "high", "p")},
+        "test": test,
         "smallest": question.smallest,
         **_equivalence(pairs, question.smallest, most_of(comparison), 1 - (1 - CONFIDENCE) / questions),
         **dict(zip(_ANYTIME, anytime_difference(pairs.by_seed[0], most_of(comparison)), strict=True)),
     }
+
+
+def _tested(comparison: Comparison, pairs: Pairs) -> tuple[str, dict[str, Any]]:
+    """Return the name of the test of a comparison, and the limits and p by it: by seed, where strata are pooled."""
+    line, pooled, every = bool(comparison.between), len(comparison.strata) > 1, slice(None)
+    if comparison.kind == "quantity" or line:
+        means = pairs.differences
+        sides = (np.zeros(len(means)), means) if line or pooled else (pairs.first, pairs.second)
+        found = number_differences([(*sides, every, every)], comparison.share)
+        return LINES if line else "t by seed" if pooled else "t", found
+    if pooled:
+        return CLUSTERED, {name: [value] for name, value in zip(("low", "high", "p"), pairs.clustered, strict=True)}
+    both, only_first, only_second, _ = pairs.counts
+    alone = (both + only_first, len(pairs.first), both + only_second, len(pairs.first))
+    return "McNemar", rate_differences(np.array([[*pairs.counts, *alone]], dtype=np.int64))
 
 
 def most_of(comparison: Comparison) -> float:
@@ -213,7 +229,7 @@ def _answer(row: dict[str, Any]) -> str:
     if not row["pairs"]:
         return NO_PAIRS
     if row["pairs"] > 1 and np.isnan(row["low"]):
-        return ALIKE
+        return FEW if row["test"] == CLUSTERED else ALIKE
     level = 1 - CONFIDENCE
     smallest, differs = row["smallest"], row["p_holm"] < level
     if row["p_equivalence"] < level / 2 and row["p_equivalence_holm"] < level:

@@ -81,6 +81,8 @@ def _changed(frozen: Frozen, study: Study, question: str, conditions: Sequence[C
         return f"its conditions {CHANGED} since they were frozen"
     if gone := sum(name not in ours for name in frozen_ones):
         return f"{counted(gone, 'condition')} left out since it was frozen"
+    if gone := sum(name not in after for name in before):  # p is corrected for those that are left
+        return f"{counted(gone, 'question')} left out since it was frozen"
     return ""
 
 

@@ -7,7 +7,7 @@ import pandas as pd
 from markupsafe import Markup
 from rich.text import Text
 
-from parley.analysis.questions import ALIKE, DIFFERS, LINES, NO_PAIRS, OPEN
+from parley.analysis.questions import ALIKE, DIFFERS, FEW, LINES, NO_PAIRS, OPEN
 from parley.analysis.stats import CONFIDENCE
 from parley.analysis.tables import read_table
 from parley.errors import ParleyError
@@ -29,6 +29,7 @@ _WORDS = {
     DIFFERS: "They differ",
     OPEN: "Inconclusive",
     NO_PAIRS: "Inconclusive: there are no pairs",
+    FEW: "Inconclusive: fewer than five seeds say too little of how much seeds differ",
     ALIKE: "Inconclusive: all pairs differ by exactly the same, which says nothing of how much others would",
 }
 _AGENTS = {"n": "agent", "b": "Byzantine agent"}

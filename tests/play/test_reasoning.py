@@ -162,6 +162,10 @@ def test_verify_asks_as_the_record_says(make: Make, server: StandInService, parl
     assert {body["reasoning_effort"] for body in server.bodies} == {"low"}
     assert "maxLength" not in str(server.bodies)
     assert {body["max_tokens"] for body in server.bodies} == {1, 700, 800}  # 1 fills a cache
+    server.answer = lambda body: as_recorded({**body, "seed": body["seed"] + 1})
+    ran = parley("verify", record, "--models", "models.yaml")
+    assert ran.status == 1
+    assert "this service does not honor seeds" in ran.out
 
 
 @pytest.mark.slow

@@ -192,6 +192,7 @@ class Verified:
     cached: float | None  # share of the prompt tokens that the engine took from its cache; None if it did not tell
     seconds: float  # of the whole pass, over all records of the model
     first: Difference | None
+    of_service: bool = False
 
     @property
     def cache(self) -> str:
@@ -237,6 +238,8 @@ def difference_lines(result: Verified) -> Iterator[str]:
     entry, now = result.first.attempt.entry, result.first.now
     for name, text, reason in (("recorded", entry.text, entry.finish_reason), ("now", now.text, now.finish_reason)):
         yield one_line(f"{name}: {_excerpt(text, result.first.at)} ({reason})")
+    if result.of_service:
+        yield f"{result.model}: this service does not honor seeds: the same prompt and seed had another answer"
 
 
 def _excerpt(text: str, at: int | None) -> str:
@@ -390,6 +393,7 @@ def _compared(recorded: Recorded, replies: Sequence[Completion], batch: int, war
         cached=_cached_share(replies),
         seconds=seconds,
         first=found[0] if found else None,
+        of_service=recorded.of_service,
     )
 
 

@@ -47,6 +47,7 @@ from parley.report.overview import (
     frozen_warning,
     growth_warning,
     noise_warning,
+    seeds_warning,
     short,
     study_sentence,
 )
@@ -171,6 +172,7 @@ def _warned(
         *(warn for warn in given if warn.lines),
         *failed_warning(conditions, by),
         *noise_warning(made["contrasts"], study.game, by),
+        *seeds_warning(made["noise"], study, by),
         *growth_warning(study),
     ]
 

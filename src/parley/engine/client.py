@@ -18,6 +18,7 @@ from parley.engine.service.errors import NOT_AS_ASKED, ServiceError, error_of
 from parley.engine.service.fetch import MAX_BODY_BYTES, Client, RequestError, Response
 from parley.engine.service.limits import estimated_tokens
 from parley.engine.service.limits_config import OWN_SECONDS
+from parley.engine.service.native import APIS
 from parley.engine.service.retrying import Retries, Send
 from parley.engine.service.service import Service
 from parley.errors import EngineError
@@ -39,7 +40,6 @@ from parley.text.logs import every, limited_logger
 
 _log = limited_logger(__name__)
 _POLL_SECONDS = 0.5
-_CHAT = "/chat/completions"
 # Finish reasons of Parley's own, of replies that nobody can use.
 TOO_DEEP = "too_deep"
 # What others call OpenAI's finish reasons: Anthropic, Gemini, Mistral (the context is full), Zhipu.
@@ -79,7 +79,8 @@ class Engine:
         self._told: set[str] = set()  # of names that answered in place of the one asked for
         self._told_tags = False
         self._of_service = isinstance(place, Service)
-        self._chat = self._server.api + _CHAT
+        self._api = APIS[self._server.dialect.api]
+        self._chat = self._server.api + self._api.path
         self._budget = budget
         self._stack = AsyncExitStack()
 
@@ -149,6 +150,7 @@ class Engine:
             body["thinking_token_budget"] = asking.reasoning_tokens
         if cache_salt is not None:
             body["cache_salt"] = cache_salt
+        body = self._api.request(body, dialect.reasoning_tokens)
         # Replies may have brought it in parts, and a game put them together.
         if self._server.holds_key(" ".join(message["content"] for message in ask.messages)):
             raise EngineError(f"{self._server.who}: its API key is in a prompt, and prompts are recorded")
@@ -254,16 +256,19 @@ class Engine:
     async def _post(self, content: bytes, most: Tokens) -> Response:
         """Send a request once, paid from the budget if there is one; `most` is what it can use."""
         if self._budget is None:
-            return await self._http.fetch("POST", self._chat, self._server.seconds, content)
+            return await self._fetch(content)
         async with self._budget.paying(self._model, most) as bill:
             try:
-                response = await self._http.fetch("POST", self._chat, self._server.seconds, content)
+                response = await self._fetch(content)
             except RequestError as error:
                 if not error.sent:
                     bill.used = Tokens()
                 raise
             bill.used = used_tokens(response.content) if error_of(response) is None else Tokens()
         return response
+
+    async def _fetch(self, content: bytes) -> Response:
+        return self._api.as_chat(await self._http.fetch("POST", self._chat, self._server.seconds, content))
 
     async def provenance(self) -> Mapping[str, Any]:
         """Return what the engine tells of itself, for the record."""

@@ -17,16 +17,24 @@ from parley.text.suggest import choose
 Preset = Literal[
     "openai",
     "openai-reasoning",
+    "openai-responses",
     "anthropic",
+    "anthropic-messages",
+    "azure",
     "deepinfra",
     "deepseek",
     "gemini",
     "groq",
     "mistral",
+    "ollama",
+    "openrouter",
+    "sglang",
+    "together",
     "vllm",
     "llama.cpp",
 ]
-Structured = Literal["json_schema", "json_object", "none"]
+ApiName = Literal["chat", "messages", "responses"]
+Structured = Literal["json_schema", "json_object", "tool", "none"]
 JSON_SCHEMA: Structured = "json_schema"
 
 # Read in 2026; each says where.
@@ -42,9 +50,27 @@ PRESETS: Mapping[str, Mapping[str, Any]] = {
         "temperature": False,
         "reasoning_tokens": 25_000,
     },
+    # platform.openai.com/docs, api-reference/responses: max_output_tokens, no seed, the form in text.format.
+    "openai-responses": {
+        "api": "responses",
+        "max_tokens_key": "max_completion_tokens",
+        "schema_lengths": False,
+        "seed": False,
+    },
     # docs.anthropic.com/en/api/openai-sdk: response_format and seed are ignored, a temperature above 1 is capped, and
     # no reasoning is returned. Its GET /v1/models wants headers of its own (docs.anthropic.com/en/api/models-list).
     "anthropic": {"structured": "none", "seed": False, "highest_temperature": 1.0, "lists_models": False},
+    # docs.claude.com/en/api/messages: no seed, temperatures up to 1; the form of a reply is that of a tool's input.
+    "anthropic-messages": {
+        "api": "messages",
+        "structured": "tool",
+        "seed": False,
+        "highest_temperature": 1.0,
+        "lists_models": False,
+    },
+    # learn.microsoft.com/azure/ai-foundry/openai (api-version-lifecycle, v1): as OpenAI; its list has models and no
+    # deployments, whose names are asked for.
+    "azure": {"max_tokens_key": "max_completion_tokens", "schema_lengths": False, "lists_models": False},
     # deepinfra.com/docs/advanced/json_mode: {"type": "json_object"} alone; some models write <think> into the reply.
     "deepinfra": {"structured": "json_object", "think_tags": True},
     # api-docs.deepseek.com, create-chat-completion and guides/json_mode: text or json_object, and no seed is named.
@@ -55,6 +81,15 @@ PRESETS: Mapping[str, Mapping[str, Any]] = {
     "groq": {"max_tokens_key": "max_completion_tokens", "schema_lengths": False},
     # docs.mistral.ai/api, chat completions: random_seed in place of seed, temperatures up to 1.5.
     "mistral": {"seed_key": "random_seed", "highest_temperature": 1.5},
+    # docs.ollama.com/openai: takes all that Parley sends. A prompt beyond its context is cut there without a word.
+    "ollama": {},
+    # openrouter.ai/docs (api-reference/parameters): what a provider does not take is left out without a word, unless
+    # extra has provider: {require_parameters: true}.
+    "openrouter": {},
+    # docs.sglang.ai (basic_usage/openai_api): takes all of it; a seed counts with --enable-deterministic-inference.
+    "sglang": {},
+    # docs.together.ai (reference/chat-completions, docs/json-mode): takes all of it; schemas with some models.
+    "together": {},
     # docs.vllm.ai, serving/openai_compatible_server: takes all that Parley sends; features/reasoning_outputs.
     "vllm": {},
     # github.com/ggml-org/llama.cpp, tools/server/README.md: takes all of it; with --reasoning-format none the
@@ -71,10 +106,14 @@ class Dialect(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     preset: Preset | None = Field(default=None, description="A known service, whose keys count where none are given.")
+    api: ApiName = Field(
+        default="chat",
+        description="OpenAI's chat completions, Anthropic's Messages, or OpenAI's Responses. Part of the identity.",
+    )
     structured: Structured = Field(
         default=JSON_SCHEMA,
-        description="What holds a reply in JSON to its form: a schema, any JSON object, or nothing. It is parsed as "
-        "strictly in any case. Part of the identity.",
+        description="What holds a reply in JSON to its form: a schema, any JSON object, the input of a `tool` (with "
+        "`api: messages`), or nothing. It is parsed as strictly in any case. Part of the identity.",
     )
     schema_lengths: _Flag = Field(
         default=True,
@@ -117,10 +156,19 @@ class Dialect(BaseModel):
             return {**PRESETS.get(preset, {}), **value}
         return value
 
+    @model_validator(mode="after")
+    def _is_one_that_there_is(self) -> "Dialect":
+        of_messages = ("tool", "none")
+        if self.api == "messages" and self.structured not in of_messages:
+            raise ValueError(f"structured: with api: messages one of {' and '.join(of_messages)}")
+        if self.api != "messages" and self.structured == "tool":
+            raise ValueError("structured: tool is for api: messages alone; write json_schema")
+        return self
+
     def identity(self) -> dict[str, Any]:
         """Return what changes the question, or what is taken for the reply; nothing for a service that takes all."""
         unasked = {"preset", "highest_temperature", "max_tokens_key", "seed_key", "lists_models"}
-        if self.structured != JSON_SCHEMA:
+        if self.structured not in (JSON_SCHEMA, "tool"):
             unasked.add("schema_lengths")
         return self.model_dump(mode="json", exclude=unasked, exclude_defaults=True)
 
@@ -166,11 +214,11 @@ class Dialect(BaseModel):
             return "it takes no chat_template_kwargs: remove them from its entry"
         if key == "reasoning_effort" and self.reasoning_effort is not None:
             return "it does not take this reasoning_effort: give another one in its dialect, or none"
-        if key == self.max_tokens_key:
+        if key == self.max_tokens_key and self.api == "chat":
             return self._put(key, max_tokens_key=next(other for other in _LIMITS if other != key))
         if key in ("temperature", "seed") and getattr(self, key):
             return self._put(key, **{key: False})
-        if key == "response_format" and self.structured != "none":
+        if key == "response_format" and self.structured not in ("tool", "none"):
             return self._other_format(message)
         return None
 
@@ -203,7 +251,7 @@ PLAIN = Dialect()
 # langchain-azure#82), llama.cpp ("response_format type must be one of": llama.cpp#9522), LM Studio, DeepSeek, xAI.
 _REFUSAL = re.compile(
     r"unsupported|not (?:be )?support|not permitted|not allowed|does not support|un(?:recognized|known|expected)|"
-    r"unavailable|deprecated|forbidden|must be (?:one of|'json_schema')|invalid (?:schema|value)",
+    r"unavailable|deprecated|may only be|forbidden|must be (?:one of|'json_schema')|invalid (?:schema|value)",
     re.IGNORECASE,
 )
 _NAMES = {

@@ -17,6 +17,7 @@ from parley.engine.service.fetch import Client, RequestError, Response
 from parley.engine.service.key import holds_key
 from parley.engine.service.key_places import require_allowed
 from parley.engine.service.limits_config import SERVICE_SECONDS, ServiceLimits
+from parley.engine.service.native import APIS
 from parley.engine.sources import ServiceSource
 from parley.errors import EngineError, NotReadyError, UsageError
 from parley.text import one_line
@@ -70,8 +71,10 @@ class Service:
 
     def http(self) -> Client:
         """Return a client whose paths start before `api`; raises UsageError for a proxy that cannot be used."""
-        bearer = "Bearer " if self.key_header == "Authorization" else ""
-        headers = {**self.headers, **({self.key_header: f"{bearer}{self.key}"} if self.key else {})}
+        api, usual = APIS[self.dialect.api], ServiceSource.model_fields["key_header"].default
+        name = api.key_header if self.key_header == usual else self.key_header
+        bearer = "Bearer " if name == usual else ""
+        headers = {**api.headers, **self.headers, **({name: f"{bearer}{self.key}"} if self.key else {})}
         try:
             return Client(self.url.removesuffix(self.api), headers)
         except ValueError as error:

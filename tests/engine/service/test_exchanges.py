@@ -1,0 +1,283 @@
+"""A request and its reply for each preset, in the form in which the service's documents print them.
+
+What is sent is compared with the fields that they name, and what comes back with what it says. `dialect.py` and
+`native.py` name the pages.
+"""
+
+import json
+from dataclasses import dataclass, field
+from typing import Any, get_args
+
+import pytest
+
+from parley.engine.service.dialect import Preset
+from parley.policies.reply_text import read_reply
+from support.answering import KEY, SERVED, StandInService, ask, error, first_ask
+
+REPLY = {"internal_strategy": "Wait and see.", "value": 17, "public_reasoning": "It is in the middle."}
+TEXT, THOUGHT = json.dumps(REPLY), "The others may lie. I take the middle."
+SCHEMA = {"type", "json_schema"}
+
+
+def chat(message: dict[str, Any], usage: dict[str, Any], finish: str = "stop", **more: Any) -> dict[str, Any]:
+    choice = {"index": 0, "message": {"role": "assistant", **message}, "finish_reason": finish, "logprobs": None}
+    counted = {"prompt_tokens": 19, "completion_tokens": 10, "total_tokens": 29} | usage
+    told = {"id": "chatcmpl-B9MBs8", "object": "chat.completion", "created": 1741569952, "model": SERVED}
+    return {**told, "choices": [choice], "usage": counted, **more}
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """What a preset is answered; `sent` are the fields of a request beside its model, `usage` what was counted."""
+
+    sent: set[str]
+    reply: dict[str, Any]
+    thought: str | None = None
+    usage: tuple[int, int, int | None, int | None] = (19, 10, None, None)  # prompt, completion, cached, reasoning
+    path: str = "/v1/chat/completions"
+    keys: dict[str, Any] = field(default_factory=dict)
+
+
+CHAT = {"messages", "temperature", "max_tokens", "seed", "response_format"}
+OPENAI = CHAT - {"max_tokens"} | {"max_completion_tokens"}
+DETAILS = {
+    "prompt_tokens_details": {"cached_tokens": 8, "audio_tokens": 0},
+    "completion_tokens_details": {"reasoning_tokens": 4, "audio_tokens": 0, "accepted_prediction_tokens": 0},
+}
+CONTENT = {"content": TEXT, "refusal": None, "annotations": []}
+COUNTED = (19, 10, 8, 4)
+
+EXCHANGES: dict[str, Exchange] = {
+    "openai": Exchange(OPENAI, chat(CONTENT, DETAILS, service_tier="default"), usage=COUNTED),
+    "openai-reasoning": Exchange(OPENAI - {"temperature"}, chat(CONTENT, DETAILS), usage=COUNTED),
+    "openai-responses": Exchange(
+        {"input", "temperature", "max_output_tokens", "store", "text"},
+        {
+            "id": "resp_67ccd2be",
+            "object": "response",
+            "status": "completed",
+            "error": None,
+            "incomplete_details": None,
+            "model": SERVED,
+            "output": [
+                {"id": "rs_1", "type": "reasoning", "summary": [{"type": "summary_text", "text": THOUGHT}]},
+                {
+                    "type": "message",
+                    "id": "msg_67ccd2bf",
+                    "status": "completed",
+                    "role": "assistant",
+                    "content": [{"type": "output_text", "text": TEXT, "annotations": []}],
+                },
+            ],
+            "usage": {
+                "input_tokens": 19,
+                "input_tokens_details": {"cached_tokens": 8},
+                "output_tokens": 10,
+                "output_tokens_details": {"reasoning_tokens": 4},
+                "total_tokens": 29,
+            },
+        },
+        THOUGHT,
+        COUNTED,
+        "/v1/responses",
+    ),
+    "anthropic": Exchange({"messages", "temperature", "max_tokens"}, chat({"content": TEXT}, {})),
+    "anthropic-messages": Exchange(
+        {"messages", "system", "temperature", "max_tokens", "tools", "tool_choice"},
+        {
+            "id": "msg_01Aq9w938a90dw8q",
+            "type": "message",
+            "role": "assistant",
+            "model": SERVED,
+            "content": [
+                {"type": "thinking", "thinking": THOUGHT, "signature": "EqQBCgIYAhIM"},
+                {"type": "text", "text": "I reply with the tool."},
+                {"type": "tool_use", "id": "toolu_01A09q90qw90lq917835lq9", "name": "propose", "input": REPLY},
+            ],
+            "stop_reason": "tool_use",
+            "stop_sequence": None,
+            "usage": {
+                "input_tokens": 6,
+                "cache_creation_input_tokens": 5,
+                "cache_read_input_tokens": 8,
+                "output_tokens": 10,
+            },
+        },
+        THOUGHT,
+        (19, 10, 8, None),
+        "/v1/messages",
+    ),
+    "azure": Exchange(
+        OPENAI,
+        chat(
+            CONTENT,
+            DETAILS,
+            prompt_filter_results=[{"prompt_index": 0, "content_filter_results": {"hate": {"filtered": False}}}],
+            system_fingerprint="fp_44709d6fcb",
+        ),
+        usage=COUNTED,
+        keys={"of_source": {"key_header": "api-key"}},
+    ),
+    "deepinfra": Exchange(CHAT, chat({"content": TEXT}, {"estimated_cost": 2e-7})),
+    "deepseek": Exchange(
+        CHAT - {"seed"},
+        chat(
+            {"content": TEXT, "reasoning_content": THOUGHT},
+            {"prompt_cache_hit_tokens": 8, "prompt_cache_miss_tokens": 11, **DETAILS},
+            system_fingerprint="fp_1c5d8833bc",
+        ),
+        THOUGHT,
+        COUNTED,
+    ),
+    "gemini": Exchange(
+        CHAT - {"seed"}, chat({"content": TEXT}, {"total_tokens": 33}), path="/v1beta/openai/chat/completions"
+    ),
+    "groq": Exchange(
+        OPENAI,
+        chat(
+            {"content": TEXT, "reasoning": THOUGHT},
+            {"queue_time": 0.03, "prompt_time": 0.01, "completion_time": 0.02, "total_time": 0.03},
+            system_fingerprint="fp_179b0f92c9",
+            x_groq={"id": "req_01jbd6g2qdfw2adyrt2az8hz4w"},
+        ),
+        THOUGHT,
+    ),
+    "llama.cpp": Exchange(
+        CHAT,
+        chat({"content": f"<think>{THOUGHT}</think>\n\n{TEXT}"}, {}, timings={"prompt_n": 19, "predicted_n": 10}),
+        THOUGHT,
+    ),
+    "mistral": Exchange(
+        CHAT - {"seed"} | {"random_seed"},
+        chat(
+            {
+                "content": [
+                    {"type": "thinking", "thinking": [{"type": "text", "text": THOUGHT}]},
+                    {"type": "text", "text": TEXT},
+                ],
+                "tool_calls": None,
+                "prefix": False,
+            },
+            {},
+        ),
+        THOUGHT,
+    ),
+    "ollama": Exchange(
+        CHAT, chat({"content": TEXT, "reasoning": THOUGHT}, {}, system_fingerprint="fp_ollama"), THOUGHT
+    ),
+    "openrouter": Exchange(
+        CHAT,
+        chat(
+            {
+                "content": TEXT,
+                "refusal": None,
+                "reasoning": THOUGHT,
+                "reasoning_details": [{"type": "reasoning.text", "text": THOUGHT}],
+            },
+            {"cost": 0.95, **DETAILS},
+            provider="OpenAI",
+            native_finish_reason="stop",
+        ),
+        THOUGHT,
+        COUNTED,
+    ),
+    "sglang": Exchange(
+        CHAT,
+        chat(
+            {"content": TEXT, "reasoning_content": THOUGHT, "tool_calls": None},
+            {"prompt_tokens_details": None, "reasoning_tokens": 0},
+            metadata={"weight_version": "default"},
+        ),
+        THOUGHT,
+    ),
+    "together": Exchange(
+        CHAT,
+        chat({"content": TEXT, "tool_calls": []}, {"cached_tokens": 0}, finish="eos", prompt=[]),
+    ),
+    "vllm": Exchange(
+        CHAT,
+        chat(
+            {"content": TEXT, "reasoning": THOUGHT, "tool_calls": [], "function_call": None},
+            {"prompt_tokens_details": {"cached_tokens": 8}},
+            prompt_logprobs=None,
+            kv_transfer_params=None,
+        ),
+        THOUGHT,
+        (19, 10, 8, None),
+    ),
+}
+
+
+@pytest.mark.promise("A request and a reply of each preset are those that its service's documents print.")
+def test_each_preset_speaks_as_its_documents_do(server: StandInService) -> None:
+    assert set(EXCHANGES) == set(get_args(Preset))
+    for preset, exchange in EXCHANGES.items():
+        server.answer = lambda body, reply=exchange.reply: (200, reply)
+        root, base = server.url.removesuffix("/v1"), exchange.path.rpartition("/chat/")[0]
+        url = root + (base or "/v1")
+        reply, _ = ask(url, dialect=preset, **exchange.keys)
+        body, headers = server.bodies[-1], server.headers[-1]
+        assert set(body) - {"model"} == exchange.sent, preset
+        assert [path for path, _ in server.heads if path.endswith(exchange.path)], preset
+        assert (reply.text, reply.reasoning) == (TEXT, exchange.thought), preset
+        counted = (reply.prompt_tokens, reply.completion_tokens, reply.cached_tokens, reply.reasoning_tokens)
+        assert counted == exchange.usage, preset
+        assert reply.served_model == SERVED, preset
+        assert read_reply(first_ask(), reply.text, reply.finish_reason).failure is None, preset
+        key = {"azure": "api-key", "anthropic-messages": "x-api-key"}.get(preset, "Authorization")
+        assert headers[key].removeprefix("Bearer ") == KEY, preset
+
+
+def test_messages_of_anthropic_think_and_hold_a_reply_to_its_form(server: StandInService) -> None:
+    reply = EXCHANGES["anthropic-messages"].reply
+    server.answer = lambda body: (200, reply)
+    ask(server.url, dialect="anthropic-messages")
+    thinking = {"preset": "anthropic-messages", "temperature": False, "reasoning_tokens": 2000}
+    ask(server.url, dialect=thinking)
+    plain, thoughtful = server.bodies
+    assert plain["tool_choice"] == {"type": "tool", "name": "propose", "disable_parallel_tool_use": True}
+    assert set(plain["tools"][0]["input_schema"]["properties"]) == set(REPLY)
+    assert [message["role"] for message in plain["messages"]] == ["user"]
+    assert plain["system"] == first_ask().system
+    assert thoughtful["thinking"] == {"type": "enabled", "budget_tokens": 2000}
+    assert thoughtful["tool_choice"]["type"] == "auto"  # to force one is refused there
+    assert thoughtful["max_tokens"] == plain["max_tokens"] + 2000
+    assert server.headers[-1]["anthropic-version"] == "2023-06-01"
+    for content, reason, ended in [
+        (reply["content"][:1], "max_tokens", "thought_cut_off"),
+        ([], "refusal", "content_filter"),
+        ([{"type": "text", "text": TEXT}], "end_turn", "stop"),
+        ([{"type": "text", "text": "{"}], "model_context_window_exceeded", "length"),
+    ]:
+        server.answer = lambda body, new={"content": content, "stop_reason": reason}: (200, {**reply, **new})
+        assert ask(server.url, dialect="anthropic-messages")[0].finish_reason == ended
+    server.answer = lambda body: (200, {"type": "message", "content": 5})
+    assert "not a chat completion" in error(server.url, dialect="anthropic-messages")
+    limits = "`temperature` may only be set to 1 when thinking is enabled."
+    refused = {"type": "error", "error": {"type": "invalid_request_error", "message": limits}}
+    server.answer = lambda body: (400, refused)
+    assert "temperature: false" in error(server.url, dialect={**thinking, "temperature": True})
+
+
+def test_responses_of_openai_are_cut_refuse_and_fail(server: StandInService, pauses: list[float]) -> None:
+    reply = EXCHANGES["openai-responses"].reply
+    server.answer = lambda body: (200, reply)
+    ask(server.url, dialect={"preset": "openai-responses", "reasoning_effort": "low"})
+    body = server.bodies[-1]
+    assert (body["store"], body["reasoning"]) == (False, {"effort": "low"})
+    assert set(body["text"]["format"]) == {"type", "name", "schema", "strict"}
+    refusal = [{"type": "message", "content": [{"type": "refusal", "refusal": "No."}]}]
+    for new, ended in [
+        ({"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}}, "length"),
+        ({"output": reply["output"][:1], "incomplete_details": {"reason": "max_output_tokens"}}, "thought_cut_off"),
+        ({"incomplete_details": {"reason": "content_filter"}}, "content_filter"),
+        ({"output": refusal}, "content_filter"),
+        ({"output": [{"type": "function_call", "name": "x"}]}, "tool_call"),
+    ]:
+        server.answer = lambda body, new=new: (200, {**reply, **new})
+        assert ask(server.url, dialect="openai-responses")[0].finish_reason == ended, new
+    failed = {**reply, "status": "failed", "error": {"code": "server_error", "message": "later"}}
+    left = [(200, failed), (200, reply)]
+    server.answer = lambda body: left.pop(0)
+    assert ask(server.url, dialect="openai-responses", limits={"patience_seconds": 60})[0].text == TEXT
+    assert len(pauses) == 1

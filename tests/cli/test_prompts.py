@@ -3,7 +3,7 @@
 import pytest
 
 from parley.games.registry import GAMES
-from parley.study.prompt_sent import Wanted, prompt_sent
+from parley.study.prompt_sent import PromptQuery, prompt_sent
 from support.commands import Parley, one_line_error
 from support.studies import StudyFactory
 
@@ -23,7 +23,7 @@ def test_what_is_sent_in_a_condition_is_printed_and_nothing_else(parley: Parley,
     where = ("--where", "cheap_talk=false", "--where", "b=1")
     for part in ("system", "user", "reply"):
         ran = parley(*IN_STUDY, *where, "--round", 3, "--seed", 2, "--part", part)
-        sent = prompt_sent(study, {"cheap_talk": "false", "b": 1}, Wanted("honest", round=3), 2)
+        sent = prompt_sent(study, {"cheap_talk": "false", "b": 1}, PromptQuery("honest", round=3), 2)
         assert ran.out == sent.text(part) + "\n"
         assert ran.err == (
             "model=tiny/n=4/b=1/prompt=plain/cheap_talk=false, seed 2: "
@@ -111,7 +111,7 @@ def test_without_a_study_it_is_what_four_models_are_sent(
             for number, part in ((1 + place, "system"), (2 - place, "user"), (2, "reply")):
                 key = ("--prompt", prompt, "--role", role, "--round", number, "--part", part, "--seed", 2)
                 ran = parley("prompts", "--game", name, *key)
-                sent = prompt_sent(study, {}, Wanted(role, round=number), 2)
+                sent = prompt_sent(study, {}, PromptQuery(role, round=number), 2)
                 assert ran.out == sent.text(part) + "\n"
                 assert ran.err == next(sent.about()).replace("tiny", "llm") + "\n"
 

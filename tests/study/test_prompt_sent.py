@@ -11,19 +11,19 @@ from parley.play.simulate import simulate
 from parley.policies import Ask
 from parley.study import Study
 from parley.study.condition import Simulation
-from parley.study.prompt_sent import Wanted, asked, prompt_sent
+from parley.study.prompt_sent import PromptQuery, asked, prompt_sent
 from support.studies import StudyFactory
 
 pytestmark = pytest.mark.promise("A printed prompt is what the record of the game says.")
 
-HONEST = Wanted("honest")
+HONEST = PromptQuery("honest")
 HUNT: dict[str, Any] = {"model": "tiny", "n": 4, "b": [0, 1], "byzantine": "betray", "prompt": "plain"}
 SOLVER = {"model": {"name": "solver", "accuracy": 1.0}, "b": 1, "byzantine": "stubborn", "prompt": "skeptical"}
 STAG = {"model": "grim_trigger", "b": 1, "byzantine": "betray", "prompt": "plain"}
 
 
-def sent(study: Study, wanted: Wanted = HONEST, where: Mapping[str, Any] | None = None, seed: int = 0) -> Ask:
-    return prompt_sent(study, where or {}, wanted, seed).ask
+def sent(study: Study, query: PromptQuery = HONEST, where: Mapping[str, Any] | None = None, seed: int = 0) -> Ask:
+    return prompt_sent(study, where or {}, query, seed).ask
 
 
 def hunts(make: StudyFactory, vary: Mapping[str, Any] | None = None, **grid: Any) -> Study:
@@ -48,7 +48,7 @@ def test_scripted_agents_without_chance_are_sent_what_their_record_says(
     _, entries = read_record(simulation.record("small"))
     assert {entry.agent for entry in entries} == {f"agent_{number}" for number in range(1, 5)}
     for entry in entries:
-        found = sent(study, Wanted(None, entry.agent, entry.round, entry.phase))
+        found = sent(study, PromptQuery(None, entry.agent, entry.round, entry.phase))
         assert (found.agent, found.round, found.phase) == (entry.agent, entry.round, entry.phase)
         assert found.digest == entry.ask  # system prompt, user prompt and sampling
 
@@ -59,10 +59,10 @@ def test_the_first_agent_of_the_role_is_taken_unless_one_is_named(study_factory:
         for seed in range(3):
             seats = Simulation(study.conditions[0], seed).game().seats
             first = next(seat.name for seat in seats if seat.role == role)
-            assert {sent(study, Wanted(role, round=n), seed=seed).agent for n in (1, 2)} == {first}
-    assert sent(study, Wanted(None, "agent_4")).agent == "agent_4"
+            assert {sent(study, PromptQuery(role, round=n), seed=seed).agent for n in (1, 2)} == {first}
+    assert sent(study, PromptQuery(None, "agent_4")).agent == "agent_4"
     with pytest.raises(UsageError, match=r"no agent agent_7; .* agent_1 \((honest|byzantine)\), agent_2 "):
-        sent(study, Wanted(None, "agent_7"))
+        sent(study, PromptQuery(None, "agent_7"))
 
 
 def test_an_agent_outside_the_panel_is_not_taken(study_factory: StudyFactory) -> None:
@@ -75,14 +75,14 @@ def test_an_agent_outside_the_panel_is_not_taken(study_factory: StudyFactory) ->
         assert sent(study, seed=seed).agent in panel
         outside = next(f"agent_{i}" for i in range(1, 6) if f"agent_{i}" not in panel)
         with pytest.raises(UsageError, match=f"agent {outside}.; choose another agent"):
-            sent(study, Wanted(None, outside), seed=seed)
+            sent(study, PromptQuery(None, outside), seed=seed)
 
 
 def test_a_condition_without_the_role_is_passed_over(study_factory: StudyFactory) -> None:
     study = hunts(study_factory)
-    found = prompt_sent(study, {}, Wanted("byzantine"), 0)
+    found = prompt_sent(study, {}, PromptQuery("byzantine"), 0)
     assert found.condition.axes["b"] == 1
     assert not found.others
     assert "SECRET" in found.ask.system
     with pytest.raises(UsageError, match=r"no agent has the role byzantine in the .*; choose another --where"):
-        sent(study, Wanted("byzantine"), {"b": 0})
+        sent(study, PromptQuery("byzantine"), {"b": 0})

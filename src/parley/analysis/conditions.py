@@ -103,10 +103,10 @@ def outcome_table(study: Study, conditions: pd.DataFrame) -> pd.DataFrame:
         for outcome in study.game.outcomes:
             values = {part: row[f"{outcome.name}_{part}"] for part in _PARTS}
             if not math.isnan(values["rate"]):
-                told = {"outcome": outcome.name, "simulations": row["simulations"], **values}
+                rate = {"outcome": outcome.name, "simulations": row["simulations"], **values}
                 at_any_time = anytime_interval(int(values["count"]), int(row["simulations"]))
-                told |= dict(zip(("anytime_low", "anytime_high"), at_any_time, strict=True))
-                rows.append({**of, **told, **outcome_cells(row)})
+                rate |= dict(zip(("anytime_low", "anytime_high"), at_any_time, strict=True))
+                rows.append({**of, **rate, **outcome_cells(row)})
     return with_counts(pd.DataFrame(rows))
 
 

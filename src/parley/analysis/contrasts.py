@@ -1,4 +1,4 @@
-"""The tables `contrasts` and `noise`: what differs between conditions that are alike but for one axis, and by itself.
+"""The tables `contrasts` and `noise`: differences of conditions in one axis, and of a condition from itself.
 
 Simulations are paired by their seeds: conditions share what a seed deals. Also compared are pairs of indicators within
 a condition, where the game names them. A study with `repeats` plays each seed several times, with other sampling seeds

@@ -144,9 +144,9 @@ def kept(study: Study) -> MadeBy:
     """Return what made the records that the tables of a study are of; raises RecordError if they do not say."""
     entries = {name: entry for condition in study.conditions for name, entry in condition.entries.items()}
     try:
-        told = mark_of_tables(study)["made_by"]
-        models = [Answered.read(name, entries[name], counts) for name, counts in told["models"].items()]
-        return MadeBy([(made, number) for made, number in told["provenances"]], models)
+        mark = mark_of_tables(study)["made_by"]
+        models = [Answered.read(name, entries[name], counts) for name, counts in mark["models"].items()]
+        return MadeBy([(made, number) for made, number in mark["provenances"]], models)
     except (LookupError, TypeError, ValueError, AttributeError):
         run = f"parley summarize {paths.study_argument(study.file)}"
         raise RecordError(f"{study.name}: its tables do not say what their records were made by; run: {run}") from None

@@ -288,8 +288,8 @@ def untold(study: Study, records: Records) -> str:
     models = {model for condition in study.conditions for model in condition.models}
     if models & {model for simulation, _ in records for model in simulation.condition.models}:
         return "no condition of this study is in it, so it tells no rates" * bool(study.comparisons)
-    told = "no rates" if not models else "neither rates nor costs"
-    return f"no condition of this study is in it, so it tells {told}"
+    missing = "no rates" if not models else "neither rates nor costs"
+    return f"no condition of this study is in it, so it tells {missing}"
 
 
 __all__ = ["UNKNOWN", "Planned", "level", "plan_table", "planned", "total_cost", "untold", "width_table"]

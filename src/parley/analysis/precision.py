@@ -42,9 +42,9 @@ class Precision:
             (self.exhausted, "with all their seeds"),
             (self.unplayed, "to play"),
         )
-        told = ", ".join(f"{number} {state}" for number, state in states if number)
+        counts = ", ".join(f"{number} {state}" for number, state in states if number)
         return (
-            f"seeds grow: of {counted(len(growing), 'condition')} {told}; {sum(self.numbers.values())} simulations "
+            f"seeds grow: of {counted(len(growing), 'condition')} {counts}; {sum(self.numbers.values())} simulations "
             f"decided, at least {least} and at most {most} in all"
         )
 

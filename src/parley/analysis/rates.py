@@ -77,12 +77,12 @@ def _bounded_limits(rows: pd.DataFrame, quantity: Quantity, values: Floats) -> t
     return (most * float(low), most * float(high))
 
 
-def _most(told: Floats, quantity: Quantity) -> float:
-    most = float(told[0])
-    if not np.all(told == most) or not 0 < most < np.inf:
+def _most(largest: Floats, quantity: Quantity) -> float:
+    most = float(largest[0])
+    if not np.all(largest == most) or not 0 < most < np.inf:
         raise ValueError(
             f"{quantity.name} needs one {quantity.most}, above 0, in all simulations of a condition, not "
-            f"{', '.join(f'{value:g}' for value in np.unique(told))}"
+            f"{', '.join(f'{value:g}' for value in np.unique(largest))}"
         )
     return most
 

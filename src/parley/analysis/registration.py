@@ -32,9 +32,9 @@ def with_registration(table: pd.DataFrame, rows: pd.DataFrame, study: Study) -> 
     the games that answer it began, and no seed was added or left out since; `registered` says so, or why not.
     `seeds_fixed` is whether nothing but that freeze said how many seeds there are.
     """
-    told = list(registrations(rows, study))
+    found = list(registrations(rows, study))
     columns = ("registered", "confirmatory", "seeds_fixed")
-    return table.assign(**{name: [each[place] for each in told] for place, name in enumerate(columns)})
+    return table.assign(**{name: [each[place] for each in found] for place, name in enumerate(columns)})
 
 
 def registrations(rows: pd.DataFrame, study: Study) -> Iterator[Told]:

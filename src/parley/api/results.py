@@ -231,7 +231,7 @@ class Results(Shown):
     @cached_property
     def _usable(self) -> UsableRecords:
         """All records that can be used, which are read once."""
-        found = read_records(self._whole, told=self._reported)
+        found = read_records(self._whole, reported=self._reported)
         self._reported.update(found.left_out)
         return found
 

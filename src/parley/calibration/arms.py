@@ -109,13 +109,13 @@ class Arm:
         """
         game, style = STYLES[self.style]
         parameters = game.Parameters.model_validate({**style.parameters, "reply_format": self.reply_format})
-        material = None if style.told else problem.as_json()
+        material = None if style.about else problem.as_json()
         made = new_game(game, parameters, [Group(HONEST, _AGENTS)], style.prompt, 0, material)
         ask = next(made.play())[0]
-        if not style.told:
+        if not style.about:
             return ask
         form = ask.user.rpartition(_TASK)[2].partition("\n")[2]
-        user = f"{problem.question}\n\n{style.told}\n{form}"
+        user = f"{problem.question}\n\n{style.about}\n{form}"
         plain = Question("", ask.role, 1, ask.phase, "", user, ask.reply_model, ask.sampling, None)
         return replace(plain, reply_format=ask.reply_format, follow_up=ask.follow_up)
 

@@ -1,4 +1,4 @@
-"""The commands of the ledger: the stage that makes it, and what people want of it."""
+"""The commands of the ledger: the stage that makes it, and those that check, show, sign and export it."""
 
 import sys
 from pathlib import Path

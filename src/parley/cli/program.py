@@ -1,4 +1,4 @@
-"""The command line: one thin command per stage of the workflow (`stages.py`), and those that people want."""
+"""The command line: one thin command per stage of the workflow (`stages.py`), and those of users."""
 
 import os
 import signal

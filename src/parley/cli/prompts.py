@@ -187,11 +187,11 @@ def _study(options: _Options) -> "Study":
 
 def _print_first(options: _Options, study: "Study", phase: str | None) -> None:
     """Print the first prompt of a study that is asked for; on stderr, whose it is."""
-    from parley.study.prompt_sent import Wanted, prompt_sent
+    from parley.study.prompt_sent import PromptQuery, prompt_sent
 
     any_role = options.is_set("agent_id") and not options.is_set("role")
     role, prompt = None if any_role else options["role"], options["prompt"]
-    query = Wanted(role, options["agent_id"], options["round_number"], phase, prompt)
+    query = PromptQuery(role, options["agent_id"], options["round_number"], phase, prompt)
     sent = prompt_sent(study, axis_values(options["where"]), query, options["seed"])
     for line in sent.about():
         click.echo(one_line(line), err=True)

@@ -216,14 +216,14 @@ class Engine:
                 reasoning_tokens=tokens.reasoning,
             )
             parts = [*(getattr(completion, name) for name in completion.__slots__), usage]
-            told = " ".join(map(str, parts))
+            reply = " ".join(map(str, parts))
         except RecursionError:
             raise
         except NOT_AS_ASKED:
             raise EngineError(
                 f"{server.who} sent something that is not a chat completion: {server.redacted(response.text, 200)}"
             ) from None
-        if server.holds_key(told):
+        if server.holds_key(reply):
             raise EngineError(f"{server.who} put the API key into a reply, and replies are recorded")
         if tagged is not None and server.dialect.think_tags is None and not self._told_tags:
             self._told_tags = True

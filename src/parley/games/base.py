@@ -140,8 +140,8 @@ class Game(ABC, Generic[P]):
         return None
 
     @classmethod
-    def imported_material(cls, parameters: P, roles: Mapping[str, str], told: Mapping[str, Any]) -> Any:
-        """Return the material of a game of somebody else's code, from what its file told of it; None for nothing.
+    def imported_material(cls, parameters: P, roles: Mapping[str, str], recorded: Mapping[str, Any]) -> Any:
+        """Return the material of a game of somebody else's code, from what its file recorded of it; None for nothing.
 
         `roles` are those of its agents by name. Raises ValueError if something is missing, or wrong. A game whose
         seed deals something has to say it, else its games cannot be imported.

@@ -119,14 +119,14 @@ class QuestionStyle:
     """A way in which a game asks a question that is not its own, for calibrations.
 
     The first of four honest agents is asked it, by a game with these parameters. `answer_field` of the reply has the
-    answer, and `told` says so in the prompt; "" if the question is what the game is about.
+    answer, and `about` says so in the prompt; "" if the question is what the game is about.
     """
 
     name: str
     prompt: str
     answer_field: str
     parameters: Mapping[str, Any] = field(default_factory=dict)
-    told: str = ""
+    about: str = ""
 
 
 class OwnPrompt(str):

@@ -106,11 +106,11 @@ def _replies(
     decision = entry["full_decisions"][name]
     reasoning, action = str(decision.get("reasoning", ""))[:_REASONING], decision.get("action")
     phase, key, kept = ("act", "action", "choice") if "choices" in entry else ("signal", "word", "word")
-    told = entry["choices" if phase == "act" else "communications"].get(name)
-    usable = isinstance(action, dict) and kept in action and told is not None
+    choice = entry["choices" if phase == "act" else "communications"].get(name)
+    usable = isinstance(action, dict) and kept in action and choice is not None
     # What they could not read may have a form that Parley can: as a JSON text it has none.
     kept_text = json.dumps(reasoning) if reasoning.lstrip().startswith("{") else reasoning
-    text = json.dumps({"reasoning": reasoning, key: told}) if usable else kept_text
+    text = json.dumps({"reasoning": reasoning, key: choice}) if usable else kept_text
     family = decision.get("model_family")
     # The model that the file names at this reply, so that one that changed its seat is found.
     model = next((each["model"] for each in agents if each["model_family"] == family), str(family or ""))

@@ -57,12 +57,12 @@ class ByzantineConsensus:
 
 
 def _game(file: str, sha256: str, found: Mapping[str, Any], log: str) -> ImportedGame:
-    config, told, model = found["config"], found["statistics"], str(found["metrics"]["model_name"])
+    config, statistics, model = found["config"], found["statistics"], str(found["metrics"]["model_name"])
     if (topology := found["metrics"]["network_topology"]) != "fully_connected":
         raise ValueError(f"topology {topology}: its history shows what no agent hears")
     player = re.sub(r"[^A-Za-z0-9.-]", "", model.rpartition("/")[2])
-    byzantine: list[str] = told["byzantine_agent_ids"]
-    roles = dict.fromkeys(told["honest_agent_ids"], HONEST) | dict.fromkeys(byzantine, BYZANTINE)
+    byzantine: list[str] = statistics["byzantine_agent_ids"]
+    roles = dict.fromkeys(statistics["honest_agent_ids"], HONEST) | dict.fromkeys(byzantine, BYZANTINE)
     return ImportedGame(
         file=file,
         sha256=sha256,
@@ -80,12 +80,14 @@ def _game(file: str, sha256: str, found: Mapping[str, Any], log: str) -> Importe
         players=player,
         byzantine=player,
         material={
-            "initial_values": dict(zip(told["honest_agent_ids"], told["honest_initial_values"], strict=True)),
+            "initial_values": dict(
+                zip(statistics["honest_agent_ids"], statistics["honest_initial_values"], strict=True)
+            ),
         },
-        ended=(_ENDED[told["consensus_outcome"]], told["total_rounds"]),
+        ended=(_ENDED[statistics["consensus_outcome"]], statistics["total_rounds"]),
         held={
             entry["round"]: sorted([*entry["honest_values"], *entry["byzantine_values"]])
-            for entry in told["rounds_data"]
+            for entry in statistics["rounds_data"]
         },
     )
 

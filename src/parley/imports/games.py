@@ -1,4 +1,4 @@
-"""What an importer gives: games as data, and what is wrong with those that are none.
+"""What an importer gives: games as data, and the defects of files that cannot be read as games.
 
 An importer is a plug-in: an object with a `source`, a `license` and `read`, in FORMATS or installed as an entry point
 of the group `parley.formats` (a module:attribute). It says what was said, and checks none of it.

@@ -163,27 +163,27 @@ def _ended(game: ImportedGame, play: Play) -> Iterator[Defect]:
     """Yield a defect if agents hold other values than the file says, or if the game ends otherwise."""
     for entry in play.outcome.trace:
         held = sorted(value for value in entry.get("values", {}).values() if value is not None)
-        if (told := game.held.get(entry["round"], held)) != held:
-            yield _defect(ENDED, game, f"round {entry['round']}: values {list(told)}, by the rules {held}")
+        if (values := game.held.get(entry["round"], held)) != held:
+            yield _defect(ENDED, game, f"round {entry['round']}: values {list(values)}, by the rules {held}")
             return
     outcome = play.outcome
     ended = game_class(game.game).class_of(outcome.name, outcome.detail), outcome.rounds
     if game.ended is not None and game.ended != ended:
-        told, by_rules = (f"{name} in round {number}" for name, number in (game.ended, ended))
-        yield _defect(ENDED, game, f"{told}, by the rules {by_rules}")
+        by_file, by_rules = (f"{name} in round {number}" for name, number in (game.ended, ended))
+        yield _defect(ENDED, game, f"{by_file}, by the rules {by_rules}")
 
 
 def _payoffs(game: ImportedGame, play: Play) -> Iterator[Defect]:
     """Yield a defect for each round whose payoffs are others than the rules give for its actions."""
     for entry in play.outcome.trace:
         by_rules = {} if entry.get("excluded") else entry.get("points", {})  # what does not count is not paid
-        told = {name: game.points[entry["round"], name] for name in by_rules if (entry["round"], name) in game.points}
-        wrong = [name for name, points in told.items() if points != by_rules[name]]
+        paid = {name: game.points[entry["round"], name] for name in by_rules if (entry["round"], name) in game.points}
+        wrong = [name for name, points in paid.items() if points != by_rules[name]]
         if wrong:
             name = wrong[0]
             action = entry["actions"][name] or "no action"
             text = (
-                f"round {entry['round']}: {name} has {told[name]} points for {action}, by the rules {by_rules[name]}"
+                f"round {entry['round']}: {name} has {paid[name]} points for {action}, by the rules {by_rules[name]}"
             )
             yield _defect(PAYOFFS, game, text + (f"; {len(wrong) - 1} more" if len(wrong) > 1 else ""))
 

@@ -198,8 +198,8 @@ def check_against_records(study: Study) -> ChainChecker:
                 raise RecordError(f"{chain}: ends before block {height} ({link.source.where}); {_AGAIN}")
             if line != link.line:
                 raise RecordError(f"{chain}: block {height}: not what {link.source.where} gives; {_AGAIN}")
-            told = (f"{height + 1:,}", f"{checker.blocks:,}")
-            _log.info("%s of %s blocks compared with the records", *told, extra=every(since=began))
+            counts = (f"{height + 1:,}", f"{checker.blocks:,}")
+            _log.info("%s of %s blocks compared with the records", *counts, extra=every(since=began))
     return checker
 
 

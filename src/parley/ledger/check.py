@@ -240,8 +240,8 @@ class ChainChecker:
         try:
             evidence.check_verdict(session)
         except (LookupError, TypeError, AttributeError, ArithmeticError) as error:
-            told = one_line(f"{type(error).__name__}: {error}", 100)
-            raise BadChainError(f"its verdict cannot be compared with what was said ({told})") from None
+            reason = one_line(f"{type(error).__name__}: {error}", 100)
+            raise BadChainError(f"its verdict cannot be compared with what was said ({reason})") from None
 
     def _check_hashes(self, block: Block) -> None:
         if block.merkle_root != utterances_root(block.simulation, block.session, block.utterances):
@@ -284,8 +284,8 @@ def check_chain(path: Path, evidence: Mapping[str, Evidence] | None = None, head
         with open_chain(path) as file:
             for line in lines(file):
                 checker.add(line)
-                told = (f"{checker.utterances:,}", f"{checker.blocks:,}")
-                _log.info("%s utterances in %s blocks checked", *told, extra=every(since=began))
+                counts = (f"{checker.utterances:,}", f"{checker.blocks:,}")
+                _log.info("%s utterances in %s blocks checked", *counts, extra=every(since=began))
     except BadChainError as error:
         raise RecordError(f"{path}: {error}") from None
     if head:
@@ -305,9 +305,9 @@ def _check_head(head: Path, checker: ChainChecker) -> None:
     lasts = [checker.last] if checker.blocks else [genesis(difficulty) for difficulty in range(MAX_DIFFICULTY + 1)]
     if found not in [head_line(checker.blocks, last) for last in lasts]:
         counted = _counted(found)
-        told = "" if counted in (None, checker.blocks) else f": it counts {counted}"
+        counts = "" if counted in (None, checker.blocks) else f": it counts {counted}"
         raise RecordError(
-            f"{head}: not the head of the chain beside it, which has {checker.blocks} blocks{told}; "
+            f"{head}: not the head of the chain beside it, which has {checker.blocks} blocks{counts}; "
             "blocks are missing or were added at its end, or one of both files is another chain's"
         )
 

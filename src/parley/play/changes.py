@@ -107,7 +107,7 @@ def _compare(study: Study, changes: Changes, gone: list[tuple[dict[str, str], in
     """
     new = {c.name: _axes(c.axes) for c in study.conditions if lacking[c.name] == len(c.seeds)}
     there = {pair for condition in study.conditions for pair in _axes(condition.axes).items()}
-    told: set[str] = set()
+    named: set[str] = set()
     for axes, records in gone:
         parts = {name: _differing(axes, other) for name, other in islice(new.items(), _MAX_COMPARED)}
         near = {name: min(part) for name, part in parts.items() if len(part) == 1}
@@ -118,14 +118,14 @@ def _compare(study: Study, changes: Changes, gone: list[tuple[dict[str, str], in
             # Other conditions still have this value.
             where = f" of {' '.join(others)}" if others and (axis, axes[axis]) in there else ""
             difference = _difference(f"{axis}{where}", axes[axis], [new[name][axis] for name in near])
-            told |= near.keys()
+            named |= near.keys()
         changes.former[(difference,)] = changes.former.get((difference,), 0) + records
     added: Counter[Difference] = Counter()
     for condition in study.conditions if changes.kept or changes.former else ():
         seeds, number = len(condition.seeds), lacking[condition.name]
         if number and condition.name not in new:
             added["seeds", f"{seeds - number:,} played", f"{seeds:,}"] += number
-        elif number and condition.name not in told:
+        elif number and condition.name not in named:
             added["condition", "-", condition.name] += number
     changes.added = dict(added)
 

@@ -129,8 +129,8 @@ def _placeholder(ask: Ask, texts: Sequence[str], longest: Mapping[str, int | Non
     """
     shape = {name: shown for name, shown in _SHAPE.findall(f"{ask.system}\n{ask.user}") if name in longest}
     shown = set(map(_normal, shape.values()))
-    told = ask.user.rstrip().rpartition("\n")[2].casefold()
-    return any(text in shown or (text.count(" ") >= _FEWEST_SPACES and text in told) for text in texts)
+    last_line = ask.user.rstrip().rpartition("\n")[2].casefold()
+    return any(text in shown or (text.count(" ") >= _FEWEST_SPACES and text in last_line) for text in texts)
 
 
 def _normal(text: str) -> str:

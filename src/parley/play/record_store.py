@@ -1,4 +1,4 @@
-"""The records of a study that can be used, and the table that says what their paths do not.
+"""The records of a study that can be used, and the table of all axes by `spec`.
 
 What is damaged is named and left out, and the rest goes on. A record that is not there is another matter: the study is
 not finished.
@@ -90,8 +90,8 @@ def _records(number: int, kind: str = "") -> str:
     return f"{number:,} {kind}record{'s' if number != 1 else ''}"
 
 
-def read_records(study: Study, strict: bool = False, told: Collection[Path] = (), processes: int = 1) -> Records:
-    """Return the records of a study that can be used, and warn of each that cannot and is not among those `told`.
+def read_records(study: Study, strict: bool = False, reported: Collection[Path] = (), processes: int = 1) -> Records:
+    """Return the records of a study that can be used, and warn of each that cannot and is not among those `reported`.
 
     So many processes read them. Raises RecordError naming the records if some are missing, if none can be used, or,
     with `strict`, if any cannot.
@@ -124,7 +124,7 @@ def read_records(study: Study, strict: bool = False, told: Collection[Path] = ()
     # In the order of what is left: tables have a row per condition, in the order in which they come here.
     simulations = list(part.simulations())
     records = Records(part, simulations, [usable[each.record(study.name)] for each in simulations], left_out)
-    news = {path: problem for path, problem in left_out.items() if path not in told}
+    news = {path: problem for path, problem in left_out.items() if path not in reported}
     for note in replace(records, left_out=news).notes():
         _log.warning("%s", note)
     return records
@@ -246,11 +246,11 @@ def mark_tables(study: Study, names: Iterable[str], left_out: Mapping[Path, str]
 def mark_of_tables(study: Study) -> Mapping[str, Any]:
     """Return what the mark of a study's tables tells; nothing if they are not made."""
     try:
-        told = json.loads(read_regular(paths.stamp(study.name, "tables", study.plan), _MAX_MARK_BYTES))
+        mark = json.loads(read_regular(paths.stamp(study.name, "tables", study.plan), _MAX_MARK_BYTES))
     except (OSError, ValueError):
         return {}
-    parts = [told.get(key, {}) for key in ("left_out", "sha256", "made_by")] if isinstance(told, dict) else [None]
-    return told if all(isinstance(part, dict) for part in parts) else {}
+    parts = [mark.get(key, {}) for key in ("left_out", "sha256", "made_by")] if isinstance(mark, dict) else [None]
+    return mark if all(isinstance(part, dict) for part in parts) else {}
 
 
 def left_out_of_tables(study: Study) -> dict[Path, str]:

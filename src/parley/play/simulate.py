@@ -238,8 +238,8 @@ class _Tell(Watcher, logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Tell what the library says; how often it may say so was looked at here."""
-        told = {key: getattr(record, key) for key in ("waits_for", "serious") if hasattr(record, key)}
-        self._pipe.send(("said", record.levelno, record.getMessage(), told))
+        extra = {key: getattr(record, key) for key in ("waits_for", "serious") if hasattr(record, key)}
+        self._pipe.send(("said", record.levelno, record.getMessage(), extra))
 
 
 def _play_in_own_process(pipe: Connection, parent: int, study: Study, simulation: Simulation) -> None:
@@ -284,8 +284,8 @@ async def _play_apart(study: Study, simulation: Simulation, playing: Playing) ->
                     match pipe.recv():
                         case "reply", entry, failure:
                             watcher.answered(Exchange(None, entry, Reply(None, failure)))  # type: ignore[arg-type]
-                        case "said", level, text, told:
-                            _log.log(level, "%s", text, extra=told)
+                        case "said", level, text, extra:
+                            _log.log(level, "%s", text, extra=extra)
                         case "over", error:
                             is_over = True
                             if error is not None:
@@ -358,8 +358,8 @@ async def _play_with_journal(
     _log.info("%s%s after %d rounds", outcome.name, detail, outcome.rounds)
 
 
-def _keep(record: Path, simulation: Simulation, played: Play, told: Mapping[str, Any]) -> None:
-    write_record(record, simulation, played, told)
+def _keep(record: Path, simulation: Simulation, played: Play, made_by: Mapping[str, Any]) -> None:
+    write_record(record, simulation, played, made_by)
     delete_journal(record)
 
 
@@ -414,8 +414,8 @@ async def play_simulation(
         _require_models(simulation, journal)
     async with AsyncExitStack() as stack:
         engines = await _connect(stack, simulation.condition, places, engine_timeout, budget) if places else {}
-        told = {name: await engine.provenance() for name, engine in engines.items()}
-        for text in warnings({"engines": told}):
+        provenances = {name: await engine.provenance() for name, engine in engines.items()}
+        for text in warnings({"engines": provenances}):
             _log.warning("%s", text)
         policies: dict[str, Policy] = {}
         made: dict[int, Policy] = {}
@@ -424,7 +424,7 @@ async def play_simulation(
                 made[seat.group] = _policy(simulation.condition.groups[seat.group].player, engines)
             policies[seat.name] = made[seat.group]
         played = await play_async(simulation.id, game, policies, journal, on_phase, watcher)
-        answered = {name: {**told[name], **engine.effort()} for name, engine in engines.items()}
+        answered = {name: {**provenances[name], **engine.effort()} for name, engine in engines.items()}
     return played, answered
 
 

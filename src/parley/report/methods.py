@@ -204,10 +204,10 @@ def _statistics(study: Study, tables: Mapping[str, pd.DataFrame], cite: Citation
         sentences.append("Means were compared by the paired t test.")
     if study.questions:
         registered = Counter(zip(tables["questions"]["registered"], tables["questions"]["confirmatory"], strict=True))
-        told = [f"{count} {'confirmatory, ' * sure}{text}" for (text, sure), count in registered.items()]
+        kinds = [f"{count} {'confirmatory, ' * sure}{text}" for (text, sure), count in registered.items()]
         sentences.append(
             f"The study asks {counted(len(study.questions), 'question')} by "
-            f"{counted(len(tables['questions']), 'comparison')} ({_joined(told)}); their p values were corrected by "
+            f"{counted(len(tables['questions']), 'comparison')} ({_joined(kinds)}); their p values were corrected by "
             f"Holm's method {cite('holm1979')}. All other comparisons are exploratory."
         )
     if len(tables["contrasts"]):

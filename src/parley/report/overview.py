@@ -1,4 +1,4 @@
-"""The head of the report: the study in a sentence, its outcomes as bars, and what readers are warned of."""
+"""The head of the report: the study in a sentence, its outcomes as bars, and its warnings."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -226,10 +226,10 @@ class Expander:
         for key in ("partition", "account", "constraint", "gpu_model", "qos", "gres"):
             asked = {model: own for model, request in requests.items() if (own := getattr(request, key)) is not None}
             if len(set(asked.values())) > 1:
-                told = ", ".join(f"{model}: {own}" for model, own in asked.items())
+                values = ", ".join(f"{model}: {own}" for model, own in asked.items())
                 raise UsageError(
                     f"{where}: models that play together share one cluster job, and ask for different "
-                    f"cluster.{key} ({told}); make them equal in {self._models_file}"
+                    f"cluster.{key} ({values}); make them equal in {self._models_file}"
                 )
 
     def _parameters(self, chosen: Mapping[str, Any], where: str) -> GameParameters:

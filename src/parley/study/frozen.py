@@ -208,8 +208,8 @@ def _text(study: Study, frozen: Frozen) -> str:
     beside = companion_lines(study)
     conditions = [f"    {path}: {_seeds_text(seeds)}" for path, (_, seeds) in content["conditions"].items()]
     # A condition a line: what changed can be seen in a diff.
-    told = {"time": frozen.time, "played": frozen.played}
-    block = json.dumps({"format": FORMAT, "parley": __version__, "hash": frozen.hash, **told})[:-1]
+    times = {"time": frozen.time, "played": frozen.played}
+    block = json.dumps({"format": FORMAT, "parley": __version__, "hash": frozen.hash, **times})[:-1]
     parts = [f'"{name}": {_json(part)}' for name, part in content.items()]
     return "\n".join(
         [

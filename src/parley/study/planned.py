@@ -1,4 +1,4 @@
-"""The plan of a run: a study that is edited while it runs is refused by the jobs that were planned before."""
+"""The plan of a run: jobs refuse to run if the study changed after planning."""
 
 import os
 

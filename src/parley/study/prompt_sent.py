@@ -35,7 +35,7 @@ _FREELY = "(what the agent wrote in the first step)"
 
 
 @dataclass(frozen=True)
-class Wanted:
+class PromptQuery:
     """Which prompt: the first that fits. None for an agent, a round, a phase or a role is whichever comes first."""
 
     role: str | None
@@ -73,16 +73,16 @@ class PromptSent:
         if self.others:
             axes = self.condition.axes
             differing = [axis for axis, value in axes.items() if any(c.axes[axis] != value for c in self.others)]
-            told = f"choose by --where: {', '.join(differing)}" if differing else "they have the same axes"
-            yield f"the first of {len(self.others) + 1} conditions that fit; {told}"
+            remedy = f"choose by --where: {', '.join(differing)}" if differing else "they have the same axes"
+            yield f"the first of {len(self.others) + 1} conditions that fit; {remedy}"
 
 
-def prompt_sent(study: Study, where: Mapping[str, Any], wanted: Wanted, seed: int) -> PromptSent:
+def prompt_sent(study: Study, where: Mapping[str, Any], query: PromptQuery, seed: int) -> PromptSent:
     """Return what is sent in the first condition that has the axes `where` and an agent of the role.
 
     Raises UsageError if there is no such condition or agent, or if the game ends before it is asked that.
     """
-    role, prompt = wanted.role, wanted.prompt
+    role, prompt = query.role, query.prompt
     fitting = [
         c
         for c in study.fitting(where)
@@ -96,14 +96,14 @@ def prompt_sent(study: Study, where: Mapping[str, Any], wanted: Wanted, seed: in
     simulation = Simulation(fitting[0], seed)
     game = simulation.game()
     there = [seat for seat in game.seats if role in (None, seat.role) and prompt in (None, seat.prompt)]
-    names = [seat.name for seat in there if wanted.agent in (None, seat.name)]
+    names = [seat.name for seat in there if query.agent in (None, seat.name)]
     where_it_is = f"{study.file}: {fitting[0].name}, seed {seed}"
     if not names:
         seats = sorted(game.seats, key=lambda seat: by_number(seat.name))
         listed = ", ".join(f"{seat.name} ({seat.role})" for seat in seats)
         having = f" with the role {role}" if role else ""
-        raise UsageError(f"{where_it_is}: no agent {wanted.agent}{having}; choose one of: {listed}")
-    ask = _first(game, names, wanted, seed, where_it_is)
+        raise UsageError(f"{where_it_is}: no agent {query.agent}{having}; choose one of: {listed}")
+    ask = _first(game, names, query, seed, where_it_is)
     return PromptSent(fitting[0], fitting[1:], seed, ask, simulation.players[ask.agent])
 
 
@@ -246,22 +246,22 @@ def part_text(ask: Ask, part: str) -> str:
     return {"system": ask.system, "user": ask.user}[part]
 
 
-def _first(game: Game, names: Sequence[str], wanted: Wanted, seed: int, where: str) -> Ask:
+def _first(game: Game, names: Sequence[str], query: PromptQuery, seed: int, where: str) -> Ask:
     """Return the first ask that is wanted of the first of `names` that is asked it."""
     rounds: list[int] = []
     phases: list[str] = []
-    for (number, phase), asks in groupby(asked(game, seed, wanted.round), lambda ask: (ask.round, ask.phase)):
+    for (number, phase), asks in groupby(asked(game, seed, query.round), lambda ask: (ask.round, ask.phase)):
         theirs = {ask.agent: ask for ask in asks if ask.agent in names}
-        if theirs and wanted.round in (None, number) and wanted.phase in (None, phase):
+        if theirs and query.round in (None, number) and query.phase in (None, phase):
             return next(theirs[name] for name in names if name in theirs)
         rounds += [number] * bool(theirs)
         phases += [phase] * bool(theirs)
     if not rounds:
-        raise UsageError(f"{where}: there is no such prompt ({wanted}); choose another agent or a later round")
-    close = meant(wanted.phase, phases) if wanted.phase is not None and wanted.phase not in phases else None
+        raise UsageError(f"{where}: there is no such prompt ({query}); choose another agent or a later round")
+    close = meant(query.phase, phases) if query.phase is not None and query.phase not in phases else None
     question = f"did you mean {close!r}? " if close else ""
     raise UsageError(
-        f"{where}: there is no such prompt ({wanted}); {question}with scripted policies for models, the game has "
+        f"{where}: there is no such prompt ({query}); {question}with scripted policies for models, the game has "
         f"rounds {rounds[0]} to {rounds[-1]} and the phases {', '.join(dict.fromkeys(phases))}"
     )
 

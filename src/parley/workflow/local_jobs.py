@@ -1,4 +1,4 @@
-"""Snakemake's jobs on this machine, mended (9.27): a thread for each job of a shard, and an end of servers that hang.
+"""Snakemake's jobs on this machine, fixed (9.27): a thread for each job of a shard, and an end of servers that hang.
 
 It starts one thread too few, so that one game waits for another to end. It sends a server SIGTERM after its last
 simulation, or gives it up when its endpoint file does not appear, and then waits for its process, however long that

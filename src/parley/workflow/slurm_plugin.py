@@ -1,4 +1,4 @@
-"""Snakemake's executor of SLURM jobs (its plugin 2.8), mended where it waits for ever or gives up too soon."""
+"""Snakemake's executor of SLURM jobs (its plugin 2.8), fixed where it waits for ever or gives up too soon."""
 
 import os
 import re
@@ -173,7 +173,7 @@ def mend_slurm() -> None:
 
 
 def check_plugin(executor: Any) -> None:
-    """Raise ParleyError if an executor of SLURM jobs is not mended, or its plugin is of another version."""
+    """Raise ParleyError if an executor of SLURM jobs is not fixed, or its plugin is of another version."""
     found = version("snakemake-executor-plugin-slurm")
     if not isinstance(executor, PatientExecutor) or not found.startswith(_VERSION):
         raise ParleyError(

@@ -34,7 +34,7 @@ def records(study: Study) -> list[Path]:
     return [simulation.record("small") for simulation in study.simulations()]
 
 
-# A study that is edited while it runs
+# A study that changes while it runs
 
 EDITS = """
 import json

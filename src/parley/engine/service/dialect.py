@@ -237,8 +237,8 @@ class Dialect(BaseModel):
         """Return in words that a key is refused, and the dialect that would do, as its entry writes it."""
         changed = {**self.model_dump(mode="json"), **change}
         usual = {**_PLAIN, **PRESETS.get(self.preset or "", {})}
-        told = [f"{name}: {_yaml(value)}" for name, value in changed.items() if value != usual[name]]
-        return f"it takes no {key}: write dialect: {{{', '.join(told)}}} in its entry"
+        remedy = [f"{name}: {_yaml(value)}" for name, value in changed.items() if value != usual[name]]
+        return f"it takes no {key}: write dialect: {{{', '.join(remedy)}}} in its entry"
 
 
 _LIMITS = ("max_tokens", "max_completion_tokens")

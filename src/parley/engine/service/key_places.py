@@ -45,8 +45,8 @@ def require_allowed(model: str, variable: str, url: str) -> None:
     """Raise UsageError unless the key in an environment variable may go to a URL for a model."""
     host = (urlsplit(url).hostname or "").lower()
     is_safe = urlsplit(url).scheme == "https"  # else anybody on the way reads it
-    told = [each.strip().partition("=") for each in os.environ.get(ALLOW, "").split(",")]
-    hosts = [place for named, _, place in told if named == variable] + _allowed().get(variable, [])
+    allowed = [each.strip().partition("=") for each in os.environ.get(ALLOW, "").split(",")]
+    hosts = [place for named, _, place in allowed if named == variable] + _allowed().get(variable, [])
     is_makers = is_safe and _MAKERS.get(variable) == host
     if not is_makers and host not in map(str.lower, hosts):
         way = "" if is_safe else " unencrypted"

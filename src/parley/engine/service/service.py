@@ -84,8 +84,8 @@ class Service:
         """Raise EngineError, which says what is wrong, unless the service listed the model."""
         if (error := error_of(response)) is not None:
             if error.status in (404, 405):
-                told = self.refused(error)
-                raise EngineError(f"{told}; if it lists no models, write dialect: {{lists_models: false}}")
+                refusal = self.refused(error)
+                raise EngineError(f"{refusal}; if it lists no models, write dialect: {{lists_models: false}}")
             raise self.refused(error)
         try:
             listed = [str(model["id"]) for model in response.json()["data"]]
@@ -136,10 +136,10 @@ class Service:
         }
         message = self.redacted(error.message)
         remedy = self.remedy(error)
-        told = f"{self.who} answered {status}: {message or 'nothing more'}"
+        answer = f"{self.who} answered {status}: {message or 'nothing more'}"
         if remedy:
-            return NotReadyError(f"{told}; {remedy}")  # it refuses all others, too
-        return EngineError(told + remedies.get(status, ""))
+            return NotReadyError(f"{answer}; {remedy}")  # it refuses all others, too
+        return EngineError(answer + remedies.get(status, ""))
 
     def remedy(self, error: ServiceError) -> str | None:
         """Return what to change in the entry where a key of the request is refused; None where none is."""

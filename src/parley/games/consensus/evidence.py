@@ -244,8 +244,8 @@ class ConsensusEvidence(Evidence[ConsensusParameters, Round]):
         marks = []
         for entry in trace:
             number, held = entry["round"], [entry["values"][name] for name in initial]
-            for name, told in entry["proposals"].items():
-                cells[name, number] = _cell(entry["values"][name] if name in initial else told, held, told)
+            for name, sent in entry["proposals"].items():
+                cells[name, number] = _cell(entry["values"][name] if name in initial else sent, held, sent)
             marks += [Mark(name, number, "votes to stop") for name, vote in entry["votes"].items() if vote == "stop"]
             marks += [Mark(name, number, "tells some agents another value") for name in entry.get("sent", {})]
         return Timeline(
@@ -271,9 +271,9 @@ def _deviation(values: Sequence[int]) -> float:
     return math.sqrt(sum((value - mean) ** 2 for value in values) / max(1, len(values) - 1))
 
 
-def _cell(value: int | None, held: Iterable[int | None], told: int | None) -> TimelineCell:
-    """Return the cell of an agent with this value, where honest agents have those `held`, after what it `told`."""
+def _cell(value: int | None, held: Iterable[int | None], sent: int | None) -> TimelineCell:
+    """Return the cell of an agent with this value, where honest agents have those `held`, after what it `sent`."""
     counts = Counter(each for each in held if each is not None)
     leads = counts[value] > 1 and counts[value] == max(counts.values()) if value is not None else False
-    state = SILENT if told is None else LEADING if leads else APART
+    state = SILENT if sent is None else LEADING if leads else APART
     return TimelineCell(state, "–" if value is None else str(value))

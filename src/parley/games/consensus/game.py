@@ -59,9 +59,9 @@ from parley.text import by_number, one_line
 
 def peer_values(fields: Mapping[str, Any]) -> dict[str, int | None]:
     """Return which peers a reply tells another value than all others, and which (None: nothing)."""
-    told: Mapping[str, int | str] = fields.get("peer_values", {})
+    values: Mapping[str, int | str] = fields.get("peer_values", {})
     return {
-        name: None if isinstance(value, str) else value for name, value in told.items() if value != fields["value"]
+        name: None if isinstance(value, str) else value for name, value in values.items() if value != fields["value"]
     }
 
 
@@ -191,13 +191,13 @@ class Protocol(ABC):
         if note:
             agent.notes.append((number, note))
         justification = one_line(fields["public_reasoning"], self.parameters.justification_chars)
-        told = peer_values(fields)
+        sent = peer_values(fields)
         if fields["value"] == "abstain":
-            return Proposal(agent.name, None, justification, told) if told else self.silent(agent, justification)
+            return Proposal(agent.name, None, justification, sent) if sent else self.silent(agent, justification)
         if agent.current_value is not None and fields["value"] != agent.current_value:
             agent.changes += 1
         agent.current_value = fields["value"]
-        return Proposal(agent.name, fields["value"], justification, told)
+        return Proposal(agent.name, fields["value"], justification, sent)
 
     def silent(self, agent: Agent, justification: str | None = None) -> Proposal:
         """Return what others see of an agent that proposes nothing; None is the reason of one that failed."""
@@ -487,10 +487,10 @@ class ConsensusGame(Game[ConsensusParameters]):
 
     @classmethod
     def imported_material(
-        cls, parameters: ConsensusParameters, roles: Mapping[str, str], told: Mapping[str, Any]
+        cls, parameters: ConsensusParameters, roles: Mapping[str, str], recorded: Mapping[str, Any]
     ) -> Any:
         """Return the initial values of the honest agents; raises ValueError if one is missing or out of range."""
-        given = told.get("initial_values", {})
+        given = recorded.get("initial_values", {})
         values = {name: given.get(name) for name, role in roles.items() if role == HONEST}
         for name, value in values.items():
             if type(value) is not int or not parameters.value_min <= value <= parameters.value_max:

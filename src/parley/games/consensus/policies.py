@@ -1,4 +1,4 @@
-"""The policies of the consensus game, in one table (`POLICIES`): scripted agents, adversaries, and told models.
+"""The policies of the consensus game, in one table (`POLICIES`): scripted agents, adversaries, models with strategies.
 
 A scripted one is a pure function of a `ConsensusView` (what the agent may see), a generator and its parameters. It
 returns the reply as a mapping, which goes through the same strict parser as a model's. It keeps no state, so that a
@@ -273,8 +273,8 @@ def equivocate(view: Any, rng: np.random.Generator, given: Equivocate) -> Fields
     high = view.value_max if given.high is None else given.high
     half = (len(view.neighbors) + 1) // 2
     told_low = [place % 2 == 0 if given.split == "alternate" else place < half for place in range(len(view.neighbors))]
-    told = {name: low if is_low else high for name, is_low in zip(view.neighbors, told_low, strict=True)}
-    return {**proposal(low), "peer_values": told}
+    sent = {name: low if is_low else high for name, is_low in zip(view.neighbors, told_low, strict=True)}
+    return {**proposal(low), "peer_values": sent}
 
 
 # Language models as adversaries

@@ -166,14 +166,14 @@ def published_text(name: str, **values: object) -> str:
 
 def published_round_text(number: int, proposals: Sequence[Proposal], longest: int) -> str:
     """Return the line of a round in the history, by letter; a longer reason is cut, dots included, and quoted."""
-    told = []
+    lines = []
     for said in sorted(proposals, key=lambda said: said.agent):
         why = said.justification
         why = f"{why[: longest - 3]}..." if len(why) > longest else why
         value = published_text("abstained") if said.value is None else said.value
         reason = published_text("reason", reason=_quote(why)) if why else ""
-        told.append(published_text("proposal", agent=said.agent, value=value) + reason)
-    return published_text("round", number=number, proposals="; ".join(told))
+        lines.append(published_text("proposal", agent=said.agent, value=value) + reason)
+    return published_text("round", number=number, proposals="; ".join(lines))
 
 
 def published_vote_text(agent: str, proposals: Sequence[Proposal]) -> str:
@@ -214,10 +214,10 @@ def threshold_text(parameters: ConsensusParameters, scripted: bool = False) -> s
     """
     threshold, (printed, _) = parameters.stop_threshold, _PRINTED[parameters.protocol]
     as_printed = {printed, TWO_THIRDS} if scripted or parameters.rules == PUBLISHED_CODE else {printed}
-    told = share_text(threshold)
-    if told is None or threshold in as_printed:
+    share = share_text(threshold)
+    if share is None or threshold in as_printed:
         return None
-    return told if parameters.protocol == "swarms" or threshold == 1 else f"{told}+"
+    return share if parameters.protocol == "swarms" or threshold == 1 else f"{share}+"
 
 
 def disclosed_template(parameters: ConsensusParameters) -> Path:
@@ -244,7 +244,7 @@ class ConsensusPrompts(Prompts[ConsensusParameters]):
             "may_exist",
             "value",
             {"value_max": 1_000_000},  # the answer is a whole number up to it
-            told="The value that you propose is your answer to this question.",
+            about="The value that you propose is your answer to this question.",
         ),
     )
 
@@ -257,8 +257,8 @@ class ConsensusPrompts(Prompts[ConsensusParameters]):
             if name.split("_")[1] in phases
             and not (name.endswith(_VOTE_ON_LAST_ROUND) and EARLY_VOTE in parameters.leaks)
         }
-        if told := threshold_text(parameters):
-            found |= {f"{role}_{_THRESHOLD}": told for role in _ROLES}
+        if threshold := threshold_text(parameters):
+            found |= {f"{role}_{_THRESHOLD}": threshold for role in _ROLES}
         if parameters.rules == PUBLISHED_CODE:
             found |= {f"{role}_published_code": _PUBLISHED_WORDS for role in _ROLES}
         if parameters.disclose_topology:
@@ -293,12 +293,12 @@ class ConsensusPrompts(Prompts[ConsensusParameters]):
 
         The part `follow_up` is the second prompt of two steps; in other formats it is "".
         """
-        told = None if reply_format == "json" else instruction(reply_kind(role, phase), reply_format)
+        form = None if reply_format == "json" else instruction(reply_kind(role, phase), reply_format)
         if part == "follow_up":
-            return told.follow_up if told else ""
+            return form.follow_up if form else ""
         text = super().template(prompt, role, phase, part)
-        if told:
-            text = without_json(text) + (f"\n{told.reply}" if part == "user" else "")
+        if form:
+            text = without_json(text) + (f"\n{form.reply}" if part == "user" else "")
         if phase == TURN and part == "system" and not early_vote:
             text += f"\n\n{text_of(self.templates(prompt)[f'{role}_{_VOTE_ON_LAST_ROUND}'])}"
         return text

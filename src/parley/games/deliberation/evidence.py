@@ -82,17 +82,17 @@ def _text(answer: Value | None, said: Mapping[str, Any] | None) -> str:
 def _result(entry: Round) -> str:
     """Return how many agree, and what a deliberation came to in its last turn."""
     share = entry["measures"]["participation"]
-    told = "–" if share is None else f"{share:.0%}"
+    shown = "–" if share is None else f"{share:.0%}"
     if (verdict := entry.get("verdict")) is None:
-        return told
-    return f"{told}: {'agreed' if verdict['agreed'] else 'hung'}"
+        return shown
+    return f"{shown}: {'agreed' if verdict['agreed'] else 'hung'}"
 
 
 MEASURES = (
     Measure("accuracy", "right answers", carried=True),
     Measure("participation", "largest agreement", carried=True),
     Measure("right_to_wrong", "right answers given up"),
-    Measure("wrong_to_right", "wrong answers mended"),
+    Measure("wrong_to_right", "wrong answers corrected"),
     Measure("conformity", "gone over to the leading answer"),
     Measure("confidence", "confidence in the policies accepted", carried=True),
 )

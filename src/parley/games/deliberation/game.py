@@ -129,10 +129,10 @@ class DeliberationGame(Game[DeliberationParameters]):
 
     @classmethod
     def imported_material(
-        cls, parameters: DeliberationParameters, roles: Mapping[str, str], told: Mapping[str, Any]
+        cls, parameters: DeliberationParameters, roles: Mapping[str, str], recorded: Mapping[str, Any]
     ) -> Any:
         """Return the problem; raises ValueError if there is none, or one of another kind than `problems` has."""
-        problem = Problem.from_json(told.get("problem"))
+        problem = Problem.from_json(recorded.get("problem"))
         if problem.kind != (kind := parameters.problems.problem_kind):
             raise ValueError(
                 f"problem {problem.id}: is of the kind {problem.kind}, and parameters.problems has {kind}"

@@ -231,9 +231,9 @@ def _check_value(session: Session, final: Sequence[Mapping[str, Any]], malicious
     read = [read_answer(kind, options, said["answer"], said["argument"], reading) for said in final]
     given = read.count(value)
     if value is None or given < honest:
-        told = one_line(repr(value), 60)
+        shown = one_line(repr(value), 60)
         raise ValueError(
-            f"its verdict is {told}, the last answer of {given} of {agents} agents, and {honest} are honest"
+            f"its verdict is {shown}, the last answer of {given} of {agents} agents, and {honest} are honest"
         )
 
 

@@ -275,12 +275,12 @@ class StagHuntEvidence(Evidence[StagHuntParameters, Round]):
     ) -> Mapping[str, Behaved]:
         """Return what each betrayed player did; its payoff is that of all rounds, and a hare is the sure choice."""
         rounds = counted(trace)
-        told = {}
+        behaved = {}
         for name, after in metrics["after_betrayal"].items():
             payoff = sum(each["points"][name] for each in rounds) / len(rounds)
             found = player_after(trace, name, after["seen"])
-            told[name] = Behaved(found.behaviors if found else frozenset(), payoff, parameters.hare - payoff)
-        return told
+            behaved[name] = Behaved(found.behaviors if found else frozenset(), payoff, parameters.hare - payoff)
+        return behaved
 
     def reacted(
         self,

@@ -124,7 +124,7 @@ class StagHuntGame(Game[StagHuntParameters]):
 
     @classmethod
     def imported_material(
-        cls, parameters: StagHuntParameters, roles: Mapping[str, str], told: Mapping[str, Any]
+        cls, parameters: StagHuntParameters, roles: Mapping[str, str], recorded: Mapping[str, Any]
     ) -> Any:
         """Return None: a seed deals nothing that the rules need."""
         return None
@@ -195,7 +195,7 @@ class StagHuntGame(Game[StagHuntParameters]):
         form = instruction(texts.REPLIES[phase], reply_format)
         others = [known[peer] for peer in self._links.neighbors(name)]
         pieces = self._texts[name]
-        values = texts.PromptValues(len(self._players), others, [told for _, told in history], number, shown)
+        values = texts.PromptValues(len(self._players), others, [entries for _, entries in history], number, shown)
         if self._published:
             system = texts.published_system(seat.role, pieces)
             user = self._published_user(name, phase, values)

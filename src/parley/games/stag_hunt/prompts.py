@@ -73,7 +73,7 @@ def _of_links(p: StagHuntParameters) -> list[str]:
 
 def render_system(role: str, parameters: StagHuntParameters, values: PromptValues, texts: Mapping[str, str]) -> str:
     """Return the system prompt: the rules, and what is told of who sees whom; `texts` are those of the role."""
-    p, told = parameters, set(_names(parameters))
+    p, named = parameters, set(_names(parameters))
     numbers = {
         "n": str(values.players),
         "counted": f"{values.players} " if p.count_told else "",
@@ -91,7 +91,7 @@ def render_system(role: str, parameters: StagHuntParameters, values: PromptValue
     pieces = {
         "players": fill(texts["players_told" if p.count_told else "players_untold"], numbers),
         "payoffs": fill(texts["payoffs_all" if p.needed == ALL else "payoffs_some"], numbers),
-        "talk": "\n" + fill(texts["talk"], numbers) if "talk" in told else "",
+        "talk": "\n" + fill(texts["talk"], numbers) if "talk" in named else "",
         "visibility": "".join(f"\n{before.get(piece, '')}{fill(texts[piece], numbers)}" for piece in _of_links(p)),
         "aim": "\n" + fill(texts[_AIM], numbers) if role == BYZANTINE else "",
     }
@@ -149,7 +149,9 @@ class StagHuntPrompts(Prompts[StagHuntParameters]):
     }
     phases = PHASES
     questions = (
-        QuestionStyle("stag_hunt", PLAIN, "word", told="The word that you broadcast is your answer to this question."),
+        QuestionStyle(
+            "stag_hunt", PLAIN, "word", about="The word that you broadcast is your answer to this question."
+        ),
     )
 
     def files(self, prompt: str, parameters: StagHuntParameters) -> Mapping[str, Template]:
@@ -249,8 +251,8 @@ def published_user(
         text = text.replace(sentence, f"{sentence} {texts['payoff_note']}")
     if phase == "act":
         if p.links_told:
-            told = texts[_visibility(me, players, heard, hub)]
-            seen = f"### COMMUNICATION VISIBILITY\n{told}\n\n### MESSAGES YOU CAN SEE"
+            visibility = texts[_visibility(me, players, heard, hub)]
+            seen = f"### COMMUNICATION VISIBILITY\n{visibility}\n\n### MESSAGES YOU CAN SEE"
             text = text.replace(_WORDS_OF_THE_ROUND, seen)
         elif len(heard) + 1 < players:
             text = text.replace("The 4 words", "The words")  # as many as are shown, and not as there are players

@@ -1,7 +1,7 @@
 """Runs the benchmarks and writes their table into benchmarks/README.md.
 
 python -m benchmarks.run [scripted] [scale] [shipped] [frames] [storage] [ledger] [client] [grammar] [engine] [cpu]
-                         [view] [coverage]
+                         [view] [authors_code] [coverage]
 """
 
 import platform
@@ -9,7 +9,20 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from benchmarks import client, coverage, cpu, engine, explorer, frames, grammar, ledger, scale, scripted, storage
+from benchmarks import (
+    authors_code,
+    client,
+    coverage,
+    cpu,
+    engine,
+    explorer,
+    frames,
+    grammar,
+    ledger,
+    scale,
+    scripted,
+    storage,
+)
 from benchmarks.measure import Row
 from parley.engine import hardware
 
@@ -26,6 +39,7 @@ SETS = {
     "grammar": grammar.rows,
     "cpu": cpu.rows,
     "view": explorer.rows,
+    "authors_code": authors_code.rows,
 }
 
 

@@ -224,9 +224,9 @@ def test_what_is_in_flight_when_the_budget_ends_is_answered_and_journaled(make: 
         settled(self, *request, **more)
         threading.Timer(0.5, first_is_counted.set).start()  # the third is refused by then, or soon
 
-    settled = Budget._settle
+    settled = Budget.settle
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Budget, "_settle", settle)
+        patch.setattr(Budget, "settle", settle)
         with pytest.raises(BudgetError, match="1,000,001 of 7,500 tokens spent"):
             play(study)
     assert len(arrived) == 2

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -52,6 +52,19 @@ class Cost:
 _NOTHING_KNOWN = Cost(*[math.nan] * 5)
 
 
+@dataclass(frozen=True)
+class Batches:
+    """What simulations that ask services alone take in batches and one by one; NaN is unknown."""
+
+    engine: str
+    chosen: bool  # whether their entries say that they are asked in batches
+    money_in_batches: float
+    money_alone: float
+    hours_alone: float
+    phases: float  # of the longest game, each of which waits for a batch
+    hours_of_batch: int  # within which each is answered
+
+
 def played(study: Study) -> list[tuple[Simulation, Summary]]:
     """Return the simulations of a study that have a record that can be read, with what it says."""
     found = []
@@ -72,12 +85,17 @@ class Costs:
         self._by_size: dict[tuple[Any, ...], list[Summary]] = {}
         self._by_model: dict[Any, list[tuple[int, Summary]]] = {}
         engines: dict[str, list[Summary]] = {}
+        self._phases: dict[str, int] = {}
         for simulation, summary in asked:
             axes = simulation.condition.axes
             self._by_axes.setdefault(tuple(axes.items()), []).append(summary)
             self._by_size.setdefault((axes["model"], axes["n"]), []).append(summary)
             self._by_model.setdefault(axes["model"], []).append((int(axes["n"]), summary))
-            engines.setdefault(simulation.condition.engine, []).append(summary)
+            engine, telemetry = simulation.condition.engine, summary.telemetry
+            phases = int(summary.outcome.get("rounds", 0)) * len(telemetry.get("phase_seconds", ()))
+            self._phases[engine] = max(phases, self._phases.get(engine, 0))
+            if not any("batches" in each for each in summary.provenance.get("engines", {}).values()):
+                engines.setdefault(engine, []).append(summary)  # else it waited for batches
         self._pace = {engine: _seconds_per_token(summaries) for engine, summaries in engines.items()}
         self._on_gpus = {engine: _on_gpus(summaries) for engine, summaries in engines.items()}
 
@@ -94,12 +112,34 @@ class Costs:
             return self._cost(condition, _mean_tokens(by_agent)), PER_AGENT
         return _NOTHING_KNOWN, UNKNOWN
 
+    def batches(self, conditions: Sequence[Condition]) -> list[Batches]:
+        """Return what the simulations of some conditions take in batches, by engine, where services alone answer."""
+        found: dict[str, Batches] = {}
+        for condition in conditions:
+            entries = condition.entries.values()
+            if not entries or not all(entry.is_service for entry in entries):
+                continue
+            engine, cost = condition.engine, self.of(condition)[0] * len(condition.seeds)
+            chosen = all(entry.batch for entry in entries)
+            money = cost.money if chosen else cost.money / 2
+            hours = cost.tokens * self._pace.get(engine, math.nan) / 3600
+            within = max(entry.limits.batch_hours for entry in entries)
+            before = found.get(engine, Batches(engine, chosen, 0.0, 0.0, 0.0, math.nan, within))
+            found[engine] = replace(
+                before,
+                money_in_batches=before.money_in_batches + money,
+                money_alone=before.money_alone + 2 * money,
+                hours_alone=before.hours_alone + hours,
+                phases=self._phases.get(engine, math.nan),
+            )
+        return list(found.values())
+
     def _cost(self, condition: Condition, tokens: Tokens) -> Cost:
         entries = list(condition.entries.values())
         own = [entry for entry in entries if not entry.is_service]
         hours = self._pace.get(condition.engine, math.nan) * tokens.total / 3600 if own else 0.0
         gpus = sum(entry.gpus_served for entry in own) if self._on_gpus.get(condition.engine) else 0
-        prices = {entry.price for entry in entries}
+        prices = {entry.run_price for entry in entries}
         price = prices.pop() if len(prices) == 1 else None  # records do not say what each of several models used
         money = price.of(tokens) if price is not None else math.nan
         return Cost(tokens.prompt, tokens.completion, hours, gpus * hours if gpus else 0.0, money)

@@ -12,6 +12,7 @@ from typing import Any
 from parley.engine.endpoint import FAILED, read_endpoint
 from parley.engine.grammar import constraint
 from parley.engine.models import Asking, compare_names
+from parley.engine.service.batches import Batched
 from parley.engine.service.budget import Budget
 from parley.engine.service.dialect import PLAIN
 from parley.engine.service.errors import NOT_AS_ASKED, ServiceError, error_of
@@ -63,16 +64,17 @@ class Engine:
         place: Path | Service,
         budget: Budget | None = None,
         seconds: float = OWN_SECONDS,
+        batched: Batched | None = None,
     ) -> None:
         """Connect to a service, or to the server of an endpoint file; raises EngineError if there is no such file.
 
         What requests use is counted in `budget`, which may refuse them. A request to a server may take `seconds`; a
-        service has its own.
+        service has its own. Requests that are `batched` go in batches.
         """
         self._server: Service | _OwnServer
-        self._sender: Retries | _OwnServer
+        self._sender: Retries | Batched | _OwnServer
         if isinstance(place, Service):
-            self._server, self._sender, self._model = place, Retries(place), place.model
+            self._server, self._sender, self._model = place, batched or Retries(place), place.model
         else:
             self._server = self._sender = _OwnServer(place, seconds)
             self._model = self._server.served
@@ -122,6 +124,7 @@ class Engine:
         seed: int,
         asking: Asking = _PLAINLY,
         cache_salt: str | None = None,
+        attempt: int = 0,
     ) -> Completion:
         """Ask the model; what the reply must look like goes with the request, and is enforced by the server.
 
@@ -158,11 +161,14 @@ class Engine:
         content = json.dumps(body, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
         longest = dialect.longest(sampling)
         most = Tokens(prompt=len(content), completion=longest)  # no token is less than a byte
-        if self._budget is not None:
-            self._budget.require(self._model, most)  # before it waits for limits
-        prompt_bytes = sum(len(message["content"].encode()) for message in ask.messages)
-        tokens = estimated_tokens(prompt_bytes, longest)
-        response = await self._sender.send(lambda: self._post(content, most), seed, tokens)
+        if isinstance(self._sender, Batched):
+            response = await self._sender.ask(ask, attempt, content, most, self._budget)
+        else:
+            if self._budget is not None:
+                self._budget.require(self._model, most)  # before it waits for limits
+            prompt_bytes = sum(len(message["content"].encode()) for message in ask.messages)
+            tokens = estimated_tokens(prompt_bytes, longest)
+            response = await self._sender.send(lambda: self._post(content, most), seed, tokens)
         if (error := error_of(response)) is not None:
             if error.answers is None:
                 raise self._server.refused(error)
@@ -272,6 +278,8 @@ class Engine:
 
     async def provenance(self) -> Mapping[str, Any]:
         """Return what the engine tells of itself, for the record."""
+        if isinstance(self._sender, Batched):
+            return await self._sender.provenance()
         return await self._server.provenance(self._http)
 
     def effort(self) -> Mapping[str, Any]:
@@ -364,7 +372,7 @@ class LLMPolicy:
 
     async def answer(self, ask: Ask, seed: int, attempt: int) -> Completion:
         """Return the model's reply; raises EngineError if the engine is gone or refuses the request."""
-        return await self._engine.chat(ask, seed, self._asking)
+        return await self._engine.chat(ask, seed, self._asking, attempt=attempt)
 
 
 @dataclass

@@ -6,11 +6,12 @@ import ctypes
 import logging
 import os
 import re
+import resource
 import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, AsyncExitStack, nullcontext, suppress
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, AsyncExitStack, nullcontext, suppress
 from datetime import UTC, datetime
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
@@ -38,6 +39,7 @@ from parley.text.logs import NAME, every, limited_logger, log_line, logged_to, o
 
 if TYPE_CHECKING:
     from parley.engine.client import Engine
+    from parley.engine.service.batches import Batches
     from parley.engine.service.budget import Budget
     from parley.engine.service.service import Service
 
@@ -45,6 +47,7 @@ _log = limited_logger(__name__)
 _POLL_SECONDS = 1.0
 _AT_THE_DISK = 64  # games that wait for a slow disk at once; Python has four threads more than cores
 _QUOTED = 3  # of the errors of a shard
+_FILES = 4  # that a game has open: its journal, a budget and an HTTP connection
 _NUMBER = re.compile(r"\d+")
 # Gives what is told of each reply of a simulation that is played in this task, as long as the context lasts.
 Playing = Callable[[Simulation], AbstractContextManager[Watcher]]
@@ -90,7 +93,8 @@ def simulate_shard(
 ) -> None:
     """Make the records of the simulations of one shard of `study` that need no server.
 
-    Those that are there already are left alone. As many are played at once as their services allow. Scripted ones have
+    Those that are there already are left alone. As many are played at once as their services allow, all in lock step
+    if one of these is asked in batches. Scripted ones have
     no journal: what a death takes of those is played again in milliseconds. Code of the user's own plays in a process
     for each simulation, forked from this one: what it does to its process it does to its game alone. If some fail, the
     others are played, and an error as of `simulate` is raised that counts them and quotes the first few. All ends when
@@ -150,7 +154,8 @@ async def _play_shard(
     When a service is not there, what has not begun does not begin: each simulation would wait for it as long.
     """
     asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(_AT_THE_DISK))
-    free = asyncio.Semaphore(min((s.condition.at_once for s in simulations), default=1))
+    at_once = min((s.condition.at_once for s in simulations), default=1)
+    free = asyncio.Semaphore(min(at_once, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // _FILES))
     began, done = time.monotonic(), 0
     failed: list[ParleyError] = []
 
@@ -160,7 +165,7 @@ async def _play_shard(
             try:
                 if any(isinstance(error, NotReadyError) for error in failed):
                     raise NotReadyError("not started: the service did not answer the ones before")
-                await _play_of_shard(study, simulation, playing)
+                await _play_of_shard(study, simulation, playing, batches)
             except ParleyError as error:
                 failed.append(error)
                 _log.info("%s/seed=%d: %s", simulation.condition.name, simulation.seed, error)
@@ -171,7 +176,7 @@ async def _play_shard(
     try:
         async with asyncio.TaskGroup() as watch:
             watching = None if exit_with is None else watch.create_task(_require_alive(exit_with))
-            async with asyncio.TaskGroup() as group:
+            async with _batches_of(study, simulations) as batches, asyncio.TaskGroup() as group:
                 for simulation in simulations:
                     group.create_task(play(simulation))
             if watching is not None:
@@ -182,6 +187,15 @@ async def _play_shard(
             error = error.exceptions[0]
         raise error from None
     return failed
+
+
+def _batches_of(study: Study, simulations: Sequence[Simulation]) -> "AbstractAsyncContextManager[Batches | None]":
+    """Return the batches in which simulations are to ask; of None if they ask in no batches."""
+    if not any(entry.batch for simulation in simulations for entry in simulation.condition.entries.values()):
+        return nullcontext()
+    from parley.engine.service.batches import Batches  # with an HTTP client, see below
+
+    return Batches(paths.batches(study.name))
 
 
 async def _require_alive(process: int) -> None:
@@ -196,17 +210,21 @@ async def _require_alive(process: int) -> None:
         await asyncio.sleep(_POLL_SECONDS)
 
 
-async def _play_of_shard(study: Study, simulation: Simulation, playing: Playing) -> None:
+async def _play_of_shard(
+    study: Study, simulation: Simulation, playing: Playing, batches: "Batches | None" = None
+) -> None:
     """Play one simulation of a shard; one with a journal has the log that a job of its own would have."""
     condition = simulation.condition
-    play = _play_apart if condition.runs_own_code else _play_here
     log = paths.simulation_log(study.name, condition.place, simulation.seed)
     if condition.keeps_journal:
         with suppress(OSError):
             log.parent.mkdir(parents=True, exist_ok=True)
     here = own_log.set(log if condition.keeps_journal else None)
     try:
-        await play(study, simulation, playing)
+        if condition.runs_own_code:
+            await _play_apart(study, simulation, playing)
+        else:
+            await _play_here(study, simulation, playing, batches)
     except ParleyError as error:
         if condition.keeps_journal:
             _log.info("parley: %s", error)
@@ -215,9 +233,11 @@ async def _play_of_shard(study: Study, simulation: Simulation, playing: Playing)
         own_log.reset(here)
 
 
-async def _play_here(study: Study, simulation: Simulation, playing: Playing) -> None:
+async def _play_here(study: Study, simulation: Simulation, playing: Playing, batches: "Batches | None" = None) -> None:
     if simulation.condition.keeps_journal:
-        await _play_with_journal(study, simulation, engine_places(simulation.condition, []), 0.0, playing)
+        with batches.playing(simulation.id) if batches is not None else nullcontext():
+            places = engine_places(simulation.condition, [])
+            await _play_with_journal(study, simulation, places, 0.0, playing, batches)
     else:
         await _play_scripted(study, simulation)
 
@@ -333,6 +353,7 @@ async def _play_with_journal(
     places: "Mapping[str, Path | Service]",
     engine_timeout: float,
     playing: Playing,
+    batches: "Batches | None" = None,
 ) -> None:
     """Play one simulation from its journal into its record."""
     record = simulation.record(study.name)
@@ -344,11 +365,11 @@ async def _play_with_journal(
             return
         if journal.entries:
             _log.info("going on from the journal: %d replies", len(journal.entries))
-        budget = budget_for(study, simulation)
+        budget = budget_for(study, simulation, by_hand=batches is None)
         with playing(simulation) as watcher:
             watcher = PauseWatcher(study, simulation.players, watcher)
             played, engines = await play_simulation(
-                simulation, places, engine_timeout, journal, _tell_phase, budget, watcher
+                simulation, places, engine_timeout, journal, _tell_phase, budget, watcher, batches
             )
         for model, requests in study.requests_at_once(simulation.condition).items():
             engines[model]["requests_at_once"] = requests
@@ -386,13 +407,13 @@ def engine_places(condition: Condition, endpoints: Sequence[Path]) -> "dict[str,
     return places | {name: service_of(name, condition.entries[name]) for name in services}
 
 
-def budget_for(study: Study, simulation: Simulation) -> "Budget | None":
+def budget_for(study: Study, simulation: Simulation, by_hand: bool = True) -> "Budget | None":
     """Return what pays the requests of a simulation; None if it makes none, or if its study has no budget."""
     if not simulation.condition.models:
         return None
     from parley.play.spending import budget_of  # with an event loop's locks; a scripted simulation has no use for it
 
-    return budget_of(study, simulation)
+    return budget_of(study, simulation, by_hand)
 
 
 async def play_simulation(
@@ -403,17 +424,18 @@ async def play_simulation(
     on_phase: Callable[[list[Exchange]], object],
     budget: "Budget | None" = None,
     watcher: Watcher | None = None,
+    batches: "Batches | None" = None,
 ) -> tuple[Play, dict[str, dict[str, Any]]]:
     """Connect what the simulation needs and play it; return the play and the provenance of its engines.
 
     `places` is what `engine_places` gives: an endpoint file or a service for every model of the simulation. `budget`
-    pays the requests of a study that has a budget.
+    pays the requests of a study that has a budget. Entries that say so ask in `batches`, if there are any.
     """
     game = simulation.game()
     if journal is not None:
         _require_models(simulation, journal)
     async with AsyncExitStack() as stack:
-        engines = await _connect(stack, simulation.condition, places, engine_timeout, budget) if places else {}
+        engines = await _connect(stack, simulation, places, engine_timeout, budget, batches) if places else {}
         provenances = {name: await engine.provenance() for name, engine in engines.items()}
         for text in warnings({"engines": provenances}):
             _log.warning("%s", text)
@@ -443,10 +465,11 @@ def _require_models(simulation: Simulation, journal: Journal) -> None:
 
 async def _connect(
     stack: AsyncExitStack,
-    condition: Condition,
+    simulation: Simulation,
     places: "Mapping[str, Path | Service]",
     engine_timeout: float,
     budget: "Budget | None",
+    batches: "Batches | None",
 ) -> "dict[str, Engine]":
     """Return the engines, by model, when all of them answer."""
     # Imported here, since a scripted simulation has no use for an HTTP client, whose import takes a tenth of its time.
@@ -454,10 +477,13 @@ async def _connect(
 
     if budget is not None:
         await stack.enter_async_context(budget)
-    engines = {
-        name: await stack.enter_async_context(Engine(place, budget, condition.entries[name].deadline))
-        for name, place in places.items()
-    }
+    engines: dict[str, Engine] = {}
+    for name, place in places.items():
+        entry = simulation.condition.entries[name]
+        batched = None
+        if batches is not None and entry.batch and not isinstance(place, Path):
+            batched = await batches.of(place, simulation.id)
+        engines[name] = await stack.enter_async_context(Engine(place, budget, entry.deadline, batched))
     for engine in engines.values():
         await engine.wait_ready(engine_timeout)
     return engines

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from parley import paths
 from parley.calibration.arms import planned_report
+from parley.engine.service.batch_files import waiting_batches
 from parley.engine.weights import model_marker
 from parley.errors import JournalError, ParleyError, RecordError
 from parley.identity import machine
@@ -81,6 +82,7 @@ class Progress:
         self._answers: float | None = None  # since when simulations are played, and their engines loaded
         self._slow = float("-inf")
         self._budget: str | None = None
+        self._batches: list[str] = []
         self._disk: str | None = None
 
     def look(self, last: bool = False) -> Snapshot:
@@ -101,6 +103,7 @@ class Progress:
             self._slow = now
             self._disk = _disk_problem(paths.RESULTS)
             self._budget = self._spent()
+            self._batches = self._waiting_batches()
 
         left = any(cell.left for cell in self._cells)
         servers = {state.endpoint: state for state in states if state.stage == SERVE}  # the last one of each
@@ -127,7 +130,9 @@ class Progress:
             silent=None if self._answers is None else max(now - max(self._answers, event), 0.0),
             words=_busy(
                 state.load for state in servers.values() if state.alive and now - state.load[0] < _LOAD_SECONDS
-            ),
+            )
+            or "; ".join(self._batches),
+            batches=self._batches,
             budget=self._budget,
             note="" if last else self._note(run, idle, plays or any(s.state == RUNNING for s in (*before, *after))),
             over=not left and all(stage.state == DONE for stage in after),
@@ -217,6 +222,12 @@ class Progress:
     def _tells_of_the_pace(self, at: float, now: float) -> bool:
         """Whether what happened then was not long ago, and of the run that is followed, not of one before."""
         return now - at < KEPT_SECONDS and (self._since is None or at >= self._since)
+
+    def _waiting_batches(self) -> list[str]:
+        try:
+            return [batch.line() for batch in waiting_batches(paths.batches(self._study.name))]
+        except JournalError as error:
+            return [one_line(str(error), 200)]
 
     def _spent(self) -> str | None:
         if self._study.budget is None:

@@ -387,6 +387,7 @@ def load_study(
     conditions = _as_decided(_repeated(once, content, where), file.stem)
     used = (name for c in conditions for name in c.models if models[name] is not recorded.get(name))
     check_prices(content.budget, used, models, where, models_file)
+    _check_batches(conditions, where)
     study = Study(
         name=file.stem,
         file=file,
@@ -412,6 +413,21 @@ def load_study(
     for each in study.paper:
         study.fitting(each.where)
     return study
+
+
+def _check_batches(conditions: Iterable[Condition], where: str) -> None:
+    """Raise UsageError if a game that asks in batches has a process of its own, or counts how long replies take."""
+    for condition in conditions:
+        batched = next((name for name, entry in condition.entries.items() if entry.batch), None)
+        why = (
+            "code of the user's own plays, in a process for each game"
+            if condition.runs_own_code
+            else "time_limit counts how long replies take"
+            if getattr(condition.parameters, "time_limit", None) is not None
+            else None
+        )
+        if batched and why:
+            raise UsageError(f"{where}: {condition.name}: {why}, and {batched} is asked in batches; remove its batch")
 
 
 def check_prices(

@@ -9,7 +9,7 @@ import asyncio
 import sqlite3
 import time
 import uuid
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,6 +28,7 @@ CREATE TABLE IF NOT EXISTS spent (
     model TEXT, priced INTEGER, prompt INTEGER, completion INTEGER, cached INTEGER, cost REAL, requests INTEGER,
     lost INTEGER, PRIMARY KEY (model, priced)
 );
+CREATE TABLE IF NOT EXISTS refunded (name TEXT PRIMARY KEY);
 CREATE TABLE IF NOT EXISTS reserved (
     name TEXT PRIMARY KEY, owner TEXT, model TEXT, prompt INTEGER, completion INTEGER
 );
@@ -160,7 +161,7 @@ class Budget:
         Waits for others in flight that may leave enough. Raises BudgetError if the budget has no room for it.
         """
         name, bill, began = uuid.uuid4().hex, Bill(), time.monotonic()
-        while not self._set_aside(name, model, most):
+        while not self.set_aside([(name, model, most)]):
             self.require(model, most)
             if time.monotonic() - began >= _TELL_SECONDS:
                 seldom = waiting("waiting for requests in flight", _TELL_SECONDS, self, serious=False)
@@ -169,20 +170,47 @@ class Budget:
         try:
             yield bill
         finally:
-            self._settle(name, model, most if bill.used is None else bill.used, bill.used is None)
+            self.settle(name, model, most, bill.used)
 
-    def _set_aside(self, name: str, model: str, most: Tokens) -> bool:
-        """Whether there was room for a request beside those in flight."""
+    def set_aside(self, requests: Sequence[tuple[str, str, Tokens]]) -> int:
+        """Set aside what requests (name, model, most) can use, the first of them that there is room for.
+
+        Returns how many these are, beside those in flight.
+        """
         with self._database.transaction() as database:
-            has_room = self._has_room(database, [(model, most), *_reserved(database)])
-            if has_room:
+            spent = _account(database) + self._elsewhere
+            in_flight: dict[str, Tokens] = {}
+            for model, most in _reserved(database):
+                in_flight[model] = in_flight.get(model, Tokens()) + most
+            for number, (name, model, most) in enumerate(requests):
+                in_flight[model] = in_flight.get(model, Tokens()) + most
+                if self._limits is not None and not fits(self._limits, spent, in_flight.items(), self._prices):
+                    self._charge_lost_requests(database)
+                    return number
                 row = (name, self._database.owner, model, most.prompt, most.completion)
                 database.execute("INSERT INTO reserved VALUES (?, ?, ?, ?, ?)", row)
-            else:
-                self._charge_lost_requests(database)
-            return has_room
+            return len(requests)
 
-    def _settle(self, name: str, model: str, used: Tokens, lost: bool) -> None:
+    def refund(self, name: str, model: str, most: Tokens | None, used: Tokens | None) -> None:
+        """Count what a request used that an earlier process sent: with it `most` counted as lost, None for nothing.
+
+        The first time alone: a process may die before it keeps the reply. `used` is None if nobody knows.
+        """
+        price, account = self._prices.get(model), Account()
+        with self._database.transaction() as database:
+            is_first = database.execute("INSERT OR IGNORE INTO refunded VALUES (?)", (name,)).rowcount
+            if not is_first or used is None:
+                return
+            lost = database.execute("SELECT SUM(lost) FROM spent WHERE model = ?", (model,)).fetchone()[0]
+            if most is not None and lost:  # else another database counted it
+                cost = 0.0 if price is None else price.of(most)
+                account.add_amount(model, price is not None, Tokens(-most.prompt, -most.completion), -cost)
+            account.add(model, used, price)
+            _write(database, account, lost=-1 if most is not None and lost else 0)
+
+    def settle(self, name: str, model: str, most: Tokens, used: Tokens | None) -> None:
+        """Count what a request used that something was set aside for; None counts at `most`."""
+        used, lost = (most, True) if used is None else (used, False)
         with self._database.transaction() as database:
             reserved = database.execute("DELETE FROM reserved WHERE name = ?", (name,)).rowcount
             if reserved and used.total:

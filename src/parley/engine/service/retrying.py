@@ -16,7 +16,7 @@ from typing import Any
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type
 
 from parley import paths
-from parley.engine.service.errors import error_of
+from parley.engine.service.errors import ServiceError, error_of
 from parley.engine.service.fetch import Client, RequestError, Response
 from parley.engine.service.limits import Limiter, Turn
 from parley.engine.service.service import PROBE_SECONDS, Service
@@ -80,10 +80,10 @@ class Retries:
             raise NotReadyError(str(error)) from error
         return True
 
-    async def send(self, post: Send, seed: int, tokens: int) -> Response:
+    async def send(self, post: Send, seed: int, tokens: int | None) -> Response:
         """Send a request of about `tokens` by `post`, and return what comes: a reply, or an error that will not pass.
 
-        Raises EngineError if patience ends.
+        Without `tokens` it uses none and counts for no limit. Raises EngineError if patience ends.
         """
         self._requests += 1
         return await self._send(post, seed, tokens)
@@ -166,8 +166,7 @@ class Retries:
 
     def _checked(self, response: Response) -> Response:
         """Return an answer that asking again would not change; raises _PassingError for another one."""
-        error = error_of(response)
-        if error is None or error.answers or not error.passes or self._service.remedy(error):
+        if (error := passing_error(self._service, response)) is None:
             return response
         raise _PassingError(self._service.refused(error), retry_after(response, datetime.now(UTC)))
 
@@ -175,6 +174,12 @@ class Retries:
         if self._limiter is None or tokens is None:  # asking for the list of models uses none
             return nullcontext(Turn(0))
         return self._limiter.turn(tokens)
+
+
+def passing_error(service: Service, response: Response) -> ServiceError | None:
+    """Return the error that another try may not meet; None for an answer that asking again would not change."""
+    error = error_of(response)
+    return None if error is None or error.answers or not error.passes or service.remedy(error) else error
 
 
 def _failed(state: RetryCallState) -> _PassingError:

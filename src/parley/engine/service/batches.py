@@ -1,0 +1,449 @@
+"""Requests of many games in batches, by OpenAI's API for them: half the price, and replies within a day.
+
+The games of a process play in lock step: when each of them waits for a reply, all that they ask goes as one batch. A
+request is the one that would be sent alone, byte for byte. Its custom id names the simulation, round, phase, agent and
+attempt: so the batches of an earlier process are found, by their files, and by the service's list where that process
+died before it knew a batch's id. What a batch did not answer goes into the next one.
+
+Source: developers.openai.com/api/docs/guides/batch and api/reference/resources/batches.
+"""
+
+import asyncio
+import json
+import re
+import time
+import uuid
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import AsyncExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+
+from parley.engine.service.batch_files import BatchFile, read_batches
+from parley.engine.service.budget import Budget
+from parley.engine.service.errors import NOT_AS_ASKED, error_of
+from parley.engine.service.fetch import MAX_BODY_BYTES, Client, RequestError, Response
+from parley.engine.service.native import APIS
+from parley.engine.service.retrying import Retries, Send, passing_error
+from parley.engine.service.service import PROBE_SECONDS, Service
+from parley.errors import EngineError
+from parley.identity import digest
+from parley.policies import Ask, Tokens, used_tokens
+from parley.text.logs import every, limited_logger
+
+_MOST_BYTES, _MOST_OUTPUT = 100_000_000, 2_000_000_000  # of a file that is sent (OpenAI takes 200 MB), and read
+_ENDED = ("completed", "expired", "cancelled", "failed")
+_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,199}")  # it becomes part of a path
+_STILL_SECONDS = 1.0  # for so long nothing more is asked before a batch goes
+_POLL_SECONDS = (1.0, 60.0)  # the first pause and the longest
+_APPEARS_SECONDS = 60.0  # after which a batch is in the service's list, if it was begun
+_TRIES = 3  # batches that a request goes into
+_log = limited_logger(__name__)
+
+
+class _Channel:
+    """A service that is asked in batches, for all games of a process."""
+
+    def __init__(self, service: Service, http: Client) -> None:
+        self.service, self.http, self.retries = service, http, Retries(service)
+        self.api = APIS[service.dialect.api]
+        self.endpoint = f"/v1{self.api.path}"  # as OpenAI names it, wherever the service lies
+        self.hash = digest(["batches", service.url, service.served])[:16]
+        self._shared: dict[str, asyncio.Future[Any]] = {}
+
+    async def once(self, what: str, ask: Callable[[], Awaitable[Any]]) -> Any:
+        """Return what the first game that asked got, or raise its error: thousands ask at once."""
+        if what not in self._shared:
+            self._shared[what] = asyncio.ensure_future(ask())
+        return await asyncio.shield(self._shared[what])
+
+    async def call(self, method: str, path: str) -> Any:
+        """Return what the service says in JSON; raises EngineError for all but that."""
+        return await self.json_of(lambda: self.http.fetch(method, self.service.api + path, PROBE_SECONDS))
+
+    async def json_of(self, post: Send) -> Any:
+        """Return the JSON that comes by `post`, which may be called again; raises EngineError."""
+        response = await self.retries.send(post, 0, None)
+        if (error := error_of(response)) is not None:
+            raise self.service.refused(error)
+        with self.as_asked(response.text):
+            return response.json()
+
+    @contextmanager
+    def as_asked(self, said: object) -> Iterator[None]:
+        """Raise EngineError, with what the service said, where it is not of the form that is looked for."""
+        try:
+            yield
+        except NOT_AS_ASKED:
+            reply = self.service.redacted(str(said), 200)
+            raise EngineError(f"{self.service.who} sent something that is not of the batch API: {reply}") from None
+
+    def id_of(self, found: Any, key: str = "id") -> str:
+        """Return an id that the service gave; raises EngineError for what could be another path."""
+        with self.as_asked(found):
+            return _ID.fullmatch(found[key])[0]  # type: ignore[index]
+
+    async def content(self, file: str) -> bytes:
+        """Return the content of a file, none of one that is gone; raises EngineError."""
+        found = b""
+
+        async def get() -> Response:
+            nonlocal found
+            url = f"{self.service.api}/files/{file}/content"
+            response = await self.http.fetch("GET", url, self.service.seconds, most=_MOST_OUTPUT)
+            if response.status_code != 200:
+                return response
+            found = response.content  # no answer of the service's: its lines may be errors
+            return Response(200, {}, b"{}")
+
+        response = await self.retries.send(get, 0, None)
+        if response.status_code != 404 and (error := error_of(response)) is not None:
+            raise self.service.refused(error)
+        return found
+
+
+@dataclass(eq=False)
+class _Batch:
+    """A batch, and once somebody waits for it its answers; `lines` are of one that this process sends."""
+
+    file: BatchFile
+    channel: _Channel
+    lines: bytes = b""
+    answers: "asyncio.Task[dict[str, Response]] | None" = None
+    problem: EngineError | None = None  # of requests without an answer, if they are not to be asked again
+
+    def __post_init__(self) -> None:
+        self.set_aside = dict(self.file.requests)
+
+
+@dataclass(eq=False)
+class _Request:
+    """A request that waits for a batch to go with."""
+
+    id: str
+    channel: _Channel
+    content: bytes
+    most: Tokens
+    budget: Budget | None
+    batch: "asyncio.Future[_Batch]" = field(default_factory=lambda: asyncio.get_running_loop().create_future())
+
+    @property
+    def line(self) -> bytes:
+        head = f'{{"custom_id":{json.dumps(self.id)},"method":"POST","url":"{self.channel.endpoint}","body":'
+        return head.encode() + self.content + b"}\n"
+
+
+class Batches:
+    """The batches of the games that one process plays; an async context manager."""
+
+    def __init__(self, folder: Path) -> None:
+        """Each batch has a file in `folder`; raises JournalError if one of an earlier process cannot be read."""
+        self._folder, self._earlier = folder, read_batches(folder)
+        self._channels: dict[str, _Channel] = {}
+        self._waiting: dict[str, int] = {}  # requests that each game waits for
+        self._finished: set[str] = set()  # the beginnings of the ids of games
+        self._queue: list[_Request] = []
+        self._asked = 0  # requests so far
+        self._known: dict[str, _Batch] = {}  # by custom id
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._stack = AsyncExitStack()
+
+    async def __aenter__(self) -> "Batches":
+        self._start(self._send_when_all_wait())
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._stack.aclose()
+        for file in [*self._earlier, *(batch.file for batch in self._known.values())]:
+            if self._finished.issuperset(id.partition("-")[0] for id in file.requests):
+                file.path(self._folder).unlink(missing_ok=True)
+
+    @contextmanager
+    def playing(self, simulation: str) -> Iterator[None]:
+        """Have the batches wait for a game, by its simulation's id, as long as it is played."""
+        self._waiting[simulation] = 0
+        try:
+            yield
+            self._finished.add(simulation[:16])
+        finally:
+            del self._waiting[simulation]
+
+    async def of(self, service: Service, simulation: str) -> "Batched":
+        """Return what asks a service for one game, which is played."""
+        if service.model not in self._channels:
+            channel = self._channels[service.model] = _Channel(service, service.http())
+            await self._stack.enter_async_context(channel.http)
+            for file in self._earlier:
+                if file.service == channel.hash:
+                    self._known |= dict.fromkeys(file.requests, _Batch(file, channel))
+        return Batched(self, self._channels[service.model], simulation)
+
+    async def answer(self, simulation: str, request: _Request) -> tuple[Response, str]:
+        """Return the answer to a request of a game, and the id of its batch.
+
+        Raises EngineError if batches have none, BudgetError if it cannot be paid.
+        """
+        service, failure = request.channel.service, None
+        self._waiting[simulation] += 1
+        try:
+            for _ in range(_TRIES):
+                batch = self._known.get(request.id) or await self._sent(request)
+                if batch.answers is None:  # of an earlier process
+                    batch.answers = self._start(self._answers(batch))
+                answer = (await asyncio.shield(batch.answers)).pop(request.id, None)
+                _pay(request, batch, answer)
+                failure = passing_error(service, answer) if answer is not None else None
+                if answer is not None and failure is None:
+                    return answer, batch.file.id
+                if batch.problem is not None:
+                    raise batch.problem
+            error = service.refused(failure) if failure else f"{service.who} did not answer a request"
+            raise EngineError(f"{error}; given up after {_TRIES} batches; run again to go on from the journal")
+        finally:
+            self._waiting[simulation] -= 1
+
+    async def _sent(self, request: _Request) -> _Batch:
+        request.batch = asyncio.get_running_loop().create_future()
+        self._queue.append(request)
+        self._asked += 1
+        return await request.batch
+
+    def _start(self, work: Any) -> "asyncio.Task[Any]":
+        task: asyncio.Task[Any] = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(lambda done: done.cancelled() or done.exception())  # the games raise it
+        return task
+
+    async def _send_when_all_wait(self) -> None:
+        while True:
+            before = self._asked
+            await asyncio.sleep(_STILL_SECONDS)
+            self._queue = [request for request in self._queue if not request.batch.done()]  # of games that failed
+            if self._queue and self._asked == before and all(self._waiting.values()):
+                try:
+                    self._send()
+                except Exception as error:  # noqa: BLE001 (the games raise it, which would wait for ever)
+                    for request in self._queue:
+                        request.batch.set_exception(error)
+
+    def _send(self) -> None:
+        """Send what waits, in as few batches as it takes; raises BudgetError if there is room for none of it.
+
+        What has no room beside the requests in flight waits until these are answered.
+        """
+        queue, self._queue = self._queue, []
+        for channel in self._channels.values():
+            left = [request for request in queue if request.channel is channel]
+            while left:
+                name, part = uuid.uuid4().hex, left[: _number_that_fits(left)]
+                model, budget = channel.service.model, part[0].budget
+                if budget is not None:
+                    part = part[: budget.set_aside([(f"{name}/{each.id}", model, each.most) for each in part])]
+                if not part:
+                    break
+                left = left[len(part) :]
+                asked = {x.id: None if budget is None else [x.most.prompt, x.most.completion] for x in part}
+                file = BatchFile(name, model, channel.hash, len(part), asked)
+                batch = _Batch(file, channel, b"".join(request.line for request in part))
+                batch.answers = self._start(self._answers(batch))
+                for request in part:
+                    self._known[request.id] = batch
+                    request.batch.set_result(batch)
+            self._queue += left
+        flying = any(batch.answers is not None and not batch.answers.done() for batch in self._known.values())
+        if self._queue and not flying and (budget := self._queue[0].budget) is not None:
+            first = self._queue[0]
+            budget.require(first.channel.service.model, first.most)  # else another process has requests in flight
+
+    # One batch
+
+    async def _answers(self, batch: _Batch) -> dict[str, Response]:
+        """Return the answers of a batch by custom id, when it is over; raises EngineError."""
+        file, channel = batch.file, batch.channel
+        answers: dict[str, Response] = {}
+        if not file.id:
+            found = await (self._begin(batch) if batch.lines else self._find(batch, file.sent))
+            if found is not None:
+                file.id = channel.id_of(found)
+                await asyncio.to_thread(file.write, self._folder)
+        if file.id:
+            state = await self._wait(batch)
+            for key in ("error_file_id", "output_file_id"):
+                if state.get(key):
+                    found = _answers_in(await channel.content(channel.id_of(state, key)))
+                    answers |= {id: channel.api.as_chat(answer) for id, answer in found.items()}
+        # What it did not answer may be asked again, also by another process.
+        for id in list(file.requests):
+            if id not in answers or passing_error(channel.service, answers[id]) is not None:
+                del file.requests[id], self._known[id]
+        file.is_over = True
+        if file.requests:
+            await asyncio.to_thread(file.write, self._folder)
+        else:
+            file.path(self._folder).unlink(missing_ok=True)
+        _log.info("%s: %d of %d requests answered", file.id or "a batch", len(file.requests), file.number)
+        return answers
+
+    async def _begin(self, batch: _Batch) -> Any:
+        """Upload requests and begin their batch, whose file is there before; None, and a problem, if it is refused."""
+        file, channel, is_lost = batch.file, batch.channel, False
+        service, seconds = channel.service, channel.service.seconds
+
+        async def upload() -> Response:
+            form = aiohttp.FormData({"purpose": "batch"})
+            form.add_field("file", batch.lines, filename=f"parley-{file.name}.jsonl", content_type="application/jsonl")
+            return await channel.http.fetch("POST", f"{service.api}/files", seconds, form)
+
+        async def create() -> Response:
+            nonlocal is_lost
+            if is_lost and (found := await self._find(batch, time.time())) is not None:
+                return Response(200, {}, json.dumps(found).encode())
+            try:
+                response = await channel.http.fetch("POST", f"{service.api}/batches", seconds, content)
+                is_lost = response.status_code >= 500
+            except RequestError as error:
+                is_lost = error.sent  # it may have begun all the same
+                raise
+            return response
+
+        try:
+            file.input = channel.id_of(await channel.json_of(upload))
+            body = {
+                "input_file_id": file.input,
+                "endpoint": channel.endpoint,
+                "completion_window": f"{service.limits.batch_hours}h",
+                "metadata": {"parley": file.name},
+            }
+            content = json.dumps(body).encode()
+            file.sent = time.time()
+            await asyncio.to_thread(file.write, self._folder)
+            return await channel.json_of(create)
+        except EngineError as error:
+            if is_lost:
+                raise
+            batch.problem = error
+
+    async def _find(self, batch: _Batch, since: float) -> Any:
+        """Return a batch from the service's list that was begun before `since`; None if it was not."""
+        file, channel = batch.file, batch.channel
+        while True:
+            after, has_more = "", True
+            while has_more:
+                page = await channel.call("GET", f"/batches?limit=100{after}")
+                with channel.as_asked(page):
+                    for found in page["data"]:
+                        if file.input == found["input_file_id"]:
+                            return found
+                    has_more = bool(page.get("has_more") and page["data"])
+                    after = f"&after={channel.id_of(page['data'][-1])}" if has_more else ""
+            if time.time() - since >= _APPEARS_SECONDS:
+                return None
+            await asyncio.sleep(_POLL_SECONDS[0])
+
+    async def _wait(self, batch: _Batch) -> Any:
+        """Return what the service says of a batch that has ended, a problem if it refused it; raises EngineError."""
+        file, channel = batch.file, batch.channel
+        service, hours = channel.service, channel.service.limits.batch_hours
+        pause, longest = _POLL_SECONDS
+        is_canceled, path = False, f"/batches/{file.id}"
+        while True:
+            state = await channel.call("GET", path)
+            with channel.as_asked(state):
+                status, counts = str(state["status"]), state.get("request_counts") or {}
+                now = status, int(counts.get("completed") or 0)
+                errors = [str(each["message"]) for each in (state.get("errors") or {}).get("data") or []]
+            if now != (file.status, file.answered):
+                file.status, file.answered = now
+                await asyncio.to_thread(file.write, self._folder)
+            if status in _ENDED:
+                break
+            _log.info("%s", file.line(), extra=every(longest, batch))
+            if not is_canceled and time.time() - file.sent > (hours + 1) * 3600:
+                _log.warning("%s: not over within %d hours, so it is canceled", file.line(), hours)
+                await channel.call("POST", f"{path}/cancel")
+                is_canceled = True
+            await asyncio.sleep(pause)
+            pause = min(1.5 * pause, longest)
+        if status == "failed":
+            batch.problem = EngineError(
+                f"{service.who} refused {file.id} of {file.number:,} requests: {service.redacted('; '.join(errors))}; "
+                "limits.concurrent in its entry is how many a batch has at most"
+            )
+        elif status == "cancelled" and not is_canceled:
+            batch.problem = EngineError(
+                f"{service.who}: somebody canceled {file.id}; run again to send what it did not answer"
+            )
+        return state
+
+
+class Batched:
+    """The requests of one game to one service, which go in batches with those of others."""
+
+    def __init__(self, batches: Batches, channel: _Channel, simulation: str) -> None:
+        self._batches, self._channel, self._simulation = batches, channel, simulation
+        self._ids: dict[str, None] = {}
+
+    async def ready(self, http: Client) -> bool:
+        """Return True if the service lists the model; raises NotReadyError if it does not."""
+        channel = self._channel
+        return bool(await channel.once("ready", lambda: channel.retries.ready(channel.http)))
+
+    async def provenance(self) -> Mapping[str, Any]:
+        """Return what the service tells of itself."""
+        channel = self._channel
+        return dict(await channel.once("provenance", lambda: channel.service.provenance(channel.http)))
+
+    async def ask(self, ask: Ask, attempt: int, content: bytes, most: Tokens, budget: Budget | None) -> Response:
+        """Return the answer to a request, `content`, which uses at most so much; raises EngineError or BudgetError."""
+        parts = (self._simulation[:16], ask.round, ask.phase, ask.agent, attempt, ask.digest[:8])
+        request = _Request("-".join(map(str, parts)), self._channel, content, most, budget)
+        answer, batch = await self._batches.answer(self._simulation, request)
+        self._ids[batch] = None
+        return answer
+
+    def effort(self) -> dict[str, Any]:
+        """Return the batches that replies came from, for a record's provenance."""
+        return {"batches": list(self._ids)}
+
+
+def _pay(request: _Request, batch: _Batch, answer: Response | None) -> None:
+    """Count what a request used, which was set aside when its batch was sent."""
+    if (budget := request.budget) is None:
+        return
+    used = Tokens() if answer is None or error_of(answer) is not None else used_tokens(answer.content)
+    name, model, before = f"{batch.file.name}/{request.id}", batch.file.model, batch.set_aside[request.id]
+    if batch.lines:
+        budget.settle(name, model, request.most, used)
+    else:
+        budget.refund(name, model, None if before is None else Tokens(*before), used)
+
+
+def _number_that_fits(requests: list[_Request]) -> int:
+    """Return how many of the requests, from the first on, one batch takes: one at least."""
+    most, size = min(requests[0].channel.service.limits.in_batch, len(requests)), 0
+    for number, request in enumerate(requests[:most]):
+        size += len(request.content)
+        if number and size > _MOST_BYTES:
+            return number
+    return most
+
+
+def _answers_in(content: bytes) -> dict[str, Response]:
+    """Return the answers in an output or error file by custom id; what is no such line is left out."""
+    found = {}
+    for line in content.split(b"\n"):
+        try:
+            said = json.loads(line)
+            answer = said.get("response") or {"status_code": 502, "body": {"error": said["error"]}}
+            body = json.dumps(answer["body"]).encode()
+            found[str(said["custom_id"])] = Response(
+                int(answer["status_code"]), {}, body[:MAX_BODY_BYTES], len(body) > MAX_BODY_BYTES
+            )
+        except NOT_AS_ASKED:
+            continue
+    return found

@@ -5,6 +5,7 @@ in another folder.
 """
 
 import os
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -127,6 +128,15 @@ def study_argument(file: Path) -> str:
         return file.stem
     below = file.resolve().is_relative_to(root().resolve())
     return file.resolve().relative_to(root().resolve()).as_posix() if below else file.name
+
+
+def study_command(file: Path) -> str:
+    """Return what a person types for a study file where the command was started, for messages that are not kept."""
+    here = Path.cwd()
+    if root().resolve() == here and file.resolve().is_relative_to(here):
+        return shlex.quote(study_argument(file))
+    found = file.resolve()
+    return shlex.quote(str(found.relative_to(here) if found.is_relative_to(here) else found))
 
 
 def models_file(study: Path) -> Path:

@@ -81,7 +81,11 @@ def test_paths_lie_in_another_folder_within_it_alone(tmp_path: Path) -> None:
         assert paths.study_argument(tmp_path / "config" / "demo.yaml") == "demo"
         assert paths.study_argument(tmp_path / "config" / "deep" / "demo.yaml") == "config/deep/demo.yaml"
         assert paths.study_argument(tmp_path.parent / "secret" / "demo.yaml") == "demo.yaml"
+        # Messages name it as it is found from the working directory.
+        assert paths.study_command(tmp_path / "my studies" / "demo.yaml") == f"'{tmp_path}/my studies/demo.yaml'"
+        assert paths.study_command(Path.cwd() / "deep" / "demo.yaml") == "deep/demo.yaml"
         with paths.rooted(Path()):
+            assert paths.study_command(Path("config/demo.yaml")) == "demo"
             assert paths.simulation("demo", CONDITION, 7) == RECORD
         with ThreadPoolExecutor(1) as thread:
             assert thread.submit(paths.root).result() == Path()

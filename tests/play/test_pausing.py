@@ -3,9 +3,10 @@
 import pytest
 
 from parley import paths
-from parley.errors import EngineError, PausedError
-from parley.play.pausing import GO_ON, REMEDIES, clear_pauses
+from parley.errors import EngineError, PausedError, RecordError
+from parley.play.pausing import GO_ON, REMEDIES, clear_pauses, paused_lines
 from parley.play.simulate import simulate_shard
+from parley.play.unfinished import finished_part
 from parley.policies import FAILURE_CLASSES
 from parley.study import Study
 from support.answering import StandInService, as_recorded, completion
@@ -38,6 +39,10 @@ def test_a_model_of_which_no_reply_can_be_used_pauses_before_it_costs_more(
     assert 20 <= asked <= 20 + 2 * 3  # what two games had in flight
     server.answer = as_recorded
     assert "paused" in stopped(study)  # by another process of this run
+    [line] = paused_lines("small")
+    assert line in said
+    with pytest.raises(RecordError, match="paused: 20 of its first 20"):
+        finished_part(study)
     assert len(server.bodies) == asked
     server.answer = lambda body: completion(FENCED)
     clear_pauses("small")  # as the next run does
@@ -59,3 +64,14 @@ def test_a_study_can_forbid_it_and_few_bad_replies_pause_nothing(server: StandIn
     simulate_shard(again, "theirs", 0)
     assert not paths.paused("small", "theirs").exists()
     assert issubclass(PausedError, EngineError)
+
+
+@pytest.mark.promise("Processes of a study count the replies of a model together, each reply once.")
+def test_processes_count_together(server: StandInService) -> None:
+    server.answer = lambda body: completion(FENCED)
+    study = study_of(server)
+    count = paths.paused("small", "theirs").with_suffix(".count")
+    count.parent.mkdir(parents=True)
+    count.write_text("b" * 15)  # of another process
+    assert "20 of its first 20" in stopped(study)
+    assert len(server.bodies) < 15

@@ -148,5 +148,5 @@ def kept(study: Study) -> MadeBy:
         models = [Answered.read(name, entries[name], counts) for name, counts in mark["models"].items()]
         return MadeBy([(made, number) for made, number in mark["provenances"]], models)
     except (LookupError, TypeError, ValueError, AttributeError):
-        run = f"parley summarize {paths.study_argument(study.file)}"
+        run = f"parley summarize {paths.study_command(study.file)}"
         raise RecordError(f"{study.name}: its tables do not say what their records were made by; run: {run}") from None

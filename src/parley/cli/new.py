@@ -107,7 +107,7 @@ def _write_study(file: Path, name: str | None, options: dict[str, Any]) -> None:
             file.parent.rmdir()
         raise
     say(f"wrote: {file}")
-    say(f"play it: parley run {paths.study_argument(file)}")
+    say(f"play it: parley run {paths.study_command(file)}")
 
 
 def _asked(question: str, default: str) -> str:

@@ -5,6 +5,7 @@ import signal
 import sys
 import threading
 import time
+from io import TextIOWrapper
 from types import FrameType
 
 import click
@@ -25,6 +26,9 @@ def main() -> None:
     command = next((word for word in sys.argv[1:] if word in commands.commands), "")
     words = f"interrupted; {GOES_ON}" if command in _GOES_ON else "interrupted"
     stop_command(words)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):  # of an encoding that may lack letters of a reply
+            stream.reconfigure(errors="backslashreplace")
     try:
         commands(standalone_mode=False)
     except click.ClickException as error:

@@ -347,12 +347,12 @@ def _require(study: "Study", stage: str, command: str) -> None:
     from parley.play.unfinished import require_finished
 
     try:
-        require_done(study.name, stage, study.plan, f"{command} {paths.study_argument(study.file)}")
+        require_done(study.name, stage, study.plan, f"{command} {paths.study_command(study.file)}")
     except RecordError:
         require_finished(study)
         raise
     if changed := changed_table(study):
-        named = paths.study_argument(study.file)
+        named = paths.study_command(study.file)
         raise RecordError(f"{changed}: is not as it was made; run: parley summarize {named}")
 
 

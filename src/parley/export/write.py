@@ -46,7 +46,7 @@ def export(study: Study, form: Format, out: Path | None = None, terms: Terms = T
     if not any(simulation.record(study.name).exists() for simulation in study.simulations()):
         raise MissingRecordError(
             f"{study.name}: no results yet in {paths.results(study.name)}; run: parley run "
-            f"{paths.study_argument(study.file)}"
+            f"{paths.study_command(study.file)}"
         )
     temporary = temporary_name(out)
     try:
@@ -67,7 +67,7 @@ def _write(study: Study, form: Format, folder: Path, terms: Terms) -> None:
 
         write_logs(_played(study), folder)
         return
-    require_done(study.name, "tables", study.plan, f"summarize {paths.study_argument(study.file)}")
+    require_done(study.name, "tables", study.plan, f"summarize {paths.study_command(study.file)}")
     records = read_records(usable_part(study))
     known = about(records, terms.license, terms.author)
     if form == "croissant":

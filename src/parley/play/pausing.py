@@ -1,19 +1,18 @@
 """Models whose replies nobody can use: their games pause after some twenty of them, since more would measure nothing.
 
-Each process counts for itself, what its journals have included, and leaves a file that the others look for before they
-ask. The next run removes it, and looks again.
+The processes of a study count together: each adds a letter for each reply to a file of the model, and leaves another
+that all look for before they ask. The next run removes both, and looks again, first at what its first journal has.
 """
 
 import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 from parley import paths
 from parley.errors import PausedError
 from parley.files import make_folder, write_atomically
 from parley.play.runner import Exchange, Watcher
-from parley.policies import Ask, FailureClass
+from parley.policies import FAILURE_CLASSES, Ask, FailureClass
 from parley.study import Study
 from parley.study.condition import Player
 from parley.text import one_line
@@ -31,14 +30,18 @@ REMEDIES: Mapping[FailureClass, str] = {
     "thought_cut_off": "reasoning_tokens in the model's entry, or max_tokens of the phase",
     "tool_call": "reply_format, or another model",
 }
-_counted: dict[Path, Counter[str | None]] = {}  # failures of this process, by the file that would say so
+_LETTERS = {name: chr(ord("a") + place) for place, name in enumerate((None, *FAILURE_CLASSES))}
 
 
 def clear_pauses(study: str) -> None:
     """Forget which models of a study are paused: a new run looks again."""
     for path in paths.paused(study, "").parent.glob("*"):
         path.unlink()
-    _counted.clear()
+
+
+def paused_lines(study: str) -> list[str]:
+    """Return why models of a study are paused, a line for each."""
+    return [path.read_text(encoding="utf-8") for path in sorted(paths.paused(study, "").parent.glob("*.txt"))]
 
 
 class PauseWatcher(Watcher):
@@ -48,6 +51,8 @@ class PauseWatcher(Watcher):
         self._study, self._inner = study, inner
         models = {name: player.model for name, player in players.items() if player.model is not None}
         self._files = {name: paths.paused(study.name, model).absolute() for name, model in models.items()}
+        self._counts_journal = {path: not path.with_suffix(".count").exists() for path in self._files.values()}
+        self._requested: set[str] = set()  # agents whose replies are no journal's
         self._ask_all = study.most_unusable is None or bool(os.environ.get(GO_ON))
 
     def asking(self, asks: Sequence[Ask]) -> None:
@@ -59,20 +64,28 @@ class PauseWatcher(Watcher):
         path = self._files.get(ask.agent)
         if path is not None and not self._ask_all and path.exists():
             raise PausedError(path.read_text(encoding="utf-8"))
+        self._requested.add(ask.agent)
         self._inner.requesting(ask)
 
     def answered(self, exchange: Exchange) -> None:
         """Count an attempt."""
         self._inner.answered(exchange)
         path = self._files.get(exchange.ask.agent)
-        if path is None or self._ask_all:
+        is_new = exchange.ask.agent in self._requested
+        self._requested.discard(exchange.ask.agent)
+        if path is None or self._ask_all or not (is_new or self._counts_journal[path]):
             return
-        counts = _counted.setdefault(path, Counter())
-        counts[exchange.reply.failure] += 1
-        asked = counts.total()
-        unusable = asked - counts[None]
-        if asked >= _FIRST and asked % _FIRST == 0 and unusable >= (self._study.most_unusable or 0) * asked:
-            make_folder(path.parent)
+        make_folder(path.parent)
+        with path.with_suffix(".count").open("ab+") as file:  # each knows which reply its own was
+            file.write(_LETTERS[exchange.reply.failure].encode())
+            file.flush()
+            asked = file.tell()
+            if asked % _FIRST:
+                return
+            file.seek(0)
+            letters = Counter(file.read(asked).decode())
+        counts = Counter({name: letters[letter] for name, letter in _LETTERS.items()})
+        if asked - counts[None] >= (self._study.most_unusable or 0) * asked:
             line = _line(path.stem, counts, exchange, self._study)
             write_atomically(path, lambda file: file.write(line.encode()))
 
@@ -84,5 +97,5 @@ def _line(model: str, counts: Counter[str | None], last: Exchange, study: Study)
     return (
         f"{model}: paused: {sum(unusable.values())} of its first {counts.total()} replies cannot be used, "
         f"{unusable[most]} of them {most}, the last one begins {said!r}; change {REMEDIES[most]}, and run the same "
-        f"command again; parley run {paths.study_argument(study.file)} --go-on plays on all the same"
+        f"command again; parley run {paths.study_command(study.file)} --go-on plays on all the same"
     )

@@ -112,7 +112,7 @@ def read_records(study: Study, strict: bool = False, reported: Collection[Path] 
             left_out[path] = str(found)
     if missing or not usable or (strict and left_out):
         problems = [*missing, *left_out.values()]
-        named = paths.study_argument(study.file)
+        named = paths.study_command(study.file)
         if len(missing) == len(wanted):
             raise RecordError(
                 f"{study.name}: none of its {counted(len(wanted), 'simulation')} is played; run: parley run {named}"

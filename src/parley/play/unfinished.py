@@ -9,6 +9,7 @@ from pathlib import Path
 
 from parley import paths
 from parley.errors import RecordError, UsageError
+from parley.play.pausing import paused_lines
 from parley.play.record_store import read_own, without
 from parley.study import Study
 from parley.study.condition import Simulation
@@ -51,9 +52,10 @@ def finished_part(study: Study) -> Study:
     if not number:
         there = len(shards) - len(missing)
         why = "nothing is played yet" if not there else "no seed is finished in all conditions that are begun"
+        why = "; ".join([why, *paused_lines(study.name)])
         raise RecordError(
             f"{study.name}: {there} of {counted(len(shards), 'simulation')} are played: {why}; "
-            f"games can be read as they are played: parley view {paths.study_argument(study.file)} --serve"
+            f"games can be read as they are played: parley view {paths.study_command(study.file)} --serve"
         )
     known = Unfinished(study, number, len(left - missing), under_way, len(damaged))
     return replace(without(study, left), unfinished=known)
@@ -90,7 +92,7 @@ def require_finished(study: Study) -> None:
     records = [simulation.record(study.name) for simulation in study.simulations()]
     there = sum(record.exists() for record in records)
     if there < len(records):
-        named = paths.study_argument(study.file)
+        named = paths.study_command(study.file)
         look = f", or look at these: parley report {named} --unfinished" if there else ""
         raise RecordError(
             f"{study.name}: {there} of {counted(len(records), 'simulation')} are played; run it to its end{look}"

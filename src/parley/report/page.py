@@ -24,6 +24,7 @@ from parley.calibration.arms import HEADER, calibration_tables
 from parley.errors import RecordError
 from parley.files import write_atomically
 from parley.games.figure_kinds import KINDS
+from parley.play.pausing import paused_lines
 from parley.play.record_store import left_out_of_tables, usable_part
 from parley.play.unfinished import unfinished_part
 from parley.report.about import (
@@ -161,6 +162,11 @@ def _warned(
             "The format of the replies, or the sampling, may shape what these models write. Read some of their games "
             "(the explorer: parley view), and see the table of degenerate replies.",
             short(degenerate_warnings(conditions, by)),
+        ),
+        Warn(
+            "paused models",
+            "Hardly any of their replies could be used.",
+            paused_lines(study.name),
         ),
         Warn(
             "what these models are",

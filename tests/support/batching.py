@@ -52,6 +52,8 @@ class BatchApi:
                 first = 1 + [batch["id"] for batch in newest].index(after[1]) if after else 0
                 rest = newest[first:]
                 return 200, {"object": "list", "data": rest[:_PAGE], "has_more": len(rest) > _PAGE}
+            case "GET", "batches", id if not self.batches:
+                return 404, {"error": {"message": "No batch"}}
             case "GET", "batches", id:
                 batch = self.batches[int(id.removeprefix("batch_"))]
                 batch["looks"] += 1

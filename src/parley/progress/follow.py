@@ -126,7 +126,7 @@ class Progress:
             elapsed=None if self._since is None else max(now - self._since, 0.0),
             rates=self._estimate.answering(now) if left and goes_on else None,
             finishes=self._estimate.finishing(now) if goes_on else None,
-            left=self._estimate.left(now) if goes_on else None,
+            left=self._estimate.left(now) if goes_on and not self._batches else None,
             silent=None if self._answers is None else max(now - max(self._answers, event), 0.0),
             words=_busy(
                 state.load for state in servers.values() if state.alive and now - state.load[0] < _LOAD_SECONDS

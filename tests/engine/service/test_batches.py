@@ -141,6 +141,41 @@ def test_an_answer_that_is_an_error_is_what_it_is_alone(make: Make, server: Stan
         play(study)
 
 
+def test_a_batch_that_the_service_has_no_more_is_named(make: Make, server: StandInService) -> None:
+    study = make(seeds=1)
+    server.batches.looks = 1
+    server.batches.answer = lambda body: (401, {"error": {"message": "no"}})
+    with pytest.raises(EngineError, match="answered 401"):
+        play(study)
+    server.batches.answer = as_recorded
+    server.batches.files.clear()  # after a month
+    server.batches.batches[0] |= {"output_file_id": "file_7"}
+    assert play(study)
+
+    next(study.simulations()).record("small").unlink()
+    server.batches.step = lambda what, done: server.batches.batches.clear() if what == "GET /v1/batches/ID" else None
+    with pytest.raises(
+        EngineError, match=r"No batch; to ask again what batch_4 asked, move results/small/batches/.*jsonl"
+    ):
+        play(study)
+
+
+def test_responses_have_batches_of_their_own(make: Make, server: StandInService) -> None:
+    study = make(seeds=1, dialect={"api": "responses"}, of_study={"most_unusable": None})
+    text = json.dumps({"internal_strategy": "s", "value": 7, "public_reasoning": "r"})
+    usage = {"input_tokens": 100, "output_tokens": 7}
+    message = {"type": "message", "content": [{"type": "output_text", "text": text}]}
+    server.batches.answer = lambda body: (200, {"output": [message], "status": "completed", "usage": usage})
+    play(study)
+    assert server.batches.batches[0]["endpoint"] == "/v1/responses"
+    _, rows = read_attempts(next(study.simulations()).record("small"), ("phase", "failure"))
+    found = set(zip(rows.column("phase").to_pylist(), rows.column("failure").to_pylist(), strict=True))
+    assert ("propose", None) in found
+    assert not any(phase == "propose" and failure for phase, failure in found)
+    with pytest.raises(UsageError, match="batch: the service's batches are not OpenAI's"):
+        make(dialect={"api": "messages", "structured": "tool"})
+
+
 def test_a_request_that_no_batch_answers_is_given_up(make: Make, server: StandInService) -> None:
     study = make(seeds=1)
     server.batches.answer = lambda body: None

@@ -59,14 +59,16 @@ class _Channel:
             self._shared[what] = asyncio.ensure_future(ask())
         return await asyncio.shield(self._shared[what])
 
-    async def call(self, method: str, path: str) -> Any:
-        """Return what the service says in JSON; raises EngineError for all but that."""
-        return await self.json_of(lambda: self.http.fetch(method, self.service.api + path, PROBE_SECONDS))
+    async def call(self, method: str, path: str, if_gone: str = "") -> Any:
+        """Return what the service says in JSON; raises EngineError for all but that, with what to do for a 404."""
+        return await self.json_of(lambda: self.http.fetch(method, self.service.api + path, PROBE_SECONDS), if_gone)
 
-    async def json_of(self, post: Send) -> Any:
+    async def json_of(self, post: Send, if_gone: str = "") -> Any:
         """Return the JSON that comes by `post`, which may be called again; raises EngineError."""
         response = await self.retries.send(post, 0, None)
         if (error := error_of(response)) is not None:
+            if error.status == 404 and if_gone:
+                raise EngineError(f"{self.service.who}: {self.service.redacted(error.message)}; {if_gone}")
             raise self.service.refused(error)
         with self.as_asked(response.text):
             return response.json()
@@ -106,11 +108,12 @@ class _Channel:
 
 @dataclass(eq=False)
 class _Batch:
-    """A batch, and once somebody waits for it its answers; `lines` are of one that this process sends."""
+    """A batch, and once somebody waits for it its answers."""
 
     file: BatchFile
     channel: _Channel
-    lines: bytes = b""
+    lines: bytes = b""  # of a batch of this process that has not begun
+    is_earlier: bool = False  # whether another process sent it
     answers: "asyncio.Task[dict[str, Response]] | None" = None
     problem: EngineError | None = None  # of requests without an answer, if they are not to be asked again
 
@@ -144,7 +147,7 @@ class Batches:
         self._channels: dict[str, _Channel] = {}
         self._waiting: dict[str, int] = {}  # requests that each game waits for
         self._finished: set[str] = set()  # the beginnings of the ids of games
-        self._queue: list[_Request] = []
+        self._queue: list[_Request] = []  # until they are done: those that have a batch are
         self._asked = 0  # requests so far
         self._known: dict[str, _Batch] = {}  # by custom id
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -180,7 +183,7 @@ class Batches:
             await self._stack.enter_async_context(channel.http)
             for file in self._earlier:
                 if file.service == channel.hash:
-                    self._known |= dict.fromkeys(file.requests, _Batch(file, channel))
+                    self._known |= dict.fromkeys(file.requests, _Batch(file, channel, is_earlier=True))
         return Batched(self, self._channels[service.model], simulation)
 
     async def answer(self, simulation: str, request: _Request) -> tuple[Response, str]:
@@ -223,22 +226,25 @@ class Batches:
         while True:
             before = self._asked
             await asyncio.sleep(_STILL_SECONDS)
-            self._queue = [request for request in self._queue if not request.batch.done()]  # of games that failed
+            self._queue = self._unsent
             if self._queue and self._asked == before and all(self._waiting.values()):
                 try:
                     self._send()
                 except Exception as error:  # noqa: BLE001 (the games raise it, which would wait for ever)
-                    for request in self._queue:
+                    for request in self._unsent:
                         request.batch.set_exception(error)
+
+    @property
+    def _unsent(self) -> list[_Request]:
+        return [request for request in self._queue if not request.batch.done()]  # nor of games that failed
 
     def _send(self) -> None:
         """Send what waits, in as few batches as it takes; raises BudgetError if there is room for none of it.
 
         What has no room beside the requests in flight waits until these are answered.
         """
-        queue, self._queue = self._queue, []
         for channel in self._channels.values():
-            left = [request for request in queue if request.channel is channel]
+            left = [request for request in self._queue if request.channel is channel]
             while left:
                 name, part = uuid.uuid4().hex, left[: _number_that_fits(left)]
                 model, budget = channel.service.model, part[0].budget
@@ -254,11 +260,10 @@ class Batches:
                 for request in part:
                     self._known[request.id] = batch
                     request.batch.set_result(batch)
-            self._queue += left
         flying = any(batch.answers is not None and not batch.answers.done() for batch in self._known.values())
-        if self._queue and not flying and (budget := self._queue[0].budget) is not None:
-            first = self._queue[0]
-            budget.require(first.channel.service.model, first.most)  # else another process has requests in flight
+        for first in self._unsent[:1] if not flying else ():
+            if first.budget is not None:  # else another process has requests in flight
+                first.budget.require(first.channel.service.model, first.most)
 
     # One batch
 
@@ -267,7 +272,7 @@ class Batches:
         file, channel = batch.file, batch.channel
         answers: dict[str, Response] = {}
         if not file.id:
-            found = await (self._begin(batch) if batch.lines else self._find(batch, file.sent))
+            found = await (self._find(batch, file.sent) if batch.is_earlier else self._begin(batch))
             if found is not None:
                 file.id = channel.id_of(found)
                 await asyncio.to_thread(file.write, self._folder)
@@ -322,6 +327,7 @@ class Batches:
             content = json.dumps(body).encode()
             file.sent = time.time()
             await asyncio.to_thread(file.write, self._folder)
+            batch.lines = b""
             return await channel.json_of(create)
         except EngineError as error:
             if is_lost:
@@ -351,8 +357,9 @@ class Batches:
         service, hours = channel.service, channel.service.limits.batch_hours
         pause, longest = _POLL_SECONDS
         is_canceled, path = False, f"/batches/{file.id}"
+        gone = f"to ask again what {file.id} asked, move {file.path(self._folder)} away"
         while True:
-            state = await channel.call("GET", path)
+            state = await channel.call("GET", path, gone)
             with channel.as_asked(state):
                 status, counts = str(state["status"]), state.get("request_counts") or {}
                 now = status, int(counts.get("completed") or 0)
@@ -417,10 +424,10 @@ def _pay(request: _Request, batch: _Batch, answer: Response | None) -> None:
         return
     used = Tokens() if answer is None or error_of(answer) is not None else used_tokens(answer.content)
     name, model, before = f"{batch.file.name}/{request.id}", batch.file.model, batch.set_aside[request.id]
-    if batch.lines:
-        budget.settle(name, model, request.most, used)
-    else:
+    if batch.is_earlier:
         budget.refund(name, model, None if before is None else Tokens(*before), used)
+    else:
+        budget.settle(name, model, request.most, used)
 
 
 def _number_that_fits(requests: list[_Request]) -> int:

@@ -38,15 +38,6 @@ def write_atomically(path: Path, write: Callable[[BinaryIO], object]) -> None:
             temporary.unlink()
 
 
-_KINDS = {
-    stat.S_IFIFO: "a FIFO (named pipe)",
-    stat.S_IFSOCK: "a socket",
-    stat.S_IFCHR: "a device",
-    stat.S_IFBLK: "a device",
-    stat.S_IFDIR: "a folder",
-}
-
-
 def write_new(texts: Mapping[Path, str]) -> list[Path]:
     """Write files that must not exist yet, with their folders; return their paths.
 
@@ -81,7 +72,7 @@ def open_regular(path: Path) -> BinaryIO:
 def require_regular(found: os.stat_result, path: Path) -> None:
     """Raise OSError unless this is the state of a regular file; `path` is for the message."""
     if not stat.S_ISREG(found.st_mode):
-        kind = _KINDS.get(stat.S_IFMT(found.st_mode), "no regular file")
+        kind = "a folder" if stat.S_ISDIR(found.st_mode) else "no regular file"
         raise OSError(errno.EINVAL, f"it is {kind}; name a regular file", str(path))
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
+from typing import Literal
 
 RESULTS = Path("results")
 MODELS = Path("models")
@@ -231,27 +232,14 @@ def endpoint(study: str, engine: str, shard: int | str, model: str) -> Path:
     return results(study) / "engines" / engine / f"shard={shard}" / f"{model}.json"
 
 
-def shard_marks(study: str) -> Path:
-    """Folder of the marks of `shard_mark`; no model can have its name, which begins with a dot."""
-    return results(study) / "engines" / ".without-server"
+def marks(study: str, kind: Literal["shards", "played"]) -> Path:
+    """Folder of the marks of a kind; no model can have its name, which begins with a dot."""
+    return results(study) / "engines" / f".{kind}"
 
 
-def shard_mark(study: str, engine: str, run: str, shard: int | str) -> Path:
-    """Mark that ties the simulations of a shard without a server together; it lasts while `run` plays them.
-
-    `engine` is that of the study's shards.
-    """
-    return shard_marks(study) / engine / f"run={run}" / f"shard={shard}"
-
-
-def played_marks(study: str) -> Path:
-    """Folder of the marks of `played_mark`."""
-    return results(study) / "engines" / ".played"
-
-
-def played_mark(study: str, engine: str, run: str, shard: int | str) -> Path:
-    """Mark that `run` played what was missing of a shard in one process."""
-    return played_marks(study) / engine / f"run={run}" / f"shard={shard}"
+def mark(study: str, kind: Literal["shards", "played"], engine: str, run: str, shard: int | str) -> Path:
+    """Mark of a `run` and a shard: it ties simulations without a server together, or says that they were played."""
+    return marks(study, kind) / engine / f"run={run}" / f"shard={shard}"
 
 
 def service_use(service: str) -> Path:

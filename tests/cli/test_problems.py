@@ -30,14 +30,14 @@ def test_a_file_is_tried_without_a_study(ask: Parley) -> None:
 
 
 def test_errors_are_one_line_and_exit_2(ask: Parley) -> None:
-    Path("mine.yaml").write_text("{game: any, grids: [{model: m, prompt: p, n: 3}]}")
+    Path("mine.yaml").write_text("{game: consensus, grids: [{model: majority, prompt: may_exist, n: 3}]}")
     for arguments, names in (
         (["gsm8k"], ["gsm8k: problems: ", "add path"]),
         (["gsm8k", "--path", "x"], ["x: no such file or folder"]),
         (["nothing"], ["config/nothing.yaml: no such file"]),
         (["nothing", "--first", "2"], ["nothing: ", "arithmetic, wason, gsm8k, delidata"]),
         (["wason", "--split", "test"], ["wason: problems.split: unknown key", "order, first"]),
-        (["mine.yaml"], ["mine.yaml: ", "add parameters.problems"]),
+        (["mine.yaml"], ["mine.yaml: ", "give a kind of problems"]),
     ):
         ran = ask(*arguments)
         error = one_line_error(ran, 2)

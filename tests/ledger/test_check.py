@@ -287,7 +287,7 @@ def stored(tmp_path: Path) -> Path:
 def test_a_stored_chain_that_was_cut_is_found_by_its_head(stored: Path) -> None:
     assert check_chain(stored).blocks == 4
     stored.write_bytes(b"".join(CHAIN[:3]))
-    with pytest.raises(RecordError, match=r"head\.json: not the head .* which has 3 blocks: it counts 4"):
+    with pytest.raises(RecordError, match=r"head\.json: not the head .* which has 3 blocks; "):
         check_chain(stored)
     paths.ledger_head(stored).unlink()
     with pytest.raises(RecordError, match=r"head\.json: missing: .*parley ledger build.*--no-head"):

@@ -231,7 +231,7 @@ def test_what_own_code_sent_is_recorded_replayed_verified_and_shown(
     assert sorted(map(str, cold)) == sorted(str(body["messages"]) for body in server.bodies[:asked])
     [file] = select(study, {}, 1, journals=False).parts[0].simulations
     [first, *_] = recorded_attempts(file)[1]
-    assert (first.system, first.sent) == (rows[0]["system"], rows[0]["sent"])
+    assert (first.system, first.entry.sent) == (rows[0]["system"], rows[0]["sent"])
 
 
 def test_a_request_of_which_nobody_knows_what_it_answers_is_refused(

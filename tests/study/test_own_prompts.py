@@ -501,7 +501,7 @@ def test_templates_are_written_once_with_the_places_of_each(parley: Parley, fold
     assert "did you mean 'may_exist'" in one_line_error(
         parley("prompts", "consensus", "--prompt", "may_exits", "--write", "new"), 2
     )
-    assert "--role: not used with whole templates: leave it out" in one_line_error(
+    assert "--role: not used with --write; leave it out" in one_line_error(
         parley("prompts", "consensus", "--role", "honest", "--write", "new"), 2
     )
     assert parley("prompts", "consensus", "--write", "theirs").status == 0

@@ -50,7 +50,7 @@ def test_what_is_missing_is_ordered_by_one_mark_for_each_shard(study_factory: St
     study = study_factory({"b": [0, 1], "byzantine": "random"}, seeds=3)
     planned = Run(study, is_main=True)
     assert len(planned.unplayed) == 6
-    assert planned.unfinished == [str(paths.played_mark("small", "scripted", planned.token, 0))]
+    assert planned.unfinished == [str(paths.mark("small", "played", "scripted", planned.token, 0))]
     simulate_shard(study, "scripted", 0)
     assert Run(study, is_main=True).unfinished == []
 

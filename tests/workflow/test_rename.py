@@ -71,7 +71,7 @@ def test_a_death_in_between_goes_on(played: Study, monkeypatch: pytest.MonkeyPat
     do_rename = Path.rename
 
     def die(source: Path, target: Path) -> Path:
-        if len(renamed) == 2:  # the study file, and the first folder of its results
+        if len(renamed) == 2:  # the study file and its results, and not yet its logs
             raise KeyboardInterrupt
         renamed.append(source)
         return do_rename(source, target)

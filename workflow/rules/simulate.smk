@@ -1,7 +1,7 @@
 rule gather_shard:
     """Tie together several shards that share a cluster job, which holds what hangs together."""
     output:
-        shard=temp(touch(str(paths.shard_mark("{study}", "{engine}", RUN.token, "{shard}")))),
+        shard=temp(touch(str(paths.mark("{study}", "shards", "{engine}", RUN.token, "{shard}")))),
     log:
         str(paths.log("{study}", "gather_shard", "{engine}", "shard={shard}")),
     priority: JOBS.shard_priority

@@ -1,7 +1,7 @@
 rule simulate_shard:
     """Play what is missing of a shard in one job. Its outputs are no records: Snakemake deletes outputs."""
     output:
-        mark=temp(touch(str(paths.played_mark("{study}", "{engine}", RUN.token, "{shard}")))),
+        mark=temp(touch(str(paths.mark("{study}", "played", "{engine}", RUN.token, "{shard}")))),
     log:
         str(paths.log("{study}", "simulate_shard", "{engine}", "shard={shard}")),
     benchmark:

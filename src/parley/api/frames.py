@@ -58,10 +58,7 @@ def values_text(chosen: Mapping[str, Any]) -> str:
 
 
 def values_of_axes(study: Study, chosen: Mapping[str, Any]) -> dict[str, set[Any]]:
-    """Return, for each axis in `chosen`, the values that are meant, as in paths and tables; a list means any of it.
-
-    Raises UsageError for an axis or a value that the study does not have, and if no condition has all of them.
-    """
+    """Return the values that are meant of each axis in `chosen`; raises UsageError if no condition has all of them."""
     allowed = {
         axis: {condition.axes[axis] for value in listed(values) for condition in study.fitting({axis: value})}
         for axis, values in chosen.items()
@@ -72,10 +69,7 @@ def values_of_axes(study: Study, chosen: Mapping[str, Any]) -> dict[str, set[Any
 
 
 def selection(study: Study, chosen: Mapping[str, Any]) -> Callable[[Condition, int], bool]:
-    """Return what tells of a condition and a seed whether they are among `chosen` axes, and seeds if it has any.
-
-    Raises UsageError as `values_of_axes`, and for a seed that is no number.
-    """
+    """Return what tells of a condition and a seed whether they are among `chosen`; may raise UsageError."""
     allowed = values_of_axes(study, {key: value for key, value in chosen.items() if key != SEED})
     seeds = chosen_seeds(chosen)
     fitting = {condition.name for condition in study.conditions if _has(condition, allowed)}
@@ -116,8 +110,7 @@ def attempt_frame(
 ) -> pd.DataFrame:
     """Return a row per attempt of some simulations: the axes, `spec`, and the columns of their records.
 
-    Only these `columns` are unpacked, if any are given. Texts are categories: a prompt that stands in a hundred rows
-    is kept once. Records that cannot be used are left out with a warning, unless already `reported`; raises
+    Texts are categories. Records that cannot be used are left out with a warning, unless already `reported`; raises
     RecordError if none can be used.
     """
     stored = _stored(simulations[0][0].condition, columns)
@@ -171,7 +164,6 @@ def _with_texts_once(rows: pa.Table) -> pa.Table:
 
 
 def _repeated(simulations: Sequence[Simulation], rows: npt.NDArray[np.int64], name: str) -> Any:
-    """Return what is the same in all rows of a simulation, as a column."""
     of: dict[str, Callable[[Simulation], Any]] = {
         "spec": lambda simulation: simulation.condition.spec,
         "id": lambda simulation: simulation.id,
@@ -194,8 +186,7 @@ def round_frame(
 ) -> pd.DataFrame:
     """Return a row per simulation and round: the axes, `seed`, `outcome`, `round`, the game's measures, `spec`, `id`.
 
-    A measure is missing (NaN) in rounds that have none. Where a game has other rounds, such as the turns of a
-    deliberation, they are these. Damaged records are left out as in `attempt_frame`; raises RecordError if all are.
+    A measure is missing (NaN) in rounds that have none. Damaged records are left out as in `attempt_frame`.
     """
     game, axes = simulations[0][0].condition.game, list(simulations[0][0].condition.axes)
     wanted = check_columns(columns, round_columns(axes, game))
@@ -217,7 +208,6 @@ def round_frame(
 
 
 def _rounds(simulation: Simulation, path: Path) -> tuple[str, Iterable[int], dict[str, dict[int, float]]]:
-    """Return the outcome of a simulation, the numbers of its rounds, and its measures by round."""
     game, outcome = simulation.condition.game, read_own(path, simulation).outcome
     found = game.evidence.series(outcome, read_trace(path)) if game.evidence.measures else {}
     series = {measure.name: dict(found.get(measure.name, ())) for measure in game.evidence.measures}

@@ -17,7 +17,6 @@ from parley.api.frames import attempt_frame, attempts_of, is_seed, selection
 from parley.engine.models import load_models
 from parley.engine.weights import check_source
 from parley.errors import UsageError
-from parley.games.base import Outcome
 from parley.play.live import outcome_line, play_once, transcript_lines
 from parley.play.record import Summary, read_trace
 from parley.play.record_content import attempt_rows
@@ -57,19 +56,25 @@ def _cleaned(facts: Mapping[str, str]) -> dict[str, str]:
 class Record(Shown):
     """The record of one simulation. It is read when something of it is asked for.
 
-    What is asked of a damaged record raises RecordError.
+    What is asked of a damaged record raises RecordError. `axes` has the value of every axis of its condition, `seed`
+    is that of its simulation.
 
     >>> import parley
-    >>> parley.load("demo").results().records[0]
+    >>> record = parley.load("demo").results().records[0]
+    >>> record
     Record of demo: model=majority, n=4, b=0, prompt=may_exist, seed=0
       outcome: valid_consensus, after 2 rounds
       path: results/demo/simulations/model=majority/n=4/b=0/prompt=may_exist/spec=.../seed=0.parquet
+    >>> record.axes["b"], record.seed
+    (0, 0)
     """
 
     def __init__(self, study: Study, simulation: Simulation, root: Path) -> None:
         self._study = study
         self._simulation = simulation
         self._root = root
+        self.axes: dict[str, str | int | float] = dict(simulation.condition.axes)
+        self.seed = simulation.seed
 
     @property
     def path(self) -> Path:
@@ -81,26 +86,6 @@ class Record(Shown):
         """
         with paths.rooted(self._root):
             return self._simulation.record(self._study.name)
-
-    @property
-    def axes(self) -> dict[str, str | int | float]:
-        """The value of every axis of its condition.
-
-        >>> import parley
-        >>> parley.load("demo").results().records[0].axes["b"]
-        0
-        """
-        return dict(self._simulation.condition.axes)
-
-    @property
-    def seed(self) -> int:
-        """The seed of its simulation.
-
-        >>> import parley
-        >>> parley.load("demo").results().records[0].seed
-        0
-        """
-        return self._simulation.seed
 
     @property
     def id(self) -> str:
@@ -261,7 +246,6 @@ async def play(
 
 
 def _check_models(study: Study, condition: Condition) -> None:
-    """Raise UsageError for a model that only the records of the study describe, or whose weights are not here."""
     entries = load_models(study.models_file) if condition.entries and study.models_file.exists() else {}
     for name, entry in condition.entries.items():
         if name not in entries:
@@ -272,58 +256,25 @@ def _check_models(study: Study, condition: Condition) -> None:
 class Played(Shown):
     """A game that was played just now. `Study.play` returns it; nothing of it is on the disk.
 
+    `axes` has the value of every axis of its condition, `seed` is that of its simulation. `outcome` is how it ended:
+    `name`, `detail`, `diagnosis`, `rounds`, `finished_early` and the game's `metrics`. `digest` is the SHA-256 of what
+    the game saw and decided, as records have it: equal for games that went alike.
+
     >>> import parley
-    >>> game = parley.run(parley.load("demo").play(b=1, seed=2))
-    >>> game.outcome.name, game.outcome.rounds
-    ('invalid_consensus', 7)
+    >>> study = parley.load("demo")
+    >>> game = parley.run(study.play(b=1, seed=2))
+    >>> game.outcome.name, game.outcome.rounds, game.axes["model"], game.seed
+    ('invalid_consensus', 7, 'majority', 2)
+    >>> game.digest == study.results().records.where(b=1, seed=2)[0].digest
+    True
     """
 
     def __init__(self, study: str, simulation: Simulation, play: Play) -> None:
         self._study = study
         self._simulation = simulation
         self._play = play
-
-    @property
-    def axes(self) -> dict[str, str | int | float]:
-        """The value of every axis of its condition.
-
-        >>> import parley
-        >>> parley.run(parley.load("demo").play(b=1)).axes["model"]
-        'majority'
-        """
-        return dict(self._simulation.condition.axes)
-
-    @property
-    def seed(self) -> int:
-        """The seed of its simulation.
-
-        >>> import parley
-        >>> parley.run(parley.load("demo").play(b=1, seed=2)).seed
-        2
-        """
-        return self._simulation.seed
-
-    @property
-    def digest(self) -> str:
-        """SHA-256 of what the game saw and decided, as records have it: equal for games that went alike.
-
-        >>> import parley
-        >>> study = parley.load("demo")
-        >>> game = parley.run(study.play(b=1, seed=2))
-        >>> game.digest == study.results().records.where(b=1, seed=2)[0].digest
-        True
-        """
-        return self._play.digest
-
-    @property
-    def outcome(self) -> Outcome:
-        """How it ended: `name`, `detail`, `diagnosis`, `rounds`, `finished_early` and the game's `metrics`.
-
-        >>> import parley
-        >>> parley.run(parley.load("demo").play(b=1, seed=2)).outcome.finished_early
-        True
-        """
-        return self._play.outcome
+        self.axes: dict[str, str | int | float] = dict(simulation.condition.axes)
+        self.seed, self.digest, self.outcome = simulation.seed, play.digest, play.outcome
 
     @property
     def trace(self) -> list[dict[str, Any]]:
@@ -334,7 +285,7 @@ class Played(Shown):
         >>> len(game.trace), game.trace[0]["round"]
         (7, 1)
         """
-        return list(self._play.outcome.as_json()["trace"])
+        return list(self.outcome.as_json()["trace"])
 
     @property
     def transcript(self) -> pd.DataFrame:

@@ -65,7 +65,9 @@ class Results(Shown):
         self._whole = usable_part(study) if self._is_current else _on_disk(study)  # with what is played again
         self._study = self._whole.first_repeat
         if not self._study.conditions:
-            raise RecordError(f"{study.name}: no results yet in {paths.results(study.name)}; {_remedy(study)}")
+            home = paths.home(study.file)
+            remedy = f"run{'' if home == Path() else f' in {home}'}: parley run {study.name}"
+            raise RecordError(f"{study.name}: no results yet in {paths.results(study.name)}; {remedy}")
 
     @property
     def attempts(self) -> pd.DataFrame:
@@ -230,7 +232,6 @@ class Results(Shown):
 
     @cached_property
     def _usable(self) -> UsableRecords:
-        """All records that can be used, which are read once."""
         found = read_records(self._whole, reported=self._reported)
         self._reported.update(found.left_out)
         return found
@@ -248,7 +249,6 @@ class Results(Shown):
         return self._typed(simulation_table(played_games(self._usable.first_repeat)), "simulations")
 
     def _typed(self, table: pd.DataFrame, name: str) -> pd.DataFrame:
-        """Return a table with the types that it has in its file."""
         found: pd.DataFrame = typed(table, self._study, name).to_pandas()
         return found
 
@@ -299,12 +299,6 @@ def _on_disk(study: Study) -> Study:
     if not missing:
         return study
     return replace(without(study, missing), unfinished=Unfinished(study, len(records) - len(missing)))
-
-
-def _remedy(study: Study) -> str:
-    """Return what to run for a study without results, and where."""
-    home = paths.home(study.file)
-    return f"run{'' if home == Path() else f' in {home}'}: parley run {study.name}"
 
 
 def _png(figure: "Figure") -> bytes:

@@ -31,6 +31,9 @@ ENGINE_TIMEOUT = 900.0
 class Study(Shown):
     """A study: what is played, in which conditions, and how often. `parley.load` returns it.
 
+    `name` is that of its file and of its folder under results/, `title` stands in figures and reports, `game` is the
+    name of its game.
+
     >>> import parley
     >>> study = parley.load("demo")
     >>> study.name, study.title, study.game
@@ -40,36 +43,7 @@ class Study(Shown):
     def __init__(self, study: CheckedStudy, root: Path) -> None:
         self._whole, self._study = study, study.first_repeat
         self._root = root
-
-    @property
-    def name(self) -> str:
-        """Its name: that of its file and of its folder under results/.
-
-        >>> import parley
-        >>> parley.load("demo").name
-        'demo'
-        """
-        return self._study.name
-
-    @property
-    def title(self) -> str:
-        """Its title, as figures and reports show it.
-
-        >>> import parley
-        >>> parley.load("demo").title
-        'A majority among adversaries'
-        """
-        return self._study.title
-
-    @property
-    def game(self) -> str:
-        """The name of its game.
-
-        >>> import parley
-        >>> parley.load("demo").game
-        'consensus'
-        """
-        return self._study.game.name
+        self.name, self.title, self.game = study.name, study.title, study.game.name
 
     @property
     def conditions(self) -> pd.DataFrame:
@@ -171,38 +145,24 @@ class Study(Shown):
 
 
 class Condition(Shown):
-    """One condition of a study: a value for every axis. `Study.condition` returns it.
+    """One condition of a study: `axes` has a value for every axis, `seeds` are those of its simulations.
+
+    `Study.condition` returns it.
 
     >>> import parley
     >>> parley.load("demo").condition(b=1)
     Condition of demo: model=majority, n=5, b=1, prompt=may_exist
       seeds: 0, 1, 2
       threat model: paper
+    >>> parley.load("demo").condition(b=0).axes["n"]
+    4
     """
 
     def __init__(self, condition: CheckedCondition, study: Study) -> None:
         self._condition = condition
         self._of = study
-
-    @property
-    def axes(self) -> dict[str, str | int | float]:
-        """The value of every axis, as in the path of a record.
-
-        >>> import parley
-        >>> parley.load("demo").condition(b=0).axes["n"]
-        4
-        """
-        return dict(self._condition.axes)
-
-    @property
-    def seeds(self) -> list[int]:
-        """The seeds of its simulations.
-
-        >>> import parley
-        >>> parley.load("demo").condition(b=0).seeds
-        [0, 1, 2]
-        """
-        return list(self._condition.seeds)
+        self.axes: dict[str, str | int | float] = dict(condition.axes)
+        self.seeds = list(condition.seeds)
 
     async def play(self, *, seed: int = 0, endpoint: Endpoints = (), engine_timeout: float = ENGINE_TIMEOUT) -> Played:
         """Play one game of this condition: see `Study.play`. The seed may be one that the study does not have.

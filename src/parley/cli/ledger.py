@@ -18,7 +18,6 @@ _TARGET = click.argument("target", metavar="STUDY|FILE", shell_complete=STUDY_NA
 
 
 def _chain(target: str, models: Path | None) -> Path:
-    """Return the chain that was meant: a study's, or the file itself."""
     return Path(target) if paths.is_ledger(target) else paths.ledger(load(target, models).name)
 
 

@@ -138,7 +138,6 @@ def _study_text(file: Path, game: "type[Game]", answers: dict[str, str], models:
 
 
 def _flow(value: Any) -> str:
-    """Return a value as YAML in one line."""
     import yaml  # slow to import
 
     return yaml.safe_dump(value, default_flow_style=True, width=10_000).removesuffix("...\n").strip()

@@ -1,6 +1,6 @@
 """The commands that tell what agents are sent, what may play them, and what they would deliberate about."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +17,6 @@ from parley.cli.options import (
     is_game,
     load,
     say,
-    settle,
     tell,
 )
 from parley.errors import UsageError
@@ -26,24 +25,6 @@ from parley.text import one_line, table
 if TYPE_CHECKING:
     from parley.games.base import Game
     from parley.study import Study
-
-# Options that mean nothing in a mode, and what to use instead.
-_OF_GAME: Mapping[str, str] = {
-    "game": "the study names its game; leave it out",
-    "template": "a study's prompts are filled; leave the study out and name its --game",
-    "strategies": "a condition says what its agents are told; choose it with --where",
-    "reply_format": "it is set by the study; change its parameters, or choose another condition",
-}
-_IN_COMPARISON = {
-    **_OF_GAME,
-    "prompt": "a condition has its own; choose it with --where prompt=NAME",
-    **dict.fromkeys(("phase", "part"), "all are compared; leave it out, or leave out --against to print one"),
-    "agent_id": "the first agent of --role in both conditions is taken; leave it out",
-}
-_IN_GAME = dict.fromkeys(("where", "against", "diff", "lengths", "models"), "it goes with a study; name the STUDY")
-_IN_TEMPLATE = dict.fromkeys(
-    ("strategies", "agent_id", "round_number", "reply_format", "seed"), "it is not filled; leave out --template"
-)
 
 _FIRST_GAME = "default: the first of those there are, which an unknown one lists."
 
@@ -130,34 +111,27 @@ def prompts(context: click.Context, /, **_: Any) -> None:
                parley prompts stag_hunt --template
     """
     options = _Options(context)
-    if options["write"] is not None:
-        _write_templates(options)
-    elif options["study"] is not None and options["diff"]:
-        _print_words(options)
-    elif options["study"] is not None and options["lengths"]:
-        _print_lengths(options)
-    elif options["study"] is not None and options["against"]:
-        _print_difference(options)
-    elif options["study"] is not None:
-        _print_sent(options)
-    elif options["template"]:
-        _print_template(options)
-    else:
-        _print_default(options)
+    _MODES[options.mode][0](options)
 
 
 class _Options:
-    """The options of `parley prompts`: their values, and which of them the user gave."""
+    """The options of `parley prompts`: their values, which of them the user gave, and so what is to be printed."""
 
     def __init__(self, context: click.Context) -> None:
         self._values = context.params
-        self._flags = {option.name: option.opts[0] for option in context.command.params}
+        flags = {option.name: option.opts[0] for option in context.command.params}
         self._set = {
             name for name in self._values if context.get_parameter_source(name) is not ParameterSource.DEFAULT
         }
         if self["study"] is not None and is_game(named := self["study"]):
-            self.refuse({"game": "the game is named already; leave it out"}, "with a GAME")
+            if self.is_set("game"):
+                raise UsageError("--game: not used with a GAME, which is named already; leave it out")
             self._values |= {"study": None, "game": named}
+        of_study = ("diff", "lengths", "against", "study") if self["study"] is not None else ("template",)
+        self.mode = next((mode for mode in ("write", *of_study) if self[mode]), "game")
+        for name in sorted(self._set - _MODES[self.mode][1] - {self.mode, "study"}):
+            why = {"study": "with a STUDY, which says it", "game": "without a STUDY"}.get(self.mode)
+            raise UsageError(f"{flags[name]}: not used {why or f'with {flags[self.mode]}'}; leave it out")
 
     def __getitem__(self, name: str) -> Any:
         return self._values[name]
@@ -165,24 +139,13 @@ class _Options:
     def is_set(self, name: str) -> bool:
         return name in self._set
 
-    def refuse(self, unused: Mapping[str, str], why: str) -> None:
-        """Raise UsageError if the user gave one of the options that are `unused`, with what to use instead."""
-        for name, instead in unused.items():
-            if name in self._set:
-                raise UsageError(f"{self._flags[name]}: not used {why}: {instead}")
-
-    def refuse_all_but(self, *used: str, why: str = "with whole templates") -> None:
-        """Raise UsageError if the user gave another option, which whole templates or `why` have no use for."""
-        self.refuse(dict.fromkeys(sorted(self._set.difference(used)), "leave it out"), why)
-
-
-def _print_sent(options: _Options) -> None:
-    options.refuse(_OF_GAME, "with a STUDY")
-    _print_first(options, _study(options), options["phase"])
-
 
 def _study(options: _Options) -> "Study":
     return load(options["study"], options["models"], needs_weights=False)  # type: ignore[no-any-return]
+
+
+def _print_study(options: _Options) -> None:
+    _print_first(options, _study(options), options["phase"])
 
 
 def _print_first(options: _Options, study: "Study", phase: str | None) -> None:
@@ -198,22 +161,20 @@ def _print_first(options: _Options, study: "Study", phase: str | None) -> None:
     click.echo(sent.text(options["part"]))
 
 
-def _print_difference(options: _Options) -> None:
+def _print_against(options: _Options) -> None:
     from parley.study.prompt_diff import prompt_diff
 
-    options.refuse(_IN_COMPARISON, "with --against")
     chosen_axes = axis_values(options["where"]), axis_values(options["against"], "--against")
     last = 1 if options["round_number"] is None else options["round_number"]
     for line in prompt_diff(_study(options), *chosen_axes, options["role"], options["seed"], last).text():
         click.echo(line)
 
 
-def _print_words(options: _Options) -> None:
+def _print_diff(options: _Options) -> None:
     from rich.console import Console
 
     from parley.study.prompt_diff import word_diff
 
-    options.refuse_all_but("study", "diff", "models")
     console = Console(highlight=False, soft_wrap=True)
     for line in word_diff(_study(options), *options["diff"]):
         console.print(line)
@@ -222,7 +183,6 @@ def _print_words(options: _Options) -> None:
 def _print_lengths(options: _Options) -> None:
     from parley.study.prompt_sent import prompt_lengths
 
-    options.refuse_all_but("study", "lengths", "seed", "models", why="with --lengths")
     header = ("prompt", "n", "characters at first", "longest, at least", "tokens with the reply, about", "")
     rows: list[list[str | int]] = [
         [prompt, n, *(f"{size:,}" for size in sizes), f"too long for {', '.join(too_small)}" if too_small else ""]
@@ -232,19 +192,17 @@ def _print_lengths(options: _Options) -> None:
         click.echo(line)
 
 
-def _write_templates(options: _Options) -> None:
+def _print_write(options: _Options) -> None:
     from parley.study.own_prompts import write_templates
 
-    options.refuse_all_but("write", "prompt", "game", "study")
     game = _game(options["study"] or options["game"])
     for path in write_templates(game, _prompt(options, game), options["write"]):
         say(f"wrote: {path}")
 
 
-def _print_default(options: _Options) -> None:
+def _print_game(options: _Options) -> None:
     from parley.study.prompt_sent import default_study
 
-    options.refuse(_IN_GAME, "without a study")
     game, strategies, reply_format = _game(options["game"]), options["strategies"], options["reply_format"]
     if strategies and (options["role"], options["part"]) != (game.roles[-1], "system"):
         raise UsageError(
@@ -257,10 +215,22 @@ def _print_default(options: _Options) -> None:
 
 
 def _print_template(options: _Options) -> None:
-    options.refuse(_IN_GAME | _IN_TEMPLATE, "in a template")
     game = _game(options["game"])
     phase = options["phase"] or next(iter(game.prompts.phases), "")
     click.echo(game.prompts.template(_prompt(options, game), options["role"], phase, options["part"]))
+
+
+_OF_ASK = {"role", "prompt", "phase", "part"}
+# What is printed, by the option that asks for it, with the other options that it has a use for.
+_MODES: Mapping[str, tuple[Callable[[_Options], None], set[str]]] = {
+    "write": (_print_write, {"game", "prompt"}),
+    "diff": (_print_diff, {"models"}),
+    "lengths": (_print_lengths, {"models", "seed"}),
+    "against": (_print_against, {"models", "seed", "where", "role", "round_number"}),
+    "study": (_print_study, {*_OF_ASK, "models", "seed", "where", "agent_id", "round_number"}),
+    "template": (_print_template, {*_OF_ASK, "game"}),
+    "game": (_print_game, {*_OF_ASK, "game", "seed", "agent_id", "round_number", "strategies", "reply_format"}),
+}
 
 
 def _prompt(options: _Options, game: "type[Game]") -> str:
@@ -318,13 +288,12 @@ def problems(source: str, show: int, readings: bool, as_json: bool, **options: A
         raise UsageError(
             f"{one_line(source, 60)}: no kind of problems ({', '.join(KINDS)}), and a study has no options"
         )
-    found = [_validated({"kind": source, **named}, source)] if source in KINDS else list(_of_study(settle(source)))
+    found = [_validated({"kind": source, **named}, source)] if source in KINDS else _of_study(source)
     described = [_described(each, show, readings) for each in found]
     tell(as_json, described, "\n\n".join("\n".join(_lines(each)) for each in described).splitlines())
 
 
 def _validated(value: Any, where: str) -> Any:
-    """Return a source as a study would give it; raises UsageError."""
     from pydantic import BaseModel
 
     from parley.games.problems.sources import ProblemSource
@@ -336,27 +305,18 @@ def _validated(value: Any, where: str) -> Any:
     return validated(Named, {"problems": value}, where).problems
 
 
-def _of_study(file: Path) -> Iterator[Any]:
-    """Yield the problems that a study names, each once; raises UsageError if it names none."""
-    from parley.study.study import check_there
-    from parley.study.study_file import StudyFile
-    from parley.text.yamlfile import load_yaml, validated
-
-    check_there(file)
-    content = validated(StudyFile, load_yaml(file), str(file))
-    named = [content.parameters["problems"]] if "problems" in content.parameters else []
-    named += [value for grid in content.grids for value in grid.vary.get("problems", [])]
-    if not named:
-        raise UsageError(f"{file}: names no problems; add parameters.problems, or give a kind of problems")
-    seen = []
-    for value in named:
-        if value not in seen:
-            seen.append(value)
-            yield _validated(value, str(file))
+def _of_study(name: str) -> list[Any]:
+    """Return the problems that a study names, each once; raises UsageError if its game has none."""
+    found: list[Any] = []
+    for condition in load(name, None, needs_weights=False).conditions:
+        source = getattr(condition.parameters, "problems", None)
+        found += [] if source is None or source in found else [source]
+    if not found:
+        raise UsageError(f"{name}: its game has no problems; give a kind of problems")
+    return found
 
 
 def _described(source: Any, show: int, readings: bool) -> dict[str, Any]:
-    """Return what a source has, as JSON values."""
     source.check()
     size, stored = source.size, source.stored()
     asked = [source.problem(seed) for seed in range(show if size is None else min(show, size))]

@@ -12,7 +12,6 @@ from parley.analysis.registration import registered_lines
 from parley.analysis.simulations import simulation_table
 from parley.analysis.summarize import played_games
 from parley.games.base import Paper
-from parley.play.record import Summary
 from parley.play.record_store import Records
 from parley.text import counted, one_line
 from parley.text.logs import every, limited_logger
@@ -76,7 +75,7 @@ def about(records: Records, license_note: str, author: str) -> About:
         started=min(datetime.fromisoformat(each["started"]) for each in made),
         ended=max(datetime.fromisoformat(each["ended"]) for each in made),
         software=_software(made),
-        players=_players(records.summaries),
+        players=tuple(sorted({str(g["player"]) for each in records.summaries for g in each.simulation["groups"]})),
         models={
             name: (one_line(entry.license), one_line(entry.note))
             for condition in study.conditions
@@ -94,7 +93,6 @@ def license_url(text: str) -> str:
 
 
 def _software(made: Iterable[Mapping[str, Any]]) -> dict[str, str]:
-    """Return the versions of what played, each named once; first Parley's own."""
     found: dict[str, set[str]] = {"parley": set(), "python": set()}
     for each in made:
         engines = [engine.get("versions", {}) for engine in each.get("engines", {}).values()]
@@ -103,10 +101,6 @@ def _software(made: Iterable[Mapping[str, Any]]) -> dict[str, str]:
             for name, version in versions.items():
                 found.setdefault(name, set()).add(str(version))
     return {name: ", ".join(sorted(versions - {""})) for name, versions in found.items()}
-
-
-def _players(summaries: Iterable[Summary]) -> tuple[str, ...]:
-    return tuple(sorted({str(group["player"]) for each in summaries for group in each.simulation["groups"]}))
 
 
 _SAY_SECONDS = 5.0

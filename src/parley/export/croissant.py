@@ -58,7 +58,6 @@ def write_croissant(records: Records, known: About, folder: Path) -> None:
 
 
 def _write_replies(records: Records, target: Path) -> None:
-    """Write the attempts of all simulations into one file, texts as they came."""
     plain = [f.with_type(f.type.value_type) if pa.types.is_dictionary(f.type) else f for f in SCHEMA]
     whole = pa.schema(plain)
     with pq.ParquetWriter(target, whole, compression="zstd") as file:
@@ -114,7 +113,6 @@ def _words(column: Column) -> str:
 
 
 def _data_type(kind: pa.DataType) -> Any:
-    """Return the type of Croissant for one of Arrow."""
     for test, found in (
         (pa.types.is_boolean, mlc.DataType.BOOL),
         (pa.types.is_integer, mlc.DataType.INTEGER),

@@ -54,6 +54,7 @@ from parley.study.condition import Condition, Simulation
 from parley.text import valid_unicode
 
 OUTCOME = "outcome"
+_SPANS = ("round", "phase", "agent")  # one inside the other
 Row = Mapping[str, Any]
 _STOPS = {"stop": "stop", "length": "max_tokens", "content_filter": "content_filter"}
 
@@ -194,7 +195,6 @@ def _usage(row: Row) -> ModelUsage | None:
 
 
 def _usage_by(pairs: Iterable[tuple[str, ModelUsage | None]]) -> dict[str, ModelUsage]:
-    """Return the sum of what was used under each name."""
     total: dict[str, ModelUsage] = {}
     for name, usage in pairs:
         if usage is not None:
@@ -209,57 +209,32 @@ def _events(
     began: datetime,
     ended: datetime,
 ) -> Iterator[Event]:
-    """Yield the attempts in spans, and at the end of each round what the game kept of it."""
-    rounds: dict[int, dict[str, dict[str, list[_Attempt]]]] = {}
-    for row, attempt in attempts:
-        phases = rounds.setdefault(row["round"], {})
-        phases.setdefault(row["phase"], {}).setdefault(row["agent"], []).append(attempt)
-    for number in sorted({*rounds, *(entry["round"] for entry in trace)}):
-        of_round = [a for agents in rounds.get(number, {}).values() for tries in agents.values() for a in tries]
-        start, end = _span_times(of_round, ended)
-        one = _Span(f"{simulation[:12]}-{number}", f"round {number}", "round", None, began)
-        yield one.begin(start)
-        for phase, agents in rounds.get(number, {}).items():
-            start_of_phase, end_of_phase = _span_times([a for tries in agents.values() for a in tries], ended)
-            two = _Span(f"{one.id}-{phase}", phase, "phase", one.id, began)
-            yield two.begin(start_of_phase)
-            for agent, tries in agents.items():
-                first, last = _span_times(tries, ended)
-                three = _Span(tries[0].span, agent, "agent", two.id, began)
-                yield three.begin(first)
-                yield from (attempt.event for attempt in tries)
-                yield three.end(last)
-            yield two.end(end_of_phase)
-        for place, entry in enumerate(entry for entry in trace if entry["round"] == number):
-            yield InfoEvent(
-                **_when(end, began), uuid=f"{one.id}-kept-{place}", span_id=one.id, source="parley", data=dict(entry)
-            )
-        yield one.end(end)
 
+    def when(time: datetime) -> dict[str, Any]:
+        return {"timestamp": time.astimezone(UTC), "working_start": (time - began).total_seconds()}
 
-def _span_times(attempts: Sequence[_Attempt], without: datetime) -> tuple[datetime, datetime]:
-    events = [attempt.event for attempt in attempts]
-    if not events:
-        return without, without
-    return min(event.timestamp for event in events), max(event.completed for event in events)
+    def span(inside: Sequence[tuple[Row, _Attempt]], at: int, *names: str) -> Iterator[Event]:
+        """Yield the span of a round, a phase or an agent, and those inside it."""
+        ids = ["-".join([simulation[:12], *names[:depth]]) for depth in (1, 2, 3)]
+        kind, own, above = _SPANS[at], ids[at], ids[at - 1] if at else None
+        events = [attempt.event for _, attempt in inside]
+        start = min((event.timestamp for event in events), default=ended)
+        end = max((event.completed for event in events), default=ended)
+        about = {"id": own, "name": names[-1] if at else f"round {names[0]}", "type": kind, "parent_id": above}
+        yield SpanBeginEvent(**about, **when(start), uuid=f"{own}-begin", span_id=own)
+        if at == len(_SPANS) - 1:
+            yield from events
+        else:
+            deeper = _SPANS[at + 1]
+            for name in dict.fromkeys(row[deeper] for row, _ in inside):
+                yield from span([each for each in inside if each[0][deeper] == name], at + 1, *names, name)
+        kept = [dict(entry) for entry in trace if not at and str(entry["round"]) == names[0]]
+        for place, entry in enumerate(kept):
+            yield InfoEvent(**when(end), uuid=f"{own}-kept-{place}", span_id=own, source="parley", data=entry)
+        yield SpanEndEvent(id=own, **when(end), uuid=f"{own}-end", span_id=own)
 
-
-def _when(time: datetime, began: datetime) -> dict[str, Any]:
-    return {"timestamp": time.astimezone(UTC), "working_start": (time - began).total_seconds()}
-
-
-class _Span:
-    """A stretch of a sample, inside another one."""
-
-    def __init__(self, name: str, title: str, kind: str, parent: str | None, began: datetime) -> None:
-        self.id, self._title, self._kind, self._parent, self._began = name, title, kind, parent, began
-
-    def begin(self, time: datetime) -> SpanBeginEvent:
-        own = {"id": self.id, "name": self._title, "type": self._kind, "parent_id": self._parent}
-        return SpanBeginEvent(**own, **_when(time, self._began), uuid=f"{self.id}-begin", span_id=self.id)
-
-    def end(self, time: datetime) -> SpanEndEvent:
-        return SpanEndEvent(id=self.id, **_when(time, self._began), uuid=f"{self.id}-end", span_id=self.id)
+    for number in sorted({*(row["round"] for row, _ in attempts), *(entry["round"] for entry in trace)}):
+        yield from span([each for each in attempts if each[0]["round"] == number], 0, str(number))
 
 
 _log = logging.getLogger(__name__)
@@ -267,10 +242,7 @@ _ID = 22  # letters of an id, as many as inspect_ai's own have
 
 
 def write_logs(study: Study, folder: Path) -> None:
-    """Write a log for each condition of a study; what was played again is another epoch of the same samples.
-
-    Damaged records are named and left out. Raises RecordError if no record can be used.
-    """
+    """Write a log per condition, repeats as epochs; damaged records are left out. Raises RecordError if all are."""
     conditions: dict[tuple[Any, ...], list[Condition]] = {}
     for condition in study.conditions:
         conditions.setdefault(tuple(condition.axes.items()), []).append(condition)
@@ -311,13 +283,14 @@ def _samples(
 
 
 def _write(study: Study, condition: Condition, found: Sequence[tuple[EvalSample, Summary]], folder: Path) -> None:
-    """Write the log of one condition; it is named as inspect_ai names its own."""
     samples = [sample for sample, _ in found]
     made = [summary.provenance for _, summary in found]
     started = min(sample.started_at for sample in samples)
     label = ",".join(f"{axis}={value}" for axis, value in condition.axes.items())
     identity = digest([study.plan, condition.name])
     simulation = found[0][1].simulation
+    terms = ("format", "source", "license")
+    imported = {key: value for key, value in made[0].get("imported", {}).items() if key in terms}
     spec = EvalSpec(
         eval_id=identity[:_ID],
         run_id=digest([study.name, study.plan])[:_ID],
@@ -344,7 +317,7 @@ def _write(study: Study, condition: Condition, found: Sequence[tuple[EvalSample,
             "python": made[0].get("python"),
             "machine": made[0].get("machine"),
             "engines": made[0].get("engines", {}),
-            **({"imported": _source(made[0]["imported"])} if "imported" in made[0] else {}),
+            **({"imported": imported} if imported else {}),
         },
     )
     log = EvalLog(
@@ -364,10 +337,6 @@ def _write(study: Study, condition: Condition, found: Sequence[tuple[EvalSample,
     write_eval_log(log, str(folder / f"{time}_{task}_{identity[:_ID]}.eval"))
 
 
-def _source(imported: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: imported[key] for key in ("format", "source", "license") if key in imported}
-
-
 def _revision(made: Sequence[Mapping[str, Any]]) -> EvalRevision | None:
     """Return the commit that all simulations were played by; None if there are several, or none is known."""
     commits = {(git["commit"], git["dirty"]) if (git := each.get("git")) else None for each in made}
@@ -377,7 +346,6 @@ def _revision(made: Sequence[Mapping[str, Any]]) -> EvalRevision | None:
 
 
 def _results(condition: Condition, samples: Sequence[EvalSample]) -> EvalResults:
-    """Return the rate of each outcome with its 95% Wilson interval, and the means of the game's metrics."""
     classes = Counter(sample.scores[OUTCOME].value for sample in samples)
     rates = {}
     for name in dict.fromkeys([*(each.name for each in condition.game.outcomes), *classes]):

@@ -114,7 +114,6 @@ def _license(crate: ROCrate, known: About) -> Any:
 
 
 def _workflow(crate: ROCrate, known: About) -> Any:
-    """Add the Snakefile as the main workflow, the rules that it includes, and the software that it ran with."""
     about = {
         "name": "Parley's workflow",
         "description": "Plays every simulation of a study, and makes tables, figures and a report of the records.",
@@ -180,7 +179,6 @@ def _file(crate: ROCrate, path: Path, name: str, place: str | None = None) -> An
 
 
 def _place(path: Path) -> str:
-    """Return where a file lies in the crate: where it lies in a checkout."""
     return path.relative_to(paths.root()).as_posix()
 
 

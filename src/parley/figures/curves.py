@@ -15,11 +15,11 @@ from matplotlib.ticker import MaxNLocator
 
 from parley.analysis.endings import ANY
 from parley.analysis.pairs import beside_undisturbed
-from parley.figures.links import Linker, linker
 from parley.figures.page import BELOW, empty
 from parley.figures.panels import (
     MAX_LINES,
     WILSON,
+    Linker,
     alike,
     axis_of_lines,
     chosen,
@@ -30,6 +30,7 @@ from parley.figures.panels import (
     known_only,
     labels_of,
     legend_of_lines,
+    linker,
     not_shown,
     panel_rows,
     share_axis,
@@ -51,9 +52,7 @@ _END: dict[str, Any] = {"marker": "|", "markersize": 9, "markeredgewidth": 1.4, 
 def curves(study: Study, spec: FigureSpec, table: pd.DataFrame) -> list[Figure]:
     """Draw a row of panels per measure in `spec.of`, with the mean and its interval by round; `table` is `rounds`.
 
-    Lines are the values of `spec.x` if it varies, else of the model, else of the axis that leaves the fewest panels;
-    all other axes that vary are panels. Conditions that no other differs from in `spec.x` alone are left out. Where
-    that is true of all, the figure says so, and shows them all.
+    Lines are the values of `spec.x`, else of the model, else of the axis that leaves the fewest panels.
     """
     notes: list[str] = []
     labels = known_only(table, "measure", labels_of(study.game.evidence.measures, spec.of), notes)
@@ -75,7 +74,9 @@ def curves(study: Study, spec: FigureSpec, table: pd.DataFrame) -> list[Figure]:
     extent = (int(table["round"].min()), int(table["round"].max()))
     names = list(labels)
     carried = [m.name for m in study.game.evidence.measures if m.carried]
-    counts = _same_number(table)
+    numbers = {*table["simulations"], *table["playing"]}
+    counts = int(numbers.pop()) if len(numbers) == 1 else None  # where all still play, and are as many
+    ticks = list(range(extent[0], extent[1] + 1, max(1, math.ceil((extent[1] - extent[0] + 1) / _MAX_TICKS))))
     notes += [
         f"Mean with its {WILSON}.",
         *_of_whom([label for name, label in labels.items() if name in carried], list(labels.values())),
@@ -94,7 +95,8 @@ def curves(study: Study, spec: FigureSpec, table: pd.DataFrame) -> list[Figure]:
         ]
         _panel(ax, shown, extent, link)
         ax.set_xlabel(study.game.evidence.round_name)
-        _below(ax, [] if counts else shown, extent)
+        ax.set_xticks(ticks)
+        below_ticks(ax, ticks, [] if counts else _numbers(shown))
 
     def tells(group: pd.DataFrame) -> float:
         return differences(group, "mean", ["measure", "round"])
@@ -102,12 +104,6 @@ def curves(study: Study, spec: FigureSpec, table: pd.DataFrame) -> list[Figure]:
     return panel_rows(
         study, spec, list(labels.values()), groups, by, _SIZE, notes, legend, draw, tells, min(2, len(lines))
     )
-
-
-def _same_number(table: pd.DataFrame) -> int | None:
-    """Return how many simulations stand behind each mean if it is the same for all, and all still play."""
-    counts = {*table["simulations"], *table["playing"]}
-    return int(counts.pop()) if len(counts) == 1 else None
 
 
 def _of_whom(carried: Sequence[str], labels: Sequence[str]) -> Iterator[str]:
@@ -132,7 +128,6 @@ def _side_by_side(
 
 
 def _differ(table: pd.DataFrame, axes: Sequence[str], x: str) -> bool:
-    """Return whether any two conditions differ in `x` alone, or none differ in it at all."""
     others = [axis for axis in axes if axis != x]
     if not others or table[x].nunique() < 2:
         return True
@@ -140,7 +135,6 @@ def _differ(table: pd.DataFrame, axes: Sequence[str], x: str) -> bool:
 
 
 def _panel(ax: Axes, lines: Sequence[tuple[int, pd.DataFrame]], extent: tuple[int, int], link: Linker) -> None:
-    """Draw the means of each line, given with the number of its style, by round."""
     first, last = extent
     share_axis(ax, last - first + 1, first)
     rounds = last - first + 1
@@ -166,18 +160,15 @@ def _line(
     ax.plot(x, mean, clip_on=False, zorder=3, markevery=marked, url=url, **style)
 
 
-def _below(ax: Axes, lines: Sequence[tuple[int, pd.DataFrame]], extent: tuple[int, int]) -> None:
-    """Write the rounds, and under them the number of simulations of each line, where it changes."""
-    first, last = extent
-    ticks = list(range(first, last + 1, max(1, math.ceil((last - first + 1) / _MAX_TICKS))))
-    ax.set_xticks(ticks)
-    below_ticks(ax, ticks, _numbers(lines))
-
-
 def below_ticks(
     ax: Axes, ticks: Sequence[int], rows: Sequence[tuple[dict[int, str], str]], *, changes: bool = True
 ) -> None:
-    """Write rows of numbers of simulations under the ticks, each with its color; if `changes`, where they do."""
+    """Write rows of numbers of simulations under the ticks, each with its color; if `changes`, where they do.
+
+    Rows that are all the same are one in black.
+    """
+    if rows and all(counts == rows[0][0] for counts, _ in rows):
+        rows = [(rows[0][0], "black")]
     for place, (counts, color) in enumerate(rows):
         before = None
         for tick in ticks:
@@ -207,8 +198,7 @@ def _numbers(lines: Sequence[tuple[int, pd.DataFrame]]) -> list[tuple[dict[int, 
         counts = {int(number): str(n) if left == n else f"{left}/{n}" for number, left, n in numbers}
         if counts:  # else this line has no points here
             rows.append((counts, str(line_style(style)["color"])))
-    same = all(counts == rows[0][0] for counts, _ in rows)
-    return [(rows[0][0], "black")] if rows and same else rows
+    return rows
 
 
 # Ways to end
@@ -217,8 +207,7 @@ def _numbers(lines: Sequence[tuple[int, pd.DataFrame]]) -> list[tuple[dict[int, 
 def endings(study: Study, spec: FigureSpec, table: pd.DataFrame) -> list[Figure]:
     """Draw a row of panels per way to end, with its cumulative incidence by round; `table` is `endings`.
 
-    Lines are the values of `spec.x` if it varies, else of the axis that leaves the fewest panels; all other axes that
-    vary are panels.
+    Lines are the values of `spec.x`, else of the axis that leaves the fewest panels.
     """
     ways = [outcome for outcome in study.game.outcomes if outcome.name in set(table["ending"])]
     if not ways:
@@ -277,10 +266,7 @@ def _steps(
 
 
 def _playing(lines: dict[int, pd.DataFrame], ticks: Sequence[int]) -> list[tuple[dict[int, str], str]]:
-    """Return how many games neither ended nor met their deadline before each tick, with the color of their line.
-
-    One row in black stands for lines that are all the same.
-    """
+    """Return how many games still play before each tick, with the color of their line; one row if all are the same."""
     rows = []
     for style, curve in lines.items():
         if len(curve):
@@ -289,8 +275,7 @@ def _playing(lines: dict[int, pd.DataFrame], ticks: Sequence[int]) -> list[tuple
                 tick: str(int(left.iloc[0])) if len(left) and left.iloc[0] else "" for tick, left in later.items()
             }
             rows.append((counts, str(line_style(style)["color"])))
-    same = all(counts == rows[0][0] for counts, _ in rows)
-    return [(rows[0][0], "black")] if rows and same else rows
+    return rows
 
 
 # Thresholds

@@ -7,11 +7,10 @@ give the same bytes.
 
 import gc
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 from matplotlib.figure import Figure
@@ -39,27 +38,20 @@ def figures(study: Study, processes: int = 1, look: Look | None = None) -> list[
     disk refuses.
     """
     drawn, look = usable_part(study).first_repeat, look or Look()
+    listed = paths.figure_list(study.name, printed=look != Look())
     gc.freeze()  # what is there stays: looking for garbage among it took a twelfth of the time
-    written = list(forked_map(lambda spec: _written(drawn, spec, look), study.figures, processes))
-    listed = _folder(study, look) / paths.figure_list(study.name).name
-    content = [_listed(spec, *found) for spec, found in zip(study.figures, written, strict=True)]
+    written = list(forked_map(lambda spec: _written(drawn, spec, look, listed.parent), study.figures, processes))
+    content = []
+    for spec, (files, notes) in zip(study.figures, written, strict=True):
+        pages = [path.stem for path in files if path.suffix == ".svg"]
+        about = {"name": spec.name, "title": spec.title, "caption": spec.caption}
+        content.append({**about, "notes": notes, "pages": pages})
     _write_text(listed, json.dumps(content, indent=1))
-    return [*(path for found, _ in written for path in found), listed]
+    return [*(path for files, _ in written for path in files), listed]
 
 
-def _folder(study: Study, look: Look) -> Path:
-    return paths.figure_list(study.name, printed=look != Look()).parent
-
-
-def _listed(spec: FigureSpec, found: Sequence[Path], notes: str) -> dict[str, Any]:
-    """Return what the list of figures says of one: its captions, and the names of the files of its pages."""
-    pages = [path.stem for path in found if path.suffix == ".svg"]
-    return {"name": spec.name, "title": spec.title, "caption": spec.caption, "notes": notes, "pages": pages}
-
-
-def _written(study: Study, spec: FigureSpec, look: Look) -> Drawn:
+def _written(study: Study, spec: FigureSpec, look: Look, folder: Path) -> Drawn:
     """Draw one figure and return its files and notes; for a paper its caption lies beside it, as text and LaTeX."""
-    folder = _folder(study, look)
     with own_style(look):
         drawn = draw(study, spec, partial(tables.read_table, study.name))
         found = write(drawn, lambda suffix, page: folder / paths.figure(study.name, spec.name, suffix, page).name)
@@ -88,12 +80,7 @@ def draw(study: Study, spec: FigureSpec, table: Callable[[str], pd.DataFrame]) -
     kind = KINDS[spec.kind]
     module, function = kind.draw.split(":")
     names = () if kind.single else spec.tables  # single simulations are drawn from their records
-    of = [_shown(study, spec, table(name)) if name == "conditions" else table(name) for name in names]
+    shown = pd.DataFrame([condition.axes for condition in study.shown_in(spec)], columns=study.axes)
+    of = [table(name).merge(shown) if name == "conditions" else table(name) for name in names]
     drawn: list[Figure] = getattr(import_module(f"parley.figures.{module}"), function)(study, spec, *of)
     return drawn
-
-
-def _shown(study: Study, spec: FigureSpec, conditions: pd.DataFrame) -> pd.DataFrame:
-    """Return the conditions of which a figure shows something."""
-    shown = pd.DataFrame([condition.axes for condition in study.shown_in(spec)], columns=study.axes)
-    return conditions.merge(shown)

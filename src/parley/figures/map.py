@@ -16,9 +16,17 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from parley.analysis.pairs import beside_undisturbed
-from parley.figures.links import Linker, linker
 from parley.figures.page import Panel, axis_label, empty, pages, room, words, wrapped
-from parley.figures.panels import T_INTERVAL, WILSON, compared, not_shown, telling, values_along
+from parley.figures.panels import (
+    T_INTERVAL,
+    WILSON,
+    Linker,
+    compared,
+    linker,
+    not_shown,
+    telling,
+    values_along,
+)
 from parley.figures.style import look
 from parley.games.evidence import FigureSpec
 from parley.study import Study
@@ -34,10 +42,7 @@ _Row = tuple[Any, ...]  # the values of the axes that tell rows apart
 
 @dataclass(frozen=True)
 class _Content:
-    """What cells show: its name in words, the columns of the number and its limits, what turns them into text.
-
-    `ends` are the numbers at the ends of the scale of colors.
-    """
+    """What cells show: its name, columns of the number and its limits, their texts, the ends of the scale."""
 
     what: str
     columns: tuple[str, str, str]
@@ -54,24 +59,16 @@ def maps(study: Study, spec: FigureSpec, table: pd.DataFrame, players: pd.DataFr
 
 
 def rate_map(study: Study, spec: FigureSpec, table: pd.DataFrame) -> list[Figure]:
-    """Draw the rate of the first outcome in a table of cells; `table` is the table of conditions, a row for each.
-
-    There is a column per value of `spec.x`, and a row per combination of all other axes. What was run with one value
-    of x only is left out, and named in the note.
-    """
+    """Draw the rate of the first outcome in cells: a column per value of `spec.x`, a row per all other axes."""
     outcome = study.game.outcomes[0]
     table = table[table[f"{outcome.name}_rate"].notna()]  # a cell where it cannot be stays empty
     columns = (f"{outcome.name}_rate", f"{outcome.name}_low", f"{outcome.name}_high")
     what = f"Rate of “{outcome.label}” by {spec.x}, with its {WILSON}"
-    return _map(study, spec, table, _Content(what, columns, _percent, interval_text, (0.0, 1.0)))
+    return _map(study, spec, table, _Content(what, columns, "{:.0%}".format, interval_text, (0.0, 1.0)))
 
 
 def quantity_map(study: Study, spec: FigureSpec, table: pd.DataFrame) -> list[Figure]:
-    """Draw the mean of the one quantity in `spec.of` as `rate_map` draws a rate; `table` is the table `quantities`.
-
-    Colors go from the least mean to the greatest; a share is written and colored as a rate. Conditions in which no
-    simulation has the quantity stay empty.
-    """
+    """Draw the mean of the one quantity in `spec.of`, of the table `quantities`; a share is written as a rate."""
     [name] = spec.of
     run = table[table["quantity"] == name]
     table = run[run["simulations"] > 0]
@@ -89,12 +86,18 @@ def quantity_map(study: Study, spec: FigureSpec, table: pd.DataFrame) -> list[Fi
     columns = ("mean", "low", "high")
     if quantity.share:
         what = f"Mean {quantity.label} by {spec.x}, with its {WILSON}"
-        return _map(study, spec, table, _Content(what, columns, _percent, interval_text, (0.0, 1.0)), notes)
+        content = _Content(what, columns, "{:.0%}".format, interval_text, (0.0, 1.0))
+        return _map(study, spec, table, content, notes)
     unit = f" ({quantity.unit})" if quantity.unit else ""
     interval = WILSON if quantity.bounded else f"{T_INTERVAL}; a single simulation has none"
     what = f"Mean {quantity.label}{unit} by {spec.x}, with its {interval}"
     ends = (float(table["mean"].min()), float(table["mean"].max()))
-    return _map(study, spec, table, _Content(what, columns, _short, _limits, ends), notes)
+    content = _Content(what, columns, "{:.3g}".format, _limits, ends)
+    return _map(study, spec, table, content, notes)
+
+
+def _limits(low: float, high: float) -> str:
+    return "" if pd.isna(low) else f"[{low:.3g}, {high:.3g}]"
 
 
 def by_player(study: Study, quantities: pd.DataFrame, players: pd.DataFrame) -> pd.DataFrame:
@@ -107,18 +110,6 @@ def by_player(study: Study, quantities: pd.DataFrame, players: pd.DataFrame) -> 
 def _axes(study: Study, table: pd.DataFrame) -> list[str]:
     """Return the axes of a study; with a column `player`, this instead of the model, which says who else plays."""
     return ["player" if axis == "model" and "player" in table else axis for axis in study.axes]
-
-
-def _percent(share: float) -> str:
-    return f"{share:.0%}"
-
-
-def _short(number: float) -> str:
-    return f"{number:.3g}"
-
-
-def _limits(low: float, high: float) -> str:
-    return "" if pd.isna(low) else f"[{_short(low)}, {_short(high)}]"
 
 
 def _map(
@@ -196,7 +187,6 @@ def _map(
 
 
 def _rows(table: pd.DataFrame, by: Sequence[str], x: str) -> dict[_Row, dict[Any, Any]]:
-    """Return the conditions by row and by value of x, in the order of the table."""
     rows: dict[_Row, dict[Any, Any]] = {}
     for _, condition in table.iterrows():
         rows.setdefault(tuple(condition[axis] for axis in by), {})[condition[x]] = condition

@@ -1,7 +1,7 @@
 """Networks: a few single simulations as strips of small graphs, with who hears whom and the state of each agent.
 
 A strip has the first round, the last one, and of the others those in which most agents changed. Agents keep their
-places from graph to graph. What is said of them is told by the game's timeline, no game is known here.
+places from graph to graph. Colors and words come from the game's timeline; no game is known here.
 """
 
 import math
@@ -18,11 +18,10 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from parley.figures.links import game_link
 from parley.figures.page import Panel, evenly, pages, room
 from parley.figures.style import GRAY
 from parley.figures.timeline import legend_of
-from parley.figures.trajectories import few, read_played, titles_of
+from parley.figures.trajectories import few, game_link, read_played, titles_of
 from parley.games.evidence import FigureSpec, Timeline
 from parley.games.network import Network
 from parley.play.record import read_summary
@@ -63,10 +62,7 @@ class _Game:
 
 
 def networks(study: Study, spec: FigureSpec) -> list[Figure]:
-    """Draw a strip of graphs for each of a few simulations.
-
-    Raises RecordError if a record is missing or cannot be read.
-    """
+    """Draw a strip of graphs for each of a few simulations; raises RecordError if a record cannot be read."""
     chosen, notes = few(study, spec, _MAX_PANELS, attacked=True)
     games = [_read(study, simulation) for simulation in chosen]
     in_a_row = max(2, min(_MAX_ROUNDS, int(room() / _CELL + 1e-6)))
@@ -133,10 +129,7 @@ def rounds_shown(timeline: Timeline) -> list[int]:
 
 
 def _texts(games: Sequence[_Game]) -> tuple[list[dict[tuple[str, int], str]], list[str]]:
-    """Return what stands in the agents of each game by name and round, and notes on it.
-
-    That is what they said where all of it is short, else the numbers in their names.
-    """
+    """Return what stands in the agents by name and round, what they said if it is short, else numbers; and notes."""
     said = [{place: one_line(cell.text) for place, cell in game.timeline.cells.items()} for game in games]
     notes = ["Who is linked hears each other." if not any(g.one_way for g in games) else "Arrows point to who hears."]
     lengths = [len(text) for texts in said for text in texts.values()]
@@ -176,7 +169,6 @@ def _strip(
 def _graph(
     ax: Axes, game: _Game, number: int, at: Points, texts: Mapping[tuple[str, int], str], diameter: float
 ) -> None:
-    """Draw who hears whom, and the state of each agent in a round; `at` are their places."""
     ends = [(*at[a], *at[b]) for a, b in game.links]
     along_x = [x for x1, _, x2, _ in ends for x in (x1, x2, math.nan)]
     along_y = [y for _, y1, _, y2 in ends for y in (y1, y2, math.nan)]
@@ -203,7 +195,6 @@ def _graph(
 
 
 def _legend(games: Sequence[_Game]) -> list[Artist]:
-    """Return what colors, frames and lines mean, of those that occur."""
     legend, _ = legend_of([game.timeline for game in games])
     if any((name, at) not in game.timeline.cells for game in games for name in game.points for at in game.rounds):
         legend.append(Patch(**_UNKNOWN, label="nothing known of it"))
@@ -218,10 +209,7 @@ def _legend(games: Sequence[_Game]) -> list[Artist]:
 
 
 def layout(network: Network) -> list[tuple[float, float]]:
-    """Return a place in [-1, 1] for each agent of a network, in order: always the same for the same network.
-
-    Agents stand on a circle where distances in links would crowd them, or do not exist.
-    """
+    """Return a place in [-1, 1] for each agent: by distances in links, or on a circle if these would crowd it."""
     import networkx as nx  # a quarter of a second, which studies without networks need not take
 
     n = len(network.masks)

@@ -72,9 +72,9 @@ class Panel:
 def write(
     pages: Sequence[Figure], path_of: Callable[[str, int], Path], suffixes: Sequence[str] = FORMATS
 ) -> list[Path]:
-    """Write the pages of a figure to the paths for their suffixes and numbers, from 1, and return these.
+    """Write the pages of a figure to the paths for their suffixes and numbers, from 1; remove those that are no more.
 
-    Pages that an earlier drawing left behind are removed. Raises RecordError if the disk refuses.
+    Returns the paths; raises RecordError if the disk refuses.
     """
     written = []
     with warnings.catch_warnings(), _fonts_cut_once():
@@ -94,10 +94,7 @@ def write(
 
 @contextmanager
 def _fonts_cut_once() -> Iterator[None]:
-    """Embed the same letters of a font in each PDF, all of ASCII among them, so that they are cut out of it once.
-
-    Matplotlib cuts fonts anew for each page, which took longer than all else about a PDF.
-    """
+    """Embed the same letters of a font in each PDF, so that they are cut out of it once: that took longest."""
 
     def subset(font: Any, glyphs: Iterable[int]) -> AbstractContextManager[Any]:
         ascii_glyphs = map(get_font(font).get_char_index, range(32, 127))
@@ -171,7 +168,9 @@ def pages(
     sizes = set(map(len, _families(panels)))
     alike = max(sizes) if len(sizes) == 1 and max(sizes) <= columns else 1
     columns = alike * evenly(len(panels) // alike, columns // alike)
-    chosen, left_out = _split(panels, columns, height, _room(study, spec, notes, legend))
+    *_, above, below = _outside(study, spec, notes, legend, (10, 10))
+    room = MAX_HEIGHT - above - below - (0.0 if look().for_paper else 0.3)  # a note on what is left out
+    chosen, left_out = _split(panels, columns, height, room)
     more = list(notes)
     if len(chosen) > 1 or left_out:
         more.append("Panels with the largest differences come first.")
@@ -191,10 +190,7 @@ def pages(
 
 
 def _split(panels: Sequence[Panel], columns: int, height: float, room: float) -> tuple[list[list[Panel]], int]:
-    """Return the panels of each page, families that tell most first if there are several, and how many are left out.
-
-    On its page each keeps the order of the study.
-    """
+    """Return the panels of each page, families that tell most first, and how many panels are left out."""
     heights = [sum(panel.height or height for _ in panel.draws) + 0.12 * panel.lines for panel in panels]
     # A row is as high as its highest panel.
     rows = max(1, int((room - _AROUND) / (max(heights) + 0.18) + 0.15))
@@ -264,12 +260,6 @@ def _outside(
     )
     above = (0.06 + 0.17 * len(title) if title else 0.0) + 0.17 * rows + 0.03
     return title, text, beside, above, 0.06 + 0.13 * len(text) if text else 0.0
-
-
-def _room(study: Study, spec: FigureSpec, notes: Sequence[str], legend: Sequence[Artist]) -> float:
-    """Return how many inches a page leaves to panels and what stands around each."""
-    *_, above, below = _outside(study, spec, notes, legend, (10, 10))
-    return MAX_HEIGHT - above - below - (0.0 if look().for_paper else 0.3)  # a note on what is left out
 
 
 def _page(
@@ -368,10 +358,7 @@ def _share(axes: Any) -> None:
 def _direct(
     axes: Any, heights: Sequence[float], legend: Sequence[Artist], inner: float, least: float
 ) -> tuple[float, Sequence[Artist]]:
-    """Name lines at their ends beside the first row of panels, instead of in the legend, if there is room for it.
-
-    Returns how wide panels and names are, and what is left of the legend. `least` is how wide the panels must be.
-    """
+    """Name lines at their ends instead of in the legend, if there is room; return the width, and the legend's rest."""
     lines = [each for each in legend if isinstance(each, Line2D) and "None" not in (each.get_marker(), _dash(each))]
     if len(lines) < 2 or len(lines) < len(legend):
         return inner, legend
@@ -394,10 +381,7 @@ def _dash(line: Line2D) -> str:
 
 
 def _ends(ax: Axes, high: Mapping[Any, float]) -> dict[Any, float] | None:
-    """Return where names of lines stand beside a panel, by color, in parts of its height; `high` is how high they are.
-
-    None unless all lines go on to the right end of the panel, and come there in places of their own.
-    """
+    """Return where names of lines stand beside a panel, by color, in parts of its height; None if they collide."""
     ends = {}
     for color in high:
         drawn = (line for line in ax.lines if line.get_color() == color and _dash(line) != "None")
@@ -519,10 +503,7 @@ def _parts(line: str, most: int) -> list[str]:
 
 
 def words(by: Sequence[str], key: Sequence[Any], plain: Sequence[str] = ("model",)) -> str:
-    """Return the values of the axes `by` in words: those of `plain` alone, the others as in paths.
-
-    Where nobody plays a role, who would is left out.
-    """
+    """Return the values of axes in words, those of `plain` alone; who would play where nobody does is left out."""
     pairs = telling_axes(dict(zip(by, key, strict=True))).items()
     return ", ".join(str(value) if axis in plain else f"{axis}={value}" for axis, value in pairs)
 

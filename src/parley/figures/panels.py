@@ -1,6 +1,6 @@
 """What figures that compare conditions share: which axis goes where, the panels, and points with intervals."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -15,15 +15,33 @@ from matplotlib.ticker import PercentFormatter
 
 from parley.analysis.stats import CONFIDENCE
 from parley.figures.page import Panel, heading, pages, panel_width, words, wrapped
-from parley.figures.style import FAINT, GRAY, line_handle
+from parley.figures.style import FAINT, GRAY, line_handle, look
 from parley.games.evidence import FigureSpec, Indicator, Measure, Quantity
 from parley.study import Study
+from parley.study.condition import BYZANTINE_AXIS
+from parley.study.expand import NOBODY
+from parley.view_links import simulations_link
 
 Group = tuple[tuple[Any, ...], pd.DataFrame]  # the values of the axes that tell panels apart, and the conditions
 
 MAX_LINES = 6  # in one panel
 WILSON = f"{CONFIDENCE:.0%} Wilson interval"
 T_INTERVAL = f"{CONFIDENCE:.0%} t interval"
+Linker = Callable[..., str | None]  # what a mark stands for: its simulations in the explorer
+
+
+def linker(study: Study) -> Linker:
+    """Return a function from a row of a table, and an outcome if it is one's, to an address (None for a paper)."""
+
+    def link(row: Mapping[Any, Any], outcome: str | None = None) -> str | None:
+        if look().for_paper:
+            return None
+        axes = {axis: row[axis] for axis in study.varying if axis in row}
+        if BYZANTINE_AXIS in axes and row.get("b") == 0:  # such a row may stand beside those of an adversary
+            axes[BYZANTINE_AXIS] = NOBODY
+        return simulations_link(axes | study.first_time, outcome)
+
+    return link
 
 
 def values_along(column: pd.Series) -> list[Any]:
@@ -58,10 +76,7 @@ def not_shown(conditions: int, shown: int, notes: list[str]) -> None:
 
 
 def compared(table: pd.DataFrame, others: Sequence[str], x: str, notes: list[str]) -> pd.DataFrame:
-    """Return the conditions that stand beside others that differ from them in `x` alone; `others` are all other axes.
-
-    Adds a note on what is left out. All are returned if none differ so.
-    """
+    """Return the conditions beside which others differ in `x` alone, all if none do; a note says what is left out."""
     if not others:
         return table
     values = table.groupby(list(others), sort=False)[x].transform("nunique")
@@ -82,10 +97,7 @@ def varied(table: pd.DataFrame, by: Sequence[str], notes: list[str]) -> list[str
 
 
 def axis_of_lines(table: pd.DataFrame, varying: Sequence[str], wish: str = "") -> str | None:
-    """Return the axis whose values are the lines of a panel; None if no axis varies or all have too many values.
-
-    That is `wish` if it can be; else the one that leaves the fewest panels, of several the one with the most values.
-    """
+    """Return the axis of the lines: `wish` if it can be, else the one that leaves the fewest panels, or None."""
     numbers = {axis: len(table[axis].unique()) for axis in varying}
     fit = [axis for axis, number in numbers.items() if number <= MAX_LINES]
     if wish in fit:
@@ -119,10 +131,7 @@ def grid_lines(ax: Axes) -> None:
 
 
 def counted(table: pd.DataFrame, notes: list[str], of: str = "sims") -> bool:
-    """Say in a note how many simulations stand behind each point, and return whether that is the same for all.
-
-    Where it is not, it stands under each place; `of` says what is counted.
-    """
+    """Say in a note how many simulations (`of`) are behind each point, and return whether that is the same for all."""
     counts = set(table.loc[table["simulations"] > 0, "simulations"])
     if len(counts) == 1:
         notes.append(f"{next(iter(counts))} {of} per point.")
@@ -147,11 +156,7 @@ def error_bars(
     zorder: float = 2,
     cap_width: float = 1.0,
 ) -> None:
-    """Draw the intervals of the points of one line, each x, y, low, high, with caps; widths are in points.
-
-    A limit may miss its rate by a rounding error: an interval holds it. (Matplotlib's `errorbar` takes ten times as
-    long, and the limits of all axes are known here.)
-    """
+    """Draw the intervals of the points of one line, each x, y, low, high; ten times as fast as `errorbar`."""
     if not points:
         return
     x, y, low, high = np.asarray(points, dtype=float).T

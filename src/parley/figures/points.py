@@ -17,12 +17,12 @@ from matplotlib.figure import Figure
 from parley.analysis.conditions import outcomes_of
 from parley.analysis.pairs import beside_undisturbed
 from parley.analysis.rates import all_quantities, quantity_table
-from parley.figures.links import Linker, linker
 from parley.figures.page import axis_label, empty, room, wrapped
 from parley.figures.panels import (
     T_INTERVAL,
     WILSON,
     Group,
+    Linker,
     add_line,
     alike,
     axis_of_lines,
@@ -34,6 +34,7 @@ from parley.figures.panels import (
     known_only,
     labels_of,
     legend_of_lines,
+    linker,
     not_shown,
     panel_rows,
     share_axis,
@@ -52,10 +53,7 @@ NOISE = "Pale bars: how far from the point the same seeds come in 95% of cases w
 
 
 def rates(study: Study, spec: FigureSpec, table: pd.DataFrame, noise: pd.DataFrame) -> list[Figure]:
-    """Draw a row of panels per outcome with its rate by `spec.x`, a line per prompt; `table` is that of conditions.
-
-    Where numbers of adversaries vary, the smallest alone is shown.
-    """
+    """Draw a row of panels per outcome with its rate by `spec.x`, a line per prompt, for the smallest b alone."""
     bands = _bands(noise, "outcome").pivot(index=study.axes, columns="what", values="band").add_suffix("_band")
     table = _with_bands(table, bands.reset_index())
     if table.empty or spec.x not in study.axes:
@@ -97,10 +95,7 @@ def indicators(study: Study, spec: FigureSpec, table: pd.DataFrame, noise: pd.Da
 
 
 def quantities(study: Study, spec: FigureSpec, table: pd.DataFrame) -> list[Figure]:
-    """Draw a row of panels per quantity in `spec.of`, with its mean by `spec.x`; `table` is `quantities`.
-
-    Lines are the axis `spec.lines`, or the one that leaves the fewest panels.
-    """
+    """Draw a row of panels per quantity in `spec.of`, with its mean by `spec.x`, lines by `spec.lines` if any."""
     notes: list[str] = []
     table = _of_blocks(study, table) if spec.blocks else table
     described = all_quantities(table["quantity"], study.game)
@@ -134,7 +129,6 @@ def _with_bands(table: pd.DataFrame, bands: pd.DataFrame) -> pd.DataFrame:
 
 
 def _of_blocks(study: Study, blocks: pd.DataFrame) -> pd.DataFrame:
-    """Return the quantities of the blocks that hold what was said, in the form of the table `quantities`."""
     blocks, by = blocks.copy(), study.axes
     blocks["spread_bytes"] = blocks[["announce_bytes", "request_bytes", "data_bytes"]].sum(axis=1)
     # A condition that never agreed keeps its rows: figures count what they leave out.
@@ -199,10 +193,7 @@ def _points(
 
 
 def _range(rows: pd.DataFrame, *, whole: bool) -> tuple[float, float, bool]:
-    """Return the limits of y, and whether they cut an interval: of few simulations some would dwarf all means.
-
-    Intervals within what is possible are shown `whole`.
-    """
+    """Return the limits of y, and whether they cut an interval: of few simulations some would dwarf all means."""
     means = [0.0, *rows["mean"].dropna()]
     bottom, top = min(means), max(means)
     span = (top - bottom) or 1.0
@@ -229,10 +220,7 @@ def _interval_note(shown: Iterable[Quantity]) -> str:
 
 
 def _with_values(table: pd.DataFrame, axes: Sequence[str]) -> pd.DataFrame:
-    """Return the rows of the values along each axis for which some simulation has something.
-
-    A condition without anything keeps its place where other conditions stand beside it.
-    """
+    """Return the rows of the values along each axis for which some simulation has something."""
     has = table[table["simulations"] > 0]
     return table[pd.concat([table[axis].isin(has[axis]) for axis in axes], axis=1).all(axis=1)]
 
@@ -336,11 +324,9 @@ def _places_along(
     notes: list[str],
     lines: Callable[[pd.DataFrame, Sequence[str]], str | None] | None = None,
 ) -> Along:
-    """Choose what is along x: `spec.x` if it varies, else the axis with the most values; and what are lines, if any.
+    """Choose what is along x (`spec.x` if it varies, else the axis with the most values), and what are lines.
 
-    `each` is the width of a place in inches. An axis with more values than a row has room for goes on in the next
-    panels. Panels, lines and places for which no simulation has anything are left out. Adds to `notes` what all panels
-    share and what is left out.
+    `each` is the width of a place in inches. What has no simulation is left out; `notes` say what panels share.
     """
     axes = study.axes
     # Numbered, since a condition may stand in several panels.

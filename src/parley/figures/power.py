@@ -118,7 +118,6 @@ def _widths(study: Study, table: pd.DataFrame) -> list[Figure]:
 
 
 def _seeds_axis(ax: Axes, most: float, planned: Sequence[int]) -> None:
-    """Make x one of seeds, with a line where the study stands."""
     ax.set_xscale("log")
     ax.set_xlim(2, 1.1 * max(most, 10))
     steps = [step * 10**power for power in range(6) for step in (1, 2, 5)]

@@ -8,9 +8,15 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from parley.figures.links import linker
 from parley.figures.page import Panel, empty, heading, pages
-from parley.figures.panels import alike, differences, family, not_shown, varied
+from parley.figures.panels import (
+    alike,
+    differences,
+    family,
+    linker,
+    not_shown,
+    varied,
+)
 from parley.figures.style import GRAY
 from parley.games.evidence import FigureSpec
 from parley.study import Study
@@ -22,10 +28,7 @@ _FITTED: dict[str, Any] = {"color": "black", "linewidth": 1.2}
 
 
 def scatter(study: Study, spec: FigureSpec, simulations: pd.DataFrame, quality: pd.DataFrame) -> list[Figure]:
-    """Draw the metrics that the game's evidence names `regressed`; `quality` is the table of that name.
-
-    Outcomes differ in color and marker. Conditions without a simulation that has both are left out.
-    """
+    """Draw the two metrics that are `regressed`, a point per simulation; `quality` is the table of that name."""
     names = study.game.evidence.regressed
     rows = simulations.dropna(subset=list(names)) if names and set(names) <= set(simulations) else simulations.iloc[:0]
     if names is None or rows.empty:

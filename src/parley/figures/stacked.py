@@ -16,10 +16,10 @@ from matplotlib.patches import Patch
 
 from parley.analysis.conditions import outcomes_of
 from parley.analysis.pairs import with_group_size
-from parley.figures.links import Linker, linker
 from parley.figures.page import Panel, axis_label, empty, heading, pages, panel_width, room, wrapped
 from parley.figures.panels import (
     WILSON,
+    Linker,
     alike,
     compared,
     counted,
@@ -27,6 +27,7 @@ from parley.figures.panels import (
     error_bars,
     family,
     instead,
+    linker,
     share_axis,
     telling,
     values_along,
@@ -44,12 +45,7 @@ Bar = tuple[str, Any]  # what plays the adversaries, "" where that is all one, a
 
 
 def stacked(study: Study, spec: FigureSpec, table: pd.DataFrame) -> list[Figure]:
-    """Draw a panel per group of conditions: the outcomes stacked to 100% along `spec.x`, and the interval of one.
-
-    Where that does not vary, the axis with the most values takes its place.
-    That is the first outcome that the panel's conditions can have, which is lowest in the bars. `table` is that of
-    conditions.
-    """
+    """Draw a panel per group of conditions: outcomes stacked to 100% along `spec.x`, the lowest with its interval."""
     if table.empty or spec.x not in study.axes:
         why = f"{spec.x} is not an axis of this study" if len(table) else "the study has no conditions"
         return empty(study, spec, f"Nothing to draw: {why}.")
@@ -126,10 +122,7 @@ def _panel(
     wide: int,
     each: float,
 ) -> None:
-    """Draw a bar per condition in a panel with room for `wide` bars of a width `each` in inches.
-
-    `first` is the outcome with its interval, which a single condition may be without.
-    """
+    """Draw a bar per condition in a panel with room for `wide` bars; `first` is the outcome with its interval."""
     share_axis(ax, wide)
     ax.set_title(labels[0])
     rows = {(str(r[BYZANTINE_AXIS]) if inside and r[x] else "", r[x]): r for r in conditions.to_dict("records")}
@@ -170,7 +163,6 @@ def _kind_names(bars: list[Bar], width: float) -> tuple[dict[str, str], bool]:
 
 
 def _lines_below(bars: list[Bar], width: float) -> int:
-    """Return how many lines the names of the kinds of adversaries take below the bars."""
     names, turned = _kind_names(bars, width)
     if turned:
         return math.ceil(0.5 * max(map(len, names.values())))

@@ -49,10 +49,7 @@ _STYLE: dict[Any, Any] = {
 
 @dataclass(frozen=True)
 class Look:
-    """How figures are printed: at most how wide, and on how many pages.
-
-    `for_paper` leaves titles, notes and links out of the picture; without a width it is then that of a page.
-    """
+    """How figures are printed: at most how wide, on how many pages; `for_paper` leaves out titles, notes and links."""
 
     width: str | None = None
     for_paper: bool = False

@@ -14,10 +14,9 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
 
-from parley.figures.links import game_link
 from parley.figures.page import Panel, pages
 from parley.figures.style import look
-from parley.figures.trajectories import few, read_played, titles_of
+from parley.figures.trajectories import few, game_link, read_played, titles_of
 from parley.games.evidence import FigureSpec, Timeline
 from parley.study import Study
 from parley.text import one_line
@@ -38,15 +37,14 @@ _EDGE = "#333333"
 
 
 def timelines(study: Study, spec: FigureSpec) -> list[Figure]:
-    """Draw a table for each of a few simulations: a row per agent, a column per round.
-
-    Raises RecordError if a record is missing or cannot be read.
-    """
+    """Draw a table for each of a few simulations: a row per agent, a column per round. May raise RecordError."""
     chosen, notes = few(study, spec, _MAX_PANELS, attacked=True)
     drawn = [study.game.evidence.timeline(*read_played(study, simulation)) for simulation in chosen]
     spans = [rounds_shown(timeline) for timeline in drawn]
     columns = max(1, *(len(span) for span in spans))
-    cell = _cell_width(drawn, columns)
+    longest = max((len(one_line(text)) for text in _texts(drawn)), default=0)
+    needed = _CHARACTER * (1 + longest) + _BESIDE  # as far as the page has room
+    cell = max(_NARROWEST, min(needed, _BROADEST, (look().inches - 1.1) / columns))
     width = cell * columns
     beside = 2 if 2 * (width + _NAMES) <= look().inches else 1
     # Alone, a heading may reach as far to the left as the names of the agents do, and so to the right.
@@ -105,7 +103,6 @@ def fitted(text: str, width: float) -> str:
 
 
 def _texts(drawn: Sequence[Timeline]) -> list[str]:
-    """Return what stands in the cells that are shown."""
     return [
         t.cells[name, number].text
         for t in drawn
@@ -115,14 +112,7 @@ def _texts(drawn: Sequence[Timeline]) -> list[str]:
     ]
 
 
-def _cell_width(drawn: Sequence[Timeline], columns: int) -> float:
-    """Return a cell's width in inches: what the longest word needs, as far as the page has room."""
-    needed = _CHARACTER * (1 + max((len(one_line(text)) for text in _texts(drawn)), default=0)) + _BESIDE
-    return max(_NARROWEST, min(needed, _BROADEST, (look().inches - 1.1) / columns))
-
-
 def _about(drawn: Sequence[Timeline], cell: float) -> list[str]:
-    """Return notes on what stands in the cells, and on what the panels have no room for."""
     texts = _texts(drawn)
     notes = ["In the cells: what was said."] if any(texts) else []
     if any(len(rounds_shown(t)) < max((number for _, number in t.cells), default=0) for t in drawn):
@@ -135,19 +125,10 @@ def _about(drawn: Sequence[Timeline], cell: float) -> list[str]:
     return notes
 
 
-def _names(timeline: Timeline) -> list[str]:
-    """Return what stands along y: the agents, then what the results are."""
-    labels = [timeline.agents[name] for name in names_shown(timeline)] + [timeline.results_label]
-    return [one_line(label, _LONGEST_NAME) for label in labels]
-
-
 def draw(
     ax: Axes, timeline: Timeline, shape: tuple[int, int], width: float, looks: dict[str, str], rounds_are: str
 ) -> None:
-    """Draw one simulation into a panel with room for `shape` = agents x rounds, of cells `width` inches wide.
-
-    `looks` are the markers of marks.
-    """
+    """Draw a simulation into a panel of `shape` agents x rounds, of cells `width` inches wide; `looks` are markers."""
     rows, columns = shape
     names, span = names_shown(timeline), rounds_shown(timeline)
     ax.set_xlim(span.start - 0.5, span.start + columns - 0.5)
@@ -170,7 +151,8 @@ def draw(
     for number in span:
         _write(ax, number, len(names), fitted(timeline.results.get(number, ""), width), on="none")
     ax.set_xticks(list(span))
-    ax.set_yticks(range(len(names) + 1), _names(timeline))
+    labels = [*(timeline.agents[name] for name in names), timeline.results_label]
+    ax.set_yticks(range(len(names) + 1), [one_line(label, _LONGEST_NAME) for label in labels])
     ax.tick_params(length=0)
     ax.spines[:].set_visible(False)
     ax.set_xlabel(rounds_are)

@@ -13,14 +13,14 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
-from parley.figures.links import game_link
 from parley.figures.page import FEW_PANELS, Panel, evenly, heading, pages, panel_width, per_row, words, wrapped
-from parley.figures.style import HEIGHT, line_handle, line_style
+from parley.figures.style import HEIGHT, line_handle, line_style, look
 from parley.games.evidence import FigureSpec, Trajectory
 from parley.play.record import read_summary, read_trace
 from parley.study import Study
 from parley.study.condition import Simulation
 from parley.text import one_line
+from parley.view_links import single_link
 
 _WIDTH = 1.3  # inches, of a panel
 
@@ -51,7 +51,6 @@ def trajectories(study: Study, spec: FigureSpec) -> list[Figure]:
 
 
 def _rows(axis: str, chosen: Sequence[Simulation]) -> list[list[int]]:
-    """Return the numbers of the simulations by their values of an axis, in the order in which these come up."""
     rows: dict[Any, list[int]] = {}
     for number, simulation in enumerate(chosen):
         rows.setdefault(simulation.condition.axes.get(axis), []).append(number)
@@ -59,11 +58,7 @@ def _rows(axis: str, chosen: Sequence[Simulation]) -> list[list[int]]:
 
 
 def few(study: Study, spec: FigureSpec, most: int, attacked: bool = False) -> tuple[list[Simulation], list[str]]:
-    """Return the simulations of a figure, and notes on the choice.
-
-    They are those that the study names for it, else up to `most`: with `attacked`, of those with agents of the game's
-    last role, if there are any.
-    """
+    """Return the simulations of a figure, those that the study names, else up to `most`; and notes on the choice."""
     axes, everything = study.axes, list(study.simulations())
     shown_in = {condition.name for condition in study.shown_in(spec)}
     # Those it shows may all have been left out as damaged.
@@ -100,6 +95,11 @@ def titles_of(study: Study, chosen: Sequence[Simulation], width: float, apart: s
     return titles
 
 
+def game_link(simulation: Simulation) -> str | None:
+    """Return the address of one simulation; None in figures for a paper."""
+    return None if look().for_paper else single_link(simulation.id)
+
+
 def read_played(study: Study, simulation: Simulation) -> tuple[Mapping[str, Any], list[dict[str, Any]]]:
     """Return the outcome and the trace of a simulation; raises RecordError if its record cannot be read."""
     record = simulation.record(study.name)
@@ -107,10 +107,9 @@ def read_played(study: Study, simulation: Simulation) -> tuple[Mapping[str, Any]
 
 
 def choose(simulations: Sequence[Simulation], axes: Sequence[str], most: int = FEW_PANELS) -> list[Simulation]:
-    """Return up to `most` simulations: of each condition that is shown, equally many with the lowest seeds.
+    """Return up to `most` simulations, equally many of each condition shown, with the lowest seeds.
 
-    Where there are more conditions than that, each value of each axis comes up about equally often: the next one is
-    the first in the study's order whose values have come up least, measured by their even shares.
+    Of many conditions those are shown in which each value of each axis comes up about equally often.
     """
     seeds: dict[str, list[Simulation]] = {}
     for simulation in simulations:
@@ -130,7 +129,6 @@ def choose(simulations: Sequence[Simulation], axes: Sequence[str], most: int = F
 
 
 def _range(drawn: Sequence[Trajectory]) -> tuple[float, float]:
-    """Return the limits of all values and bands, one range for all panels."""
     values = [value for t in drawn for points in t.series.values() for _, value in points]
     values += [edge for t in drawn if t.band for edge in t.band]
     return (min(values), max(values)) if values else (0.0, 1.0)
@@ -173,7 +171,6 @@ _OTHER: dict[str, Any] = {
 
 
 def _trajectory_legend(drawn: Sequence[Trajectory]) -> list[Artist]:
-    """Return what the marks mean, of those that occur."""
     first, second = drawn[0].labels if drawn else ("agents", "others")
     legend: list[Artist] = [line_handle(0, f"{first}, one line each")]
     if any(name not in t.highlighted for t in drawn for name in t.series):

@@ -36,10 +36,9 @@ class Paper:
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """How a simulation ended, in the game's own classes.
+    """How a simulation ended, in the game's own classes: all of it is JSON.
 
-    `metrics` are the game's numbers for one row of the simulations table; `trace` has one mapping per round,
-    from which the figures of single simulations are drawn. All of it is JSON.
+    `metrics` are numbers of the table `simulations`; `trace` has a mapping per round, for figures of single games.
     """
 
     name: str
@@ -58,8 +57,7 @@ class Outcome:
 class Game(ABC, Generic[P]):
     """The rules of a game: the class says what a study may ask for, an instance is played once.
 
-    A game says its `Parameters`, its `outcomes` and `play`; all else has a default. Its prompts and what it shows are
-    two other classes (`parley.games.prompts`, `parley.games.evidence`).
+    A game says its `Parameters`, its `outcomes` and `play`; all else has a default.
     """
 
     name: ClassVar[str]  # by default that of the class: `stag_hunt` of StagHuntGame
@@ -150,26 +148,17 @@ class Game(ABC, Generic[P]):
 
     @classmethod
     def threat_model(cls, parameters: P, groups: Sequence[Group]) -> str:
-        """Return whether the paper's threat model allows the adversaries among `groups`, and why not; "none" if none.
-
-        A game that has adversaries says it for each of its conditions.
-        """
+        """Return "none" without adversaries, "paper" if the paper's model allows them, else what is beyond it."""
         return "none"
 
     @classmethod
     def possible_outcomes(cls, parameters: P, groups: Sequence[Group]) -> frozenset[str]:
-        """Return the names of the outcomes that a game of `groups` with these parameters can have, by its rules.
-
-        Not by who plays: whatever agents reply, no other outcome comes up. Every one, unless a game rules some out.
-        """
+        """Return the names of the outcomes that the rules allow, whatever agents reply; all by default."""
         return frozenset(outcome.name for outcome in cls.outcomes)
 
     @classmethod
     def class_of(cls, name: str, detail: str | None) -> str:
-        """Return the name of the outcome class in which tables and figures count an outcome of this name and detail.
-
-        The name itself, unless a game tells more classes apart than its records name. Records stay as they are.
-        """
+        """Return the outcome class in which tables and figures count an outcome; records stay as they are."""
         return name
 
     @classmethod
@@ -181,10 +170,7 @@ class Game(ABC, Generic[P]):
 
 
 def threat_class(groups: Sequence[Group], beyond: Iterable[str] = ()) -> str:
-    """Return how `Game.threat_model` names the adversaries among `groups`, of which so much is `beyond` the paper's.
-
-    What code of the user's own does is unknown.
-    """
+    """Return how `threat_model` names the adversaries, of which so much is `beyond`; own code is unknown."""
     kinds = [group.policy.kind for group in groups if group.role == BYZANTINE and group.count]
     reasons = "; ".join(dict.fromkeys(beyond))
     if not kinds:
@@ -209,8 +195,8 @@ def new_game(
 ) -> Game:
     """Return a fresh game of `groups`, whose agents sit by role, then in the order given.
 
-    `material` is what a record kept of it; None draws it. The names and the network depend on the seed and the number
-    of agents, the game's own draws on the game and the seed alone: conditions are paired by seed.
+    `material` is what a record kept; None draws it. Names and network depend on the seed and the number of agents, the
+    game's own draws on game and seed alone: conditions are paired by seed. Raises ValueError for groups that are none.
     """
     seating, material = split_material(material)
     seats, network = seats_of(game, parameters, groups, prompt, seed, seating)
@@ -274,10 +260,7 @@ def players_of(parameters: GameParameters, groups: Sequence[Group], last_role: s
 
 
 def check_seat(parameters: GameParameters, groups: Sequence[Group], last_role: str) -> None:
-    """Raise UsageError, in one line with the remedy, if the agents of the last role cannot sit as `seat` says.
-
-    `groups` are those that play (`players_of`).
-    """
+    """Raise UsageError, with the remedy, if the agents of the last role cannot sit as `seat` says."""
     seat, topology = parameters.seat, parameters.topology
     if parameters.replaces_honest and seat is None:
         raise UsageError("replaces_honest: needs to know whose seats may be taken; set seat: any")
@@ -301,8 +284,7 @@ def seated(
 ) -> tuple[list[tuple[str, int]], Network]:
     """Return the name of each agent that plays with its place in `roles`, and the network.
 
-    `roles` are those of all who are listed, `names` the neutral names of those who play, as they were drawn. Draws of
-    two values of `seat` agree as far as they can, so that conditions are paired.
+    `names` are neutral, as drawn. Draws of two values of `seat` agree as far as they can: conditions are paired.
     """
     n = len(names)
     rng = stream("topology", seed, n)
@@ -347,10 +329,7 @@ _KEY = "imported"
 
 @dataclass(frozen=True)
 class ImportedSeating:
-    """The agents of an imported game by name, with their roles; what played each, where that is known.
-
-    `links` are pairs of agents who see each other; None is everyone. Agent k of the network is the k-th by name.
-    """
+    """The agents of an imported game by name, with roles and players; `links` are pairs, None is everyone."""
 
     roles: Mapping[str, str]
     players: Mapping[str, str]

@@ -35,8 +35,7 @@ class OutcomeClass(State):
 class Measure:
     """A number in [0, 1] that a simulation has for each of its rounds, such as a share of its honest agents.
 
-    `carried` is what stays as it is when a game has ended, such as the values that agents hold: means by round then
-    count finished games with their last value. Else they are means of the games that still play.
+    Of one that is `carried`, as values that agents hold are, finished games count with their last value.
     """
 
     name: str
@@ -46,10 +45,7 @@ class Measure:
 
 @dataclass(frozen=True)
 class Indicator:
-    """A yes or no of a whole simulation: a metric that is true, false, or None where there is no answer.
-
-    What says the same as an outcome class is not `contrasted`.
-    """
+    """A yes or no of a whole simulation, or None; what says the same as an outcome class is not `contrasted`."""
 
     name: str
     label: str
@@ -58,10 +54,7 @@ class Indicator:
 
 @dataclass(frozen=True)
 class Behaved:
-    """What an agent did in the face of an adversary: its behaviors by name, its payoff per round, and what it lost.
-
-    `cost` is what a sure choice would have paid more per round; below 0 if it did better.
-    """
+    """What an agent did in the face of an adversary: behaviors, payoff per round, and what a sure choice pays more."""
 
     shown: frozenset[str]
     payoff: float
@@ -98,12 +91,9 @@ class Quantity:
 
 @dataclass(frozen=True)
 class FigureSpec:
-    """One figure of a game's studies: its file name, how it is drawn, the axis along x, and what it shows.
+    """One figure of a game's studies; `KINDS` says what its fields mean to each kind.
 
-    `KINDS` says what each kind shows, and what `x`, `of`, `blocks`, `by_player` and `lines` mean to it.
-
-    A figure is drawn for studies in which all axes of `needs` vary among the conditions that it shows
-    (`Evidence.shows`). The notes that figures make name their intervals: a caption need not.
+    It is drawn for studies in which all axes of `needs` vary among the conditions that it shows (`Evidence.shows`).
     """
 
     name: str
@@ -129,11 +119,7 @@ class FigureSpec:
 
 @dataclass(frozen=True)
 class Trajectory:
-    """A simulation as lines over rounds: each agent's (round, value) points.
-
-    `highlighted` names the agents that matter and `labels` them and the others, `band` is the range they started in,
-    `stopped` the round in which the game ended early.
-    """
+    """A simulation as lines: each agent's (round, value) points; `labels` name the highlighted and the others."""
 
     series: Mapping[str, Sequence[tuple[int, float]]]
     highlighted: frozenset[str]
@@ -161,11 +147,9 @@ class Mark:
 
 @dataclass(frozen=True)
 class Timeline:
-    """A simulation as a table: a row per agent, in this order, and a column per round, from 1 on.
+    """A simulation as a table: a row per agent, a column per round from 1 on; round 0 is what an agent began with.
 
-    A cell of round 0 has what an agent began with; tables leave it out.
-    `agents` are the labels of the rows by name, `framed` names the agents that stand out, and `framed_label` says what
-    they are. `results` are short texts under the columns, by round, and `results_label` says what they are.
+    `framed` are agents that stand out, `results` short texts under the columns; their labels say what they are.
     """
 
     agents: Mapping[str, str]
@@ -189,10 +173,9 @@ class Utterance:
 
 @dataclass(frozen=True)
 class Session:
-    """Agents who spoke about one subject until they agreed or gave up.
+    """Agents who spoke about one subject until they agreed or gave up; rounds count on to the next session.
 
-    `agents` took part, in order; `subject` and `parameters` (plain JSON) say what it was about and by which rules,
-    `verdict` (plain JSON) what came of it. Rounds count on from one session of a simulation to the next.
+    `subject` and `parameters` say what it was about and by which rules, `verdict` what came of it: plain JSON.
     """
 
     subject: Mapping[str, Any]
@@ -272,8 +255,7 @@ NETWORK = FigureSpec(
 class Evidence(Generic[P, R]):
     """What a game shows of its simulations: what is counted and measured, and which figures show it.
 
-    All of it has a default: a game that says nothing shows its outcomes. An outcome, its metrics and the rounds of its
-    trace are those of `Outcome`, as a record has them.
+    All of it has a default. Outcomes, metrics and the rounds of a trace are those of `Outcome`, as a record has them.
     """
 
     figures: tuple[FigureSpec, ...] = (OUTCOME_RATES, OUTCOMES_BY_BYZANTINE)
@@ -299,12 +281,7 @@ class Evidence(Generic[P, R]):
         return (*self.columns.metrics, *indicators, *quantities)
 
     def shows(self, figure: FigureSpec, parameters: P, groups: Sequence[Group]) -> bool:
-        """Return whether a figure can show anything of a condition in which `groups` play with these parameters.
-
-        It is asked before anything is played: a figure that shows nothing of any condition is not made. By default
-        all do but networks in which everyone hears everyone. Figures of single simulations, and of outcomes, draw
-        those it shows.
-        """
+        """Return whether a figure can show anything of a condition; it is asked before anything is played."""
         return figure.kind != "network" or not isinstance(parameters.topology, Complete)
 
     def derived(self, metrics: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -314,11 +291,10 @@ class Evidence(Generic[P, R]):
     def reacted(
         self, parameters: P, metrics: Mapping[str, Any], names: Mapping[str, str], trace: Sequence[R]
     ) -> Mapping[str, Any]:
-        """Return the value of each of `reactions`, by name, in the game of `trace`; None where it has none.
+        """Return each of `reactions` in the game of `trace`, by name; None where it has none.
 
-        What counts as a reaction, and from which round on, is told by `metrics`, those of a game with an adversary.
-        The trace is its own, or that of the same game without one: a reaction there has no reason. `names` are what
-        its agents that are not the adversary's are called in the trace. A game that has `reactions` says it.
+        `metrics` of a game with an adversary say from which round on; the trace is its own, or that of the same game
+        without one. `names` are what its agents that are not the adversary's are called in the trace.
         """
         raise NotImplementedError(f"{type(self).__name__}.reacted")
 
@@ -327,10 +303,7 @@ class Evidence(Generic[P, R]):
         raise NotImplementedError(f"{type(self).__name__}.behaved")
 
     def series(self, outcome: Mapping[str, Any], trace: Sequence[R]) -> Mapping[str, Sequence[tuple[int, float]]]:
-        """Return the (round, value in [0, 1]) points of each measure, by name; rounds where it has none are left out.
-
-        By default they are what the rounds of the trace have under `measures`.
-        """
+        """Return the (round, value) points of each measure, by name; by default those under `measures`."""
         return {
             measure.name: [
                 (entry["round"], float(entry["measures"][measure.name]))
@@ -341,10 +314,7 @@ class Evidence(Generic[P, R]):
         }
 
     def last_round(self, outcome: Mapping[str, Any], trace: Sequence[R]) -> int:
-        """Return the last round that was played, as `series` counts them; asked where a measure is `carried`.
-
-        A measure that has no value there is not carried on.
-        """
+        """Return the last round that was played, as `series` counts them; asked where a measure is `carried`."""
         return int(trace[-1]["round"]) if trace else 0
 
     def trajectory(self, outcome: Mapping[str, Any], trace: Sequence[R]) -> Trajectory:
@@ -352,10 +322,7 @@ class Evidence(Generic[P, R]):
         raise NotImplementedError(f"{type(self).__name__}.trajectory")
 
     def timeline(self, outcome: Mapping[str, Any], trace: Sequence[R]) -> Timeline:
-        """Return what each agent said and did; a game that has a figure of the kind `timeline` or `network` says it.
-
-        The explorer (`parley view`) shows it in any case, else the trajectory, and else the replies.
-        """
+        """Return what each agent said and did; the explorer shows it, else the trajectory, else the replies."""
         raise NotImplementedError(f"{type(self).__name__}.timeline")
 
     def measured(self, parameters: P, outcome: Mapping[str, Any], trace: Sequence[R]) -> Mapping[str, Any]:
@@ -366,18 +333,13 @@ class Evidence(Generic[P, R]):
         return {}
 
     def sweep(self, metrics: Mapping[str, Any]) -> Lines:
-        """Return the (threshold, share in [0, 1]) points of each share of a simulation, by name.
-
-        A game that has a figure of the kind `sweep` says it.
-        """
+        """Return the (threshold, share in [0, 1]) points of each share, by name; for figures of the kind `sweep`."""
         return {}
 
     def of_agents(self, metrics: Mapping[str, Any], trace: Sequence[R]) -> Mapping[str, Mapping[str, float]]:
-        """Return, by agent, its values in [0, 1] of quantities that are shares of agents, by the quantity's name.
+        """Return, by agent, its values of quantities and measures that are means over agents, each in [0, 1].
 
-        The quantity is the mean over these agents that are not the adversary's; so it can also be told of those alone
-        that one model plays, or that have one prompt. Of a measure it is what the last round has. A game that has such
-        quantities or measures may say it.
+        So a quantity can be told of those alone that one model plays, or that have one prompt.
         """
         return {}
 
@@ -386,8 +348,4 @@ class Evidence(Generic[P, R]):
         return ()
 
     def check_verdict(self, session: Session) -> None:
-        """Raise ValueError, in a few words, if a session of the ledger cannot have this verdict after what was said.
-
-        Of one that did not agree the ledger has no utterances. By default nothing is checked; a game that
-        `keeps_ledger` may say it. A session may come from anyone.
-        """
+        """Raise ValueError, in a few words, if a session of the ledger, from anyone, cannot have this verdict."""

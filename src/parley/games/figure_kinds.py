@@ -11,11 +11,9 @@ from dataclasses import dataclass
 class FigureKind:
     """How a kind of figure is made, and what it asks of a game.
 
-    `draw` is "module:function" in `parley.figures`: it is called with the study, the spec and the `tables`, which the
-    report offers beside the figure, and returns the pages. `reading` says how to read it.
-    `of` is the list of the game's evidence whose names `FigureSpec.of` may have, `evidence` what of the game's
-    evidence it is drawn from, which such a game must say. A figure of `single` simulations shows a few, which a study
-    may choose; it is drawn from their records.
+    `draw` is "module:function" in `parley.figures`, called with the study, the spec and the `tables`. `of` is the list
+    of the evidence whose names `FigureSpec.of` may have, `evidence` what such a game must say. One of `single`
+    simulations shows a few, from their records.
     """
 
     draw: str

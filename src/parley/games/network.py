@@ -23,12 +23,9 @@ from parley.text.yamlfile import kind_spelled_out, kind_tag, kinds_of, tag
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What is recorded of a network.
+    """What is recorded of a network; None where not everyone reaches everyone, and without any agent.
 
-    `diameter` is the longest of all shortest paths, in links, None if not everyone reaches everyone. `connectivity` is
-    the number of agents whose loss may cut it apart (the vertex connectivity; n - 1 for a complete network of n).
-    Both are None without any agent. Where links are one-way, paths follow them, parts are strongly connected, and
-    each direction of a link counts.
+    Where links are one-way, paths follow them, parts are strongly connected, and each direction of a link counts.
     """
 
     diameter: int | None
@@ -389,7 +386,6 @@ def draw_network(topology: Topology, n: int, rng: np.random.Generator) -> Networ
 
 
 def _graph(topology: Topology, n: int, seed: int) -> Any:
-    """Return the graph of `n` nodes that networkx makes; its nodes sort in the agents' order."""
     import networkx as nx
 
     match topology:

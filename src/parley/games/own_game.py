@@ -40,7 +40,7 @@ def game_source(name: str) -> Source:
 
 
 def load_game(name: str) -> type[Game]:
-    """Return the game `module:attribute`, called so, with the SHA-256 of its source; its module is imported.
+    """Return the game `module:attribute`, with the SHA-256 of its source; its module is imported.
 
     Raises UsageError if there is no such module or attribute, GameError if what is there is no game.
     """
@@ -111,10 +111,7 @@ def _guarded_kind(name: str, kind: PolicyKind) -> PolicyKind:
 
 
 def changed_source(simulation: Mapping[str, Any]) -> str | None:
-    """Return why the game that a record describes cannot be played: its source is another one, or gone; else None.
-
-    Nothing of it is run: a record may come from anyone, and names a module.
-    """
+    """Return why the game of a record cannot be played, without running it: its source is another, or gone."""
     name, then = str(simulation.get("game")), str(simulation.get("game_code_sha256"))
     if ":" not in name:
         return None
@@ -156,7 +153,6 @@ class _Declared(BaseModel):
 
 
 def _declared_problems(game: type[Game]) -> Iterator[str]:
-    """Yield what a class says of itself, or leaves out, by which it is no game."""
     from matplotlib.colors import is_color_like  # slow to import; shipped games need no check
 
     try:
@@ -250,7 +246,6 @@ def _ask_problems(game: Game, ask: Ask, first: Ask, last: int, seen: set[tuple[i
 
 
 def _outcome_problems(game: Game, outcome: Any) -> Iterator[str]:
-    """Yield what no outcome of a game can be."""
     if not isinstance(outcome, Outcome):
         yield f"returns {shown(outcome)}; return an Outcome"
         return

@@ -112,11 +112,7 @@ P = TypeVar("P", bound=GameParameters, default=Any)
 
 @dataclass(frozen=True, slots=True)
 class Seat:
-    """One agent as the game knows it: its name, its role, and what plays it; `group` counts the study's groups.
-
-    Where its replies may be longer than their fields, as under a grammar without lengths, `cut_texts` has them cut.
-    `prompt` is its group's own, or else that of the game, which fills it in for "".
-    """
+    """One agent as the game knows it; `group` counts the study's groups, `cut_texts` cuts replies to their fields."""
 
     name: str
     role: str

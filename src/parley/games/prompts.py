@@ -49,11 +49,7 @@ def _decoded(content: bytes) -> str:
 
 
 def fill(text: str, values: Mapping[str, object], *, doubled: bool = False) -> str:
-    """Return a template with each of its places replaced, all in one pass: values are hostile, and never searched.
-
-    A place is a key of `values` in braces. With `doubled`, a doubled brace stands for a single one. Raises KeyError
-    for a word in braces that is no key.
-    """
+    """Return a template with its places replaced, in one pass: values are never searched. KeyError for no key."""
     pieces = _split(text, tuple(values), doubled).copy()
     pieces[1::2] = [_DOUBLED.get(place) or str(values[place[1:-1]]) for place in pieces[1::2]]
     return "".join(pieces)
@@ -116,10 +112,9 @@ def without_json(printed: str) -> str:
 
 @dataclass(frozen=True)
 class QuestionStyle:
-    """A way in which a game asks a question that is not its own, for calibrations.
+    """How a game asks the first of four honest agents a question that is not its own, for calibrations.
 
-    The first of four honest agents is asked it, by a game with these parameters. `answer_field` of the reply has the
-    answer, and `about` says so in the prompt; "" if the question is what the game is about.
+    `answer_field` of the reply has the answer, and `about` says so in the prompt; "" if it need not be said.
     """
 
     name: str
@@ -220,10 +215,7 @@ class Prompts(Generic[P]):
     def digests(
         self, prompt: str, roles: Iterable[str], parameters: P, scripted: Collection[str] = ()
     ) -> dict[str, str]:
-        """Return the SHA-256 of the templates of `prompt` that agents of `roles` are sent.
-
-        These hashes are part of a simulation's identity. `scripted` are roles of which nobody reads what is sent.
-        """
+        """Return the SHA-256 of the templates that agents of `roles` are sent: part of a simulation's identity."""
         return {
             name: hashlib.sha256(content_of(template)).hexdigest()
             for name, template in sorted(self.files(prompt, parameters).items())

@@ -69,10 +69,7 @@ def policy_lines(game: type[Game]) -> Iterator[str]:
 
 
 def threat_text(game: type[Game], kind: PolicyKind) -> str:
-    """Return what the game's threat model says of a single Byzantine agent among four that is played so.
-
-    "" where no Byzantine agent may be, or where the game has no adversaries.
-    """
+    """Return what the threat model says of one Byzantine agent among four that is played so; "" for nothing."""
     if kind.roles and BYZANTINE not in kind.roles:
         return ""
     # Of parameters a threat model reads the game's alone: those that a kind requires need no values.

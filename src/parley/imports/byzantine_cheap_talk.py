@@ -54,6 +54,8 @@ def _game(file: str, sha256: str, found: Mapping[str, Any], where: str) -> Impor
         raise ValueError(f"no agent is called {min(missing)}")
     seen = meta.get("visibility_map") or {}
     links = {(a, b) for a, others in seen.items() for b in others if a < b and a in seen[b]}
+    explicit = meta["experiment"] in ("communication_topology", "byzantine_star")
+    disclosure = "silent" if meta["experiment"].endswith("_silent") else "explicit" if explicit else "none"
     said = [(entry, name) for entry in rounds for name in entry.get("full_decisions", {})]
     points = {(entry["round"], name): paid for entry in rounds for name, paid in entry.get("payoffs", {}).items()}
     trials = re.search(r"_(\d+)_trials", where)
@@ -66,7 +68,7 @@ def _game(file: str, sha256: str, found: Mapping[str, Any], where: str) -> Impor
             "rules": PUBLISHED,
             "rounds": int(meta["rounds"]),
             "topology": _TOPOLOGIES[meta.get("topology", "broadcast")],
-            "disclosure": _disclosure(meta["experiment"]),
+            "disclosure": disclosure,
             "seat": {True: "hub", False: "spoke", None: "any"}[meta.get("adversary_is_hub")],
         },
         agents=agents,
@@ -87,12 +89,6 @@ def _agent(found: Mapping[str, str], is_adversary: bool, adversary: str) -> Impo
 def _adversary(meta: Mapping[str, Any]) -> str:
     """Return what the adversaries do, in a word: they say "stag" and hunt the hare, always or by chance."""
     return f"betray-{meta['defect_prob']}" if "defect_prob" in meta else "betray"
-
-
-def _disclosure(experiment: str) -> str:
-    if experiment.endswith("_silent"):
-        return "silent"
-    return "explicit" if experiment in ("communication_topology", "byzantine_star") else "none"
 
 
 def _word(family: str) -> str:

@@ -57,14 +57,11 @@ class ImportedAgent:
 
 @dataclass(frozen=True, kw_only=True)
 class ImportedGame:
-    """One game as its file tells it.
+    """One game as its file tells it; `points` are payoffs by round and agent, `links` None for everyone.
 
-    `agents` are in the order of their seats. `players` and `byzantine` say in a word what played the honest and the
-    Byzantine agents of its condition. `links` are pairs of agents who see each other, None for everyone. `points` are
-    payoffs by round and agent. `seed` pairs it with games of the same seed; without, it is drawn from its content.
-    `material` is what a seed would deal: `initial_values` of honest agents by name (consensus), the `problem`
-    (deliberation). `ended` is the outcome's class and the number of rounds, `held` the sorted values of all agents
-    after a round; both are checks.
+    `players` and `byzantine` say in a word what played. Games of the same `seed` are paired. `material` is what a seed
+    would deal: `initial_values` of honest agents by name (consensus), the `problem` (deliberation). `ended` is the
+    outcome's class and the number of rounds, `held` the sorted values of all agents after a round; both are checks.
     """
 
     file: str  # below PATH

@@ -96,10 +96,7 @@ def material_of(game: ImportedGame) -> Any:
 
 
 def check(found: Iterable[ImportedGame | Defect]) -> tuple[list[Checked], list[Defect]]:
-    """Return the games that can be played by the rules, each with its defects, and what is no game.
-
-    Games of one condition are compared: a model that sits elsewhere in most of them has changed its seat.
-    """
+    """Return the games that can be played by the rules, each with its defects, and what is no game."""
     games: list[Checked] = []
     none: list[Defect] = []
     for each in found:
@@ -189,7 +186,6 @@ def _payoffs(game: ImportedGame, play: Play) -> Iterator[Defect]:
 
 
 def _compared(games: Sequence[Checked]) -> list[Checked]:
-    """Return the games with what shows only beside others: the same content, and models in other seats."""
     seatings: dict[str, Counter[str]] = defaultdict(Counter)
     for each in games:
         seatings[condition_key(each.game)][_seating(each.game)] += 1
@@ -334,7 +330,6 @@ def _text(groups: Sequence[Sequence[Checked]], note: Mapping[str, str]) -> str:
 
 
 def _parameters(each: Checked) -> dict[str, Any]:
-    """Return the parameters that the games of a condition say, as the game reads them."""
     rules = game_class(each.game.game).Parameters.model_validate(each.game.parameters)
     dumped = rules.model_dump(mode="json")
     return {name: dumped.get(name, value) for name, value in each.game.parameters.items()}
@@ -363,7 +358,6 @@ def _grid(games: Sequence[Checked], note: Mapping[str, str], varied: Sequence[st
 
 
 def _write(study: str, simulation: Simulation, each: Checked, note: Mapping[str, str]) -> None:
-    """Write the record of one game, unless it is there."""
     record = simulation.record(study)
     try:
         read_own(record, simulation)

@@ -95,10 +95,7 @@ class SignedSession:
 
 
 def sign_session(game: str, simulation: str, number: int, session: Session) -> SignedSession:
-    """Sign what was said in session `number` of a simulation of a game.
-
-    Raises ValueError if somebody speaks who took no part, or took part twice, TypeError for what is no JSON.
-    """
+    """Sign what was said in a session; raises ValueError for strangers, TypeError for what is no JSON."""
     if len(set(session.agents)) < len(session.agents):
         raise ValueError("an agent is named twice")
     keys = {name: AgentKey(simulation, name) for name in session.agents}
@@ -128,10 +125,9 @@ def genesis(difficulty: int) -> str:
 
 
 def make_block(signed: SignedSession, height: int, previous: str, difficulty: int) -> dict[str, Any]:
-    """Return the block of a session as JSON values, with the smallest nonce that meets the difficulty.
+    """Return the block of a session as JSON values, signed by each agent (section VII.3), with the smallest nonce.
 
-    Every agent signs it (section VII.3: each verifies it before it is appended). That of a session that did not agree
-    has no utterances, only the parameters of the deliberation (section VI).
+    That of a session that did not agree has no utterances, only the parameters of the deliberation (section VI).
     """
     session = signed.session
     stored = signed.utterances if session.agreed else ()

@@ -12,7 +12,7 @@ counted, not sent: the counts follow from the network alone, the sizes from the 
 import hashlib
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -54,11 +54,13 @@ _AROUND_DATA = len(canonical_json({"data": None})) - len(canonical_json(None))
 
 @dataclass(frozen=True)
 class Spread:
-    """How data spread from one agent: messages by kind, the steps until the last one had it, who never had it."""
+    """How data spread from one agent: messages, the steps until the last one had it, how many never had it.
+
+    Each request is answered by one message with the data.
+    """
 
     announces: int
     requests: int
-    data: int
     hops: int
     unreached: int
 
@@ -73,59 +75,33 @@ def spread(network: Network, speaker: int) -> Spread:
                 reached += 1
                 # To everyone but the one it came from; the speaker has it from nobody.
                 announces += network.masks[agent].bit_count() - (distance > 0)
-    asked = reached - 1
-    return Spread(announces, asked, asked, hops, len(network.masks) - reached)
+    return Spread(announces, reached - 1, hops, len(network.masks) - reached)
 
 
-@dataclass(frozen=True)
-class Traffic:
-    """What the utterances of one session cost a network.
+def traffic(network: Network, nodes: Sequence[str], signed: SignedSession) -> dict[str, int]:
+    """Return what it costs to bring every utterance of a session to all agents of the network, by column.
 
-    `flood_bytes` is what they would cost if everyone sent the data where it now announces the hash. `hops` is the most
-    that an utterance took; `unreached` counts, over all utterances, the agents that never got one.
+    `flood_bytes` is what it would cost if everyone sent the data where it now announces the hash. `hops` is the most
+    that an utterance took; `unreached` counts, over all utterances, the agents that never got one. `nodes[k]` is the
+    name of the network's agent k. Raises ValueError if somebody speaks who is not among them.
     """
-
-    announce_messages: int = 0
-    announce_bytes: int = 0
-    request_messages: int = 0
-    request_bytes: int = 0
-    data_messages: int = 0
-    data_bytes: int = 0
-    flood_bytes: int = 0
-    hops: int = 0
-    unreached: int = 0
-
-    def and_one(self, found: Spread, size: int) -> "Traffic":
-        """Return it with one more utterance, whose message with the data has `size` bytes."""
-        return Traffic(
-            announce_messages=self.announce_messages + found.announces,
-            announce_bytes=self.announce_bytes + found.announces * ANNOUNCE_BYTES,
-            request_messages=self.request_messages + found.requests,
-            request_bytes=self.request_bytes + found.requests * REQUEST_BYTES,
-            data_messages=self.data_messages + found.data,
-            data_bytes=self.data_bytes + found.data * size,
-            flood_bytes=self.flood_bytes + found.announces * size,
-            hops=max(self.hops, found.hops),
-            unreached=self.unreached + found.unreached,
-        )
-
-
-def traffic(network: Network, nodes: Sequence[str], signed: SignedSession) -> Traffic:
-    """Return what it costs to bring every utterance of a session to all agents of the network.
-
-    `nodes[k]` is the name of the network's agent k. Raises ValueError if somebody speaks who is not among them.
-    """
-    places = {name: node for node, name in enumerate(nodes)}
-    spreads: dict[str, Spread] = {}
-    total = Traffic()
-    for said in signed.utterances:
-        if said.agent not in places:
-            raise ValueError(f"{said.agent} speaks and is not in the network")
-        if said.agent not in spreads:
-            spreads[said.agent] = spread(network, places[said.agent])
-        size = _AROUND_DATA + len(said.sent(signed.simulation, signed.number))
-        total = total.and_one(spreads[said.agent], size)
-    return total
+    if strangers := {said.agent for said in signed.utterances}.difference(nodes):
+        raise ValueError(f"{min(strangers)} speaks and is not in the network")
+    spreads = {name: spread(network, node) for node, name in enumerate(nodes)}
+    sizes = [_AROUND_DATA + len(said.sent(signed.simulation, signed.number)) for said in signed.utterances]
+    sent = [(spreads[said.agent], size) for said, size in zip(signed.utterances, sizes, strict=True)]
+    announces, requests = (sum(getattr(found, kind) for found, _ in sent) for kind in ("announces", "requests"))
+    return {
+        "announce_messages": announces,
+        "announce_bytes": announces * ANNOUNCE_BYTES,
+        "request_messages": requests,
+        "request_bytes": requests * REQUEST_BYTES,
+        "data_messages": requests,
+        "data_bytes": sum(found.requests * size for found, size in sent),
+        "flood_bytes": sum(found.announces * size for found, size in sent),
+        "hops": max((found.hops for found, _ in sent), default=0),
+        "unreached": sum(found.unreached for found, _ in sent),
+    }
 
 
 _log = limited_logger(__name__)
@@ -183,10 +159,7 @@ def build(study: Study, strict: bool = False) -> pd.DataFrame:
 
 
 def check_against_records(study: Study) -> ChainChecker:
-    """Check the ledger of a study, and that it is the one of its records.
-
-    Raises RecordError naming the first bad place, UsageError if its game keeps no ledger.
-    """
+    """Check the ledger of a study, and that it is the one of its records; raises RecordError for a bad place."""
     checker = check_study(study)
     chain = paths.ledger(study.name)
     began = time.monotonic()
@@ -222,9 +195,15 @@ def links(study: Study, strict: bool = False) -> Iterator[Link]:
     _require_ledger(study)
     previous = genesis(study.ledger.difficulty)
     order = Order()
-    for source in _sources(study, strict):
+    records = read_records(study, strict)
+    found = zip(records.simulations, records.summaries, strict=True)
+    for source in (each for one, summary in found for each in _sessions(one, one.record(study.name), summary)):
         try:
-            _check_order(order, source.signed)
+            session = source.signed.session
+            order.add(source.signed.simulation, source.signed.number, session.subject, session.agents, session.agreed)
+            if (wrong := misplaced(session.utterances)) is not None:
+                said = session.utterances[wrong[0]]
+                raise ValueError(f"utterance {wrong[0]} ({said.agent}, round {said.round}): {wrong[1]}")
             block = make_block(source.signed, order.height - 1, previous, study.ledger.difficulty)
             line = block_line(block)
         except (ValueError, TypeError, RecursionError) as error:
@@ -235,23 +214,7 @@ def links(study: Study, strict: bool = False) -> Iterator[Link]:
         yield Link(source, block, line)
 
 
-def _check_order(order: Order, signed: SignedSession) -> None:
-    session = signed.session
-    order.add(signed.simulation, signed.number, session.subject, session.agents, session.agreed)
-    if (wrong := misplaced(session.utterances)) is not None:
-        index, what = wrong
-        said = session.utterances[index]
-        raise ValueError(f"utterance {index} ({said.agent}, round {said.round}): {what}")
-
-
-def _sources(study: Study, strict: bool) -> Iterator[Source]:
-    records = read_records(study, strict)
-    for simulation, summary in zip(records.simulations, records.summaries, strict=True):
-        yield from _sessions(simulation, simulation.record(study.name), summary)
-
-
 def _sessions(simulation: Simulation, record: Path, summary: Summary) -> Iterator[Source]:
-    """Yield the sessions of one record, signed."""
     game = rebuild_game(record, summary)
     try:
         sessions = simulation.condition.game.evidence.transcript(summary.outcome, read_trace(record))
@@ -280,7 +243,7 @@ def _row(link: Link) -> dict[str, Any]:
         "utterances": block["spoken"],
         "rounds": source.signed.rounds,
         "block_bytes": len(link.line),
-        **asdict(traffic(source.network, source.nodes, source.signed)),
+        **traffic(source.network, source.nodes, source.signed),
         "nonce": block["nonce"],
         "hash": block["hash"],
         "spec": source.simulation.condition.spec,

@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol
+from typing import Any, BinaryIO
 
 from pydantic import ValidationError
 
@@ -19,30 +19,16 @@ from parley.files import open_regular
 from parley.games.evidence import Evidence, Session, Utterance
 from parley.games.registry import GAMES
 from parley.identity import canonical_json, digest
-from parley.ledger.block import Block, block_hash, genesis, meets, signed_hash, utterances_root
+from parley.ledger.block import Block, SignedUtterance, block_hash, genesis, meets, signed_hash, utterances_root
 from parley.ledger.signing import AgentKey
 from parley.study.study_file import LEDGER_FORMAT, MAX_DIFFICULTY
 from parley.text import one_line
 from parley.text.logs import every, limited_logger
 
 
-class Said(Protocol):
-    """What the order of utterances depends on."""
-
-    @property
-    def round(self) -> int: ...  # noqa: D102
-
-    @property
-    def agent(self) -> str: ...  # noqa: D102
-
-
 @dataclass
 class Order:
-    """The deliberations so far, of which those of one simulation stand side by side.
-
-    A problem that was agreed on is not deliberated again, and one that hung only by another set of agents
-    (Definition XI.2). The deliberations of a simulation are about one subject.
-    """
+    """The deliberations so far; those of one simulation stand side by side, about one subject (Definition XI.2)."""
 
     height: int = 0  # of the next block
     _finished: dict[str, int] = field(default_factory=dict)  # a simulation's id -> its last block
@@ -80,7 +66,7 @@ class Order:
         self._hung = {}
 
 
-def misplaced(utterances: Sequence[Said]) -> tuple[int, str] | None:
+def misplaced(utterances: Sequence[Utterance | SignedUtterance]) -> tuple[int, str] | None:
     """Return the first utterance that is out of place, and why: rounds go on, and each agent speaks once in one."""
     spoken: set[str] = set()
     for index, said in enumerate(utterances):
@@ -102,11 +88,10 @@ _MAX_HEAD_BYTES = 1000
 
 
 class BadChainError(ValueError):
-    """What is wrong with a chain, and where, in a few words each."""
+    """What is wrong with a chain; `where` in a block, "" for all of it."""
 
     def __init__(self, what: str, where: str = "") -> None:
-        super().__init__(f"{where}: {what}" if where else what)
-        self.what = what
+        super().__init__(what)
         self.where = where
 
 
@@ -179,12 +164,10 @@ class ChainChecker:
             self._check_hashes(block)
             names = [signer.name for signer in block.agents]
             self._order.add(block.simulation, block.session, block.subject, names, block.agreed)
-        except BadChainError as error:
-            raise BadChainError(error.what, f"block {self.blocks}{', ' if error.where else ''}{error.where}") from None
-        except RecursionError:
-            raise BadChainError("nested too deeply", f"block {self.blocks}") from None
-        except ValueError as error:
-            raise BadChainError(one_line(str(error), 200), f"block {self.blocks}") from None
+        except (ValueError, RecursionError) as error:
+            what = "nested too deeply" if isinstance(error, RecursionError) else one_line(str(error), 200)
+            where = f", {error.where}" if isinstance(error, BadChainError) and error.where else ""
+            raise BadChainError(f"block {self.blocks}{where}: {what}") from None
         self._difficulty, self.last = block.difficulty, block.hash
         self.utterances += len(block.utterances)
         self.empty += not block.agreed
@@ -226,7 +209,7 @@ class ChainChecker:
             place = f"utterance {index} ({one_line(said.agent, 60)}, round {said.round})"
             if said.agent not in agents:
                 raise BadChainError("its agent took no part", place)
-            if not self._keys[said.agent].verify(block.session, said.round, said.content, said.signature):
+            if self._keys[said.agent].sign(block.session, said.round, said.content) != said.signature:
                 raise BadChainError("bad signature", place)
             if wrong is not None and wrong[0] == index:
                 raise BadChainError(wrong[1], place)
@@ -251,7 +234,7 @@ class ChainChecker:
             raise BadChainError("its hash is not that of its content")
         checked = signed_hash(content)
         for signer in block.agents:
-            if not self._keys[signer.name].verify_block(checked, signer.signature):
+            if self._keys[signer.name].sign_block(checked) != signer.signature:
                 name = one_line(signer.name, 60)
                 raise BadChainError(f"bad signature of the block by {name}: it was changed and not signed anew")
         if not meets(block.hash, block.difficulty):
@@ -273,10 +256,7 @@ def lines(file: BinaryIO) -> Iterator[bytes]:
 
 
 def check_chain(path: Path, evidence: Mapping[str, Evidence] | None = None, head: bool = True) -> ChainChecker:
-    """Check a chain, with the `head` beside it; raises RecordError that names the first bad place.
-
-    `evidence` of games by name judges the verdicts besides that of Parley's own games.
-    """
+    """Check a chain, with the `head` beside it; raises RecordError that names the first bad place."""
     checker = ChainChecker()
     checker.evidence = {**checker.evidence, **(evidence or {})}
     began = time.monotonic()
@@ -304,18 +284,7 @@ def _check_head(head: Path, checker: ChainChecker) -> None:
     # A chain without a block may have any difficulty.
     lasts = [checker.last] if checker.blocks else [genesis(difficulty) for difficulty in range(MAX_DIFFICULTY + 1)]
     if found not in [head_line(checker.blocks, last) for last in lasts]:
-        counted = _counted(found)
-        counts = "" if counted in (None, checker.blocks) else f": it counts {counted}"
         raise RecordError(
-            f"{head}: not the head of the chain beside it, which has {checker.blocks} blocks{counts}; "
+            f"{head}: not the head of the chain beside it, which has {checker.blocks} blocks; "
             "blocks are missing or were added at its end, or one of both files is another chain's"
         )
-
-
-def _counted(head: bytes) -> int | None:
-    """Return how many blocks a head counts; None if it does not say."""
-    try:
-        count = json.loads(head)["blocks"]
-    except (ValueError, RecursionError, LookupError, TypeError):
-        return None
-    return count if isinstance(count, int) and 0 <= count < 10**12 else None

@@ -22,10 +22,7 @@ _LONGEST = 48  # characters of a verdict in the table
 
 
 def blocks(path: Path) -> Iterator[tuple[Block, int]]:
-    """Yield the blocks of a chain and the bytes of each; raises RecordError for a line that is none.
-
-    Only the shape is checked, neither hashes nor signatures.
-    """
+    """Yield the blocks of a chain, whose shape alone is checked, and their bytes; raises RecordError for no block."""
     with open_chain(path) as file:
         for height, line in enumerate(lines(file)):
             try:
@@ -100,11 +97,7 @@ _BEFORE, _AFTER = _NAMES[: _NAMES.index(f"{_CONTENT}<key>")], _NAMES[_NAMES.inde
 
 
 def export(path: Path, form: Format) -> Iterator[str]:
-    """Yield the lines of a flat file of a chain's utterances; raises RecordError for a line that is no block.
-
-    In CSV each key of the content is a column, `content.<key>`; what is no text stands there as JSON, and what a
-    spreadsheet could take for a formula has an apostrophe before it.
-    """
+    """Yield the lines of a flat file of a chain's utterances; in CSV each key of the content is a column."""
     if form == "jsonl":
         for row in _rows(path):
             yield canonical_json(row) + "\n"
@@ -112,7 +105,8 @@ def export(path: Path, form: Format) -> Iterator[str]:
     keys = list(dict.fromkeys(key for row in _rows(path) for key in row["content"]))
     yield _csv_line([*_BEFORE, *(_CONTENT + key for key in keys), *_AFTER])
     for row in _rows(path):
-        content = [_cell(row["content"][key]) if key in row["content"] else "" for key in keys]
+        said = [row["content"].get(key, "") for key in keys]
+        content = [value if isinstance(value, str) else canonical_json(value) for value in said]
         yield _csv_line([*(row[name] for name in _BEFORE), *content, *(row[name] for name in _AFTER)])
 
 
@@ -131,10 +125,6 @@ def _rows(path: Path) -> Iterator[dict[str, Any]]:
                 "key": keys.get(said.agent, ""),
                 "signature": said.signature,
             }
-
-
-def _cell(value: Any) -> str:
-    return value if isinstance(value, str) else canonical_json(value)
 
 
 def _csv_line(cells: list[Any]) -> str:

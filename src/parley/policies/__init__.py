@@ -56,9 +56,8 @@ class Sampling(BaseModel):
 class Ask:
     """One question to one agent.
 
-    `view` is what the agent may see, as data: scripted policies read it where a model reads the messages. With the
-    format `two_steps` the reply is `free` first, and `follow_up` asks for the rest (`games/two_steps.py`). `earlier`
-    are messages between the system prompt and `user`, as role and text.
+    `view` is what the agent may see, as data, for scripted policies. With `two_steps` the reply is `free` first, and
+    `follow_up` asks for the rest. `earlier` are messages between the system prompt and `user`, as role and text.
     """
 
     agent: str
@@ -91,10 +90,7 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What came back: a parsed value, or the class of the failure (after all retries).
-
-    `milliseconds` is how long it took, all attempts together; a replay has what was recorded.
-    """
+    """What came back, after all retries: a parsed value, or the class of the failure; and how long it took."""
 
     value: BaseModel | None
     failure: FailureClass | None = None
@@ -121,11 +117,9 @@ class Tokens:
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """One reply as it came, before it is parsed.
+    """One reply as it came; counts and names are None where nobody said them.
 
-    `finish_reason` is OpenAI's ("stop", "length", "content_filter"). Token counts are None where nobody counted; those
-    of the completion have its reasoning in them. `seconds` is None for a reply that has just come. `served_model` is
-    what OpenAI's API calls model; it and `system_fingerprint` are None where nobody said.
+    `finish_reason` is OpenAI's ("stop", "length", "content_filter"). Completion tokens have the reasoning in them.
     """
 
     text: str
@@ -167,10 +161,7 @@ def token_count(tokens: object) -> int | None:
 
 
 def said_name(name: object) -> str | None:
-    """Return a name as a record can hold it, None for none: a line of at most 200 characters, of a path the last part.
-
-    A service may call its model by the folder it is in, which can name a person.
-    """
+    """Return a name as a record can hold it, None for none: of a path, which may name a person, the last part."""
     return (without_folders(one_line(name[:10_000], 200)) or None) if isinstance(name, str) else None
 
 
@@ -187,8 +178,7 @@ class Usage:
 def usage_of(usage: Mapping[str, Any]) -> Usage:
     """Return what OpenAI's `usage` says; raises AttributeError or TypeError if it is none.
 
-    Services count reasoning among the tokens of the completion (OpenAI, vLLM, DeepInfra) or beside them (xAI, Google);
-    the total tells, or else that there are more of reasoning than of all.
+    Some services count reasoning beside the tokens of the completion (xAI, Google): the total tells.
     """
     details = [usage.get(f"{part}_tokens_details") for part in ("prompt", "completion")]
     of_prompt, of_completion = (found if isinstance(found, Mapping) else {} for found in details)

@@ -146,11 +146,7 @@ class ChosenPolicy:
 
     @property
     def label(self) -> str:
-        """A readable name: the kind, the values that it asks for, and others that are not the default.
-
-        `crash(round=3)` is `crash-3` if its kind asks for a round, `crash-round-3` if that has a default. It becomes a
-        folder's name: where the values are too long for one, or no plain words, their hash stands for them.
-        """
+        """Return a readable name, a folder's: the kind and what is not the default, `crash-3`; else with a hash."""
         parts = [self.kind.name.rpartition(":")[2]]
         for name, field in self.kind.Parameters.model_fields.items():
             if name in self.kind.unlabeled:

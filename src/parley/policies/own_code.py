@@ -63,10 +63,7 @@ def names_own_code(name: str) -> bool:
 
 
 def entry_points(group: str) -> dict[str, tuple[str, ...]]:
-    """Return what is installed by name: what installed distributions mean by it, normally one module:attribute.
-
-    Nothing of theirs is run. It reads the metadata of all that is installed: call it only where it is needed.
-    """
+    """Return what is installed by name, normally one module:attribute. It reads all metadata: call it if needed."""
     found: dict[str, set[str]] = {}
     for point in importlib.metadata.entry_points(group=group):
         value = point.value.partition("[")[0]  # extras, which nobody needs to import it
@@ -97,10 +94,7 @@ class Source:
 
 
 def source_of(name: str, whole_package: bool = False) -> Source:
-    """Return the source of what `module:attribute` names.
-
-    That is the module's file, of a package its `__init__.py`; what a module imports is not followed. With
-    `whole_package`, a module that lies in a package has all of the package's files: its folder and those below it.
+    """Return the source of what `module:attribute` names; with `whole_package` all files of a package.
 
     Raises UsageError, which begins with the name, if there is no such module on Python's path, it cannot be read, or
     it is installed and no plug-in: a study may be a stranger's, and name any function that there is.
@@ -147,8 +141,7 @@ def _package(folder: Path) -> Source:
 def _meaning(content: bytes) -> str:
     """Return the SHA-256 of a Python file's syntax tree, without comments and docstrings; of the bytes if it has none.
 
-    Docstrings count where code may read them: in a file that names `__doc__` or `getdoc`, and of classes with fields,
-    since pydantic puts theirs into the schema of a reply.
+    Docstrings count in a file that names `__doc__` or `getdoc`, and of classes with fields: pydantic reads these.
     """
     try:
         with warnings.catch_warnings(action="ignore"):  # its import tells of them
@@ -172,11 +165,7 @@ def _plain(node: Any, keeps_docstrings: bool) -> Any:
 
 
 def _is_installed(file: Path) -> bool:
-    """Whether a file is Python's own or an installed package's.
-
-    Of their folders, those of PYTHONPATH and those of studies, the closest counts: an environment often lies in a
-    folder that the user named, such as .venv in that of a project.
-    """
+    """Whether a file is Python's own or an installed package's; of nested folders the closest counts (.venv)."""
     named = (Path(part).resolve() for part in os.environ.get("PYTHONPATH", "").split(os.pathsep) if part)
     installed = _installed() - _beside
     places = installed.union(named, _beside)
@@ -194,7 +183,6 @@ def _installed() -> frozenset[Path]:
 
 @cache
 def _plugins() -> frozenset[str]:
-    """Return what installed packages declare, as module:attribute."""
     groups = (GAME_ENTRY_POINTS, POLICY_ENTRY_POINTS)
     return frozenset(value for group in groups for values in entry_points(group).values() for value in values)
 
@@ -216,10 +204,7 @@ def _file_of(module: str) -> Path | None:
 
 
 def import_own(name: str) -> Any:
-    """Import the module of `module:attribute` and return the attribute; raises UsageError if it has none.
-
-    Whatever the code raises passes through: `describe_error` says it in one line.
-    """
+    """Import the module of `module:attribute` and return the attribute; raises UsageError if it has none."""
     module, _, attribute = name.partition(":")
     imported = importlib.import_module(module)
     if not hasattr(imported, attribute):
@@ -229,10 +214,7 @@ def import_own(name: str) -> Any:
 
 
 def describe_error(error: BaseException, name: str) -> str:
-    """Return what an error of the user's code says, and the file and line of theirs that raised or called what did.
-
-    That is the last one in the source of `name`, or in another file of theirs: not in Python or an installed package.
-    """
+    """Return what an error of the user's code says, and the last file and line of theirs that it came through."""
     message = "an error that cannot be printed"
     with suppress(BaseException):
         message = first_problem(error) if isinstance(error, ValidationError) else one_line(str(error), 300)
@@ -248,10 +230,9 @@ def describe_error(error: BaseException, name: str) -> str:
 
 @contextmanager
 def explained(name: str, what: str = "", kind: type[ParleyError] | None = None) -> Iterator[None]:
-    """Raise whatever code of the user's own raises as one line that says where.
+    """Raise whatever code of the user's own raises as one line that says where: as an error of `kind`.
 
-    As an error of `kind`; by default a UsageError, or an EngineError if the code ends Python. What cancels the task,
-    closes a generator or is Ctrl-C is not the code's.
+    By default a UsageError, or an EngineError if the code ends Python. Cancellation and Ctrl-C are not the code's.
     """
     here = Path.cwd()
     try:
@@ -299,23 +280,17 @@ def _is_foreign(file: str) -> bool:
 
 
 def forget(name: str, source: Source) -> None:
-    """Make Python import a module anew: it is another one than when it was imported before.
-
-    What Python compiled goes too: it tells sources apart by their second and size alone.
-    """
+    """Make Python import a module anew, and what it compiled: it tells sources apart by second and size alone."""
     module, _, _ = name.partition(":")
-    package = module if len(source.files) == 1 else _package_of(module)
+    package = module
+    if len(source.files) > 1 and source.files[0].parent / f"{module.rpartition('.')[2]}.py" in source.files:
+        package = module.rpartition(".")[0]
     for loaded in [each for each in sys.modules if each == package or each.startswith(f"{package}.")]:
         del sys.modules[loaded]
     for file in source.files:
         if file.suffix == ".py":
             Path(importlib.util.cache_from_source(str(file))).unlink(missing_ok=True)
     importlib.invalidate_caches()
-
-
-def _package_of(module: str) -> str:
-    file = _file_of(module)
-    return module if file is not None and file.name == "__init__.py" else module.rpartition(".")[0]
 
 
 # Policies of the user's own
@@ -329,10 +304,7 @@ class PluginParameters(PolicyParameters):
 
 
 def plugin_kind(name: str, where: str) -> PolicyKind:
-    """Return the policy `module:attribute`, with the SHA-256 of the module's source; nothing of it is run.
-
-    Raises UsageError, which begins with `where`, if there is no such module on Python's path.
-    """
+    """Return the policy `module:attribute`, of which nothing is run; raises UsageError that begins with `where`."""
     try:
         code = source_of(name).sha256
     except UsageError as error:
@@ -341,7 +313,7 @@ def plugin_kind(name: str, where: str) -> PolicyKind:
 
 
 def load_plugin(policy: ChosenPolicy, llm: Policy | None) -> Policy:
-    """Import the user's code and make its policy: `attribute(**parameters)`, with `llm` where its group has a model.
+    """Make the user's policy: `attribute(**parameters)`, with `llm` where its group has a model.
 
     Raises UsageError if it cannot be imported or made, or is not what the study read; EngineError if it ends Python.
     """

@@ -43,10 +43,8 @@ _ENDED: Mapping[str, tuple[FailureClass, str]] = {
 def parse_reply(text: str, finish_reason: str, model: type[BaseModel], cut: bool = False) -> Reply:
     """Parse one reply strictly: JSON of exactly the asked shape, or a failure by class.
 
-    A number written as a string, a float, a boolean, a repeated or an unknown key is `invalid_json`; the right
-    shape with a value outside its bounds is `out_of_range`. `finish_reason` is OpenAI's, or one of Parley's own: some
-    end a reply so that it is not read. With `cut`, texts without a pattern that are longer than their fields are cut
-    to them; elsewhere they are `out_of_range`, too.
+    The wrong shape (a number as text, a repeated key) is `invalid_json`, a value outside its bounds `out_of_range`.
+    With `cut`, texts without a pattern that are longer than their fields are cut to them.
     """
     if finish_reason in _ENDED:
         return Reply(None, *_ENDED[finish_reason])
@@ -146,11 +144,7 @@ def labels_first(model: type[BaseModel]) -> bool:
 
 
 def read_text(text: str, finish_reason: str, model: type[BaseModel]) -> Reply:
-    """Parse one reply in free text as strictly as JSON: without each labeled line in its place it is `invalid_json`.
-
-    Around a label and a value only white space and asterisks of emphasis may stand; blank lines count for nothing. The
-    values are then what they would be in JSON, and fail as they would.
-    """
+    """Parse one reply in free text as strictly as JSON: without each labeled line it is `invalid_json`."""
     if finish_reason in _ENDED:
         return parse_reply(text, finish_reason, model)
     schemas, first = schema_of(model), labels_first(model)
@@ -200,10 +194,7 @@ class FreeText(ReplyModel):
 
 
 def read_reply(ask: Ask, text: str, finish_reason: str, cut: Container[str] = ()) -> Reply:
-    """Return what a reply says, in the format that was asked for: a value, or a failure by class.
-
-    Of agents in `cut`, texts in JSON that are longer than their fields are cut to them.
-    """
+    """Return what a reply says, in the format that was asked for; of agents in `cut`, long texts are cut."""
     if ask.reply_format == "text":
         return read_text(text, finish_reason, ask.reply_model)
     if ask.reply_format != "free":

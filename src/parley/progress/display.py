@@ -76,7 +76,6 @@ def _facts(snapshot: Snapshot, width: int) -> Iterator[Text]:
 
 
 def _problems(problems: Sequence[Problem], console: Console, most: int, width: int) -> list[Text]:
-    """Return the problems in at most so many lines: as many as there is room for in full, the others cut."""
     lines: list[Text] = []
     for place, problem in enumerate(problems):
         rest = len(problems) - place - 1
@@ -90,7 +89,6 @@ def _problems(problems: Sequence[Problem], console: Console, most: int, width: i
 
 
 def _stages(stages: Sequence[Stage], width: int) -> list[Text]:
-    """Return the stages in as many lines as they need."""
     lines = [Text()]
     for stage in stages:
         mark, style = _MARKS.get(stage.state, ("·", "dim"))

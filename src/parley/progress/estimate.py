@@ -25,10 +25,7 @@ class Pace:
         self.last = max(at, self.last or 0.0)
 
     def rates(self, now: float, seconds: float = _SHOWN_SECONDS) -> tuple[float, ...] | None:
-        """Return each amount per second in the last `seconds`; None if there was no event.
-
-        Before that many seconds have passed since the first event began, in what has passed.
-        """
+        """Return each amount per second in the last `seconds`, or since the first began; None without an event."""
         self._events = {key: event for key, event in self._events.items() if event[0] >= now - KEPT_SECONDS}
         recent = [amounts for at, amounts in self._events.values() if now - seconds <= at <= now + 1]
         if not recent or self.began is None:
@@ -94,7 +91,6 @@ class Estimate:
         return sum_time_left(list(parts.values()))
 
     def _left_of(self, kind: str, cells: list[Cell], now: float) -> TimeLeft | None:
-        """Return how long the simulations of one engine will take, by their replies if it is a model's."""
         pace = self._replies[kind].rates(now, KEPT_SECONDS)
         if kind == SCRIPTED or pace is None:
             each = self._finishes[kind].rates(now, KEPT_SECONDS)
@@ -115,10 +111,7 @@ class Estimate:
 
 
 def sum_time_left(parts: Sequence[TimeLeft | None]) -> TimeLeft | None:
-    """Return how long parts take that follow one another; None stands for one of which nothing is known.
-
-    None if nothing is known of any; at least the known ones if nothing is known of some.
-    """
+    """Return how long parts take that follow one another, of which None is unknown: "at least" the others."""
     known = [part for part in parts if part is not None]
     if not known:
         return None
@@ -136,11 +129,7 @@ def _longest(cell: Cell) -> list[float]:
 
 
 def _replies_left(cell: Cell, playing: Playing, expected: float) -> float:
-    """Return how many replies a simulation will still have, if such have `expected` ones in all.
-
-    One that went on for longer may end now, or after its last possible round: halfway between. Those that end first
-    are the short ones, so that all others would seem to be about to end.
-    """
+    """Return how many replies a simulation will have; one that went on too long may end now or at its last round."""
     rounds = cell.condition.parameters.longest
     if playing.replies < expected or rounds is None or not playing.in_round:
         return max(expected - playing.replies, 1.0)

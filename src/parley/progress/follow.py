@@ -55,10 +55,7 @@ class Progress:
     def __init__(
         self, study: Study, since: float | None = None, clock: Callable[[], float] = time.time, reads: int = 20
     ) -> None:
-        """`since` is when the run of this process began (seconds since the epoch), None if it has none.
-
-        A look reads at most `reads` records.
-        """
+        """`since` is when the run of this process began, None if it has none; a look reads at most `reads` records."""
         self._study = study
         self._clock = clock
         self._reads = reads
@@ -155,7 +152,6 @@ class Progress:
     # What is played
 
     def _count(self, state: ProcessState, now: float) -> None:
-        """Count the replies of a process; nobody waits for those of scripted agents."""
         for begins, (asked, came, *counts) in state.bins.items():
             if state.engine != SCRIPTED and self._tells_of_the_pace(came, now):
                 process = (state.host, state.pid, state.began)
@@ -249,7 +245,6 @@ class Progress:
         return found
 
     def _engine_stages(self, servers: Iterable[ProcessState], now: float) -> list[Stage]:
-        """Return the engines that load, or did."""
         loading: dict[str, float] = {}
         for state in servers:
             if state.alive and state.loaded is None and self._estimate.last_reply <= state.began:
@@ -264,7 +259,6 @@ class Progress:
         ]
 
     def _last_stages(self, states: Sequence[ProcessState], now: float, last: bool) -> list[Stage]:
-        """Return what follows when all is played."""
         study = self._study
         plans = {"tables": study.plan, "ledger": study.ledger_plan, "figures": study.plan}
         plans |= {"report": planned_report(study, new=False), "view": study.plan}
@@ -367,7 +361,6 @@ def _busy(loads: Iterable[tuple[float, float, int, int]]) -> str:
 
 
 def _disk_problem(folder: Path) -> str | None:
-    """Return in words that the disk of a folder is nearly full; None if it is not."""
     try:
         disk = os.statvfs(folder)
     except OSError:

@@ -13,7 +13,6 @@ from rich.live import Live
 from rich.text import Text
 
 from parley.play.changes import Changes, changes_of, former_lines, renamed_lines
-from parley.play.stale_records import Moves
 from parley.progress.display import Block, PlainLines, counts, facts, is_terminal, plain_line, silence, stage_words
 from parley.progress.follow import IDLE, Progress
 from parley.progress.snapshot import FAILED_STAGE, RUNNING, TO_DO, Snapshot
@@ -180,16 +179,10 @@ def status_values(study: Study) -> dict[str, Any]:
 
 def _look(study: Study) -> tuple[Snapshot, Changes]:
     snapshot, changes = Progress(study, reads=_READS).look(), changes_of(study)
-    _count_as_finished(snapshot, changes.moves)
-    return snapshot, changes
-
-
-def _count_as_finished(snapshot: Snapshot, moves: Moves) -> None:
-    """Count what a run only has to move to its path."""
     cells = {cell.condition.name: cell for cell in snapshot.cells}
-    for simulation in moves.simulations:
-        cell = cells[simulation.condition.name]
-        cell.finished |= {simulation.record(snapshot.study).name}
+    for simulation in changes.moves.simulations:  # a run only has to move it to its path
+        cells[simulation.condition.name].finished |= {simulation.record(study.name).name}
+    return snapshot, changes
 
 
 def watch(study: Study, stream: TextIO | None = None) -> None:

@@ -173,10 +173,7 @@ class _Messages(logging.Handler):
 
 @contextmanager
 def working(folder: Path | None, stage: str, **facts: Any) -> Iterator[StateFile | None]:
-    """Write the state of this process into `folder` while the context lasts; without a folder do nothing.
-
-    A stage that ended well leaves its file, which says how long it took; what plays or serves leaves none.
-    """
+    """Write the state of this process into `folder` while the context lasts; what plays or serves leaves no file."""
     if folder is None:
         yield None
         return
@@ -186,14 +183,10 @@ def working(folder: Path | None, stage: str, **facts: Any) -> Iterator[StateFile
     try:
         with logged_to(_Messages(file)):
             yield file
-    except Exception as error:
-        keep = True
+    except BaseException as error:
+        keep |= isinstance(error, Exception)
         with file.changing() as state:
-            state.error = one_line(str(error), 400)
-        raise
-    except BaseException:
-        with file.changing() as state:
-            state.error = "interrupted"
+            state.error = one_line(str(error), 400) if isinstance(error, Exception) else "interrupted"
         raise
     finally:
         with file.changing() as state:
@@ -253,25 +246,19 @@ class PlayState:
         with self._file.changing() as state:
             state.engine = "+".join(simulation.condition.models) or SCRIPTED
             state.games[record] = PlayedGame()
-        here = _current.set(record)
+        here, failed = _current.set(record), ""
         try:
             yield PlayWatcher(self._file, record)
         except Exception as error:
-            with self._file.changing() as state:
-                state.games[record].error = one_line(str(error), 400)
-                state.games[record].waits_for = ""
+            failed = one_line(str(error), 400)
             raise
-        except BaseException:  # it goes on from its journal
-            self._forget(record)
-            raise
-        else:
-            self._forget(record)
-        finally:
+        finally:  # whatever was interrupted goes on from its journal
             _current.reset(here)
-
-    def _forget(self, record: str) -> None:
-        with self._file.changing() as state:  # type: ignore[union-attr]
-            del state.games[record]
+            with self._file.changing() as state:
+                if failed:
+                    state.games[record].error, state.games[record].waits_for = failed, ""
+                else:
+                    del state.games[record]
 
 
 # The file as it was, when it was seen to be written, and what it said.

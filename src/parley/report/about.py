@@ -108,7 +108,9 @@ def provenance(made_by: MadeBy) -> list[tuple[str, list[str]]]:
     }
     for made, number in made_by.provenances:
         kinds["Parley"][str(made.get("parley", "unknown"))] += number
-        kinds["Git commit"][_commit(made.get("git"))] += number
+        git = made.get("git") or {"commit": "unknown (not run from a repository)"}
+        commit = f"{git.get('commit', 'unknown')}{' with uncommitted changes' if git.get('dirty') else ''}"
+        kinds["Git commit"][commit] += number
         kinds["Python"][str(made.get("python", "unknown"))] += number
         kinds["Machine"][str(made.get("machine", "unknown"))] += number
         kinds["Engine"][engine_label(made)] += number
@@ -125,9 +127,3 @@ def engine_warnings(made_by: MadeBy) -> list[str]:
     for made, number in made_by.provenances:
         counts.update(dict.fromkeys(warnings(made), number))
     return [f"{text} ({count} simulations)" for text, count in sorted(counts.items())]
-
-
-def _commit(git: Mapping[str, Any] | None) -> str:
-    if not git:
-        return "unknown (not run from a repository)"
-    return f"{git.get('commit', 'unknown')}{' with uncommitted changes' if git.get('dirty') else ''}"

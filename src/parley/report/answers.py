@@ -60,10 +60,7 @@ def answers(study: Study, questions: pd.DataFrame, links: Links) -> list[dict[st
 
 
 def _controls(study: Study) -> dict[Any, str]:
-    """Return what the positive control says under the same rule, by question and what it compares.
-
-    Under None what is said of all others; nothing of a study without a control.
-    """
+    """Return what the positive control says by the same rule, by question and what it compares (None: any other)."""
     try:
         control = next((each.study for each in companions(study) if each.kind == "control"), None)
         if control is None:
@@ -90,7 +87,6 @@ def _reads(study: Study, *compared: Condition) -> Iterator[tuple[str, str, list[
 
 
 def _marked(line: Text) -> Markup:
-    """Return a line with what went and what came marked as such."""
     parts = line.divide(sorted({place for span in line.spans for place in (span.start, span.end)}))
     forms = [_MARKS[str(part.spans[0].style)] if part.spans else Markup("{}") for part in parts]
     return Markup("").join(form.format(part.plain) for form, part in zip(forms, parts, strict=True))
@@ -114,10 +110,7 @@ def largest_differences(
 
 
 def difference_text(row: Mapping[Any, Any], game: type[Game]) -> str:
-    """Return a difference in words: `valid consensus is 16 points [4, 28] less often with ... than with ...`.
-
-    `row` is one of the tables `questions` and `contrasts`. The interval has the sign of what the sentence says.
-    """
+    """Return a row of `questions` or `contrasts` in words: `consensus is 16 points [4, 28] less often with ...`."""
     subject, first, second, verb = _sides(row, game)
     if pd.isna(row["difference"]):
         return f"nothing is known of {subject}{second} and{first}"
@@ -170,7 +163,6 @@ def registered_text(row: Mapping[Any, Any]) -> str:
 
 
 def _verdict(row: Mapping[Any, Any], number: bool) -> str:
-    """Return the answer of a row of the table `questions` for a reader; a `number` has no percentage points."""
     answer = str(row["answer"])
     if answer in _WORDS:
         return _WORDS[answer]

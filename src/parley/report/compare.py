@@ -78,7 +78,6 @@ def _check(studies: Sequence[Study]) -> None:
 def _rows(
     studies: Sequence[Study], made: Mapping[str, pd.DataFrame], outcomes: Sequence[Any], path: Path
 ) -> list[dict[str, Any]]:
-    """Return a row per condition and study; the rows of conditions with the same values of axes follow each other."""
     axes = list(dict.fromkeys(axis for study in studies for axis in study.axes))
     shared = pd.concat(made.values(), ignore_index=True).reindex(columns=axes)
     varying = [axis for axis in axes if shared[axis].nunique(dropna=False) > 1]
@@ -99,7 +98,6 @@ def _rows(
 def _differences(
     studies: Sequence[Study], made: Mapping[str, pd.DataFrame]
 ) -> tuple[list[tuple[str, list[str]]], list[tuple[str, list[str]]]]:
-    """Return names with a text for each study: what differs between the studies, and what does not."""
     described = [_described(study, made[study.name]) for study in studies]
     names = dict.fromkeys(name for each in described for name in each)
     rows = [(name, [each.get(name, "-") for each in described]) for name in names]

@@ -23,10 +23,7 @@ _INTERVAL = re.compile(r"\[[^\[\]]*\]")
 
 
 def page(template: str, folder: str = "", *, adds_scripts: bool = False, **content: Any) -> str:
-    """Return a page, with the shared style and script and those of a `folder` of templates in it.
-
-    With `adds_scripts` its script may load others, by an address that its policy of Trusted Types lets through.
-    """
+    """Return a page with the style and script of a `folder` in it; with `adds_scripts` its script may load others."""
     style, script = _joined(folder, ".css"), f'(() => {{\n"use strict";\n{_joined(folder, ".js")}\n}})();'
     more = " 'strict-dynamic'" if adds_scripts else ""
     policy = (

@@ -3,7 +3,7 @@
 import inspect
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -22,6 +22,7 @@ from parley.text import counted, one_line
 
 # By a value of a game's parameter: whose it is.
 _PARTS = {"protocol": {"swarms": "swarms"}, "problems": {"gsm8k": "cobbe2021", "delidata": "karadzhov2023"}}
+_joined = "; ".join
 
 
 class Citations:
@@ -50,7 +51,6 @@ def references() -> Mapping[str, str]:
 
 
 def _named(entry: str) -> str:
-    """Return the authors and the year of an entry, as in a text."""
     [authors] = re.findall(r"author = \{(.+)\}", entry)
     names = [name.partition(",")[0].strip("{}") for name in authors.split(" and ")]
     authors_text = names[0] if len(names) == 1 else " and ".join(names) if len(names) == 2 else f"{names[0]} et al."
@@ -76,7 +76,8 @@ def _game(study: Study, simulations: int, cite: Citations) -> str:
     about = re.sub(r" \(section [^)]*\)", "", about)
     papers = [game.paper.key] if game.paper else []
     for axis, known in _PARTS.items():
-        used = {_kind(getattr(condition.parameters, axis, "")) for condition in study.conditions}
+        values = [getattr(condition.parameters, axis, "") for condition in study.conditions]
+        used = {str(getattr(value, "kind", value)) for value in values}
         papers += [key for name, key in known.items() if name in used]
     varied = set(study.axes)
     changed = [
@@ -102,14 +103,6 @@ def _game(study: Study, simulations: int, cite: Citations) -> str:
     )
 
 
-def _kind(value: Any) -> str:
-    return str(getattr(value, "kind", value))
-
-
-def _joined(texts: Sequence[str]) -> str:
-    return "; ".join(texts)
-
-
 def _text(value: Any) -> str:
     if isinstance(value, Mapping):
         return " ".join(f"{key} {_text(item)}" for key, item in value.items())
@@ -122,11 +115,10 @@ def _players(study: Study) -> str:
     used = sorted({name for condition in conditions for name in condition.models})
     models = [f"{name} is {_model(study.models[name])}" for name in used]
     scripted = "" if used else " All agents were scripted; no language model was asked."
-    return f"Played by: {_joined(list(labels))}.{''.join(f' The model {text}.' for text in models)}{scripted}"
+    return f"Played by: {'; '.join(list(labels))}.{''.join(f' The model {text}.' for text in models)}{scripted}"
 
 
 def _model(entry: ModelEntry) -> str:
-    """Return source, revision, data type, rounding and context of a model in words."""
     identity = entry.identity()
     source = entry.source
     places = source.places if isinstance(source, GgufSource) else ()
@@ -159,7 +151,7 @@ def _sampling(study: Study, conditions: pd.DataFrame) -> str:
     times = counted(parameters.retries, "time")
     again = f"; one that could not be used was asked for again, at most {times}" if parameters.retries else ""
     return (
-        f"Sampling: {_joined(settings)}. Each request had a seed of its own. Replies were asked for in the format "
+        f"Sampling: {'; '.join(settings)}. Each request had a seed of its own. Replies were asked for in the format "
         f"{parameters.reply_format}{again}. Of {calls:,.0f} replies {failed:,}{share} could not be used."
     )
 
@@ -176,15 +168,14 @@ def _engines(made_by: MadeBy, cite: Citations) -> str:
             kind = engine.get("engine", "an unknown engine")
             vllm = vllm or "vllm" in kind
             engines[f"{name} by {versions or kind} on {engine.get('device', 'an unknown device')}"] = None
-    served = f"Models were served by vLLM {cite('kwon2023')}: {_joined(list(engines))}. " if vllm else ""
+    served = f"Models were served by vLLM {cite('kwon2023')}: {'; '.join(list(engines))}. " if vllm else ""
     if engines and not vllm:
-        served = f"Models were served: {_joined(list(engines))}. "
+        served = f"Models were served: {'; '.join(list(engines))}. "
     run = f"Runs were planned by Snakemake {' and '.join(snakemake)} {cite('molder2021')}." if snakemake else ""
     return f"{served}{run}"
 
 
 def _statistics(study: Study, tables: Mapping[str, pd.DataFrame], cite: Citations) -> str:
-    """Return which intervals, tests and corrections stand in the tables of the study."""
     tests = {*tables["contrasts"]["test"], *tables["questions"]["test"]}
     sentences = [
         f"The unit of analysis is the simulation. Intervals are at {CONFIDENCE:.0%}: those of rates and of means of "
@@ -207,8 +198,8 @@ def _statistics(study: Study, tables: Mapping[str, pd.DataFrame], cite: Citation
         kinds = [f"{count} {'confirmatory, ' * sure}{text}" for (text, sure), count in registered.items()]
         sentences.append(
             f"The study asks {counted(len(study.questions), 'question')} by "
-            f"{counted(len(tables['questions']), 'comparison')} ({_joined(kinds)}); their p values were corrected by "
-            f"Holm's method {cite('holm1979')}. All other comparisons are exploratory."
+            f"{counted(len(tables['questions']), 'comparison')} ({'; '.join(kinds)}); their p values were corrected "
+            f"by Holm's method {cite('holm1979')}. All other comparisons are exploratory."
         )
     if len(tables["contrasts"]):
         sentences.append(

@@ -59,10 +59,7 @@ def _listed(values: Sequence[str]) -> str:
 def bars(
     conditions: pd.DataFrame, by: Sequence[str], outcomes: Sequence[OutcomeClass], links: Links
 ) -> dict[str, Any]:
-    """Return the outcomes of each condition as the parts of a bar, with their addresses in the explorer.
-
-    The first MAX_BARS conditions are a group, the others another; what all of a group have in common is said once.
-    """
+    """Return the outcomes of each condition as parts of a bar; the first MAX_BARS conditions are a group."""
     groups = [
         _group(part, by, outcomes, links) for part in (conditions[:MAX_BARS], conditions[MAX_BARS:]) if len(part)
     ]

@@ -132,7 +132,6 @@ _SHOWN = (
 def _warned(
     study: Study, made: Mapping[str, pd.DataFrame], made_by: MadeBy, left_out: Mapping[Path, str]
 ) -> list[Warn]:
-    """Return what readers should know before they use a number; the gravest first."""
     by, conditions = study.axes, made["conditions"]
     mixed = [f"{name}: {'; '.join(engines)}" for name, engines in mixed_engines(conditions, made["simulations"], by)]
     given = [
@@ -184,7 +183,6 @@ def _warned(
 
 
 def _unplayed(study: Study) -> list[str]:
-    """Return the conditions of an unfinished study of which nothing is counted yet."""
     if study.unfinished is None:
         return []
     there = {condition.name for condition in study.conditions}
@@ -193,13 +191,11 @@ def _unplayed(study: Study) -> list[str]:
 
 
 def _made_by(study: Study, stage: str) -> str:
-    """Return the command that makes what a stage makes."""
     command = f"parley {'report' if study.unfinished else stage} {paths.study_argument(study.file)}"
     return f"{command}{' --unfinished' * bool(study.unfinished)}"
 
 
 def _figures(study: Study) -> Iterator[dict[str, Any]]:
-    """Yield each figure with its pages, as the figures stage lists them, and with the files to download."""
     listed = paths.figure(study.name, "figures", ".json")
     try:
         known = {each["name"]: each for each in json.loads(listed.read_text("utf-8"))} if listed.is_file() else {}

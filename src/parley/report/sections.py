@@ -61,10 +61,7 @@ def condition_table(
     grew: Sequence[bool],
     links: Links,
 ) -> Table:
-    """Return how the simulations of each condition ended; `outcomes` need not all be possible in each.
-
-    Where seeds `grew`, also the limits that hold whenever one stops.
-    """
+    """Return how the simulations of each condition ended; where seeds `grew`, with limits that hold at any time."""
     several = conditions["threat_model"].nunique() > 1 or conditions["threat_model"].iloc[0] != "none"
     rows = [
         {**row, "grew": each, "link": links.simulations([row[axis] for axis in by])}
@@ -77,7 +74,11 @@ def condition_table(
         Column("simulations", simulations_text, link="link"),
         *(Column(o.label, partial(rate_text, outcome=o.name), partial(_rate_count, of=o.name)) for o in outcomes),
         Column("median rounds", lambda row: "-" if pd.isna(row["median_rounds"]) else f"{row['median_rounds']:g}"),
-        Column("unusable replies", _failed, _failures),
+        Column(
+            "unusable replies",
+            _failed,
+            lambda row: ", ".join(f"{name}: {row[name]}" for name in FAILURE_CLASSES if row[name]),
+        ),
         by=by,
     )
 
@@ -100,10 +101,6 @@ def _rate_count(row: Row, of: str) -> str:
 def _failed(row: Row) -> str:
     rate = row["failed_reply_rate"]
     return "-" if pd.isna(rate) else f"{row['failed_replies']} ({rate:.1%})"
-
-
-def _failures(row: Row) -> str:
-    return ", ".join(f"{name}: {row[name]}" for name in FAILURE_CLASSES if row[name])
 
 
 def ending_table(simulations: pd.DataFrame, by: Sequence[str]) -> Table:
@@ -134,10 +131,7 @@ def _degenerate_table(conditions: pd.DataFrame, by: Sequence[str]) -> Table:
 def measure_tables(
     rates: pd.DataFrame, quantities: pd.DataFrame, by: Sequence[str], game: type[Game]
 ) -> tuple[list[Table], list[Table]]:
-    """Return each indicator and quantity that has values, in each condition; and those that are times apart.
-
-    Times the machine decides as much as the game.
-    """
+    """Return each indicator and quantity that has values, in each condition; and those that are times apart."""
     measures: list[Table] = []
     times: list[Table] = []
     for indicator in game.evidence.indicators:
@@ -215,8 +209,17 @@ def margin_table(margins: pd.DataFrame, effects: pd.DataFrame, game: type[Game])
         "margins",
         rows[:MAX_MARGINS],
         words("what", lambda row: labels.get(row["what"], row["what"])),
-        words("value", _value_of_axis),
-        Column("over", _conditions, _simulations, is_number=False),
+        words(
+            "value", lambda row: f"{row['axis']}: {row['value']}" if row["axis"] else row["value"] or "all conditions"
+        ),
+        Column(
+            "over",
+            lambda row: (
+                counted(row["conditions"], "condition") + f", {row['left_out']} left out" * (row["left_out"] > 0)
+            ),
+            lambda row: f"{counted(row['simulations'], 'simulation')}, {counted(row['seeds'], 'seed')}",
+            is_number=False,
+        ),
         Column("rate", estimate("rate", ".1%", limits=".0%")),
         *([paper] if margins["paper"].notna().any() else []),
         Column("difference", compared(partial(_points, prefix="difference_")), compared(_rates_and_pairs)),
@@ -224,18 +227,6 @@ def margin_table(margins: pd.DataFrame, effects: pd.DataFrame, game: type[Game])
         Column("p corrected", compared(lambda row: p_text(row["p_holm"]))),
         all=len(margins),
     )
-
-
-def _value_of_axis(row: Row) -> str:
-    return f"{row['axis']}: {row['value']}" if row["axis"] else row["value"] or "all conditions"
-
-
-def _conditions(row: Row) -> str:
-    return counted(row["conditions"], "condition") + (f", {row['left_out']} left out" if row["left_out"] else "")
-
-
-def _simulations(row: Row) -> str:
-    return f"{counted(row['simulations'], 'simulation')}, {counted(row['seeds'], 'seed')}"
 
 
 def _rates_and_pairs(row: Row) -> str:
@@ -273,10 +264,7 @@ def effect_table(effects: pd.DataFrame, game: type[Game]) -> Table:
 
 
 def time_table(times: pd.DataFrame, by: Sequence[str], game: type[Game]) -> Table:
-    """Return the comparisons of times to stop with the smallest p, at most MAX_CONTRASTS.
-
-    Those of games that ended in one way follow that of all.
-    """
+    """Return the comparisons of times to stop with the smallest p, at most MAX_CONTRASTS, each with its endings."""
     labels = {outcome.name: outcome.label for outcome in game.outcomes} | {ANY_ENDING: "any"}
     compared = times.groupby(["axis", "from", "to", *by], sort=False, dropna=False)
     ranks = {"_p": compared["p"].transform("min"), "_place": compared.ngroup()}

@@ -16,11 +16,7 @@ MAX_AXES = 3  # with a column of their own
 
 @dataclass(frozen=True)
 class Column:
-    """A column: its header, and what of a row stands in a cell, in small print under it, and behind it as an address.
-
-    Each is a key of the row, or a function of it; "" is nothing. Words stand at the left of a cell, numbers at its
-    right.
-    """
+    """A column: its header, and a cell's text, small print and address, each a key of the row or a function of it."""
 
     label: str
     text: str | Callable[[Row], Any]
@@ -48,10 +44,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Table:
-    """A table; `alike` says in words which axes all of its rows have in common, and is "" if there is no such axis.
-
-    `about` is what else the page says of it, by name.
-    """
+    """A table; `alike` says in words which axes all rows share, `about` has what else the page says of it."""
 
     id: str
     columns: Sequence[Column]
@@ -68,11 +61,7 @@ def words(label: str, text: str | Callable[[Row], Any], small: str | None = None
 def table(
     id: str, rows: Iterable[Row], *columns: Column, by: Sequence[str] = (), first: int = 0, **about: Any
 ) -> Table:
-    """Return a table of rows.
-
-    Axes of `by` that differ between rows become columns, after the first so many of `columns`; many become one, so
-    that the table is not too wide. The others are said in words.
-    """
+    """Return a table of rows; axes of `by` that differ become columns after the first so many, many become one."""
     rows = list(rows)
     varying = [axis for axis in by if len({str(row[axis]) for row in rows}) > 1]
     alike = {axis: _value(rows[0], axis) for axis in by if rows and axis not in varying}
@@ -92,11 +81,7 @@ def _value(row: Row, axis: str) -> str:
 
 
 def interval_text(estimate: Iterable[Any], form: str, *, limits: str = "", scale: float = 1, unit: str = "") -> str:
-    """Return an estimate, given as the number and its two limits, as text: `-6 [..., -2]`.
-
-    A missing one is "-", an open limit "..."; without limits there are no brackets. `limits` is their form, if it is
-    another one.
-    """
+    """Return a number and its two limits as text, `-6 [..., -2]`: "-" is missing, "..." an open limit."""
     value, low, high = estimate
     middle = "-" if pd.isna(value) else f"{scale * value:{form}}"
     if pd.isna(low) and pd.isna(high):

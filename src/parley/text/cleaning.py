@@ -16,11 +16,7 @@ def valid_unicode(text: str) -> str:
 
 
 def one_line(text: str, limit: int | None = None) -> str:
-    """Return `text` as one printable line of at most `limit` characters.
-
-    White space of any kind becomes one space, control and format characters go: no agent can start a line of
-    its own in another's prompt, and no terminal or page is told to do anything.
-    """
+    """Return `text` as one printable line of at most `limit` characters, without controls: it can forge nothing."""
     spaced = _SPACES.sub(" ", text)
     # What is printable has no character to drop, and is by far the most: it is not looked at one by one.
     kept = spaced if spaced.isprintable() else "".join(c for c in spaced if unicodedata.category(c) not in _DROPPED)
@@ -46,10 +42,7 @@ def last_part(path: str) -> str:
 
 
 def without_folders(text: str) -> str:
-    """Return `text` with each path that is absolute, or starts at a home or with a dot, reduced to its last part.
-
-    Names like `owner/name` are no paths.
-    """
+    """Return `text` with each path that is absolute, or starts at a home or a dot, reduced to its last part."""
     if _WHOLE_PATH.fullmatch(text):  # it may hold spaces
         return last_part(text)
     return _FOLDERS.sub("", _HOME.sub("~", text))

@@ -43,22 +43,14 @@ class RateLimit(logging.Filter):
 
 
 def every(seconds: float = 10.0, of: object = None, since: float = _NEVER) -> Mapping[str, Any]:
-    """Return the `extra` of a message that is let through at most once in so many `seconds`.
-
-    `of` is whom the message is about: each one has its own turn. `since` is when its work began (`time.monotonic`), if
-    work of fewer seconds is to say nothing. Messages are the same if their text before its arguments is.
-    """
+    """Return the `extra` of a message let through once in so many `seconds`, for each `of`, and not before `since`."""
     return {"every": seconds, "of": of, "since": since}
 
 
 def waiting(
     waits_for: str, seconds: float = 10.0, of: object = None, since: float = _NEVER, serious: bool = True
 ) -> Mapping[str, Any]:
-    """Return the `extra` of a message that work waits for something, until its next reply; the rest is as of `every`.
-
-    `waits_for` is what a display says: the same for all that wait for the same, whenever that began. It is `serious`
-    if a person should do something about it.
-    """
+    """Return the `extra` of a message that work `waits_for` something; `serious` if a person should do something."""
     return {**every(seconds, of, since), "waits_for": waits_for, "serious": serious}
 
 

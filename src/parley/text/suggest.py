@@ -9,20 +9,14 @@ _MAX = 300  # characters of a list
 
 
 def meant(written: object, known: Iterable[str], close_by: float = 0.6) -> str | None:
-    """Return which of `known` was meant by what is written; None if none is close. Case makes no difference.
-
-    `close_by` is how much of the two must be alike, from 0 to 1.
-    """
+    """Return which of `known` was meant, in any case; None if none is close, from 0 to 1."""
     by_lower = {name.lower(): name for name in reversed(list(known))}
     close = difflib.get_close_matches(str(written)[:200].lower(), by_lower, n=1, cutoff=close_by)
     return by_lower[close[0]] if close else None
 
 
 def choose(written: object, known: Iterable[str], installed: Iterable[str] = ()) -> str:
-    """Return the remedy for a value that is none of `known`: "did you mean 'x'? choose one of: x, y".
-
-    Those that are `installed` beside Parley may be meant, too.
-    """
+    """Return the remedy for a value that is none of `known`: "did you mean 'x'? choose one of: x, y"."""
     names, others = list(known), list(installed)
     close = meant(written, [*names, *others])
     remedy = f"choose one of: {one_line(', '.join(names), _MAX)}" if names else "there is none"

@@ -87,7 +87,6 @@ def yaml_text(content: Any) -> str:
 
 
 def _content(text: str) -> Any:
-    """Return the content of the one document of a YAML text."""
     loader = _Loader(text)
     node = loader.get_single_node()
     if node is None:
@@ -99,10 +98,7 @@ def _content(text: str) -> Any:
 
 
 def _written_out(node: yaml.Node, above: int = 0) -> Iterator[yaml.Node]:
-    """Yield each value that a node stands for, its aliases written out; raises MarkedYAMLError for what is not wanted.
-
-    That is what is nested too deeply, and a repeated key, of which YAML would silently keep the last.
-    """
+    """Yield each value that a node stands for, aliases written out; raises MarkedYAMLError for what is refused."""
     if above == _DEEPEST:
         raise _refusal(f"nested deeper than {_DEEPEST} levels, or a value contains itself", node)
     yield node
@@ -207,10 +203,7 @@ def kinds_of(union: Any) -> dict[str, type[BaseModel]]:
 
 
 def kind_spelled_out(kinds: Mapping[str, type[BaseModel]], what: str, value: Any) -> Any:
-    """Return one of several kinds of `what` as the mapping that it is read from, where a file may give it by name.
-
-    A model is returned as it is. Raises ValueError if there is no such kind.
-    """
+    """Return one of several kinds of `what` as a mapping, or a model as it is; raises ValueError for no kind."""
     if isinstance(value, BaseModel):
         return value
     kind = value.get("kind") if isinstance(value, dict) else value

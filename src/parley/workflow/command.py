@@ -15,10 +15,7 @@ _CONFIG = re.compile(r"--config(=.*)?|-C.*")
 
 
 def snakemake_command(study: str, options: Sequence[str]) -> list[str]:
-    """Return the command with which Snakemake runs a study: on all cores, unless options or a profile say how many.
-
-    Raises UsageError for options in place of a study, or that name another one, and where Parley has no Snakefile.
-    """
+    """Return the command with which Snakemake runs a study, on all cores by default; may raise UsageError."""
     snakefile = paths.CHECKOUT / paths.SNAKEFILE
     if not snakefile.is_file():
         raise UsageError(f"no Snakefile of Parley in {snakefile.parent}; install Parley from a clone (make setup)")

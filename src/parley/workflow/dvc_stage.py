@@ -24,10 +24,7 @@ _MADE = ("conditions.parquet", "figures", "report", "tables", "view")
 
 
 def write_stage(study: Study, profile: str | None) -> Iterator[str]:
-    """Write the stage of a study, or write it anew; yield what was written, and what it cannot depend on.
-
-    `profile` is Snakemake's, for a cluster. Raises UsageError for what DVC refuses.
-    """
+    """Write the stage of a study; yield what was written, and what it cannot depend on. May raise UsageError."""
     root = paths.root().resolve()
     results = paths.results(study.name).resolve().relative_to(root)
     made = [*_MADE, *(["ledger"] if study.game.evidence.keeps_ledger else [])]

@@ -89,14 +89,12 @@ class Jobs:
         if self._shards_per_job(wildcards.engine) == 1:
             return []
         first = self._first_of_job(wildcards.engine, int(wildcards.shard))
-        return str(paths.shard_mark(wildcards.study, wildcards.engine, self._run.token, first))
+        return str(paths.mark(wildcards.study, "shards", wildcards.engine, self._run.token, first))
 
     def server_threads(self, wildcards: Any) -> int:
         """Return the cores, divided by how many shards run side by side, so that as many do.
 
-        On one machine these are as many as its GPUs are enough for. On a CPU it is one: servers of several starve each
-        other. The servers of one shard must run at once, so only the first counts. Without --cores (a report, a
-        cluster) nothing is known of them.
+        By GPUs on one machine, one on a CPU. The servers of a shard must run at once, so only the first counts.
         """
         engine = wildcards.engine
         if wildcards.model != self._servers_of(engine)[0]:
@@ -114,10 +112,7 @@ class Jobs:
 
     @property
     def _has_workstation(self) -> bool:
-        """Whether this process starts servers itself, on the machine of the command; else they are a cluster's.
-
-        It is known when jobs are planned, not when the Snakefile is read.
-        """
+        """Whether this process starts servers itself, on the machine of the command; known when jobs are planned."""
         return bool(self._run.is_main and self._workflow.local_exec)
 
     @cached_property
@@ -130,11 +125,7 @@ class Jobs:
         return [] if is_cpu_build() else visible_gpus()
 
     def shard_priority(self, wildcards: Any) -> int:
-        """Return a number that is the higher the earlier the first simulation of a shard comes in the study.
-
-        Snakemake chooses among jobs that are ready by chance otherwise, and what is played first would be no fair
-        sample of the seeds.
-        """
+        """Return the higher a number the earlier a shard comes in the study: else Snakemake chooses by chance."""
         return self._priorities[wildcards.engine, int(wildcards.shard)]
 
     @cached_property
@@ -154,10 +145,7 @@ class Jobs:
         return 0 if by_gres else self.server_gpus(wildcards)
 
     def server_nodes(self, wildcards: Any) -> int:
-        """Return 1 for the first server of a cluster job, since jobs of one group add up.
-
-        Without it, SLURM may give a job that asks for two GPUs one on each of two nodes.
-        """
+        """Return 1 for the first server of a cluster job: else SLURM may give two GPUs on two nodes."""
         first = self._shards_beside(wildcards.engine, int(wildcards.shard))[0]
         return int(int(wildcards.shard) == first and wildcards.model == self._servers_of(wildcards.engine)[0])
 
@@ -220,15 +208,10 @@ class Jobs:
         return default.evaluate(wildcards, **aids).value
 
     def _shard_of(self, wildcards: Any) -> tuple[str, int]:
-        """Return the engine of a simulation and the number of its shard."""
         return self._run.shards[_record_of(wildcards)]
 
     def _is_there_when_planned(self, wildcards: Any) -> bool:
-        """Whether the run is being planned, and the record is there.
-
-        Then it may not hang on its shard: Snakemake plays again all that hangs on a server that another record needs.
-        A job's own process plans only what is played.
-        """
+        """Whether the record is there when the run is planned: what hangs on a server is played again."""
         return self._run.is_main and os.path.exists(_record_of(wildcards))
 
     def _shards_per_job(self, engine: str) -> int:
@@ -243,14 +226,12 @@ class Jobs:
         return shard - shard % self._shards_per_job(engine)
 
     def _shards_beside(self, engine: str, shard: int) -> list[int]:
-        """Return the shards that are to be played in the cluster job of a shard, itself among them."""
         first = self._first_of_job(engine, shard)
         others = range(first, first + self._shards_per_job(engine))
         return [other for other in others if other == shard or (engine, other) in self._planned]
 
     @cached_property
     def _planned(self) -> set[tuple[str, int]]:
-        """The shards of which something is missing."""
         return {self._run.shards[str(record)] for record in self._run.missing}
 
     @cache  # noqa: B019 (there is one for each run)

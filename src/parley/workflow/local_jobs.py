@@ -34,11 +34,7 @@ _KILL_SECONDS = 5.0
 
 
 class RoomyExecutor(Executor):  # type: ignore[misc]
-    """Snakemake's executor of jobs on this machine, with a thread for what waits for a group, too.
-
-    A group of K simulations and their server takes K + 2 threads. Snakemake has five more than cores, or K + 1 if that
-    is more: then the last simulation begins when the first ends, and plays alone in the end.
-    """
+    """Snakemake's executor of jobs on this machine, with a thread for what waits for a group, too: K + 2 for K."""
 
     workers: int
     pool: ThreadPoolExecutor
@@ -57,10 +53,7 @@ def give_groups_room() -> None:
 
 
 def keep_records() -> None:
-    """Have Snakemake leave records alone in this process: they appear whole or not at all.
-
-    It would delete all outputs of a group of jobs when one of them fails, and those of each job before it runs again.
-    """
+    """Have Snakemake leave records alone: it would delete all outputs of a group of jobs if one of them fails."""
     for name in ("cleanup", "remove_existing_output"):
         setattr(Job, name, _except_of_records(getattr(Job, name)))
 
@@ -76,8 +69,6 @@ def _except_of_records(method: Callable[..., Awaitable[None]]) -> Callable[..., 
 
 @dataclass
 class _Watched:
-    """A server that this process started."""
-
     endpoint: Path
     due: float  # when its endpoint file has to be there, or was missed first
     announced: bool = False
@@ -132,7 +123,6 @@ def _what(watched: _Watched) -> str:
 
 
 def _endpoint_of(process: psutil.Process) -> Path | None:
-    """Return the endpoint file of a process that is a server, or is about to become one."""
     try:
         server = _SERVER.search(" ".join(process.cmdline()))
     except psutil.Error:

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from parley import paths
 from parley.errors import JournalError, RecordError, UsageError
-from parley.files import hold_lock, is_locked, make_folder
-from parley.play.stale_records import remove_empty, walk
+from parley.files import hold_lock, is_locked
+from parley.play.stale_records import walk
 from parley.study.study import check_alone, check_name
 from parley.text.suggest import choose
 from parley.text.yamlfile import is_slug, shown
@@ -33,7 +33,8 @@ def rename(old: str, new: str) -> Iterator[str]:
     was, now = old_file.stem, new_file.stem
     if was != now:
         _check_idle(was, now)
-        _check_free(was, now)
+        if paths.results(was).exists() and paths.results(now).exists():
+            raise UsageError(f"{paths.results(now)}: has results of its own; give them another name, or remove them")
     try:
         for source, target in ((old_file, new_file), (paths.frozen(old_file), paths.frozen(new_file))):
             if source.exists() and not target.exists():
@@ -42,7 +43,11 @@ def rename(old: str, new: str) -> Iterator[str]:
         if was != now:
             yield from _forget_tables(was)  # first: after a death in between, the old name still finds them
             for source, target in ((paths.results(was), paths.results(now)), (paths.logs(was), paths.logs(now))):
-                yield from _move_folder(source, target)
+                if source.is_dir() and target.exists():  # of logs alone
+                    yield f"left: {source}: {target} is there already"
+                elif source.is_dir():
+                    source.rename(target)
+                    yield f"moved: {source} -> {target}"
     except OSError as error:
         raise RecordError(
             f"{error.filename or paths.results(now)}: cannot be moved: {error.strerror}; look at the folder and its "
@@ -84,30 +89,6 @@ def _check_idle(was: str, now: str) -> None:
         for journal in walk(paths.journals(name)):
             if journal.suffix == ".jsonl" and is_locked(journal):
                 raise JournalError(f"{journal}: a process is playing it; wait for it or stop it")
-
-
-def _check_free(was: str, now: str) -> None:
-    """Raise UsageError if there are results of the new name that no run can make again."""
-    for folder in (paths.simulations, paths.journals, paths.spending):
-        there = next(walk(folder(now)), None)
-        if there is not None and folder(was).exists():
-            raise UsageError(
-                f"{there}: {paths.results(now)} has results of its own; give them another name first, or remove them"
-            )
-
-
-def _move_folder(source: Path, target: Path) -> Iterator[str]:
-    """Move what is in a folder and not in the other one; yield what was done."""
-    if not source.is_dir():
-        return
-    make_folder(target)
-    for path in sorted(source.iterdir()):
-        if os.path.lexists(target / path.name):
-            yield f"left: {path}: {target / path.name} is there already"
-        else:
-            path.rename(target / path.name)
-    remove_empty(source)
-    yield f"moved: {source} -> {target}"
 
 
 def _forget_tables(name: str) -> Iterator[str]:

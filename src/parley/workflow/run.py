@@ -42,8 +42,7 @@ _RUN = "PARLEY_RUN"
 class Run:
     """A study as it is when Snakemake starts: what is missing of it, and what made files are called.
 
-    The process of one job plans that job alone: it need not know all records, and many such processes share a node.
-    So only the process that a person started (`is_main`) looks for what is missing.
+    Only the process that a person started (`is_main`) looks for what is missing: a job's plans that job alone.
     """
 
     def __init__(self, study: Study, is_main: bool, started_in: str = ".") -> None:
@@ -77,7 +76,7 @@ class Run:
     def mark_of(self, record: str) -> str:
         """Return the mark of the job that plays what is missing of a record's shard."""
         engine, shard = self.shards[record]
-        return str(paths.played_mark(self.study.name, engine, self.token, shard))
+        return str(paths.mark(self.study.name, "played", engine, self.token, shard))
 
     @property
     def grows(self) -> bool:
@@ -163,10 +162,7 @@ def braced(text: str) -> str:
 
 
 def find_own_programs() -> None:
-    """Let jobs find `parley` beside the Python that runs Snakemake, even if its environment is not activated.
-
-    Raises UsageError if it is not there either: all jobs would fail.
-    """
+    """Let jobs find `parley` beside the Python that runs Snakemake; raises UsageError if it is not there."""
     os.environ["PATH"] = os.pathsep.join([os.environ.get("PATH", os.defpath), str(Path(sys.executable).parent)])
     if shutil.which("parley") is None:
         raise UsageError(
@@ -243,15 +239,12 @@ def on_error(run: Run) -> None:
 
 
 def on_success(run: Run) -> None:
-    """Remove the marks that only a killed run leaves, and name the damaged records that were left out.
-
-    Where seeds grow and all that was missing is played now, the run begins anew with what that asks for.
-    """
+    """Remove marks, and name the records that were left out; where seeds grow, begin anew with what is missing."""
     if run.is_main:
         for part in paths.service_use("").parent.glob(f"*-{run.token}-*"):
             part.unlink()
-        for marks in (paths.shard_marks(run.study.name), paths.played_marks(run.study.name)):
-            shutil.rmtree(marks, ignore_errors=True)
+        for kind in ("shards", "played"):
+            shutil.rmtree(paths.marks(run.study.name, kind), ignore_errors=True)
         # The jobs that left them out have said so in their logs alone.
         if line := recall_left_out(run.study):
             _log.warning("%s", line)
@@ -274,10 +267,7 @@ def refuse_to_replace(records: Iterable[str]) -> None:
 
 
 def divide_limits(run: Run, records: Collection[str], nodes: int | None) -> None:
-    """Give each cluster job that plays some of the `records` its part of the limits of services, and of the budget.
-
-    At most as many jobs run at once as there are `nodes`; 1 divides nothing. Raises UsageError for too small a limit.
-    """
+    """Give each cluster job its part of the limits of services, and of the budget, for jobs on so many `nodes`."""
     jobs: set[tuple[str, int]] = set()
     limited: set[tuple[str, int]] = set()
     bounds: dict[str, int] = {}
@@ -299,10 +289,7 @@ def divide_limits(run: Run, records: Collection[str], nodes: int | None) -> None
 
 
 def require_means(study: Study, records: Collection[str], here: bool) -> None:
-    """Raise an error if what it takes to play `records` is not to be had; warn of models that are slow `here`.
-
-    UsageError if a service has no key, or a file of problems cannot be read; BudgetError if nothing is left of it.
-    """
+    """Raise UsageError or BudgetError if `records` cannot be played; warn of models that are slow `here`."""
     simulations = [s for s in study.simulations() if str(s.record(study.name)) in records]
     if models := sorted({model for simulation in simulations for model in simulation.condition.models}):
         # With an HTTP client, and here with all that a server needs, which no other start of Snakemake does.

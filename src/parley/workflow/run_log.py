@@ -63,10 +63,7 @@ def follow(study: "Study") -> None:
 
 
 def announce(study: "Study") -> None:
-    """Have this process, which has the study's lock, say of itself that it runs the study, and what it waits for.
-
-    What is left of processes of former runs is removed.
-    """
+    """Have this process say of itself that it runs the study; what is left of former processes is removed."""
     from parley.progress.follow import PLANNING
     from parley.progress.state import RUN, ProcessState, ProcessStates, StateFile
 
@@ -139,7 +136,8 @@ class RunLog:
             _sent.discard(record.job_id)  # type: ignore[attr-defined]
         if not self._details and (record.levelno < INFO or _REMEMBERS.match(str(record.msg))):
             return
-        if not self._wanted or not (self._running or event == LogEvent.WORKFLOW_STARTED or _is_chatter(record)):
+        chatter = record.levelno == INFO and str(record.msg).startswith(_CHATTER)
+        if not self._wanted or not (self._running or event == LogEvent.WORKFLOW_STARTED or chatter):
             if self._filter.filter(record):
                 self._own.emit(record)
             if event in _FAILED and _followed and not self._silent:  # their pages are long, or are not shown
@@ -176,7 +174,6 @@ class RunLog:
             self._say(text)
 
     def _note_submission(self, record: LogRecord) -> None:
-        """Remember how a cluster job was submitted."""
         text = str(record.msg)
         if call := _SBATCH.search(text):
             self._calls[record.thread] = sbatch_line(call[1])
@@ -212,7 +209,6 @@ class RunLog:
         self._screen.start()
 
     def _tell_failure(self, failure: dict[str, Any]) -> None:
-        """Show a failed job, or the jobs of a failed group: the rule, its logs, their last words."""
         if failure.get("indent"):  # of a group, which was shown as a whole
             return
         jobs = failure.get("job_error_info") or [failure]
@@ -275,7 +271,6 @@ def log_words(log: Path) -> str:
 
 
 def _last_words(path: Path) -> str:
-    """Return the last line of a log that says something, an error before anything else; "" if there is none."""
     try:
         with path.open("rb") as file:
             file.seek(max(file.seek(0, os.SEEK_END) - (1 << 14), 0))
@@ -290,7 +285,3 @@ def _last_words(path: Path) -> str:
 def _is_failed_command(record: LogRecord) -> bool:
     """Whether an error says that the command of a rule failed, with the command and nothing else."""
     return getattr(record, "exception", "") == "RuleException" and "CalledProcessError in file" in str(record.msg)
-
-
-def _is_chatter(record: LogRecord) -> bool:
-    return record.levelno == INFO and str(record.msg).startswith(_CHATTER)

@@ -16,6 +16,10 @@ _POLL_SECONDS = 15.0
 _TELL_SECONDS = 300.0
 _PATIENCE_POLLS = 8  # while SLURM's controller restarts, nothing answers
 _SEPARATOR = "="  # no name of a study or an engine may hold it
+_THERE = (
+    "%d cluster jobs of an earlier run of this study are still there, and are waited for; to start anew, which loses "
+    "no reply: scancel %s"
+)
 
 
 def group_name(study: str, engine: str, shard: int | str) -> str:
@@ -24,10 +28,7 @@ def group_name(study: str, engine: str, shard: int | str) -> str:
 
 
 def jobs_of(listed: list[list[str]], study: str, folder: Path) -> list[str]:
-    """Return the ids of the jobs of `study` in `folder` among those `listed`: other people's are there, too.
-
-    Snakemake's plugin writes `rule_<group>_<rules>` into the comment.
-    """
+    """Return the ids of the jobs of `study` in `folder` among those `listed`, by the comment of Snakemake's plugin."""
     return [
         number
         for number, comment, place in listed
@@ -36,10 +37,9 @@ def jobs_of(listed: list[list[str]], study: str, folder: Path) -> list[str]:
 
 
 def wait_for_former_jobs(study: str, required: bool, seconds: float = _POLL_SECONDS) -> bool:
-    """Return when no job is left that another run of `study` sent from this folder, and whether there was one.
+    """Return when no job of another run of `study` is left, and whether there was one.
 
-    Where there is no `squeue`, there are no jobs. Raises ParleyError if it does not answer for a while and SLURM is
-    `required`.
+    Raises ParleyError if squeue does not answer for a while and SLURM is `required`.
     """
     waited = False
     silent = 0
@@ -53,7 +53,7 @@ def wait_for_former_jobs(study: str, required: bool, seconds: float = _POLL_SECO
             return waited
         else:
             waited = True
-            _log.info("%s", _what_is_there(jobs), extra=every(_TELL_SECONDS))
+            _log.info(_THERE, len(jobs), " ".join(jobs[:20]) + " ..." * (len(jobs) > 20), extra=every(_TELL_SECONDS))
         time.sleep(seconds)
     if required:
         raise ParleyError("squeue does not answer, so jobs of an earlier run are unknown; look at SLURM and try again")
@@ -71,10 +71,7 @@ def _former_jobs(study: str) -> list[str] | None:
 
 
 def listed_jobs(option: str) -> list[list[str]] | None:
-    """Return the jobs that wait or run of whom an `option` of squeue says: id, comment and folder; None if it fails.
-
-    A comment may hold anything, also lines: what has another form than these three is left out.
-    """
+    """Return the jobs of whom an `option` of squeue says: id, comment and folder; None if squeue fails."""
     command = ["squeue", "--noheader", option, "--format=%i\t%k\t%Z"]
     try:
         listed = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
@@ -83,13 +80,6 @@ def listed_jobs(option: str) -> list[list[str]] | None:
     except (OSError, subprocess.SubprocessError):
         return None
     return [cells for line in listed.splitlines() if len(cells := line.split("\t")) == 3]
-
-
-def _what_is_there(jobs: list[str]) -> str:
-    return (
-        f"{len(jobs)} cluster jobs of an earlier run of this study are still there, and are waited for; to start "
-        f"anew, which loses no reply: scancel {' '.join(jobs[:20])}{' ...' if len(jobs) > 20 else ''}"
-    )
 
 
 def job_line(job: str) -> str:

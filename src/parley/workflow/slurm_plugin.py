@@ -84,10 +84,7 @@ class PatientExecutor(plugin.Executor):  # type: ignore[misc]
         super().cancel_jobs([*active_jobs, *(job for job in self._asked if job not in active_jobs)])
 
     async def _states(self, jobs: list[str], command: str) -> dict[str, str]:
-        """Return the states of `jobs` by the queue; of those that left it by the accounting, if `command` asks that.
-
-        Where neither tells anything of a job there is no state, and the plugin asks again.
-        """
+        """Return the states of `jobs` by the queue, else by the accounting if `command` asks that; or none."""
         listing = plugin.query_job_status_squeue(self.run_uuid)
         queue, _ = await _query(f"{listing} --clusters=all" if self._submitted_job_clusters else listing, self.logger)
         accounts: dict[str, str] | None = {}

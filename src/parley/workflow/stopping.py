@@ -57,8 +57,7 @@ def stop_while_planning() -> None:
 def stop_run(scheduler: Any, local: bool) -> None:
     """Make Ctrl-C and SIGTERM end a run of Snakemake, whose `scheduler` is about to begin.
 
-    Jobs on this machine are ended. Those of a cluster are canceled by Ctrl-C alone: after SIGTERM Snakemake starts no
-    more and waits, and if it is killed meanwhile, they go on, and the same command waits for them.
+    Jobs of a cluster are canceled by Ctrl-C alone: if Snakemake is killed, the same command waits for them.
     """
     handler = _LocalStop(scheduler).note if local else _cancel
     if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
@@ -112,11 +111,7 @@ class _LocalStop:
 
 
 def _hears(process: Any) -> bool:
-    """Whether a process is to be sent SIGTERM.
-
-    Not a shell, which would end before the job that it started, and lose it. Not what is in a session of its own: a
-    server ends what it started in better order.
-    """
+    """Whether a process is to be sent SIGTERM: no shell, which would lose its job, nor a server in its own session."""
     return process.name() not in _SHELLS and os.getsid(process.pid) == os.getsid(0)
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from parley.errors import UsageError
 from parley.imports.import_games import import_games
+from parley.play.journal import Entry
 from parley.play.matrix import AGAIN, FAILED
 from parley.policies import Ask, Completion
 from parley.report.explorer.attempts import Attempt
@@ -166,9 +167,8 @@ def test_games_in_lines_show_their_prompts_and_who_saw_whom(folder: Path) -> Non
 
 def test_a_reply_is_a_few_words_in_its_cell() -> None:
     def attempt(agent: str = "agent_1", phase: str = "act", text: str = "said", parsed: Any = None) -> Attempt:
-        return Attempt(
-            1, phase, agent, 0, "s", "u", text, None, None, None, None, 0.0, 1, 0.5, "stop", None, None, parsed
-        )
+        entry = Entry(1, phase, agent, 0, 1, "", text, "stop", None, None, None, 0.0, 0.0)
+        return Attempt(entry, "s", "u", None, None, 0.5, parsed)
 
     said = [
         attempt(parsed={"note": "x" * 90, "value": 3, "sure": True}),

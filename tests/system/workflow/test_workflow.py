@@ -210,7 +210,7 @@ def test_a_failed_simulation_stops_the_tables_and_no_other_simulation(
     # Snakemake deleted the log of the failed attempt; what it said is kept.
     log = paths.log("small", "simulate_shard", "own_code", "shard=0")
     assert "1 of 4 simulations failed" in Path(f"{log}.failed").read_text()
-    assert not paths.shard_marks("small").exists()
+    assert not paths.marks("small", "shards").exists()
 
 
 def test_a_bad_study_stops_before_any_job(folder: Path) -> None:
@@ -346,7 +346,7 @@ def test_simulations_of_two_services_and_scripted_ones_play_without_a_server(
     assert result.returncode == 0, result.stderr
     study = load_study(Path("small.yaml"))
     assert all(simulation.record("small").exists() for simulation in study.simulations())
-    assert not paths.played_marks("small").exists()
+    assert not paths.marks("small", "played").exists()
     assert f"service of {SERVED}, vllm 0.32.0" in paths.report("small").read_text()
 
 

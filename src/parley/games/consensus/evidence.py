@@ -157,11 +157,7 @@ class ConsensusEvidence(Evidence[ConsensusParameters, Round]):
         return super().shows(figure, parameters, groups) and attacked == wanted
 
     def derived(self, metrics: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return where the agreed value lies among the values that honest agents began with.
-
-        All are None without agreement; `value_position` is also None if all began with one value, and outside [0, 1]
-        for a value outside their range.
-        """
+        """Return where the agreed value lies among the values that honest agents began with; None without any."""
         initial, value = list(metrics["initial_values"].values()), metrics["consensus_value"]
         mean = fmean(initial) if initial else None
         if mean is None or value is None:
@@ -233,10 +229,7 @@ class ConsensusEvidence(Evidence[ConsensusParameters, Round]):
         )
 
     def timeline(self, outcome: Mapping[str, Any], trace: Sequence[Round]) -> Timeline:
-        """Return a game as a table of values and votes: honest agents first; round 0 has the initial values.
-
-        Of honest agents it has what they hold after the round, of Byzantine ones what they told in it.
-        """
+        """Return values and votes by round from 0: what honest agents hold, and what Byzantine ones told."""
         initial: Mapping[str, int] = outcome["metrics"]["initial_values"]
         everyone = {name for entry in trace for name in entry["proposals"]} | set(initial)
         names = sorted(everyone, key=lambda name: (name not in initial, by_number(name)))

@@ -324,7 +324,6 @@ class PublishedCodeProtocol(PaperProtocol):
 
 
 def _decision(reply: Reply) -> str | None:
-    """Return the vote; None for an agent that did not answer, which counts as continue."""
     return None if reply.value is None else str(reply.value.model_dump()["decision"])
 
 
@@ -375,7 +374,6 @@ class SwarmsProtocol(Protocol):
         return self.parameters.longest, False
 
     def _take(self, agent: Agent, number: int, reply: Reply) -> Proposal:
-        """Apply one reply, and return what it proposed."""
         proposal = self.take_proposal(agent, number, reply)
         if proposal.value is not None:
             self._public[agent.name] = proposal
@@ -446,11 +444,7 @@ class ConsensusGame(Game[ConsensusParameters]):
     evidence = ConsensusEvidence()
 
     def set_up(self) -> None:
-        """Draw the honest initial values, uniform on [value_min, value_max], in the order of `seats`.
-
-        With the same generator the first k honest agents get the same values whatever follows them. Those of an
-        imported game are its material.
-        """
+        """Draw the honest initial values, uniform on [value_min, value_max], in the order of `seats`."""
         low, high = self.parameters.value_min, self.parameters.value_max
         given = None if self.material is None else self.material["initial_values"]
         agents = []
@@ -506,10 +500,7 @@ class ConsensusGame(Game[ConsensusParameters]):
 
     @classmethod
     def possible_outcomes(cls, parameters: ConsensusParameters, groups: Sequence[Group]) -> frozenset[str]:
-        """Return the outcomes that can be: none is valid without an honest agent, none invalid with a single value.
-
-        None is premature with less than two honest agents, or a single value: they cannot disagree.
-        """
+        """Return what can be: valid needs an honest agent, invalid two values, premature two honest agents."""
         impossible = set()
         honest = sum(group.count for group in groups if group.role == HONEST)
         if honest == 0:
@@ -522,10 +513,7 @@ class ConsensusGame(Game[ConsensusParameters]):
 
     @classmethod
     def class_of(cls, name: str, detail: str | None) -> str:
-        """Return the class of an outcome; a stop while honest agents disagree has one of its own (section 3).
-
-        Records call it an invalid consensus with this detail.
-        """
+        """Return the class: a stop while honest agents disagree (section 3) is in records an invalid consensus."""
         return PREMATURE_STOP if detail == PREMATURE_STOP else name
 
     @classmethod

@@ -170,10 +170,7 @@ class ByzantineVote(ReplyModel):
 def proposal_model(
     role: str, value_min: int, value_max: int, strategy: int, reasoning: int, peers: tuple[str, ...] | None = None
 ) -> type[BaseModel]:
-    """Return the model of a proposal (Figures 5, 11, 12), with the bounds and lengths of this game.
-
-    `peers` are those to whom the agent may send a value of their own, in the field `peer_values`; None leaves it out.
-    """
+    """Return the model of a proposal (Figures 5, 11, 12); `peers` are those who may get values of their own."""
     value: Any = Annotated[int, Field(ge=value_min, le=value_max)]
     if role == BYZANTINE:
         value = value | Literal["abstain"]
@@ -251,10 +248,7 @@ class Agent(Seated):
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """What one agent told the others in one round; `value` is None when it was silent.
-
-    `peer_values` are the peers that were told another value, or None, each with what it was told.
-    """
+    """What one agent told the others in one round, None if silent; `peer_values` are those told something else."""
 
     agent: str
     value: int | None

@@ -153,8 +153,7 @@ class Wary(PolicyParameters):
 def wary(view: ConsensusView, rng: np.random.Generator, given: Wary) -> Fields:
     """Play like `majority`; if its prompt warns of Byzantine agents, keep its value and vote as it is told.
 
-    It is the control of questions about the prompt: of the scripted policies it alone reads. A prompt that says that
-    there are no Byzantine agents does not warn it.
+    It is the control of questions about the prompt: of the scripted policies it alone reads.
     """
     prompt = view.system.lower()
     if "byzantine" not in prompt or "no byzantine" in prompt:
@@ -216,7 +215,6 @@ class Equivocate(Adversary):
 
 
 def _others(view: ConsensusView, seen: Mapping[str, int | None]) -> Iterator[int]:
-    """Yield what the others proposed, as far as it sees them."""
     return (value for name, value in seen.items() if name != view.agent and value is not None)
 
 

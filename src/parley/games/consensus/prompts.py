@@ -116,11 +116,7 @@ _PLAIN = {
 def places(
     agent: Agent, number: int, p: ConsensusParameters, history: str, this_round: str, notes: str
 ) -> dict[str, object]:
-    """Return what stands in each place, by its plain name and as printed, when an agent is asked in round `number`.
-
-    `history` is "" in round 1, `this_round` has the proposals that votes are about, and `notes` are the agent's own or
-    "". They have one line per entry, cleaned by the game.
-    """
+    """Return what stands in each place, by its plain name and as printed, when an agent is asked in round `number`."""
     value, published = agent.current_value, p.rules == PUBLISHED_CODE
     values = {
         "agent_id": agent.name,
@@ -289,10 +285,7 @@ class ConsensusPrompts(Prompts[ConsensusParameters]):
         reply_format: ReplyFormat = "json",
         early_vote: bool = False,
     ) -> str:
-        """Return the unfilled text of one prompt: in JSON as printed; else the format's own words ask for the reply.
-
-        The part `follow_up` is the second prompt of two steps; in other formats it is "".
-        """
+        """Return the unfilled text of one prompt; `follow_up` is the second of two steps, "" in other formats."""
         form = None if reply_format == "json" else instruction(reply_kind(role, phase), reply_format)
         if part == "follow_up":
             return form.follow_up if form else ""

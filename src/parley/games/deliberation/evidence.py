@@ -80,7 +80,6 @@ def _text(answer: Value | None, said: Mapping[str, Any] | None) -> str:
 
 
 def _result(entry: Round) -> str:
-    """Return how many agree, and what a deliberation came to in its last turn."""
     share = entry["measures"]["participation"]
     shown = "–" if share is None else f"{share:.0%}"
     if (verdict := entry.get("verdict")) is None:
@@ -236,10 +235,7 @@ class DeliberationEvidence(Evidence[DeliberationParameters, Round]):
         return trace[-1]["turn"]
 
     def timeline(self, outcome: Mapping[str, Any], trace: Sequence[Round]) -> Timeline:
-        """Return the deliberations on a problem, one after the other, as a table of answers.
-
-        Who is Byzantine does not stand in the trace.
-        """
+        """Return the deliberations on a problem, one after the other, as a table of answers."""
         right = outcome["metrics"]["right_answer"]
         names = sorted({name for entry in trace for name in entry["answers"]}, key=by_number)
         cells = {}

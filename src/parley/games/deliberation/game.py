@@ -65,10 +65,7 @@ class DeliberationGame(Game[DeliberationParameters]):
     evidence = DeliberationEvidence()
 
     def set_up(self) -> None:
-        """Read the problem; draw the wrong answer that adversaries push, and who answers first by chain of thought.
-
-        Raises ValueError if `material` is no problem.
-        """
+        """Read the problem; draw the wrong answer to push, and who thinks first. Raises ValueError for no problem."""
         self.problem = Problem.from_json(self.material)
         wrong = self.problem.wrong(self.rng)
         self.target: Value = wrong if self.problem.definitive else (wrong,)
@@ -170,7 +167,6 @@ class DeliberationGame(Game[DeliberationParameters]):
         return tuple(Agent(self._seats[name], name in ranked) for name in names)
 
     def _deliberate(self, panel: tuple[Agent, ...], session: int) -> Generator[list[Ask], list[Reply], Ended]:
-        """Play one deliberation: the initial round and at most `turns` turns of reflection."""
         p = self.parameters
         names = [agent.name for agent in panel]
         turns: list[Turn] = []
@@ -248,7 +244,6 @@ class DeliberationGame(Game[DeliberationParameters]):
         return Answer(name, value, "; ".join(named), argument, policies=tuple(named), unknown=unknown)
 
     def _close(self, panel: tuple[Agent, ...], session: int, turns: list[Turn], ended: Ended | None) -> None:
-        """Add a turn to the trace."""
         p, now, before = self.parameters, turns[-1], turns[-2] if len(turns) > 1 else None
         honest = [agent.name for agent in panel if agent.honest]
         entry: Round = {
@@ -287,7 +282,6 @@ class DeliberationGame(Game[DeliberationParameters]):
         self.trace.append(entry)
 
     def _links(self) -> list[list[str]] | None:
-        """Return who is linked to whom, by name; None where everyone is."""
         if self.network.is_complete:
             return None
         names = list(self._seats)

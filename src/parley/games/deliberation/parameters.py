@@ -147,10 +147,7 @@ def reply_model(
 
 
 def answer_pattern(kind: Kind, options: tuple[str, ...], answer_chars: int) -> str | None:
-    """Return the pattern of the answers of so many characters that can be read; None if there is no room for it.
-
-    A number in digits, with thousands, decimals or a fraction, or a selection of the cards.
-    """
+    """Return the pattern of the answers of so many characters that can be read; None if there is no room."""
     if kind == "number":
         return _number_pattern(answer_chars - len("-$"))
     card = f"({'|'.join(options)})"
@@ -180,10 +177,7 @@ Value = str | tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What one agent said in one turn.
-
-    `value` is None where nothing could be read: then `said` is what stood there, or the agent was `silent`.
-    """
+    """What one agent said in one turn; `value` is None where nothing could be read, or it was `silent`."""
 
     agent: str
     value: Value | None

@@ -46,10 +46,7 @@ CUT = " (cut here)"  # outside of the quotes, where no agent can write it
 
 
 def answer_text(answer: Answer, name: str, chars: int | None = None) -> str:
-    """Return one line for one answer; words of agents are quoted, so that they cannot forge a line's end.
-
-    An argument of more than `chars` characters is cut, and marked; None cuts nothing.
-    """
+    """Return one line for one answer; words are quoted, and an argument of more than `chars` is cut and marked."""
     if answer.silent:
         return f"  {name}: {_NO_ANSWER}"
     shown = one_line(answer.argument, chars)
@@ -81,11 +78,7 @@ def places(
     heard: Sequence[Answer],
     reply: str,
 ) -> dict[str, object]:
-    """Return what stands for each place of a template, for an agent of a panel of so many `agents`.
-
-    `own` and `heard` are the last answers of the agent and of those that it hears; `reply` is what is said of the form
-    of the reply.
-    """
+    """Return what stands for each place of a template, with the last answers of the agent and of those it hears."""
     others = [answer_text(answer, answer.agent, p.shown_chars) for answer in heard]
     return {
         "agent": view.agent,

@@ -43,8 +43,7 @@ def heard_by(
 ) -> dict[str, tuple[str, ...]]:
     """Return whose last answers each agent of a panel gets in turn `turn`, 1 or later.
 
-    All others that gossip brings, in the agents' order; or `one_neighbor`, which is the agent after it in turn 1, the
-    one after that in turn 2, and so on around the panel ("round-robin", section VI).
+    All that gossip brings; or `one_neighbor`, the next one around the panel each turn ("round-robin", section VI).
     """
     found: dict[str, tuple[str, ...]] = {}
     for place, name in enumerate(panel):
@@ -57,10 +56,7 @@ def heard_by(
 
 
 def unanimous(answers: Sequence[Value | None]) -> Value | None:
-    """Return the value that all agents give; None if they do not, if one gives none, or if there is nobody.
-
-    Answers with policies are unanimous if all name the same ones.
-    """
+    """Return the value that all agents give, policies all the same ones; None if they do not, or for nobody."""
     return answers[0] if answers and all(answer == answers[0] for answer in answers) else None
 
 
@@ -80,10 +76,7 @@ def largest_share(answers: Sequence[Value | None]) -> Fraction:
 
 @dataclass(frozen=True, slots=True)
 class Graded:
-    """The agreement on policies: the level A of each that anyone named, those accepted at θ, and the confidence C.
-
-    All levels and the confidence are in [0, 1]; the confidence is the mean level of those accepted, None without any.
-    """
+    """The level A of each policy that anyone named, those accepted at θ, and the confidence C: their mean level."""
 
     levels: dict[str, Fraction]
     accepted: tuple[str, ...]
@@ -91,10 +84,7 @@ class Graded:
 
 
 def graded(answers: Sequence[Value | None], theta: Fraction) -> Graded:
-    """Return the graded agreement of honest agents on policies (Definition XI.5), each agent's without repetitions.
-
-    An agent that gave none counts among all, and supports none.
-    """
+    """Return the graded agreement on policies (Definition XI.5); who gave none counts, and supports none."""
     named = Counter(policy for answer in answers if isinstance(answer, tuple) for policy in answer)
     levels = {policy: Fraction(count, len(answers)) for policy, count in sorted(named.items())}
     accepted = tuple(policy for policy, level in levels.items() if level >= theta)
@@ -105,10 +95,7 @@ def graded(answers: Sequence[Value | None], theta: Fraction) -> Graded:
 def turn_measures(
     problem: Problem, honest: Sequence[str], before: Turn | None, now: Turn, theta: Fraction
 ) -> dict[str, float | None]:
-    """Return each measure of a turn, a share in [0, 1], None where nobody could show it.
-
-    `before` is the last turn, None in the initial round. An answer that could not be read is not right.
-    """
+    """Return each measure of a turn, a share in [0, 1], None where nobody could show it; `before` is the last turn."""
     values = now.values(honest)
     confidence = None if problem.definitive else graded(values, theta).confidence
     right = [value == problem.answer for value in values]

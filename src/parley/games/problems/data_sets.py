@@ -46,10 +46,7 @@ class ProblemSet:
 
 
 def _problem_set(where: Path, made: Iterable[Problem | str], remedy: str) -> ProblemSet:
-    """Return what was made of the rows of a file or folder, in order: problems, or why a row does not fit.
-
-    Raises UsageError, with `remedy`, if there are no rows or too many that do not fit.
-    """
+    """Return what was made of rows, in order: problems, or why one does not fit; too many of these are an error."""
     rows = list(made)
     problems = tuple(each for each in rows if isinstance(each, Problem))
     left_out = Counter(each for each in rows if isinstance(each, str))
@@ -78,10 +75,7 @@ def _text(path: Path, remedy: str) -> str:
 
 @lru_cache(maxsize=16)
 def download(repo: str, revision: str, patterns: tuple[str, ...]) -> Path:
-    """Return the folder with the files of a data set of the Hugging Face hub that fit `patterns`, cached or fetched.
-
-    None of a repository's code is fetched. Raises UsageError, in one line, if the files can be had neither way.
-    """
+    """Return the folder with files of a data set of the Hugging Face hub, cached or fetched; may raise UsageError."""
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import LocalEntryNotFoundError
 
@@ -226,11 +220,7 @@ def delidata_files(path: Path) -> list[Path]:
 
 
 def load_delidata(folder: Path, found: Sequence[Path]) -> ProblemSet:
-    """Return one problem per group, with the cards of its INITIAL row; the group's id is the problem's.
-
-    Groups with the same cards are kept: each is a problem of its own. Files with other columns are none of the data
-    set's.
-    """
+    """Return one problem per group, with the cards of its INITIAL row; the group's id is the problem's."""
     return _problem_set(folder, _groups(found), _DELIDATA)
 
 

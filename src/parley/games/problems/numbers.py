@@ -227,8 +227,7 @@ _HARNESS_NUMBER = re.compile(r"-?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)")
 def read_as(reading: Reading, answer: str, argument: str = "") -> str | None:
     """Return the number that a reply gives, as the text of an exact fraction, or None. Never raises.
 
-    `exact` is the one number that the answer states (`read_number`). `strict` is what the answer begins with, whatever
-    comes after it. `flexible` is the last number of the argument and the answer, wherever it stands.
+    The one that the answer states (`exact`), what it begins with (`strict`), or the last anywhere (`flexible`).
     """
     if reading == "exact":
         return read_number(answer)

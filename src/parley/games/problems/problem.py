@@ -24,10 +24,9 @@ _SPACES = re.compile(r"\s+")
 
 
 def normal_policy(text: str) -> str:
-    """Return the normal form of a policy's text; "" for one of nothing but marks, or of more than 1,000 characters.
+    """Return the normal form of a policy's text; "" for nothing but marks, or more than 1,000 characters.
 
-    Unicode NFKC, casefold, white space collapsed, then without leading bullets, list numbers and quotes, and without
-    trailing punctuation. The normal form of a normal form is itself. Never raises.
+    Unicode NFKC, casefold, single spaces, without bullets, numbers, quotes and punctuation at its ends. Never raises.
     """
     if len(text) > MAX_CHARACTERS:
         return ""
@@ -81,17 +80,11 @@ class Problem:
         return self.kind != "policies"
 
     def read(self, text: str) -> str | None:
-        """Return the normal form of what an agent wrote, or None if it cannot be read. Never raises.
-
-        Of a number: an exact fraction; of cards: a selection; of policies: one of those offered.
-        """
+        """Return the normal form of what an agent wrote, or None if it cannot be read. Never raises."""
         return read_answer(self.kind, self.options, text)
 
     def read_policies(self, texts: Sequence[str]) -> tuple[str, ...] | None:
-        """Return the offered policies among `texts`, in normal form, sorted, each once; None if there is none.
-
-        A text that is none of the offered policies is dropped: `unknown` counts those. Never raises.
-        """
+        """Return the offered policies among `texts`, in normal form, sorted, each once; None if there is none."""
         found = {normal_policy(text) for text in texts} & self._policies()
         return tuple(sorted(found)) or None
 
@@ -101,10 +94,7 @@ class Problem:
         return sum(normal_policy(text) not in offered for text in texts)
 
     def wrong(self, rng: np.random.Generator) -> str:
-        """Return a plausible wrong answer in normal form; of policies, where none is wrong, one of them.
-
-        A number: a near miss. Cards: what the rule names (the matching bias), or any other selection if that is right.
-        """
+        """Return a plausible wrong answer: a near miss, what the card rule names (matching bias), or any policy."""
         if self.kind == "policies":
             return _draw(sorted(self._policies()), rng)
         if self.kind == "cards":

@@ -131,19 +131,12 @@ def _is_other(before: str | None, now: str | None) -> bool:
 
 
 def hare_for_good(stags: int, hares: int, idle: int) -> bool:
-    """Whether a player hunts the hare in all rounds after its betrayal that count.
-
-    It is defection-prone by the paper's rule. The arguments count its rounds with a stag, with a hare, and without an
-    action.
-    """
+    """Whether a player hunts the hare in all rounds after its betrayal: defection-prone by the paper's rule."""
     return hares > 0 and not stags and not idle
 
 
 def archetype(share: Fraction | None, threshold: Fraction) -> str:
-    """Return the archetype of a player by its share of stags after the betrayal; `threshold` is in [1/2, 1].
-
-    At least `threshold` is persistent, at most 1 - `threshold` is prone. Exactly 1/2 is neither at any threshold.
-    """
+    """Return the archetype of a player by its share of stags after the betrayal; at 1/2 there is none."""
     if share is None or share == Fraction(1, 2):
         return UNCLASSIFIED
     if share >= threshold:
@@ -206,11 +199,7 @@ def _changes(betrayed: Sequence[Betrayed], first: int | None) -> dict[str, Any]:
 def reaction_metrics(
     rounds: Sequence[Round], seen: Mapping[str, int], first: int | None, threshold: Fraction
 ) -> dict[str, Any]:
-    """Return the metrics of detection, archetypes and recovery of any game, with or without a betrayal.
-
-    `seen` says from which round on each player is looked at, and `first` from which the game is. With those of its own
-    betrayal they are the metrics of the game; with those of another game, what its players do without a reason.
-    """
+    """Return detection, archetypes and recovery, with or without a betrayal: `seen` says from which round on."""
     betrayed = list(_all_after(rounds, seen).values())
     returned = [each.returned for each in betrayed if each.returned is not None]
     return {
@@ -223,11 +212,7 @@ def reaction_metrics(
 
 
 def recovery_metrics(rounds: Sequence[Round], byzantine: frozenset[str]) -> dict[str, Any]:
-    """Return from which failed hunt on a success is a recovery, whether there is one, and its round; None for none.
-
-    That is the first failure from the first betrayal on; without Byzantine players the first one. What succeeded
-    before a betrayal says nothing of what comes after it.
-    """
+    """Return the first failure since the first betrayal, or since the start, and the success that follows it."""
     return _recovery(rounds, first_betrayal(rounds, byzantine) if byzantine else 1)
 
 

@@ -259,10 +259,7 @@ class StagHuntEvidence(Evidence[StagHuntParameters, Round]):
         return shown and (figure.name not in _OF_BETRAYED or (betrayers and parameters.rounds > 1))
 
     def derived(self, metrics: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return the share of betrayed players that are defection-prone by the paper's rule, and of successful rounds.
-
-        None for no player, and for no round.
-        """
+        """Return the share of betrayed players that turned to the hare for good, and of rounds with success."""
         found = [_hare_for_good(after) for after in metrics.get("after_betrayal", {}).values()]
         rounds = metrics["rounds"] - metrics.get("excluded_rounds", 0)
         return {
@@ -334,6 +331,11 @@ class StagHuntEvidence(Evidence[StagHuntParameters, Round]):
             for name, after in metrics["after_betrayal"].items()
             if after["changed"] is not None
         ]
+        # All stag hunters of a round get the same.
+        paid = {
+            entry["round"]: [entry["points"][name] for name, action in entry["actions"].items() if action == STAG]
+            for entry in trace
+        }
         return Timeline(
             agents={name: name for name in names},
             framed=byzantine,
@@ -347,15 +349,10 @@ class StagHuntEvidence(Evidence[StagHuntParameters, Round]):
             },
             states=ACTIONS,
             marks=(*betrayals, *changes),
-            results={entry["round"]: _stag_points(entry) for entry in trace},
+            results={number: str(points[0]) if points else NO_WORD for number, points in paid.items()},
             results_label="stag pays",
         )
 
 
 def _hare_for_good(after: Mapping[str, Any]) -> bool:
     return hare_for_good(after["stags"], after["hares"], after["idle"])
-
-
-def _stag_points(entry: Round) -> str:
-    """Return what each stag hunter got in a round; all of them get the same."""
-    return next((str(entry["points"][name]) for name, action in entry["actions"].items() if action == STAG), NO_WORD)

@@ -175,10 +175,7 @@ class StagHuntGame(Game[StagHuntParameters]):
         return frozenset(self._players) if self._hides_to_act and phase == "signal" else self._links.seen_by(name)
 
     def _known_to(self, name: str) -> dict[str, str]:
-        """Return what a player calls itself and those it sees, by name; the numbers have no gaps for the hidden.
-
-        By the published rules they have, since everybody keeps its own number.
-        """
+        """Return what a player calls those it sees, by name: numbered without gaps, but by the published rules."""
         watched = self._watched(name)
         if self._published:
             seen = [other for other in self._players if other == name or other in watched]

@@ -4,7 +4,7 @@ Each is a pure function of what the player may see, of a generator and of its pa
 the same strict parser as a model's reply.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 import numpy as np
@@ -17,7 +17,6 @@ from parley.games.stag_hunt.parameters import (
     LONGEST_WORD,
     STAG,
     YOU,
-    Action,
     SeenRound,
     StagHuntView,
     one_word,
@@ -59,10 +58,6 @@ def _say(view: StagHuntView, word: str) -> Mapping[str, Any]:
     return {"reasoning": "", "word": word}
 
 
-def _others(seen: SeenRound) -> Iterator[Action | None]:
-    return (action for name, action in seen.actions.items() if name != YOU)
-
-
 def always_stag(view: StagHuntView, rng: np.random.Generator, given: PolicyParameters) -> Mapping[str, Any]:
     """Promise and hunt the stag in every round."""
     return _play(view, True)
@@ -81,7 +76,8 @@ def grim_trigger(view: StagHuntView, rng: np.random.Generator, given: PolicyPara
 
 def tit_for_tat(view: StagHuntView, rng: np.random.Generator, given: PolicyParameters) -> Mapping[str, Any]:
     """Hunt the stag if all others that it saw hunted the stag in the last round, and in the first round."""
-    return _play(view, not view.history or all(action == STAG for action in _others(view.history[-1])))
+    last = view.history[-1].actions if view.history else {}
+    return _play(view, all(action == STAG for name, action in last.items() if name != YOU))
 
 
 class WinStayLoseShift(PolicyParameters):

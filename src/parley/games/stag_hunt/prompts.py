@@ -32,11 +32,7 @@ ACTION_TEXTS: Mapping[Action | None, str] = {STAG: STAG, HARE: HARE, None: "(no 
 
 @dataclass(frozen=True)
 class PromptValues:
-    """What the prompts of one ask are filled with: `players` in all, those that this one sees, and what it saw.
-
-    `history` has the rounds that are shown, each as `round_text` tells it. `words` are those of this round, by the
-    names that this player knows.
-    """
+    """What the prompts of one ask are filled with: agents, those seen, rounds as `round_text` tells them, words."""
 
     players: int
     seen: Sequence[str]
@@ -60,10 +56,7 @@ def _names(parameters: StagHuntParameters) -> list[str]:
 
 
 def _of_links(p: StagHuntParameters) -> list[str]:
-    """Return the pieces that tell who sees whom, and the note on payoffs, in their order.
-
-    All of them together are one file: identities are older than the pieces.
-    """
+    """Return the pieces that tell who sees whom, and the note on payoffs; all of them together are one file."""
     hidden = "hidden_players" if p.hides == "words+actions" else "hidden_words"
     pieces = ["links"] if p.links_told else []
     pieces += [hidden] if p.links_told and p.count_told else []  # how many are hidden tells how many there are

@@ -3,8 +3,9 @@
 import json
 import math
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import repeat
 from typing import Any
 
 from pydantic import BaseModel
@@ -13,7 +14,7 @@ from parley.errors import JournalError, ParleyError
 from parley.games.base import Game, Outcome
 from parley.games.two_steps import cutting, playing
 from parley.play.degenerate import degenerate_class, degenerate_of
-from parley.play.journal import Entry, journal_id, journaled
+from parley.play.journal import ENTRY_FIELDS, Entry, journal_id, journaled
 from parley.play.parquet import values
 from parley.play.record import Summary, read_attempts
 from parley.play.replay import RecordedReply, replay_replies
@@ -24,66 +25,45 @@ from parley.policies.reply_text import FreeText, read_reply
 from parley.report.explorer.selection import SimulationFile
 from parley.study.condition import Simulation
 
-_COLUMNS = (
-    *("round", "phase", "agent", "attempt", "system", "user", "text", "failure", "failure_detail"),
-    *("prompt_tokens", "completion_tokens", "seconds", "request_seed", "temperature", "finish_reason", "reasoning"),
-    "sent",
-)
-Key = tuple[int, str, str, int]
+# What is read of a record for each entry, and what is not needed of it.
+_UNREAD = {"ask": "", "cached_tokens": None, "started": 0.0, "served_model": None, "system_fingerprint": None}
+_UNREAD |= {"reasoning_tokens": None}
+_OF_ENTRY = {name: "request_seed" if name == "seed" else name for name in ENTRY_FIELDS if name not in _UNREAD}
+_OTHERS = ("system", "user", "failure", "failure_detail", "temperature")
 _MOST_PHASES = 5_000  # of a game that is played on without replies
 _NOTHING = Reply(None, "refused", "not there yet")
 
 
 @dataclass
 class Attempt:
-    """One question and what came back.
+    """One question and its reply; `parsed` is what it was taken for, `as_written` says that this is its text."""
 
-    `parsed` is what it was taken for, as plain JSON; None for what could not be used. `as_written` says that it is the
-    JSON that `text` is.
-    """
-
-    round: int
-    phase: str
-    agent: str
-    attempt: int
+    entry: Entry
     system: str
     user: str
-    text: str
     failure: str | None
     failure_detail: str | None
-    prompt_tokens: int | None
-    completion_tokens: int | None
-    seconds: float
-    request_seed: int
     temperature: float
-    finish_reason: str
-    reasoning: str | None
-    sent: str | None
     parsed: Any = None
     as_written: bool = False
     degenerate: bool = False
 
-    @property
-    def key(self) -> Key:
-        """Round, phase, agent and attempt."""
-        return (self.round, self.phase, self.agent, self.attempt)
-
 
 def recorded_attempts(file: SimulationFile) -> tuple[Summary, list[Attempt]]:
-    """Return the summary and the attempts of a record; raises RecordError if it cannot be read.
-
-    What a reply was taken for is no part of a record: of JSON it is its content, and else the game is played again.
-    """
-    summary, rows = read_attempts(file.path, _COLUMNS)
-    columns = [values(rows.column(name)) for name in _COLUMNS]
-    attempts = [Attempt(*row) for row in zip(*columns, strict=True)]
+    """Return the summary and the attempts of a record; what was no JSON is read again by playing the game."""
+    summary, rows = read_attempts(file.path, [*_OF_ENTRY.values(), *_OTHERS])
+    columns: dict[str, Iterable[Any]] = {name: values(rows.column(column)) for name, column in _OF_ENTRY.items()}
+    columns |= {"seconds": map(_rounded, columns["seconds"]), **{name: repeat(none) for name, none in _UNREAD.items()}}
+    entries = [Entry(*row) for row in zip(*(columns[name] for name in ENTRY_FIELDS), strict=False)]
+    others = zip(*(values(rows.column(name)) for name in _OTHERS), strict=True)
+    attempts = [Attempt(entry, *other) for entry, other in zip(entries, others, strict=True)]
     for attempt in attempts:
-        attempt.seconds = _rounded(attempt.seconds)
         attempt.temperature = _rounded(attempt.temperature)
         if attempt.failure is None:
-            attempt.parsed = _json_object(attempt.text)
+            attempt.parsed = _json_object(attempt.entry.text)
             attempt.as_written = attempt.parsed is not None
-    if _has_degenerate(summary) or any(a.failure is None and a.parsed is None and a.text for a in attempts):
+    unread = any(a.failure is None and a.parsed is None and a.entry.text for a in attempts)
+    if unread or _has_degenerate(summary):
         _read_again(simulation_of(file, summary), attempts)
     return summary, attempts
 
@@ -92,27 +72,6 @@ def simulation_of(file: SimulationFile, summary: Summary) -> Simulation:
     """Return the simulation of a record, with what the record kept of what it is about."""
     own = file.simulation
     return Simulation(own.condition, own.seed, summary.simulation.get("material"))
-
-
-def _played_attempt(exchange: Exchange, by_model: bool) -> Attempt:
-    """Return the attempt that an exchange of a game that is played here is; `by_model` says that a model answered."""
-    entry, reply = exchange.entry, exchange.reply
-    ask = last_sent(exchange.ask, entry)
-    return Attempt(
-        **{name: getattr(entry, name) for name in ("round", "phase", "agent", "attempt", "text", "finish_reason")},
-        **{
-            name: getattr(entry, name)
-            for name in ("prompt_tokens", "completion_tokens", "seconds", "reasoning", "sent")
-        },
-        system=ask.system,
-        user=ask.user,
-        failure=reply.failure,
-        failure_detail=reply.detail,
-        request_seed=entry.seed,
-        temperature=ask.sampling.temperature,
-        parsed=_plain(reply.value),
-        degenerate=by_model and _is_degenerate(exchange),
-    )
 
 
 def models_of(simulation: Simulation) -> frozenset[str]:
@@ -128,25 +87,18 @@ def _is_degenerate(exchange: Exchange) -> bool:
 
 def _read_again(simulation: Simulation, attempts: Sequence[Attempt]) -> None:
     """Add what replies were taken for, and which are degenerate, by playing the game again with them, if it can be."""
-    entries = (
-        Entry(
-            *(a.round, a.phase, a.agent, a.attempt, a.request_seed, "", a.text, a.finish_reason),
-            *(a.prompt_tokens, a.completion_tokens, None, 0.0, a.seconds),
-        )
-        for a in attempts
-    )
-    given = [RecordedReply(entry, a.system, a.user) for entry, a in zip(entries, attempts, strict=True)]
+    given = [RecordedReply(attempt.entry, attempt.system, attempt.user) for attempt in attempts]
     try:
         play, _ = replay_replies(simulation.id, simulation.game(), given)
     except (ParleyError, LookupError, TypeError, ValueError, AttributeError):
         return  # of another version, perhaps: what was recorded stands there all the same
     asked = models_of(simulation)
-    found: Mapping[Key, Exchange] = {x.entry.key: x for x in play.exchanges}
+    found = {x.entry.key: x for x in play.exchanges}
     for attempt in attempts:
-        exchange = found.get(attempt.key)
+        exchange = found.get(attempt.entry.key)
         if exchange is not None and exchange.reply.failure == attempt.failure:
             attempt.parsed = attempt.parsed or _plain(exchange.reply.value)
-            attempt.degenerate = attempt.agent in asked and _is_degenerate(exchange)
+            attempt.degenerate = attempt.entry.agent in asked and _is_degenerate(exchange)
 
 
 def _has_degenerate(summary: Summary) -> bool:
@@ -207,8 +159,10 @@ def running_attempts(file: SimulationFile, game: Game) -> tuple[list[Attempt], i
                 if entry.ask != ask.digest:
                     raise JournalError(f"{file.path}: answers another question; another version wrote it")
                 reply = read_reply(ask, entry.text, entry.finish_reason, cut)
-                attempts.append(_played_attempt(Exchange(ask, entry, reply), ask.agent in asked))
-            again = reply is not None and reply.failure and attempts[-1].attempt < game.parameters.retries
+                sent, degenerate = last_sent(ask, entry), _is_degenerate(Exchange(ask, entry, reply))
+                about = (reply.failure, reply.detail, sent.sampling.temperature, _plain(reply.value), False)
+                attempts.append(Attempt(entry, sent.system, sent.user, *about, ask.agent in asked and degenerate))
+            again = reply is not None and reply.failure and attempts[-1].entry.attempt < game.parameters.retries
             replies.append(None if again else reply)
         if not replies or None in replies:
             until = asks[0].round if until is None else until

@@ -32,10 +32,7 @@ _MAX_ROWS = 500  # of the table for browsers without JavaScript
 
 
 def write_view(selection: Selection, folder: Path, processes: int = 1) -> Path:
-    """Write the page and its data files into a folder, remove those of an earlier view, and return the page.
-
-    So many processes read the records. Raises RecordError if the disk refuses.
-    """
+    """Write the page and its data files, remove those of an earlier view, return the page. May raise RecordError."""
     target = paths.view_page(folder)
     began = monotonic()
     rows = []

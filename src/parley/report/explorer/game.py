@@ -33,10 +33,7 @@ _WORD = 16  # characters of a value that is no free text
 
 
 class _Texts:
-    """Texts by number, each once; a prompt is the list of its lines, since prompts repeat each other line by line.
-
-    Lines stand among the texts: next to the replies that they quote, they pack to almost nothing.
-    """
+    """Texts by number, each once; a prompt is the list of its lines, since prompts repeat each other line by line."""
 
     def __init__(self) -> None:
         self.all: list[str | list[int]] = []
@@ -93,7 +90,6 @@ def part_content(part: Part) -> dict[str, Any]:
 
 
 def _simulation(file: SimulationFile, texts: _Texts, states: dict[str, State]) -> dict[str, Any]:
-    """Return a simulation, from its record, or as far as its journal goes."""
     summary, until = None, None
     outcome: Mapping[str, Any] | None
     if file.running:
@@ -123,7 +119,7 @@ def _simulation(file: SimulationFile, texts: _Texts, states: dict[str, State]) -
         "id": simulation.id,
         "seed": simulation.seed,
         **_outcome(simulation.condition.game, summary),
-        "rounds": sorted({*rounds, *(attempt.round for attempt in attempts)}),
+        "rounds": sorted({*rounds, *(attempt.entry.round for attempt in attempts)}),
         "round_name": game.evidence.round_name,
         "agents": _agents(simulation, game, timeline),
         "cells": cells,
@@ -131,7 +127,9 @@ def _simulation(file: SimulationFile, texts: _Texts, states: dict[str, State]) -
         "results_label": timeline.results_label,
         "framed_label": timeline.framed_label,
         "attempts": [
-            _attempt(attempt, names, texts, attempt.agent in models) for attempt in attempts if attempt.agent in names
+            _attempt(attempt, names, texts, attempt.entry.agent in models)
+            for attempt in attempts
+            if attempt.entry.agent in names
         ],
     }
 
@@ -140,13 +138,14 @@ def replies_of(attempts: Sequence[Attempt]) -> dict[tuple[str, int], Replied]:
     """Return what each agent last replied in each phase of a round, with marks where it was asked again or in vain."""
     last: dict[tuple[str, int], dict[str, Attempt]] = defaultdict(dict)
     for attempt in attempts:
-        last[attempt.agent, attempt.round][attempt.phase] = attempt
-    several = len({attempt.phase for attempt in attempts}) > 1
+        entry = attempt.entry
+        last[entry.agent, entry.round][entry.phase] = attempt
+    several = len({attempt.entry.phase for attempt in attempts}) > 1
     replies = {}
     for place, phases in last.items():
         texts = [f"{phase}: {reply_text(one)}" if several else reply_text(one) for phase, one in phases.items()]
         failed = any(attempt.failure is not None for attempt in phases.values())
-        again = any(attempt.attempt for attempt in phases.values())
+        again = any(attempt.entry.attempt for attempt in phases.values())
         replies[place] = Replied("; ".join(texts), [FAILED] * failed + [AGAIN] * again)
     return replies
 
@@ -160,7 +159,7 @@ def reply_text(attempt: Attempt) -> str:
         short = {name: value for name, value in short.items() if len(str(value)) <= _WORD} or short
         words = [str(value) if len(short) == 1 else f"{name} {value}" for name, value in short.items()]
         return one_line(", ".join(words), _LONGEST)
-    return one_line(attempt.text, _LONGEST)
+    return one_line(attempt.entry.text, _LONGEST)
 
 
 def _outcome(game: type[Game], summary: Summary | None) -> dict[str, Any]:
@@ -198,23 +197,15 @@ def _agents(simulation: Simulation, game: Game, timeline: Timeline) -> list[dict
 
 
 def _attempt(attempt: Attempt, names: dict[str, int], texts: _Texts, by_model: bool) -> list[Any]:
-    """Return an attempt in the order of the columns that the page knows.
-
-    What it was taken for is True where it is the JSON of the text itself. Who is no model has no temperature.
-    """
+    """Return an attempt in the order of the page's columns; what it was taken for is True where it is its text."""
+    entry = attempt.entry
     return [
-        *(attempt.round, attempt.phase, names[attempt.agent], attempt.attempt),
-        *(texts.prompt(attempt.system), texts.prompt(attempt.user)),
-        texts.number(attempt.text),
+        *(entry.round, entry.phase, names[entry.agent], entry.attempt),
+        *(texts.prompt(attempt.system), texts.prompt(attempt.user), texts.number(entry.text)),
         *(True if attempt.as_written else exact(attempt.parsed), attempt.failure, attempt.failure_detail),
-        *(attempt.prompt_tokens, attempt.completion_tokens, attempt.seconds, exact(attempt.request_seed)),
-        *(
-            attempt.temperature if by_model else None,
-            attempt.finish_reason,
-            texts.number(attempt.reasoning),
-            attempt.degenerate,
-            texts.number(attempt.sent),
-        ),
+        *(entry.prompt_tokens, entry.completion_tokens, entry.seconds, exact(entry.seed)),
+        *(attempt.temperature if by_model else None, entry.finish_reason, texts.number(entry.reasoning)),
+        *(attempt.degenerate, texts.number(entry.sent)),
     ]
 
 

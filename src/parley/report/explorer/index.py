@@ -57,11 +57,7 @@ def _state(file: SimulationFile) -> tuple[str, int, int]:
 
 
 def index_content(selection: Selection, rows: Sequence[Sequence[Row]], served: bool = False) -> dict[str, Any]:
-    """Return the index, as JSON values, with the rows of `selection.parts`.
-
-    It was `written` when the last simulation ended, so that the same records give the same bytes; if it is `served`,
-    now.
-    """
+    """Return the index, as JSON values, with the rows of `selection.parts`; of the same records the same bytes."""
     study, game = selection.study, selection.study.game
     values = _axis_values(study)
     numbers = list(dict.fromkeys(part.number for part in selection.parts))
@@ -161,7 +157,11 @@ def _row(game: type[Game], file: SimulationFile) -> Row:
         "content": [file.size, file.modified],
     }
     try:
-        row.update(_of_journal(file) if file.running else _of_record(game, read_own(file.path, simulation)))
+        if file.running:
+            entries = journaled(file.path)
+            row |= {"rounds": max((entry.round for entry in entries), default=0), "replies": len(entries)}
+        else:
+            row |= _of_record(game, read_own(file.path, simulation))
     except ParleyError as error:
         row["damaged"] = one_line(str(error), 300)
     return row
@@ -184,7 +184,6 @@ def _of_record(game: type[Game], summary: Summary) -> dict[str, Any]:
 
 
 def _measures(game: type[Game], metrics: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """Return the indicators and the contrasted quantities of a simulation by name, numbers with six digits."""
     found = metrics
     with suppress(Exception):  # code of the user's own, or a record of another version
         found = {**metrics, **game.evidence.derived(metrics)}
@@ -197,8 +196,3 @@ def _measures(game: type[Game], metrics: dict[str, Any]) -> dict[str, dict[str, 
             if isinstance(value, int | float) and math.isfinite(value)
         },
     }
-
-
-def _of_journal(file: SimulationFile) -> dict[str, Any]:
-    entries = journaled(file.path)
-    return {"rounds": max((entry.round for entry in entries), default=0), "replies": len(entries)}

@@ -1,4 +1,6 @@
 import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -129,3 +131,18 @@ def test_a_server_ends_with_the_job_that_started_it_if_told_to(
     for option in ((), ("--exit-with-parent",)):
         assert parley("serve", "tiny", "--endpoint", "e.json", "--models", "models.yaml", *option).status == 0
     assert told == [False, True]
+
+
+def test_letters_that_an_encoding_lacks_end_nothing() -> None:
+    code = "import click; from parley.cli import program; "
+    code += (
+        "program.commands.add_command(click.Command('say', callback=lambda: click.echo('a \u2192 b'))); program.main()"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", code, "say"],
+        env={**os.environ, "PYTHONIOENCODING": "latin-1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "a \\u2192 b\n", "")

@@ -206,7 +206,7 @@ class Engine:
             thought = "\n\n".join(filter(None, (_reasoning(message), said.thought, tagged))) or None
             ended = "content_filter" if said.refusal else _FINISH.get(ended.lower(), ended)
             if not text.strip() and ended != "content_filter":
-                if message.get("tool_calls"):
+                if message.get("tool_calls") or message.get("function_call"):
                     ended = TOOL_CALL
                 elif thought:
                     ended = THOUGHT_CUT_OFF if ended == "length" else THOUGHT_ONLY

@@ -48,6 +48,9 @@ FILTERED = [
 NO_SCHEMA = [
     (400, said("Failed to generate JSON. Please adjust your prompt.", "json_validate_failed", failed_generation="{")),
     (400, said("Failed to call a function.", "tool_use_failed")),
+    (500, said("The model produced output that does not match the expected peg-native format", 500, "server_error")),
+    (500, said("Failed to parse input at pos 49: <|channel|>analysis", 500, "server_error")),  # llama.cpp, both
+    (400, said("Provider returned error", 400, metadata={"raw": json.dumps(said("x", "json_validate_failed"))})),
 ]
 PASSING = [
     *((status, said("later")) for status in (408, 409, 425, 429, 498, 500, 502, 503, 504, 520, 522, 524, 529)),
@@ -145,10 +148,16 @@ FORMS = [  # a message, its finish reason, and the text, the thought and the fai
     ({"content": f"<think>{THOUGHT}"}, "length", "", THOUGHT, "thought_cut_off"),
     ({"content": f"<think>{THOUGHT}"}, "stop", "", THOUGHT, "thought_only"),
     ({"content": f"<think>{THOUGHT}</think>a"}, "stop", "a", THOUGHT, "invalid_json"),
+    ({"content": [{"type": "thinking", "thinking": THOUGHT}]}, "stop", "", THOUGHT, "thought_only"),  # Mistral
+    ({"content": [{"type": "thinking", "thinking": THOUGHT}]}, "max_tokens", "", THOUGHT, "thought_cut_off"),
     ({"content": None, "tool_calls": [{"id": "x"}]}, "tool_calls", "", None, "tool_call"),
+    ({"content": "", "tool_calls": [{"function": {"name": "vote"}}]}, "stop", "", None, "tool_call"),  # Ollama
+    ({"content": None, "function_call": {"name": "vote"}}, "function_call", "", None, "tool_call"),  # OpenAI, once
     ({"content": None, "refusal": "No."}, "stop", "No.", None, "refused"),
     ({"content": [{"type": "refusal", "refusal": "No."}]}, "stop", "No.", None, "refused"),
     ({"content": "a"}, "MAX_TOKENS", "a", None, "length"),
+    ({"content": "a"}, "length", "a", None, "length"),
+    ({"content": "a"}, "model_length", "a", None, "length"),  # Mistral
     ({"content": ""}, "SAFETY", "", None, "refused"),
     ({"content": "a"}, None, "a", None, "invalid_json"),
     ({"content": {"value": 5}}, "stop", "", None, "invalid_json"),

@@ -4,8 +4,10 @@ By status, `error.code`, `error.type`, then words, in this order; docs/how-to/se
 words are those of the services' documents and of public bug reports, each named where it is looked for.
 """
 
+import json
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,7 +43,9 @@ _FILTER = re.compile(
     r"\bflagged\b|inappropriate content|prohibited content",
     re.IGNORECASE,
 )
-_SCHEMA_CODES = re.compile(r"json_validate_failed|tool_use_failed", re.IGNORECASE)  # Groq: the model did not do it
+# The model did not do it: Groq's codes, and the words of llama.cpp (#27279).
+_SCHEMA_CODES = re.compile(r"json_validate_failed|tool_use_failed|output_parse_failed", re.IGNORECASE)
+_SCHEMA = re.compile(r"output (?:that )?does not match the expected|failed to parse input at pos", re.IGNORECASE)
 _QUOTA = re.compile(r"insufficient_(?:quota|balance|funds)|billing", re.IGNORECASE)
 
 
@@ -66,7 +70,7 @@ class ServiceError:
             return None
         if _CONTEXT_CODES.search(self.code) or _CONTEXT.search(words):
             return PROMPT_TOO_LONG
-        return NO_SCHEMA if _SCHEMA_CODES.search(self.code) else None
+        return NO_SCHEMA if _SCHEMA_CODES.search(self.code) or _SCHEMA.search(words) else None
 
     @property
     def passes(self) -> bool:
@@ -98,8 +102,11 @@ def error_of(response: Response) -> ServiceError | None:
     elif not found:  # Mistral and FastAPI
         found = body if "message" in body else body.get("detail") or response.text
     error = found if isinstance(found, Mapping) else {"message": found}
+    raw = _inner(error, "metadata").get("raw")  # OpenRouter: what its provider said
     codes = [error.get("code"), error.get("type"), error.get("status"), _inner(error, "innererror").get("code")]
-    message = " ".join(str(part) for part in (error.get("message"), _inner(error, "metadata").get("raw")) if part)
+    with suppress(*NOT_AS_ASKED):
+        codes += [json.loads(raw)["error"].get(name) for name in ("code", "type")]
+    message = " ".join(str(part) for part in (error.get("message"), raw) if part)
     if status == 200:  # what passed between
         status = code if isinstance(code := error.get("code"), int) and 400 <= code < 600 else 502
     return ServiceError(status, " ".join(map(str, filter(None, codes))), message, str(error.get("param") or ""))

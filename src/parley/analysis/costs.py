@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -114,25 +114,20 @@ class Costs:
 
     def batches(self, conditions: Sequence[Condition]) -> list[Batches]:
         """Return what the simulations of some conditions take in batches, by engine, where services alone answer."""
-        found: dict[str, Batches] = {}
+        engines: dict[str, list[Condition]] = {}
         for condition in conditions:
-            entries = condition.entries.values()
-            if not entries or not all(entry.is_service for entry in entries):
-                continue
-            engine, cost = condition.engine, self.of(condition)[0] * len(condition.seeds)
+            if condition.models and condition.plays_by_shard:
+                engines.setdefault(condition.engine, []).append(condition)
+        found = []
+        for engine, its in engines.items():
+            entries = [entry for condition in its for entry in condition.entries.values()]
+            cost = sum((self.of(condition)[0] * len(condition.seeds) for condition in its), Cost())
             chosen = all(entry.batch for entry in entries)
-            money = cost.money if chosen else cost.money / 2
+            half = cost.money if chosen else cost.money / 2
             hours = cost.tokens * self._pace.get(engine, math.nan) / 3600
             within = max(entry.limits.batch_hours for entry in entries)
-            before = found.get(engine, Batches(engine, chosen, 0.0, 0.0, 0.0, math.nan, within))
-            found[engine] = replace(
-                before,
-                money_in_batches=before.money_in_batches + money,
-                money_alone=before.money_alone + 2 * money,
-                hours_alone=before.hours_alone + hours,
-                phases=self._phases.get(engine, math.nan),
-            )
-        return list(found.values())
+            found.append(Batches(engine, chosen, half, 2 * half, hours, self._phases.get(engine, math.nan), within))
+        return found
 
     def _cost(self, condition: Condition, tokens: Tokens) -> Cost:
         entries = list(condition.entries.values())

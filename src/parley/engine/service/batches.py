@@ -296,7 +296,7 @@ class Batches:
 
     async def _begin(self, batch: _Batch) -> Any:
         """Upload requests and begin their batch, whose file is there before; None, and a problem, if it is refused."""
-        file, channel, is_lost = batch.file, batch.channel, False
+        file, channel, may_have_begun = batch.file, batch.channel, False
         service, seconds = channel.service, channel.service.seconds
 
         async def upload() -> Response:
@@ -305,14 +305,14 @@ class Batches:
             return await channel.http.fetch("POST", f"{service.api}/files", seconds, form)
 
         async def create() -> Response:
-            nonlocal is_lost
-            if is_lost and (found := await self._find(batch, time.time())) is not None:
+            nonlocal may_have_begun
+            if may_have_begun and (found := await self._find(batch, time.time())) is not None:
                 return Response(200, {}, json.dumps(found).encode())
             try:
                 response = await channel.http.fetch("POST", f"{service.api}/batches", seconds, content)
-                is_lost = response.status_code >= 500
+                may_have_begun = not 400 <= response.status_code < 500 or response.status_code == 408
             except RequestError as error:
-                is_lost = error.sent  # it may have begun all the same
+                may_have_begun = error.sent
                 raise
             return response
 
@@ -330,7 +330,7 @@ class Batches:
             batch.lines = b""
             return await channel.json_of(create)
         except EngineError as error:
-            if is_lost:
+            if may_have_begun:  # whoever goes on looks for it
                 raise
             batch.problem = error
 

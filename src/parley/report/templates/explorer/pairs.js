@@ -119,9 +119,9 @@ function pairTable(list, all, by, asked) {
   const answered = quantity || asked || (by[0] !== "" && !index.outcomeByName.has(by[0]));
   const differ = list.filter((pair) => pair.differ);
   const rows = all ? list : differ;
-  const told = (value) => (quantity ? amount(value, quantity) : value ? "yes" : "no");
+  const worded = (value) => (quantity ? amount(value, quantity) : value ? "yes" : "no");
   const ended = (simulation, value) => h("td", null, h("a", { href: link(["game", simulation.short]) }, pill(outcomeOf(simulation).label, outcomeOf(simulation).color)),
-    answered && h("small", null, ` ${told(value)}`));
+    answered && h("small", null, ` ${worded(value)}`));
   return h("div", { class: "pairs-found" },
     h("p", { role: "status" }, h("b", null, number(differ.length)), ` of ${counted(list.length, "pair")} differ`, whereMore(list, quantity)),
     rows.length ? h("table", { class: "pairs" },

@@ -133,6 +133,7 @@ def test_a_server_ends_with_the_job_that_started_it_if_told_to(
     assert told == [False, True]
 
 
+@pytest.mark.slow
 def test_letters_that_an_encoding_lacks_end_nothing() -> None:
     code = "import click; from parley.cli import program; "
     code += (

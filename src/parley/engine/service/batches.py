@@ -15,7 +15,7 @@ import time
 import uuid
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import AsyncExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -211,10 +211,11 @@ class Batches:
             self._waiting[simulation] -= 1
 
     async def _sent(self, request: _Request) -> _Batch:
-        request.batch = asyncio.get_running_loop().create_future()
-        self._queue.append(request)
+        # Another one each time: one that was sent may still be in the queue.
+        waiting = replace(request, batch=asyncio.get_running_loop().create_future())
+        self._queue.append(waiting)
         self._asked += 1
-        return await request.batch
+        return await waiting.batch
 
     def _start(self, work: Any) -> "asyncio.Task[Any]":
         task: asyncio.Task[Any] = asyncio.ensure_future(work)

@@ -31,7 +31,7 @@ from parley.analysis.endings import (
     resampled_medians,
 )
 from parley.analysis.precision import anytime_interval, log_capital
-from parley.analysis.questions import Pairs
+from parley.analysis.questions import Pairs, line_ends
 from parley.analysis.rates import line_of
 from parley.analysis.stats import (
     Floats,
@@ -148,12 +148,16 @@ def rare(n: int, times: int, random: Random, at: float, jitter: float) -> Iterat
             )
 
 
-def shares(n: int, times: int, random: Random) -> Found:
+def shares(n: int, times: int, random: Random, bounded: bool = False) -> Found:
     for at in SMALLEST:
         for jitter in (0.0, 0.05):
             for case, values in rare(n, times, random, at, jitter):
-                low, high, _ = np.array([paired_share(np.zeros(n), row) for row in values]).T
-                yield case, float(((low <= at) & (at <= high)).mean())
+                if bounded:
+                    inside = np.minimum(p_below(values, at, 1.0), p_below(-values, -at, 1.0)) > 0.025
+                else:
+                    low, high, _ = np.array([paired_share(np.zeros(n), row) for row in values]).T
+                    inside = (low <= at) & (at <= high)
+                yield case, float(inside.mean())
 
 
 def claims(n: int, times: int, random: Random) -> Found:
@@ -179,27 +183,41 @@ def claimed_rates(n: int, times: int, random: Random) -> Found:
             yield f"{p:.0%} only first, {p + at:.0%} only second", float(weights[said].sum())
 
 
-def pooled(n: int, times: int, random: Random, strata: int, claim: bool) -> Found:
-    """Strata that share n seeds, each of which favors one side in all of them, or none."""
+def pooled(n: int, times: int, random: Random, strata: int, of: int = 1) -> Found:
+    """Strata that share n seeds, each of which favors one side in all of them, or none.
+
+    How often any of so many independent questions is said to differ, where Holm's first step decides.
+    """
+    for case, _, pairs in shared_seeds(n, 5 * times, random, strata, 0.0):
+        yield case, 1 - (1 - float(np.mean([each.clustered[2] < 0.05 / of for each in pairs]))) ** of
+
+
+def pooled_claims(n: int, times: int, random: Random, strata: int) -> Found:
+    """How often it is said that rates differ by less than what matters, if they differ by just that."""
+    for case, moved, pairs in shared_seeds(n, times, random, strata, 0.15):
+        yield case, float(np.mean([claimed(*each.by_seed, moved) for each in pairs]))
+
+
+def shared_seeds(
+    n: int, times: int, random: Random, strata: int, moved: float
+) -> Iterator[tuple[str, float, Iterator[Pairs]]]:
+    """Yield pairs of strata that share n seeds, and by how much the second rate is greater."""
+    seeds = np.tile(np.arange(n), strata)
     for rate in (0.05, 0.2, 0.5):
         for favor in (0.0, 0.9):
-            found = []
-            for _ in range(times):
-                level = np.where(random.random(n) < 0.5, 1, -1) * favor * min(rate, 1 - rate)
-                moved = 0.15 * claim
-                x = random.random((strata, n)) < rate - level
-                y = np.where(random.random((strata, n)) < moved, 1, random.random((strata, n)) < rate + level)
-                pairs = Pairs(x.ravel().astype(float), y.ravel().astype(float), np.tile(np.arange(n), strata))
-                found.append(pooled_claims(pairs, moved * (1 - rate)) if claim else pooled_p(pairs) < 0.05)
-            yield f"rate {rate:.0%}, seeds favor {'none' if not favor else 'one side'}", float(np.mean(found))
+            level = np.where(random.random((times, 1, n)) < 0.5, 1, -1) * favor * min(rate, 1 - rate)
+            x = random.random((times, strata, n)) < rate - level
+            y = (random.random((times, strata, n)) < rate + level) | (random.random((times, strata, n)) < moved)
+            sides = zip(x.astype(float), y.astype(float), strict=True)
+            played = (Pairs(first.ravel(), second.ravel(), seeds) for first, second in sides)
+            yield f"rate {rate:.0%}, seeds favor {'one side' if favor else 'none'}", moved * (1 - rate), played
 
 
-def pooled_p(pairs: Pairs) -> float:
-    return paired_mean(np.zeros(len(pairs.differences)), pairs.differences)[2]
-
-
-def pooled_claims(pairs: Pairs, smallest: float) -> bool:
-    return bool(claimed(*pairs.by_seed, smallest))
+def trends(n: int, times: int, random: Random, values: int) -> Found:
+    """The t test of the lines of n seeds, of rates that are the same at all values."""
+    for rate in (0.05, 0.2, 0.5, 0.8, 0.95):
+        ends = [line_ends(range(values), (random.random((values, n)) < rate).astype(float)) for _ in range(5 * times)]
+        yield f"rate {rate:.0%}", float(np.mean([paired_share(*each)[2] < 0.05 for each in ends]))
 
 
 def anytime(n: int, times: int, random: Random) -> Found:
@@ -278,14 +296,14 @@ NUMBERS: dict[str, tuple[Callable[..., Any], float]] = {
 def means(n: int, times: int, random: Random, of: str) -> Found:
     """The t interval of a mean."""
     draw, mean = NUMBERS[of]
-    found = [mean_interval(draw(random, n)) for _ in range(times)]
+    found = [mean_interval(draw(random, n)) for _ in range(20 * times)]
     yield of, float(np.mean([each.low <= mean <= each.high for each in found]))
 
 
 def mean_tests(n: int, times: int, random: Random, of: str) -> Found:
     """The paired t test and so the coverage of its interval, of numbers that differ by chance alone."""
     draw, _ = NUMBERS[of]
-    ps = np.array([paired_mean(*draw(random, (2, n)))[2] for _ in range(times)])
+    ps = np.array([paired_mean(*draw(random, (2, n)))[2] for _ in range(20 * times)])
     yield of, float((ps < 0.05).mean())
 
 
@@ -396,6 +414,7 @@ CASES: dict[str, tuple[Case, ...]] = {
         ("a difference of rates, paired (Tango)", tangos),
         ("a difference of rates, not paired (Miettinen and Nurminen)", partial(unpaired, test=False)),
         ("a difference of shares, paired (t)", shares),
+        ("the same, bounded", partial(shares, bounded=True)),
         (f"{QUESTIONS} questions of rates, all at once", partial(tangos, questions=QUESTIONS)),
         ("a margin's rate", partial(margins, what="rate")),
         ("a margin's difference", partial(margins, what="difference")),
@@ -415,15 +434,17 @@ CASES: dict[str, tuple[Case, ...]] = {
         ("rates, paired (McNemar)", mcnemars),
         ("rates, not paired (chi-squared)", partial(unpaired, test=True)),
         *((f"means, paired (t): {of}", partial(mean_tests, of=of)) for of in NUMBERS),
-        ("a question over 4 strata", partial(pooled, strata=4, claim=False)),
-        ("a question over 8 strata", partial(pooled, strata=8, claim=False)),
+        ("a question over 4 strata", partial(pooled, strata=4)),
+        ("a question over 8 strata", partial(pooled, strata=8)),
+        (f"any of {QUESTIONS} questions over 8 strata (Holm)", partial(pooled, strata=8, of=QUESTIONS)),
+        ("a trend over 3 values", partial(trends, values=3)),
         ("times (log-rank), not paired", partial(log_ranks, paired=False)),
         ("times, paired (paired log-rank)", partial(log_ranks, paired=True, pairs_known=True)),
     ),
     "claim of no difference that matters (2.5%)": (
         ("of shares", claims),
         ("of rates", claimed_rates),
-        ("of rates over 8 strata", partial(pooled, strata=8, claim=True)),
+        ("of rates over 8 strata", partial(pooled_claims, strata=8)),
     ),
 }
 
@@ -431,9 +452,9 @@ CASES: dict[str, tuple[Case, ...]] = {
 def cells() -> Iterator[list[str]]:
     """Yield a row for each interval or test and number of simulations: the worst case, which it is, and the mean."""
     for kind, cases in CASES.items():
-        for place, (name, found) in enumerate(cases):
+        for name, found in cases:
             for n in SIZES:
-                random = np.random.default_rng([place, n, len(kind)])
+                random = np.random.default_rng([n, *name.encode()])
                 many = name.startswith(str(QUESTIONS)) or (name.startswith("of rates") and "strata" not in name)
                 if many and n > 50:
                     continue

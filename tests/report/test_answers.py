@@ -130,7 +130,7 @@ def test_a_question_is_answered_in_words_and_numbers() -> None:
         ("no difference of 0.15 or more", "No difference of 15 points or more (p"),
         ("differs, by less than 0.15", "They differ, by less than 15 points (p"),
     ):
-        row = asked(answer=answer, pairs=9)
+        row = asked(answer=answer, pairs=18, strata=2)
         assert (row["verdict"].startswith(words), row["few"]) == (True, True), row["verdict"]
 
 

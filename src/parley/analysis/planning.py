@@ -25,7 +25,7 @@ from parley.analysis.power import (
 )
 from parley.analysis.questions import Pairs, all_pairs
 from parley.analysis.simulations import simulation_row
-from parley.analysis.stats import CONFIDENCE, Floats, wilson_of_mean
+from parley.analysis.stats import CONFIDENCE, wilson_of_mean
 from parley.errors import UsageError
 from parley.play.record import Summary
 from parley.study import Study
@@ -54,8 +54,8 @@ class Planned:
     basis: str
     power: Callable[[int, float, float], float] | None
     largest: float = math.nan  # difference in that direction that there can be
-    # The same by number and level, where spread or rate and correlation lie at the ends of the pilot's 80% interval.
-    ends: tuple[Callable[[int, float], float], ...] = ()
+    # The same where spread or rate and correlation lie at the ends of the pilot's 80% interval.
+    ends: tuple[Callable[[int, float, float], float], ...] = ()
 
 
 def level(study: Study) -> float:
@@ -83,14 +83,12 @@ def _planned(comparison: Comparison, pairs: Pairs, base: float | None) -> Planne
             basis = f"spread unknown: needs {PILOT} pairs of a pilot that differ ({number} there)"
             return Planned(comparison, math.nan, question.smallest, 0, math.nan, basis, None)
 
-        def by_samples(n: int, difference: float, alpha: float) -> float:
-            return power_of_differences(n, differences, difference, alpha, comparison.share)
+        def by_samples(n: int, difference: float, alpha: float, wide: float = 1.0) -> float:
+            return power_of_differences(n, differences * wide, difference, alpha, comparison.share)
 
         basis, smallest = f"spread of {number} pairs", question.smallest
         spreads = np.sqrt((number - 1) / scipy.stats.chi2.isf(_PILOT_ENDS, number - 1))
-        ends: tuple[Callable[[int, float], float], ...] = tuple(
-            partial(_by_spread, differences * wide, smallest, comparison.share) for wide in spreads
-        )
+        ends = tuple(partial(by_samples, wide=wide) for wide in spreads)
         return Planned(comparison, math.nan, smallest, number, math.nan, basis, by_samples, 100 * smallest, ends)
     pilot = number >= PILOT
     phi = correlation(*pairs.counts) if pilot else 0.0
@@ -109,18 +107,17 @@ def _planned(comparison: Comparison, pairs: Pairs, base: float | None) -> Planne
 
     several = "; strata of a seed independent" * (len(comparison.strata) > 1)
     basis, largest = f"{said}; {paired}{several}", 1.0 if given is None else room
-    ends = _by_rates(comparison, pairs.counts, base) if pilot and phi != -1 else ()
+    likely = _pilots(comparison, pairs.counts, base) if pilot and phi != -1 else ()
+    ends = tuple(partial(_power_at, rates) for rates in likely)
     return Planned(comparison, first, difference, number * pilot, phi, basis, by_counts, largest, ends)
 
 
-def _by_spread(differences: Floats, shift: float, share: bool, pairs: int, alpha: float) -> float:
-    return power_of_differences(pairs, differences, shift, alpha, share)
+def _power_at(rates: Rates, pairs: int, difference: float, alpha: float) -> float:
+    return power_of_rates(pairs, rates, alpha)
 
 
-def _by_rates(
-    comparison: Comparison, counts: tuple[int, int, int, int], base: float | None
-) -> tuple[Callable[[int, float], float], ...]:
-    """Return the power where fewer and where more pairs differ than in a pilot, at the ends of its 80% interval.
+def _pilots(comparison: Comparison, counts: tuple[int, int, int, int], base: float | None) -> tuple[Rates, ...]:
+    """Return the rates where fewer and where more pairs differ than in a pilot, at the ends of its 80% interval.
 
     Pilots are drawn again from its counts, half a pair added to each.
     """
@@ -131,12 +128,7 @@ def _by_rates(
         first = 0.5 - difference / 2 if first is None else first
         likely.append(Rates(first, min(max(first + difference, 0.0), 1.0), correlation(*map(int, drawn))))
     likely.sort(key=lambda rates: sum(rates.discordant))
-    found = (likely[round(end * (_PILOTS - 1))] for end in _PILOT_ENDS)
-    return tuple(partial(_by_counts, rates) for rates in found)
-
-
-def _by_counts(rates: Rates, pairs: int, alpha: float) -> float:
-    return power_of_rates(pairs, rates, alpha)
+    return tuple(likely[round(end * (_PILOTS - 1))] for end in _PILOT_ENDS)
 
 
 def _assumed(
@@ -191,17 +183,16 @@ def _row(plan: Planned, alpha: float, costs: Costs) -> dict[str, Any]:
         "seeds_90": pd.NA,
         **{"power_low": math.nan, "power_high": math.nan, "seeds_80_cautious": pd.NA},
     }
+
+    def seeds_for(target: float, power: Callable[[int, float, float], float]) -> Any:
+        needed = pairs_needed(lambda n: power(n, plan.difference, alpha), target, strata, _most(plan))
+        return pd.NA if needed is None else needed // strata
+
     if plan.power is not None:
-        power, difference = plan.power, plan.difference
-        for target in TARGETS:
-            needed = pairs_needed(lambda n: power(n, difference, alpha), target, strata, _most(plan))
-            row[f"seeds_{100 * target:.0f}"] = pd.NA if needed is None else needed // strata
+        row |= {f"seeds_{100 * target:.0f}": seeds_for(target, plan.power) for target in TARGETS}
     if plan.ends:
-        high, low = (power_at(least["pairs"], alpha) for power_at in plan.ends)
-        cautious = plan.ends[1]
-        needed = pairs_needed(lambda n: cautious(n, alpha), TARGETS[0], strata, _most(plan))
-        seeds = pd.NA if needed is None else needed // strata
-        row |= {"power_low": low, "power_high": high, "seeds_80_cautious": seeds}
+        high, low = (power_at(least["pairs"], plan.difference, alpha) for power_at in plan.ends)
+        row |= {"power_low": low, "power_high": high, "seeds_80_cautious": seeds_for(TARGETS[0], plan.ends[1])}
     return row | _costs(comparison, row["seeds_80"], costs)
 
 

@@ -42,7 +42,7 @@ class Rates:
 def correlation(both: int, only_first: int, only_second: int, neither: int) -> float:
     """Return the correlation (phi) of counted pairs; 0 where a margin is empty."""
     margins = (both + only_first) * (only_second + neither) * (both + only_second) * (only_first + neither)
-    return float((both * neither - only_first * only_second) / np.sqrt(margins)) if margins else 0.0
+    return (both * neither - only_first * only_second) / margins**0.5 if margins else 0.0
 
 
 @cache

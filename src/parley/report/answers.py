@@ -34,7 +34,7 @@ _WORDS = {
 }
 _AGENTS = {"n": "agent", "b": "Byzantine agent"}
 _MARKS = {REMOVED: Markup("<del>{}</del>"), ADDED: Markup("<ins>{}</ins>")}
-_FEW_PAIRS = 10  # below, the tests are liberal (docs/explanation/statistics.md)
+_FEW_PAIRS = 10  # of a stratum: below, the tests are liberal (docs/explanation/statistics.md)
 
 
 def answers(study: Study, questions: pd.DataFrame, links: Links) -> list[dict[str, Any]]:
@@ -46,7 +46,7 @@ def answers(study: Study, questions: pd.DataFrame, links: Links) -> list[dict[st
             "sentence": f"{difference_text(row, study.game)}{_among(study, row)}; {counted(row['pairs'], 'pair')}.",
             "verdict": f"{_verdict(row, _is_number(row, study.game))} (p {_p(row['p_holm'])}, corrected)."
             + (f" {row['note'][0].upper()}{row['note'][1:]}." if row["note"] else ""),
-            "few": row["pairs"] < _FEW_PAIRS,
+            "few": row["pairs"] < _FEW_PAIRS * row["strata"],
             "registered": registered_text(row),
             "control": controls.get((row["question"], row["what"], row["from"], row["to"]), controls.get(None, "")),
             "may_grow": study.unfinished is not None or not row["seeds_fixed"],

@@ -11,7 +11,9 @@ from typing import Any
 import pandas as pd
 
 from parley import __version__
+from parley.analysis.clustered import CLUSTERED
 from parley.analysis.made_by import MadeBy
+from parley.analysis.questions import LINES
 from parley.analysis.stats import CONFIDENCE
 from parley.engine.models import ModelEntry
 from parley.engine.sources import GgufSource, HubPlace, HubSource
@@ -191,15 +193,19 @@ def _statistics(study: Study, tables: Mapping[str, pd.DataFrame], cite: Citation
             f"Without common seeds the chi-squared test {cite('campbell2007')} and the score interval of Miettinen "
             f"and Nurminen {cite('miettinen1985')} were used."
         )
-    if "t" in tests:
+    if tests & {"t", "t by seed"}:
         sentences.append("Means were compared by the paired t test.")
+    if LINES in tests:
+        sentences.append("Trends were tested by the slopes of each seed's least-squares line (t).")
     if study.questions:
         registered = Counter(zip(tables["questions"]["registered"], tables["questions"]["confirmatory"], strict=True))
         kinds = [f"{count} {'confirmatory, ' * sure}{text}" for (text, sure), count in registered.items()]
         sentences.append(
             f"The study asks {counted(len(study.questions), 'question')} by "
             f"{counted(len(tables['questions']), 'comparison')} ({'; '.join(kinds)}); their p values were corrected "
-            f"by Holm's method {cite('holm1979')}. All other comparisons are exploratory."
+            f"by Holm's method {cite('holm1979')}. That a difference is smaller than what matters was decided by two "
+            f"one-sided tests {cite('schuirmann1987')}, of rates and shares by bounded limits {cite('gaffke2005')}. "
+            "All other comparisons are exploratory."
         )
     if len(tables["contrasts"]):
         sentences.append(
@@ -211,7 +217,7 @@ def _statistics(study: Study, tables: Mapping[str, pd.DataFrame], cite: Citation
             f"Times to stop: medians by Kaplan and Meier {cite('kaplan1958')}, cumulative incidences by Aalen and "
             f"Johansen {cite('aalen1978')}, log-rank tests {cite('mantel1966')}."
         )
-    if len(tables["margins"]) and tables["margins"]["test"].astype(str).str.contains("clustered").any():
+    if CLUSTERED in {*tests, *tables["margins"]["test"]}:
         sentences.append(
             f"Rates over several axes were compared by McNemar's test for clustered pairs {cite('durkalski2003')}."
         )

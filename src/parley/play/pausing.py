@@ -30,7 +30,9 @@ REMEDIES: Mapping[FailureClass, str] = {
     "thought_cut_off": "reasoning_tokens in the model's entry, or max_tokens of the phase",
     "tool_call": "reply_format, or another model",
 }
-_LETTERS = {name: chr(ord("a") + place) for place, name in enumerate((None, *FAILURE_CLASSES))}
+_LETTERS: Mapping[str | None, str] = {
+    name: chr(ord("a") + place) for place, name in enumerate((None, *FAILURE_CLASSES))
+}
 
 
 def clear_pauses(study: str) -> None:

@@ -105,7 +105,7 @@ def error_of(response: Response) -> ServiceError | None:
     raw = _inner(error, "metadata").get("raw")  # OpenRouter: what its provider said
     codes = [error.get("code"), error.get("type"), error.get("status"), _inner(error, "innererror").get("code")]
     with suppress(*NOT_AS_ASKED):
-        codes += [json.loads(raw)["error"].get(name) for name in ("code", "type")]
+        codes += [json.loads(str(raw))["error"].get(name) for name in ("code", "type")]
     message = " ".join(str(part) for part in (error.get("message"), raw) if part)
     if status == 200:  # what passed between
         status = code if isinstance(code := error.get("code"), int) and 400 <= code < 600 else 502

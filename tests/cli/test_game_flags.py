@@ -16,6 +16,7 @@ pytestmark = pytest.mark.promise(
         ("consensus --honest 3 --b 2 --model majority --byzantine silent --rounds 2 --values 7-7", "honest     7"),
         ("deliberation --honest 3 --model solver --rounds 1", "Outcome: "),
         ("stag_hunt --n 3 --model always_hare --set rounds=2 --set topology=complete", "after 2 rounds"),
+        ("consensus --n 1 --model majority --rounds 2 --values -7--7", "honest     -7"),
     ],
 )
 def test_a_game_is_played_as_flags_say(parley: Parley, command: str, shown: str) -> None:
@@ -31,6 +32,10 @@ def test_a_game_is_played_as_flags_say(parley: Parley, command: str, shown: str)
         ("consensus --model majority --n 4 --honest 4 --b 1", "--n 4"),
         ("consensus --model majority --set max_round=3", "max_round"),
         ("stag_hunt --model always_hare --values 0-5", "--values"),
+        ("consensus --model majority --rounds 3 --set max_rounds=4", "max_rounds=4"),
+        ("consensus --model majority --values 0-9 --set value_max=8", "value_max=8"),
+        ("consensus --model majority --honest 3 --byzantine random", "--byzantine"),
+        ("consensus --model majority --honest 3 --where b=2", "--where"),
         ("demo --honest 3", "--honest"),
     ],
 )

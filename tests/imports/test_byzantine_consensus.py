@@ -40,24 +40,66 @@ def test_games_are_and_end_as_they_did_there() -> None:
     assert {(x.entry.round, x.ask.phase) for x in failed} == {(1, "propose"), (2, "propose")}
 
 
-def test_a_reason_that_forges_a_line_is_found(results: Path) -> None:
+@pytest.mark.parametrize("forged", ["{agent}: 3 -> 50", "{agent}: 3 -> 3", "{agent}: votes STOP"])
+def test_a_reason_that_forges_a_line_is_found(results: Path, forged: str) -> None:
     log = results / "logs" / "run_001_log.txt"
     line = next(line for line in log.read_text(encoding="utf-8").split("\n") if " -> " in line and "[INFO]" in line)
-    forged = line.partition(" -> ")[0] + " -> 50"
+    forged = "[INFO]   " + forged.format(agent=line.split()[1].strip(":"))
     log.write_text(log.read_text(encoding="utf-8").replace(line, f"{line}\n{forged}", 1), encoding="utf-8")
-    [damaged, good], _ = check(FORMAT.read(results))
-    assert ENDED in {defect.kind for defect in damaged.defects}
+    [good], [damaged] = check(FORMAT.read(results))
+    assert "answers twice" in damaged.text
     assert good.defects == ()
 
 
-@pytest.mark.parametrize(
-    ("key", "value"), [("consensus_outcome", "timeout"), ("total_rounds", 2), ("honest_initial_values", [1, 2, 3])]
-)
-def test_a_file_that_says_something_else_is_named(results: Path, key: str, value: Any) -> None:
+def changed(results: Path, part: str, key: str, value: Any) -> None:
+    """Change a field of the first run."""
     file = results / "json" / "run_001.json"
     content = json.loads(file.read_text())
-    content["statistics"][key] = value
+    content[part][key] = value
     file.write_text(json.dumps(content))
+
+
+def test_values_of_all_rounds_must_be_there_to_be_compared(results: Path) -> None:
+    changed(results, "statistics", "rounds_data", [])
+    _, [none] = check(FORMAT.read(results))
+    assert "rounds_data" in none.text
+
+
+@pytest.mark.parametrize(
+    ("model", "player"), [("/data/Qwen3-8B/", "Qwen3-8B"), ("a/.b", "b"), ("/" * 3, "unknown"), ("m" * 99, "m" * 52)]
+)
+def test_a_model_may_be_any_path(results: Path, model: str, player: str) -> None:
+    changed(results, "metrics", "model_name", model)
+    games, none = check(FORMAT.read(results))
+    assert none == []
+    assert games[0].game.players == player
+
+
+def test_a_game_without_honest_agents_ends_as_theirs(tmp_path: Path) -> None:
+    asked = "[INFO] Round 1\n[INFO]   agent_0: (no value yet) -> 5\n[INFO]   agent_0: votes STOP\n"
+    statistics = {
+        "byzantine_agent_ids": ["agent_0"],
+        "honest_agent_ids": [],
+        "honest_initial_values": [],
+        "consensus_outcome": "none",
+        "total_rounds": 1,
+        "rounds_data": [{"round": 1, "honest_values": [], "byzantine_values": [5]}],
+    }
+    config = {"max_rounds": 2, "value_range": [-5, 5], "byzantine_awareness": "may_exist"}
+    metrics = {"model_name": "m", "network_topology": "fully_connected"}
+    for name, text in [
+        ("json/run_001.json", json.dumps({"config": config, "statistics": statistics, "metrics": metrics})),
+        ("logs/run_001_log.txt", asked),
+    ]:
+        (tmp_path / name).parent.mkdir()
+        (tmp_path / name).write_text(text)
+    [game], none = check(FORMAT.read(tmp_path))
+    assert (game.defects, none) == ((), [])
+
+
+@pytest.mark.parametrize(("key", "value"), [("consensus_outcome", "timeout"), ("honest_initial_values", [1, 2, 3])])
+def test_a_file_that_says_something_else_is_named(results: Path, key: str, value: Any) -> None:
+    changed(results, "statistics", key, value)
     [damaged, _], _ = check(FORMAT.read(results))
     assert ENDED in {defect.kind for defect in damaged.defects}
 

@@ -125,6 +125,12 @@ def test_changing_one_parameter_changes_every_spec_and_id(study_factory: StudyFa
     assert [a.spec == b.spec for a, b in pairs] == [not c.count("byzantine") for c in before.conditions]
 
 
+def test_numbers_below_zero_can_be_an_axis(study_factory: StudyFactory) -> None:
+    study = study_factory({"vary": {"value_min": [-5, 0]}})
+    assert [condition.axes["value_min"] for condition in study.conditions] == [-5, 0]
+    assert [condition.name for condition in study.fitting({"value_min": "-5"})] == [study.conditions[0].name]
+
+
 def test_a_new_axis_moves_no_record(study_factory: StudyFactory) -> None:
     grid = {"n": [3, 4], "b": [0, 1], "byzantine": "random"}
     before = study_factory(grid, parameters={"max_rounds": 5})

@@ -1,6 +1,7 @@
 """A game from flags alone: `parley play consensus --honest 8 --b 2 --model majority`, without a study file."""
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -37,6 +38,8 @@ def study_of_flags(game: str, models: Path | None, flags: Mapping[str, Any]) -> 
         "prompt": flags["prompt"] or next(iter(rules.prompts)),
     }
     if flags["byzantine"] is not None:
+        if not b:
+            raise UsageError("--byzantine: there is no Byzantine agent; say how many with --b")
         content["byzantine"] = flags["byzantine"]
     study = {
         "game": game,
@@ -63,10 +66,17 @@ def _parameters(
         name = next((name for name in ("max_rounds", "rounds", "turns") if name in known), "")
         if not name:
             raise UsageError(f"--rounds: {rules.name} has no number of rounds; leave it out")
-        found[name] = rounds
+        _take(found, "--rounds", **{name: rounds})
     if values is not None:
-        low, _, high = values.partition("-")
-        if "value_min" not in known or not (low.isdecimal() and high.isdecimal()):
-            raise UsageError(f"--values {values}: for the game consensus, and written as 0-50; else use --set")
-        found |= {"value_min": int(low), "value_max": int(high)}
+        ends = re.fullmatch(r"(-?[0-9]{1,9})-(-?[0-9]{1,9})", values)
+        if "value_min" not in known or ends is None:
+            raise UsageError(f"--values {values}: for the game consensus, and written as 0-50 or -5-5; else use --set")
+        _take(found, "--values", value_min=int(ends[1]), value_max=int(ends[2]))
     return found
+
+
+def _take(found: dict[str, Any], flag: str, **said: int) -> None:
+    """Add what a flag says to what --set said; raises UsageError if that is something else."""
+    for name, value in said.items():
+        if found.setdefault(name, value) != value:
+            raise UsageError(f"{flag}: --set {name}={found[name]} says something else; give one of them")

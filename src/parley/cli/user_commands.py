@@ -102,6 +102,8 @@ def play(
 
     given = [name for name in ONLY_OF_A_GAME if axes[name] not in (None, ())]
     if is_game(study) or (given and study in game_names()):
+        if where:
+            raise UsageError("--where: chooses a condition of a study; a game from flags has one")
         loaded, axes = study_of_flags(study, models, axes), {}
     else:
         if given:

@@ -2,8 +2,8 @@
 
 A game is a file `results/json/run_NNN.json`, with the agents, their first values and how it ended, and the log of the
 same run, `results/logs/run_NNN_log.txt`, with what was proposed, why, and how agents voted. Neither has prompts or
-private notes. Of a reason the first line is read. In a log a reason could forge a line: the values of each round must
-be those of the file, and the game must end as it says.
+private notes. Of a reason the first line is read. In a log a reason could forge a line: nobody may answer twice, the
+values of each round must be those of the file, and the game must end as it says.
 """
 
 import hashlib
@@ -60,8 +60,19 @@ def _game(file: str, sha256: str, found: Mapping[str, Any], log: str) -> Importe
     config, statistics, model = found["config"], found["statistics"], str(found["metrics"]["model_name"])
     if (topology := found["metrics"]["network_topology"]) != "fully_connected":
         raise ValueError(f"topology {topology}: its history shows what no agent hears")
-    player = re.sub(r"[^A-Za-z0-9.-]", "", model.rpartition("/")[2])
+    player = re.sub(r"[^A-Za-z0-9.-]", "", model.rstrip("/").rpartition("/")[2]).lstrip(".-")[:52] or "unknown"
     byzantine: list[str] = statistics["byzantine_agent_ids"]
+    rounds: int = statistics["total_rounds"]
+    held = {
+        entry["round"]: sorted([*entry["honest_values"], *entry["byzantine_values"]])
+        for entry in statistics["rounds_data"]
+    }
+    if list(held) != list(range(1, rounds + 1)):
+        raise ValueError(f"rounds_data has not the rounds 1 to {rounds}")
+    # Theirs has no word of its own for a stop among Byzantine agents alone.
+    ended = _ENDED[statistics["consensus_outcome"]]
+    if ended == "premature_stop" and not statistics["honest_agent_ids"]:
+        ended = "invalid_consensus"
     roles = dict.fromkeys(statistics["honest_agent_ids"], HONEST) | dict.fromkeys(byzantine, BYZANTINE)
     return ImportedGame(
         file=file,
@@ -84,17 +95,15 @@ def _game(file: str, sha256: str, found: Mapping[str, Any], log: str) -> Importe
                 zip(statistics["honest_agent_ids"], statistics["honest_initial_values"], strict=True)
             ),
         },
-        ended=(_ENDED[statistics["consensus_outcome"]], statistics["total_rounds"]),
-        held={
-            entry["round"]: sorted([*entry["honest_values"], *entry["byzantine_values"]])
-            for entry in statistics["rounds_data"]
-        },
+        ended=(ended, rounds),
+        held=held,
     )
 
 
 def _replies(log: str) -> Iterator[RecordedReply]:
-    """Yield a reply for each agent, phase and round of a log."""
+    """Yield a reply for each agent, phase and round of a log; raises ValueError if an agent answers twice."""
     number, proposed = 0, ""
+    answered: set[tuple[int, bool, str]] = set()
     said: dict[str, Any] | None = None
 
     def proposal() -> Iterator[RecordedReply]:
@@ -103,11 +112,16 @@ def _replies(log: str) -> Iterator[RecordedReply]:
 
     for line in filter(None, map(_LINE.fullmatch, log.split("\n"))):
         if line["reason"] is not None:
-            if said is not None:
+            if said is not None and not said["public_reasoning"]:
                 said["public_reasoning"] = line["reason"]
             continue
         yield from proposal()
         proposed = ""
+        if line["agent"]:
+            answer = number, line["vote"] is not None, line["agent"]
+            if answer in answered:
+                raise ValueError(f"round {number}: {line['agent']} answers twice; a reason may have forged a line")
+            answered.add(answer)
         if line["round"]:
             number = int(line["round"])
         elif line["vote"]:

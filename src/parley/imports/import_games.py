@@ -299,7 +299,10 @@ def _study(
     with TemporaryDirectory() as folder:
         draft = Path(folder) / file.name
         draft.write_text(text, encoding="utf-8")
-        loaded = load_study(draft, paths.models_file(file))
+        try:
+            loaded = load_study(draft, paths.models_file(file))
+        except UsageError as error:
+            raise UsageError(f"{file}: {str(error).removeprefix(f'{draft}: ')}; import fewer games") from None
     if not file.exists():
         write_atomically(file, lambda out: out.write(text.encode()))
     # The grids are one condition each, in this order.

@@ -238,7 +238,7 @@ class Expander:
     def _axis_value(self, value: Any, where: str) -> str | int | float:
         """Return a parameter's value as it stands in a path; raises UsageError if it can be no part of one."""
         value = axis_value(value)
-        if not isinstance(value, str | int | float) or not is_slug(str(value).replace("+", "-")):
+        if not isinstance(value, int | float) and not (isinstance(value, str) and is_slug(value.replace("+", "-"))):
             raise UsageError(f"{where}: {shown(value)}: only plain numbers and names can be an axis")
         return value
 

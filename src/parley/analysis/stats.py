@@ -224,10 +224,9 @@ def paired_mean(first: ArrayLike, second: ArrayLike, confidence: float = CONFIDE
         return (math.nan, math.nan, math.nan)
     if np.ptp(differences) <= _ROUNDING * np.abs(differences).max():
         return (math.nan, math.nan, math.nan if differences.any() else 1.0)
-    mean, error = float(differences.mean()), float(differences.std(ddof=1)) / math.sqrt(differences.size)
-    freedom = differences.size - 1
-    half = float(scipy.special.stdtrit(freedom, 0.5 + confidence / 2)) * error
-    return mean - half, mean + half, float(2 * scipy.special.stdtr(freedom, -abs(mean) / error))
+    found = mean_interval(differences, confidence)
+    t = abs(found.mean) / found.sd * math.sqrt(found.n)
+    return found.low, found.high, float(2 * scipy.special.stdtr(found.n - 1, -t))
 
 
 def paired_share(first: ArrayLike, second: ArrayLike) -> tuple[float, float, float]:

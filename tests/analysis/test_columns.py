@@ -15,6 +15,8 @@ from parley.analysis.columns import columns_of, declared, describe, page, table_
 from parley.analysis.summarize import summarize
 from parley.columns import Column, find
 from parley.errors import UsageError
+from parley.games.registry import GAMES
+from parley.identity import digest
 from parley.ledger.build import build
 from parley.play.provenance import provenance
 from parley.play.record import write_record
@@ -22,6 +24,7 @@ from parley.play.record_content import COLUMNS
 from parley.play.runner import play
 from parley.policies.kinds import ScriptedPolicy
 from parley.study import Study, load_study
+from parley.study.study import TABLES_VERSION
 from support import REPOSITORY
 from support.playing import scripted
 from support.studies import MODELS
@@ -160,3 +163,10 @@ def test_the_page_is_what_the_columns_give() -> None:
     assert page(text) == text, f"run: python -m parley.analysis.columns {PAGE}"
     with pytest.raises(UsageError, match="no place"):
         page("# A page\n")
+
+
+def test_other_columns_are_another_version_of_the_tables() -> None:
+    """Who changes a column raises TABLES_VERSION, or a report fails on the tables of before; then pin the names here."""
+    names = {name: [column.name for column in declared(name).columns] for name in table_names()}
+    of_games = {name: [column.name for column in game.evidence.metrics] for name, game in GAMES.items()}
+    assert (TABLES_VERSION, digest([names, of_games])[:12]) == (11, "4fb470d450fe")

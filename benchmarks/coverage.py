@@ -2,8 +2,8 @@
 
     python -m benchmarks.run coverage
 
-coverage_before.csv has the former rules, at fewer n; docs/explanation/statistics.md has the worst cells of both. What are
-rates and their differences is enumerated, all else is simulated, with a seed.
+coverage_before.csv has the former rules, at fewer n; docs/explanation/statistics.md has the worst cells of both. What
+are rates and their differences is enumerated, all else is simulated, with a seed.
 """
 
 import csv

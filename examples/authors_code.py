@@ -79,8 +79,7 @@ def main() -> None:
                 game.run_round()
     seconds = time.perf_counter() - begun
     print(json.dumps({"games": given.games, "replies": replies, "seconds": round(seconds, 1)}))
-    sys.stdout.flush()
-    os._exit(0)  # an engine in the same process takes long to end
+    vllm_agent.VLLMAgent.shutdown()
 
 
 if __name__ == "__main__":

@@ -1,7 +1,9 @@
 """`parley play GAME`: a game from flags alone."""
 
 import pytest
+from click.shell_completion import ShellComplete
 
+from parley.cli.program import commands
 from support.commands import Parley, one_line_error
 
 pytestmark = pytest.mark.promise(
@@ -43,3 +45,17 @@ def test_a_flag_that_does_not_fit_is_named(parley: Parley, command: str, named: 
     error = one_line_error(parley("play", *command.split()), 2)
     assert named in error
     assert "/tmp" not in error
+
+
+@pytest.mark.parametrize(
+    ("option", "begun", "name"),
+    [
+        ("--model", "maj", "majority"),
+        ("--byzantine", "sil", "silent"),
+        ("--prompt", "may", "may_exist"),
+        ("--set", "max", "max_rounds="),
+    ],
+)
+def test_a_shell_completes_what_the_game_has(option: str, begun: str, name: str) -> None:
+    found = ShellComplete(commands, {}, "parley", "").get_completions(["play", "consensus", option], begun)
+    assert name in [item.value for item in found]

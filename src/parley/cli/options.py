@@ -49,6 +49,28 @@ def _model_names() -> Iterable[str]:
     return load_models(paths.CONFIG / "models.yaml")
 
 
+def _of_game(names: Callable[[Any], Iterable[str]]) -> _Completing:
+    """Return what completes a word to one of the `names` of the game that a command line names: its class, or None."""
+
+    def complete(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        from parley.games.registry import GAMES, game_class  # slow to import
+
+        # The words that are no option's: they are not parsed, as the last option has no value yet.
+        rules = next((game_class(word) for word in context.args if word in GAMES), None)
+        return _completing(lambda: names(rules))(context, parameter, incomplete)
+
+    return complete
+
+
+def _players(rules: Any) -> Iterable[str]:
+    yield from (name for name, kind in rules.policies.items() if not kind.asks_model) if rules else ()
+    with suppress(ParleyError):
+        yield from _model_names()
+
+
+PLAYERS = _of_game(_players)
+PROMPT_NAMES = _of_game(lambda rules: rules.prompts if rules else ())
+PARAMETERS = _of_game(lambda rules: (f"{name}=" for name in rules.Parameters.model_fields) if rules else ())
 STUDY_NAMES = _completing(lambda: paths.studies(paths.CONFIG))
 GAME_NAMES = _completing(game_names)
 MODEL_NAMES = _completing(_model_names)

@@ -12,11 +12,13 @@ from parley.cli.options import (
     ENDPOINTS,
     JSON,
     MODEL,
-    MODEL_NAMES,
     MODELS,
     MODELS_FILE,
+    PARAMETERS,
     PLAN,
+    PLAYERS,
     PROCESSES,
+    PROMPT_NAMES,
     STUDY,
     STUDY_OR_GAME_NAMES,
     TIMEOUT,
@@ -47,17 +49,28 @@ _FORMATS = ("json", "text", "two_steps")
 @MODELS
 @click.option(
     "--model",
-    shell_complete=MODEL_NAMES,
+    shell_complete=PLAYERS,
     help="What plays the honest agents: a model entry or a scripted policy, of the study if there is one.",
 )
 @click.option("--n", type=click.IntRange(min=1), help="Number of agents.")
 @click.option("--b", type=click.IntRange(min=0), help="Number of Byzantine agents.")
-@click.option("--prompt", help="Prompt variant.")
+@click.option("--prompt", shell_complete=PROMPT_NAMES, help="Prompt variant.")
 @click.option("--honest", type=click.IntRange(min=0), help="Of a GAME: number of honest agents, in place of --n.")
-@click.option("--byzantine", help="Of a GAME: what plays the Byzantine agents; default: what plays the honest ones.")
+@click.option(
+    "--byzantine",
+    shell_complete=PLAYERS,
+    help="Of a GAME: what plays the Byzantine agents; default: what plays the honest ones.",
+)
 @click.option("--rounds", type=click.IntRange(min=1), help="Of a GAME: the deadline, or the number of rounds.")
 @click.option("--values", metavar="MIN-MAX", help="Of the GAME consensus: the range of values.")
-@click.option("--set", "set_to", multiple=True, metavar="KEY=VALUE", help="Of a GAME: any other of its parameters.")
+@click.option(
+    "--set",
+    "set_to",
+    multiple=True,
+    metavar="KEY=VALUE",
+    shell_complete=PARAMETERS,
+    help="Of a GAME: any other of its parameters.",
+)
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(min=0))
 @WHERE
 @ENDPOINTS

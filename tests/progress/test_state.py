@@ -4,14 +4,18 @@ import json
 import logging
 import os
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from parley import paths
 from parley.identity import machine
+from parley.play.runner import Watcher
 from parley.play.simulate import simulate
 from parley.progress.state import PLAY, SERVE, PlayState, ProcessState, ProcessStates, note_server_line, working
+from parley.study.condition import Simulation
 from parley.text.logs import waiting
 from support.records import write_state
 from support.studies import StudyFactory
@@ -87,21 +91,22 @@ def test_what_is_no_state_is_left_out() -> None:
     assert ProcessStates(Path("nowhere")).look(time.time()) == []
 
 
-def test_replies_are_counted_while_a_simulation_is_played(
-    study_factory: StudyFactory, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_replies_are_counted_while_a_simulation_is_played(study_factory: StudyFactory) -> None:
     study = study_factory({"model": "majority", "b": 1, "n": 4, "byzantine": "random"}, parameters={"max_rounds": 2})
     [record] = [simulation.record("small") for simulation in study.simulations()]
     folder = paths.processes(paths.results("small"))
     states: list[ProcessState] = []
 
-    def forget(self: PlayState, record: str) -> None:
-        assert self._file is not None
-        states.append(ProcessState(**json.loads(json.dumps(vars(self._file.state), default=vars))))
+    class Seen(PlayState):
+        @contextmanager
+        def __call__(self, simulation: Simulation) -> Iterator[Watcher]:
+            with super().__call__(simulation) as watcher:
+                yield watcher
+                assert self._file is not None
+                states.append(ProcessState(**json.loads(json.dumps(vars(self._file.state), default=vars))))
 
-    monkeypatch.setattr(PlayState, "_forget", forget)
     with working(folder, PLAY) as file:
-        simulate(study, record, [], 1.0, PlayState(file, "small"))
+        simulate(study, record, [], 1.0, Seen(file, "small"))
     [state] = states
     game = state.games[str(record)]
     assert isinstance(game, dict)

@@ -143,3 +143,9 @@ def test_config_readme_names_every_study_and_nothing_else() -> None:
     assert sorted(named) == sorted(
         path.stem for path in (REPOSITORY / "config").glob("*.yaml") if path.stem != "models"
     )
+
+
+def test_every_mutant_has_its_line_in_the_source() -> None:
+    mutants = yaml.safe_load((REPOSITORY / "tests" / "mutants" / "mutants.yaml").read_text())
+    counts = {mutant["id"]: (REPOSITORY / mutant["file"]).read_text().count(mutant["old"]) for mutant in mutants}
+    assert {name: count for name, count in counts.items() if count != 1} == {}

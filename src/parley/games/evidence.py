@@ -199,15 +199,15 @@ class GameColumns:
 
     metrics: tuple[Column, ...] = ()
     turns: tuple[Column, ...] = ()
-    measured: tuple[Column, ...] = ()
     rows: Rows = lambda outcome, trace: ()
+    measured: tuple[Column, ...] = ()
 
     @classmethod
     def read(cls, path: Path, rows: Rows, facts: Sequence[Column] = ()) -> "GameColumns":
         """Return the columns of a YAML file, with those of the network (`facts`) before those that are derived."""
         sections = read_columns(path)
         metrics = (*sections["metrics"], *facts, *sections.get("derived", ()))
-        return cls(metrics, sections["turns"], sections.get("measured", ()), rows)
+        return cls(metrics, sections["turns"], rows, sections.get("measured", ()))
 
 
 # One round of a simulation, as the trace of its record has it: JSON, with keys that a game may type (TypedDict).

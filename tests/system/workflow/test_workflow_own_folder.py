@@ -66,7 +66,7 @@ def test_problems_are_looked_for_beside_the_study(home: Path, parley: Parley) ->
     (home / "sums.jsonl").write_text(json.dumps(row) + "\n")
     study = {"game": "deliberation", "parameters": {"problems": {"kind": "gsm8k", "path": "sums.jsonl"}}}
     (home / "sums.yaml").write_text(
-        yaml.safe_dump({**study, "grids": [{"model": "chance", "n": 3, "prompt": "plain"}]})
+        yaml.safe_dump({**study, "grids": [{"model": "solver", "n": 3, "prompt": "improve"}]})
     )
     assert "What is 1 + 1?" in parley("problems", home / "sums.yaml").out
 

@@ -27,7 +27,7 @@ def main() -> None:
     words = f"interrupted; {GOES_ON}" if command in _GOES_ON else "interrupted"
     stop_command(words)
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, TextIOWrapper):  # of an encoding that may lack letters of a reply
+        if isinstance(stream, TextIOWrapper) and stream.encoding.lower() != "utf-8":  # it may lack letters of a reply
             stream.reconfigure(errors="backslashreplace")
     try:
         commands(standalone_mode=False)

@@ -3,9 +3,10 @@
 import pytest
 
 from parley import paths
+from parley.analysis.summarize import summarize
 from parley.errors import EngineError, PausedError, RecordError
 from parley.play.pausing import GO_ON, REMEDIES, clear_pauses, paused_lines
-from parley.play.simulate import simulate_shard
+from parley.play.simulate import simulate, simulate_shard
 from parley.play.unfinished import finished_part
 from parley.policies import FAILURE_CLASSES
 from parley.study import Study
@@ -52,6 +53,11 @@ def test_a_model_of_which_no_reply_can_be_used_pauses_before_it_costs_more(
     monkeypatch.setenv(GO_ON, "1")
     simulate_shard(study, "theirs", 0)
     assert all(s.record("small").exists() for s in study.simulations() if s.condition.models)
+    assert paths.paused("small", "").parent.exists()
+    for simulation in study.simulations():
+        simulate(study, simulation.record("small"), [], 5.0)
+    summarize(study)
+    assert not paths.paused("small", "").parent.exists()  # of a finished study nothing is left
 
 
 def test_a_study_can_forbid_it_and_few_bad_replies_pause_nothing(server: StandInService) -> None:

@@ -34,6 +34,7 @@ from parley.analysis.turns import NAME as TURNS
 from parley.analysis.turns import turn_piece, write_turns
 from parley.files import remove_empty_below, write_atomically
 from parley.games.base import Game
+from parley.play.pausing import clear_pauses
 from parley.play.record import read_attempts
 from parley.play.record_store import Records, mark_tables, read_records, write_conditions
 from parley.play.unfinished import forget_unfinished
@@ -66,6 +67,7 @@ def summarize(study: Study, strict: bool = False, processes: int = 1) -> pd.Data
         remove_empty_below(paths.journals(study.name))
         write_conditions(study)
         forget_unfinished(study.name)
+        clear_pauses(study.name)
     mark_tables(study, [*tables, TURNS], records.left_out, made_by(records).as_json)
     _log.info("%d simulations in %d conditions", len(tables["simulations"]), len(conditions))
     return conditions

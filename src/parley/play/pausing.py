@@ -5,6 +5,7 @@ that all look for before they ask. The next run removes both, and looks again, f
 """
 
 import os
+import shutil
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
@@ -36,9 +37,8 @@ _LETTERS: Mapping[str | None, str] = {
 
 
 def clear_pauses(study: str) -> None:
-    """Forget which models of a study are paused: a new run looks again."""
-    for path in paths.paused(study, "").parent.glob("*"):
-        path.unlink()
+    """Forget which models of a study are paused: a new run looks again, and of a finished one nothing is left."""
+    shutil.rmtree(paths.paused(study, "").parent, ignore_errors=True)
 
 
 def paused_lines(study: str) -> list[str]:

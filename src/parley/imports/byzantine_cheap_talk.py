@@ -16,9 +16,8 @@ from parley.games.parameters import BYZANTINE, HONEST
 from parley.games.stag_hunt.game import StagHuntGame
 from parley.games.stag_hunt.parameters import PUBLISHED
 from parley.games.stag_hunt.prompts import AGAIN
-from parley.imports.games import NO_GAME, UNREADABLE, Defect, ImportedAgent, ImportedGame, files_below, reply
+from parley.imports.games import Defect, ImportedAgent, ImportedGame, json_games, reply
 from parley.play.replay import RecordedReply
-from parley.text import one_line
 
 _TOPOLOGIES = {"broadcast": "complete", "ring": "ring", "star": "star"}
 _TRIALS = 20  # of the paper's runs; games of another number are a run of their own
@@ -33,20 +32,11 @@ class ByzantineCheapTalk:
 
     def read(self, path: Path) -> Iterator[ImportedGame | Defect]:
         """Yield the game of each `results.json`, in the order of the paths."""
-        for file, name in files_below(path, "results.json", f"name the folder results of a copy of {self.source}"):
-            try:
-                content = file.read_bytes()
-                found = json.loads(content)
-            except (OSError, ValueError, RecursionError) as error:
-                yield Defect(UNREADABLE, name, one_line(str(error), 100))
-                continue
-            try:
-                yield _game(name, hashlib.sha256(content).hexdigest(), found, str(file))
-            except (LookupError, TypeError, ValueError, AttributeError) as error:
-                yield Defect(NO_GAME, name, one_line(repr(error), 100))
+        remedy = f"name the folder results of a copy of {self.source}"
+        yield from json_games(path, "results.json", remedy, _game)
 
 
-def _game(file: str, sha256: str, found: Mapping[str, Any], where: str) -> ImportedGame:
+def _game(path: Path, file: str, content: bytes, found: Mapping[str, Any]) -> ImportedGame:
     meta, rounds = found["metadata"], found["rounds_data"]
     adversaries = meta.get("adversary_agents", [])
     agents = {each["name"]: _agent(each, each["name"] in adversaries, _adversary(meta)) for each in meta["agents"]}
@@ -58,11 +48,11 @@ def _game(file: str, sha256: str, found: Mapping[str, Any], where: str) -> Impor
     disclosure = "silent" if meta["experiment"].endswith("_silent") else "explicit" if explicit else "none"
     said = [(entry, name) for entry in rounds for name in entry.get("full_decisions", {})]
     points = {(entry["round"], name): paid for entry in rounds for name, paid in entry.get("payoffs", {}).items()}
-    trials = re.search(r"_(\d+)_trials", where)
+    trials = re.search(r"_(\d+)_trials", str(path))
     run = f"-{trials[1]}-trials" if trials and int(trials[1]) != _TRIALS else ""
     return ImportedGame(
         file=file,
-        sha256=sha256,
+        sha256=hashlib.sha256(content).hexdigest(),
         game=StagHuntGame.name,
         parameters={
             "rules": PUBLISHED,

@@ -16,9 +16,9 @@ from typing import Any
 from parley.games.consensus.game import ConsensusGame
 from parley.games.consensus.parameters import PUBLISHED_CODE
 from parley.games.parameters import BYZANTINE, HONEST
-from parley.imports.games import NO_GAME, UNREADABLE, Defect, ImportedAgent, ImportedGame, files_below, reply
+from parley.imports.games import Defect, ImportedAgent, ImportedGame, json_games, reply
 from parley.play.replay import RecordedReply
-from parley.text import by_number, one_line
+from parley.text import by_number
 
 _ENDED = {
     "valid": "valid_consensus",
@@ -42,21 +42,11 @@ class ByzantineConsensus:
 
     def read(self, path: Path) -> Iterator[ImportedGame | Defect]:
         """Yield the game of each `run_NNN.json`, in the order of the paths."""
-        for file, name in files_below(path, "run_*.json", f"name the folder results of a copy of {self.source}"):
-            try:
-                content = file.read_bytes()
-                log = (file.parent.parent / "logs" / f"{file.stem}_log.txt").read_text(encoding="utf-8")
-                found = json.loads(content)
-            except (OSError, ValueError, RecursionError) as error:
-                yield Defect(UNREADABLE, name, one_line(str(error), 100))
-                continue
-            try:
-                yield _game(name, hashlib.sha256(content + log.encode()).hexdigest(), found, log)
-            except (LookupError, TypeError, ValueError, AttributeError) as error:
-                yield Defect(NO_GAME, name, one_line(repr(error), 100))
+        yield from json_games(path, "run_*.json", f"name the folder results of a copy of {self.source}", _game)
 
 
-def _game(file: str, sha256: str, found: Mapping[str, Any], log: str) -> ImportedGame:
+def _game(path: Path, file: str, content: bytes, found: Mapping[str, Any]) -> ImportedGame:
+    log = (path.parent.parent / "logs" / f"{path.stem}_log.txt").read_text(encoding="utf-8")
     config, statistics, model = found["config"], found["statistics"], str(found["metrics"]["model_name"])
     if (topology := found["metrics"]["network_topology"]) != "fully_connected":
         raise ValueError(f"topology {topology}: its history shows what no agent hears")
@@ -76,7 +66,7 @@ def _game(file: str, sha256: str, found: Mapping[str, Any], log: str) -> Importe
     roles = dict.fromkeys(statistics["honest_agent_ids"], HONEST) | dict.fromkeys(byzantine, BYZANTINE)
     return ImportedGame(
         file=file,
-        sha256=sha256,
+        sha256=hashlib.sha256(content + log.encode()).hexdigest(),
         game=ConsensusGame.name,
         parameters={
             "rules": PUBLISHED_CODE,

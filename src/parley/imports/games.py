@@ -5,7 +5,8 @@ of the group `parley.formats` (a module:attribute). It says what was said, and c
 """
 
 import importlib
-from collections.abc import Iterator, Mapping, Sequence
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -121,6 +122,27 @@ def files_below(path: Path, pattern: str, remedy: str) -> list[tuple[Path, str]]
     if not files:
         raise UsageError(f"{path}: holds no {pattern.removeprefix('*')}; {remedy}")
     return [(file, file.name if file == path else file.relative_to(path).as_posix()) for file in files]
+
+
+def json_games(
+    path: Path, pattern: str, remedy: str, game: Callable[[Path, str, bytes, Any], ImportedGame]
+) -> Iterator[ImportedGame | Defect]:
+    """Yield what `game` makes of each JSON file, of its path, its name, its bytes and what they say, or a defect."""
+    for file, name in files_below(path, pattern, remedy):
+        try:
+            content = file.read_bytes()
+            found = json.loads(content)
+        except (OSError, ValueError, RecursionError) as error:
+            yield Defect(UNREADABLE, name, one_line(str(error), 100))
+            continue
+        try:
+            made = game(file, name, content, found)
+        except OSError as error:  # of a file that belongs to it
+            yield Defect(UNREADABLE, name, one_line(str(error), 100))
+        except (LookupError, TypeError, ValueError, AttributeError) as error:
+            yield Defect(NO_GAME, name, one_line(repr(error), 100))
+        else:
+            yield made
 
 
 class Format(Protocol):

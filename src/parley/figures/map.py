@@ -4,7 +4,7 @@ A row holds conditions that differ along x alone. A cell has the number and its 
 color is never all there is to read; where no condition was run it stays empty.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -159,31 +159,28 @@ def _map(
                 _cell(ax, xs.index(value), y, found, content, link, narrow=narrow)
         _frame(ax, columns, [names[key] for key in part], label)
 
-    # The rows that tell most come first where they are on several pages, each page in the order of the study.
-    ends = {key: [float(found[content.columns[0]]) for found in cells.values()] for key, cells in rows.items()}
-    most = max(1, int(_ROWS * _CELL[1] / cell[1]))
-    order = list(rows)
-    if len(rows) > most:
-        telling_most = sorted(order, key=lambda key: min(ends[key]) - max(ends[key]))
-        order = [
-            key
-            for at in range(0, len(telling_most), most)
-            for key in sorted(telling_most[at : at + most], key=order.index)
-        ]
-    panels = [
-        Panel([partial(draw, part=order[at : at + most])], -at, 0, cell[1] * len(order[at : at + most]))
-        for at in range(0, len(order), most)
-    ]
+    parts = _in_parts(rows, content.columns[0], most=max(1, int(_ROWS * _CELL[1] / cell[1])))
+    panels = [Panel([partial(draw, part=part)], -place, 0, cell[1] * len(part)) for place, part in enumerate(parts)]
     return pages(
         study,
         spec,
         panels,
-        (cell[0] * len(xs), cell[1] * min(most, len(order))),
+        (cell[0] * len(xs), cell[1] * len(parts[0])),
         notes,
         [],
         columns=1,
         beside=room_of_names,
     )
+
+
+def _in_parts(rows: Mapping[_Row, Mapping[Any, Any]], column: str, most: int) -> list[list[_Row]]:
+    """Return the rows of each page, in the study's order; where there are several, those that tell most come first."""
+    order = list(rows)
+    if len(order) <= most:
+        return [order]
+    ends = {key: [float(cell[column]) for cell in cells.values()] for key, cells in rows.items()}
+    telling_most = sorted(order, key=lambda key: min(ends[key]) - max(ends[key]))
+    return [sorted(telling_most[at : at + most], key=order.index) for at in range(0, len(order), most)]
 
 
 def _rows(table: pd.DataFrame, by: Sequence[str], x: str) -> dict[_Row, dict[Any, Any]]:

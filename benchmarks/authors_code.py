@@ -48,10 +48,11 @@ def _theirs(code: Path, b: int) -> float:
 def _ours(b: int, games: int) -> float:
     grid = {"model": MODEL, "n": N, "b": b, "prompt": "may_exist"}
     parameters = {"max_rounds": ROUNDS, "stop_threshold": 1, "rules": "published_code"}
-    study = {"game": "consensus", "seeds": games, "parameters": parameters, "grids": [grid]}
+    study = {"game": "consensus", "seeds": games + 1, "parameters": parameters, "grids": [grid]}
     Path("bench.yaml").write_text(yaml.safe_dump(study), encoding="utf-8")
-    simulations = list(load_study(Path("bench.yaml")).simulations())
+    first, *simulations = load_study(Path("bench.yaml")).simulations()
     with serving(SERVE, ENDPOINT):
+        asyncio.run(played([first], ENDPOINT))  # warms the engine up, on both sides
         begun = time.perf_counter()
         asked = asyncio.run(played(simulations, ENDPOINT))
         return len(asked) / (time.perf_counter() - begun)

@@ -5,9 +5,10 @@
     python examples/authors_code.py byzantine-consensus-llm-agents models/smollm2-135m-*/model --honest 4 --byzantine 1
 
 Their code (commit b3bbf9e) was written for an older vLLM. Two things changed since, and are put in its place here:
-`GuidedDecodingParams` is called `StructuredOutputsParams`, and `SamplingParams` takes it as `structured_outputs`. No
-file of theirs is changed or copied. Their games never end before the deadline here, whatever the votes, so that both
-sides answer as many questions.
+`GuidedDecodingParams` is called `StructuredOutputsParams`, and `SamplingParams` takes it as `structured_outputs`. The
+engine gets the arguments that Parley's own has on a CPU (`ENGINE`): vLLM would take bfloat16 else, which many CPUs
+lack. No file of theirs is changed or copied. Their games never end before the deadline here, whatever the votes, so
+that both sides answer as many questions.
 """
 
 import argparse
@@ -28,9 +29,32 @@ import vllm  # noqa: E402
 import vllm.sampling_params  # noqa: E402
 
 
+ENGINE = {
+    "dtype": "float32",
+    "enforce_eager": True,
+    "enable_chunked_prefill": False,
+    "max_num_batched_tokens": 8192,
+    "structured_outputs_config": {"backend": "xgrammar"},
+}
+
+
+class CountingEngine(vllm.LLM):  # type: ignore[misc]  # vLLM has no types here
+    """An engine with the arguments of Parley's, which counts what it is asked."""
+
+    replies = 0
+
+    def __init__(self, **given: Any) -> None:
+        super().__init__(**given, **ENGINE)
+
+    def generate(self, prompts: Any, *more: Any, **named: Any) -> Any:
+        """Answer as vLLM does, and count."""
+        CountingEngine.replies += len(prompts)
+        return super().generate(prompts, *more, **named)
+
+
 def adapt() -> None:
     """Give vLLM the names that their code imports."""
-    _ = vllm.LLM  # vLLM imports its parts when they are asked for, and they need the class that stands here now
+    vllm.LLM = CountingEngine
     params = vllm.SamplingParams
 
     def sampling(guided_decoding: Any = None, **given: Any) -> Any:
@@ -48,7 +72,12 @@ def main() -> None:
     parser.add_argument("--honest", type=int, default=4)
     parser.add_argument("--byzantine", type=int, default=0)
     parser.add_argument("--rounds", type=int, default=2)
-    parser.add_argument("--games", type=int, default=1, help="one after the other, as their code plays them")
+    parser.add_argument(
+        "--games",
+        type=int,
+        default=1,
+        help="one after the other, as their code plays them; one more before them warms the engine up",
+    )
     given = parser.parse_args()
     model = str(Path(given.model).absolute())
     adapt()
@@ -57,28 +86,20 @@ def main() -> None:
     import main as theirs
     import vllm_agent
 
-    config.VLLM_CONFIG.update(model_name=model, max_model_len=4096, max_num_seqs=64)
+    config.VLLM_CONFIG.update(model_name=model, max_model_len=8192, max_num_seqs=64)
     config.METRICS_CONFIG["save_results"] = False
     theirs.ByzantineConsensusGame.should_terminate_by_vote = lambda game, votes: False
-    replies = 0
-    generate = vllm.LLM.generate
-
-    def counted(self: Any, prompts: Any, *more: Any, **named: Any) -> Any:
-        nonlocal replies
-        replies += len(prompts)
-        return generate(self, prompts, *more, **named)
-
-    vllm.LLM.generate = counted
     vllm_agent.VLLMAgent("warm-up", model, config.VLLM_CONFIG)  # loads the weights, which is not counted
-    begun = time.perf_counter()
-    for _ in range(given.games):
+    for number in range(given.games + 1):
+        if number == 1:
+            CountingEngine.replies, begun = 0, time.perf_counter()
         with contextlib.redirect_stdout(io.StringIO()):
             settings = {"max_rounds": given.rounds, "consensus_threshold": 66.0, "value_range": (0, 50)}
             game = theirs.BCGSimulation(given.honest, given.byzantine, settings)
             while not game.game.game_over:
                 game.run_round()
     seconds = time.perf_counter() - begun
-    print(json.dumps({"games": given.games, "replies": replies, "seconds": round(seconds, 1)}))
+    print(json.dumps({"games": given.games, "replies": CountingEngine.replies, "seconds": round(seconds, 1)}))
     vllm_agent.VLLMAgent.shutdown()
 
 

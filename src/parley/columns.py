@@ -10,6 +10,7 @@ from typing import Any
 
 import yaml
 
+NUMBER = "number"
 JSON = "JSON"  # the unit of texts that hold JSON
 
 
@@ -18,8 +19,8 @@ class Column:
     """One column.
 
     `name` may have a part in angle brackets that stands for many: `<outcome>_rate`. `type` is an Arrow type or the
-    name of one ("int64", "double", "string", "bool"); "" is whatever the values are ("any"). `required` columns
-    have no gaps.
+    name of one ("int64", "double", "string", "bool"); "" is whatever the values are ("any"), "number" is "double" in
+    studies of a game whose values may be fractions, else "int64". `required` columns have no gaps.
     """
 
     name: str
@@ -33,6 +34,8 @@ class Column:
         """The type of Arrow (pyarrow.DataType); None for whatever the values are."""
         import pyarrow as pa  # takes a while, and few commands need it
 
+        if self.type == NUMBER:
+            return pa.int64()
         return pa.type_for_alias(self.type) if isinstance(self.type, str) and self.type else self.type or None
 
     @property

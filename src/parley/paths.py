@@ -38,7 +38,7 @@ TABLES = (
     "quality",
     "reactions",
     "behaviors",
-    "paper_measures",
+    "measures",
     "noise",
     "margins",
     "effects",

@@ -72,7 +72,10 @@ def stag_hunt(*grids: dict[str, Any], **parameters: Any) -> dict[str, Any]:
     return {"game": "stag_hunt", "parameters": {"rounds": 4, **parameters}, "grids": each}
 
 
+GOAL: dict[str, Any] = {"values": "real", "agree_within": 1.5, "validity": "hull"}
 STUDIES: Mapping[str, dict[str, Any]] = {
+    "framings": consensus({"prompt": ["neutral", "adversary", "cooperative", "competitive"]}),
+    "goal": consensus({"b": 1, "prompt": ["may_exist", "none_exist"], "vary": FORMATS}, **GOAL),
     "consensus": consensus(
         {"prompt": ["may_exist", "none_exist"], "vary": FORMATS},
         {"b": 1, "prompt": ["may_exist", "none_exist"], "vary": FORMATS},

@@ -14,10 +14,11 @@ from typing import Any
 
 import yaml
 
-from parley.columns import Column, find
+from parley.columns import NUMBER, Column, find
 from parley.errors import UsageError
 from parley.games.base import Game
 from parley.games.registry import GAMES
+from parley.study import Study
 
 AXIS, METRIC, GAME_TURN, MEASURED = (
     "<axis>",
@@ -98,14 +99,22 @@ def _filled(of: Table, axes: list[str], game: type[Game]) -> Iterator[Column]:
             yield column
 
 
+def in_study(columns: Iterable[Column], study: Study) -> list[Column]:
+    """Return columns with the types that they have in a study: numbers are double where values may be fractions."""
+    conditions = study.conditions
+    kind = "double" if any(each.game.plays_fractions(each.parameters) for each in conditions) else "int64"
+    return [replace(column, type=kind) if column.type == NUMBER else column for column in columns]
+
+
 def names_of(name: str, axes: Iterable[str], game: type[Game]) -> list[str]:
     """Return the names of the columns of a table that every study of `game` with these axes has, in their order."""
     return [column.name for column in columns_of(name, axes, game) if "<" not in column.name]
 
 
-def describe(name: str, column: str, axes: Iterable[str], game: type[Game]) -> Column | None:
-    """Return what is declared of a column of the table `name`; None for a column that nobody declared."""
-    return find(columns_of(name, axes, game), column, {"outcome": [outcome.name for outcome in game.outcomes]})
+def describe(name: str, column: str, study: Study) -> Column | None:
+    """Return what is declared of a column of the table `name` of a study; None for one that nobody declared."""
+    columns = in_study(columns_of(name, study.axes, study.game), study)
+    return find(columns, column, {"outcome": [outcome.name for outcome in study.game.outcomes]})
 
 
 def page(text: str) -> str:
@@ -130,7 +139,7 @@ def reference() -> str:
         parts += [f"### {table.name}\n", f"{row}\n", *_rows(table.own)]
         if table.name == "simulations":
             parts += _by_game("Metrics of", {game.name: game.evidence.columns.metrics for game in GAMES.values()})
-        elif table.name == "paper_measures":
+        elif table.name == "measures":
             parts += _by_game("Measures of", {game.name: game.evidence.columns.measured for game in GAMES.values()})
         elif table.name == "turns":
             parts += _by_game("Turns of", {game.name: game.evidence.columns.turns for game in GAMES.values()})

@@ -121,7 +121,7 @@ def _tables(
         "quality": quality_table(rows, by, game),
         "reactions": from_traces.reactions.table(),
         "behaviors": from_traces.behaviors.table(),
-        "paper_measures": from_traces.paper_measures,
+        "measures": from_traces.measures,
         "margins": margin_table(rows, by, game, impossible, study.paper),
         "effects": effect_table(rows, by, game, study.effects, impossible),
         "noise": noise,

@@ -36,7 +36,7 @@ def typed(frame: pd.DataFrame, study: Study, name: str) -> pa.Table:
     """Return a table whose columns have their declared types; those that nobody declared keep what they have."""
     table = pa.Table.from_pandas(frame, preserve_index=False)
     for place, field in enumerate(table.schema):
-        column = describe(name, field.name, study.axes, study.game)
+        column = describe(name, field.name, study)
         if column is None or column.arrow in (None, field.type):
             continue
         try:

@@ -112,9 +112,9 @@ class FromTraces:
             raise ImpossibleTracesError(impossible)
 
     @property
-    def paper_measures(self) -> pd.DataFrame:
+    def measures(self) -> pd.DataFrame:
         """A row per simulation: what the game's authors measure of it (`Evidence.measured`)."""
-        return pd.DataFrame(self._measured, columns=names_of("paper_measures", self._study.axes, self._study.game))
+        return pd.DataFrame(self._measured, columns=names_of("measures", self._study.axes, self._study.game))
 
 
 def _measured(game: PlayedGame, trace: Trace) -> Mapping[str, Any]:

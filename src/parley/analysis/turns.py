@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from parley import paths
-from parley.analysis.columns import columns_of
+from parley.analysis.columns import columns_of, in_study
 from parley.analysis.reactions import Trace
 from parley.analysis.simulations import PlayedGame
 from parley.analysis.tables import csv_text, marked
@@ -60,7 +60,7 @@ def _write(study: Study, pieces: Iterable[tuple[pa.Table, bytes]], parquet: Bina
 def turn_schema(study: Study) -> pa.Schema:
     """Return the schema of the table; it is the same for all studies of the built-in games with the same axes."""
     fields = []
-    for column in columns_of(NAME, study.axes, study.game):
+    for column in in_study(columns_of(NAME, study.axes, study.game), study):
         values = [condition.axes[column.name] for condition in study.conditions] if column.arrow is None else []
         fields.append(pa.field(column.name, column.arrow or pa.array(values).type))
     return pa.schema(fields)

@@ -104,7 +104,7 @@ def _record_set(records: Records, path: Path, text: str) -> mlc.RecordSet:
 
 def _meaning(records: Records, table: str, name: str) -> str:
     study = records.study
-    found = find(COLUMNS, name, {}) if table == REPLIES else describe(table, name, study.axes, study.game)
+    found = find(COLUMNS, name, {}) if table == REPLIES else describe(table, name, study)
     return _words(found) if found else name.replace("_", " ")
 
 

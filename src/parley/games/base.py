@@ -157,6 +157,11 @@ class Game(ABC, Generic[P]):
         return frozenset(outcome.name for outcome in cls.outcomes)
 
     @classmethod
+    def plays_fractions(cls, parameters: P) -> bool:
+        """Return whether values of this game may be fractions (columns of the type "number")."""
+        return False
+
+    @classmethod
     def class_of(cls, name: str, detail: str | None) -> str:
         """Return the outcome class in which tables and figures count an outcome; records stay as they are."""
         return name

@@ -326,7 +326,7 @@ class Evidence(Generic[P, R]):
         raise NotImplementedError(f"{type(self).__name__}.timeline")
 
     def measured(self, parameters: P, outcome: Mapping[str, Any], trace: Sequence[R]) -> Mapping[str, Any]:
-        """Return what the game's authors measure of a simulation and Parley does not (the table `paper_measures`).
+        """Return what the game's authors measure of a simulation and Parley does not (the table `measures`).
 
         Its keys are the columns `measured`; a game without them is not asked.
         """

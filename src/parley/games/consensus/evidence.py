@@ -4,11 +4,12 @@ import json
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from statistics import fmean, median
 from typing import Any
 
-from parley.games.consensus.parameters import ConsensusParameters, Round
+from parley.games.consensus.parameters import ConsensusParameters, Round, Value, in_hull
 from parley.games.evidence import (
     ENDINGS,
     NETWORK,
@@ -174,13 +175,22 @@ class ConsensusEvidence(Evidence[ConsensusParameters, Round]):
     def measured(
         self, parameters: ConsensusParameters, outcome: Mapping[str, Any], trace: Sequence[Round]
     ) -> Mapping[str, Any]:
-        """Return what the authors' code measures (its `get_statistics`; columns.yaml says by which definitions)."""
-        initial: Mapping[str, int] = outcome["metrics"]["initial_values"]
+        """Return how near to what is asked for it came, and what the authors' code measures (`get_statistics`).
+
+        columns.yaml says by which definitions.
+        """
+        initial: Mapping[str, Value] = outcome["metrics"]["initial_values"]
+        goal, start = parameters.goal, list(initial.values())
         held = [[v for name in initial if (v := entry["values"][name]) is not None] for entry in trace]
         agreed = [len(set(values)) == 1 and values[0] in initial.values() for values in held]
         spreads = [_deviation(values) for values in held]
         halves = [entry["round"] for entry in trace if 2 * entry["stop_votes"] >= len(entry["votes"])]
+        within, inside = ([of(values) for values in held] for of in (goal.agreed, partial(in_hull, initial=start)))
         found: dict[str, Any] = {
+            "within": within[-1],
+            "within_round": _for_good(within),
+            "in_hull": inside[-1],
+            "in_hull_round": _for_good(inside),
             "convergence_speed": agreed.index(True) + 1 if any(agreed) else None,
             "convergence_rate": fmean(agreed),
             "stability_rounds": next((k for k, has in enumerate(reversed(agreed)) if not has), len(agreed)),
@@ -258,15 +268,21 @@ class ConsensusEvidence(Evidence[ConsensusParameters, Round]):
         return {"agreement": [(number, share) for number, share in shares if share is not None]}
 
 
-def _deviation(values: Sequence[int]) -> float:
+def _for_good(reached: Sequence[bool]) -> int | None:
+    """Return the first round from which it holds in all others; None if it does not hold in the last."""
+    after = next((k for k, has in enumerate(reversed(reached)) if not has), len(reached))
+    return len(reached) - after + 1 if after else None
+
+
+def _deviation(values: Sequence[Value]) -> float:
     """Return the standard deviation (n - 1), 0 for less than two; `statistics.stdev` takes ten times as long."""
     mean = fmean(values) if values else 0.0
     return math.sqrt(sum((value - mean) ** 2 for value in values) / max(1, len(values) - 1))
 
 
-def _cell(value: int | None, held: Iterable[int | None], sent: int | None) -> TimelineCell:
+def _cell(value: Value | None, held: Iterable[Value | None], sent: Value | None) -> TimelineCell:
     """Return the cell of an agent with this value, where honest agents have those `held`, after what it `sent`."""
     counts = Counter(each for each in held if each is not None)
     leads = counts[value] > 1 and counts[value] == max(counts.values()) if value is not None else False
     state = SILENT if sent is None else LEADING if leads else APART
-    return TimelineCell(state, "–" if value is None else str(value))
+    return TimelineCell(state, "–" if value is None else f"{value:.7g}")

@@ -6,6 +6,7 @@ authors' code's, or that of the published Swarms code.
 """
 
 from collections.abc import Generator, Mapping, Sequence
+from statistics import median_low
 from typing import Any
 
 import numpy as np
@@ -13,13 +14,14 @@ import numpy as np
 from parley.errors import UsageError
 from parley.games.base import Game, Outcome, Paper, threat_class
 from parley.games.consensus.evidence import ConsensusEvidence
-from parley.games.consensus.parameters import NAMES, Agent, ConsensusParameters
+from parley.games.consensus.parameters import NAMES, Agent, ConsensusParameters, Value
 from parley.games.consensus.policies import POLICIES
 from parley.games.consensus.prompts import PROMPTS, share_text
 from parley.games.consensus.protocols import PROTOCOLS
 from parley.games.evidence import OutcomeClass
 from parley.games.network import Edges
 from parley.games.parameters import BYZANTINE, HONEST, Group
+from parley.identity import digest
 from parley.policies import Ask, Reply
 from parley.text import by_number
 
@@ -50,18 +52,25 @@ class ConsensusGame(Game[ConsensusParameters]):
 
     def set_up(self) -> None:
         """Draw the honest initial values, uniform on [value_min, value_max], in the order of `seats`."""
-        low, high = self.parameters.value_min, self.parameters.value_max
         given = None if self.material is None else self.material["initial_values"]
         agents = []
         for seat in self.seats:
-            drawn = int(self.rng.integers(low, high + 1)) if seat.role == HONEST else None
+            drawn = self._drawn_value() if seat.role == HONEST else None
             value = drawn if given is None else given.get(seat.name)
             agents.append(Agent(seat, initial_value=value, current_value=value))
         # Asked in the order of the neutral names, which says nothing about roles.
         self.agents = agents if _named_by_role(self.parameters) else sorted(agents, key=lambda a: by_number(a.name))
         p = self.parameters
-        self.protocol = PROTOCOLS[p.protocol, p.rules](p, self.agents, self.network)
+        secret = digest([self.name, "signatures", [(agent.name, agent.initial_value) for agent in self.agents]])
+        self.protocol = PROTOCOLS[p.protocol, p.rules](p, self.agents, self.network, secret)
         self.honest = self.protocol.honest
+
+    def _drawn_value(self) -> Value:
+        """Return an initial value, uniform on the range; real ones have two decimals, as people write them."""
+        low, high = self.parameters.value_min, self.parameters.value_max
+        if self.parameters.values == "real":
+            return round(float(self.rng.uniform(low, high)), 2)
+        return int(self.rng.integers(low, high + 1))
 
     def play(self) -> Generator[list[Ask], list[Reply], Outcome]:
         """Play by the protocol until enough agents vote to stop, or the deadline."""
@@ -90,10 +99,13 @@ class ConsensusGame(Game[ConsensusParameters]):
     ) -> Any:
         """Return the initial values of the honest agents; raises ValueError if one is missing or out of range."""
         given = recorded.get("initial_values", {})
+        known = (int, float) if parameters.values == "real" else (int,)
         values = {name: given.get(name) for name, role in roles.items() if role == HONEST}
         for name, value in values.items():
-            if type(value) is not int or not parameters.value_min <= value <= parameters.value_max:
-                raise ValueError(f"{name}: initial value {value}: an integer from value_min to value_max is needed")
+            if type(value) not in known or not parameters.value_min <= value <= parameters.value_max:
+                raise ValueError(
+                    f"{name}: initial value {value}: {parameters.values} values from value_min to value_max are needed"
+                )
         return {"initial_values": values}
 
     @classmethod
@@ -115,6 +127,11 @@ class ConsensusGame(Game[ConsensusParameters]):
         if honest < 2:
             impossible.add(PREMATURE_STOP)
         return super().possible_outcomes(parameters, groups) - impossible
+
+    @classmethod
+    def plays_fractions(cls, parameters: ConsensusParameters) -> bool:
+        """Return whether values are real numbers."""
+        return parameters.values == "real"
 
     @classmethod
     def class_of(cls, name: str, detail: str | None) -> str:
@@ -143,13 +160,13 @@ class ConsensusGame(Game[ConsensusParameters]):
 
     def outcome(self, rounds: int, *, stopped: bool) -> Outcome:
         """Return how the game ended after `rounds` rounds, by the values that honest agents hold."""
-        held = set(self.protocol.honest_values())
-        agreed = len(held) == 1
-        initial = [agent.initial_value for agent in self.honest]
+        held, goal = self.protocol.honest_values(), self.parameters.goal
+        agreed = goal.agreed(held)
+        initial = [agent.initial_value for agent in self.honest if agent.initial_value is not None]
         detail = None
         if not stopped:
             name = "no_consensus"
-        elif agreed and held <= set(initial):
+        elif agreed and goal.valid(held, initial):
             name = "valid_consensus"
         else:
             name = "invalid_consensus"
@@ -162,7 +179,7 @@ class ConsensusGame(Game[ConsensusParameters]):
             rounds=rounds,
             finished_early=stopped,
             metrics={
-                "consensus_value": next(iter(held)) if stopped and agreed else None,
+                "consensus_value": median_low(held) if stopped and agreed else None,
                 "first_unanimity_round": unanimous[0] if unanimous else None,
                 "value_changes": sum(agent.changes for agent in self.honest),
                 "final_honest_share": self.protocol.trace[-1]["honest_share"],

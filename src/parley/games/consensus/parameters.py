@@ -1,7 +1,8 @@
 """What a study may set in the consensus game, and the shapes of its replies (section 3, Figures 5 to 14)."""
 
 import re
-from collections.abc import Mapping
+from bisect import bisect_left, bisect_right
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cache, partial
@@ -18,11 +19,14 @@ from pydantic import (
     model_validator,
 )
 
+from parley.games.consensus.signatures import Signer
 from parley.games.parameters import BYZANTINE, Count, GameParameters, Positive, Seat, Seated, Share, as_tuple, in_order
 from parley.identity import digest
 from parley.policies import Sampling
 from parley.policies.reply_text import ReplyModel
 from parley.text import one_line
+
+Value = int | float  # float with `values: real` alone
 
 # What a study that does not say otherwise gets: the published code's.
 SWARMS_DEFAULTS: Mapping[str, Any] = {
@@ -87,6 +91,25 @@ class ConsensusParameters(GameParameters):
         default=Fraction(66, 100),
         description="Share of all agents whose stop votes end the game, in (0, 1]; compared exactly.",
     )
+    values: Literal["integer", "real"] = Field(
+        default="integer",
+        description="Whether values are whole numbers, or any numbers of the range (`approximate agreement`).",
+        exclude_if=lambda value: bool(value == "integer"),  # identities are older than this parameter
+    )
+    agree_within: float = Field(
+        default=0.0,
+        ge=0,
+        le=1_000_000,
+        allow_inf_nan=False,
+        description="Honest agents agree if their values lie within so much of each other.",
+        exclude_if=lambda value: not value,
+    )
+    validity: Literal["initial", "hull"] = Field(
+        default="initial",
+        description="What may be agreed on: initial values of honest agents (the paper's), or all that lies between "
+        "the smallest and the largest of them (`hull`: approximate and resilient consensus).",
+        exclude_if=lambda value: bool(value == "initial"),
+    )
     disclose_topology: bool = Field(
         default=False, description="Whether agents are told who their neighbors are; else they are told nothing of it."
     )
@@ -108,6 +131,11 @@ class ConsensusParameters(GameParameters):
     )
 
     @property
+    def goal(self) -> "Goal":
+        """What honest agents have to agree on."""
+        return Goal(self.values, self.agree_within, self.validity)
+
+    @property
     def longest(self) -> int:
         """Rounds of the longest possible game: one more where votes are about the round before."""
         return self.max_rounds + (self.protocol == "swarms" and EARLY_VOTE not in self.leaks)
@@ -127,6 +155,9 @@ class ConsensusParameters(GameParameters):
         if self.rules == PUBLISHED_CODE and (swarms or self.equivocation):
             other = "protocol swarms" if swarms else "equivocation"
             raise ValueError(f"rules: {PUBLISHED_CODE}: that code has no {other}; remove one of the two")
+        if (swarms or self.rules == PUBLISHED_CODE) and self.goal != THE_PAPERS_GOAL:
+            other = "protocol swarms" if swarms else f"rules: {PUBLISHED_CODE}"
+            raise ValueError(f"{other} knows neither values, agree_within nor validity; remove them")
         for name in ("propose", "vote") if swarms else ("turn", "task", "leaks"):
             if getattr(self, name) != type(self).model_fields[name].get_default(call_default_factory=True):
                 remedy = "turn samples both" if swarms else "set protocol: swarms, or remove it"
@@ -149,6 +180,47 @@ class ConsensusParameters(GameParameters):
         return self
 
 
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """What honest agents have to agree on: which numbers, how closely, and which of them are valid."""
+
+    values: str = "integer"
+    within: float = 0.0
+    validity: str = "initial"
+
+    def largest(self, held: Sequence[Value]) -> list[Value]:
+        """Return the smallest value of each largest set of `held` that lies within the tolerance."""
+        ordered = sorted(held)
+        counts = {low: bisect_right(ordered, low + self.within) - bisect_left(ordered, low) for low in ordered}
+        most = max(counts.values(), default=0)
+        return [low for low, count in counts.items() if count == most]
+
+    def share(self, held: Sequence[Value]) -> float | None:
+        """Return the largest share of `held` that agrees, in (0, 1]; None of nothing."""
+        if not held:
+            return None
+        low = self.largest(held)[0]
+        return sum(low <= value <= low + self.within for value in held) / len(held)
+
+    def agreed(self, held: Sequence[Value]) -> bool:
+        """Return whether these values agree, one at least."""
+        return bool(held) and max(held) <= min(held) + self.within
+
+    def valid(self, held: Sequence[Value], initial: Sequence[Value]) -> bool:
+        """Return whether honest agents that began with `initial` may agree on these values."""
+        if self.validity == "hull":
+            return in_hull(held, initial)
+        return set(held) <= set(initial)
+
+
+THE_PAPERS_GOAL = Goal()
+
+
+def in_hull(held: Sequence[Value], initial: Sequence[Value]) -> bool:
+    """Return whether all of `held` lies between the smallest and the largest of `initial`; both have one at least."""
+    return bool(held and initial) and min(initial) <= min(held) and max(held) <= max(initial)
+
+
 class _ProposalReply(ReplyModel):
     free: ClassVar[str] = "internal_strategy"
     labels: ClassVar[Mapping[str, str]] = {"public_reasoning": "Public"}
@@ -168,10 +240,16 @@ class ByzantineVote(ReplyModel):
 
 @cache
 def proposal_model(
-    role: str, value_min: int, value_max: int, strategy: int, reasoning: int, peers: tuple[str, ...] | None = None
+    role: str,
+    value_min: int,
+    value_max: int,
+    strategy: int,
+    reasoning: int,
+    peers: tuple[str, ...] | None = None,
+    real: bool = False,
 ) -> type[BaseModel]:
     """Return the model of a proposal (Figures 5, 11, 12); `peers` are those who may get values of their own."""
-    value: Any = Annotated[int, Field(ge=value_min, le=value_max)]
+    value: Any = Annotated[float if real else int, Field(ge=value_min, le=value_max)]
     if role == BYZANTINE:
         value = value | Literal["abstain"]
     by_peer: dict[str, Any] = {}
@@ -212,12 +290,21 @@ def turn_model(role: str, value_min: int, value_max: int, strategy: int, reasoni
 
 
 @dataclass(frozen=True, slots=True)
+class Said:
+    """What one agent told another in one round: a value, None if it told none, and the text beside it."""
+
+    value: Value | None
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class ConsensusView:
     """What one agent may see when it is asked, as data.
 
     `last_round` and `this_round` map names of agents to their proposals, or None where one was silent;
     `this_round` is empty in the propose phase. Both hold the agent and its neighbors, no others. In a turn of the
-    swarms protocol they are what was public a round ago, and what is public now.
+    swarms protocol they are what was public a round ago, and what is public now. `earlier` has all rounds that are
+    over, from the first, whatever prompts show of them.
     """
 
     phase: str
@@ -226,13 +313,16 @@ class ConsensusView:
     round: int
     value_min: int
     value_max: int
-    initial_value: int | None
-    current_value: int | None
-    last_round: Mapping[str, int | None]
-    this_round: Mapping[str, int | None]
+    initial_value: Value | None
+    current_value: Value | None
+    last_round: Mapping[str, Value | None]
+    this_round: Mapping[str, Value | None]
     neighbors: tuple[str, ...] = ()  # whom it hears, and who hears it
     early_vote: bool = False  # of a turn: whether its vote is about what is public now
     system: str = ""  # its system prompt, as a language model gets it
+    earlier: Sequence[Mapping[str, Said]] = ()  # by round: what it and its neighbors told it
+    goal: Goal = THE_PAPERS_GOAL
+    signer: Signer | None = None
 
 
 @dataclass
@@ -240,8 +330,8 @@ class Agent(Seated):
     """One agent while a game is played."""
 
     seat: Seat
-    initial_value: int | None
-    current_value: int | None
+    initial_value: Value | None
+    current_value: Value | None
     notes: list[tuple[int, str]] = field(default_factory=list)
     changes: int = 0
 
@@ -251,21 +341,21 @@ class Proposal:
     """What one agent told the others in one round, None if silent; `peer_values` are those told something else."""
 
     agent: str
-    value: int | None
+    value: Value | None
     justification: str = ""
-    peer_values: Mapping[str, int | None] = field(default_factory=dict)
+    peer_values: Mapping[str, Value | None] = field(default_factory=dict)
 
 
 class Round(TypedDict):
     """What happened in one round, by name, as the trace has it."""
 
     round: int
-    proposals: Mapping[str, int | None]
-    values: Mapping[str, int | None]  # what each agent holds after it
+    proposals: Mapping[str, Value | None]
+    values: Mapping[str, Value | None]  # what each agent holds after it
     votes: Mapping[str, str | None]
     stop_votes: int
     stopped: bool
     honest_share: float | None  # of the honest agents, that holds their most frequent value
-    honest_spread: int | None  # of their values
+    honest_spread: Value | None  # of their values
     neighbors: NotRequired[Mapping[str, list[str]]]  # in round 1, where not everyone hears everyone
-    sent: NotRequired[Mapping[str, Mapping[str, int | None]]]  # by agent, which peers were told another value
+    sent: NotRequired[Mapping[str, Mapping[str, Value | None]]]  # by agent, which peers were told another value

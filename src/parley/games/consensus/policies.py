@@ -18,7 +18,7 @@ from typing import Annotated, Any, Literal, get_args
 import numpy as np
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
-from parley.games.consensus.parameters import ConsensusView
+from parley.games.consensus.parameters import ConsensusView, Value
 from parley.games.consensus.prompts import FOLDER, TURN
 from parley.games.parameters import BYZANTINE, Count, Positive, as_tuple, in_order
 from parley.games.prompts import Template, fill, text_of
@@ -49,7 +49,7 @@ def outside_range(given: PolicyParameters, game: Any) -> str:
 # What rules are made of
 
 
-def proposal(value: int) -> Fields:
+def proposal(value: Value) -> Fields:
     """Return a proposal; all rules give the same reason, which says nothing of who gives it."""
     return {"internal_strategy": "", "value": value, "public_reasoning": "This value may help us to agree."}
 
@@ -59,12 +59,12 @@ def uniform(view: ConsensusView, rng: np.random.Generator) -> int:
     return int(rng.integers(view.value_min, view.value_max + 1))
 
 
-def held_value(view: ConsensusView, rng: np.random.Generator) -> int:
+def held_value(view: ConsensusView, rng: np.random.Generator) -> Value:
     """Return the value it holds; an agent that starts without one (Byzantine) draws it."""
     return uniform(view, rng) if view.current_value is None else view.current_value
 
 
-def most_frequent(values: Iterable[int | None]) -> int | None:
+def most_frequent(values: Iterable[Value | None]) -> Value | None:
     """Return the most frequent value, the smallest on a tie; None if nobody proposed one."""
     counts = Counter(value for value in values if value is not None)
     return min(counts, key=lambda value: (-counts[value], value)) if counts else None
@@ -214,7 +214,7 @@ class Equivocate(Adversary):
         return self
 
 
-def _others(view: ConsensusView, seen: Mapping[str, int | None]) -> Iterator[int]:
+def _others(view: ConsensusView, seen: Mapping[str, Value | None]) -> Iterator[Value]:
     return (value for name, value in seen.items() if name != view.agent and value is not None)
 
 

@@ -27,10 +27,13 @@ import yaml
 from parley.games.consensus.parameters import (
     EARLY_VOTE,
     PUBLISHED_CODE,
+    THE_PAPERS_GOAL,
     TWO_THIRDS,
     Agent,
     ConsensusParameters,
+    Goal,
     Proposal,
+    Value,
 )
 from parley.games.network import Edges
 from parley.games.parameters import BYZANTINE, HONEST
@@ -49,6 +52,8 @@ from parley.policies import ReplyFormat
 FOLDER = Path(__file__).parent / "templates"
 _DISCLOSED = {one_way: FOLDER / "network" / f"disclosed{'_one_way' * one_way}.txt" for one_way in (False, True)}
 _PUBLISHED_WORDS = FOLDER / "published_code" / "words.yaml"
+_GOAL_WORDS = FOLDER / "goal" / "words.yaml"
+_FRAMING = FOLDER / "framing"
 _SWARMS = FOLDER / "swarms"
 _VOTE_ON_LAST_ROUND = "turn_vote_on_last_round"
 _THRESHOLD = "threshold"
@@ -63,7 +68,7 @@ _PRINTED: Mapping[str, tuple[Fraction, str]] = {
 }
 _LARGEST_DENOMINATOR = 20  # of fractions that are told as such
 
-_SHARED = {
+_SHARED: dict[str, Template] = {
     "honest_propose_user": FOLDER / "fig09_honest_propose_user.txt",
     "honest_vote_user": FOLDER / "fig10_honest_vote_user.txt",
     "byzantine_propose_system": FOLDER / "fig05_byzantine_propose_system.txt",
@@ -77,7 +82,7 @@ _SHARED = {
 
 
 # Whether honest agents are told that Byzantine agents may exist, or that none do (section 4.1).
-_VARIANTS = {
+_VARIANTS: dict[str, dict[str, Template]] = {
     "may_exist": {
         **_SHARED,
         "honest_propose_system": FOLDER / "fig11_honest_may_exist_propose_system.txt",
@@ -91,6 +96,20 @@ _VARIANTS = {
         "honest_turn_system": _SWARMS / "cooperative_prompt.txt",
     },
 }
+
+
+def _framed() -> dict[str, dict[str, Template]]:
+    """Return four variants of our own, equal but for the sentence that frames the game."""
+    texts = {part: text_of(_FRAMING / f"{part}.txt") for part in ("propose_system", "vote_system", "turn_system")}
+    framings: Mapping[str, str] = yaml.safe_load(text_of(_FRAMING / "words.yaml"))
+    return {
+        name: _VARIANTS["none_exist"]
+        | {f"honest_{part}": text.replace("{framing}", said) for part, text in texts.items()}
+        for name, said in framings.items()
+    }
+
+
+_VARIANTS |= _framed()
 
 
 _MY_VALUE = (
@@ -124,8 +143,10 @@ def places(
         "max_rounds": p.max_rounds,
         "value_min": p.value_min,
         "value_max": p.value_max,
-        "initial_value": agent.initial_value,  # of Byzantine agents none, and no place for it
-        "current_value": "You have not proposed a value yet" if value is None else f"Your current value: {value}",
+        "initial_value": number_text(agent.initial_value),  # of Byzantine agents none, and no place for it
+        "current_value": "You have not proposed a value yet"
+        if value is None
+        else f"Your current value: {number_text(value)}",
         "history_summary": history or (published_text("no_history") if published else "(No history yet)"),
         "history": history or "(This is round 1 - no previous history)",
         "current_round_summary": this_round,
@@ -133,6 +154,11 @@ def places(
         "notes": notes or "(No notes)",
     }
     return values | {printed: values[name] for printed, name in _PLAIN.items()}
+
+
+def number_text(value: Value | None) -> str:
+    """Return a value as prompts show it: in full, so that agents can propose the very same, and 20 instead of 20.0."""
+    return str(int(value) if isinstance(value, float) and value.is_integer() else value)
 
 
 def proposals_text(agent: str, proposals: Sequence[Proposal]) -> str:
@@ -143,7 +169,8 @@ def proposals_text(agent: str, proposals: Sequence[Proposal]) -> str:
         if proposal.value is None:
             lines.append(f"  {proposal.agent}{you}: (no proposal)")
             continue
-        lines.append(f"  {proposal.agent}{you}: {proposal.value} | Reasoning: {_quote(proposal.justification)}")
+        said = f"{number_text(proposal.value)} | Reasoning: {_quote(proposal.justification)}"
+        lines.append(f"  {proposal.agent}{you}: {said}")
     return "\n".join(lines)
 
 
@@ -216,6 +243,17 @@ def threshold_text(parameters: ConsensusParameters, scripted: bool = False) -> s
     return share if parameters.protocol == "swarms" or threshold == 1 else f"{share}+"
 
 
+@cache
+def goal_words(goal: Goal) -> tuple[tuple[str, str], ...]:
+    """Return what stands for which printed words where something else than the paper's agreement is asked for."""
+    words = yaml.safe_load(text_of(_GOAL_WORDS))
+    found = {**(words["real"] if goal.values == "real" else {}), **(words["hull"] if goal.validity == "hull" else {})}
+    if goal.within:
+        mark = "=== OUTPUT FORMAT ==="  # system prompts alone have it
+        found[mark] = f"{fill(words['within'], {'within': number_text(goal.within)})}\n{mark}"
+    return tuple(found.items())
+
+
 def disclosed_template(parameters: ConsensusParameters) -> Path:
     """Return what agents are told of a network that is disclosed."""
     topology = parameters.topology
@@ -227,8 +265,14 @@ def reply_kind(role: str, phase: str) -> str:
     return f"consensus_{role}_{phase}"
 
 
+def _reworded(text: str, words: Sequence[tuple[str, str]]) -> str:
+    for printed, played in words:
+        text = text.replace(printed, played)
+    return text
+
+
 class ConsensusPrompts(Prompts[ConsensusParameters]):
-    """Two variants, of which the phases of the protocol that is played are sent."""
+    """The paper's two variants and four framings, of which the phases of the protocol that is played are sent."""
 
     variants = _VARIANTS
     plain = _PLAIN
@@ -255,6 +299,8 @@ class ConsensusPrompts(Prompts[ConsensusParameters]):
         }
         if threshold := threshold_text(parameters):
             found |= {f"{role}_{_THRESHOLD}": threshold for role in _ROLES}
+        if parameters.goal != THE_PAPERS_GOAL:
+            found |= {f"{role}_goal": _GOAL_WORDS for role in _ROLES}
         if parameters.rules == PUBLISHED_CODE:
             found |= {f"{role}_published_code": _PUBLISHED_WORDS for role in _ROLES}
         if parameters.disclose_topology:
@@ -284,14 +330,16 @@ class ConsensusPrompts(Prompts[ConsensusParameters]):
         part: str,
         reply_format: ReplyFormat = "json",
         early_vote: bool = False,
+        goal: Goal = THE_PAPERS_GOAL,
     ) -> str:
         """Return the unfilled text of one prompt; `follow_up` is the second of two steps, "" in other formats."""
         form = None if reply_format == "json" else instruction(reply_kind(role, phase), reply_format)
+        words = goal_words(goal)
         if part == "follow_up":
-            return form.follow_up if form else ""
-        text = super().template(prompt, role, phase, part)
+            return _reworded(form.follow_up, words) if form else ""
+        text = _reworded(super().template(prompt, role, phase, part), words)
         if form:
-            text = without_json(text) + (f"\n{form.reply}" if part == "user" else "")
+            text = without_json(text) + (f"\n{_reworded(form.reply, words)}" if part == "user" else "")
         if phase == TURN and part == "system" and not early_vote:
             text += f"\n\n{text_of(self.templates(prompt)[f'{role}_{_VOTE_ON_LAST_ROUND}'])}"
         return text
@@ -306,9 +354,10 @@ class ConsensusPrompts(Prompts[ConsensusParameters]):
         reply_format: ReplyFormat = "json",
         early_vote: bool = False,
         threshold: str | None = None,
+        goal: Goal = THE_PAPERS_GOAL,
     ) -> str:
         """Return one prompt with its places filled, in a reply format; `threshold` stands for the printed one."""
-        text = self.template(prompt, role, phase, part, reply_format, early_vote)
+        text = self.template(prompt, role, phase, part, reply_format, early_vote, goal)
         if threshold is not None:
             text = text.replace(_PRINTED["swarms" if phase == TURN else "paper"][1], threshold)
         return fill(text, values, doubled=phase == TURN)

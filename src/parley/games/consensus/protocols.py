@@ -4,12 +4,11 @@ A protocol is the paper's, that of its authors' code, or that of the published S
 """
 
 from abc import ABC, abstractmethod
-from collections import Counter
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
-from typing import Any
+from typing import Any, overload
 
 from pydantic import BaseModel
 
@@ -24,6 +23,8 @@ from parley.games.consensus.parameters import (
     HonestVote,
     Proposal,
     Round,
+    Said,
+    Value,
     proposal_model,
     turn_model,
 )
@@ -39,6 +40,7 @@ from parley.games.consensus.prompts import (
     threshold_text,
     turn_proposals_text,
 )
+from parley.games.consensus.signatures import Signer
 from parley.games.network import Links, Network
 from parley.games.parameters import BYZANTINE
 from parley.games.prompts import fill, text_of
@@ -47,9 +49,9 @@ from parley.policies.kinds import with_instructions
 from parley.text import one_line
 
 
-def peer_values(fields: Mapping[str, Any]) -> dict[str, int | None]:
+def peer_values(fields: Mapping[str, Any]) -> dict[str, Value | None]:
     """Return which peers a reply tells another value than all others, and which (None: nothing)."""
-    values: Mapping[str, int | str] = fields.get("peer_values", {})
+    values: Mapping[str, Value | str] = fields.get("peer_values", {})
     return {
         name: None if isinstance(value, str) else value for name, value in values.items() if value != fields["value"]
     }
@@ -60,11 +62,41 @@ _PUBLISHED_NOTES = 5
 _PUBLISHED_CHARS = 50
 
 
+class _Earlier(Sequence[Mapping[str, Said]]):
+    """What one agent heard in the rounds that are over when it is asked, found where somebody looks."""
+
+    def __init__(self, protocol: "Protocol", agent: Agent) -> None:
+        self._protocol, self._agent, self._over = protocol, agent, len(protocol.history)
+
+    def __len__(self) -> int:
+        return self._over
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and list(self) == list(other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    @overload
+    def __getitem__(self, place: int) -> Mapping[str, Said]: ...
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[Mapping[str, Said]]: ...
+    def __getitem__(self, place: int | slice) -> Any:
+        """Return a round, or some, counted from 0."""
+        if isinstance(place, slice):
+            return [self[each] for each in range(self._over)[place]]
+        return self._protocol.said_in(self._agent, range(self._over)[place] + 1)
+
+
 class Protocol(ABC):
     """Who is asked what, in which order, and when votes end the game; with the agents, the history and the trace."""
 
-    def __init__(self, parameters: ConsensusParameters, agents: Sequence[Agent], network: Network) -> None:
-        """`agents` are in the order in which they are asked, which says nothing about roles, and so is `network`."""
+    def __init__(
+        self, parameters: ConsensusParameters, agents: Sequence[Agent], network: Network, secret: str = ""
+    ) -> None:
+        """`agents` are in the order in which they are asked, which says nothing about roles, and so is `network`.
+
+        `secret` is what signatures are made of (`Signer`): no agent sees it.
+        """
         self.parameters = parameters
         self.agents = agents
         self.honest = [agent for agent in agents if agent.honest]
@@ -72,6 +104,9 @@ class Protocol(ABC):
         self.history: list[Sequence[Proposal]] = []  # what agents see of each round that is over
         self.trace: list[Round] = []
         self._seen: dict[tuple[str, int], Sequence[Proposal]] = {}
+        self._said: dict[tuple[str, int], Mapping[str, Said]] = {}
+        self.goal = parameters.goal
+        self.secret = secret
         self._thresholds = {scripted: threshold_text(parameters, scripted) for scripted in (True, False)}
 
     @abstractmethod
@@ -107,6 +142,7 @@ class Protocol(ABC):
             reply_format=written,
             early_vote=early,
             threshold=self._thresholds[agent.seat.policy.kind.rule is not None],
+            goal=self.goal,
         )
         system = with_instructions(prompted("system") + self._told_of_network(agent), agent.seat.policy)
         last = self.seen_of(agent, number - 1) if number > 1 and p.history_rounds else []
@@ -135,6 +171,9 @@ class Protocol(ABC):
                 neighbors=self.links.neighbors(agent.name),
                 early_vote=early,
                 system=system,
+                earlier=_Earlier(self, agent),
+                goal=self.goal,
+                signer=Signer(agent.name, self.secret),
             ),
         )
 
@@ -153,6 +192,14 @@ class Protocol(ABC):
         if key not in self._seen:
             self._seen[key] = self.visible(agent, self.history[number - 1])
         return self._seen[key]
+
+    def said_in(self, agent: Agent, number: int) -> Mapping[str, Said]:
+        """Return by name what `agent` heard in a round that is over, from 1."""
+        key = agent.name, number
+        if key not in self._said:
+            seen = self.visible(agent, self.history[number - 1])
+            self._said[key] = {said.agent: Said(said.value, said.justification) for said in seen}
+        return self._said[key]
 
     def _shown_rounds(self) -> range:
         """Return the numbers of the rounds that prompts show: the last `history_rounds` of those that are over."""
@@ -205,7 +252,7 @@ class Protocol(ABC):
             "votes": dict(votes),
             "stop_votes": sum(vote == "stop" for vote in votes.values()),
             "stopped": stopped,
-            "honest_share": max(Counter(held).values()) / len(held) if held else None,
+            "honest_share": self.goal.share(held),
             "honest_spread": max(held) - min(held) if held else None,
         }
         # Both are left out where there is nothing to say: everyone hears everyone, everyone told all the same.
@@ -215,7 +262,7 @@ class Protocol(ABC):
             done["sent"] = sent
         self.trace.append(done)
 
-    def honest_values(self) -> list[int]:
+    def honest_values(self) -> list[Value]:
         """Return the values that the honest agents hold."""
         return [agent.current_value for agent in self.honest if agent.current_value is not None]
 
@@ -259,7 +306,9 @@ class PaperProtocol(Protocol):
             # A language model is offered it only by a policy that needs it: others are not told what it is for.
             offered = p.equivocation and role == BYZANTINE and (not kind.asks_model or kind.needs == "equivocation")
             peers = self.links.neighbors(agent.name) if offered else None
-            model = proposal_model(role, p.value_min, p.value_max, p.strategy_chars, p.reasoning_chars, peers)
+            model = proposal_model(
+                role, p.value_min, p.value_max, p.strategy_chars, p.reasoning_chars, peers, p.values == "real"
+            )
             return self.ask(agent, number, phase, values, now, model, p.propose)
         vote = ByzantineVote if role == BYZANTINE else HonestVote
         return self.ask(agent, number, phase, values, now, vote, p.vote)
@@ -334,8 +383,10 @@ class SwarmsProtocol(Protocol):
     public.
     """
 
-    def __init__(self, parameters: ConsensusParameters, agents: Sequence[Agent], network: Network) -> None:
-        super().__init__(parameters, agents, network)
+    def __init__(
+        self, parameters: ConsensusParameters, agents: Sequence[Agent], network: Network, secret: str = ""
+    ) -> None:
+        super().__init__(parameters, agents, network, secret)
         self._early_vote = EARLY_VOTE in parameters.leaks
         self._public: dict[str, Proposal] = {}  # the last value that each agent has told, with its message of now
         if MISSING_VALUE in parameters.leaks:

@@ -40,7 +40,15 @@ def test_every_policy_and_every_parameter_is_listed() -> None:
 
 VERDICTS = {"paper": "within the paper's", "beyond": "beyond the paper's", "unknown": "unknown to the paper's"}
 # What the kinds that need something are given, and the game with it.
-NEEDED = {"crash": {"round": 1}, "llm_strategies": {"strategies": "stall"}}
+NEEDED = {"crash": {"round": 1}, "late_signer": {"round": 1}, "llm_strategies": {"strategies": "stall"}}
+LONG = {"reasoning_chars": 4000, "justification_chars": 4000}
+NEEDED_GAME: dict[str, dict[str, Any]] = {
+    "msr": {"values": "real"},
+    "w_msr": {"values": "real"},
+    "ben_or": {"value_max": 1},
+    "dolev_strong": LONG,
+    "late_signer": LONG,
+}
 
 
 def test_the_listing_agrees_with_the_threat_model_of_a_study(study_factory: Any) -> None:
@@ -51,7 +59,7 @@ def test_the_listing_agrees_with_the_threat_model_of_a_study(study_factory: Any)
         for kind in game.policies.values():
             told = {"name": kind.name, **NEEDED.get(kind.name, {}), **({"model": "tiny"} if kind.asks_model else {})}
             grid = {"model": honest.name, "n": 4, "b": 1, "byzantine": told, "prompt": next(iter(game.prompts))}
-            parameters = {kind.needs: True} if kind.needs else {}
+            parameters = {**({kind.needs: True} if kind.needs else {}), **NEEDED_GAME.get(kind.name, {})}
             [condition] = study_factory(grid, game=name, parameters=parameters).conditions
             verdict, _, reason = condition.threat_model.partition(": ")
             said = (

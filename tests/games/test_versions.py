@@ -45,6 +45,7 @@ ADVERSARIES = [
     {"name": "equivocate", "split": "halves"},
     {"name": "stubborn", "value": 41, "vote": "stop"},
 ]
+EXACT_ADVERSARIES = ["keep_apart", {"name": "late_signer", "round": 2}, "equivocate"]
 LISTENERS: list[Any] = ["always_stag", "always_hare", "grim_trigger", "tit_for_tat", "win_stay_lose_shift"]
 NETWORKS: list[Any] = [
     "path",
@@ -97,6 +98,20 @@ STUDIES: Mapping[str, dict[str, Any]] = {
     ),
     "consensus-two-faced": consensus(
         {"b": 1, "vary": FORMATS}, {"model": "majority", "b": 1, "byzantine": ADVERSARIES}, equivocation=True
+    ),
+    "consensus-real-protocols": consensus(
+        {"model": ["msr", "w_msr", "trimmed_median", "median"], "b": 1, "byzantine": ["keep_apart", "drag"]},
+        {"model": [{"name": "w_msr", "f": 1, "rounds": 3}], "b": 0, "vary": {"topology": ["ring"]}},
+        equivocation=True,
+        **GOAL,
+    ),
+    "consensus-exact-protocols": consensus(
+        {"model": ["phase_king", "flood_min", "dolev_strong"], "b": 1, "byzantine": EXACT_ADVERSARIES},
+        {"model": [{"name": "ben_or", "f": 1}], "b": 1, "byzantine": "keep_apart", "vary": {"value_max": [1]}},
+        equivocation=True,
+        max_rounds=8,
+        reasoning_chars=4000,
+        justification_chars=4000,
     ),
     "swarms": consensus(
         {"b": 1, "prompt": ["may_exist", "none_exist"], "vary": {**FORMATS, "leaks": [[], ALL_LEAKS]}},

@@ -26,8 +26,9 @@ from parley.games.evidence import (
     TimelineCell,
     Trajectory,
 )
-from parley.games.network import FACTS
+from parley.games.network import FACTS, Network
 from parley.games.parameters import BYZANTINE, Group
+from parley.games.robustness import robustness, tolerates
 from parley.text import by_number
 
 
@@ -175,9 +176,9 @@ class ConsensusEvidence(Evidence[ConsensusParameters, Round]):
     def measured(
         self, parameters: ConsensusParameters, outcome: Mapping[str, Any], trace: Sequence[Round]
     ) -> Mapping[str, Any]:
-        """Return how near to what is asked for it came, and what the authors' code measures (`get_statistics`).
+        """Return what its network allows, how near to what is asked for it came, and what the authors' code measures.
 
-        columns.yaml says by which definitions.
+        columns.yaml says by which definitions; the last are those of that code's `get_statistics`.
         """
         initial: Mapping[str, Value] = outcome["metrics"]["initial_values"]
         goal, start = parameters.goal, list(initial.values())
@@ -186,7 +187,12 @@ class ConsensusEvidence(Evidence[ConsensusParameters, Round]):
         spreads = [_deviation(values) for values in held]
         halves = [entry["round"] for entry in trace if 2 * entry["stop_votes"] >= len(entry["votes"])]
         within, inside = ([of(values) for values in held] for of in (goal.agreed, partial(in_hull, initial=start)))
+        network = _network(trace[0])
+        robust, exact = robustness(network)
         found: dict[str, Any] = {
+            "robustness": robust,
+            "robustness_exact": exact,
+            "tolerates": tolerates(network),
             "within": within[-1],
             "within_round": _for_good(within),
             "in_hull": inside[-1],
@@ -266,6 +272,16 @@ class ConsensusEvidence(Evidence[ConsensusParameters, Round]):
         """Return the agreement by round: the share of the honest agents that hold their most frequent value."""
         shares = [(entry["round"], entry["honest_share"]) for entry in trace]
         return {"agreement": [(number, share) for number, share in shares if share is not None]}
+
+
+def _network(first: Round) -> Network:
+    """Return who hears whom, from the trace of round 1, where it stands unless everyone hears everyone."""
+    names = list(first["proposals"])
+    if "neighbors" not in first:
+        return Network.complete(len(names))
+    place = {name: index for index, name in enumerate(names)}
+    heard = first["neighbors"]
+    return Network.of_edges(len(names), (), ((place[peer], place[name]) for name in names for peer in heard[name]))
 
 
 def _for_good(reached: Sequence[bool]) -> int | None:

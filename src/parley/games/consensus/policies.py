@@ -9,8 +9,7 @@ A language model with strategies is told more than the paper's Byzantine system 
 are Parley's own, not the paper's; they follow the prompts, which stay word for word, under one heading.
 """
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Annotated, Any, Literal, get_args
@@ -18,73 +17,29 @@ from typing import Annotated, Any, Literal, get_args
 import numpy as np
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
+from parley.games.consensus import agreement
 from parley.games.consensus.parameters import ConsensusView, Value
 from parley.games.consensus.prompts import FOLDER, TURN
+from parley.games.consensus.rules import (
+    ABSTENTION,
+    VOTES,
+    Adversary,
+    Fields,
+    GameValue,
+    Vote,
+    held_value,
+    most_frequent,
+    outside_range,
+    proposal,
+    stop_when_equal,
+    uniform,
+    vote,
+)
 from parley.games.parameters import BYZANTINE, Count, Positive, as_tuple, in_order
 from parley.games.prompts import Template, fill, text_of
 from parley.policies.kinds import LLM, PolicyKind, PolicyParameters, Rule, policy_table, scripted_kind
 
-Fields = Mapping[str, Any]  # of a reply
-
-
-class _GameValue:
-    """Marks parameters that are values of the game, and must be within its range."""
-
-
-# A value that agents propose, or None; what None means is said where it is used.
-GameValue = Annotated[int | None, _GameValue(), Field(ge=-1_000_000, le=1_000_000)]
-
-
-def outside_range(given: PolicyParameters, game: Any) -> str:
-    """Return which of the values that a policy is given is not one of the game; "" if all are."""
-    for name, field in type(given).model_fields.items():
-        value = getattr(given, name)
-        if value is None or not any(isinstance(mark, _GameValue) for mark in field.metadata):
-            continue
-        if not game.value_min <= value <= game.value_max:
-            return f"{name}: {value}: not a value of the game; choose one from {game.value_min} to {game.value_max}"
-    return ""
-
-
-# What rules are made of
-
-
-def proposal(value: Value) -> Fields:
-    """Return a proposal; all rules give the same reason, which says nothing of who gives it."""
-    return {"internal_strategy": "", "value": value, "public_reasoning": "This value may help us to agree."}
-
-
-def uniform(view: ConsensusView, rng: np.random.Generator) -> int:
-    """Return a value that is uniform on the range of the game."""
-    return int(rng.integers(view.value_min, view.value_max + 1))
-
-
-def held_value(view: ConsensusView, rng: np.random.Generator) -> Value:
-    """Return the value it holds; an agent that starts without one (Byzantine) draws it."""
-    return uniform(view, rng) if view.current_value is None else view.current_value
-
-
-def most_frequent(values: Iterable[Value | None]) -> Value | None:
-    """Return the most frequent value, the smallest on a tie; None if nobody proposed one."""
-    counts = Counter(value for value in values if value is not None)
-    return min(counts, key=lambda value: (-counts[value], value)) if counts else None
-
-
-def stop_when_equal(view: ConsensusView, percent: int = 100) -> Fields:
-    """Vote stop when at least `percent` of the proposals that it sees are equal; a silent agent made none."""
-    counts = Counter(value for value in view.this_round.values() if value is not None)
-    agreed = bool(counts) and 100 * max(counts.values()) >= percent * counts.total()
-    return {"decision": "stop" if agreed else "continue"}
-
-
-def vote(view: ConsensusView, given: Any) -> Fields:
-    """Vote as the policy's parameter `vote` says; `honest` is stop when all proposals it sees are equal."""
-    return stop_when_equal(view) if given.vote == "honest" else {"decision": given.vote}
-
-
 # The policies
-
-_VOTES = "Its votes; `honest` is stop when all proposals it sees are equal."
 
 
 class Stubborn(PolicyParameters):
@@ -93,7 +48,7 @@ class Stubborn(PolicyParameters):
     value: GameValue = Field(
         default=None, description="What it proposes; default: its initial value, which a Byzantine agent draws."
     )
-    vote: Literal["honest", "stop", "continue"] = Field(default="honest", description=_VOTES)
+    vote: Literal["honest", "stop", "continue"] = Field(default="honest", description=VOTES)
 
 
 class Majority(PolicyParameters):
@@ -165,14 +120,6 @@ def wary(view: ConsensusView, rng: np.random.Generator, given: Wary) -> Fields:
 
 # Adversaries
 
-_Vote = Literal["continue", "stop", "abstain", "honest"]
-
-
-class Adversary(PolicyParameters):
-    """How an adversary votes."""
-
-    vote: _Vote = Field(default="continue", description=_VOTES)
-
 
 class Oscillate(Adversary):
     """The two values between which it goes to and fro."""
@@ -184,7 +131,7 @@ class Oscillate(Adversary):
 class MimicThenDefect(Adversary):
     """When it defects."""
 
-    vote: _Vote = Field(
+    vote: Vote = Field(
         default="continue", description="Its votes once it defects; until then it votes like `majority`."
     )
     after: Count | None = Field(
@@ -253,7 +200,7 @@ def silent(view: ConsensusView, rng: np.random.Generator, given: PolicyParameter
     """Abstain in every round, from a value and from the vote."""
     if view.phase == "vote":
         return {"decision": "abstain"}
-    return {"internal_strategy": "", "value": "abstain", "public_reasoning": ""}
+    return ABSTENTION
 
 
 def crash(view: ConsensusView, rng: np.random.Generator, given: Crash) -> Fields:
@@ -376,4 +323,5 @@ POLICIES: Mapping[str, PolicyKind] = policy_table(
     _adversary(silent),
     _adversary(crash, Crash),
     _adversary(equivocate, Equivocate, beyond="equivocates", needs="equivocation"),
+    *agreement.POLICIES,
 )

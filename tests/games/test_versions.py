@@ -55,6 +55,7 @@ NETWORKS: list[Any] = [
     {"kind": "random_regular", "degree": 3},
 ]
 PROBLEMS: list[Any] = ["arithmetic", "wason", "policies"]
+FILTERS: list[Any] = [{"trim": 1}, {"median_of_rounds": 2}, {"reputation": 1}, {"scored": 1}]
 
 
 def consensus(*grids: dict[str, Any], **parameters: Any) -> dict[str, Any]:
@@ -113,6 +114,11 @@ STUDIES: Mapping[str, dict[str, Any]] = {
         reasoning_chars=4000,
         justification_chars=4000,
     ),
+    "consensus-filtered": consensus(
+        {"b": 1, "byzantine": "random", "vary": {"filter": FILTERS, "filter_told": [False, True]}},
+        {"vary": {"filter": FILTERS[3:], **FORMATS, "rules": ["paper", "published_code"]}},
+        {"model": "majority", "b": 1, "byzantine": "random", "vary": {"filter": FILTERS}},
+    ),
     "swarms": consensus(
         {"b": 1, "prompt": ["may_exist", "none_exist"], "vary": {**FORMATS, "leaks": [[], ALL_LEAKS]}},
         {"b": 1, "byzantine": BY_WORDS, "vary": {"leaks": [[]]}},
@@ -135,6 +141,10 @@ STUDIES: Mapping[str, dict[str, Any]] = {
         {"model": "solver", "b": 1, "byzantine": [{"name": "persuader", "after": 1}], "vary": {"problems": PROBLEMS}},
         {"vary": {"shown_chars": [20], **FORMATS}},
         turns=3,
+    ),
+    "deliberation-filtered": deliberation(
+        {"vary": {"filter": FILTERS[2:], "filter_told": [False, True], "problems": PROBLEMS, **FORMATS}},
+        {"model": "solver", "b": 1, "byzantine": "stubborn", "vary": {"filter": FILTERS[2:]}},
     ),
     "deliberation-alone": deliberation({"n": 1}),
     "deliberation-apart": deliberation({"b": 1, "byzantine": "stubborn", "vary": {"topology": ["ring"]}}),

@@ -79,6 +79,6 @@ def test_the_papers_study_is_its_two_grids_and_asks_what_the_paper_claims() -> N
 
 
 def test_the_shipped_plans_stay_as_they_were_frozen() -> None:
-    for file in sorted((CONFIG / "findings").glob("*.frozen.md")):
+    for file in sorted(CONFIG.rglob("*.frozen.md")):
         study = load_study(file.with_name(file.name.replace(".frozen.md", ".yaml")), needs_weights=False)
         assert frozen_state(study).endswith("the study is as it was frozen"), file

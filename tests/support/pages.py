@@ -302,6 +302,10 @@ def games_of(content: Json) -> list[Json]:
         game["cells"] = {
             (names[agent], number): (state, text(said), marks) for agent, number, state, said, marks in game["cells"]
         }
+        game["unheard"] = {
+            (names[agent], number): [tuple(text(part) or "" for part in pair) for pair in pairs]
+            for agent, number, pairs in game["unheard"]
+        }
         rows = [dict(zip(ATTEMPT, row, strict=True)) for row in game["attempts"]]
         for row in rows:
             row["agent"] = names[row["agent"]]

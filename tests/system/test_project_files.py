@@ -27,9 +27,11 @@ COMMON_FOLDERS = {"games", "prompts", "templates"}  # left out in the paths that
 # Prompts that Parley's developers wrote. Any other prompt is quoted or adapted, and NOTICE must name its source.
 OWN_PROMPTS = (
     "consensus/network/*",
+    "consensus/score/*",
     "consensus/strategies/*",
     "consensus/swarms/vote_on_last_round.txt",
     "deliberation/*",
+    "filter_templates/*",
     "replies/*",
     "reply_templates/*",
 )

@@ -4,7 +4,7 @@ Tables and figures know no game: they follow these descriptions.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Generic
 
@@ -150,6 +150,8 @@ class Timeline:
     """A simulation as a table: a row per agent, a column per round from 1 on; round 0 is what an agent began with.
 
     `framed` are agents that stand out, `results` short texts under the columns; their labels say what they are.
+    `unheard` is what an agent did not hear of a round, by agent and round: what was said, and what it heard in its
+    place, "" for nothing.
     """
 
     agents: Mapping[str, str]
@@ -160,6 +162,7 @@ class Timeline:
     marks: Sequence[Mark]
     results: Mapping[int, str]
     results_label: str
+    unheard: Mapping[tuple[str, int], Sequence[tuple[str, str]]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

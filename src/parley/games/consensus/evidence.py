@@ -266,6 +266,11 @@ class ConsensusEvidence(Evidence[ConsensusParameters, Round]):
             marks=marks,
             results={e["round"]: f"{e['stop_votes']}{': stop' if e['stopped'] else ''}" for e in trace},
             results_label="votes to stop",
+            unheard={
+                (name, entry["round"]): [_unheard(entry, name, peer, heard) for peer, heard in changed.items()]
+                for entry in trace
+                for name, changed in entry.get("filtered", {}).items()
+            },
         )
 
     def series(self, outcome: Mapping[str, Any], trace: Sequence[Round]) -> Mapping[str, Sequence[tuple[int, float]]]:
@@ -282,6 +287,12 @@ def _network(first: Round) -> Network:
     place = {name: index for index, name in enumerate(names)}
     heard = first["neighbors"]
     return Network.of_edges(len(names), (), ((place[peer], place[name]) for name in names for peer in heard[name]))
+
+
+def _unheard(entry: Round, name: str, peer: str, heard: Value | None) -> tuple[str, str]:
+    """Return what a peer told an agent in a round, and what the agent heard in its place."""
+    said = entry.get("sent", {}).get(peer, {}).get(name, entry["proposals"][peer])
+    return f"{peer}: {said:.7g}", "" if heard is None else f"{heard:.7g}"
 
 
 def _for_good(reached: Sequence[bool]) -> int | None:

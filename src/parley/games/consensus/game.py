@@ -19,6 +19,7 @@ from parley.games.consensus.policies import POLICIES
 from parley.games.consensus.prompts import PROMPTS, share_text
 from parley.games.consensus.protocols import PROTOCOLS
 from parley.games.evidence import OutcomeClass
+from parley.games.filters import check_filter
 from parley.games.network import Edges
 from parley.games.parameters import BYZANTINE, HONEST, Group
 from parley.identity import digest
@@ -81,6 +82,7 @@ class ConsensusGame(Game[ConsensusParameters]):
     def check(cls, parameters: ConsensusParameters, groups: Sequence[Group]) -> None:
         """Raise UsageError if `groups` cannot play so, or if prompts have no words for the stop threshold."""
         super().check(parameters, groups)
+        check_filter(parameters, sum(group.count for group in groups))
         if parameters.equivocation and isinstance(parameters.topology, Edges) and parameters.topology.one_way:
             raise UsageError("equivocation: tells neighbors different values; remove it, or topology.one_way")
         if parameters.seat is not None and _named_by_role(parameters):

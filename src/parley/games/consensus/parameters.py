@@ -20,7 +20,8 @@ from pydantic import (
 )
 
 from parley.games.consensus.signatures import Signer
-from parley.games.parameters import BYZANTINE, Count, GameParameters, Positive, Seat, Seated, Share, as_tuple, in_order
+from parley.games.filters import FilteredParameters, NoFilter
+from parley.games.parameters import BYZANTINE, Count, Positive, Seat, Seated, Share, as_tuple, in_order
 from parley.identity import digest
 from parley.policies import Sampling
 from parley.policies.reply_text import ReplyModel
@@ -65,7 +66,7 @@ PUBLISHED_CODE = "published_code"
 _PUBLISHED_DEFAULTS: Mapping[str, Any] = {"retries": 2, "stop_threshold": "2/3", "history_rounds": 3}
 
 
-class ConsensusParameters(GameParameters):
+class ConsensusParameters(FilteredParameters):
     """Fixed parameters of the consensus game; docs/reference/consensus.md says whose each default is."""
 
     protocol: Literal["paper", "swarms"] = Field(
@@ -164,6 +165,8 @@ class ConsensusParameters(GameParameters):
                 raise ValueError(f"{name} has no effect with protocol {self.protocol}; {remedy}")
         if swarms and (self.disclose_topology or self.equivocation):
             raise ValueError("protocol swarms knows neither disclose_topology nor equivocation; remove them")
+        if swarms and not isinstance(self.filter, NoFilter):
+            raise ValueError("protocol swarms knows no filter; remove it, or protocol")
         if swarms and self.task is None:
             raise ValueError("protocol swarms needs a task; remove the key for the published one")
         if swarms and EARLY_VOTE not in self.leaks and self.history_rounds < 1:
@@ -359,3 +362,5 @@ class Round(TypedDict):
     honest_spread: Value | None  # of their values
     neighbors: NotRequired[Mapping[str, list[str]]]  # in round 1, where not everyone hears everyone
     sent: NotRequired[Mapping[str, Mapping[str, Value | None]]]  # by agent, which peers were told another value
+    # By agent, of which peers it did not hear the value, and what it heard in its place; None: nothing (filter).
+    filtered: NotRequired[Mapping[str, Mapping[str, Value | None]]]

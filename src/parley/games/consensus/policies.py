@@ -35,6 +35,7 @@ from parley.games.consensus.rules import (
     uniform,
     vote,
 )
+from parley.games.filters import BEST, SCORE
 from parley.games.parameters import BYZANTINE, Count, Positive, as_tuple, in_order
 from parley.games.prompts import Template, fill, text_of
 from parley.policies.kinds import LLM, PolicyKind, PolicyParameters, Rule, policy_table, scripted_kind
@@ -266,7 +267,17 @@ def strategy_instructions(given: Strategies) -> str:
     return "\n".join([HEADING, *(fill(text_of(TEXTS[name]), words) for name in given.strategies)])
 
 
-# Turns of the swarms protocol, which the same rules answer: they know proposals and votes
+# Scores of messages, and turns of the swarms protocol, which the same rules answer: they know proposals and votes
+
+
+def scores(view: ConsensusView) -> Fields:
+    """Score each message by how near its value is to one's own: the best for the same, the worst for the other end."""
+    own, width = view.current_value, max(view.value_max - view.value_min, 1)
+    peers = {name: value for name, value in view.this_round.items() if name != view.agent and value is not None}
+    return {
+        name: BEST - round(BEST * abs(value - (value if own is None else own)) / width)
+        for name, value in peers.items()
+    }
 
 
 def _voting(view: ConsensusView, value: object) -> ConsensusView:
@@ -281,6 +292,8 @@ def _turn_rule(make: Callable[[Any], Rule], parameters: Any) -> Rule:
     rule = make(parameters)
 
     def answer(view: ConsensusView, rng: np.random.Generator) -> Fields:
+        if view.phase == SCORE:
+            return scores(view)
         if view.phase != TURN:
             return rule(view, rng)
         made = rule(replace(view, phase="propose"), rng)

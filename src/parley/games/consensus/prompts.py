@@ -21,6 +21,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from fractions import Fraction
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import yaml
 
@@ -35,6 +36,7 @@ from parley.games.consensus.parameters import (
     Proposal,
     Value,
 )
+from parley.games.filters import SCORE, Scored
 from parley.games.network import Edges
 from parley.games.parameters import BYZANTINE, HONEST
 from parley.games.prompts import (
@@ -59,7 +61,10 @@ _VOTE_ON_LAST_ROUND = "turn_vote_on_last_round"
 _THRESHOLD = "threshold"
 TURN = "turn"
 _PHASES: Mapping[str, tuple[str, ...]] = {"paper": ("propose", "vote"), "swarms": (TURN,)}
-_ASKED_IN = {TURN: (TURN, {"protocol": "swarms"})}
+_ASKED_IN: Mapping[str, tuple[str | None, Mapping[str, Any]]] = {
+    TURN: (TURN, {"protocol": "swarms"}),
+    SCORE: (SCORE, {"filter": {"scored": 1}}),
+}
 _ROLES = (HONEST, BYZANTINE)
 # By protocol: the stop threshold that the templates tell, and how they print it.
 _PRINTED: Mapping[str, tuple[Fraction, str]] = {
@@ -71,6 +76,8 @@ _LARGEST_DENOMINATOR = 20  # of fractions that are told as such
 _SHARED: dict[str, Template] = {
     "honest_propose_user": FOLDER / "fig09_honest_propose_user.txt",
     "honest_vote_user": FOLDER / "fig10_honest_vote_user.txt",
+    "honest_score_system": FOLDER / "score" / "system.txt",
+    "honest_score_user": FOLDER / "score" / "user.txt",
     "byzantine_propose_system": FOLDER / "fig05_byzantine_propose_system.txt",
     "byzantine_propose_user": FOLDER / "fig06_byzantine_propose_user.txt",
     "byzantine_vote_user": FOLDER / "fig07_byzantine_vote_user.txt",
@@ -262,7 +269,7 @@ def disclosed_template(parameters: ConsensusParameters) -> Path:
 
 def reply_kind(role: str, phase: str) -> str:
     """Return the kind of a reply (parley.games.prompts)."""
-    return f"consensus_{role}_{phase}"
+    return SCORE if phase == SCORE else f"consensus_{role}_{phase}"
 
 
 def _reworded(text: str, words: Sequence[tuple[str, str]]) -> str:
@@ -276,7 +283,7 @@ class ConsensusPrompts(Prompts[ConsensusParameters]):
 
     variants = _VARIANTS
     plain = _PLAIN
-    phases = ("propose", "vote", TURN)
+    phases = ("propose", "vote", TURN, SCORE)
     asked_in = _ASKED_IN
     questions = (
         QuestionStyle(
@@ -290,7 +297,8 @@ class ConsensusPrompts(Prompts[ConsensusParameters]):
 
     def files(self, prompt: str, parameters: ConsensusParameters) -> Mapping[str, Template]:
         """Return the templates of the protocol that is played, and of what is told of the network and of replies."""
-        phases = _PHASES[parameters.protocol]
+        scored = (SCORE,) if isinstance(parameters.filter, Scored) else ()
+        phases = (*_PHASES[parameters.protocol], *scored)
         found: dict[str, Template] = {
             name: path
             for name, path in self.templates(prompt).items()
@@ -305,12 +313,12 @@ class ConsensusPrompts(Prompts[ConsensusParameters]):
             found |= {f"{role}_published_code": _PUBLISHED_WORDS for role in _ROLES}
         if parameters.disclose_topology:
             found |= {f"{role}_network": disclosed_template(parameters) for role in _ROLES}
-        if parameters.reply_format == "json":  # as printed
-            return found
+        if parameters.told_of_filter:
+            found[f"{HONEST}_filter"] = parameters.told_of_filter
         return found | {
             f"{role}_reply_{phase}_{part}": path
-            for role in _ROLES
-            for phase in phases
+            for phase in (scored if parameters.reply_format == "json" else phases)  # others are as printed
+            for role in (_ROLES if phase != SCORE else (HONEST,))
             for part, path in instruction_files(reply_kind(role, phase), parameters.reply_format).items()
         }
 
@@ -333,7 +341,8 @@ class ConsensusPrompts(Prompts[ConsensusParameters]):
         goal: Goal = THE_PAPERS_GOAL,
     ) -> str:
         """Return the unfilled text of one prompt; `follow_up` is the second of two steps, "" in other formats."""
-        form = None if reply_format == "json" else instruction(reply_kind(role, phase), reply_format)
+        printed = reply_format == "json" and phase != SCORE
+        form = None if printed else instruction(reply_kind(role, phase), reply_format)
         words = goal_words(goal)
         if part == "follow_up":
             return _reworded(form.follow_up, words) if form else ""

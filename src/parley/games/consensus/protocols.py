@@ -8,6 +8,7 @@ from collections.abc import Generator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
+from statistics import median_low
 from typing import Any, overload
 
 from pydantic import BaseModel
@@ -41,6 +42,7 @@ from parley.games.consensus.prompts import (
     turn_proposals_text,
 )
 from parley.games.consensus.signatures import Signer
+from parley.games.filters import SCORE, NoFilter, Scored, filtered, scores_model, told_text
 from parley.games.network import Links, Network
 from parley.games.parameters import BYZANTINE
 from parley.games.prompts import fill, text_of
@@ -105,6 +107,9 @@ class Protocol(ABC):
         self.trace: list[Round] = []
         self._seen: dict[tuple[str, int], Sequence[Proposal]] = {}
         self._said: dict[tuple[str, int], Mapping[str, Said]] = {}
+        # Of honest agents with a filter: what was said to them by round, and what they heard in its place.
+        self._received: dict[str, list[Mapping[str, Value | None]]] = {agent.name: [] for agent in self.honest}
+        self._heard_as: dict[tuple[str, int], Mapping[str, Value | None]] = {}
         self.goal = parameters.goal
         self.secret = secret
         self._thresholds = {scripted: threshold_text(parameters, scripted) for scripted in (True, False)}
@@ -144,7 +149,8 @@ class Protocol(ABC):
             threshold=self._thresholds[agent.seat.policy.kind.rule is not None],
             goal=self.goal,
         )
-        system = with_instructions(prompted("system") + self._told_of_network(agent), agent.seat.policy)
+        told = self._told_of_network(agent) + (told_text(p) if agent.honest else "")
+        system = with_instructions(prompted("system") + told, agent.seat.policy)
         last = self.seen_of(agent, number - 1) if number > 1 and p.history_rounds else []
         return Ask(
             agent=agent.name,
@@ -177,27 +183,36 @@ class Protocol(ABC):
             ),
         )
 
-    def visible(self, agent: Agent, proposals: Sequence[Proposal]) -> Sequence[Proposal]:
-        """Return what `agent` sees of one round: its own proposal and its neighbors', as they were sent to it."""
+    def visible(self, agent: Agent, number: int, proposals: Sequence[Proposal]) -> Sequence[Proposal]:
+        """Return what `agent` sees of one round: its own proposal and its neighbors', as they were sent to it.
+
+        Without what its filter drops, once that is known (`_hear`).
+        """
         heard, name = self.links.seen_by(agent.name), agent.name
-        return [
+        seen = [
             replace(said, value=said.peer_values[name], peer_values={}) if name in said.peer_values else said
             for said in proposals
             if said.agent in heard
+        ]
+        if not (changed := self._heard_as.get((name, number))):
+            return seen
+        heard_as = ((said, changed.get(said.agent, said.value)) for said in seen)
+        return [
+            replace(said, value=value) for said, value in heard_as if said.agent not in changed or value is not None
         ]
 
     def seen_of(self, agent: Agent, number: int) -> Sequence[Proposal]:
         """Return what `agent` sees of a round that is over, from 1: found once, and shown in several prompts."""
         key = agent.name, number
         if key not in self._seen:
-            self._seen[key] = self.visible(agent, self.history[number - 1])
+            self._seen[key] = self.visible(agent, number, self.history[number - 1])
         return self._seen[key]
 
     def said_in(self, agent: Agent, number: int) -> Mapping[str, Said]:
         """Return by name what `agent` heard in a round that is over, from 1."""
         key = agent.name, number
         if key not in self._said:
-            seen = self.visible(agent, self.history[number - 1])
+            seen = self.visible(agent, number, self.history[number - 1])
             self._said[key] = {said.agent: Said(said.value, said.justification) for said in seen}
         return self._said[key]
 
@@ -260,6 +275,8 @@ class Protocol(ABC):
             done["neighbors"] = links["neighbors"]
         if sent := {said.agent: dict(said.peer_values) for said in proposals if said.peer_values}:
             done["sent"] = sent
+        if changed := {name: of for (name, when), of in self._heard_as.items() if when == number and of}:
+            done["filtered"] = changed
         self.trace.append(done)
 
     def honest_values(self) -> list[Value]:
@@ -277,6 +294,7 @@ class PaperProtocol(Protocol):
             proposals = [
                 self.take_proposal(agent, number, reply) for agent, reply in zip(self.agents, replies, strict=True)
             ]
+            yield from self._hear(number, proposals)
             replies = yield self._vote_asks(number, proposals)
             votes = {agent.name: _decision(reply) for agent, reply in zip(self.agents, replies, strict=True)}
             stopped = self.stops(votes)
@@ -284,6 +302,30 @@ class PaperProtocol(Protocol):
             if stopped:
                 return number, True
         return self.parameters.max_rounds, False
+
+    def _hear(self, number: int, proposals: Sequence[Proposal]) -> Generator[list[Ask], list[Reply], None]:
+        """Let the messages of a round pass the filter of each honest agent; with `scored` they are asked for scores.
+
+        Its own message counts as the value that it holds, also where it was silent.
+        """
+        chosen = self.parameters.filter
+        if isinstance(chosen, NoFilter):
+            return
+        for agent in self.honest:
+            seen = {said.agent: said.value for said in self.visible(agent, number, proposals)}
+            self._received[agent.name].append(seen | {agent.name: agent.current_value})
+        judging = [agent for agent in self.honest if isinstance(chosen, Scored) and self._speakers(agent)]
+        replies = (yield [self._ask(agent, number, SCORE, proposals) for agent in judging]) if judging else []
+        given = {agent.name: reply.value for agent, reply in zip(judging, replies, strict=True) if reply.value}
+        scores = {name: value.model_dump() for name, value in given.items()}
+        for agent in self.honest:
+            received, scored = self._received[agent.name], scores.get(agent.name, {})
+            self._heard_as[agent.name, number] = filtered(chosen, agent.name, received, _apart, scored)
+
+    def _speakers(self, agent: Agent) -> tuple[str, ...]:
+        """Return whose messages reached an honest agent in the last round that there was, before any was dropped."""
+        last = self._received[agent.name][-1]
+        return tuple(name for name, value in last.items() if name != agent.name and value is not None)
 
     def _vote_asks(self, number: int, proposals: Sequence[Proposal]) -> list[Ask]:
         """Return the asks of a vote, and add its round to the history.
@@ -296,7 +338,7 @@ class PaperProtocol(Protocol):
 
     def _ask(self, agent: Agent, number: int, phase: str, proposals: Sequence[Proposal]) -> Ask:
         p, role = self.parameters, agent.seat.role
-        now = self.visible(agent, proposals)
+        now = self.visible(agent, number, proposals)
         history = (
             "(Earlier rounds are not shown)" if self.history and not p.history_rounds else self._history_text(agent)
         )
@@ -310,6 +352,11 @@ class PaperProtocol(Protocol):
                 role, p.value_min, p.value_max, p.strategy_chars, p.reasoning_chars, peers, p.values == "real"
             )
             return self.ask(agent, number, phase, values, now, model, p.propose)
+        if phase == SCORE:
+            names = self._speakers(agent)
+            return self.ask(
+                agent, number, phase, values | {"scored": ", ".join(names)}, now, scores_model(names), p.score
+            )
         vote = ByzantineVote if role == BYZANTINE else HonestVote
         return self.ask(agent, number, phase, values, now, vote, p.vote)
 
@@ -360,6 +407,11 @@ class PublishedCodeProtocol(PaperProtocol):
         if justification is None:
             justification = published_text("failed", attempts=self.parameters.retries + 1)
         return Proposal(agent.name, agent.current_value, justification)
+
+
+def _apart(value: Value, others: Sequence[Value]) -> float:
+    """Return the distance of a value from the lower median of others."""
+    return abs(value - median_low(others))
 
 
 def _decision(reply: Reply) -> str | None:
@@ -425,7 +477,7 @@ class SwarmsProtocol(Protocol):
 
     def _ask(self, agent: Agent, number: int) -> Ask:
         """Return what one agent is asked when its turn comes."""
-        p, now = self.parameters, self.visible(agent, self._listed())
+        p, now = self.parameters, self.visible(agent, number, self._listed())
         noted, note = agent.notes[-1] if agent.notes else (0, "")
         values = {
             "agent_id": agent.name,

@@ -260,6 +260,11 @@ class DeliberationEvidence(Evidence[DeliberationParameters, Round]):
             marks=marks,
             results={entry["round"]: _result(entry) for entry in trace},
             results_label="honest agents in the largest agreement",
+            unheard={
+                (name, entry["round"]): [(f"{peer}: {cells[peer, entry['round'] - 1].text}", "") for peer in dropped]
+                for entry in trace
+                for name, dropped in entry.get("filtered", {}).items()
+            },
         )
 
     def of_agents(self, metrics: Mapping[str, Any], trace: Sequence[Round]) -> Mapping[str, Mapping[str, float]]:

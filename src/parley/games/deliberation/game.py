@@ -4,7 +4,7 @@ Agents answer a problem, a share of them by chain of thought. In each turn of re
 and others', and improve theirs. They end unanimous, or hung; a hung problem may go to another panel of agents.
 """
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from fractions import Fraction
 from functools import partial
 from math import comb, floor
@@ -27,10 +27,11 @@ from parley.games.deliberation.policies import POLICIES
 from parley.games.deliberation.prompts import OF_POLICIES, PROMPTS, format_of, places, reply_kind
 from parley.games.deliberation.turns import Ended, Turn, graded, heard_by, plurality, reached, turn_measures, verdict
 from parley.games.evidence import OutcomeClass
+from parley.games.filters import SCORE, NoFilter, Scored, check_filter, filtered, scores_model, told_text
 from parley.games.parameters import BYZANTINE, HONEST, Group
 from parley.games.problems.numbers import Reading, read_as
 from parley.games.problems.problem import MATCHING, Problem, read_answer
-from parley.games.prompts import instruction
+from parley.games.prompts import fill, instruction
 from parley.policies import Ask, Reply
 from parley.policies.kinds import with_instructions
 from parley.policies.reply_text import MAX_FREE_TEXT
@@ -103,6 +104,7 @@ class DeliberationGame(Game[DeliberationParameters]):
         size = parameters.panel_size or n
         if size > n:
             raise UsageError(f"panel_size: {size}: more than the agents (n = {n}); lower it")
+        check_filter(parameters, size)
         if parameters.fewest_honest > (most := min(size, counts[HONEST])):
             raise UsageError(
                 f"fewest_honest: {parameters.fewest_honest}: a panel has {most} honest agents at most; lower it"
@@ -173,16 +175,48 @@ class DeliberationGame(Game[DeliberationParameters]):
         milliseconds = 0
         for number in range(p.turns + 1):
             heard = heard_by(names, self._reach, p.hears == "neighbor", number) if number else dict.fromkeys(names, ())
-            ask = partial(self._ask, len(panel), session, number, turns[-1] if turns else None, heard)
-            replies = yield [ask(agent) for agent in panel]
-            milliseconds += max(reply.milliseconds for reply in replies)
+            asked = partial(self._ask, len(panel), session, number, turns[-1] if turns else None)
+            dropped, took = yield from self._dropped(panel, turns, heard, asked)
+            heard = {name: tuple(of for of in heard[name] if of not in dropped.get(name, ())) for name in names}
+            replies = yield [asked(heard, agent) for agent in panel]
+            milliseconds += took + _slowest(replies)
             answers = {a.name: self._answer(a.name, reply) for a, reply in zip(panel, replies, strict=True)}
-            turns.append(Turn(number, answers, heard))
+            turns.append(Turn(number, answers, heard, dropped))
             ended = verdict(p, self.problem.definitive, panel, tuple(turns), milliseconds)
             self._close(panel, session, turns, ended)
             if ended is not None:
                 return ended
         raise AssertionError("the last turn ends a deliberation")
+
+    def _dropped(
+        self,
+        panel: tuple[Agent, ...],
+        turns: Sequence[Turn],
+        heard: Mapping[str, tuple[str, ...]],
+        asked: Callable[..., Ask],
+    ) -> Generator[list[Ask], list[Reply], tuple[dict[str, dict[str, None]], int]]:
+        """Return whose last answers each honest agent's filter drops, and the milliseconds that scores took.
+
+        Answers that cannot be read are compared as they were written.
+        """
+        chosen, took = self.parameters.filter, 0
+        if isinstance(chosen, NoFilter) or not turns:
+            return {}, 0
+        honest = [agent for agent in panel if agent.honest]
+        spoke = {name: tuple(of for of in heard[name] if not turns[-1].answers[of].silent) for name in heard}
+        scores: dict[str, Mapping[str, int]] = {}
+        judging = [agent for agent in honest if isinstance(chosen, Scored) and spoke[agent.name]]
+        if judging:
+            replies = yield [asked(spoke, agent, scoring=True) for agent in judging]
+            took = _slowest(replies)
+            given = zip(judging, replies, strict=True)
+            scores = {agent.name: reply.value.model_dump() for agent, reply in given if reply.value}
+        found = {}
+        for agent in honest:
+            of = (agent.name, *heard[agent.name])
+            rounds = [{name: _compared(turn.answers[name]) for name in of} for turn in turns]
+            found[agent.name] = filtered(chosen, agent.name, rounds, _apart, scores.get(agent.name, {}))
+        return {name: dropped for name, dropped in found.items() if dropped}, took
 
     def _ask(
         self,
@@ -192,9 +226,10 @@ class DeliberationGame(Game[DeliberationParameters]):
         before: Turn | None,
         heard: Mapping[str, tuple[str, ...]],
         agent: Agent,
+        scoring: bool = False,
     ) -> Ask:
         p, role, seat = self.parameters, agent.seat.role, agent.seat
-        style = "reflect" if before else "cot" if agent.by_chain_of_thought else "zero_shot"
+        style = SCORE if scoring else "reflect" if before else "cot" if agent.by_chain_of_thought else "zero_shot"
         asked = style if self.problem.definitive else style + OF_POLICIES
         others = [before.answers[name] for name in heard[agent.name]] if before else []
         own = before.answers[agent.name] if before else None
@@ -203,8 +238,10 @@ class DeliberationGame(Game[DeliberationParameters]):
         # Free text is as long as its tokens, and never cut: an agent gets its own argument back as it wrote it.
         argument_chars = p.argument_chars if reply_format == "json" else MAX_FREE_TEXT
         form = instruction(reply_kind(style, self.problem.definitive), reply_format)
+        names = {"scored": ", ".join(heard[agent.name])}
+        reply, follow_up = (fill(text, names) if scoring else text for text in (form.reply, form.follow_up))
         view = DeliberationView(
-            phase="reflect" if before else "initial",
+            phase=SCORE if scoring else "reflect" if before else "initial",
             agent=agent.name,
             role=role,
             turn=number,
@@ -213,18 +250,24 @@ class DeliberationGame(Game[DeliberationParameters]):
             heard={answer.agent: answer.value for answer in others},
             target=target,
         )
-        values = places(p, view, agents, own, others, form.reply)
+        values = places(p, view, agents, own, others, reply)
+        model = (
+            scores_model(heard[agent.name])
+            if scoring
+            else reply_model(style, self.problem.kind, self.problem.options, p.answer_chars, argument_chars)
+        )
+        system = PROMPTS.filled(seat.prompt, role, asked, "system", values) + (told_text(p) if agent.honest else "")
         return Ask(
             agent=agent.name,
             role=role,
             round=session * (p.turns + 1) + number,
             phase=view.phase,
-            system=with_instructions(PROMPTS.filled(seat.prompt, role, asked, "system", values), seat.policy),
+            system=with_instructions(system, seat.policy),
             user=PROMPTS.filled(seat.prompt, role, asked, "user", values),
-            reply_model=reply_model(style, self.problem.kind, self.problem.options, p.answer_chars, argument_chars),
-            sampling=p.reflect if before else p.initial,
+            reply_model=model,
+            sampling=p.score if scoring else p.reflect if before else p.initial,
             reply_format=reply_format,
-            follow_up=form.follow_up,
+            follow_up=follow_up,
             view=view,
         )
 
@@ -255,6 +298,8 @@ class DeliberationGame(Game[DeliberationParameters]):
             "heard": {name: list(heard) for name, heard in now.heard.items()},
             "measures": turn_measures(self.problem, honest, before, now, p.theta),
         }
+        if now.filtered:
+            entry["filtered"] = now.filtered
         if not now.number:
             prioritized = {} if self.problem.definitive else {"theta": str(p.theta), "matching": MATCHING}
             malicious = len(panel) - len(honest)
@@ -346,6 +391,19 @@ class DeliberationGame(Game[DeliberationParameters]):
             },
             trace=tuple(self.trace),
         )
+
+
+def _slowest(replies: Sequence[Reply]) -> int:
+    return max(reply.milliseconds for reply in replies)
+
+
+def _compared(answer: Answer) -> Value | None:
+    return None if answer.silent else answer.said if answer.value is None else answer.value
+
+
+def _apart(value: Value, others: Sequence[Value]) -> float:
+    """Return the share of others that gave another answer."""
+    return sum(other != value for other in others) / len(others)
 
 
 def _said(answer: Answer) -> dict[str, Any] | None:

@@ -12,8 +12,9 @@ from typing import Annotated, Any, ClassVar, Literal, NotRequired, TypedDict
 
 from pydantic import BaseModel, Field, create_model, model_validator
 
+from parley.games.filters import FilteredParameters, MedianOfRounds, NoFilter, Trim
 from parley.games.network import Complete, Topology
-from parley.games.parameters import Count, GameParameters, Positive, Seat, Seated, Share, ShareOrNone
+from parley.games.parameters import Count, Positive, Seat, Seated, Share, ShareOrNone
 from parley.games.problems.numbers import Reading
 from parley.games.problems.problem import Kind, Problem
 from parley.games.problems.sources import Arithmetic, ProblemSource
@@ -22,7 +23,7 @@ from parley.policies.reply_text import ReplyModel
 from parley.text import one_line
 
 
-class DeliberationParameters(GameParameters):
+class DeliberationParameters(FilteredParameters):
     """Fixed parameters of the deliberation game."""
 
     problems: ProblemSource = Field(
@@ -106,6 +107,19 @@ class DeliberationParameters(GameParameters):
     def definitive(self) -> bool:
         """Whether the problems have a right answer; among policies none is right."""
         return self.problems.problem_kind != "policies"
+
+    @model_validator(mode="after")
+    def _filter_of_answers(self) -> "DeliberationParameters":
+        if isinstance(self.filter, Trim | MedianOfRounds):
+            raise ValueError(
+                f"filter {self.filter.kind} needs values that have an order, and answers have none; use reputation or "
+                "scored"
+            )
+        if self.hears == "neighbor" and not isinstance(self.filter, NoFilter):
+            raise ValueError(
+                "with hears: neighbor an agent hears one other, and a filter would drop it; use hears: all"
+            )
+        return self
 
     @model_validator(mode="after")
     def _another_panel(self) -> "DeliberationParameters":
@@ -234,7 +248,8 @@ class Round(TypedDict):
     turn: int
     answers: Mapping[str, Value | None]
     said: Mapping[str, Mapping[str, Any] | None]  # None of an agent that was silent
-    heard: Mapping[str, list[str]]
+    heard: Mapping[str, list[str]]  # whose last answers each agent got, after its filter
+    filtered: NotRequired[Mapping[str, Mapping[str, None]]]  # by agent, whose answers its filter dropped
     measures: Mapping[str, float | None]
     subject: NotRequired[Mapping[str, Any]]  # in the first turn of each: the problem, and by which rules
     rules: NotRequired[Mapping[str, Any]]

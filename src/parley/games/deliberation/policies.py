@@ -14,6 +14,7 @@ from pydantic import Field
 from parley.games.deliberation.parameters import DeliberationView, Value
 from parley.games.deliberation.prompts import FOLDER
 from parley.games.deliberation.turns import plurality
+from parley.games.filters import BEST, SCORE, WORST
 from parley.games.parameters import BYZANTINE, Chance
 from parley.games.prompts import text_of
 from parley.policies.kinds import LLM, PolicyKind, PolicyParameters, policy_table, scripted_kind
@@ -90,6 +91,10 @@ def _supported(
 def solver(view: DeliberationView, rng: np.random.Generator, given: Solver) -> Mapping[str, Any]:
     """Answer right by chance; then go over to the right answer when it recognizes it, or to a majority against it."""
     value = view.own
+    if view.phase == SCORE:  # agents of its mind are the best, those who cannot be read the worst
+        return {
+            name: WORST if said is None else BEST if said == value else BEST // 2 for name, said in view.heard.items()
+        }
     if value is None:
         value = _first(view, rng, given.accuracy)
     if isinstance(value, tuple):

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from parley.games.deliberation.parameters import Answer, DeliberationParameters, DeliberationView
+from parley.games.filters import SCORE, Scored
 from parley.games.parameters import BYZANTINE, HONEST
 from parley.games.problems.problem import Problem
 from parley.games.prompts import Prompts, QuestionStyle, Template, fill, instruction_files
@@ -22,6 +23,8 @@ _ASKED_IN: dict[str, tuple[str | None, dict[str, Any]]] = {
     "cot_policies": (None, {"cot_share": 1, **_WITH_POLICIES}),
     "zero_shot_policies": (None, {"cot_share": 0, **_WITH_POLICIES}),
     "reflect_policies": ("reflect", _WITH_POLICIES),
+    SCORE: (SCORE, {"filter": {"scored": 1}}),
+    SCORE + OF_POLICIES: (SCORE, {"filter": {"scored": 1}, **_WITH_POLICIES}),
 }
 
 
@@ -33,6 +36,9 @@ def _variant(name: str) -> dict[str, Path]:
                 task = f"{style}_{name}" if style == "reflect" else style
                 files[f"{role}_{style}{kind}_system"] = FOLDER / f"{role}{kind}_system.txt"
                 files[f"{role}_{style}{kind}_user"] = FOLDER / f"{task}{kind}_user.txt"
+    for kind in ("", OF_POLICIES):
+        files[f"{HONEST}_{SCORE}{kind}_system"] = FOLDER / f"{HONEST}{kind}_system.txt"
+        files[f"{HONEST}_{SCORE}{kind}_user"] = FOLDER / f"{SCORE}_user.txt"
     return files
 
 
@@ -61,6 +67,8 @@ def _form(problem: Problem) -> str:
 
 def reply_kind(style: str, definitive: bool) -> str:
     """Return the kind of a reply (parley.games.prompts), by what is asked for and in which order."""
+    if style == SCORE:
+        return SCORE
     order = "zero_shot" if style == "zero_shot" else "reasoned"
     return f"deliberation_{order}" if definitive else f"deliberation_{order}_policies"
 
@@ -102,7 +110,7 @@ class DeliberationPrompts(Prompts[DeliberationParameters]):
     """Two variants, with the answers' form as the problems and the reply format want it."""
 
     variants = _VARIANTS
-    phases = (*STYLES, *(style + OF_POLICIES for style in STYLES))
+    phases = (*STYLES, SCORE, *(style + OF_POLICIES for style in (*STYLES, SCORE)))
     asked_in = _ASKED_IN
     questions = (
         QuestionStyle("deliberation_cot", "improve", "answer", {"cot_share": 1}),
@@ -122,7 +130,13 @@ class DeliberationPrompts(Prompts[DeliberationParameters]):
             name: path
             for name, path in self.templates(prompt).items()
             if (OF_POLICIES in name) != parameters.definitive
+            and (isinstance(parameters.filter, Scored) or not name.startswith(f"{HONEST}_{SCORE}_"))
         }
+        if isinstance(parameters.filter, Scored):
+            of_scores = instruction_files(SCORE, parameters.reply_format)
+            replies |= {f"{HONEST}_reply_{SCORE}_{part}": path for part, path in of_scores.items()}
+        if parameters.told_of_filter:
+            replies[f"{HONEST}_filter"] = parameters.told_of_filter
         return {**sent, **replies}
 
 

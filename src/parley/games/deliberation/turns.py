@@ -5,7 +5,7 @@ Pure functions of the answers in normal form; unanimity, graded agreement and co
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
@@ -19,11 +19,12 @@ from parley.text import one_line
 
 @dataclass(frozen=True)
 class Turn:
-    """What the agents of a panel answered, by name, and whom each of them had heard before."""
+    """What the agents of a panel answered, by name, whom each of them had heard before, and whom a filter dropped."""
 
     number: int  # 0 is the initial round
     answers: Mapping[str, Answer]
     heard: Mapping[str, tuple[str, ...]]
+    filtered: Mapping[str, Mapping[str, None]] = field(default_factory=dict)
 
     def values(self, names: Sequence[str]) -> list[Value | None]:
         """Return the values of the answers of `names`, in their order."""

@@ -126,6 +126,10 @@ def _simulation(file: SimulationFile, texts: _Texts, states: dict[str, State]) -
         "results": {str(number): text for number, text in timeline.results.items()},
         "results_label": timeline.results_label,
         "framed_label": timeline.framed_label,
+        "unheard": [
+            [names[agent], number, [[texts.number(part) for part in pair] for pair in pairs]]
+            for (agent, number), pairs in timeline.unheard.items()
+        ],
         "attempts": [
             _attempt(attempt, names, texts, attempt.entry.agent in models)
             for attempt in attempts

@@ -22,12 +22,16 @@ function readGame(part, raw) {
   for (const [agent, round, state, text, marks] of raw.cells) {
     cells.set(`${agent},${round}`, { state, text: text === null ? "" : textOf(part, text), marks });
   }
+  const unheard = new Map((raw.unheard ?? []).map(([agent, round, pairs]) => [`${agent},${round}`,
+    pairs.map((pair) => pair.map((at) => (at === null ? "" : textOf(part, at))))]));
   const labels = [...new Set([...cells.values()].flatMap((cell) => cell.marks))];
   const own = labels.filter((label) => !SIGNS.has(label));
   return {
     ...raw,
     roundName: raw.round_name,
     states: new Map(part.states.map((state) => [state.name, state])),
+    hasUnheard: unheard.size > 0,
+    unheard: (agent, round) => unheard.get(`${agent},${round}`) ?? [], // what was said to it, and what it heard in its place
     at: (agent, round) => cells.get(`${agent},${round}`) ?? null,
     tried: (agent, round) => byCell.get(`${agent},${round}`) ?? [],
     all: attempts,

@@ -42,6 +42,7 @@ function turn(game, simulation, agent, round, tried) {
       state && h("span", { class: "dot", style: { "--c": safeColor(state.color) }, title: plain(state.label), role: "img", "aria-label": plain(state.label) }),
       cell?.marks.map((label) => signOf(game, label))),
     h("div", { class: "words" },
+      last === game.tried(agent, round).at(-1) ? unheardOf(game, agent, round) : null,
       withPrompts && last ? Object.keys(SENT).filter((name) => last[name] !== null).map((name) => h("details", { class: "fold", open: name === "user" }, h("summary", null, SENT[name]), prose(last[name]))) : null,
       failures.map((text) => note("bad", shown(text))),
       last ? (last.parsed !== null ? fields(last.parsed) : last.reply !== null && prose(last.reply, { class: "reply" })) : h("p", null, shown(cell.text || "–"))));

@@ -1,0 +1,291 @@
+"""Filters around agents of the consensus game: what is dropped, who does not hear it, and what is kept of it."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from parley.errors import UsageError
+from parley.games.consensus.game import ConsensusGame
+from parley.games.consensus.parameters import ConsensusParameters
+from parley.games.filters import SCORE, filtered, reputation
+from parley.games.parameters import Group
+from parley.play.record import write_record
+from parley.play.replay import replay
+from parley.play.runner import Play
+from parley.policies import Ask
+from parley.text.yamlfile import validated
+from support.pages import data_of, recorded
+from support.playing import play_of
+from support.playthrough import by_hand, simulation_of
+from support.studies import StudyFactory
+
+ME, NAMES = "agent_1", [f"agent_{number}" for number in range(1, 12)]
+FILTERS: list[dict[str, int]] = [{"trim": 1}, {"median_of_rounds": 3}, {"reputation": 1}, {"scored": 1}]
+VALUES = st.lists(st.one_of(st.none(), st.integers(0, 20)), min_size=2, max_size=len(NAMES))
+HEARD = VALUES.map(lambda values: dict(zip(NAMES, values, strict=False)))
+ROUNDS = st.lists(HEARD, min_size=1, max_size=4)
+
+
+def chosen(given_filter: Any) -> Any:
+    return validated(ConsensusParameters, {"filter": given_filter}, "parameters").filter
+
+
+def apart(value: float, others: Any) -> float:
+    return abs(value - sorted(others)[(len(others) - 1) // 2])
+
+
+def heard(given_filter: Any, *rounds: dict[str, Any], scores: dict[str, int] | None = None) -> dict[str, Any]:
+    """Return what agent_1 hears otherwise; agents are called by their number in `rounds`."""
+    named = [{f"agent_{number}": value for number, value in each.items()} for each in rounds]
+    found = filtered(chosen(given_filter), ME, named, apart, {f"agent_{n}": s for n, s in (scores or {}).items()})
+    return {name.removeprefix("agent_"): value for name, value in found.items()}
+
+
+# By hand
+
+
+@pytest.mark.promise("Each filter drops what its definition says, on games small enough to do by hand.")
+def test_trim_drops_the_extremes_beyond_ones_own_value() -> None:
+    now = {"1": 10, "2": 3, "3": 5, "4": 12, "5": 40, "6": 41, "7": 10}
+    assert heard({"trim": 1}, now) == {"6": None, "2": None}
+    assert heard({"trim": 2}, now) == {"6": None, "5": None, "2": None, "3": None}
+    assert heard({"trim": 9}, now) == dict.fromkeys("65423")  # the equal one stays
+    assert heard({"trim": 1}, {"1": 50, "2": 3, "3": 50}) == {"2": None}  # nobody is above
+    assert heard({"trim": 1}, {"1": 5, "2": 9, "10": 9, "3": 5}) == {"10": None}  # of equals the last by number
+    assert heard({"trim": 1}, {"1": None, "2": 9, "3": 5}) == {}  # nothing to be beyond of
+    assert heard({"trim": 1}, {"1": 5, "2": None, "3": 5}) == {}
+
+
+def test_a_peer_is_heard_as_the_lower_median_of_its_last_values() -> None:
+    rounds = [{"1": 0, "2": 20, "3": 7}, {"1": 0, "2": 24, "3": None}, {"1": 9, "2": 50, "3": 7}]
+    assert heard({"median_of_rounds": 3}, *rounds) == {"2": 24}
+    assert heard({"median_of_rounds": 2}, *rounds) == {"2": 24}  # of two the lower one
+    assert heard({"median_of_rounds": 1}, *rounds) == {}
+    assert heard({"median_of_rounds": 3}, *rounds[:2]) == {"2": 20}  # who is silent now stays so
+    assert heard({"median_of_rounds": 2}, {"1": 0, "2": 4}, {"1": 0, "2": None}, {"1": 0, "2": 9}) == {"2": 4}
+
+
+def test_reputation_counts_distance_and_moves() -> None:
+    rounds = [{"1": 10, "2": 20, "3": 30, "4": 40}, {"1": 20, "2": 20, "3": 20, "4": 40}]
+    named = [{f"agent_{n}": v for n, v in each.items()} for each in rounds]
+    # agent_3: |30 - 20| in round 1; 0 in round 2, in which it moved by 10 towards the others of round 1.
+    assert [reputation(f"agent_{n}", named, apart) for n in (2, 3, 4)] == [-5, 0, -20]
+    assert heard({"reputation": 1}, *rounds) == {"4": None}
+    assert heard({"reputation": 2}, *rounds) == {"4": None, "2": None}
+    assert heard({"reputation": 1}, rounds[0] | {"4": None}) == {"3": None}  # who is silent is not counted
+    away = [{"1": 10, "2": 12, "3": 12}, {"1": 10, "2": 14, "3": 12}]
+    assert heard({"reputation": 1}, *away) == {"2": None}
+    same = {"1": 5, "2": 5, "3": 5}
+    assert heard({"reputation": 1}, same) == {"3": None}  # of equals the last by number
+
+
+def test_the_worst_scores_are_dropped() -> None:
+    now = {"1": 5, "2": 5, "3": 6, "4": 7}
+    assert heard({"scored": 1}, now, scores={"2": 0, "3": 5, "4": 10}) == {"2": None}
+    assert heard({"scored": 2}, now, scores={"2": 3, "3": 3, "4": 3}) == {"4": None, "3": None}
+    assert heard({"scored": 2}, now) == {}
+
+
+# Whatever is said
+
+
+@pytest.mark.promise("A filter never drops an agent's own message, nor more than it may; without one all is heard.")
+@given(rounds=ROUNDS, number=st.integers(1, 4), scores=st.dictionaries(st.sampled_from(NAMES[1:]), st.integers(0, 10)))
+def test_a_filter_never_drops_its_own_nor_too_many(
+    rounds: list[dict[str, Any]], number: int, scores: dict[str, int]
+) -> None:
+    now = rounds[-1]
+    assert filtered(chosen("none"), ME, rounds, apart, scores) == {}
+    for kind in ("trim", "median_of_rounds", "reputation", "scored"):
+        found = filtered(chosen({kind: number}), ME, rounds, apart, scores)
+        assert ME not in found
+        assert all(now[name] is not None for name in found)
+        if kind == "median_of_rounds":
+            assert all(value in [each.get(name) for each in rounds] for name, value in found.items())
+            continue
+        assert set(found.values()) <= {None}
+        above, below = (
+            ([n for n in found if now[n] > now[ME]], [n for n in found if now[n] < now[ME]])
+            if (kind == "trim" and now[ME] is not None)
+            else (list(found), [])
+        )
+        assert max(len(above), len(below)) <= number
+        if kind == "trim":
+            assert len(above) + len(below) == len(found)
+
+
+# In a game
+
+
+def game_of(moves: dict[str, Any], b: int = 1, n: int = 4, **parameters: Any) -> Play:
+    simulation = simulation_of("consensus", {"n": n, "b": b}, {"max_rounds": 2, **parameters})
+    return by_hand(simulation.game(), moves)
+
+
+def ask_of(play: Play, number: int, phase: str, role: str = "honest") -> Ask:
+    found = [x.ask for x in play.exchanges if (x.ask.round, x.ask.phase, x.ask.role) == (number, phase, role)]
+    return found[0]
+
+
+ROUND_1 = {"1 propose": [20, 20, 20, 20]}
+
+
+def with_outlier(play: Play) -> str:
+    """Return the name of the Byzantine agent."""
+    return ask_of(play, 1, "propose", "byzantine").agent
+
+
+@pytest.mark.promise(
+    "What a filter drops is in no prompt and no view of that agent, at once and later; Byzantine agents hear all."
+)
+@pytest.mark.parametrize("given_filter", FILTERS[:1] + FILTERS[2:])
+@pytest.mark.parametrize("rules", ["paper", "published_code"])
+def test_what_is_dropped_is_not_heard_and_kept_in_the_trace(given_filter: dict[str, int], rules: str) -> None:
+    liar = with_outlier(game_of({}))
+    lie = {"value": 49, "public_reasoning": "Trust me."}
+    moves = {f"{number} propose": [lie if name == liar else 20 for name in NAMES[:4]] for number in (1, 2)}
+    play = game_of(moves, filter=given_filter, rules=rules, stop_threshold=1)
+    for ask in (ask_of(play, 1, "vote"), ask_of(play, 2, "propose"), ask_of(play, 2, "vote")):
+        shown = ask.user.partition("MAKE YOUR DECISION")[0]
+        assert f"{liar}:" not in shown
+        assert "Trust me." not in shown
+        assert f"{ask.agent}" in shown
+        assert liar not in {**ask.view.this_round, **ask.view.last_round}
+        assert all(liar not in each and ask.agent in each for each in ask.view.earlier)
+    assert "Trust me." in ask_of(play, 2, "vote", "byzantine").user
+    first = play.outcome.trace[0]
+    assert first["filtered"][ask_of(play, 1, "vote").agent][liar] is None
+    assert liar not in first["filtered"]
+    assert first["proposals"][liar] == 49
+
+
+def test_a_median_stands_in_the_place_of_a_value_and_the_words_stay() -> None:
+    liar = with_outlier(game_of({}))
+    moves: dict[str, Any] = {
+        "1 propose": {liar: 20},
+        "2 propose": {liar: {"value": 49, "public_reasoning": "I say 49."}},
+    }
+    play = game_of(moves, filter={"median_of_rounds": 3}, stop_threshold=1)
+    ask = ask_of(play, 2, "vote")
+    assert f'{liar}: 20 | Reasoning: "I say 49."' in ask.user
+    assert ask.view.this_round[liar] == 20
+    assert play.outcome.trace[1]["filtered"][ask.agent][liar] == 20
+    assert f"{liar} (you): 49" in ask_of(play, 2, "vote", "byzantine").user
+
+
+@pytest.mark.promise("Each honest agent scores what it heard in one more question; a failed score drops nobody.")
+@pytest.mark.parametrize("reply_format", ["json", "text", "two_steps"])
+def test_scores_are_asked_for_and_decide(reply_format: str) -> None:
+    agents = NAMES[:4]
+    liar = with_outlier(game_of({}))
+    honest = [name for name in agents if name != liar]
+    judge, other, failing = honest
+    scores: dict[str, Any] = {name: (0 if name == other else 9) for name in agents if name != judge}
+    moves = {**ROUND_1, "1 score": {judge: scores, failing: {"raw": "none"}}}
+    play = game_of(moves, filter={"scored": 1}, reply_format=reply_format, max_rounds=1, retries=0)
+    judged = {x.ask.agent for x in play.exchanges if x.ask.phase == SCORE}
+    assert judged == set(honest)
+    ask = next(x.ask for x in play.exchanges if x.ask.phase == SCORE and x.ask.agent == judge)
+    asked = " ".join(message["content"] for message in ask.messages)
+    assert all(f"{name}: 20" in asked for name in agents if name != judge)
+    assert ", ".join(scores) in ask.user
+    filtered_now = play.outcome.trace[0]["filtered"]
+    assert filtered_now[judge] == {other: None}
+    assert failing not in filtered_now
+
+
+def test_scores_are_whole_numbers_for_each_message_and_nobody_else() -> None:
+    play = game_of(ROUND_1, filter={"scored": 1}, max_rounds=1)
+    model = ask_of(play, 1, SCORE).reply_model
+    names = list(model.model_fields)
+    good = dict.fromkeys(names, 10)
+    assert model.model_validate_json(json.dumps(good)).model_dump() == good
+    bad: list[dict[str, Any]] = [
+        {},
+        good | {names[0]: 11},
+        good | {names[0]: -1},
+        good | {names[0]: 1.5},
+        good | {ME * 2: 1},
+    ]
+    for reply in bad:
+        with pytest.raises(ValueError, match="validation error"):
+            model.model_validate_json(json.dumps(reply))
+
+
+def test_who_heard_nobody_is_asked_for_no_scores() -> None:
+    play = game_of({"1 propose": [None, None, None, None]}, b=0, filter={"scored": 1}, max_rounds=1, retries=0)
+    assert {x.ask.phase for x in play.exchanges} == {"propose", "vote"}
+
+
+def test_prompts_say_that_there_is_a_filter_if_they_are_to() -> None:
+    for given_filter in FILTERS:
+        told, untold = (game_of({}, filter=given_filter, filter_told=on) for on in (True, False))
+        assert "=== FILTER ===" in ask_of(told, 1, "vote").system
+        assert not any("FILTER" in x.ask.system for x in untold.exchanges)
+        assert not any("FILTER" in x.ask.system for x in told.exchanges if x.ask.role == "byzantine")
+    unfiltered = game_of({}, filter_told=True)
+    assert not any("FILTER" in x.ask.system for x in unfiltered.exchanges)
+    assert "last 3 values" in ask_of(game_of({}, filter=FILTERS[1], filter_told=True), 1, "propose").system
+
+
+# As a parameter
+
+
+@pytest.mark.promise("A filter is an axis with short labels; a study without one keeps its identity.")
+def test_a_filter_is_an_axis_and_none_is_left_out_of_identities(study_factory: StudyFactory) -> None:
+    study = study_factory({"vary": {"filter": ["none", *FILTERS]}})
+    labels = ["none", "trim-1", "median_of_rounds-3", "reputation-1", "scored-1"]
+    assert [condition.axes["filter"] for condition in study.conditions] == labels
+    assert study.conditions[0].identity == study_factory({}).conditions[0].identity
+    assert len({condition.identity for condition in study.conditions}) == len(labels)
+    parameters = study.conditions[1].parameters
+    assert ConsensusParameters.model_validate(parameters.model_dump(mode="json")) == parameters
+    told = study_factory({"model": "tiny", "vary": {"filter": [{"trim": 1}], "filter_told": [False, True]}})
+    digests = [set(condition.prompt_digests) for condition in told.conditions]
+    assert digests[1] - digests[0] == {"honest_filter"}
+
+
+REFUSED: list[tuple[dict[str, Any], str]] = [
+    ({"filter": {"trim": 3}}, "4 agents hear 3 others, and none would be left; lower f to 2 or less"),
+    ({"filter": {"trim": 0}}, "greater than or equal to 1"),
+    ({"filter": {"trimm": 1}}, "did you mean 'trim'"),
+    ({"filter": {"trim": 1, "scored": 1}}, "unknown filter; choose one of: none, trim"),
+    ({"filter": "trim"}, "missing"),
+    ({"filter": {"trim": 1}, "protocol": "swarms"}, "protocol swarms knows no filter"),
+]
+
+
+@pytest.mark.parametrize(("parameters", "why"), REFUSED)
+def test_what_cannot_be_filtered_is_refused_in_one_line(parameters: dict[str, Any], why: str) -> None:
+    with pytest.raises(UsageError, match=why) as refused:
+        ConsensusGame.check(validated(ConsensusParameters, parameters, "parameters"), [Group("honest", 4)])
+    assert "\n" not in str(refused.value)
+
+
+# Afterwards
+
+
+@pytest.mark.promise("A game with a filter replays; the explorer shows who did not hear what.")
+@pytest.mark.parametrize("given_filter", FILTERS)
+def test_a_filtered_game_replays_and_the_explorer_has_what_was_dropped(
+    study_factory: StudyFactory, given_filter: dict[str, int]
+) -> None:
+    grid = {"n": 4, "b": 1, "byzantine": "random"}
+    study = study_factory(grid, parameters={"max_rounds": 4, "stop_threshold": 1, "filter": given_filter})
+    [simulation] = study.simulations()
+    path = simulation.record("small")
+    played = play_of(simulation)
+    write_record(path, simulation, played, {})
+    assert replay(path).difference is None
+    [game] = data_of(recorded(study))
+    dropped = {
+        (name, entry["round"]): of for entry in played.outcome.trace for name, of in entry.get("filtered", {}).items()
+    }
+    assert dropped
+    assert set(game["unheard"]) == set(dropped)
+    for place, pairs in game["unheard"].items():
+        assert [said.partition(":")[0] for said, _ in pairs] == list(dropped[place])
+        assert [heard_as for _, heard_as in pairs] == ["" if v is None else str(v) for v in dropped[place].values()]

@@ -95,7 +95,10 @@ def test_thoughts_need_a_parser(tmp_path: Path) -> None:
     parser = {"engine_args": {"reasoning-parser": "qwen3"}}
     rows: list[tuple[dict[str, Any], str]] = [
         (entry, "reasoning_tokens: its thoughts would be"),
-        ({**entry, "reasoning_tokens": 0}, "models.one.chat_template_kwargs.enable_thinking: its thoughts would be"),
+        *(
+            ({"source": HUB, "chat_template_kwargs": thinks}, "models.one.chat_template_kwargs: its thoughts would be")
+            for thinks in ({"enable_thinking": True}, {"enable_thinking": "true"}, {"thinking": True})
+        ),
         ({"source": SERVICE, "reasoning_tokens": 5}, "reasoning_tokens: only for a server that Parley starts"),
         ({**entry, **parser}, ""),
     ]

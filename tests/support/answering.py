@@ -344,6 +344,23 @@ REFUSALS: dict[str, tuple[tuple[int, Any], str]] = {
     ),
     "lmstudio json_object": ((400, {"error": "'response_format.type' must be 'json_schema' or 'text'"}), "{}"),
     "deepseek json_schema": (openai("response_format.type: `json_schema` is unavailable now"), "json_object"),
+    "moonshot temperature": (openai("invalid temperature: only 1 is allowed for this model"), "temperature: false"),
+    "gemini seed": (openai('Invalid JSON payload received. Unknown name "seed": Cannot find field.'), "seed: false"),
+    "gemini maxLength": (
+        openai("Unknown name \"maxLength\" at 'response_schema.properties[0].value'"),
+        "schema_lengths",
+    ),
+    "cerebras maxLength": (openai("Unsupported JSON schema fields: {'maxLength'}"), "schema_lengths: false"),
+    "vllm maxLength": (
+        openai("The provided JSON schema contains features not supported by xgrammar."),
+        "schema_lengths",
+    ),
+    "llama.cpp maxLength": (openai("failed to parse grammar"), "schema_lengths: false"),
+    "azure json_schema": (
+        openai("response_format value as json_schema is enabled only for api versions 2024-08-01-preview and later"),
+        "structured: json_object",
+    ),
+    "mistral response_format": (openai("JSON mode is not supported for this model."), "structured: none"),
     "old max_completion_tokens": (openai("Unrecognized: max_completion_tokens"), "max_tokens_key: max_tokens"),
 }
 

@@ -43,12 +43,16 @@ _log = limited_logger(__name__)
 _POLL_SECONDS = 0.5
 # Finish reasons of Parley's own, of replies that nobody can use.
 TOO_DEEP = "too_deep"
-# What others call OpenAI's finish reasons: Anthropic, Gemini, Mistral (the context is full), Zhipu.
+# What others call OpenAI's finish reasons: Anthropic, Gemini (also behind a colon), Mistral (the context is full),
+# Zhipu, Bedrock.
+_REFUSED = (
+    *("content_filter", "content_filtered", "guardrail_intervened", "safety", "refusal", "recitation"),
+    *("prohibited_content", "blocklist", "spii", "sensitive"),
+)
 _FINISH = {
     **dict.fromkeys(("max_tokens", "model_length"), "length"),
-    **dict.fromkeys(
-        ("safety", "refusal", "recitation", "prohibited_content", "blocklist", "sensitive"), "content_filter"
-    ),
+    **dict.fromkeys(_REFUSED, "content_filter"),
+    **dict.fromkeys(("malformed_function_call", "unexpected_tool_call", "function_call_filter"), TOOL_CALL),
 }
 # How long a dying server is given to say why in its endpoint file.
 _LAST_WORDS_SECONDS = 15.0
@@ -196,7 +200,9 @@ class Engine:
         try:
             body = response.json()
             choice = body["choices"][0]
-            message, said = choice["message"], _Message()
+            message, said = choice.get("message"), _Message()
+            if message is None and choice.get("finish_reason"):  # Gemini, where a filter or thoughts left nothing
+                message = {}
             said.add(message.get("content"))
             said.add(message.get("refusal"), "refusal")
             usage = body.get("usage")
@@ -204,11 +210,11 @@ class Engine:
             ended = str(choice.get("finish_reason") or "not_said")
             tagged, text = (None, said.refusal) if said.refusal else server.dialect.split(said.text)
             thought = "\n\n".join(filter(None, (_reasoning(message), said.thought, tagged))) or None
-            ended = "content_filter" if said.refusal else _FINISH.get(ended.lower(), ended)
+            ended = "content_filter" if said.refusal else _FINISH.get(ended.partition(":")[0].lower(), ended)
             if not text.strip() and ended != "content_filter":
                 if message.get("tool_calls") or message.get("function_call"):
                     ended = TOOL_CALL
-                elif thought:
+                elif thought or tokens.reasoning:  # which OpenAI counts, and does not show
                     ended = THOUGHT_CUT_OFF if ended == "length" else THOUGHT_ONLY
             completion = Completion(
                 text=text,
@@ -393,7 +399,7 @@ class _Message:
                 self.add(part.get(named, part.get("text")), "thought")
             elif named == "refusal":
                 self.add(part.get(named), "refusal")
-            elif named in ("text", "output_text"):
+            elif named in ("text", "output_text", "None"):  # Bedrock's have no type
                 self.add(part.get("text"), kind)
 
 

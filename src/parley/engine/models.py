@@ -126,6 +126,7 @@ _NOT_EXTRA = frozenset(
         *("model", "messages", "temperature", "max_tokens", "max_completion_tokens", "seed", "response_format"),
         *("reasoning_effort", "thinking_token_budget", "chat_template_kwargs", "cache_salt", "structured_outputs"),
         *("system", "input", "instructions", "max_output_tokens", "previous_response_id", "background"),
+        *("random_seed", "max_new_tokens", "guided_json", "guided_regex", "guided_choice", "guided_grammar"),
         *("stream", "stream_options", "n", "best_of", "tools", "tool_choice", "functions", "function_call", "store"),
     )
 )
@@ -304,7 +305,8 @@ class ModelEntry(BaseModel):
 
     def check_thoughts(self) -> None:
         """Raise ValueError if its template is told to let it think, and nobody takes the thoughts off its replies."""
-        if self.chat_template_kwargs.get("enable_thinking") is True and not (self.is_service or self._parses_thoughts):
+        thinks = any(map(self.chat_template_kwargs.get, ("enable_thinking", "thinking")))  # Qwen3's and DeepSeek's
+        if thinks and not (self.is_service or self._parses_thoughts):
             raise ValueError(_NO_PARSER)
 
     @property
@@ -417,7 +419,7 @@ def load_models(path: Path) -> Mapping[str, ModelEntry]:
             check_harmless(entry.engine_args)
             key = "server_args: "
             check_harmless(entry.server_args)
-            key = "chat_template_kwargs.enable_thinking: "
+            key = "chat_template_kwargs: "
             entry.check_thoughts()
         except ValueError as error:
             raise UsageError(f"{path}: models.{name}.{key}{error}") from None

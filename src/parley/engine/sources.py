@@ -16,7 +16,7 @@ from parley.text import last_part
 from parley.text.yamlfile import tag
 
 _SERVICE_URL = re.compile(r"https?://[^\s/?#@\\]+(?:/[^\s?#@\\]*)?", re.ASCII)
-_CHAT = "/chat/completions"
+_CALLS = ("/chat/completions", "/completions", "/responses", "/messages")
 _NUMBER = re.compile(r"\{(?::0(\d))?\}")  # {} or {:02}: the number of a part
 
 _Gguf = Annotated[str, Field(max_length=200, pattern=r"^[^/\\]+\.gguf$")]
@@ -220,8 +220,8 @@ def _check_url(url: str) -> str:
     if not _SERVICE_URL.fullmatch(url):
         raise ValueError("must be as https://HOST/v1, without user, password, query or fragment")
     url = url.rstrip("/")
-    if url.endswith(_CHAT):
-        raise ValueError(f"must be what stands before {_CHAT}; leave that out")
+    if call := next(filter(url.endswith, _CALLS), None):
+        raise ValueError(f"must be what stands before {call}; leave that out")
     try:
         parts = urlsplit(url)
         host = (parts.hostname or "").encode("idna")  # as a look-up of the name will

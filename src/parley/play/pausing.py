@@ -28,7 +28,7 @@ REMEDIES: Mapping[FailureClass, str] = {
     "refused": "the prompt, or another model",
     "prompt_too_long": "max_model_len in the model's entry, history_rounds, or fewer agents",
     "thought_only": "reasoning-parser in engine_args, or reasoning_effort in the dialect of the model's entry",
-    "thought_cut_off": "reasoning_tokens in the model's entry, or max_tokens of the phase",
+    "thought_cut_off": "reasoning_tokens in the entry (of a service in its dialect), or max_tokens of the phase",
     "tool_call": "reply_format, or another model",
 }
 _LETTERS: Mapping[str | None, str] = {

@@ -95,6 +95,15 @@ def test_what_no_dialect_can_change_is_named_or_quoted(server: StandInService) -
     named = [
         (effort, "Unsupported value: 'reasoning_effort' does not support 'none'.", "not take this reasoning_effort"),
         ({}, f"{unknown}chat_template_kwargs", "; it takes no chat_template_kwargs: remove them"),
+        *(
+            ({}, words, "; it takes no system prompt: write system: fold in its entry")
+            for words in (
+                "Unsupported value: 'messages[0].role' does not support 'system' with this model.",  # o1
+                "System role not supported",  # templates of Gemma, and of others
+                "Conversation roles must alternate user/assistant/user/assistant/...",
+                "Developer instruction is not enabled for models/gemma-3-27b-it",  # Gemini
+            )
+        ),
     ]
     for dialect, message, words in named:
         server.answer = lambda body, message=message: openai(message)

@@ -35,6 +35,25 @@ TOO_LONG = [
     (500, {"error": "the input length exceeds the context length"}),  # Ollama
     (400, said("Please reduce the length of the messages or completion.", "context_length_exceeded")),  # Cerebras
     (400, said("Provider returned error", 400, metadata={"raw": json.dumps(said("prompt is too long"))})),
+    (400, {"message": "Input is too long for requested model."}),  # Bedrock
+    (400, said("Invalid request: Your request exceeded model token limit: 262144 (requested: 300000)")),  # Moonshot
+    (400, said("Prompt exceeds max length", "1261")),  # Zhipu
+    (400, said("invalid params, context window exceeds limit (2013)")),  # MiniMax
+    (413, said("Request body too large for gpt-4o model. Max size: 8000 tokens.", "tokens_limit_reached")),  # GitHub
+    (400, {"error": "prompt too long; exceeded max context length by 12 tokens"}),  # Ollama
+    (422, {"error": "Input validation error: `inputs` must have less than 4096 tokens. Given: 5000"}),  # TGI
+    (400, said("Unable to submit request because the input token count is 40000 but model only supports up to 32768.",
+               400, status="INVALID_ARGUMENT")),  # Vertex
+    (400, said("Total tokens of image and text exceed max message tokens.", "InvalidParameter")),  # Volcengine
+    (400, said("prompt tokens too long", "336007")),  # Baidu
+    (413, {"errors": [{"message": "AiError: The estimated number of input and maximum output tokens (9000) exceeded "
+                       "this model context window limit (8192).", "code": 5021}], "success": False}),  # Cloudflare
+    (400, said("the number of input tokens 9000 cannot exceed the total tokens limit 8192 for this model")),  # watsonx
+    (400, said("Prompt length (9000) exceeds maximum input length (8192).")),  # TensorRT-LLM
+    (500, said("Context size has been exceeded.")),  # llama.cpp
+    (400, {"error": "The number of tokens to keep from the initial prompt is greater than the context length."}),
+    (400, said("Invalid 'messages[1].content': string too long.", "string_above_max_length")),  # OpenAI
+    (413, "<html><h1>413 Request Entity Too Large</h1></html>"),  # nginx
 ]  # fmt: skip
 FILTERED = [
     (400, said("The response was filtered due to the prompt triggering Azure OpenAI's content management policy.",
@@ -44,6 +63,17 @@ FILTERED = [
     (403, said("openai/gpt-4o requires moderation. Your input was flagged for 'violence'.", 403)),  # OpenRouter
     (400, said("Input data may contain inappropriate content.", "data_inspection_failed")),  # DashScope
     (200, {"error": {"code": 403, "message": "Your input was flagged"}}),
+    (400, said("Output blocked by content filtering policy")),  # Anthropic
+    (400, said("System detected potentially unsafe or sensitive content in input or generation.", "1301")),  # Zhipu
+    (400, said("The request was rejected because it was considered high risk", kind="content_filter")),  # Moonshot
+    (403, {"code": "The caller does not have permission to execute the specified operation",
+           "error": "Content violates usage guidelines. Failed check: SAFETY_CHECK_TYPE_BIO"}),  # xAI
+    (400, said("The request failed because the input text may contain sensitive information.",
+               "InputTextSensitiveContentDetected")),  # Volcengine
+    (400, said("This prompt contains sensitive words that violate Google's Responsible AI practices.", 400)),  # Vertex
+    (400, {"message": "blocked input: please try again with a different prompt"}),  # Cohere
+    (400, said("input new_sensitive (1026)", "1026")),  # MiniMax
+    (400, said("Request was blocked due to PROHIBITED_CONTENT", 400)),  # Gemini
 ]  # fmt: skip
 NO_SCHEMA = [
     (400, said("Failed to generate JSON. Please adjust your prompt.", "json_validate_failed", failed_generation="{")),
@@ -53,15 +83,25 @@ NO_SCHEMA = [
     (400, said("Provider returned error", 400, metadata={"raw": json.dumps(said("x", "json_validate_failed"))})),
 ]
 PASSING = [
-    *((status, said("later")) for status in (408, 409, 425, 429, 498, 500, 502, 503, 504, 520, 522, 524, 529)),
+    *((status, said("later")) for status in (408, 409, 425, 429, 498, 500, 502, 503, 507, 520, 522, 524, 529, 530)),
     (529, {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}),  # Anthropic
     (429, said("Rate limit reached for gpt-4o on tokens per min (TPM): Limit 30000", "rate_limit_exceeded", "tokens")),
     (200, {"error": {"code": 502, "message": "Provider returned error"}}),  # OpenRouter
     (200, {"choices": [{"finish_reason": "error", "message": {"content": ""}, "error": {"code": 502}}]}),
     (200, {"id": "x", "choices": []}),  # Azure, Gemini
+    (200, {"id": "x", "choices": None, "base_resp": {"status_code": 1002, "status_msg": "rate limit"}}),  # MiniMax
+    (200, ""),
+    (200, {"object": "error", "message": "NETWORK ERROR DUE TO HIGH TRAFFIC.", "code": 50001}),  # FastChat
+    *((200, {"choices": [{"finish_reason": why, "message": {"content": ""}}]})
+      for why in ("insufficient_system_resource", "network_error", "abort")),  # DeepSeek, Zhipu, SGLang
+    (500, said("context deadline exceeded")),  # servers written in Go
+    (424, {"error": "Request failed during generation: Server error: CUDA", "error_type": "generation"}),  # TGI
+    (429, [{"error": {"code": 429, "status": "RESOURCE_EXHAUSTED", "message": "You exceeded your current quota, "
+                      "please check your plan and billing details."}}]),  # Gemini, of a minute
+    (429, said("The engine is currently overloaded, please try again later", kind="engine_overloaded_error")),
     (200, {"error": "upstream hung up"}),
     (503, "<html>no JSON</html>"),
-]
+]  # fmt: skip
 LASTING = [
     (401, said("Incorrect API key provided", "invalid_api_key")),
     (402, said("Insufficient Balance", kind="unknown_error")),  # DeepSeek
@@ -76,7 +116,29 @@ LASTING = [
     (400, said("max_tokens is too large: 32768. This model supports at most 16384 completion tokens.")),
     (400, said("Unsupported parameter: 'seed' is not supported with this model.", param="seed")),
     (200, {"error": {"code": 401, "message": "No auth credentials found"}}),  # OpenRouter
+    (400, {"message": "The maximum tokens you requested exceeds the model limit of 4096."}),  # Bedrock
+    (400, said("max_tokens (32768) exceeds the model's maximum output tokens limit (8192)")),
+    (
+        422,
+        {"detail": [{"loc": ["body", "max_tokens"], "msg": "Input should be less than or equal to 8192"}]},
+    ),  # FastAPI
+    (400, said("Unknown model: model names are case sensitive, see the list")),
 ]
+# What most say with another status, and the words that mend it.
+UNUSUAL = [
+    (400, said("API key not valid. Please pass a valid API key.", 400, status="INVALID_ARGUMENT"), "check the key"),
+    (400, {"error": "Incorrect API key provided: xa***AB.", "code": "invalid-argument"}, "check the key"),  # xAI
+    (400, {"object": "error", "message": "Invalid model: x", "code": "1500"}, "its name for the model?"),  # Mistral
+    (400, said("Model Not Exist"), "its name for the model?"),  # DeepSeek
+    (400, said("foo/bar is not a valid model ID", 400), "its name for the model?"),  # OpenRouter
+    (403, said("Project does not have access to model gpt-5", "model_not_found"), "its name for the model?"),
+    (429, said("You exceeded your current quota", "insufficient_quota"), "it wants money"),
+    (429, said("Your account is suspended", kind="exceeded_current_quota_error"), "it wants money"),  # Moonshot
+    (429, said("Insufficient balance or no resource package. Please recharge.", "1113"), "it wants money"),  # Zhipu
+    (429, {"code": "Some resource has been exhausted", "error": "Your team has either used all available credits or "
+           "reached its monthly spending limit."}, "it wants money"),  # xAI
+    (400, said("Your credit balance is too low to access the Anthropic API."), "it wants money"),
+]  # fmt: skip
 REPLIES = [
     (200, {"choices": [{"message": {"content": "{}"}, "finish_reason": "stop"}]}),
     (200, {"choices": [{"message": {"content": "{}"}, "finish_reason": "stop"}], "error": None}),
@@ -132,6 +194,10 @@ def test_an_error_in_an_answer_is_what_it_says(server: StandInService, pauses: l
     assert len(pauses) == 3
     server.answer = lambda body: LASTING[3]
     assert "its name for the model?" in error(server.url)
+    for status, body, words in UNUSUAL:
+        server.answer = lambda _, answer=(status, body): answer
+        assert words in error(server.url, limits={"patience_seconds": 60}), body
+    assert len(pauses) == 3
     server.pages["/v1/models"] = (404, {"detail": "Not Found"})
     assert "lists_models: false" in error(server.url)
 
@@ -155,6 +221,17 @@ FORMS = [  # a message, its finish reason, and the text, the thought and the fai
     ({"content": None, "function_call": {"name": "vote"}}, "function_call", "", None, "tool_call"),  # OpenAI, once
     ({"content": None, "refusal": "No."}, "stop", "No.", None, "refused"),
     ({"content": [{"type": "refusal", "refusal": "No."}]}, "stop", "No.", None, "refused"),
+    ({"content": f"<think>a<think>b</think>c</think>{THOUGHT}"}, "stop", THOUGHT, "abc", "invalid_json"),
+    ({"content": f"<think>a</think>say\n<think>{THOUGHT}"}, "stop", "say\n", f"a\n\n{THOUGHT}", "invalid_json"),
+    ({"content": f"say\n<think>{THOUGHT}</think>a"}, "stop", "a", f"say\n{THOUGHT}", "invalid_json"),
+    ({"content": f"say\n<think>{THOUGHT}"}, "length", "say\n", THOUGHT, "length"),
+    ({"content": "I <think> not"}, "stop", "I <think> not", None, "invalid_json"),
+    ({"content": '<think>a</think>{"x": "</think>"}'}, "stop", '{"x": "</think>"}', "a", "invalid_json"),
+    *(({"content": f"{begin}{THOUGHT}{end}a"}, "stop", "a", THOUGHT, "invalid_json") for begin, end in (
+        ("<thought>", "</thought>"), ("<thinking>", "</thinking>"), ("[THINK]", "[/THINK]"), ("", "</think>"))),
+    ({"content": [{"text": "a"}]}, "stop", "a", None, "invalid_json"),  # Bedrock
+    (None, "content_filter: PROHIBITED_CONTENT", "", None, "refused"),  # Gemini
+    ({"content": ""}, "function_call_filter: MALFORMED_FUNCTION_CALL", "", None, "tool_call"),  # Gemini
     ({"content": "a"}, "MAX_TOKENS", "a", None, "length"),
     ({"content": "a"}, "length", "a", None, "length"),
     ({"content": "a"}, "model_length", "a", None, "length"),  # Mistral

@@ -156,6 +156,8 @@ def test_requests_go_through_the_proxy_of_the_environment(
     with service() as direct:
         ask(direct.url)
         assert len(direct.heads) == 3
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
+    assert "the proxy of the environment: Cannot connect to host 127.0.0.1:1" in error("http://service.invalid/v1")
 
 
 def test_a_proxy_variable_that_cannot_be_used_is_named_without_its_password(
@@ -352,6 +354,8 @@ def test_fields_of_an_entry_go_with_each_request_and_replace_nothing(server: Sta
     for keys, words in [
         ({"extra": {"seed": 1}}, "extra.seed: is Parley's own"),
         ({"extra": {"stream": True}}, "extra.stream"),
+        ({"extra": {"random_seed": 1}}, "extra.random_seed: is Parley's own"),  # Mistral's
+        ({"extra": {"guided_json": {}}}, "extra.guided_json: is Parley's own"),  # vLLM's
         ({**hub, "limits": {}, "extra": {"chat_template": "x"}}, "extra.chat_template: must be a number"),
         ({**hub, "limits": {}, "extra": {"top_p": True}}, "extra.top_p: must be a number"),
     ]:
@@ -377,7 +381,10 @@ def test_what_cannot_be_a_service_is_refused() -> None:
     rows: list[tuple[dict[str, Any], str]] = [
         *(({"source": {"url": url, "served": SERVED}}, form) for url in no_urls),
         *(({"source": {"url": url, "served": SERVED}}, "impossible host or port") for url in no_hosts),
-        ({"source": {"url": f"{NODE}/chat/completions", "served": SERVED}}, "leave that out"),
+        *(
+            ({"source": {"url": f"{NODE}{call}", "served": SERVED}}, f"before {call}; leave that out")
+            for call in ("/chat/completions", "/messages", "/responses")
+        ),
         *(({"source": {"url": NODE, "served": name}}, "served") for name in ("", "/home/m", "x\n")),
         ({"engine_args": {"seed": 1}}, f"engine_args: {own}"),
         ({"deterministic": True}, f"deterministic: {own}"),

@@ -142,7 +142,7 @@ class Dialect(BaseModel):
     )
     think_tags: _Flag | None = Field(
         default=None,
-        description="Whether `<think>...</think>` at the beginning of a reply is taken off it as reasoning. Without "
+        description="Whether `<think>...</think>`, and the like, are taken off a reply as reasoning. Without "
         "the key it is, with a warning. Part of the identity.",
     )
     lists_models: _Flag = Field(
@@ -186,15 +186,28 @@ class Dialect(BaseModel):
         return sampling.max_tokens + (self.reasoning_tokens if sampling.max_tokens > 1 else 0)
 
     def split(self, text: str) -> tuple[str | None, str]:
-        """Return the reasoning that a reply begins with, if its tags are looked for, and the rest of it.
+        """Return the thoughts in the tags of a reply, if they are looked for, and the rest of it.
 
-        Some chat templates write the first tag into the prompt; a reply without the second is reasoning to its end.
+        Some chat templates write the first tag into the prompt; a thought without an end is all of the rest. Tags in
+        JSON are part of its texts.
         """
-        before, closed, after = text.partition("</think>")
-        is_json = before.lstrip().startswith("{")  # the tag is in one of its texts
-        if self.think_tags is False or is_json or not (closed or before.lstrip().startswith("<think>")):
-            return None, text
-        return before.strip().removeprefix("<think>").strip() or None, after.lstrip()
+        thoughts: list[str] = []
+        kept, rest = "", text
+        while self.think_tags is not False and len(thoughts) < _THOUGHTS and not _JSON.match(rest):
+            begins, end, depth = None, None, 0
+            for tag in _TAG.finditer(rest):
+                is_end = "/" in tag[0]
+                begins = tag.start() if begins is None and not is_end else begins
+                end, depth = (tag, depth - 1) if is_end else (end, depth + 1)
+                if is_end and (depth <= 0 or _JSON.match(rest, tag.end())):
+                    break
+            if end is None and (begins is None or rest[:begins].rpartition("\n")[2].strip()):
+                break  # no tag, or its word within a line
+            start = begins or 0 if thoughts or end is None else 0  # what stood before the first thought is part of it
+            stop, after = end.span() if end else (len(rest), len(rest))
+            thoughts.append(_TAG.sub("", rest[start:stop]).strip())
+            kept, rest = kept + rest[:start], rest[after:]
+        return "\n\n".join(filter(None, thoughts)) or None, (kept + rest).lstrip() if thoughts else text
 
     def remedy(self, message: str, param: str = "") -> str | None:
         """Return what to change in the entry where a service refuses a key, in words; None if it refuses none.
@@ -212,6 +225,8 @@ class Dialect(BaseModel):
     def _instead(self, key: str, message: str) -> str | None:
         if key == "chat_template_kwargs":
             return "it takes no chat_template_kwargs: remove them from its entry"
+        if key == "system":
+            return "it takes no system prompt: write system: fold in its entry"
         if key == "reasoning_effort" and self.reasoning_effort is not None:
             return "it does not take this reasoning_effort: give another one in its dialect, or none"
         if key == self.max_tokens_key and self.api == "chat":
@@ -225,7 +240,7 @@ class Dialect(BaseModel):
     def _other_format(self, message: str) -> str:
         """Return the next best that holds a reply to its form, by what the service says of response_format."""
         if self.structured == JSON_SCHEMA:
-            if self.schema_lengths and re.search(r"(?:max|min)Length", message):
+            if self.schema_lengths and re.search(r"(?:max|min)Length|parse grammar|JSON schema contains", message):
                 return self._put("length in a schema", schema_lengths=False)
             named = re.search(r"json_schema|json_object|invalid schema", message, re.IGNORECASE)
             return self._put("json_schema", structured="json_object" if named else "none")
@@ -241,6 +256,10 @@ class Dialect(BaseModel):
         return f"it takes no {key}: write dialect: {{{', '.join(remedy)}}} in its entry"
 
 
+_THOUGHTS = 100  # at most, of one reply
+# Of Qwen3 and DeepSeek-R1, Claude's prompts, Gemini and Gemma, Seed-OSS; Magistral; Kimi-VL.
+_TAG = re.compile(r"</?(?:think(?:ing)?|thought|seed:think)>|\[/?THINK\]|◁/?think▷", re.IGNORECASE)
+_JSON = re.compile(r"\s*\{")
 _LIMITS = ("max_tokens", "max_completion_tokens")
 _PLAIN = Dialect().model_dump(mode="json")
 PLAIN = Dialect()
@@ -248,10 +267,12 @@ PLAIN = Dialect()
 # argument supplied: ...": langchain_dart#712), Anthropic ("`temperature` is deprecated for this model": picoclaw#2939;
 # "response_format: Extra inputs are not permitted": amrit110/oli#7), DeepInfra ("json_object response format is not
 # supported for model": truefoundry/models#913), pydantic behind vLLM and others ("extra_forbidden":
-# langchain-azure#82), llama.cpp ("response_format type must be one of": llama.cpp#9522), LM Studio, DeepSeek, xAI.
+# langchain-azure#82), llama.cpp ("response_format type must be one of": llama.cpp#9522), LM Studio, DeepSeek, xAI,
+# Moonshot ("only 1 is allowed"), Gemini ("Developer instruction is not enabled"), templates ("roles must alternate").
 _REFUSAL = re.compile(
     r"unsupported|not (?:be )?support|not permitted|not allowed|does not support|un(?:recognized|known|expected)|"
-    r"unavailable|deprecated|may only be|forbidden|must be (?:one of|'json_schema')|invalid (?:schema|value)",
+    r"unavailable|deprecated|may only be|forbidden|must be (?:one of|'json_schema')|invalid (?:schema|value)|"
+    r"not enabled|only .{0,40}(?:is|are) (?:allowed|supported|enabled)|enabled only|must alternate|parse grammar",
     re.IGNORECASE,
 )
 _NAMES = {
@@ -259,9 +280,12 @@ _NAMES = {
     "max_completion_tokens": r"max_completion_tokens",
     "temperature": r"temperature",
     "seed": r"seed",
-    "response_format": r"response[_ ]format|json_schema|json_object",
+    "response_format": r"response[_ ](?:format|schema)|json_schema|json_object|JSON schema|(?i:json mode)|"
+    r"(?:max|min)Length|parse grammar",
     "reasoning_effort": r"reasoning_effort",
     "chat_template_kwargs": r"chat_template_kwargs",
+    "system": r"['\"]system['\"]|[Ss]ystem (?:role|prompt|message|instruction)s?|Developer instruction|"
+    r"assistant roles|roles must alternate",
 }
 
 

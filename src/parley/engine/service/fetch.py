@@ -136,7 +136,10 @@ class Client:
             raise RequestError(f"the proxy answered {error.status}", sent=False, final=final) from None
         except (aiohttp.ClientConnectorError, aiohttp.ServerTimeoutError) as error:
             final = isinstance(error, aiohttp.ClientConnectorCertificateError)
-            raise RequestError(str(error), sent=False, final=final) from None
+            of_proxy = (
+                "the proxy of the environment: " if isinstance(error, aiohttp.ClientProxyConnectionError) else ""
+            )
+            raise RequestError(f"{of_proxy}{error}", sent=False, final=final) from None
         except (aiohttp.ClientError, OSError, UnicodeError) as error:
             raise RequestError(str(error) or type(error).__name__) from None
         except Exception as error:

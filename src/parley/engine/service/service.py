@@ -137,9 +137,10 @@ class Service:
         message = self.redacted(error.message)
         remedy = self.remedy(error)
         answer = f"{self.who} answered {status}: {message or 'nothing more'}"
-        if remedy:
-            return NotReadyError(f"{answer}; {remedy}")  # it refuses all others, too
-        return EngineError(answer + remedies.get(status, ""))
+        kind = (
+            NotReadyError if remedy or error.usual_status in (401, 402) else EngineError
+        )  # all others are refused, too
+        return kind(answer + (f"; {remedy}" if remedy else remedies.get(error.usual_status, "")))
 
     def remedy(self, error: ServiceError) -> str | None:
         """Return what to change in the entry where a key of the request is refused; None where none is."""

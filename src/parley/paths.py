@@ -39,6 +39,8 @@ TABLES = (
     "reactions",
     "behaviors",
     "measures",
+    "regret",
+    "achievable",
     "noise",
     "margins",
     "effects",

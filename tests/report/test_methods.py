@@ -19,7 +19,7 @@ from support.figures import played, study_of
 pytestmark = pytest.mark.promise("Methods text and BibTeX agree with the study and its records.")
 
 CFF = Path(__file__).parents[2] / "CITATION.cff"
-NAMES = ("conditions", "contrasts", "questions", "endings", "margins", "effects", "quality")
+NAMES = ("conditions", "contrasts", "questions", "endings", "margins", "effects", "quality", "regret")
 
 
 @pytest.fixture(scope="module")

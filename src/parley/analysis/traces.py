@@ -9,6 +9,7 @@ import pandas as pd
 from parley.analysis.averages import Averages, Rounds, Share, by_player, rounds_of
 from parley.analysis.columns import names_of
 from parley.analysis.reactions import Behaviors, Judged, Reacted, Reactions, Trace
+from parley.analysis.regret import regret_row, regret_table
 from parley.analysis.simulations import PlayedGame
 from parley.analysis.turns import Recorded
 from parley.errors import RecordError
@@ -21,7 +22,7 @@ from parley.study import Study
 from parley.text import one_line
 
 _PIECE = 200  # games that a process reads at once
-Found = tuple[Rounds, list[Share], list[Reacted], Judged, Mapping[str, Any]]
+Found = tuple[Rounds, list[Share], list[Reacted], Judged, Mapping[str, Any], Mapping[str, Any]]
 Made = TypeVar("Made")
 
 
@@ -63,6 +64,7 @@ class FromTraces:
         self.reactions = Reactions(study, games)
         self.behaviors = Behaviors(study)
         self._measured: list[Mapping[str, Any]] = []
+        self._regret: list[Mapping[str, Any]] = []
 
     def read(self, make: Callable[[Sequence[Recorded]], Made], processes: int = 1) -> Iterator[Made]:
         """Take what is needed of all traces, and yield what `make` makes of some at once, in order.
@@ -79,6 +81,7 @@ class FromTraces:
                     self.reactions.found(game, trace),
                     self.behaviors.found(game, trace),
                     _measured(game, trace),
+                    regret_row(self._study, game, trace),
                 )
                 for game, trace in those
             ]
@@ -101,12 +104,13 @@ class FromTraces:
                 impossible |= read
                 continue
             found, made = read
-            for game, (rounds, shares, reactions, behaviors, measured) in zip(games, found, strict=False):  # or none
+            for game, (rounds, shares, reactions, behaviors, measured, regret) in zip(games, found, strict=False):
                 self.rounds.add_rounds(game.simulation.condition.name, rounds)
                 self.shares += shares
                 self.reactions.add(game, reactions)
                 self.behaviors.add(game, behaviors)
                 self._measured += [measured] if measured else []
+                self._regret += [regret] if regret else []
             yield made
         if impossible:
             raise ImpossibleTracesError(impossible)
@@ -115,6 +119,11 @@ class FromTraces:
     def measures(self) -> pd.DataFrame:
         """A row per simulation: what the game's authors measure of it (`Evidence.measured`)."""
         return pd.DataFrame(self._measured, columns=names_of("measures", self._study.axes, self._study.game))
+
+    @property
+    def regret(self) -> pd.DataFrame:
+        """A row per simulation that is held against the best known protocol (`regret.regret_row`)."""
+        return regret_table(self._regret, self._study)
 
 
 def _measured(game: PlayedGame, trace: Trace) -> Mapping[str, Any]:

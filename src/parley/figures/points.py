@@ -17,6 +17,7 @@ from matplotlib.figure import Figure
 from parley.analysis.conditions import outcomes_of
 from parley.analysis.pairs import beside_undisturbed
 from parley.analysis.rates import all_quantities, quantity_table
+from parley.analysis.stats import wilson_of_mean
 from parley.figures.page import axis_label, empty, room, wrapped
 from parley.figures.panels import (
     T_INTERVAL,
@@ -49,6 +50,7 @@ Place = tuple[Any, str]  # a value along x, and how it is written
 
 _ALONE = 1.4  # inches, of a row of panels that is the only one
 _CONDITION = "_condition"
+_SIDES = {"reached": "reached", "achievable": "best known protocol in the same seats"}
 NOISE = "Pale bars: how far from the point the same seeds come in 95% of cases when they are played again."
 
 
@@ -117,6 +119,23 @@ def quantities(study: Study, spec: FigureSpec, table: pd.DataFrame) -> list[Figu
     return _points(study, spec, table, titles, "quantity", along, notes, same, "mean", ranges, spans, cut)
 
 
+def achievable(study: Study, spec: FigureSpec, table: pd.DataFrame) -> list[Figure]:
+    """Draw a row of panels per share that games reach, with what the best known protocol reached beside it."""
+    if table.empty:
+        return empty(study, spec, "Nothing to draw: no game was held against a protocol.")
+    labels = {of.name: of.label for of in study.game.evidence.achievable if of.share}
+    table = table[table["measure"].isin(labels)]
+    notes = [f"Share of games with its {WILSON}."]
+    same = counted(table, notes)
+    along = _places_along(study, spec, table, 0.35, notes)
+    along = replace(along, lines_by="side", lines=list(_SIDES))
+    both = [table.assign(side=side, rate=table[side]) for side in _SIDES]
+    rows = pd.concat(both, ignore_index=True)
+    rows["low"], rows["high"] = wilson_of_mean(rows["rate"], rows["simulations"])
+    legend: list[Artist] = [line_handle(style, label) for style, label in enumerate(_SIDES.values())]
+    return _points(study, spec, rows, labels, "measure", along, notes, same, sides=([0, 1], legend))
+
+
 def _bands(noise: pd.DataFrame, kind: str) -> pd.DataFrame:
     return noise[noise["kind"] == kind].drop(
         columns=["kind", "pairs", "difference", "spread", "asked_again", "answered_otherwise"]
@@ -152,15 +171,17 @@ def _points(
     spans: Mapping[str, float] | None = None,
     cut: Iterable[str] = (),
     marks: tuple[list[int], list[Artist]] | None = None,
+    sides: tuple[list[int], list[Artist]] | None = None,
 ) -> list[Figure]:
     """Return a figure of rows in `table`, whose `column` says of what they are: a row of panels for each of `titles`.
 
     With `marks`, the styles and the legend of what `column` names, all stand in one row. `ranges` are the limits of y
-    of what is no share, `spans` what differences are measured by, and what is in `cut` has intervals that are.
+    of what is no share, `spans` what differences are measured by, and what is in `cut` has intervals that are. `sides`
+    are the styles and the legend of lines that are no axis.
     """
     if "band" in table:
         notes.append(NOISE)
-    styles, legend = marks or legend_of_lines(study, along.lines_by, along.lines)
+    styles, legend = marks or sides or legend_of_lines(study, along.lines_by, along.lines)
     names, link = list(titles), linker(study)
 
     def draw(ax: Axes, index: int, conditions: pd.DataFrame) -> None:

@@ -21,7 +21,7 @@ from parley.games.parameters import BYZANTINE, HONEST, GameParameters, Group, P,
 from parley.games.prompts import Prompts
 from parley.identity import stream
 from parley.policies import Ask, Reply
-from parley.policies.kinds import LLM, PolicyKind
+from parley.policies.kinds import LLM, ChosenPolicy, PolicyKind, Rule
 from parley.text import by_number
 
 
@@ -52,6 +52,20 @@ class Outcome:
     def as_json(self) -> dict[str, Any]:
         """Return the outcome as plain JSON values."""
         return json.loads(json.dumps(self.__dict__))  # type: ignore[no-any-return]
+
+
+@dataclass(frozen=True)
+class BestKnown:
+    """The best protocol that is known for the seats of a game, and what theory promises of it there.
+
+    `promises` are names of `Evidence.achievable`, `why` says in a sentence what holds. `changes` are parameters of the
+    game that the protocol needs otherwise, such as longer messages.
+    """
+
+    policy: ChosenPolicy
+    promises: frozenset[str]
+    why: str
+    changes: Mapping[str, Any] = field(default_factory=dict)
 
 
 class Game(ABC, Generic[P]):
@@ -116,6 +130,17 @@ class Game(ABC, Generic[P]):
     @abstractmethod
     def play(self) -> Generator[list[Ask], list[Reply], Outcome]:
         """Play once: yield the asks of each phase, be sent the replies, return the outcome."""
+
+    def best_known(self, wanted: ChosenPolicy | None) -> "BestKnown | None":
+        """Return the best protocol that is known for these seats, or the `wanted` one with what holds of it here.
+
+        None for a game that knows none.
+        """
+        return None
+
+    def as_recorded(self, agent: str, trace: Sequence[Any]) -> Rule:
+        """Return the rule that says again what an agent said in a game with this trace, then the last of it."""
+        raise NotImplementedError
 
     @classmethod
     def check(cls, parameters: P, groups: Sequence[Group]) -> None:

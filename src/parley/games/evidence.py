@@ -53,6 +53,21 @@ class Indicator:
 
 
 @dataclass(frozen=True)
+class Achievable:
+    """What a game reaches, to be held against what the best known protocol reaches: `more` of it is better, or less.
+
+    A `share` is in [0, 1]: 1 where a single game has it. `lost` says in words what the difference is.
+    """
+
+    name: str
+    label: str
+    lost: str
+    more: bool = True
+    share: bool = True
+    unit: str = ""
+
+
+@dataclass(frozen=True)
 class Behaved:
     """What an agent did in the face of an adversary: behaviors, payoff per round, and what a sure choice pays more."""
 
@@ -272,9 +287,17 @@ class Evidence(Generic[P, R]):
     regressed: tuple[str, str] | None = None
     # Indicators and quantities of how agents react to an adversary (the table `reactions`).
     reactions: tuple[Indicator | Quantity, ...] = ()
+    achievable: tuple[Achievable, ...] = ()  # what `reached` says of a game (the tables `regret` and `achievable`)
     behaviors: tuple[Indicator, ...] = ()  # of single agents in the face of an adversary (the table `behaviors`)
     round_name: str = "round"  # what figures call the rounds of `series`
     keeps_ledger: bool = False  # whether `transcript` gives something to sign and chain
+
+    @property
+    def lost(self) -> tuple[Quantity, ...]:
+        """What a game lost of each of `achievable`, about which questions may ask."""
+        return tuple(
+            Quantity(f"{of.name}_lost", of.lost, of.unit, contrasted=False, signed=True) for of in self.achievable
+        )
 
     @property
     def metrics(self) -> tuple[Column, ...]:
@@ -300,6 +323,10 @@ class Evidence(Generic[P, R]):
         without one. `names` are what its agents that are not the adversary's are called in the trace.
         """
         raise NotImplementedError(f"{type(self).__name__}.reacted")
+
+    def reached(self, parameters: P, outcome: Mapping[str, Any], trace: Sequence[R]) -> Mapping[str, float]:
+        """Return how much of each of `achievable` a game reached, by name; who has a `best_known` says it."""
+        raise NotImplementedError(f"{type(self).__name__}.reached")
 
     def behaved(self, parameters: P, metrics: Mapping[str, Any], trace: Sequence[R]) -> Mapping[str, Behaved]:
         """Return what each agent did that met an adversary, by name; a game that has `behaviors` says it."""

@@ -72,6 +72,14 @@ KINDS: Mapping[str, FigureKind] = {
         "A point is the mean over the simulations of a condition, the bar its interval.",
         of="quantities",
     ),
+    # What games reached, beside what the best known protocol reached in the same seats.
+    "achievable": FigureKind(
+        "points:achievable",
+        ("achievable",),
+        "Two points stand side by side: what the agents reached, and what the best known protocol reached in the same "
+        "seats. The gap is what was lost; where the protocol fails too, nobody is known to do better.",
+        evidence="achievable",
+    ),
     # Means of the shares in `of`, whose labels are those of quantities, by a threshold that `x` names.
     "sweep": FigureKind(
         "curves:sweep",

@@ -221,5 +221,8 @@ class ScriptedPolicy:
 
     async def answer(self, ask: Ask, seed: int, attempt: int) -> Completion:
         """Return the rule's reply, as JSON."""
-        reply = self._rule(ask.view, cast(np.random.Generator, _Generator(seed)))
-        return Completion(text=json.dumps(reply), finish_reason="stop")
+        return Completion(text=self.text(ask, seed), finish_reason="stop")
+
+    def text(self, ask: Ask, seed: int) -> str:
+        """Return the text of the reply."""
+        return json.dumps(self._rule(ask.view, cast(np.random.Generator, _Generator(seed))))

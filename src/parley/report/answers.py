@@ -187,7 +187,7 @@ def _plain(value: float, form: str) -> str:
 
 def labels_of(game: type[Game]) -> tuple[dict[str, str], set[str]]:
     """Return the labels of all that is compared, and the names of what is a number and no share."""
-    quantities = game.evidence.quantities
+    quantities = (*game.evidence.quantities, *game.evidence.lost)
     labels = labels_of_rates(game) | {quantity.name: quantity.label for quantity in quantities}
     return labels, {quantity.name for quantity in quantities if not quantity.share}
 

@@ -67,8 +67,19 @@ def methods(study: Study, made_by: MadeBy, tables: Mapping[str, pd.DataFrame], c
     paragraphs += [_game(study, int(tables["conditions"]["simulations"].sum()), cite), _players(study)]
     if asked:
         paragraphs += [_sampling(study, tables["conditions"])]
-    paragraphs += [_engines(made_by, cite), _statistics(study, tables, cite)]
+    paragraphs += [_engines(made_by, cite), _protocols(tables["regret"]), _statistics(study, tables, cite)]
     return [one_line(text) for text in paragraphs if text]
+
+
+def _protocols(table: pd.DataFrame) -> str:
+    """Return in a sentence against what games were held; "" where none was."""
+    if table.empty:
+        return ""
+    names = ", ".join(sorted(map(str, table["protocol"].unique())))
+    return (
+        f"{counted(len(table), 'game')} were held against what the best known protocol reaches in the same seats, with "
+        f"the same initial values, network, deadline and adversaries ({names}); differences are paired by game."
+    )
 
 
 def _game(study: Study, simulations: int, cite: Citations) -> str:

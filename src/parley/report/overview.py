@@ -17,6 +17,7 @@ from parley.study.axes import axes_text
 from parley.study.frozen import CHANGED
 from parley.text import counted
 
+_ACHIEVED = ("reached", "achievable", "promised")
 MAX_BARS = 20  # conditions that are shown; the others fold
 WARN_FAILED = 0.05  # share of calls without a usable reply
 _MAX_VALUES = 6  # of an axis in the sentence
@@ -44,6 +45,21 @@ def study_sentence(study: Study, simulations: int) -> str:
     what = f"{counted(simulations, 'simulation')} of the game {game} in {counted(len(first), 'condition')}"
     parts = [f"{what}: {varying or alike}"] + ([f"In all: {alike}"] if varying and alike else [])
     return f"{'. '.join(parts)}."
+
+
+def achieved_sentence(achievable: pd.DataFrame, game: type[Game]) -> str:
+    """Return how much was reached of what was achievable, from the table of that name; "" where nothing is in it."""
+    parts = []
+    for of in game.evidence.achievable:
+        rows = achievable[achievable["measure"] == of.name]
+        number = rows["simulations"].sum()
+        if of.share and number:
+            own, best, promised = ((rows[name] * rows["simulations"]).sum() / number for name in _ACHIEVED)
+            promise = f"theory promises it in {promised:.0%}" if promised else "theory promises it nowhere"
+            parts.append(f"{of.label}: {own:.0%}, and {best:.0%} of the best known protocol ({promise})")
+    if not parts:
+        return ""
+    return f"Of what was achievable with the same seats, values, network and adversaries: {'; '.join(parts)}."
 
 
 def _listed(values: Sequence[str]) -> str:

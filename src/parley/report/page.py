@@ -43,6 +43,7 @@ from parley.report.links import Links, downloads
 from parley.report.methods import Citations, methods
 from parley.report.overview import (
     Warn,
+    achieved_sentence,
     bars,
     failed_warning,
     frozen_warning,
@@ -77,6 +78,7 @@ def report(study: Study, explored: bool = False) -> Path:
         title=study.title,
         study=study,
         sentence=study_sentence(study, int(conditions["simulations"].sum())),
+        achieved=achieved_sentence(made["achievable"], game),
         unfinished=study.unfinished,
         unplayed=_unplayed(study),
         made_by=partial(_made_by, study),
@@ -125,7 +127,7 @@ def report_unfinished(study: Study) -> Path:
 
 _SHOWN = (
     *("simulations", "conditions", "rates", "quantities", "questions", "contrasts", "noise", "times", "endings"),
-    *("quality", "reactions", "behaviors", "margins", "effects", "players"),
+    *("quality", "reactions", "behaviors", "margins", "effects", "players", "achievable", "regret"),
 )
 
 

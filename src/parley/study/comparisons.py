@@ -131,7 +131,8 @@ def compared(question: Question, conditions: Sequence[Condition], where: str) ->
 
 def _kinds(question: Question, game: type[Game], where: str) -> tuple[tuple[Kind, Kind], bool]:
     """Return what kind of thing is looked at on either side, and whether it is in [0, 1]."""
-    quantities = {q.name: q for q in game.evidence.quantities if q.contrasted}
+    contrasted = (quantity for quantity in game.evidence.quantities if quantity.contrasted)
+    quantities = {quantity.name: quantity for quantity in (*contrasted, *game.evidence.lost)}
     known: dict[str, Kind] = dict.fromkeys(quantities, "quantity")
     known |= dict.fromkeys((i.name for i in game.evidence.indicators), "indicator")
     known |= dict.fromkeys((o.name for o in game.outcomes), "outcome")

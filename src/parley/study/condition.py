@@ -240,6 +240,12 @@ class Condition:
             return True
         return not self.models or any(setting.temperature > 0 for setting in self.samplings.values())
 
+    @property
+    def honest_by_rules(self) -> bool:
+        """Whether rules alone play the agents of the first role; an imported game was played by something else."""
+        kinds = [group.player.policy.kind for group in self.groups if group.role == self.game.roles[0] and group.count]
+        return all(kind.rule is not None and kind is not IMPORTED for kind in kinds)
+
     def count(self, role: str) -> int:
         """Return the number of agents of one role that play."""
         return sum(group.count for group in self.playing if group.role == role)

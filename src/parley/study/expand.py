@@ -340,6 +340,19 @@ class Expander:
         chosen = self._policy(written, where, role)
         return self._with_model(chosen, own or (model if chosen.kind.asks_model else None), where)
 
+    def protocol(self, written: str | PlayerChoice) -> ChosenPolicy:
+        """Return the protocol that games are held against; raises UsageError if it is no rule of the game."""
+        where = f"{self._where}: achievable"
+        chosen = self._policy(written, where, self._game.roles[0])
+        if chosen.kind.rule is None or chosen.kind is IMPORTED or not self._game.evidence.achievable:
+            rules = [name for name, kind in self._game.policies.items() if kind.rule is not None and not kind.roles]
+            known = rules if self._game.evidence.achievable else []
+            raise UsageError(
+                f"{where}: {chosen.kind.name!r}: no protocol of the game {self._game.name}; "
+                f"{choose(chosen.kind.name, known) if known else 'remove this key'}"
+            )
+        return chosen
+
     def _policy(self, written: str | PolicyChoice, where: str, role: str) -> ChosenPolicy:
         name, parameters = (written, {}) if isinstance(written, str) else (written.name, written.parameters)
         if not self._is_policy(name):

@@ -21,6 +21,7 @@ from parley.games.evidence import EFFECTS, FigureSpec
 from parley.games.figure_kinds import KINDS
 from parley.games.registry import game_class
 from parley.identity import digest
+from parley.policies.kinds import ChosenPolicy
 from parley.policies.own_code import look_beside
 from parley.study.axes import axes_text, axis_names
 from parley.study.comparisons import Comparison, compared
@@ -66,6 +67,7 @@ class Study:
     effects: Effects = _PLAIN_EFFECTS
     companions: Companions | None = None
     own_prompts: OwnPrompts | None = None
+    achievable: ChosenPolicy | None = None
     unfinished: Unfinished | None = None  # what this is a part of, if not all that was asked for is played
 
     @cached_property
@@ -152,6 +154,8 @@ class Study:
 
     def shown_in(self, spec: FigureSpec) -> list[Condition]:
         """Return the conditions of which a figure can show something."""
+        if spec.kind == "achievable" and self.achievable is None:
+            return [c for c in self.conditions if not c.honest_by_rules]
         return [c for c in self.conditions if self.game.evidence.shows(spec, c.parameters, c.seating)]
 
     def _has(self, spec: FigureSpec) -> bool:
@@ -202,7 +206,8 @@ class Study:
         """What is shown that no record has: the rates of a paper, the model of effects, the studies beside it."""
         effects = [] if self.effects == _PLAIN_EFFECTS else [self.effects.model_dump(mode="json")]
         beside = [] if self.companions is None else [self.companions.model_dump(mode="json")]
-        return [*(each.model_dump(mode="json") for each in self.paper), *effects, *beside]
+        wanted = [] if self.achievable is None else [self.achievable.identity()]
+        return [*(each.model_dump(mode="json") for each in self.paper), *effects, *beside, *wanted]
 
     @cached_property
     def ledger_plan(self) -> str:
@@ -406,6 +411,7 @@ def load_study(
         effects=content.effects or _PLAIN_EFFECTS,
         companions=content.companions,
         own_prompts=expander.own_prompts,
+        achievable=None if content.achievable is None else expander.protocol(content.achievable),
     )
     _check_drawn(study)
     _ = study.comparisons  # a question that no condition answers is refused before anything is played

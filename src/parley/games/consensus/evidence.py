@@ -9,6 +9,7 @@ from pathlib import Path
 from statistics import fmean, median
 from typing import Any
 
+from parley.games.consensus.achievable import ACHIEVABLE, reached
 from parley.games.consensus.parameters import ConsensusParameters, Round, Value, in_hull
 from parley.games.evidence import (
     ENDINGS,
@@ -97,6 +98,14 @@ FIGURES = (
         needs=("topology",),
         of=("agreement",),
     ),
+    FigureSpec(
+        name="achievable",
+        kind="achievable",
+        title="Of what was achievable, how much was reached",
+        caption="Games that stop in agreement, on a valid value, and whose honest values end in the hull of the "
+        "initial ones, beside the best known protocol with the same values, network, deadline and adversaries.",
+        x="b",
+    ),
     ENDINGS,
     FigureSpec(
         name="final_on_initial",
@@ -148,6 +157,7 @@ class ConsensusEvidence(Evidence[ConsensusParameters, Round]):
     columns = GameColumns.read(Path(__file__).with_name("columns.yaml"), _rows, FACTS)
 
     figures = FIGURES
+    achievable = ACHIEVABLE
     measures = (Measure("agreement", "agreement of honest agents", carried=True),)
     quantities = QUANTITIES
     regressed = ("initial_mean", "consensus_value")
@@ -219,6 +229,12 @@ class ConsensusEvidence(Evidence[ConsensusParameters, Round]):
             "byzantine_infiltration": 100 * fmean(held == value for held in others) if others else None,
             "consensus_quality_score": 50 + 30 * centrality + 20 * max(0, 1 - len(trace) / parameters.max_rounds),
         }
+
+    def reached(
+        self, parameters: ConsensusParameters, outcome: Mapping[str, Any], trace: Sequence[Round]
+    ) -> Mapping[str, float]:
+        """Return whether it agreed, validly, and in the hull, and after how many rounds."""
+        return reached(parameters, outcome, trace)
 
     def of_agents(self, metrics: Mapping[str, Any], trace: Sequence[Round]) -> Mapping[str, Mapping[str, float]]:
         """Return for each honest agent whether it ends with their most frequent value: 1 or 0, 1/k of k values."""

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from parley.errors import UsageError
-from parley.games.base import Game, Outcome, Paper, threat_class
+from parley.games.base import BestKnown, Game, Outcome, Paper, threat_class
+from parley.games.consensus.achievable import as_recorded, best_known
 from parley.games.consensus.evidence import ConsensusEvidence
 from parley.games.consensus.parameters import NAMES, Agent, ConsensusParameters, Value
 from parley.games.consensus.policies import POLICIES
@@ -24,6 +25,7 @@ from parley.games.network import Edges
 from parley.games.parameters import BYZANTINE, HONEST, Group
 from parley.identity import digest
 from parley.policies import Ask, Reply
+from parley.policies.kinds import ChosenPolicy, Rule
 from parley.text import by_number
 
 PREMATURE_STOP = "premature_stop"
@@ -77,6 +79,15 @@ class ConsensusGame(Game[ConsensusParameters]):
         """Play by the protocol until enough agents vote to stop, or the deadline."""
         rounds, stopped = yield from self.protocol.play()
         return self.outcome(rounds, stopped=stopped)
+
+    def best_known(self, wanted: ChosenPolicy | None) -> BestKnown | None:
+        """Return the best protocol that is known for these seats (`achievable.py`)."""
+        faults = len(self.agents) - len(self.honest)
+        return best_known(self.parameters, len(self.agents), faults, self.network, wanted)
+
+    def as_recorded(self, agent: str, trace: Sequence[Any]) -> Rule:
+        """Return the rule that proposes and votes again what an agent did."""
+        return as_recorded(agent, trace)
 
     @classmethod
     def check(cls, parameters: ConsensusParameters, groups: Sequence[Group]) -> None:

@@ -1,0 +1,123 @@
+"""Which protocol does best in the seats of a consensus game, and what theory promises of it there.
+
+docs/explanation/theory.md has the bounds with their sources. A protocol knows how many faults there may be, which is
+the number of Byzantine agents, and nothing else that models do not know.
+"""
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from parley.games.base import BestKnown
+from parley.games.consensus.parameters import ConsensusParameters, Round, in_hull
+from parley.games.consensus.policies import POLICIES
+from parley.games.evidence import Achievable
+from parley.games.network import Network
+from parley.games.robustness import tolerates
+from parley.policies.kinds import ChosenPolicy, Rule
+
+AGREEMENT, VALIDITY, HULL, ROUNDS = "agreement", "validity", "hull", "rounds"
+ACHIEVABLE = (
+    Achievable(AGREEMENT, "games that stop in agreement", "agreement lost"),
+    Achievable(VALIDITY, "games that stop in agreement on a valid value", "validity lost"),
+    Achievable(HULL, "games whose honest values end in the honest hull", "hull left"),
+    Achievable(ROUNDS, "rounds played", "rounds lost", more=False, share=False, unit="rounds"),
+)
+_LONG = 100_000  # characters, in which chains of signatures have room
+
+
+def best_known(
+    parameters: ConsensusParameters, n: int, f: int, network: Network, wanted: ChosenPolicy | None
+) -> BestKnown | None:
+    """Return the best protocol for `n` agents, `f` of them Byzantine, or the `wanted` one without any promise.
+
+    None for the swarms protocol, whose agents speak one after the other.
+    """
+    if parameters.protocol == "swarms":
+        return None
+    changes = {"reasoning_chars": _LONG, "justification_chars": _LONG}
+    if wanted is not None:
+        named = wanted.parameters
+        if "f" in type(named).model_fields and getattr(named, "f") is None:  # noqa: B009
+            wanted = ChosenPolicy(wanted.kind, named.model_copy(update={"f": f}))
+        return BestKnown(wanted, frozenset(), "the study names this protocol", changes)
+    name, given, promises, why = _choose(parameters, n, f, network)
+    if Fraction(n - f, n) < parameters.stop_threshold:
+        promises, why = promises & {HULL}, f"{why}; but Byzantine agents can withhold the votes that a stop needs"
+    kind = POLICIES[name]
+    return BestKnown(ChosenPolicy(kind, kind.Parameters(**given)), frozenset(promises), why, changes)
+
+
+def _choose(p: ConsensusParameters, n: int, f: int, network: Network) -> tuple[str, dict[str, Any], set[str], str]:
+    """Return the name of the protocol, its parameters, what is promised, and why."""
+    goal = p.goal
+    valid = {VALIDITY} if goal.validity == "hull" else set()
+    if f == 0:
+        steps = network.facts().diameter
+        if steps is None:
+            return "flood_min", {"rounds": n - 1}, {HULL}, "not everyone reaches everyone, so parts cannot agree"
+        reach = f"the smallest initial value floods the network in {steps} rounds"
+        if steps + 1 > p.max_rounds:
+            return "flood_min", {"rounds": steps}, {HULL}, f"{reach}, more than there are"
+        return "flood_min", {"rounds": steps}, {AGREEMENT, VALIDITY, HULL}, f"{reach}, and nobody is Byzantine"
+    if not network.is_complete:
+        largest = tolerates(network)
+        if p.equivocation or f > largest:
+            why = f"the network tolerates {largest} Byzantine agents that tell all the same, and there are {f}"
+            why = f"nothing is promised: {'Byzantine agents may equivocate' if p.equivocation else why}"
+            return ("w_msr" if goal.values == "real" else "trimmed_median"), {"f": f}, set(), why
+        if goal.values == "real":
+            why = f"W-MSR stays in the hull, as the network is ({f + 1}, {f + 1})-robust, and agrees in the limit"
+            return "w_msr", {"f": f}, {HULL}, why
+        return "trimmed_median", {"f": f}, set(), "nothing is promised: W-MSR needs real values"
+    if not p.equivocation:
+        everywhere = "all hear the same, so that any rule agrees in round 2"
+        if n > 2 * f:
+            return "trimmed_median", {"f": f}, {AGREEMENT, HULL, *valid}, f"{everywhere}; n > 2f keeps it in the hull"
+        return "trimmed_median", {"f": f}, {AGREEMENT}, f"{everywhere}; with n <= 2f it may be any value"
+    if n <= 3 * f:
+        return "dolev_strong", {"f": f}, set(), "nothing is promised: with n <= 3f and equivocation none can agree"
+    if goal.values == "real" and goal.validity == "hull" and goal.within:
+        ratio, spread = f / (n - 2 * f), float(p.value_max - p.value_min)
+        needed = int(np.ceil(np.log(max(spread / goal.within, 1)) / np.log(1 / ratio))) + 1
+        why = f"n > 3f: MSR is within {goal.within:g} after {needed} rounds at most"
+        return "msr", {"f": f}, {HULL, *({AGREEMENT, VALIDITY} if needed < p.max_rounds else ())}, why
+    if n > 4 * f:
+        promises = {AGREEMENT} if 2 * (f + 1) < p.max_rounds else set()
+        return "phase_king", {"f": f}, promises, f"n > 4f: phase king agrees after {f + 1} phases of two rounds"
+    promises = {AGREEMENT} if f + 2 <= p.max_rounds else set()
+    return "dolev_strong", {"f": f}, promises, f"n > 3f: agreement after {f + 1} rounds"
+
+
+def reached(parameters: ConsensusParameters, outcome: Mapping[str, Any], trace: Sequence[Round]) -> dict[str, float]:
+    """Return how much of each of ACHIEVABLE a game reached."""
+    initial = outcome["metrics"]["initial_values"]
+    held = [value for name in initial if (value := trace[-1]["values"][name]) is not None]
+    agreed = outcome["finished_early"] and parameters.goal.agreed(held)
+    start = list(initial.values())
+    return {
+        AGREEMENT: float(agreed),
+        VALIDITY: float(agreed and parameters.goal.valid(held, start)),
+        HULL: float(in_hull(held, start)),
+        ROUNDS: float(outcome["rounds"]),
+    }
+
+
+def as_recorded(agent: str, trace: Sequence[Round]) -> Rule:
+    """Return the rule of an agent that says and votes again what it did in a game, then what it did last."""
+
+    def rule(view: Any, rng: np.random.Generator) -> Mapping[str, Any]:
+        entry = trace[min(view.round, len(trace)) - 1]
+        if view.phase == "vote":
+            return {"decision": entry["votes"][agent] or "abstain"}
+        told = {"internal_strategy": "", "value": _written(entry["proposals"][agent]), "public_reasoning": ""}
+        sent = {name: _written(value) for name, value in entry.get("sent", {}).get(agent, {}).items()}
+        return told | ({"peer_values": sent} if sent else {})
+
+    return rule
+
+
+def _written(value: Any) -> Any:
+    return "abstain" if value is None else value

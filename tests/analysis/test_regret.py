@@ -1,0 +1,86 @@
+"""What a group lost against the best known protocol in its seats."""
+
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from parley.analysis.summarize import summarize
+from parley.analysis.tables import read_table
+from parley.errors import UsageError
+from parley.play.simulate import simulate
+from parley.study import Study
+from support.studies import StudyFactory
+
+ADVERSARIES = ["random", "oscillate", "mimic_then_defect", "silent", "equivocate"]
+
+
+def played(make: StudyFactory, *grids: dict[str, Any], **content: Any) -> tuple[Study, pd.DataFrame, pd.DataFrame]:
+    """Return a study of scripted agents that was played, and its tables `regret` and `achievable`."""
+    parameters = {"max_rounds": 6, **content.pop("parameters", {})}
+    study = make(*grids, parameters=parameters, seeds=6, **content)
+    for simulation in study.simulations():
+        simulate(study, simulation.record(study.name), [], 1.0)
+    summarize(study)
+    return study, read_table(study.name, "regret"), read_table(study.name, "achievable")
+
+
+@pytest.mark.promise("Who plays the protocol that it is held against loses nothing, in any game (placebo).")
+def test_a_protocol_loses_nothing_against_itself(study_factory: StudyFactory) -> None:
+    grids = [{"n": 5, "b": b, "byzantine": ADVERSARIES if b else None} for b in (0, 1, 2)]
+    vary = {"vary": {"topology": ["complete", "ring"]}}
+    study, regret, achievable = played(
+        study_factory,
+        *({**grid, **vary} for grid in grids),
+        achievable="majority",
+        parameters={"equivocation": True},
+    )
+    assert len(regret) == len(list(study.simulations()))
+    lost = [name for name in map(str, regret.columns) if name.endswith("_lost")]
+    assert len(lost) == 4
+    assert (regret[lost] == 0).all(axis=None)
+    assert set(regret["best_agreement"]) == {0, 1}
+    assert (achievable["lost"] == 0).all()
+
+
+@pytest.mark.promise("Who can never agree loses all that the protocol reaches (positive control).")
+def test_who_never_agrees_loses_all(study_factory: StudyFactory) -> None:
+    _, regret, achievable = played(
+        study_factory, {"model": "stubborn", "b": [0, 1], "byzantine": "stubborn"}, achievable="minimum"
+    )
+    assert (regret["agreement_lost"] == regret["best_agreement"]).all()
+    alone = regret[regret["b"] == 0]
+    assert (alone["agreement_lost"] == 1).all()
+    assert (alone["rounds_lost"] == 4).all()  # of six: the smallest value is everybody's in the second
+    rows = achievable.set_index(["b", "measure"]).loc[0]
+    for measure in ("agreement", "validity", "hull", "rounds"):
+        for column, side in (("reached", "reached"), ("achievable", "best")):
+            assert rows.loc[measure, column] == pytest.approx(alone[f"{side}_{measure}"].mean())
+        assert rows.loc[measure, "lost"] == pytest.approx(alone[f"{measure}_lost"].mean())
+
+
+def test_rules_are_held_against_nothing_unless_the_study_says_so(study_factory: StudyFactory) -> None:
+    study, regret, achievable = played(study_factory)
+    assert len(regret) == len(achievable) == 0
+    assert "achievable" not in [spec.name for spec in study.figures]
+
+
+def test_what_is_no_protocol_is_refused(study_factory: StudyFactory) -> None:
+    for game, name, said in (("consensus", "tiny", "unknown policy"), ("stag_hunt", "always_stag", "remove this key")):
+        grid = {"model": "random"} if game == "consensus" else {"model": "always_stag", "prompt": "plain"}
+        with pytest.raises(UsageError, match=said):
+            study_factory(grid, game=game, achievable=name)
+
+
+@pytest.mark.promise("A study may ask a question about what was lost.")
+def test_a_question_about_what_was_lost(study_factory: StudyFactory) -> None:
+    question = {"name": "lost", "outcome": "agreement_lost", "compare": "model"}
+    study, regret, _ = played(
+        study_factory,
+        {"model": ["minimum", "stubborn"]},
+        achievable="minimum",
+        questions=[{**question, "smallest": 0.1}],
+    )
+    [row] = read_table(study.name, "questions").to_dict("records")
+    means = regret.groupby("model")["agreement_lost"].mean()
+    assert (row["value_from"], row["value_to"]) == (means["minimum"], means["stubborn"]) == (0, 1)

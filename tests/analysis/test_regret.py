@@ -9,7 +9,10 @@ from parley.analysis.summarize import summarize
 from parley.analysis.tables import read_table
 from parley.errors import UsageError
 from parley.play.simulate import simulate
+from parley.policies.kinds import ScriptedPolicy
 from parley.study import Study
+from support.answering import record_with_model
+from support.playing import RULES
 from support.studies import StudyFactory
 
 ADVERSARIES = ["random", "oscillate", "mimic_then_defect", "silent", "equivocate"]
@@ -84,3 +87,44 @@ def test_a_question_about_what_was_lost(study_factory: StudyFactory) -> None:
     [row] = read_table(study.name, "questions").to_dict("records")
     means = regret.groupby("model")["agreement_lost"].mean()
     assert (row["value_from"], row["value_to"]) == (means["minimum"], means["stubborn"]) == (0, 1)
+
+
+@pytest.mark.promise("What theory promises the best known protocol keeps, in every seat and against every adversary.")
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {},
+        {"equivocation": True},
+        {"validity": "hull", "stop_threshold": 0.5},
+        {"values": "real", "agree_within": 2.0, "validity": "hull", "equivocation": True},
+    ],
+)
+def test_promises_are_kept(study_factory: StudyFactory, parameters: dict[str, Any]) -> None:
+    adversaries = [
+        *ADVERSARIES,
+        "opposite",
+        "drag",
+        *(["keep_apart"] if parameters.get("equivocation") else ["random"]),
+    ]
+    adversaries = [
+        name for name in dict.fromkeys(adversaries) if parameters.get("equivocation") or name != "equivocate"
+    ]
+    study = study_factory(
+        *({"model": "tiny", "n": n, "b": b, "byzantine": adversaries} for n, b in ((4, 1), (5, 1), (5, 2), (7, 2))),
+        {"model": "tiny", "n": [2, 5], "b": 0, "byzantine": None},
+        parameters={"max_rounds": 12, **parameters},
+        seeds=1,
+    )
+    for simulation in study.simulations():
+        record_with_model(simulation, policy=ScriptedPolicy(RULES["majority"]))
+    summarize(study)
+    regret = read_table(study.name, "regret")
+    assert len(regret) == len(list(study.simulations()))
+    for row in regret.to_dict("records"):
+        for measure in filter(None, row["promised"].split(", ")):
+            assert row[f"best_{measure}"] == 1, row
+    assert {"flood_min"} < set(regret["protocol"].str.split("-").str[0])
+    assert (regret["promised"] != "").any()
+    assert not regret.loc[(regret["n"] == 5) & (regret["b"] == 2), "promised"].str.contains("validity").any() or (
+        parameters.get("validity") == "hull"
+    )

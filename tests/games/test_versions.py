@@ -130,7 +130,7 @@ STUDIES: Mapping[str, dict[str, Any]] = {
         {"vary": {"problems": PROBLEMS, "cot_share": [0, 1], "hears": ["neighbor"]}},
         {"b": 1, "byzantine": ["llm_stubborn", "llm_persuader"], "vary": {"problems": PROBLEMS}},
         {
-            "model": ["solver", {"name": "solver", "accuracy": 0.4, "conformity": 0.9, "recognize": 0.5}],
+            "model": ["solver", "urn", {"name": "solver", "accuracy": 0.4, "conformity": 0.9, "recognize": 0.5}],
             "b": 1,
             "byzantine": ["stubborn", "persuader", "silent", "random"],
             "vary": {"problems": PROBLEMS},

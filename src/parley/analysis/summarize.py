@@ -27,7 +27,7 @@ from parley.analysis.margins import margin_table
 from parley.analysis.questions import question_table
 from parley.analysis.rates import quality_table, quantity_table, rate_table
 from parley.analysis.registration import with_registration
-from parley.analysis.regret import achievable_table, with_lost
+from parley.analysis.regret import with_lost
 from parley.analysis.simulations import PlayedGame, simulation_table
 from parley.analysis.tables import write_table
 from parley.analysis.traces import FromTraces, ImpossibleTracesError
@@ -106,6 +106,7 @@ def _tables(
     conditions["left_out"] = _left_out(study, played)
     if study.unfinished is not None:
         conditions["planned"] = [study.unfinished.planned(condition.name) for condition in played.conditions]
+    of_traces = from_traces.tables()
     noise = noise_table(_again(records), by, game, _answers_again(records, by))
     return records, {
         "simulations": rows,
@@ -122,13 +123,11 @@ def _tables(
         "quality": quality_table(rows, by, game),
         "reactions": from_traces.reactions.table(),
         "behaviors": from_traces.behaviors.table(),
-        "measures": from_traces.measures,
-        "regret": from_traces.regret,
-        "achievable": achievable_table(from_traces.regret, study),
+        **of_traces,
         "margins": margin_table(rows, by, game, impossible, study.paper),
         "effects": effect_table(rows, by, game, study.effects, impossible),
         "noise": noise,
-        "questions": with_registration(question_table(with_lost(rows, from_traces.regret), study), rows, study),
+        "questions": with_registration(question_table(with_lost(rows, of_traces["regret"]), study), rows, study),
         "manifest": manifest_table(study.name, records),
     }
 

@@ -1,5 +1,6 @@
 """The one pass over the traces of a study: each is read once, and all that is made of traces takes what it needs."""
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -8,8 +9,9 @@ import pandas as pd
 
 from parley.analysis.averages import Averages, Rounds, Share, by_player, rounds_of
 from parley.analysis.columns import names_of
+from parley.analysis.decisions import decision_rate_table, decision_rows, decision_table, martingale_table, steps_of
 from parley.analysis.reactions import Behaviors, Judged, Reacted, Reactions, Trace
-from parley.analysis.regret import regret_row, regret_table
+from parley.analysis.regret import achievable_table, regret_row, regret_table
 from parley.analysis.simulations import PlayedGame
 from parley.analysis.turns import Recorded
 from parley.errors import RecordError
@@ -22,7 +24,8 @@ from parley.study import Study
 from parley.text import one_line
 
 _PIECE = 200  # games that a process reads at once
-Found = tuple[Rounds, list[Share], list[Reacted], Judged, Mapping[str, Any], Mapping[str, Any]]
+Rows = Mapping[str, list[Any]]
+Found = tuple[Rounds, list[Share], list[Reacted], Judged, Rows]
 Made = TypeVar("Made")
 
 
@@ -63,8 +66,7 @@ class FromTraces:
         self.shares: list[Share] = []
         self.reactions = Reactions(study, games)
         self.behaviors = Behaviors(study)
-        self._measured: list[Mapping[str, Any]] = []
-        self._regret: list[Mapping[str, Any]] = []
+        self._rows: dict[str, list[Any]] = defaultdict(list)
 
     def read(self, make: Callable[[Sequence[Recorded]], Made], processes: int = 1) -> Iterator[Made]:
         """Take what is needed of all traces, and yield what `make` makes of some at once, in order.
@@ -80,8 +82,7 @@ class FromTraces:
                     by_player(game, trace),
                     self.reactions.found(game, trace),
                     self.behaviors.found(game, trace),
-                    _measured(game, trace),
-                    regret_row(self._study, game, trace),
+                    _rows_of(self._study, game, trace),
                 )
                 for game, trace in those
             ]
@@ -104,31 +105,46 @@ class FromTraces:
                 impossible |= read
                 continue
             found, made = read
-            for game, (rounds, shares, reactions, behaviors, measured, regret) in zip(games, found, strict=False):
+            for game, (rounds, shares, reactions, behaviors, rows) in zip(games, found, strict=False):
                 self.rounds.add_rounds(game.simulation.condition.name, rounds)
                 self.shares += shares
                 self.reactions.add(game, reactions)
                 self.behaviors.add(game, behaviors)
-                self._measured += [measured] if measured else []
-                self._regret += [regret] if regret else []
+                for name, found_rows in rows.items():
+                    self._rows[name] += found_rows
             yield made
         if impossible:
             raise ImpossibleTracesError(impossible)
 
-    @property
-    def measures(self) -> pd.DataFrame:
-        """A row per simulation: what the game's authors measure of it (`Evidence.measured`)."""
-        return pd.DataFrame(self._measured, columns=names_of("measures", self._study.axes, self._study.game))
+    def tables(self) -> dict[str, pd.DataFrame]:
+        """Return the tables whose rows come from traces alone, by name."""
+        study, rows = self._study, self._rows
+        decided = decision_table(rows["decisions"], study)
+        regret = regret_table(rows["regret"], study)
+        return {
+            "measures": pd.DataFrame(rows["measures"], columns=names_of("measures", study.axes, study.game)),
+            "regret": regret,
+            "achievable": achievable_table(regret, study),
+            "decisions": decided,
+            "decision_rates": decision_rate_table(decided, study),
+            "martingale": martingale_table(rows["martingale"], study),
+        }
 
-    @property
-    def regret(self) -> pd.DataFrame:
-        """A row per simulation that is held against the best known protocol (`regret.regret_row`)."""
-        return regret_table(self._regret, self._study)
+
+def _rows_of(study: Study, game: PlayedGame, trace: Trace) -> Rows:
+    """Return the rows that a game adds to each of `FromTraces.tables`, or what these are made of."""
+    measured, regret = _measured(game, trace), regret_row(study, game, trace)
+    return {
+        "measures": [measured] if measured else [],
+        "regret": [regret] if regret else [],
+        "decisions": decision_rows(game, trace),
+        "martingale": steps_of(game, trace),
+    }
 
 
 def _measured(game: PlayedGame, trace: Trace) -> Mapping[str, Any]:
     condition = game.simulation.condition
     if not condition.game.evidence.columns.measured:
         return {}
-    found = condition.game.evidence.measured(condition.parameters, game.summary.outcome, trace)
+    found = condition.game.evidence.measured(condition.parameters, game.summary.outcome, game.honest, trace)
     return {**found, **condition.axes, "seed": game.simulation.seed, "id": game.simulation.id}

@@ -3,7 +3,7 @@
 Tables and figures know no game: they follow these descriptions.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Generic
@@ -50,6 +50,20 @@ class Indicator:
     name: str
     label: str
     contrasted: bool = True
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What a group would decide by one rule: `value` is None for no decision, `right` where nothing is right.
+
+    `answers` says of which answers the rule is: the first, the last, or those of the whole course.
+    """
+
+    rule: str
+    answers: str
+    voters: str
+    value: str | None
+    right: bool | None
 
 
 @dataclass(frozen=True)
@@ -324,6 +338,12 @@ class Evidence(Generic[P, R]):
         """
         raise NotImplementedError(f"{type(self).__name__}.reacted")
 
+    def decisions(
+        self, parameters: P, outcome: Mapping[str, Any], honest: Collection[str], trace: Sequence[R]
+    ) -> Iterable[Decision]:
+        """Yield what the agents of a game decided by each rule that its trace allows; `honest` are names."""
+        return ()
+
     def reached(self, parameters: P, outcome: Mapping[str, Any], trace: Sequence[R]) -> Mapping[str, float]:
         """Return how much of each of `achievable` a game reached, by name; who has a `best_known` says it."""
         raise NotImplementedError(f"{type(self).__name__}.reached")
@@ -355,7 +375,9 @@ class Evidence(Generic[P, R]):
         """Return what each agent said and did; the explorer shows it, else the trajectory, else the replies."""
         raise NotImplementedError(f"{type(self).__name__}.timeline")
 
-    def measured(self, parameters: P, outcome: Mapping[str, Any], trace: Sequence[R]) -> Mapping[str, Any]:
+    def measured(
+        self, parameters: P, outcome: Mapping[str, Any], honest: Collection[str], trace: Sequence[R]
+    ) -> Mapping[str, Any]:
         """Return what the game's authors measure of a simulation and Parley does not (the table `measures`).
 
         Its keys are the columns `measured`; a game without them is not asked.

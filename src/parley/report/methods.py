@@ -77,8 +77,8 @@ def _protocols(table: pd.DataFrame) -> str:
         return ""
     names = ", ".join(sorted(map(str, table["protocol"].unique())))
     return (
-        f"{counted(len(table), 'game')} were held against what the best known protocol reaches in the same seats, with "
-        f"the same initial values, network, deadline and adversaries ({names}); differences are paired by game."
+        f"{counted(len(table), 'game')} were held against the best known protocol in the same seats, with the same "
+        f"initial values, network, deadline and adversaries ({names}); differences are paired by game."
     )
 
 

@@ -83,7 +83,7 @@ def test_games_end_as_theirs_did(theirs: dict[str, Any]) -> None:
 def test_measures_are_theirs(theirs: dict[str, Any]) -> None:
     game, _, outcome = play(theirs)
     told = {"rounds": outcome.rounds, "finished_early": outcome.finished_early, "metrics": outcome.metrics}
-    found = dict(game.evidence.measured(game.parameters, told, outcome.trace))
+    found = dict(game.evidence.measured(game.parameters, told, [], outcome.trace))
     names = [column.name for column in game.evidence.columns.measured]
     assert set(found) <= set(names)
     found["value_std_per_round"] = json.loads(found["value_std_per_round"])

@@ -64,8 +64,8 @@ def _choose(p: ConsensusParameters, n: int, f: int, network: Network) -> tuple[s
         return "flood_min", {"rounds": steps}, {AGREEMENT, VALIDITY, HULL}, f"{reach}, and nobody is Byzantine"
     if not network.is_complete:
         largest = tolerates(network)
-        if p.equivocation or f > largest:
-            why = f"the network tolerates {largest} Byzantine agents that tell all the same, and there are {f}"
+        if p.equivocation or largest is None or f > largest:
+            why = f"the network tolerates {largest or 0} Byzantine agents that tell all the same, and there are {f}"
             why = f"nothing is promised: {'Byzantine agents may equivocate' if p.equivocation else why}"
             return ("w_msr" if goal.values == "real" else "trimmed_median"), {"f": f}, set(), why
         if goal.values == "real":
@@ -75,8 +75,8 @@ def _choose(p: ConsensusParameters, n: int, f: int, network: Network) -> tuple[s
     if not p.equivocation:
         everywhere = "all hear the same, so that any rule agrees in round 2"
         if n > 2 * f:
-            return "trimmed_median", {"f": f}, {AGREEMENT, HULL, *valid}, f"{everywhere}; n > 2f keeps it in the hull"
-        return "trimmed_median", {"f": f}, {AGREEMENT}, f"{everywhere}; with n <= 2f it may be any value"
+            return "median", {"rounds": 1}, {AGREEMENT, HULL, *valid}, f"{everywhere}; n > 2f keeps it in the hull"
+        return "median", {"rounds": 1}, {AGREEMENT}, f"{everywhere}; with n <= 2f it may be any value"
     if n <= 3 * f:
         return "dolev_strong", {"f": f}, set(), "nothing is promised: with n <= 3f and equivocation none can agree"
     if goal.values == "real" and goal.validity == "hull" and goal.within:

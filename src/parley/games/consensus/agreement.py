@@ -52,7 +52,8 @@ class Lasting(PolicyParameters):
     rounds: Count | None = Field(
         default=None,
         description="Rounds of exchange after which it votes stop; default: once all that it hears is equal, or lies "
-        "within agree_within, or its bound says so (`flood_min`: one less than the agents that it sees).",
+        "within agree_within, or its bound says so (`flood_min`: when all is equal, or after one less than the agents "
+        "that it sees).",
     )
 
 
@@ -159,22 +160,26 @@ def median(view: ConsensusView, rng: np.random.Generator, given: Lasting) -> Fie
     """Propose the lower median of the values heard.
 
     A baseline: on a complete network, n > 2f, against agents that tell all the same, all propose in round 2 one value
-    of the honest hull. Source: Zhang, Sundaram (2012), as for `trimmed_median`. Sees the values of
-    the last round.
+    of the honest hull. Source: Zhang, Sundaram (2012), as for `trimmed_median`. Silent agents are not counted. Sees
+    the values of the last round.
     """
-    return _resilient(view, rng, given, 0, median_low)
+    if view.phase == "vote":
+        return _vote_when_near(view, given)
+    heard = [said.value for said in view.earlier[-1].values() if said.value is not None] if view.earlier else []
+    return proposal(median_low(heard) if heard else held_value(view, rng))
 
 
 def flood_min(view: ConsensusView, rng: np.random.Generator, given: Lasting) -> Fields:
-    """Propose the smallest value ever heard; vote stop after `rounds` rounds of exchange, or when all are equal.
+    """Propose the smallest value ever heard; vote stop after `rounds` rounds of exchange.
 
     Guarantee: f agents that crash, f + 1 rounds of exchange, complete network: agreement on an initial value. On a
     network without faults: as many rounds as its diameter. Byzantine agents choose the value.
     Source: Lynch, Distributed Algorithms (1996), section 6.2 (FloodSet). Sees the values of the last round.
     """
     if view.phase == "vote":
-        rounds = len(view.neighbors) if given.rounds is None else given.rounds
-        return _decision(True) if view.round > rounds else stop_when_equal(view)
+        if given.rounds is not None:
+            return _decision(view.round > given.rounds)
+        return _decision(True) if view.round > len(view.neighbors) else stop_when_equal(view)
     own = held_value(view, rng)
     return proposal(min([own, *(_heard(view, view.earlier[-1], rng).values() if view.earlier else ())]))
 

@@ -3,7 +3,7 @@
 import json
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from statistics import fmean, median
@@ -184,7 +184,11 @@ class ConsensusEvidence(Evidence[ConsensusParameters, Round]):
         }
 
     def measured(
-        self, parameters: ConsensusParameters, outcome: Mapping[str, Any], trace: Sequence[Round]
+        self,
+        parameters: ConsensusParameters,
+        outcome: Mapping[str, Any],
+        honest: Collection[str],
+        trace: Sequence[Round],
     ) -> Mapping[str, Any]:
         """Return what its network allows, how near to what is asked for it came, and what the authors' code measures.
 

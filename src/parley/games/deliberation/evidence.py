@@ -1,16 +1,18 @@
 """What is shown of the deliberation game: measures, indicators, quantities and figures (after the paper's VIII)."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from parley.games.deliberation.decisions import decisions, talked
 from parley.games.deliberation.parameters import DeliberationParameters, Round, Value
 from parley.games.deliberation.turns import check_verdict
 from parley.games.evidence import (
     ENDINGS,
     NETWORK,
     OUTCOMES_BY_BYZANTINE,
+    Decision,
     Evidence,
     FigureSpec,
     GameColumns,
@@ -266,6 +268,26 @@ class DeliberationEvidence(Evidence[DeliberationParameters, Round]):
                 for name, dropped in entry.get("filtered", {}).items()
             },
         )
+
+    def decisions(
+        self,
+        parameters: DeliberationParameters,
+        outcome: Mapping[str, Any],
+        honest: Collection[str],
+        trace: Sequence[Round],
+    ) -> Iterable[Decision]:
+        """Yield the decisions of the last panel, by rule (`decisions.py`)."""
+        return decisions(outcome["metrics"]["right_answer"], parameters.theta, honest, trace)
+
+    def measured(
+        self,
+        parameters: DeliberationParameters,
+        outcome: Mapping[str, Any],
+        honest: Collection[str],
+        trace: Sequence[Round],
+    ) -> Mapping[str, Any]:
+        """Return what talking changed in the answers of the last panel."""
+        return talked(outcome["metrics"]["right_answer"], honest, trace)
 
     def of_agents(self, metrics: Mapping[str, Any], trace: Sequence[Round]) -> Mapping[str, Mapping[str, float]]:
         """Return for each agent of the last panel whether its last answer is right, as 1 and 0, if one can be."""

@@ -109,6 +109,24 @@ def solver(view: DeliberationView, rng: np.random.Generator, given: Solver) -> M
     return _reply(view, value, "This follows from the problem.")
 
 
+class Urn(PolicyParameters):
+    """How good a first answer is."""
+
+    accuracy: Chance = Field(default=0.7, description="Chance that its first answer is right.")
+
+
+def urn(view: DeliberationView, rng: np.random.Generator, given: Urn) -> Mapping[str, Any]:
+    """Answer right by chance; then give the last answer of one of all whom it knows, itself among them, at random.
+
+    So the share of right answers is a martingale (the voter model of Clifford and Sudbury, 1973): talking among such
+    agents makes them agree, and never better. It is the control of measures that look for a gain.
+    """
+    if view.own is None and not view.heard:
+        return _reply(view, _first(view, rng, given.accuracy), "This follows from the problem.")
+    known = [view.own, *view.heard.values()]
+    return _reply(view, known[int(rng.integers(len(known)))], "So one of us said.")
+
+
 def stubborn(view: DeliberationView, rng: np.random.Generator, given: PolicyParameters) -> Mapping[str, Any]:
     """Give the same wrong answer in every turn, for the same reason."""
     return _reply(view, view.target, "I am certain of it.")
@@ -144,6 +162,7 @@ def _instructions(name: str, given: PolicyParameters) -> str:
 POLICIES: Mapping[str, PolicyKind] = policy_table(
     LLM,
     scripted_kind(solver, Solver),
+    scripted_kind(urn, Urn),
     _llm_adversary("stubborn", "A language model that is told to hold to what it pushes in every turn."),
     _llm_adversary("persuader", "A language model that is told to win the others over to what it pushes."),
     scripted_kind(stubborn, roles=_ADVERSARY),

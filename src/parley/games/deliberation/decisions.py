@@ -1,0 +1,110 @@
+"""What a deliberation would have decided under each rule that its record allows, and what talking changed in it.
+
+All follow from the answers by turn, so no game is played again. A tie, or too few votes, is no decision. Agents whose
+answer could not be read vote for nothing, and count among those of whom a majority is asked.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from fractions import Fraction
+from functools import partial
+from itertools import pairwise
+from typing import Any
+
+from parley.games.deliberation.parameters import Round, Value
+from parley.games.deliberation.turns import graded, plurality, unanimous
+from parley.games.evidence import Decision
+
+Votes = Sequence[Value | None]
+FIRST, LAST, COURSE = "first", "last", "course"
+
+
+def _share(least: Fraction, votes: Votes, *, more: bool = False) -> Value | None:
+    """Return the value that at least this share of all votes is for, or `more` than it."""
+    counts = Counter(vote for vote in votes if vote is not None)
+    for value, count in counts.most_common(1):
+        share = Fraction(count, len(votes))
+        return value if share > least or (share == least and not more) else None
+    return None
+
+
+# Ordinary votes; which of them says what of a tie: none of them decides.
+RULES: Mapping[str, Callable[[Votes], Value | None]] = {
+    "plurality": plurality,
+    "majority": partial(_share, Fraction(1, 2), more=True),
+    "two_thirds": partial(_share, Fraction(2, 3)),
+    "unanimity": unanimous,
+}
+
+
+def steady(turns: Sequence[Votes]) -> Value | None:
+    """Return the first value that all hold in two turns, one after the other."""
+    held = [unanimous(votes) for votes in turns]
+    return next((a for a, b in pairwise(held) if a is not None and a == b), None)
+
+
+def decisions(
+    right: Value | None, theta: Fraction, honest: Collection[str], trace: Sequence[Round]
+) -> Iterator[Decision]:
+    """Yield the decision of the last panel under each rule, by honest agents, and by all if some are not.
+
+    Rules are of first answers, of last ones, or of the whole course. Among policies, those that a share θ supports are
+    accepted (graded consensus, Definition XI.5), and none is right.
+    """
+    turns = last_panel(trace)
+    everyone = list(turns[0]["answers"])
+    for voters, names in (("honest", [name for name in everyone if name in honest]), ("all", everyone)):
+        if voters == "all" and len(names) == sum(name in honest for name in everyone):
+            continue
+        course = [votes_of(entry, names) for entry in turns]
+        for answers, votes in ((FIRST, course[0]), (LAST, course[-1])):
+            for name, rule in RULES.items():
+                yield _decision(name, answers, voters, rule(votes), right)
+            if right is None:
+                yield _decision("graded", answers, voters, graded(votes, theta).accepted or None, right)
+        yield _decision("steady", COURSE, voters, steady(course), right)
+
+
+def _decision(rule: str, answers: str, voters: str, value: Value | None, right: Value | None) -> Decision:
+    text = value if isinstance(value, str) or value is None else "; ".join(value)
+    return Decision(rule, answers, voters, text, None if right is None else value == right)
+
+
+def last_panel(trace: Sequence[Round]) -> list[Round]:
+    """Return the turns of the last deliberation on the problem."""
+    return [entry for entry in trace if entry["session"] == trace[-1]["session"]]
+
+
+def votes_of(entry: Round, names: Sequence[str]) -> list[Value | None]:
+    """Return the answers of some agents in a turn, as they were read."""
+    found = (entry["answers"][name] for name in names)
+    return [tuple(answer) if isinstance(answer, list) else answer for answer in found]
+
+
+def talked(right: Value | None, honest: Collection[str], trace: Sequence[Round]) -> dict[str, Any]:
+    """Return what talking changed in the answers of honest agents of the last panel (meanings: columns.yaml)."""
+    turns = last_panel(trace)
+    names = [name for name in turns[0]["answers"] if name in honest]
+    course = [votes_of(entry, names) for entry in turns]
+    leading, last = plurality(course[0]), plurality(course[-1])
+    apart = [after for before, after in zip(course[0], course[-1], strict=True) if leading not in (None, before)]
+    found: dict[str, Any] = {
+        "majority_adopted": sum(after == leading for after in apart) / len(apart) if apart else None,
+    }
+    if right is None:
+        return found
+    present = right in course[0]
+    gained = lost = heard_first = 0
+    for number, (before, after) in enumerate(pairwise(course), 1):
+        for place, name in enumerate(names):
+            lost += before[place] == right != after[place]
+            if before[place] != right == after[place]:
+                gained += 1
+                heard_first += right in votes_of(turns[number - 1], turns[number]["heard"][name])
+    return found | {
+        "right_present": present,
+        "right_voted_out": present and last != right,
+        "right_to_wrong_changes": lost,
+        "wrong_to_right_changes": gained,
+        "corrected_after_hearing": heard_first,
+    }

@@ -1,0 +1,144 @@
+"""What each rule decides, from elections by hand and from groups of which the truth is known."""
+
+from fractions import Fraction
+from math import comb
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from parley.analysis.summarize import summarize
+from parley.analysis.tables import read_table
+from parley.games.deliberation.decisions import decisions, talked
+from parley.play.simulate import simulate
+from support.studies import StudyFactory
+
+
+def trace_of(*turns: str, session: int = 0) -> list[Any]:
+    """Return a trace: a letter per agent and turn, "-" for what could not be read; all hear all."""
+    names = [f"agent_{place + 1}" for place in range(len(turns[0]))]
+    heard = {name: [other for other in names if other != name] for name in names}
+    return [
+        {
+            "session": session,
+            "turn": number,
+            "answers": {name: None if letter == "-" else letter for name, letter in zip(names, turn, strict=True)},
+            "heard": heard,
+        }
+        for number, turn in enumerate(turns)
+    ]
+
+
+def by_rule(trace: list[Any], answers: str, voters: str = "honest", honest: int = 99) -> dict[str, str | None]:
+    names = [f"agent_{place + 1}" for place in range(honest)]
+    found = decisions("r", Fraction(2, 3), names, trace)
+    return {each.rule: each.value for each in found if (each.answers, each.voters) == (answers, voters)}
+
+
+@pytest.mark.promise("Every rule has an election by hand in which it decides and no stricter one does.")
+@pytest.mark.parametrize(
+    ("votes", "deciding"),
+    [
+        ("aabbcd", []),  # a tie decides nothing
+        ("aabcd", ["plurality"]),
+        ("aab--", ["plurality"]),  # who cannot be read counts among those of whom a majority is asked
+        ("aabb-", []),
+        ("aabb", []),
+        ("aaabc", ["plurality", "majority"]),
+        ("aabc--", ["plurality"]),
+        ("aab", ["plurality", "majority", "two_thirds"]),
+        ("aaaab", ["plurality", "majority", "two_thirds"]),
+        ("aaa", ["plurality", "majority", "two_thirds", "unanimity"]),
+        ("---", []),
+    ],
+)
+def test_elections_by_hand(votes: str, deciding: list[str]) -> None:
+    for answers, trace in (("first", trace_of(votes, "z" * len(votes))), ("last", trace_of("z" * len(votes), votes))):
+        found = by_rule(trace, answers)
+        assert [rule for rule, value in found.items() if value == "a"] == deciding
+        assert {value for rule, value in found.items() if rule not in deciding} <= {None}
+
+
+def test_what_all_hold_for_two_turns_is_steady() -> None:
+    for turns, expected in ((("ab", "aa", "bb", "bb", "aa", "aa"), "b"), (("aa", "ab", "aa"), None), (("aa",), None)):
+        assert by_rule(trace_of(*turns), "course") == {"steady": expected}
+
+
+def test_adversaries_vote_where_all_do_and_earlier_panels_do_not() -> None:
+    trace = [*trace_of("bbb", session=0), *trace_of("aab", "abb", session=1)]
+    assert by_rule(trace, "first", honest=2)["unanimity"] == "a"
+    assert by_rule(trace, "last", "all", honest=2)["majority"] == "b"
+    assert by_rule(trace, "last", "all") == {}  # nobody but honest agents
+
+
+def test_what_talking_changed_by_hand() -> None:
+    names = ["agent_1", "agent_2", "agent_3"]
+    found = talked("r", names, trace_of("raa", "rar", "aaa"))
+    assert found == {
+        "majority_adopted": 1.0,
+        "right_present": True,
+        "right_voted_out": True,
+        "right_to_wrong_changes": 2,
+        "wrong_to_right_changes": 1,
+        "corrected_after_hearing": 1,
+    }
+    assert talked(None, names, trace_of("abc", "aaa")) == {"majority_adopted": None}
+    assert talked("r", names, trace_of("aab", "rrr"))["corrected_after_hearing"] == 0
+
+
+def played(make: StudyFactory, model: dict[str, Any], n: int, seeds: int, turns: int = 2) -> dict[str, pd.DataFrame]:
+    parameters = {"turns": turns, "stop_when_unanimous": False}
+    study = make(
+        {"model": model, "n": n, "prompt": "improve"}, game="deliberation", parameters=parameters, seeds=seeds
+    )
+    for simulation in study.simulations():
+        simulate(study, simulation.record(study.name), [], 1.0)
+    summarize(study)
+    names = ("decisions", "decision_rates", "martingale", "measures")
+    return {name: read_table(study.name, name) for name in names}
+
+
+def rate(tables: dict[str, pd.DataFrame], rule: str, answers: str) -> dict[Any, Any]:
+    rows = tables["decision_rates"]
+    [row] = rows[(rows["rule"] == rule) & (rows["answers"] == answers)].to_dict("records")
+    return dict(row)
+
+
+@pytest.mark.promise("A majority of independent answers is right as often as the jury theorem says (closed form).")
+def test_the_jury_theorem(study_factory: StudyFactory) -> None:
+    tables = played(study_factory, {"name": "solver", "accuracy": 0.72, "conformity": 0.0}, 5, 120, turns=0)
+    expected = sum(comb(5, k) * 0.72**k * 0.28 ** (5 - k) for k in (3, 4, 5))
+    found = rate(tables, "majority", "first")
+    assert found["low"] < expected < found["high"]
+    assert tables["decisions"].query("rule == 'majority' and answers == 'first'")["right"].mean() == pytest.approx(
+        found["right"]
+    )
+
+
+@pytest.mark.promise("Among agents that copy each other (an urn) no rule and no turn finds a gain (placebo).")
+def test_an_urn_is_a_martingale(study_factory: StudyFactory) -> None:
+    tables = played(study_factory, {"name": "urn", "accuracy": 0.6}, 3, 60)
+    assert (tables["martingale"]["low"] < 0).all()
+    assert (tables["martingale"]["high"] > 0).all()
+    assert set(tables["martingale"]["state"]) == {"any", "minority", "majority"}
+    assert not (tables["decision_rates"]["difference_low"] > 0).any()
+
+
+@pytest.mark.promise("Agents that give in to majorities gather around what leads (positive control).")
+def test_conformity_is_found(study_factory: StudyFactory) -> None:
+    tables = played(study_factory, {"name": "solver", "accuracy": 0.5, "conformity": 1.0}, 5, 30)
+    rows = tables["martingale"].set_index("state")
+    assert rows.loc["majority", "low"] > 0
+    assert tables["measures"]["majority_adopted"].mean() > 0.9
+
+
+@pytest.mark.promise(
+    "Agents that recognize the right answer gain by talking, and so says the table (positive control)."
+)
+def test_a_gain_is_found(study_factory: StudyFactory) -> None:
+    tables = played(study_factory, {"name": "solver", "accuracy": 0.4, "conformity": 0.0, "recognize": 1.0}, 4, 30)
+    found = rate(tables, "plurality", "last")
+    assert found["difference_low"] > 0
+    assert found["p_holm"] < 0.001
+    assert not tables["measures"]["right_voted_out"].any()
+    assert (tables["measures"]["corrected_after_hearing"] == tables["measures"]["wrong_to_right_changes"]).all()

@@ -214,12 +214,16 @@ def test_a_cell_opens_what_was_sent_and_answered(opened: Open) -> None:
     tab.click("td[aria-label^='agent_2, round 2']")
     failed, good = texts(tab, ".attempt")
     assert "Attempt 1 of 2" in failed
+    assert texts(tab, ".unheard s")[1:] == ["agent_4: 9"]
+    assert tab.inner_text(".unheard").endswith("agent_4: 9 heard as 20")
+    assert "left out by the filter" in tab.inner_text(".legend")
     assert "invalid_json" in failed
     assert "122 tokens in · 14 out · 0.25 s · temperature 0.7 · ended by stop · seed 1001" in good
     assert "Your number is 22." in good
     tab.click("#phase-vote")
     assert "go on" in tab.inner_text(".fields-read")
     tab.click("td[aria-label^='agent_1, round 2']")
+    assert tab.locator(".unheard").count() == 0
     tab.click("#phase-propose")
     tab.click("text=Reasoning (8 characters)")
     tab.wait_for_selector(".reasoning >> text=I think.")

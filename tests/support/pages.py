@@ -215,6 +215,9 @@ def _game(columns: Mapping[str, Any], place: int, liars: int, texts: _Texts) -> 
         "results": {str(ROUNDS[-1]): "stop"},
         "results_label": "vote",
         "framed_label": "liars",
+        # Agent 2 of seed 1 did not hear something hostile, and heard another value of agent 4.
+        "unheard": [[1, 2, [[texts.number(HOSTILE), None], [texts.number("agent_4: 9"), texts.number("20")]]]]
+        * (seed == 1),
         "attempts": attempts,
     }
 

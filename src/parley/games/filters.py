@@ -98,8 +98,8 @@ def _written_out(value: Any) -> Any:
     if not isinstance(value, dict) or len(value) != 1 or "kind" in value:
         return value
     [(kind, number)] = value.items()
-    fields = [name for name in _KINDS[kind].model_fields if name != "kind"] if kind in _KINDS else []
-    return {"kind": kind, **dict.fromkeys(fields, number)}
+    written: dict[str, Any] = kind_spelled_out(_KINDS, "filter", kind)
+    return written | dict.fromkeys([name for name in _KINDS[kind].model_fields if name != "kind"] or ["f"], number)
 
 
 Filter = Annotated[

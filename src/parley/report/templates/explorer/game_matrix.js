@@ -153,6 +153,6 @@ function legend(games) {
     groups.map((group) => h("li", null, shown(group))),
     [...states.values()].map((state) => h("li", null, pill(state.label, state.color))),
     framed && h("li", null, h("span", { class: "frame-key", "aria-hidden": "true" }), shown(framed.framed_label || "stands out")),
-    games.some((game) => game.hasUnheard) && h("li", null, h("s", null, "agent: value"), " left out by a filter: choose a cell"),
+    games.some((game) => game.hasUnheard) && h("li", null, h("s", null, "agent: value"), " left out by the filter of who would have heard it"),
     [...signs].map(([label, game]) => h("li", null, signOf(game, label), " ", shown(label))));
 }

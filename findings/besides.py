@@ -192,6 +192,54 @@ def _votes(study: Study, played: Results) -> Beside:
     )
 
 
+def _achieved(study: Study, played: Results) -> Beside:
+    """Return what was reached, beside the best known protocol in the same seats."""
+    table = played.table("achievable")
+    axes = _axes(study, table)
+    data = table[[*axes, "measure", "simulations", "promised", "reached", "achievable", "lost", "low", "high"]]
+    labels = {of.name: of.label for of in study.game.evidence.achievable}
+    rows = []
+    for row in data.to_dict("records"):
+        form = ".0%" if row["measure"] != "rounds" else ".1f"
+        told = [f"{row[name]:{form}}" for name in ("reached", "achievable")]
+        promised = "yes" if row["promised"] == 1 else "no" if row["promised"] == 0 else f"{row['promised']:.0%}"
+        lost = f"{row['lost']:{form}} [{row['low']:{form}}, {row['high']:{form}}]"
+        rows.append([*(row[axis] for axis in axes), labels[row["measure"]], *told, promised, lost])
+    return Beside(
+        "achievable",
+        "What the groups reached, beside the best known protocol in the same seats, with the same values and the same "
+        "words of the adversary ([how](how-to/achievable.md)). It is told how many agents may be Byzantine, models are "
+        "not.",
+        markdown_table([*axes, "of all games", "reached", "protocol", "promised by theory", "lost"], rows),
+        data,
+    )
+
+
+def _rules(study: Study, played: Results) -> Beside:
+    """Return what each rule would have decided, from first and from last answers, without a new reply."""
+    table = played.table("decision_rates").query("voters == 'honest'")
+    axes = _axes(study, table)
+    data = table[[*axes, "answers", "rule", "simulations", "decided", "right", "low", "high", "difference", "p_holm"]]
+    rows = [
+        [
+            *(row[axis] for axis in axes),
+            f"{row['rule'].replace('_', ' ')}, {row['answers']} answers",
+            f"{row['decided']:.0%}",
+            f"{row['right']:.0%} [{row['low']:.0%}, {row['high']:.0%}]",
+            "–" if pd.isna(row["difference"]) else f"{100 * row['difference']:+.0f} (p {row['p_holm']:.2g})",
+        ]
+        for row in data.to_dict("records")
+    ]
+    return Beside(
+        "rules",
+        "What honest agents would have decided under each rule, read off the same games, and rightly; with the "
+        "difference from the plurality of first answers, in points (p corrected by Holm over the rules of a row of "
+        "games; [how](explanation/talking.md)).",
+        markdown_table([*axes, "rule", "decided", "right", "difference"], rows),
+        data,
+    )
+
+
 def _share(value: Any, holds: Callable[[Any], object]) -> float:
     """Return 1 or 0, or NaN where there is no value."""
     return float("nan") if pd.isna(value) else float(bool(holds(value)))
@@ -199,8 +247,8 @@ def _share(value: Any, holds: Callable[[Any], object]) -> float:
 
 _MORE: dict[str, Sequence[Callable[[Study, Results], Beside]]] = {
     "hunt": [_words],
-    "consensus": [_moves, _votes],
-    "deliberation": [_changes],
+    "consensus": [_achieved, _moves, _votes],
+    "deliberation": [_rules, _changes],
 }
 
 

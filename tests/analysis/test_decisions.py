@@ -60,7 +60,8 @@ def test_elections_by_hand(votes: str, deciding: list[str]) -> None:
 
 
 def test_what_all_hold_for_two_turns_is_steady() -> None:
-    for turns, expected in ((("ab", "aa", "bb", "bb", "aa", "aa"), "b"), (("aa", "ab", "aa"), None), (("aa",), None)):
+    assert by_rule(trace_of("aa"), "course") == by_rule(trace_of("aa"), "last") == {}
+    for turns, expected in ((("ab", "aa", "bb", "bb", "aa", "aa"), "b"), (("aa", "ab", "aa"), None)):
         assert by_rule(trace_of(*turns), "course") == {"steady": expected}
 
 

@@ -13,10 +13,11 @@ import numpy as np
 import pandas as pd
 
 from parley.analysis.columns import names_of
-from parley.analysis.differences import number_differences
+from parley.analysis.differences import count_pairs, number_differences, rate_differences
 from parley.analysis.rates import by_condition
 from parley.analysis.reactions import Trace
 from parley.analysis.simulations import PlayedGame
+from parley.analysis.stats import Floats
 from parley.games.base import BestKnown, Game, Outcome, split_material
 from parley.identity import request_seed, stream
 from parley.policies import Ask, Reply
@@ -128,8 +129,7 @@ def regret_table(rows: Sequence[Mapping[str, Any]], study: Study) -> pd.DataFram
 def achievable_table(regret: pd.DataFrame, study: Study) -> pd.DataFrame:
     """Return a row per condition and measure: what was reached, what was achievable, and the paired difference.
 
-    `regret` is the table of that name. Limits and p are Student's paired t; limits are missing where all games lost as
-    much.
+    `regret` is the table of that name. Limits and p are those of McNemar's pairs, and Student's paired t for rounds.
     """
     return pd.DataFrame(_rows(regret, study), columns=names_of("achievable", study.axes, study.game))
 
@@ -141,10 +141,16 @@ def _rows(regret: pd.DataFrame, study: Study) -> Iterator[Sequence[Any]]:
                 rows[name].to_numpy(dtype=np.float64) for name in (f"{_REACHED}{of.name}", f"{_BEST}{of.name}")
             )
             sides = (own, best) if of.more else (best, own)
-            found = number_differences([(*sides, _EVERY, _EVERY)], share=of.share)
+            found = _shares_lost(*sides) if of.share else number_differences([(*sides, _EVERY, _EVERY)], share=False)
             promised = float(rows["promised"].str.split(", ").map(lambda said, name=of.name: name in said).mean())
-            cells = [found[name][0] for name in ("difference", "low", "high", "p")]
+            cells = [float(found[name][0]) for name in ("difference", "low", "high", "p")]
             yield [*key, of.name, len(rows), promised, float(own.mean()), float(best.mean()), *cells]
+
+
+def _shares_lost(first: Floats, second: Floats) -> Mapping[str, Any]:
+    """Return what pairs of games differ by that have something (1) or not (0)."""
+    counts = count_pairs(first.astype(np.int8), second.astype(np.int8), _EVERY, _EVERY)
+    return rate_differences(counts[np.newaxis])
 
 
 def with_lost(rows: pd.DataFrame, regret: pd.DataFrame) -> pd.DataFrame:

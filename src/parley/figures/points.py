@@ -125,13 +125,12 @@ def achievable(study: Study, spec: FigureSpec, table: pd.DataFrame) -> list[Figu
         return empty(study, spec, "Nothing to draw: no game was held against a protocol.")
     labels = {of.name: of.label for of in study.game.evidence.achievable if of.share}
     table = table[table["measure"].isin(labels)]
-    notes = [f"Share of games with its {WILSON}."]
-    same = counted(table, notes)
-    along = _places_along(study, spec, table, 0.35, notes)
-    along = replace(along, lines_by="side", lines=list(_SIDES))
     both = [table.assign(side=side, rate=table[side]) for side in _SIDES]
     rows = pd.concat(both, ignore_index=True)
     rows["low"], rows["high"] = wilson_of_mean(rows["rate"], rows["simulations"])
+    notes = [f"Share of games with its {WILSON}."]
+    same = counted(rows, notes)
+    along = replace(_places_along(study, spec, rows, 0.35, notes), lines_by="side", lines=list(_SIDES))
     legend: list[Artist] = [line_handle(style, label) for style, label in enumerate(_SIDES.values())]
     return _points(study, spec, rows, labels, "measure", along, notes, same, sides=([0, 1], legend))
 

@@ -14,15 +14,17 @@ from parley.games.base import BestKnown
 from parley.games.consensus.parameters import ConsensusParameters, Round, in_hull
 from parley.games.consensus.policies import POLICIES
 from parley.games.evidence import Achievable
+from parley.games.filters import NoFilter
 from parley.games.network import Network
 from parley.games.robustness import tolerates
 from parley.policies.kinds import ChosenPolicy, Rule
+from parley.text import counted
 
 AGREEMENT, VALIDITY, HULL, ROUNDS = "agreement", "validity", "hull", "rounds"
 ACHIEVABLE = (
-    Achievable(AGREEMENT, "games that stop in agreement", "agreement lost"),
-    Achievable(VALIDITY, "games that stop in agreement on a valid value", "validity lost"),
-    Achievable(HULL, "games whose honest values end in the honest hull", "hull left"),
+    Achievable(AGREEMENT, "games in agreement", "agreement lost"),
+    Achievable(VALIDITY, "games in valid agreement", "validity lost"),
+    Achievable(HULL, "games that end in the honest hull", "hull left"),
     Achievable(ROUNDS, "rounds played", "rounds lost", more=False, share=False, unit="rounds"),
 )
 _LONG = 100_000  # characters, in which chains of signatures have room
@@ -37,7 +39,7 @@ def best_known(
     """
     if parameters.protocol == "swarms":
         return None
-    changes = {"reasoning_chars": _LONG, "justification_chars": _LONG}
+    changes = {"reasoning_chars": _LONG, "justification_chars": _LONG, "filter": NoFilter()}  # it trims by itself
     if wanted is not None:
         named = wanted.parameters
         if "f" in type(named).model_fields and getattr(named, "f") is None:  # noqa: B009
@@ -58,7 +60,7 @@ def _choose(p: ConsensusParameters, n: int, f: int, network: Network) -> tuple[s
         steps = network.facts().diameter
         if steps is None:
             return "flood_min", {"rounds": n - 1}, {HULL}, "not everyone reaches everyone, so parts cannot agree"
-        reach = f"the smallest initial value floods the network in {steps} rounds"
+        reach = f"the smallest initial value floods the network in {counted(steps, 'round')}"
         if steps + 1 > p.max_rounds:
             return "flood_min", {"rounds": steps}, {HULL}, f"{reach}, more than there are"
         return "flood_min", {"rounds": steps}, {AGREEMENT, VALIDITY, HULL}, f"{reach}, and nobody is Byzantine"
@@ -82,13 +84,18 @@ def _choose(p: ConsensusParameters, n: int, f: int, network: Network) -> tuple[s
     if goal.values == "real" and goal.validity == "hull" and goal.within:
         ratio, spread = f / (n - 2 * f), float(p.value_max - p.value_min)
         needed = int(np.ceil(np.log(max(spread / goal.within, 1)) / np.log(1 / ratio))) + 1
-        why = f"n > 3f: MSR is within {goal.within:g} after {needed} rounds at most"
+        why = f"n > 3f: MSR is within {goal.within:g} after {counted(needed, 'round')} at most"
         return "msr", {"f": f}, {HULL, *({AGREEMENT, VALIDITY} if needed < p.max_rounds else ())}, why
     if n > 4 * f:
         promises = {AGREEMENT} if 2 * (f + 1) < p.max_rounds else set()
-        return "phase_king", {"f": f}, promises, f"n > 4f: phase king agrees after {f + 1} phases of two rounds"
+        return (
+            "phase_king",
+            {"f": f},
+            promises,
+            f"n > 4f: phase king agrees after {counted(f + 1, 'phase')} of two rounds",
+        )
     promises = {AGREEMENT} if f + 2 <= p.max_rounds else set()
-    return "dolev_strong", {"f": f}, promises, f"n > 3f: agreement after {f + 1} rounds"
+    return "dolev_strong", {"f": f}, promises, f"n > 3f: agreement after {counted(f + 1, 'round')}"
 
 
 def reached(parameters: ConsensusParameters, outcome: Mapping[str, Any], trace: Sequence[Round]) -> dict[str, float]:

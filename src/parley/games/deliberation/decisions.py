@@ -57,12 +57,13 @@ def decisions(
         if voters == "all" and len(names) == sum(name in honest for name in everyone):
             continue
         course = [votes_of(entry, names) for entry in turns]
-        for answers, votes in ((FIRST, course[0]), (LAST, course[-1])):
+        for answers, votes in ((FIRST, course[0]), (LAST, course[-1]))[: len(course)]:  # without a turn both are one
             for name, rule in RULES.items():
                 yield _decision(name, answers, voters, rule(votes), right)
             if right is None:
                 yield _decision("graded", answers, voters, graded(votes, theta).accepted or None, right)
-        yield _decision("steady", COURSE, voters, steady(course), right)
+        if len(course) > 1:
+            yield _decision("steady", COURSE, voters, steady(course), right)
 
 
 def _decision(rule: str, answers: str, voters: str, value: Value | None, right: Value | None) -> Decision:

@@ -202,13 +202,21 @@ def _achieved(study: Study, played: Results) -> Beside:
     for row in data.to_dict("records"):
         form = ".0%" if row["measure"] != "rounds" else ".1f"
         told = [f"{row[name]:{form}}" for name in ("reached", "achievable")]
-        promised = "yes" if row["promised"] == 1 else "no" if row["promised"] == 0 else f"{row['promised']:.0%}"
+        promised = (
+            "–"
+            if form == ".1f"
+            else "yes"
+            if row["promised"] == 1
+            else "no"
+            if row["promised"] == 0
+            else f"{row['promised']:.0%}"
+        )
         lost = f"{row['lost']:{form}} [{row['low']:{form}}, {row['high']:{form}}]"
         rows.append([*(row[axis] for axis in axes), labels[row["measure"]], *told, promised, lost])
     return Beside(
         "achievable",
         "What the groups reached, beside the best known protocol in the same seats, with the same values and the same "
-        "words of the adversary ([how](how-to/achievable.md)). It is told how many agents may be Byzantine, models are "
+        "words of the adversary ([how](how-to/achievable.md)). It knows how many agents may be Byzantine, models do "
         "not.",
         markdown_table([*axes, "of all games", "reached", "protocol", "promised by theory", "lost"], rows),
         data,
@@ -223,7 +231,7 @@ def _rules(study: Study, played: Results) -> Beside:
     rows = [
         [
             *(row[axis] for axis in axes),
-            f"{row['rule'].replace('_', ' ')}, {row['answers']} answers",
+            f"{row['rule'].replace('_', ' ')}, {row['answers']}{'' if row['answers'] == 'course' else ' answers'}",
             f"{row['decided']:.0%}",
             f"{row['right']:.0%} [{row['low']:.0%}, {row['high']:.0%}]",
             "–" if pd.isna(row["difference"]) else f"{100 * row['difference']:+.0f} (p {row['p_holm']:.2g})",

@@ -62,6 +62,21 @@ def achieved_sentence(achievable: pd.DataFrame, game: type[Game]) -> str:
     return f"Of what was achievable with the same seats, values, network and adversaries: {'; '.join(parts)}."
 
 
+def talking_sentence(rates: pd.DataFrame) -> str:
+    """Return whether talking was worth it, from the table `decision_rates`; "" where nobody talked."""
+    rows = rates[(rates["voters"] == "honest") & (rates["rule"] == "plurality") & rates["right"].notna()]
+    after = rows[rows["answers"] == "last"]
+    if after.empty:
+        return ""
+    number = after["simulations"].sum()
+    last = (after["right"] * after["simulations"]).sum() / number
+    first = last - (after["difference"] * after["simulations"]).sum() / number
+    return (
+        f"Was talking worth it? Of {counted(int(number), 'game')} in which agents talked, the plurality of honest "
+        f"agents was right in {first:.0%} with their first answers, and in {last:.0%} with their last."
+    )
+
+
 def _listed(values: Sequence[str]) -> str:
     if all(value.isdecimal() for value in values) and len(values) > 2:
         numbers = sorted(map(int, values))

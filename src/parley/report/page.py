@@ -52,6 +52,7 @@ from parley.report.overview import (
     seeds_warning,
     short,
     study_sentence,
+    talking_sentence,
 )
 from parley.report.sections import all_tables, measure_tables
 from parley.study import Study
@@ -78,7 +79,7 @@ def report(study: Study, explored: bool = False) -> Path:
         title=study.title,
         study=study,
         sentence=study_sentence(study, int(conditions["simulations"].sum())),
-        achieved=achieved_sentence(made["achievable"], game),
+        achieved=[achieved_sentence(made["achievable"], game), talking_sentence(made["decision_rates"])],
         unfinished=study.unfinished,
         unplayed=_unplayed(study),
         made_by=partial(_made_by, study),
@@ -127,7 +128,7 @@ def report_unfinished(study: Study) -> Path:
 
 _SHOWN = (
     *("simulations", "conditions", "rates", "quantities", "questions", "contrasts", "noise", "times", "endings"),
-    *("quality", "reactions", "behaviors", "margins", "effects", "players", "achievable", "regret"),
+    *("quality", "reactions", "behaviors", "margins", "effects", "players", "achievable", "regret", "decision_rates"),
 )
 
 

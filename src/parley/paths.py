@@ -16,6 +16,7 @@ RESULTS = Path("results")
 MODELS = Path("models")
 LOGS = Path("logs")
 CONFIG = Path("config")
+STARTED_IN = "PARLEY_STARTED_IN"  # the variable with the folder that a run was started in, if it plays in another
 ENVS = Path("envs")
 SNAKEFILE = Path("Snakefile")
 WORKFLOW = Path("workflow")
@@ -138,7 +139,7 @@ def study_argument(file: Path) -> str:
 
 def study_command(file: Path) -> str:
     """Return what a person types for a study file where the command was started, for messages that are not kept."""
-    here = Path.cwd()
+    here = Path(os.environ.get(STARTED_IN, Path.cwd()))  # the jobs of a run are in the folder of its results
     if root().resolve() == here and file.resolve().is_relative_to(here):
         return shlex.quote(study_argument(file))
     found = file.resolve()

@@ -86,6 +86,9 @@ def test_paths_lie_in_another_folder_within_it_alone(tmp_path: Path) -> None:
         assert paths.study_command(Path.cwd() / "deep" / "demo.yaml") == "deep/demo.yaml"
         with paths.rooted(Path()):
             assert paths.study_command(Path("config/demo.yaml")) == "demo"
+            with pytest.MonkeyPatch.context() as patch:  # a run that was started in another folder than it plays in
+                patch.setenv(paths.STARTED_IN, str(tmp_path))
+                assert paths.study_command(Path("config/demo.yaml")) == f"{Path.cwd()}/config/demo.yaml"
             assert paths.simulation("demo", CONDITION, 7) == RECORD
         with ThreadPoolExecutor(1) as thread:
             assert thread.submit(paths.root).result() == Path()

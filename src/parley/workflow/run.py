@@ -153,6 +153,7 @@ def go_home(study: Path, started_in: str) -> None:
     """Start this program anew in the folder of the study's results, if that is not the working directory."""
     if (home := paths.home(study)) != Path() and study.exists():
         there = study.parent.resolve().relative_to(home) / study.name
+        os.environ[paths.STARTED_IN] = os.path.abspath(started_in)
         restart(started_in, "--directory", str(home), "--config", f"study={there}")
 
 

@@ -30,7 +30,7 @@ def test_a_missing_key_stops_the_workflow_before_its_first_job_and_no_dry_run(
     server: StandInService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_served(server)
-    for key, words in ((None, "no API key; set the environment"), ("short", "holds no usable API key")):
+    for key, words in ((None, "set the environment variable"), ("short", "holds no usable API key")):
         monkeypatch.delenv(VARIABLE) if key is None else monkeypatch.setenv(VARIABLE, key)
         planned = snakemake("--dry-run", *RUN)
         assert planned.returncode == 0, planned.stderr

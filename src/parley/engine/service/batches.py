@@ -364,7 +364,7 @@ class Batches:
         while True:
             state = await channel.call("GET", path, gone)
             with channel.as_asked(state):
-                status, counts = str(state["status"]), state.get("request_counts") or {}
+                status, counts = str(state["status"]).lower(), state.get("request_counts") or {}
                 now = status, int(counts.get("completed") or 0)
                 errors = [str(each["message"]) for each in (state.get("errors") or {}).get("data") or []]
             if now != (file.status, file.answered):

@@ -43,10 +43,8 @@ _CONTEXT = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 # A reply that may not be as long as the entry asks for is no fault of the prompt (Bedrock and others).
-_REPLY_LENGTH = re.compile(r"max(?:imum)?[_ ](?:\w+[_ ])?tokens|output tokens", re.IGNORECASE)
-_PROMPT = re.compile(r"context|input|prompt|message", re.IGNORECASE)
-# OpenAI and Azure, DashScope, Volcengine and others; the words of DeepSeek ("Content Exists Risk"), OpenRouter (403),
-# Gemini and Vertex, xAI, Zhipu, MiniMax, Cohere.
+_OF_REPLY = re.compile(r"(?is)(?!.*(?:context|input|prompt|message)).*(?:max(?:imum)?[_ ](?:\w+[_ ])?|output )tokens")
+# OpenAI and Azure, DashScope, Volcengine; words of DeepSeek ("exists risk"), OpenRouter, Vertex, xAI, Zhipu, Cohere.
 _FILTER_CODES = re.compile(
     r"content_?filter|content_policy|ResponsibleAIPolicy|invalid_prompt|data_?inspection|moderation|sensitive_?content",
     re.IGNORECASE,
@@ -87,7 +85,7 @@ class ServiceError:
             return "content_filter"
         if self.status == 403 or "rate_limit" in self.code:  # Groq says 413 of a limit by the minute
             return None
-        is_prompt = _CONTEXT.search(words) and not (_REPLY_LENGTH.search(words) and not _PROMPT.search(words))
+        is_prompt = _CONTEXT.search(words) and not _OF_REPLY.match(words)
         if self.status == 413 or _CONTEXT_CODES.search(self.code) or is_prompt:
             return PROMPT_TOO_LONG
         return NO_SCHEMA if _SCHEMA_CODES.search(self.code) or _SCHEMA.search(words) else None

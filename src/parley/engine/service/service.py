@@ -165,7 +165,7 @@ def _secret(model: str, variable: str, url: str) -> str:
     require_allowed(model, variable, url)
     secret = os.environ.get(variable)
     if not secret:
-        raise UsageError(f"{model}: no API key; set the environment variable {variable}")
+        raise UsageError(f"{model}: no API key, or value of a header; set the environment variable {variable}")
     if not _KEY.fullmatch(secret):
         raise UsageError(
             f"{model}: {variable} holds no usable API key; one has at least 8 ASCII characters, and no white "

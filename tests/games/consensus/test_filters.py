@@ -176,6 +176,21 @@ def test_a_median_stands_in_the_place_of_a_value_and_the_words_stay() -> None:
     assert f"{liar} (you): 49" in ask_of(play, 2, "vote", "byzantine").user
 
 
+def test_who_is_silent_filters_by_the_value_that_it_holds() -> None:
+    held = game_of({}, b=0).outcome.metrics["initial_values"]["agent_2"]
+    moves = {"1 propose": [held - 1, None, held + 1, held]}
+    play = game_of(moves, b=0, filter={"trim": 1}, max_rounds=1, retries=0)
+    assert list(play.outcome.trace[0]["filtered"]["agent_2"]) == ["agent_3", "agent_1"]
+
+
+@pytest.mark.parametrize("given_filter", FILTERS[2:])
+def test_the_distance_is_from_the_others_and_from_ones_own_value(given_filter: dict[str, int]) -> None:
+    liar = with_outlier(game_of({}))
+    play = game_of({"1 propose": [0 if name == liar else 40 for name in NAMES[:4]]}, filter=given_filter, max_rounds=1)
+    honest = [name for name in NAMES[:4] if name != liar]
+    assert play.outcome.trace[0]["filtered"] == {name: {liar: None} for name in honest}
+
+
 @pytest.mark.promise("Each honest agent scores what it heard in one more question; a failed score drops nobody.")
 @pytest.mark.parametrize("reply_format", ["json", "text", "two_steps"])
 def test_scores_are_asked_for_and_decide(reply_format: str) -> None:
@@ -239,7 +254,9 @@ def test_a_filter_is_an_axis_and_none_is_left_out_of_identities(study_factory: S
     study = study_factory({"vary": {"filter": ["none", *FILTERS]}})
     labels = ["none", "trim-1", "median_of_rounds-3", "reputation-1", "scored-1"]
     assert [condition.axes["filter"] for condition in study.conditions] == labels
-    assert study.conditions[0].identity == study_factory({}).conditions[0].identity
+    unfiltered = study_factory({}).conditions[0]
+    assert study.conditions[0].identity == unfiltered.identity
+    assert not unfiltered.parameters.model_dump().keys() & {"filter", "filter_told", "score"}
     assert len({condition.identity for condition in study.conditions}) == len(labels)
     parameters = study.conditions[1].parameters
     assert ConsensusParameters.model_validate(parameters.model_dump(mode="json")) == parameters

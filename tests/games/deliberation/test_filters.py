@@ -1,5 +1,6 @@
 """Filters around agents that deliberate: whose answers they do not get, and what is refused."""
 
+import json
 from typing import Any
 
 import pytest
@@ -78,6 +79,15 @@ def test_scores_decide(reply_format: str, problems: str) -> None:
     assert "{" not in texts.replace("{form}", "")
     assert "agent_3:" in texts
     assert "agent_3:" not in "".join(message["content"] for message in ask_of(play, 1, "reflect").messages)
+
+
+def test_a_silent_agent_is_not_scored_and_scripted_ones_score_by_agreement() -> None:
+    play = deliberated([["8", "8", "7", None], ["8"] * 4], filter={"scored": 1}, retries=0)
+    given = {x.ask.agent: json.loads(x.entry.text) for x in play.exchanges if x.ask.phase == SCORE}
+    assert given["agent_1"] == {"agent_2": 10, "agent_3": 5}
+    assert given["agent_2"] == {"agent_1": 10, "agent_3": 5}
+    play = deliberated([["8", "8 or 9", "7", "8"], ["8"] * 4], filter={"scored": 1}, retries=0)
+    assert dropped(play, 1) == ["agent_2"]
 
 
 def test_scores_take_time() -> None:

@@ -256,7 +256,7 @@ class ServiceSource(_Strict):
         description="Where it answers: what stands before /chat/completions; not part of the identity."
     )
     served: str = Field(
-        pattern=r"^[A-Za-z0-9][A-Za-z0-9._:@+/-]{0,199}$",
+        pattern=r"^[A-Za-z0-9@][A-Za-z0-9._:@+/-]{0,199}$",
         description="The model's name there. One that is a path needs --served-model-name at the service.",
     )
     key_variable: _Variable | None = Field(

@@ -78,7 +78,11 @@ def test_a_service_that_is_not_ready_says_why_at_once(server: StandInService) ->
         ((401, {"error": "Unauthorized"}), ["answered 401: Unauthorized", f"check the key in {VARIABLE}"]),
         ((404, {"detail": "Not Found"}), [f"{server.url} its URL?"]),
         ((200, b"<html>\x1b[2Jhello"), ["did not answer with a list of models", "hello"]),
-        ((200, {"data": [{"id": "other/one"}, {"id": "more"}]}), ["source.served", "other/one, more"]),
+        (
+            (200, {"data": [{"id": "other/one"}, {"id": "more"}]}),
+            ["source.served", "other/one, more", "lists_models: false"],
+        ),
+        ((200, [{"id": "other/one"}, {"id": "more"}]), ["source.served", "other/one, more"]),  # Together
         (None, [f"cannot be reached at {server.url}"]),
     ]
     for page, words in rows:
@@ -86,6 +90,8 @@ def test_a_service_that_is_not_ready_says_why_at_once(server: StandInService) ->
         said = error(server.url)
         assert all(word in said for word in words), said
     assert server.bodies == []
+    server.pages[MODELS] = (200, [{"id": "@cf/meta/llama-3.1-8b-instruct"}])  # as Cloudflare names them
+    ask(server.url, of_source={"served": "@cf/meta/llama-3.1-8b-instruct"})
 
 
 # Where a key could go

@@ -83,12 +83,13 @@ class Service:
     def check_models(self, response: Response) -> None:
         """Raise EngineError, which says what is wrong, unless the service listed the model."""
         if (error := error_of(response)) is not None:
+            refusal = self.refused(error)
             if error.status in (404, 405):
-                refusal = self.refused(error)
-                raise EngineError(f"{refusal}; if it lists no models, write dialect: {{lists_models: false}}")
-            raise self.refused(error)
+                raise EngineError(f"{refusal}; if it lists no models, write lists_models: false in its dialect")
+            raise refusal
         try:
-            listed = [str(model["id"]) for model in response.json()["data"]]
+            found = response.json()  # a bare list: Together
+            listed = [str(model["id"]) for model in (found if isinstance(found, list) else found["data"])]
         except NOT_AS_ASKED:
             raise EngineError(
                 f"{self.who} did not answer with a list of models at {self.url}/models: "
@@ -98,7 +99,8 @@ class Service:
             more = ", ..." if len(listed) > _SHOWN_MODELS else ""
             names = ", ".join(self.redacted(name, 200) for name in listed[:_SHOWN_MODELS]) + more
             raise EngineError(
-                f"{self.who} has no model {self.served!r}; set source.served to one that it has: {names or 'none'}"
+                f"{self.who} lists no model {self.served!r}: set source.served to one it has ({names or 'none'}), "
+                "or lists_models: false in its dialect"
             )
 
     async def provenance(self, http: Client) -> dict[str, Any]:

@@ -22,7 +22,8 @@ class Signer:
 
     def signed(self, agent: str, text: str, signature: str) -> bool:
         """Return whether `agent` signed this text so."""
-        return hmac.compare_digest(self._signature(agent, text), signature)
+        # A hostile signature may be any text, also one that is not Unicode.
+        return hmac.compare_digest(self._signature(agent, text).encode(), signature.encode(errors="replace"))
 
     def _signature(self, agent: str, text: str) -> str:
         found = hmac.new(self._secret.encode(), f"{agent}\n{text}".encode(), hashlib.sha256)

@@ -449,6 +449,9 @@ def test_known_networks() -> None:
         assert (robustness(network), tolerates(network)) == ((1, True), 0)
     assert robustness(Network.of_edges(20, [(0, k) for k in range(1, 20)])) == (1, True)
     assert robustness(ring(20)) == (1, False)
+    halves = [(a, b) for one in (range(5), range(5, 10)) for a, b in combinations(one, 2)]
+    twin = Network.of_edges(10, [*halves, *((k, k + 5) for k in range(5))])
+    assert (twin.facts().connectivity, robustness(twin)) == (5, (1, True))
     one_way = Network.of_edges(4, (), [(0, 1), (1, 2), (2, 3)])
     assert (robustness(one_way), tolerates(one_way)) == ((1, True), 0)
     apart = Network.of_edges(20, [(0, 1)])

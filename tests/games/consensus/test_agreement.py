@@ -288,7 +288,7 @@ def test_medians_stay_in_the_hull_and_flooding_survives_crashes() -> None:
 @pytest.mark.promise("`phase_king` agrees after f + 1 phases, n > 4f, also with equivocation.")
 @pytest.mark.parametrize(("n", "f"), [(5, 1), (6, 1), (9, 2)])
 def test_phase_king_agrees_after_its_phases(n: int, f: int) -> None:
-    for seed in range(60):
+    for seed in range(40):
         for adversary in (liar, rule("keep_apart"), rule("equivocate")):
             few = starts(n, f, seed, (3, 40) if seed % 2 else range(LOW, HIGH + 1))
             made = Rounds(rule("phase_king"), few, adversary, goal=Goal(), seed=seed).play(2 * f + 4)

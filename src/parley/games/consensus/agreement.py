@@ -10,8 +10,9 @@ agents it tolerates. docs/explanation/theory.md says what was promised and what 
 """
 
 import json
+from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from statistics import fmean, median_low
 from typing import Any
@@ -68,10 +69,11 @@ def _bound(view: ConsensusView, given: Tolerant, times: int) -> tuple[int, int]:
 
 
 def _heard(view: ConsensusView, said: Mapping[str, Said], rng: np.random.Generator) -> dict[str, Value]:
-    """Return by name what it heard in a round that is over; who was silent said what the agent itself said."""
+    """Return by name what it heard in a round that is over; who was not heard said what the agent itself said."""
     mine = said[view.agent].value
     own = held_value(view, rng) if mine is None else mine
-    return {name: own if each.value is None else each.value for name, each in said.items()}
+    told = {name: each.value for name, each in said.items() if each.value is not None}
+    return dict.fromkeys((view.agent, *view.neighbors), own) | told
 
 
 def _decision(stop: bool) -> Fields:
@@ -87,16 +89,27 @@ def _vote_when_near(view: ConsensusView, given: Lasting) -> Fields:
     return _decision(view.goal.agreed(heard) or (given.rounds is not None and view.round > given.rounds))
 
 
-def _mean(kept: Sequence[Value]) -> Value:
-    """Return the mean, in the hull of `kept` in spite of rounding."""
-    return min(max(fmean(kept), min(kept)), max(kept))
+def _approach(
+    view: ConsensusView, rng: np.random.Generator, given: Lasting, middle: Callable[[list[Value], Value], Value]
+) -> Fields:
+    """Propose the middle of what it heard in the last round, given its own value; vote stop as it is told."""
+    if view.phase == "vote":
+        return _vote_when_near(view, given)
+    if not view.earlier:
+        return proposal(held_value(view, rng))
+    heard = _heard(view, view.earlier[-1], rng)
+    return proposal(middle(sorted(heard.values()), heard[view.agent]))
 
 
-def _beside_own(heard: Collection[Value], own: Value, f: int) -> list[Value]:
-    """Return what is left without the f largest of those above `own`, and the f smallest of those below it."""
-    below = sorted(value for value in heard if value < own)[f:]
-    above = sorted((value for value in heard if value > own), reverse=True)[f:]
-    return [*below, *(value for value in heard if value == own), *above]
+def _mean(kept: Sequence[Value], own: Value) -> Value:
+    """Return the mean, in the hull of `kept` in spite of rounding; `own` of nothing."""
+    return min(max(fmean(kept), min(kept)), max(kept)) if kept else own
+
+
+def _beside_own(heard: Sequence[Value], own: Value, f: int) -> list[Value]:
+    """Return sorted values without the f largest of those above `own`, and the f smallest of those below it."""
+    low, high = bisect_left(heard, own), bisect_right(heard, own)
+    return [*heard[:low][f:], *heard[low:high], *heard[high : max(high, len(heard) - f)]]
 
 
 def msr(view: ConsensusView, rng: np.random.Generator, given: Approximate) -> Fields:
@@ -109,28 +122,11 @@ def msr(view: ConsensusView, rng: np.random.Generator, given: Approximate) -> Fi
     (1986), section 4; the mean in place of theirs. Sees the values of the last round.
     """
     n, f = _bound(view, given, 3)
-    if view.phase == "vote":
-        if given.rounds is None and n > 3 * f:
-            spread = (view.value_max - view.value_min) * (f / (n - 2 * f)) ** (view.round - 1)
-            if spread <= view.goal.within:
-                return _decision(True)
-        return _vote_when_near(view, given)
-    if not view.earlier:
-        return proposal(held_value(view, rng))
-    heard = sorted(_heard(view, view.earlier[-1], rng).values())
-    kept = heard[f : len(heard) - f]
-    return proposal(_mean(kept) if kept else held_value(view, rng))
-
-
-def _resilient(
-    view: ConsensusView, rng: np.random.Generator, given: Lasting, f: int, middle: Callable[[list[Value]], Value]
-) -> Fields:
-    if view.phase == "vote":
-        return _vote_when_near(view, given)
-    if not view.earlier:
-        return proposal(held_value(view, rng))
-    heard = _heard(view, view.earlier[-1], rng)
-    return proposal(middle(_beside_own(heard.values(), heard[view.agent], f)))
+    if view.phase == "vote" and given.rounds is None and n > 3 * f:
+        spread = (view.value_max - view.value_min) * (f / (n - 2 * f)) ** (view.round - 1)
+        if spread <= view.goal.within:
+            return _decision(True)
+    return _approach(view, rng, given, lambda heard, own: _mean(heard[f : len(heard) - f], own))
 
 
 def w_msr(view: ConsensusView, rng: np.random.Generator, given: Approximate) -> Fields:
@@ -143,7 +139,8 @@ def w_msr(view: ConsensusView, rng: np.random.Generator, given: Approximate) -> 
     Source: LeBlanc, Zhang, Koutsoukos, Sundaram, Resilient asymptotic consensus in robust networks, IEEE JSAC 31
     (2013), section IV. Sees the values of the last round.
     """
-    return _resilient(view, rng, given, _bound(view, given, 2)[1], _mean)
+    _, f = _bound(view, given, 2)
+    return _approach(view, rng, given, lambda heard, own: _mean(_beside_own(heard, own, f), own))
 
 
 def trimmed_median(view: ConsensusView, rng: np.random.Generator, given: Approximate) -> Fields:
@@ -153,7 +150,8 @@ def trimmed_median(view: ConsensusView, rng: np.random.Generator, given: Approxi
     Source: after Zhang, Sundaram, A simple median-based resilient consensus algorithm, Allerton (2012). Sees the
     values of the last round.
     """
-    return _resilient(view, rng, given, _bound(view, given, 2)[1], median_low)
+    _, f = _bound(view, given, 2)
+    return _approach(view, rng, given, lambda heard, own: median_low(_beside_own(heard, own, f)))
 
 
 def median(view: ConsensusView, rng: np.random.Generator, given: Lasting) -> Fields:

@@ -64,7 +64,7 @@ def _rates(key: Sequence[Any], group: pd.DataFrame) -> Iterator[list[Any]]:
             numbers = [len(of_rule), decided / len(of_rule)]
             count = int((right == 1).sum())
             rate = [count / known if known else np.nan, *wilson_interval(count, known)]
-            x, y = (side.reindex(first.index).to_numpy(dtype=np.int8) for side in (first, right))
+            x, y = (side.reindex(first.index, fill_value=-1).to_numpy(dtype=np.int8) for side in (first, right))
             found = rate_differences(count_pairs(x, y, _EVERY, _EVERY)[np.newaxis])
             compared = [float(found[name][0]) for name in ("difference", "low", "high", "p")]
             rows.append([*key, *names, *numbers, *rate, *(compared if right is not first else [np.nan] * 4)])

@@ -16,7 +16,7 @@ from parley.games.filters import FilteredParameters, MedianOfRounds, NoFilter, T
 from parley.games.network import Complete, Topology
 from parley.games.parameters import Count, Positive, Seat, Seated, Share, ShareOrNone
 from parley.games.problems.numbers import Reading
-from parley.games.problems.problem import Kind, Problem
+from parley.games.problems.problem import Kind, Problem, letters
 from parley.games.problems.sources import Arithmetic, ProblemSource
 from parley.policies import ReplyFormat, Sampling
 from parley.policies.reply_text import ReplyModel
@@ -164,6 +164,8 @@ def answer_pattern(kind: Kind, options: tuple[str, ...], answer_chars: int) -> s
     """Return the pattern of the answers of so many characters that can be read; None if there is no room."""
     if kind == "number":
         return _number_pattern(answer_chars - len("-$"))
+    if kind == "choice":
+        return f"^[{letters(options)}]$"
     card = f"({'|'.join(options)})"
     longest = len(options) * (max(map(len, options)) + len(", "))
     return f"^{card}(, {card}){{0,{len(options) - 1}}}$" if answer_chars >= longest else None

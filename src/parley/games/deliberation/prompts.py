@@ -2,13 +2,14 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
 from parley.games.deliberation.parameters import Answer, DeliberationParameters, DeliberationView
 from parley.games.filters import SCORE, Scored
 from parley.games.parameters import BYZANTINE, HONEST
-from parley.games.problems.problem import Problem
+from parley.games.problems.problem import Problem, letters
 from parley.games.prompts import Prompts, QuestionStyle, Template, fill, instruction_files
 from parley.policies import ReplyFormat
 from parley.text import one_line
@@ -44,6 +45,7 @@ def _variant(name: str) -> dict[str, Path]:
 
 _FORMS = {
     "number": "The answer is one number.",
+    "choice": "The answer is the letter of one of these choices:\n{options}",
     "cards": "The answer names the cards, separated by commas.",
     "policies": "Name each policy that you support word for word as it stands here:\n{options}",
 }
@@ -61,7 +63,8 @@ def answer_text(answer: Answer, name: str, chars: int | None = None) -> str:
 
 
 def _form(problem: Problem) -> str:
-    options = "\n".join(f"- {one_line(option)}" for option in problem.options)
+    marks = [f"{letter})" for letter in letters(problem.options)] if problem.kind == "choice" else repeat("-")
+    options = "\n".join(f"{mark} {one_line(option)}" for mark, option in zip(marks, problem.options, strict=False))
     return fill(_FORMS[problem.kind], {"options": options})
 
 

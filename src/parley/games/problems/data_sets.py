@@ -15,18 +15,19 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from parley.errors import UsageError
 from parley.files import read_regular
 from parley.games.problems.numbers import READINGS, read_as, read_number
-from parley.games.problems.problem import MAX_CHARACTERS, Problem, is_card, question, right_cards
+from parley.games.problems.problem import MAX_CHARACTERS, Problem, is_card, question, read_choice, right_cards
 from parley.identity import digest
 from parley.text import one_line
 from parley.text.yamlfile import Slug, load_yaml, validated
 
+_OWN = 'each line is a JSON object: {"question": ..., "answer": ..., "choices": [...]}, the last one for choices'
 _MAX_BYTES = 64 * 2**20  # of one file
 _MAX_QUESTION = 10_000  # characters
 _MAX_LEFT_OUT = 0.05  # of the rows
@@ -92,6 +93,57 @@ def download(repo: str, revision: str, patterns: tuple[str, ...]) -> Path:
             f"cannot fetch the data set {repo} at {revision[:8]}: {reason}; check the network, or fetch it on a "
             "machine that has one and give its folder as path"
         ) from error
+
+
+# Problems of one's own
+
+
+class _Row(BaseModel):
+    """One problem in a line of JSON."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    question: Annotated[str, Field(min_length=1, max_length=_MAX_QUESTION)]
+    answer: Annotated[str, Field(min_length=1, max_length=MAX_CHARACTERS)] | int | float
+    choices: list[Annotated[str, Field(min_length=1, max_length=MAX_CHARACTERS)]] | None = Field(
+        default=None, min_length=2, max_length=26
+    )
+    id: Annotated[str, Field(min_length=1, max_length=100)] | None = None
+
+
+def load_json_lines(path: Path, answers: Literal["number", "choice"]) -> ProblemSet:
+    """Return the problems of a file of JSON lines; raises UsageError naming the first line that is none.
+
+    The answer of a choice is the text of one of its choices, or its letter, A for the first.
+    """
+    problems = []
+    for number, line in enumerate(_text(path, _OWN).splitlines(), 1):
+        if not line.strip():
+            continue
+        where = f"{path}: line {number}"
+        try:
+            row = validated(_Row, json.loads(line), where)
+        except (ValueError, RecursionError):
+            raise UsageError(f"{where}: no JSON; {_OWN}") from None
+        problems.append(_own_problem(row, answers, number, where))
+    if not problems:
+        raise UsageError(f"{path}: no problems; {_OWN}")
+    return ProblemSet(tuple(problems), {"rows": len(problems), "used": len(problems)})
+
+
+def _own_problem(row: _Row, answers: Literal["number", "choice"], number: int, where: str) -> Problem:
+    options, answer = tuple(row.choices or ()), str(row.answer)
+    if (answers == "choice") != bool(options):
+        remedy = "add choices, or set answers: number" if not options else "set answers: choice in the study"
+        raise UsageError(f"{where}: {'has' if options else 'lacks'} choices; {remedy}")
+    right = read_number(answer) if answers == "number" else read_choice(answer, options)
+    if right is None:
+        known = "one of the choices, or its letter" if options else "a number"
+        raise UsageError(f"{where}: answer: {one_line(answer, 60)!r}: not {known}; correct it")
+    try:
+        return Problem(row.id or f"line-{number}", answers, row.question, right, options)
+    except ValueError:  # all else was looked at
+        raise UsageError(f"{where}: choices: two of them are the same, or one has no letter; correct them") from None
 
 
 # GSM8K

@@ -5,6 +5,7 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from itertools import combinations
+from string import ascii_uppercase
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -42,7 +43,7 @@ def normal_policy(text: str) -> str:
         text = found
 
 
-Kind = Literal["number", "cards", "policies"]
+Kind = Literal["number", "cards", "choice", "policies"]
 _Text = Annotated[str, Field(min_length=1)]
 
 
@@ -51,7 +52,8 @@ class Problem:
     """What a group deliberates; raises ValueError if its parts do not fit together.
 
     `question` is clean text, as agents are shown it. `answer` is the right answer in normal form, None for policies,
-    among which none is right. `options` are the cards, or the policies as written, and empty for a number.
+    among which none is right; of a choice it is a letter. `options` are the cards, or the choices or policies as
+    written, and empty for a number.
     """
 
     id: _Text
@@ -63,8 +65,9 @@ class Problem:
     @model_validator(mode="after")
     def _fits_together(self) -> "Problem":
         if self.definitive != (self.answer is not None):
-            raise ValueError("numbers and cards need an answer, policies have none")
-        normal = self.options if self.definitive else [normal_policy(option) for option in self.options]
+            raise ValueError("numbers, cards and choices need an answer, policies have none")
+        texts = self.kind in ("choice", "policies")
+        normal = [normal_policy(option) for option in self.options] if texts else self.options
         enough = not normal if self.kind == "number" else len(normal) >= 2
         if "" in normal or len(set(normal)) < len(normal) or not enough:
             raise ValueError("the options must be at least two, and different ones; a number has none")
@@ -94,9 +97,11 @@ class Problem:
         return sum(normal_policy(text) not in offered for text in texts)
 
     def wrong(self, rng: np.random.Generator) -> str:
-        """Return a plausible wrong answer: a near miss, what the card rule names (matching bias), or any policy."""
+        """Return a plausible wrong answer: a near miss, what the card rule names, another choice, or any policy."""
         if self.kind == "policies":
             return _draw(sorted(self._policies()), rng)
+        if self.kind == "choice":
+            return _draw([letter for letter in letters(self.options) if letter != self.answer], rng)
         if self.kind == "cards":
             usual = matching_cards(self.options)
             return usual if usual and usual != self.answer else _draw(self._other_selections(), rng)
@@ -135,8 +140,38 @@ def read_answer(
         return read_as(reading, text, argument)
     if kind == "cards":
         return read_cards(text, options)
+    if kind == "choice":
+        return read_choice(text, options)
     found = normal_policy(text)
     return found if found in _normal(options) else None
+
+
+# `B`, `(b)`, `B.` and `B) the text of the choice`.
+_CHOICE = re.compile(r"[*(\s]*([A-Za-z])[*)\s]*(?:[.:)]\s*|\s+|$)(.*)", re.DOTALL)
+
+
+def letters(options: Sequence[str]) -> str:
+    """Return the letters of choices, in their order: A is the first one's."""
+    return ascii_uppercase[: len(options)]
+
+
+def read_choice(text: str, options: Sequence[str]) -> str | None:
+    """Return the letter of the choice that `text` names, by its letter, its text, or both; None if it names none.
+
+    Never raises.
+    """
+    if len(text) > MAX_CHARACTERS:
+        return None
+    plain = {
+        " ".join(option.split()).casefold(): letter for option, letter in zip(options, ascii_uppercase, strict=False)
+    }
+    if (written := " ".join(text.split()).casefold()) in plain:
+        return plain[written]
+    named = {normal_policy(option): letter for option, letter in zip(options, ascii_uppercase, strict=False)}
+    if not (match := _CHOICE.fullmatch(text.strip())):
+        return named.get(normal_policy(text))
+    letter, rest = match[1].upper(), normal_policy(match[2])
+    return letter if letter in letters(options) and (not rest or named.get(rest) == letter) else None
 
 
 def _normal(options: Sequence[str]) -> set[str]:

@@ -34,10 +34,11 @@ from parley.games.problems.data_sets import (
     gsm8k_files,
     load_delidata,
     load_gsm8k,
+    load_json_lines,
     load_policies,
     readings_of_gold,
 )
-from parley.games.problems.problem import VOWELS, Kind, Problem, question, right_cards
+from parley.games.problems.problem import VOWELS, Kind, Problem, letters, question, right_cards
 from parley.identity import stream
 from parley.text import one_line
 from parley.text.yamlfile import kind_spelled_out, kind_tag, kinds_of, tag
@@ -63,7 +64,12 @@ class _Source(BaseModel):
         default=None, ge=1, le=1_000_000, description="Use the first problems of the order only; default: all."
     )
 
-    problem_kind: ClassVar[Kind]
+    _answers: ClassVar[Kind]
+
+    @property
+    def problem_kind(self) -> Kind:
+        """What an answer is."""
+        return self._answers
 
     @property
     def label(self) -> str:
@@ -119,7 +125,7 @@ class Arithmetic(_Source):
     steps: int = Field(default=3, ge=2, le=6, description="Operations in a calculation.")
     digits: int = Field(default=2, ge=1, le=4, description="Most digits of a number in it.")
 
-    problem_kind: ClassVar[Kind] = "number"
+    _answers: ClassVar[Kind] = "number"
 
     def _made(self, problem_id: str, rng: np.random.Generator) -> Problem:
         """Return a calculation of `steps` operations on numbers of up to `digits` digits.
@@ -159,7 +165,7 @@ class Wason(_Source):
     kind: Literal["wason"] = "wason"
     version: Literal[1] = Field(default=1, description="Of the generator; other problems have another version.")
 
-    problem_kind: ClassVar[Kind] = "cards"
+    _answers: ClassVar[Kind] = "cards"
 
     def _made(self, problem_id: str, rng: np.random.Generator) -> Problem:
         """Return a problem with one vowel, one consonant, one even and one odd digit, in any order."""
@@ -279,7 +285,7 @@ class Gsm8k(_Hub):
     kind: Literal["gsm8k"] = "gsm8k"
     split: Literal["train", "test"] = Field(default="test", description="Part of the data set.")
 
-    problem_kind: ClassVar[Kind] = "number"
+    _answers: ClassVar[Kind] = "number"
 
     @property
     def _name(self) -> str:
@@ -302,7 +308,7 @@ class Delidata(_Hub):
 
     kind: Literal["delidata"] = "delidata"
 
-    problem_kind: ClassVar[Kind] = "cards"
+    _answers: ClassVar[Kind] = "cards"
 
     def _loaded(self) -> ProblemSet:
         folder = self._place("*.tsv", "*.txt", "data/*", "delidata/*", "all/*")
@@ -310,12 +316,43 @@ class Delidata(_Hub):
         return _load(_states(found), load_delidata, folder, tuple(found))
 
 
+class JsonLines(_Stored):
+    """Problems of one's own, a JSON object in each line: question, answer, and for a choice its choices."""
+
+    kind: Literal["jsonl"] = "jsonl"
+    answers: Literal["number", "choice"] = Field(default="number", description="What an answer is.")
+    shuffle: bool = Field(default=True, description="Whether the choices stand in another order for each seed.")
+
+    @property
+    def problem_kind(self) -> Kind:
+        """What an answer is."""
+        return self.answers
+
+    @property
+    def _name(self) -> str:
+        return f"{self.kind}-{self.problems_sha256()[:6]}" + ("" if self.shuffle else "-unshuffled")
+
+    def problem(self, seed: int) -> Problem:
+        """Return problem number `seed` of the order, its choices shuffled by the seed."""
+        found = super().problem(seed)
+        if found.kind != "choice" or not self.shuffle:
+            return found
+        at = [int(place) for place in stream("choices", self.order, seed).permutation(len(found.options))]
+        right = at.index(letters(found.options).index(str(found.answer)))
+        options = tuple(found.options[place] for place in at)
+        return Problem(found.id, found.kind, found.question, letters(options)[right], options)
+
+    def _loaded(self) -> ProblemSet:
+        found = self._folder()
+        return _load(_states([found]), load_json_lines, found, self.answers)
+
+
 class Policies(_Stored):
     """Policies to put first: the problems that come with Parley, or those of a YAML file."""
 
     kind: Literal["policies"] = "policies"
 
-    problem_kind: ClassVar[Kind] = "policies"
+    _answers: ClassVar[Kind] = "policies"
 
     @property
     def _name(self) -> str:
@@ -355,6 +392,7 @@ _Kind = (
     | Annotated[Wason, Tag(tag("wason"))]
     | Annotated[Gsm8k, Tag(tag("gsm8k"))]
     | Annotated[Delidata, Tag(tag("delidata"))]
+    | Annotated[JsonLines, Tag(tag("jsonl"))]
     | Annotated[Policies, Tag(tag("policies"))]
 )
 KINDS = kinds_of(_Kind)

@@ -1,0 +1,89 @@
+"""Problems of one's own: a JSON object in each line."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from parley.errors import UsageError
+from parley.games.problems.problem import letters, read_choice
+from parley.games.problems.sources import JsonLines
+from support.studies import StudyFactory
+
+pytestmark = pytest.mark.promise("Problems of one's own in JSON lines: numbers and choices, each bad line named.")
+
+CHOICES = ("Paris", "Rome", "B", "12")
+
+
+def source(folder: Path, *rows: Any, **given: Any) -> JsonLines:
+    lines = [row if isinstance(row, str) else json.dumps(row) for row in rows]
+    (folder / "own.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    return JsonLines(kind="jsonl", path=str(folder / "own.jsonl"), **given)
+
+
+@pytest.mark.parametrize(
+    ("said", "read"),
+    [
+        *(("A", "A"), ("(a)", "A"), ("**C**", "C"), ("b.", "B"), ("Rome", "B"), ("  rome. ", "B"), ("B) Rome", "B")),
+        *(("B", "C"), ("12", "D"), ("D: 12", "D"), ("A Rome", None), ("A) Rome", None), ("E", None), ("", None)),
+        *(("Paris or Rome", None), ("the first", None), ("A, B", None), ("x" * 2000, None)),
+    ],
+)
+def test_a_choice_is_read_by_letter_and_by_text(said: str, read: str | None) -> None:
+    """A text that is a choice by itself counts before letters: the third choice is called B."""
+    assert read_choice(said, CHOICES) == read
+
+
+@given(text=st.text(max_size=30), options=st.lists(st.text(min_size=1, max_size=9), min_size=2, max_size=26))
+def test_reading_never_raises(text: str, options: list[str]) -> None:
+    assert read_choice(text, options) in {None, *letters(options)}
+
+
+def test_choices_are_shuffled_by_seed_and_the_right_one_stays_right(tmp_path: Path) -> None:
+    row = {
+        "question": "Which is a capital of France?",
+        "answer": "Paris",
+        "choices": ["Paris", "Rome", "Bern", "Oslo"],
+    }
+    own = source(tmp_path, row, answers="choice")
+    problems = [own.problem(seed) for seed in range(40)]
+    assert {problem.options[letters(problem.options).index(str(problem.answer))] for problem in problems} == {"Paris"}
+    assert {problem.answer for problem in problems} == set("ABCD")
+    assert [own.problem(seed) for seed in range(40)] == problems
+    plain = source(tmp_path, row, answers="choice", shuffle=False)
+    assert {plain.problem(seed).answer for seed in range(9)} == {"A"}
+
+
+def test_what_is_no_problem_is_named_by_its_line(tmp_path: Path) -> None:
+    good = {"question": "1 + 1?", "answer": 2}
+    assert source(tmp_path, good).problem(5).answer == "2"
+    for row, answers, said in (
+        ("{", "number", "line 2: no JSON"),
+        ({"question": "1?"}, "number", "line 2: answer: missing"),
+        ({"question": "1?", "answer": "one or two"}, "number", "not a number"),
+        ({"question": "1?", "answer": "1", "choices": ["1", "2"]}, "number", "line 2: has choices"),
+        ({"question": "1?", "answer": "1"}, "choice", "lacks choices"),
+        ({"question": "1?", "answer": "3", "choices": ["1", "2"]}, "choice", "not one of the choices"),
+        ({"question": "1?", "answer": "1", "choices": ["1", "1."]}, "choice", "two of them are the same"),
+        ({"question": "1?", "answer": "1", "hint": "x"}, "number", "hint"),
+    ):
+        first = good if answers == "number" else {**good, "choices": ["1", "2"]}
+        with pytest.raises(UsageError, match=said):
+            source(tmp_path, first, row, answers=answers).stored()
+
+
+def test_a_group_deliberates_ones_own_choices(study_factory: StudyFactory) -> None:
+    rows = [{"question": f"Which is {k}?", "answer": "A", "choices": [str(k), str(k + 1), "none"]} for k in range(3)]
+    Path("own.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    problems = {"kind": "jsonl", "path": "own.jsonl", "answers": "choice"}
+    grid = {"model": {"name": "solver", "accuracy": 1.0}, "b": 1, "byzantine": "stubborn", "prompt": "improve", "n": 4}
+    study = study_factory(grid, game="deliberation", parameters={"problems": problems}, seeds=3)
+    for simulation in study.simulations():
+        game = simulation.game()
+        [ask, *_] = next(game.play())
+        assert "letter of one of these choices:\nA) " in ask.user
+        assert game.problem.answer in "ABC"  # type: ignore[attr-defined]
+        assert game.target != game.problem.answer  # type: ignore[attr-defined]

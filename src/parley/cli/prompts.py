@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from string import ascii_uppercase
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -264,6 +265,7 @@ def policies(game: str | None) -> None:
 @click.option("--repo", metavar="OWNER/NAME", help="Data set of the Hugging Face hub, instead of --path.")
 @click.option("--revision", help="Its commit, 40 hexadecimal digits.")
 @click.option("--split", type=click.Choice(["train", "test"]), help="Part of GSM8K; default: test.")
+@click.option("--answers", type=click.Choice(["number", "choice"]), help="What answers in your JSON lines are.")
 @click.option("--order", type=int, help="Seed of the order; default: 0.")
 @click.option("--first", type=int, help="Use the first problems of the order only.")
 @click.option("--show", default=5, show_default=True, type=click.IntRange(0, 10_000), help="Problems to print.")
@@ -272,11 +274,12 @@ def policies(game: str | None) -> None:
 def problems(source: str, show: int, readings: bool, as_json: bool, **options: Any) -> None:
     """Check problems: how many there are, what did not fit, their SHA-256, and the first with their answers.
 
-    KIND is arithmetic, wason, gsm8k, delidata or policies; else a study is meant, whose own problems are shown.
+    KIND is arithmetic, wason, gsm8k, delidata, jsonl or policies; else a study is meant, whose own problems are shown.
 
     \b
     Examples:  parley problems arithmetic --show 10
                parley problems gsm8k --path data/gsm8k --split train
+               parley problems jsonl --path own.jsonl --answers choice
                parley problems gsm8k --path data/gsm8k --readings --show 0
     """
     from parley.games.problems.sources import KINDS
@@ -316,12 +319,17 @@ def _of_study(name: str) -> list[Any]:
     return found
 
 
+def _question(problem: Any) -> str:
+    listed = zip(ascii_uppercase, problem.options, strict=False) if problem.kind == "choice" else ()
+    return " ".join([problem.question, *(f"{letter}) {option}" for letter, option in listed)])
+
+
 def _described(source: Any, show: int, readings: bool) -> dict[str, Any]:
     source.check()
     size, stored = source.size, source.stored()
     asked = [source.problem(seed) for seed in range(show if size is None else min(show, size))]
     rows = [
-        {"seed": seed, "problem": p.id, "answer": _answer(p), "question": p.question} for seed, p in enumerate(asked)
+        {"seed": seed, "problem": p.id, "answer": _answer(p), "question": _question(p)} for seed, p in enumerate(asked)
     ]
     read = [
         {"gold solutions as replies": what, "replies": count, **found}

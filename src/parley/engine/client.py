@@ -43,8 +43,7 @@ _log = limited_logger(__name__)
 _POLL_SECONDS = 0.5
 # Finish reasons of Parley's own, of replies that nobody can use.
 TOO_DEEP = "too_deep"
-# What others call OpenAI's finish reasons: Anthropic, Gemini (also behind a colon), Mistral (the context is full),
-# Zhipu, Bedrock.
+# What others call OpenAI's finish reasons: Anthropic, Gemini (also behind a colon), Mistral (full context), Zhipu.
 _REFUSED = (
     *("content_filter", "content_filtered", "guardrail_intervened", "safety", "refusal", "recitation"),
     *("prohibited_content", "blocklist", "spii", "sensitive"),

@@ -173,7 +173,7 @@ def filtered(
             above = _last((name for name in peers if now[name] > mine), lambda name: -now[name], f)
             return dict.fromkeys([*above, *_last((name for name in peers if now[name] < mine), now.__getitem__, f)])
         case MedianOfRounds(k=k):
-            medians = {name: median_low(_said(name, rounds)[-k:]) for name in peers}
+            medians = {name: median_low([r[name] for r in rounds if r.get(name) is not None][-k:]) for name in peers}
             return {name: value for name, value in medians.items() if value != now[name]}
         case Reputation(f=f):
             return dict.fromkeys(_last(peers, lambda name: reputation(name, rounds, distance), f))
@@ -184,10 +184,6 @@ def filtered(
 
 def _last(names: Iterable[str], key: Callable[[str], Any], f: int) -> list[str]:
     return sorted(sorted(names, key=by_number, reverse=True), key=key)[:f]
-
-
-def _said(name: str, rounds: Sequence[Heard]) -> list[Any]:
-    return [value for heard in rounds if (value := heard.get(name)) is not None]
 
 
 def reputation(name: str, rounds: Sequence[Heard], distance: Distance) -> float:
@@ -212,9 +208,6 @@ def reputation(name: str, rounds: Sequence[Heard], distance: Distance) -> float:
         times += 1
         before = value, others
     return total / max(times, 1)
-
-
-# Scores
 
 
 @cache

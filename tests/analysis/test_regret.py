@@ -2,12 +2,16 @@
 
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 
 from parley.analysis.summarize import summarize
 from parley.analysis.tables import read_table
 from parley.errors import UsageError
+from parley.games.consensus.achievable import best_known
+from parley.games.consensus.parameters import ConsensusParameters
+from parley.games.network import draw_network
 from parley.play.simulate import simulate
 from parley.policies.kinds import ScriptedPolicy
 from parley.study import Study
@@ -128,3 +132,34 @@ def test_promises_are_kept(study_factory: StudyFactory, parameters: dict[str, An
     assert not regret.loc[(regret["n"] == 5) & (regret["b"] == 2), "promised"].str.contains("validity").any() or (
         parameters.get("validity") == "hull"
     )
+
+
+RING = {"topology": "ring"}
+MSR = {"values": "real", "validity": "hull", "equivocation": True, "max_rounds": 200}
+
+
+@pytest.mark.parametrize(
+    ("roles", "parameters", "promises"),
+    [
+        ("hhhb", {"max_rounds": 1, "validity": "hull"}, {"hull"}),  # what all hear they can say in round 2 only
+        ("hhhb", {"max_rounds": 2, "validity": "hull"}, {"agreement", "validity", "hull"}),
+        ("hhb", {"stop_threshold": "1/3"}, {"hull"}),  # one vote ends the game, in round 1
+        ("hhb", {"stop_threshold": "2/5"}, {"agreement", "hull"}),
+        ("hbb", {"stop_threshold": "1/3"}, set()),
+        ("hhhb", {"stop_threshold": "4/5"}, {"hull"}),  # three of four votes are not enough
+        ("hhhhb", RING, {"hull"}),
+        ("hhhbb", {**RING, "equivocation": True, "values": "real"}, {"hull"}),
+        ("bbb", {**RING, "stop_threshold": "1/2"}, set()),  # nobody is left to be in any hull
+        ("b", {}, set()),
+        ("h", {"max_rounds": 1}, {"agreement", "validity", "hull"}),
+        ("hhhb", {**MSR, "agree_within": 1e-9}, {"agreement", "validity", "hull"}),
+        ("hhhb", {**MSR, "agree_within": 1e-16}, {"hull"}),  # less than what means are rounded to
+        ("hhhb", {**MSR, "agree_within": 1e-310}, {"hull"}),
+    ],
+)
+def test_no_more_is_promised_than_seats_allow(roles: str, parameters: dict[str, Any], promises: set[str]) -> None:
+    given = ConsensusParameters(**parameters)
+    network = draw_network(given.topology, len(roles), np.random.default_rng(0))
+    best = best_known(given, len(roles), roles.count("b"), network, None)
+    assert best is not None
+    assert best.promises == promises

@@ -27,7 +27,7 @@ ACHIEVABLE = (
     Achievable(HULL, "games that end in the honest hull", "hull left"),
     Achievable(ROUNDS, "rounds played", "rounds lost", more=False, share=False, unit="rounds"),
 )
-_LONG = 100_000  # characters, in which chains of signatures have room
+_LONG = 10_000_000  # characters, in which chains of signatures have room
 
 
 def best_known(
@@ -48,6 +48,8 @@ def best_known(
     name, given, promises, why = _choose(parameters, n, f, network)
     if Fraction(n - f, n) < parameters.stop_threshold:
         promises, why = promises & {HULL}, f"{why}; but Byzantine agents can withhold the votes that a stop needs"
+    elif Fraction(f, n) >= parameters.stop_threshold:
+        promises, why = promises & {HULL}, f"{why}; but Byzantine agents have the votes to stop the game at once"
     kind = POLICIES[name]
     return BestKnown(ChosenPolicy(kind, kind.Parameters(**given)), frozenset(promises), why, changes)
 
@@ -59,30 +61,39 @@ def _choose(p: ConsensusParameters, n: int, f: int, network: Network) -> tuple[s
     if f == 0:
         steps = network.facts().diameter
         if steps is None:
-            return "flood_min", {"rounds": n - 1}, {HULL}, "not everyone reaches everyone, so parts cannot agree"
+            return "flood_min", {"rounds": n - 1}, {HULL}, "no agreement is promised: not everyone reaches everyone"
         reach = f"the smallest initial value floods the network in {counted(steps, 'round')}"
         if steps + 1 > p.max_rounds:
             return "flood_min", {"rounds": steps}, {HULL}, f"{reach}, more than there are"
         return "flood_min", {"rounds": steps}, {AGREEMENT, VALIDITY, HULL}, f"{reach}, and nobody is Byzantine"
     if not network.is_complete:
+        name, hull = ("w_msr" if goal.values == "real" else "trimmed_median"), {HULL} if f < n else set()
+        stays = "who drops f values on each side of its own stays in the hull"
         largest = tolerates(network)
-        if p.equivocation or largest is None or f > largest:
-            why = f"the network tolerates {largest or 0} Byzantine agents that tell all the same, and there are {f}"
-            why = f"nothing is promised: {'Byzantine agents may equivocate' if p.equivocation else why}"
-            return ("w_msr" if goal.values == "real" else "trimmed_median"), {"f": f}, set(), why
-        if goal.values == "real":
+        if p.equivocation:
+            why = f"{stays}; no agreement is promised: Byzantine agents may equivocate"
+        elif largest is None or f > largest:
+            why = f"{stays}; no agreement is promised: the network tolerates {largest or 0} Byzantine agents"
+        elif goal.values != "real":
+            why = f"{stays}; no agreement is promised: W-MSR needs real values"
+        else:
             why = f"W-MSR stays in the hull, as the network is ({f + 1}, {f + 1})-robust, and agrees in the limit"
-            return "w_msr", {"f": f}, {HULL}, why
-        return "trimmed_median", {"f": f}, set(), "nothing is promised: W-MSR needs real values"
+        return name, {"f": f}, hull, why
     if not p.equivocation:
-        everywhere = "all hear the same, so that any rule agrees in round 2"
-        if n > 2 * f:
-            return "median", {"rounds": 1}, {AGREEMENT, HULL, *valid}, f"{everywhere}; n > 2f keeps it in the hull"
-        return "median", {"rounds": 1}, {AGREEMENT}, f"{everywhere}; with n <= 2f it may be any value"
+        why = "all hear the same, so that any rule agrees in round 2"
+        why = f"{why}; n > 2f keeps it in the hull" if n > 2 * f else f"{why}; with n <= 2f it may be any value"
+        hull = {HULL} if n > 2 * f else set()
+        if p.max_rounds < 2:
+            return "median", {"rounds": 1}, hull, f"{why}, but there is only one"
+        return "median", {"rounds": 1}, {AGREEMENT, *hull, *(valid if hull else ())}, why
     if n <= 3 * f:
-        return "dolev_strong", {"f": f}, set(), "nothing is promised: with n <= 3f and equivocation none can agree"
+        why = "nothing is promised: with n <= 3f and equivocation none can agree without signatures"
+        return "dolev_strong", {"f": f}, set(), why
     if goal.values == "real" and goal.validity == "hull" and goal.within:
         ratio, spread = f / (n - 2 * f), float(p.value_max - p.value_min)
+        if goal.within < n * float(np.spacing(max(abs(p.value_min), abs(p.value_max), 1.0))):
+            why = "n > 3f: MSR stays in the hull; no agreement is promised: agree_within is finer than rounding"
+            return "msr", {"f": f}, {HULL}, why
         needed = int(np.ceil(np.log(max(spread / goal.within, 1)) / np.log(1 / ratio))) + 1
         why = f"n > 3f: MSR is within {goal.within:g} after {counted(needed, 'round')} at most"
         return "msr", {"f": f}, {HULL, *({AGREEMENT, VALIDITY} if needed < p.max_rounds else ())}, why

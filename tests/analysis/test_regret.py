@@ -79,6 +79,11 @@ def test_what_is_no_protocol_is_refused(study_factory: StudyFactory) -> None:
             study_factory(grid, game=game, achievable=name)
 
 
+def test_a_protocol_that_cannot_play_these_values_is_refused(study_factory: StudyFactory) -> None:
+    with pytest.raises(UsageError, match="achievable: msr: plays real numbers; add values: real"):
+        played(study_factory, achievable="msr")
+
+
 @pytest.mark.promise("A study may ask a question about what was lost.")
 def test_a_question_about_what_was_lost(study_factory: StudyFactory) -> None:
     question = {"name": "lost", "outcome": "agreement_lost", "compare": "model"}

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from parley.errors import UsageError
 from parley.games.base import BestKnown
 from parley.games.consensus.parameters import ConsensusParameters, Round, in_hull
 from parley.games.consensus.policies import POLICIES
@@ -36,6 +37,7 @@ def best_known(
     """Return the best protocol for `n` agents, `f` of them Byzantine, or the `wanted` one without any promise.
 
     None for the swarms protocol, whose agents speak one after the other.
+    Raises UsageError if the wanted one cannot play these values.
     """
     if parameters.protocol == "swarms":
         return None
@@ -44,6 +46,8 @@ def best_known(
         named = wanted.parameters
         if "f" in type(named).model_fields and getattr(named, "f") is None:  # noqa: B009
             wanted = ChosenPolicy(wanted.kind, named.model_copy(update={"f": f}))
+        if problem := wanted.misfit(parameters.model_copy(update=changes)):
+            raise UsageError(f"achievable: {wanted.kind.name}: {problem}")
         return BestKnown(wanted, frozenset(), "the study names this protocol", changes)
     name, given, promises, why = _choose(parameters, n, f, network)
     if Fraction(n - f, n) < parameters.stop_threshold:

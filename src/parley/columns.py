@@ -41,6 +41,8 @@ class Column:
     @property
     def kind(self) -> str:
         """The type in words, for people; dictionaries are how texts are stored."""
+        if self.type == NUMBER:
+            return "int64, or double of real values"
         found = str(self.arrow or "any")
         return "string" if found.startswith("dictionary<values=string") else found
 

@@ -93,6 +93,8 @@ def test_a_question_about_what_was_lost(study_factory: StudyFactory) -> None:
         achievable="minimum",
         questions=[{**question, "smallest": 0.1}],
     )
+    with pytest.raises(UsageError, match="add achievable"):
+        study_factory({"model": ["minimum", "stubborn"]}, questions=[{**question, "smallest": 0.1}], name="other")
     [row] = read_table(study.name, "questions").to_dict("records")
     means = regret.groupby("model")["agreement_lost"].mean()
     assert (row["value_from"], row["value_to"]) == (means["minimum"], means["stubborn"]) == (0, 1)

@@ -415,10 +415,21 @@ def load_study(
     )
     _check_drawn(study)
     _ = study.comparisons  # a question that no condition answers is refused before anything is played
+    _check_lost(study)
     check_rates(study.paper, study.effects, game, study.axes, where)
     for each in study.paper:
         study.fitting(each.where)
     return study
+
+
+def _check_lost(study: Study) -> None:
+    """Raise UsageError for questions about what was lost, where no game is held against a protocol."""
+    lost = {quantity.name for quantity in study.game.evidence.lost}
+    asked = next((name for each in study.comparisons for name in each.outcomes if name in lost), None)
+    if asked and study.achievable is None and all(condition.honest_by_rules for condition in study.conditions):
+        raise UsageError(
+            f"{study.file}: questions: {asked}: games of rules are held against no protocol; add achievable: PROTOCOL"
+        )
 
 
 def _check_batches(conditions: Iterable[Condition], where: str) -> None:

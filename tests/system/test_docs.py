@@ -164,7 +164,7 @@ def test_the_question_of_the_tutorial_has_a_prompt_that_is_sent(folder: Path) ->
 
 
 def write_own_code(folder: Path) -> None:
-    """Write the modules and studies of the pages about code of one's own, and install what they call `median`."""
+    """Write the modules and studies of the pages about code of one's own, and install what they call `middle`."""
     pages = [DOCS / "own-games.md", DOCS / "tutorial" / "own-policy.md"]
     for page, name, part in zip(pages, ("guess", "low"), ("class Guess(", "class Low"), strict=True):
         [module] = [block for block in code(page) if part in block]

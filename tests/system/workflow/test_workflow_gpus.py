@@ -35,7 +35,7 @@ def _two_gpus(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         file.chmod(0o755)
     (folder / "tiny" / "model.safetensors").touch()  # nobody has to prepare it
     programs = [str(folder / "bin"), str(REPOSITORY / "tests" / "support" / "faulty"), os.environ["PATH"]]
-    for name, value in (("PATH", ":".join(programs)), ("PYTHONPATH", str(folder / "site")), ("SECONDS", "0.3")):
+    for name, value in (("PATH", ":".join(programs)), ("PYTHONPATH", str(folder / "site")), ("SECONDS", "1")):
         monkeypatch.setenv(name, value)
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
 

@@ -55,11 +55,11 @@ def achieved_sentence(achievable: pd.DataFrame, game: type[Game]) -> str:
         number = rows["simulations"].sum()
         if of.share and number:
             own, best, promised = ((rows[name] * rows["simulations"]).sum() / number for name in _ACHIEVED)
-            promise = f"theory promises it in {promised:.0%}" if promised else "theory promises it nowhere"
-            parts.append(f"{of.label}: {own:.0%}, and {best:.0%} of the best known protocol ({promise})")
+            promise = f"theory promises it in {promised:.0%} of them" if promised else "theory promises it in none"
+            parts.append(f"{of.label}: {own:.0%}, with the best known protocol {best:.0%} ({promise})")
     if not parts:
         return ""
-    return f"Of what was achievable with the same seats, values, network and adversaries: {'; '.join(parts)}."
+    return f"Of what was achievable with the same seats, values, network and adversaries, {'; '.join(parts)}."
 
 
 def talking_sentence(rates: pd.DataFrame) -> str:

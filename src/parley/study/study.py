@@ -415,15 +415,20 @@ def load_study(
     )
     _check_drawn(study)
     _ = study.comparisons  # a question that no condition answers is refused before anything is played
-    _check_lost(study)
+    _check_achievable(study)
     check_rates(study.paper, study.effects, game, study.axes, where)
     for each in study.paper:
         study.fitting(each.where)
     return study
 
 
-def _check_lost(study: Study) -> None:
-    """Raise UsageError for questions about what was lost, where no game is held against a protocol."""
+def _check_achievable(study: Study) -> None:
+    """Raise UsageError for a protocol that cannot play, and questions about what was lost where none is played."""
+    for condition in study.conditions if study.achievable else ():
+        try:
+            Simulation(condition, 0).game().best_known(study.achievable)
+        except UsageError as error:
+            raise UsageError(f"{study.file}: {error}") from None
     lost = {quantity.name for quantity in study.game.evidence.lost}
     asked = next((name for each in study.comparisons for name in each.outcomes if name in lost), None)
     if asked and study.achievable is None and all(condition.honest_by_rules for condition in study.conditions):

@@ -15,10 +15,11 @@ from parley.errors import UsageError
 from parley.games.base import BestKnown, Game, Outcome, Paper, threat_class
 from parley.games.consensus.achievable import as_recorded, best_known
 from parley.games.consensus.evidence import ConsensusEvidence
-from parley.games.consensus.parameters import NAMES, Agent, ConsensusParameters, Value
+from parley.games.consensus.parameters import NAMES, PUBLISHED_CODE, Agent, ConsensusParameters, Value
 from parley.games.consensus.policies import POLICIES
 from parley.games.consensus.prompts import PROMPTS, share_text
-from parley.games.consensus.protocols import PROTOCOLS
+from parley.games.consensus.protocols import PaperProtocol, Protocol, PublishedCodeProtocol
+from parley.games.consensus.swarms import SwarmsProtocol
 from parley.games.evidence import OutcomeClass
 from parley.games.filters import check_filter
 from parley.games.network import Edges
@@ -29,6 +30,11 @@ from parley.policies.kinds import ChosenPolicy, Rule
 from parley.text import by_number
 
 PREMATURE_STOP = "premature_stop"
+PROTOCOLS: Mapping[tuple[str, str], type[Protocol]] = {  # by protocol and rules
+    ("paper", "paper"): PaperProtocol,
+    ("paper", PUBLISHED_CODE): PublishedCodeProtocol,
+    ("swarms", "paper"): SwarmsProtocol,
+}
 
 
 class ConsensusGame(Game[ConsensusParameters]):

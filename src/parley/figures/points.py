@@ -50,7 +50,8 @@ Place = tuple[Any, str]  # a value along x, and how it is written
 
 _ALONE = 1.4  # inches, of a row of panels that is the only one
 _CONDITION = "_condition"
-_SIDES = {"reached": "reached", "achievable": "best known protocol in the same seats"}
+_SIDES = ("reached", "achievable")  # columns
+BEST = "best known protocol in the same seats"
 NOISE = "Pale bars: how far from the point the same seeds come in 95% of cases when they are played again."
 
 
@@ -131,7 +132,8 @@ def achievable(study: Study, spec: FigureSpec, table: pd.DataFrame) -> list[Figu
     notes = [f"Share of games with its {WILSON}."]
     same = counted(rows, notes)
     along = replace(_places_along(study, spec, rows, 0.35, notes), lines_by="side", lines=list(_SIDES))
-    legend: list[Artist] = [line_handle(style, label) for style, label in enumerate(_SIDES.values())]
+    named = f"{study.achievable.label} in the same seats" if study.achievable else BEST
+    legend: list[Artist] = [line_handle(style, label) for style, label in enumerate(("reached", named))]
     return _points(study, spec, rows, labels, "measure", along, notes, same, sides=([0, 1], legend))
 
 

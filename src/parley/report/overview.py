@@ -47,16 +47,18 @@ def study_sentence(study: Study, simulations: int) -> str:
     return f"{'. '.join(parts)}."
 
 
-def achieved_sentence(achievable: pd.DataFrame, game: type[Game]) -> str:
+def achieved_sentence(achievable: pd.DataFrame, study: Study) -> str:
     """Return how much was reached of what was achievable, from the table of that name; "" where nothing is in it."""
-    parts = []
-    for of in game.evidence.achievable:
+    parts, wanted = [], study.achievable
+    for of in study.game.evidence.achievable:
         rows = achievable[achievable["measure"] == of.name]
         number = rows["simulations"].sum()
         if of.share and number:
             own, best, promised = ((rows[name] * rows["simulations"]).sum() / number for name in _ACHIEVED)
-            promise = f"theory promises it in {promised:.0%} of them" if promised else "theory promises it in none"
-            parts.append(f"{of.label}: {own:.0%}, with the best known protocol {best:.0%} ({promise})")
+            where = f"{promised:.0%} of them" if promised else "none"
+            promise = "" if wanted else f" (theory promises it in {where})"
+            name = wanted.label if wanted else "the best known protocol"
+            parts.append(f"{of.label}: {own:.0%}, with {name} {best:.0%}{promise}")
     if not parts:
         return ""
     return f"Of what was achievable with the same seats, values, network and adversaries, {'; '.join(parts)}."

@@ -309,10 +309,15 @@ def _network(first: Round) -> Network:
     return Network.of_edges(len(names), (), ((place[peer], place[name]) for name in names for peer in heard[name]))
 
 
+def _shown(value: Value | None) -> str:
+    """Return a value as a cell has room for it: with two decimals at most."""
+    return "–" if value is None else f"{round(value, 2):.10g}"
+
+
 def _unheard(entry: Round, name: str, peer: str, heard: Value | None) -> tuple[str, str]:
     """Return what a peer told an agent in a round, and what the agent heard in its place."""
     said = entry.get("sent", {}).get(peer, {}).get(name, entry["proposals"][peer])
-    return f"{peer}: {said:.7g}", "" if heard is None else f"{heard:.7g}"
+    return f"{peer}: {_shown(said)}", "" if heard is None else _shown(heard)
 
 
 def _for_good(reached: Sequence[bool]) -> int | None:
@@ -332,4 +337,4 @@ def _cell(value: Value | None, held: Iterable[Value | None], sent: Value | None)
     counts = Counter(each for each in held if each is not None)
     leads = counts[value] > 1 and counts[value] == max(counts.values()) if value is not None else False
     state = SILENT if sent is None else LEADING if leads else APART
-    return TimelineCell(state, "–" if value is None else f"{value:.7g}")
+    return TimelineCell(state, _shown(value))

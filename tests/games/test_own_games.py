@@ -227,6 +227,14 @@ def test_a_change_of_the_source_is_another_simulation_and_one_of_the_evidence_is
     assert write().conditions[0].spec != before.conditions[0].spec
 
 
+def test_a_module_is_found_that_was_written_in_the_instant_in_which_its_folder_was_listed(folder: Path) -> None:
+    assert own_game.game_source(OWN).files == (EXAMPLES / "public_goods.py",)
+    listed = folder.stat().st_mtime_ns
+    (folder / "public_goods.py").write_text("")
+    os.utime(folder, ns=(listed, listed))
+    assert own_game.game_source(OWN).files == (folder / "public_goods.py",)
+
+
 def test_of_a_package_every_source_and_text_counts(write: Write) -> None:
     (Path("mine/texts")).mkdir(parents=True)
     files = {"rules.py": True, "texts/one.txt": True, "__init__.py": True, ".hidden.txt": False, "a.pyc": False}

@@ -190,6 +190,7 @@ def _plugins() -> frozenset[str]:
 def _file_of(module: str) -> Path | None:
     """Return the source of a module; its packages are not imported to find it, as importlib would."""
     first, *others = module.split(".")
+    importlib.invalidate_caches()  # a folder's listing is told from a newer one by its time, which may be a coarse one
     try:
         spec = importlib.util.find_spec(first)
         for index in range(len(others)):

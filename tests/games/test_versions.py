@@ -146,6 +146,9 @@ STUDIES: Mapping[str, dict[str, Any]] = {
         {"vary": {"filter": FILTERS[2:], "filter_told": [False, True], "problems": PROBLEMS, **FORMATS}},
         {"model": "solver", "b": 1, "byzantine": "stubborn", "vary": {"filter": FILTERS[2:]}},
     ),
+    "deliberation-facts": deliberation(
+        {"model": ["tiny", "pooler"], "vary": {"problems": ["hidden_profiles"], "facts": ["dealt", "all", "kept"]}}
+    ),
     "deliberation-alone": deliberation({"n": 1}),
     "deliberation-apart": deliberation({"b": 1, "byzantine": "stubborn", "vary": {"topology": ["ring"]}}),
     "stag-hunt": stag_hunt(

@@ -321,7 +321,8 @@ def _of_study(name: str) -> list[Any]:
 
 def _question(problem: Any) -> str:
     listed = zip(ascii_uppercase, problem.options, strict=False) if problem.kind == "choice" else ()
-    return " ".join([problem.question, *(f"{letter}) {option}" for letter, option in listed)])
+    facts = [f"Facts: {' '.join(problem.facts)}"] if problem.facts else []
+    return " ".join([problem.question, *(f"{letter}) {option}" for letter, option in listed), *facts])
 
 
 def _described(source: Any, show: int, readings: bool) -> dict[str, Any]:

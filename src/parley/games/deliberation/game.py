@@ -77,7 +77,17 @@ class DeliberationGame(Game[DeliberationParameters]):
         self._honest = frozenset(seat.name for seat in self.seats if seat.role == HONEST)
         self._drawn: set[frozenset[str]] = set()  # the panels that deliberated
         self._reach = reached(self.network, names)
+        self._facts = self._dealt(names)
         self.trace: list[Round] = []
+
+    def _dealt(self, names: Sequence[str]) -> dict[str, tuple[str, ...]]:
+        """Return the facts of the problem that each agent holds; of one without facts nothing is drawn."""
+        facts = self.problem.facts
+        if not facts or self.parameters.facts == "all":
+            return dict.fromkeys(names, facts)
+        order, holders = (self.rng.permutation(len(of)) for of in (facts, names))
+        places = {names[agent]: sorted(order[place :: len(names)]) for place, agent in enumerate(holders)}
+        return {name: tuple(facts[fact] for fact in places[name]) for name in names}
 
     @property
     def about(self) -> str:
@@ -120,6 +130,12 @@ class DeliberationGame(Game[DeliberationParameters]):
                 f"{parameters.problems.problem_kind}; remove it"
             )
         parameters.problems.check(of_study=True)
+        of_files = parameters.problems.stored() if parameters.facts != "dealt" else None
+        if parameters.facts != "dealt" and not (of_files and any(problem.facts for problem in of_files.problems)):
+            raise UsageError(
+                f"facts: {parameters.facts}: {parameters.problems} has problems without facts; use problems: "
+                "hidden_profiles, or remove it"
+            )
 
     @classmethod
     def draw_material(cls, parameters: DeliberationParameters, seed: int) -> Any:
@@ -249,8 +265,9 @@ class DeliberationGame(Game[DeliberationParameters]):
             own=own.value if own else None,
             heard={answer.agent: answer.value for answer in others},
             target=target,
+            facts=self._known(agent.name, [*others, own] if own else others),
         )
-        values = places(p, view, agents, own, others, reply)
+        values = places(p, view, self._facts[agent.name], agents, own, others, reply)
         model = (
             scores_model(heard[agent.name])
             if scoring
@@ -270,6 +287,13 @@ class DeliberationGame(Game[DeliberationParameters]):
             follow_up=follow_up,
             view=view,
         )
+
+    def _known(self, name: str, told: Sequence[Answer]) -> tuple[str, ...]:
+        """Return the facts that an agent was dealt, and those that stand word for word in what it gets."""
+        kept = self.parameters.facts == "kept"
+        said = [answer.argument for answer in told if answer.agent == name or not kept]
+        dealt = self._facts[name]
+        return tuple(f for f in self.problem.facts if f in dealt or any(one_line(f) in text for text in said))
 
     def _answer(self, name: str, reply: Reply) -> Answer:
         """Read one answer; an agent without a usable reply is silent in this turn."""
@@ -304,6 +328,8 @@ class DeliberationGame(Game[DeliberationParameters]):
             prioritized = {} if self.problem.definitive else {"theta": str(p.theta), "matching": MATCHING}
             malicious = len(panel) - len(honest)
             entry["subject"] = {key: value for key, value in self.problem.as_json().items() if key != "answer"}
+            if self.problem.facts:
+                entry["facts"] = {name: list(self._facts[name]) for name in now.answers}
             entry["rules"] = {
                 "turns": p.turns,
                 "stop_when_unanimous": p.stop_when_unanimous,

@@ -34,6 +34,12 @@ class DeliberationParameters(FilteredParameters):
         default=Fraction(1, 2),
         description="Share of the agents that answer first by chain of thought; the rest answer zero-shot.",
     )
+    facts: Literal["dealt", "all", "kept"] = Field(
+        default="dealt",
+        description="Who knows the facts of a problem that has some: each is dealt to one agent, in turn (dealt); to "
+        "all (all); or to one, and others hear answers without arguments, which could tell it (kept).",
+        exclude_if=lambda value: bool(value == "dealt"),  # identities are older than this parameter
+    )
     hears: Literal["all", "neighbor"] = Field(
         default="all",
         description="Whose last answers an agent gets: all others', or one other's, the next one each turn.",
@@ -212,7 +218,8 @@ class DeliberationView:
     be read. `target` is the wrong answer that Byzantine agents are told to push, None for honest ones.
 
     `problem` knows the right answer, which no prompt has: scripted honest agents stand for agents of a known skill,
-    and scripted adversaries must know it to be wrong on purpose.
+    and scripted adversaries must know it to be wrong on purpose. `facts` are those of the problem that the agent was
+    dealt, and those that stand word for word in the last arguments that it gets, its own among them.
     """
 
     phase: str
@@ -223,6 +230,7 @@ class DeliberationView:
     own: Value | None
     heard: Mapping[str, Value | None]
     target: Value | None
+    facts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,5 +263,6 @@ class Round(TypedDict):
     measures: Mapping[str, float | None]
     subject: NotRequired[Mapping[str, Any]]  # in the first turn of each: the problem, and by which rules
     rules: NotRequired[Mapping[str, Any]]
+    facts: NotRequired[Mapping[str, list[str]]]  # there too: by agent, the facts of the problem that it was dealt
     levels: NotRequired[Mapping[str, str]]  # among policies: the share of honest agents that support each
     verdict: NotRequired[Verdict]  # in the last turn of each

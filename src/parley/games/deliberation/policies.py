@@ -18,6 +18,7 @@ from parley.games.filters import BEST, SCORE, WORST
 from parley.games.parameters import BYZANTINE, Chance
 from parley.games.prompts import text_of
 from parley.policies.kinds import LLM, PolicyKind, PolicyParameters, policy_table, scripted_kind
+from parley.text import one_line
 
 _ADVERSARY = (BYZANTINE,)
 
@@ -109,6 +110,19 @@ def solver(view: DeliberationView, rng: np.random.Generator, given: Solver) -> M
     return _reply(view, value, "This follows from the problem.")
 
 
+def pooler(view: DeliberationView, rng: np.random.Generator, given: PolicyParameters) -> Mapping[str, Any]:
+    """Tell all the facts that it knows; answer right as soon as it knows all facts of the problem, wrong before.
+
+    So a group of them is right once arguments brought each fact to everybody. Without facts it is right at once.
+    """
+    facts, right = view.problem.facts, view.problem.answer
+    known = len(view.facts) == len(facts)
+    value = _first(view, rng, accuracy=1) if known else view.own
+    if value is None or (not known and value == right):
+        value = view.problem.wrong(rng)
+    return _reply(view, value, " ".join(one_line(fact) for fact in view.facts) or "I know nothing more.")
+
+
 class Urn(PolicyParameters):
     """How good a first answer is."""
 
@@ -162,6 +176,7 @@ def _instructions(name: str, given: PolicyParameters) -> str:
 POLICIES: Mapping[str, PolicyKind] = policy_table(
     LLM,
     scripted_kind(solver, Solver),
+    scripted_kind(pooler),
     scripted_kind(urn, Urn),
     _llm_adversary("stubborn", "A language model that is told to hold to what it pushes in every turn."),
     _llm_adversary("persuader", "A language model that is told to win the others over to what it pushes."),

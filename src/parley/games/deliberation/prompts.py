@@ -49,14 +49,20 @@ _FORMS = {
     "cards": "The answer names the cards, separated by commas.",
     "policies": "Name each policy that you support word for word as it stands here:\n{options}",
 }
+_DEALT, _OF_ALL = "What you know, which others may not know:", "What all of you know:"
 _NO_ANSWER = "(no answer)"
 CUT = " (cut here)"  # outside of the quotes, where no agent can write it
 
 
-def answer_text(answer: Answer, name: str, chars: int | None = None) -> str:
-    """Return one line for one answer; words are quoted, and an argument of more than `chars` is cut and marked."""
+def answer_text(answer: Answer, name: str, chars: int | None = None, argued: bool = True) -> str:
+    """Return one line for one answer, `argued` or bare.
+
+    Words are quoted, and an argument of more than `chars` characters is cut and marked.
+    """
     if answer.silent:
         return f"  {name}: {_NO_ANSWER}"
+    if not argued:
+        return f"  {name}: {json.dumps(answer.said, ensure_ascii=False)}"
     shown = one_line(answer.argument, chars)
     why = json.dumps(shown, ensure_ascii=False) + (CUT if shown != one_line(answer.argument) else "")
     return f"  {name}: {json.dumps(answer.said, ensure_ascii=False)} | Argument: {why}"
@@ -84,19 +90,24 @@ def format_of(style: str, reply_format: ReplyFormat) -> ReplyFormat:
 def places(
     p: DeliberationParameters,
     view: DeliberationView,
+    facts: Sequence[str],
     agents: int,
     own: Answer | None,
     heard: Sequence[Answer],
     reply: str,
 ) -> dict[str, object]:
-    """Return what stands for each place of a template, with the last answers of the agent and of those it hears."""
-    others = [answer_text(answer, answer.agent, p.shown_chars) for answer in heard]
+    """Return what stands for each place of a template, with the last answers of the agent and of those it hears.
+
+    `facts` are those of the problem that the agent holds; they stand below its question.
+    """
+    others = [answer_text(answer, answer.agent, p.shown_chars, p.facts != "kept") for answer in heard]
+    known = [_OF_ALL if p.facts == "all" else _DEALT, *(f"- {one_line(fact)}" for fact in facts)] if facts else []
     return {
         "agent": view.agent,
         "agents": agents,
         "turn": view.turn,
         "turns": p.turns,
-        "problem": view.problem.question,
+        "problem": "\n".join([view.problem.question, *known]),
         "form": _form(view.problem),
         "own": f"  you: {_NO_ANSWER}" if own is None else answer_text(own, "you"),
         "heard": "\n".join(others) or "  (nobody's answer reached you)",

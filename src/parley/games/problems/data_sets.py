@@ -27,7 +27,7 @@ from parley.identity import digest
 from parley.text import one_line
 from parley.text.yamlfile import Slug, load_yaml, validated
 
-_OWN = 'each line is a JSON object: {"question": ..., "answer": ..., "choices": [...]}, the last one for choices'
+_OWN = 'each line is a JSON object: {"question": ..., "answer": ...}, perhaps with "choices": [...] and "facts": [...]'
 _MAX_BYTES = 64 * 2**20  # of one file
 _MAX_QUESTION = 10_000  # characters
 _MAX_LEFT_OUT = 0.05  # of the rows
@@ -108,6 +108,7 @@ class _Row(BaseModel):
     choices: list[Annotated[str, Field(min_length=1, max_length=MAX_CHARACTERS)]] | None = Field(
         default=None, min_length=2, max_length=26
     )
+    facts: list[Annotated[str, Field(min_length=1, max_length=MAX_CHARACTERS)]] = Field(default=[], max_length=100)
     id: Annotated[str, Field(min_length=1, max_length=100)] | None = None
 
 
@@ -141,7 +142,7 @@ def _own_problem(row: _Row, answers: Literal["number", "choice"], number: int, w
         known = "one of the choices, or its letter" if options else "a number"
         raise UsageError(f"{where}: answer: {one_line(answer, 60)!r}: not {known}; correct it")
     try:
-        return Problem(row.id or f"line-{number}", answers, row.question, right, options)
+        return Problem(row.id or f"line-{number}", answers, row.question, right, options, tuple(row.facts))
     except ValueError:  # all else was looked at
         raise UsageError(f"{where}: choices: two of them are the same, or one has no letter; correct them") from None
 
@@ -311,6 +312,7 @@ def _group(row: Mapping[str, str]) -> Problem | str:
 
 
 OUR_POLICIES = Path(__file__).parent / "policies.yaml"
+OUR_PROFILES = Path(__file__).parent / "hidden_profiles.jsonl"
 
 
 class _Entry(BaseModel):

@@ -53,7 +53,7 @@ class Problem:
 
     `question` is clean text, as agents are shown it. `answer` is the right answer in normal form, None for policies,
     among which none is right; of a choice it is a letter. `options` are the cards, or the choices or policies as
-    written, and empty for a number.
+    written, and empty for a number. `facts` belong to the problem, too, but an agent may hold only some of them.
     """
 
     id: _Text
@@ -61,6 +61,7 @@ class Problem:
     question: _Text
     answer: str | None
     options: tuple[str, ...] = ()
+    facts: tuple[_Text, ...] = Field(default=(), exclude_if=lambda facts: not facts)  # identities are older than these
 
     @model_validator(mode="after")
     def _fits_together(self) -> "Problem":

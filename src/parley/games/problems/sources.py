@@ -8,6 +8,7 @@ seed and added seeds move nothing.
 import os
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
@@ -28,6 +29,7 @@ from parley import paths
 from parley.errors import UsageError
 from parley.games.problems.data_sets import (
     OUR_POLICIES,
+    OUR_PROFILES,
     ProblemSet,
     delidata_files,
     download,
@@ -316,12 +318,27 @@ class Delidata(_Hub):
         return _load(_states(found), load_delidata, folder, tuple(found))
 
 
-class JsonLines(_Stored):
-    """Problems of one's own, a JSON object in each line: question, answer, and for a choice its choices."""
+class _Lines(_Stored):
+    """Problems of which some may be choices."""
+
+    shuffle: bool = Field(default=True, description="Whether the choices stand in another order for each seed.")
+
+    def problem(self, seed: int) -> Problem:
+        """Return problem number `seed` of the order, its choices shuffled by the seed."""
+        found = super().problem(seed)
+        if found.kind != "choice" or not self.shuffle:
+            return found
+        at = [int(place) for place in stream("choices", self.order, seed).permutation(len(found.options))]
+        right = at.index(letters(found.options).index(str(found.answer)))
+        options = tuple(found.options[place] for place in at)
+        return replace(found, answer=letters(options)[right], options=options)
+
+
+class JsonLines(_Lines):
+    """Problems of one's own, a JSON object in each line: question, answer, for a choice its choices, perhaps facts."""
 
     kind: Literal["jsonl"] = "jsonl"
     answers: Literal["number", "choice"] = Field(default="number", description="What an answer is.")
-    shuffle: bool = Field(default=True, description="Whether the choices stand in another order for each seed.")
 
     @property
     def problem_kind(self) -> Kind:
@@ -332,19 +349,33 @@ class JsonLines(_Stored):
     def _name(self) -> str:
         return f"{self.kind}-{self.problems_sha256()[:6]}" + ("" if self.shuffle else "-unshuffled")
 
-    def problem(self, seed: int) -> Problem:
-        """Return problem number `seed` of the order, its choices shuffled by the seed."""
-        found = super().problem(seed)
-        if found.kind != "choice" or not self.shuffle:
-            return found
-        at = [int(place) for place in stream("choices", self.order, seed).permutation(len(found.options))]
-        right = at.index(letters(found.options).index(str(found.answer)))
-        options = tuple(found.options[place] for place in at)
-        return Problem(found.id, found.kind, found.question, letters(options)[right], options)
-
     def _loaded(self) -> ProblemSet:
         found = self._folder()
         return _load(_states([found]), load_json_lines, found, self.answers)
+
+
+class HiddenProfiles(_Lines):
+    """Twenty choices of ours: no agent can tell the right one by the facts that it holds, all of them together can.
+
+    After Stasser and Titus (1985): what all know speaks for a wrong choice, and each of the four facts rules out one.
+    """
+
+    kind: Literal["hidden_profiles"] = "hidden_profiles"
+
+    _answers: ClassVar[Kind] = "choice"
+
+    @property
+    def _name(self) -> str:
+        return self.kind + ("" if self.shuffle else "-unshuffled")
+
+    def check(self, of_study: bool = False) -> None:
+        """Raise UsageError if a path is given: these problems come with Parley."""
+        if self.path is not None:
+            raise UsageError(f"{self.kind}: come with Parley; remove path, or write kind: jsonl for yours")
+        super().check(of_study)
+
+    def _loaded(self) -> ProblemSet:
+        return _load(_states([OUR_PROFILES]), load_json_lines, OUR_PROFILES, "choice")
 
 
 class Policies(_Stored):
@@ -393,10 +424,11 @@ _Kind = (
     | Annotated[Gsm8k, Tag(tag("gsm8k"))]
     | Annotated[Delidata, Tag(tag("delidata"))]
     | Annotated[JsonLines, Tag(tag("jsonl"))]
+    | Annotated[HiddenProfiles, Tag(tag("hidden_profiles"))]
     | Annotated[Policies, Tag(tag("policies"))]
 )
 KINDS = kinds_of(_Kind)
-_NAMES = Literal["arithmetic", "wason", "policies"]  # those that need no path
+_NAMES = Literal["arithmetic", "wason", "hidden_profiles", "policies"]  # those that need no path
 ProblemSource = Annotated[
     _Kind,
     Discriminator(kind_tag),

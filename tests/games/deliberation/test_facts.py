@@ -1,0 +1,117 @@
+"""Hidden profiles: facts that each hold some of, which together tell the answer."""
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from parley.analysis.summarize import summarize
+from parley.analysis.tables import read_table
+from parley.errors import UsageError
+from parley.games.problems.problem import letters
+from parley.games.problems.sources import HiddenProfiles, JsonLines
+from parley.play.replay import replay
+from parley.play.simulate import simulate
+from parley.study import Study
+from support.studies import StudyFactory
+
+OURS = HiddenProfiles(kind="hidden_profiles")
+
+
+def study_of(study_factory: StudyFactory, model: str = "pooler", n: int = 4, seeds: int = 20, **given: Any) -> Study:
+    grid = {"model": model, "n": n, "prompt": "improve", **given.pop("grid", {})}
+    parameters = {"problems": "hidden_profiles", "turns": 1, **given}
+    return study_factory(grid, game="deliberation", parameters=parameters, seeds=seeds)
+
+
+def first_asked(study: Study) -> dict[str, str]:
+    """Return what each agent is asked first in the first game, by its name."""
+    return {ask.agent: ask.user for ask in next(next(iter(study.simulations())).game().play())}
+
+
+@pytest.mark.promise("Of the twenty hidden profiles each fact rules out one choice, and only all of them leave one.")
+def test_each_fact_of_ours_rules_out_the_choice_that_stands_in_its_place() -> None:
+    """Whether it does is for eyes; that each rules out another one, and none the right one, is for this test."""
+    problems = HiddenProfiles(kind="hidden_profiles", shuffle=False).stored().problems
+    assert len({problem.question for problem in problems}) == 20
+    for problem in problems:
+        assert len(problem.options) == len(problem.facts) + 1 == 5
+        assert problem.answer == letters(problem.options)[-1]
+    assert {OURS.problem(seed).answer for seed in range(40)} == set("ABCDE")
+    assert OURS.problem(0).facts
+
+
+@pytest.mark.parametrize(("n", "most"), [(2, 2), (3, 2), (4, 1), (6, 1)])
+def test_each_fact_is_dealt_to_one_agent_and_stays_with_it(study_factory: StudyFactory, n: int, most: int) -> None:
+    study = study_of(study_factory, n=n)
+    holders: set[str] = set()
+    for simulation in study.simulations():
+        game = simulation.game()
+        facts = game.problem.facts  # type: ignore[attr-defined]
+        asks = next(game.play())
+        held = {ask.agent: [fact for fact in facts if f"\n- {fact}" in ask.user] for ask in asks}
+        assert sorted(fact for each in held.values() for fact in each) == sorted(facts)
+        assert max(map(len, held.values())) == most
+        assert next(simulation.game().play())[0].user == asks[0].user
+        holders.add(next(name for name, each in held.items() if facts[0] in each))
+    assert len(holders) > n / 2
+
+
+def test_who_holds_none_is_told_of_none_and_all_may_hold_all(study_factory: StudyFactory) -> None:
+    counts = Counter("What you know" in user for user in first_asked(study_of(study_factory, n=6)).values())
+    assert counts == {True: 4, False: 2}
+    of_all = study_of(study_factory, facts="all")
+    facts = next(iter(of_all.simulations())).game().problem.facts  # type: ignore[attr-defined]
+    for user in first_asked(of_all).values():
+        assert "What all of you know:\n- " in user
+        assert all(fact in user for fact in facts)
+
+
+@pytest.mark.promise("Who pools facts is right after talking, never where arguments are kept, at once where all know.")
+def test_what_talking_is_for(study_factory: StudyFactory) -> None:
+    study = study_of(study_factory, grid={"vary": {"facts": ["dealt", "all", "kept"]}}, turns=2)
+    for simulation in study.simulations():
+        record = simulation.record(study.name)
+        simulate(study, record, [], 1.0)
+        assert replay(record).identical
+    summarize(study)
+    rates = (
+        read_table(study.name, "decision_rates").query("rule == 'plurality'").set_index(["facts", "answers"])["right"]
+    )
+    assert rates.to_dict() == {
+        **{("dealt", "first"): 0.0, ("dealt", "last"): 1.0},
+        ("all", "first"): 1.0,  # unanimous at once
+        **{("kept", "first"): 0.0, ("kept", "last"): 0.0},
+    }
+
+
+def test_a_fact_goes_on_from_one_to_the_next(study_factory: StudyFactory) -> None:
+    """Each of four hears the next one, then the one after: what was one agent's is two's, then everybody's."""
+    study = study_of(study_factory, turns=3, hears="neighbor", seeds=3)
+    for simulation in study.simulations():
+        record = simulation.record(study.name)
+        simulate(study, record, [], 1.0)
+    summarize(study)
+    assert set(read_table(study.name, "decision_rates").query("rule == 'plurality'")["right"]) == {0.0, 1.0}
+    assert set(read_table(study.name, "simulations")["rounds"]) == {3}
+
+
+def test_facts_of_ones_own(study_factory: StudyFactory) -> None:
+    row = {"question": "How many are there?", "answer": 5, "facts": ["Two are red.", "Three are blue."]}
+    Path("own.jsonl").write_text(json.dumps(row), encoding="utf-8")
+    study = study_of(study_factory, n=2, seeds=1, problems={"kind": "jsonl", "path": "own.jsonl"})
+    asked = first_asked(study)
+    assert sorted(fact for user in asked.values() for fact in row["facts"] if fact in user) == sorted(row["facts"])
+    other = JsonLines(kind="jsonl", path="own.jsonl").problems_sha256()
+    del row["facts"]
+    Path("own.jsonl").write_text(json.dumps(row), encoding="utf-8")
+    assert JsonLines(kind="jsonl", path="own.jsonl").problems_sha256() != other
+
+
+def test_what_cannot_be_is_refused_before_a_game(study_factory: StudyFactory) -> None:
+    with pytest.raises(UsageError, match="facts: kept: arithmetic has problems without facts; use problems: hidden_"):
+        study_of(study_factory, problems="arithmetic", facts="kept")
+    with pytest.raises(UsageError, match="hidden_profiles: come with Parley; remove path, or write kind: jsonl"):
+        study_of(study_factory, problems={"kind": "hidden_profiles", "path": "x"})

@@ -150,6 +150,11 @@ STUDIES: Mapping[str, dict[str, Any]] = {
         {"model": ["tiny", "pooler"], "vary": {"problems": ["hidden_profiles"], "facts": ["dealt", "all", "kept"]}}
     ),
     "deliberation-alone": deliberation({"n": 1}),
+    "deliberation-arms": deliberation(
+        {"prompt": ["improve", "skeptical"], "vary": {"hears": ["nobody", "another_problem"], **FORMATS}},
+        {"model": ["solver", "urn"], "vary": {"hears": ["nobody", "another_problem"]}},
+        {"b": 1, "byzantine": ["llm_stubborn", "stubborn"], "vary": {"hears": ["nobody", "another_problem"]}},
+    ),
     "deliberation-apart": deliberation({"b": 1, "byzantine": "stubborn", "vary": {"topology": ["ring"]}}),
     "stag-hunt": stag_hunt(
         {"vary": {"cheap_talk": [True, False], **FORMATS}},

@@ -40,6 +40,9 @@ CANNOT_BE_PLAYED: list[tuple[dict[str, Any], list[Group], str]] = [
 ]
 OUT_OF_RANGE: list[dict[str, Any]] = [
     *({"theta": theta} for theta in (0, "3/2", -0.5, "nan")),
+    *({"hears": "another_problem", **more} for more in ({"turns": 0}, {"problems": {"kind": "wason", "first": 1}})),
+    *({"hears": hears, "filter": {"reputation": 1}} for hears in ("nobody", "another_problem")),
+    {"hears": "nobody", "problems": "policies"},
     *({"cot_share": "1.01"}, {"turns": -1}, {"redeliberations": 1}, {"hears": "some"}, {"time_limit": 0}),
 ]
 
@@ -53,6 +56,57 @@ def test_what_cannot_be_played_is_refused() -> None:
     for parameters in OUT_OF_RANGE:
         with pytest.raises(ValueError, match=next(iter(parameters))):
             DeliberationParameters(**parameters)
+
+
+# Who hears what
+
+REPLY = {"answer": "7", "argument": "I counted to seven."}
+
+
+def asks_of(game: Game) -> list[list[Any]]:
+    """Return what is asked in each phase of a game in which all give one reply."""
+    phases, playing = [], game.play()
+    asks = next(playing)
+    with suppress(StopIteration):
+        while True:
+            phases.append(asks)
+            asks = playing.send([Reply(ask.reply_model.model_validate(REPLY)) for ask in asks])
+    return phases
+
+
+@pytest.mark.promise("Who hears nobody is told of nobody, and asked as often as who talks.")
+def test_who_hears_nobody_gets_its_own_answer_alone() -> None:
+    talk, alone = (asks_of(new({"n": 3}, hears=hears, stop_when_unanimous=False)) for hears in ("all", "nobody"))
+    assert [len(asks) for asks in alone] == [len(asks) for asks in talk] == [3, 3, 3]
+    for ask in [ask for asks in alone for ask in asks]:
+        assert not ask.view.heard
+        others = {f"agent_{number}" for number in (1, 2, 3)} - {ask.agent}
+        assert not any(word in ask.system + ask.user for word in (*others, "others", "agree", "deliberate"))
+        assert ask.user.count(REPLY["argument"]) == (ask.phase == "reflect")
+
+
+@pytest.mark.promise(
+    "A placebo brings the answers of others to another problem, once asked, and none to the one at hand."
+)
+@pytest.mark.parametrize("problems", ["arithmetic", "wason", {"kind": "arithmetic", "first": 2}])
+def test_a_placebo_is_of_another_problem(problems: Any) -> None:
+    for seed in range(8):
+        talk: Any = new({"n": 3, "b": 1}, seed, problems=problems)
+        game: Any = new({"n": 3, "b": 1}, seed, problems=problems, hears="another_problem", stop_when_unanimous=False)
+        assert (game.problem, game.target) == (talk.problem, talk.target)
+        assert game.another.question != game.problem.question
+        first, *later = asks_of(game)
+        assert [ask.phase for ask in first] == ["another_problem"] * 3
+        assert all(ask.view.problem == game.another for ask in first)
+        assert {ask.view.target for ask in first if ask.role == "byzantine"} <= {game._other_target}
+        for ask in [ask for asks in later for ask in asks]:
+            assert (ask.view.problem, ask.view.heard) == (game.problem, {})
+            assert game.problem.question in ask.user
+            assert (game.another.question in ask.user) == (ask.phase == "reflect")
+            assert ask.user.count(REPLY["argument"]) == (3 if ask.phase == "reflect" else 0)
+        assert not any(heard for entry in game.trace for heard in entry["heard"].values())
+    with pytest.raises(ValueError, match="problem"):
+        new_game(DeliberationGame, game.parameters, agents(2), "improve", 0, game.problem.as_json())
 
 
 # Who deliberates on what

@@ -75,6 +75,18 @@ def test_a_record_replays_without_the_file_of_its_problems(tmp_path: Path, study
         assert "path" not in problems
 
 
+def test_a_placebo_replays_with_the_problem_that_its_record_has(tmp_path: Path, study_factory: StudyFactory) -> None:
+    file = questions(tmp_path, range(20))
+    parameters = {**gsm8k(file), "hears": "another_problem"}
+    records = play_all(study_factory(SOLVERS, game="deliberation", seeds=2, parameters=parameters))
+    file.unlink()
+    assert {replay(record).difference for record in records} == {None}
+    alone = {**gsm8k(questions(tmp_path, range(1))), "hears": "another_problem"}
+    study = study_factory(SOLVERS, game="deliberation", parameters=alone)
+    with pytest.raises(UsageError, match="no second problem"):
+        play_all(study)
+
+
 def test_a_time_limit_is_replayed_with_the_recorded_times(study_factory: StudyFactory) -> None:
     study = study_factory(SOLVERS, game="deliberation", seeds=2, parameters={"time_limit": 1})
     assert {replay(record).difference for record in play_all(study)} == {None}

@@ -14,6 +14,7 @@ from parley.errors import UsageError
 from parley.games.base import Game, Outcome, Paper, threat_class
 from parley.games.deliberation.evidence import DeliberationEvidence
 from parley.games.deliberation.parameters import (
+    ANOTHER_PROBLEM,
     Agent,
     Answer,
     DeliberationParameters,
@@ -24,7 +25,7 @@ from parley.games.deliberation.parameters import (
     reply_model,
 )
 from parley.games.deliberation.policies import POLICIES
-from parley.games.deliberation.prompts import OF_POLICIES, PROMPTS, format_of, places, reply_kind
+from parley.games.deliberation.prompts import PROMPTS, format_of, places, prompt_of, reply_kind
 from parley.games.deliberation.turns import Ended, Turn, graded, heard_by, plurality, reached, turn_measures, verdict
 from parley.games.evidence import OutcomeClass
 from parley.games.filters import SCORE, NoFilter, Scored, check_filter, filtered, scores_model, told_text
@@ -67,9 +68,15 @@ class DeliberationGame(Game[DeliberationParameters]):
 
     def set_up(self) -> None:
         """Read the problem; draw the wrong answer to push, and who thinks first. Raises ValueError for no problem."""
-        self.problem = Problem.from_json(self.material)
+        both = {"problem": self.material}
+        if placebo := self.parameters.hears == ANOTHER_PROBLEM:
+            both = self.material if isinstance(self.material, dict) else {}
+        self.problem = Problem.from_json(both.get("problem"))
+        self.another = Problem.from_json(both.get(ANOTHER_PROBLEM)) if placebo else None
         wrong = self.problem.wrong(self.rng)
         self.target: Value = wrong if self.problem.definitive else (wrong,)
+        # Of a generator of its own, so that all else is drawn as it is without the other problem.
+        self._other_target: Value | None = self.another.wrong(self.rng.spawn(1)[0]) if self.another else None
         # Listed in the order of the neutral names, which says nothing about roles.
         self._seats = {seat.name: seat for seat in sorted(self.seats, key=lambda seat: by_number(seat.name))}
         self._ranks = dict(zip(self._seats, self.rng.permutation(len(self.seats)), strict=True))
@@ -140,13 +147,18 @@ class DeliberationGame(Game[DeliberationParameters]):
     @classmethod
     def draw_material(cls, parameters: DeliberationParameters, seed: int) -> Any:
         """Return the problem of this seed; raises UsageError if its source cannot be read."""
-        return parameters.problems.problem(seed).as_json()
+        problem = parameters.problems.problem(seed).as_json()
+        if parameters.hears != ANOTHER_PROBLEM:
+            return problem
+        return {"problem": problem, ANOTHER_PROBLEM: parameters.problems.another(seed).as_json()}
 
     @classmethod
     def imported_material(
         cls, parameters: DeliberationParameters, roles: Mapping[str, str], recorded: Mapping[str, Any]
     ) -> Any:
         """Return the problem; raises ValueError if there is none, or one of another kind than `problems` has."""
+        if parameters.hears == ANOTHER_PROBLEM:
+            raise ValueError(f"hears: {ANOTHER_PROBLEM}: such games cannot be imported")
         problem = Problem.from_json(recorded.get("problem"))
         if problem.kind != (kind := parameters.problems.problem_kind):
             raise ValueError(
@@ -187,22 +199,36 @@ class DeliberationGame(Game[DeliberationParameters]):
     def _deliberate(self, panel: tuple[Agent, ...], session: int) -> Generator[list[Ask], list[Reply], Ended]:
         p = self.parameters
         names = [agent.name for agent in panel]
+        aside = yield from self._of_another_problem(panel, session)
         turns: list[Turn] = []
         milliseconds = 0
         for number in range(p.turns + 1):
-            heard = heard_by(names, self._reach, p.hears == "neighbor", number) if number else dict.fromkeys(names, ())
-            asked = partial(self._ask, len(panel), session, number, turns[-1] if turns else None)
+            heard = heard_by(names, self._reach, p.hears, number) if number else dict.fromkeys(names, ())
+            asked = partial(self._ask, len(panel), session, number, turns[-1] if turns else None, aside=aside)
             dropped, took = yield from self._dropped(panel, turns, heard, asked)
             heard = {name: tuple(of for of in heard[name] if of not in dropped.get(name, ())) for name in names}
             replies = yield [asked(heard, agent) for agent in panel]
             milliseconds += took + _slowest(replies)
             answers = {a.name: self._answer(a.name, reply) for a, reply in zip(panel, replies, strict=True)}
+            if aside:  # nobody heard of the problem at hand
+                heard = dict.fromkeys(names, ())
             turns.append(Turn(number, answers, heard, dropped))
             ended = verdict(p, self.problem.definitive, panel, tuple(turns), milliseconds)
-            self._close(panel, session, turns, ended)
+            self._close(panel, session, turns, ended, aside)
             if ended is not None:
                 return ended
         raise AssertionError("the last turn ends a deliberation")
+
+    def _of_another_problem(
+        self, panel: tuple[Agent, ...], session: int
+    ) -> Generator[list[Ask], list[Reply], Mapping[str, Answer]]:
+        """Return what the agents answer to the other problem, by name; nothing where there is none."""
+        if self.another is None:
+            return {}
+        nobody = dict.fromkeys((agent.name for agent in panel), ())
+        replies = yield [self._ask(len(panel), session, 0, None, nobody, agent, of=self.another) for agent in panel]
+        both = zip(panel, replies, strict=True)
+        return {agent.name: self._answer(agent.name, reply, self.another) for agent, reply in both}
 
     def _dropped(
         self,
@@ -243,13 +269,19 @@ class DeliberationGame(Game[DeliberationParameters]):
         heard: Mapping[str, tuple[str, ...]],
         agent: Agent,
         scoring: bool = False,
+        aside: Mapping[str, Answer] | None = None,
+        of: Problem | None = None,
     ) -> Ask:
-        p, role, seat = self.parameters, agent.seat.role, agent.seat
+        """Return what an agent is asked, of the problem at hand or `of` the other one, whose facts nobody holds.
+
+        Where there are answers `aside`, to the other problem, it gets these of those it hears.
+        """
+        p, role, seat, problem = self.parameters, agent.seat.role, agent.seat, of or self.problem
         style = SCORE if scoring else "reflect" if before else "cot" if agent.by_chain_of_thought else "zero_shot"
-        asked = style if self.problem.definitive else style + OF_POLICIES
-        others = [before.answers[name] for name in heard[agent.name]] if before else []
+        asked = prompt_of(style, p)
+        others = [(aside or before.answers)[name] for name in heard[agent.name]] if before else []
         own = before.answers[agent.name] if before else None
-        target = self.target if role == BYZANTINE else None
+        target = (self._other_target if of else self.target) if role == BYZANTINE else None
         reply_format = format_of(style, p.format_for(seat))
         # Free text is as long as its tokens, and never cut: an agent gets its own argument back as it wrote it.
         argument_chars = p.argument_chars if reply_format == "json" else MAX_FREE_TEXT
@@ -257,21 +289,23 @@ class DeliberationGame(Game[DeliberationParameters]):
         names = {"scored": ", ".join(heard[agent.name])}
         reply, follow_up = (fill(text, names) if scoring else text for text in (form.reply, form.follow_up))
         view = DeliberationView(
-            phase=SCORE if scoring else "reflect" if before else "initial",
+            phase=ANOTHER_PROBLEM if of else SCORE if scoring else "reflect" if before else "initial",
             agent=agent.name,
             role=role,
             turn=number,
-            problem=self.problem,
+            problem=problem,
             own=own.value if own else None,
-            heard={answer.agent: answer.value for answer in others},
+            heard={} if aside else {answer.agent: answer.value for answer in others},
             target=target,
-            facts=self._known(agent.name, [*others, own] if own else others),
+            facts=() if of else self._known(agent.name, [*others, own] if own else others),
         )
-        values = places(p, view, self._facts[agent.name], agents, own, others, reply)
+        facts = () if of else self._facts[agent.name]
+        other = self.another.question if self.another else ""
+        values = places(p, view, facts, agents, own, others, reply, other)
         model = (
             scores_model(heard[agent.name])
             if scoring
-            else reply_model(style, self.problem.kind, self.problem.options, p.answer_chars, argument_chars)
+            else reply_model(style, problem.kind, problem.options, p.answer_chars, argument_chars)
         )
         system = PROMPTS.filled(seat.prompt, role, asked, "system", values) + (told_text(p) if agent.honest else "")
         return Ask(
@@ -295,22 +329,30 @@ class DeliberationGame(Game[DeliberationParameters]):
         dealt = self._facts[name]
         return tuple(f for f in self.problem.facts if f in dealt or any(one_line(f) in text for text in said))
 
-    def _answer(self, name: str, reply: Reply) -> Answer:
-        """Read one answer; an agent without a usable reply is silent in this turn."""
+    def _answer(self, name: str, reply: Reply, of: Problem | None = None) -> Answer:
+        """Read one answer, `of` the problem at hand by default; an agent without a usable reply is silent."""
+        problem = of or self.problem
         if reply.value is None:
             return Answer(name, None, silent=True)
         fields = reply.value.model_dump()
         argument = one_line(fields["argument"])
         if self.problem.definitive:
             said = one_line(fields["answer"])
-            problem, reading = self.problem, self.parameters.reading
-            return Answer(name, read_answer(problem.kind, problem.options, said, argument, reading), said, argument)
+            read = read_answer(problem.kind, problem.options, said, argument, self.parameters.reading)
+            return Answer(name, read, said, argument)
         named = [one_line(policy) for policy in fields["policies"]]
         unknown = self.problem.unknown(named)
         value = self.problem.read_policies(named)
         return Answer(name, value, "; ".join(named), argument, policies=tuple(named), unknown=unknown)
 
-    def _close(self, panel: tuple[Agent, ...], session: int, turns: list[Turn], ended: Ended | None) -> None:
+    def _close(
+        self,
+        panel: tuple[Agent, ...],
+        session: int,
+        turns: list[Turn],
+        ended: Ended | None,
+        aside: Mapping[str, Answer],
+    ) -> None:
         p, now, before = self.parameters, turns[-1], turns[-2] if len(turns) > 1 else None
         honest = [agent.name for agent in panel if agent.honest]
         entry: Round = {
@@ -343,6 +385,9 @@ class DeliberationGame(Game[DeliberationParameters]):
                 "malicious": malicious,
                 **prioritized,
             }
+        if aside and self.another and not now.number:
+            said = {name: _said(answer) for name, answer in aside.items()}
+            entry["another_problem"] = {"problem": self.another.as_json(), "said": said}
         if not self.problem.definitive:
             levels = graded(now.values(honest), p.theta).levels
             entry["levels"] = {policy: str(level) for policy, level in levels.items()}

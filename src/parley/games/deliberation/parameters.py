@@ -22,6 +22,8 @@ from parley.policies import ReplyFormat, Sampling
 from parley.policies.reply_text import ReplyModel
 from parley.text import one_line
 
+ANOTHER_PROBLEM = "another_problem"  # of `hears`, and of the phase in which agents answer it
+
 
 class DeliberationParameters(FilteredParameters):
     """Fixed parameters of the deliberation game."""
@@ -40,9 +42,10 @@ class DeliberationParameters(FilteredParameters):
         "all (all); or to one, and others hear answers without arguments, which could tell it (kept).",
         exclude_if=lambda value: bool(value == "dealt"),  # identities are older than this parameter
     )
-    hears: Literal["all", "neighbor"] = Field(
+    hears: Literal["all", "neighbor", "nobody", "another_problem"] = Field(
         default="all",
-        description="Whose last answers an agent gets: all others', or one other's, the next one each turn.",
+        description="Whose last answers an agent gets: all others'; or one other's, the next one each turn; nobody's; "
+        "or, in their place, what all others answered to another problem (a placebo).",
     )
     topology: Topology = Field(
         default=Complete(),
@@ -124,6 +127,19 @@ class DeliberationParameters(FilteredParameters):
         if self.hears == "neighbor" and not isinstance(self.filter, NoFilter):
             raise ValueError(
                 "with hears: neighbor an agent hears one other, and a filter would drop it; use hears: all"
+            )
+        if self.hears in ("nobody", ANOTHER_PROBLEM):
+            if not isinstance(self.filter, NoFilter):
+                raise ValueError(f"with hears: {self.hears} there is nothing to filter; use hears: all, or no filter")
+            if not self.definitive:
+                raise ValueError(
+                    f"hears: {self.hears} is for problems that have a right answer, and policies have none; "
+                    "use hears: all"
+                )
+        if self.hears == ANOTHER_PROBLEM and (not self.turns or self.problems.first == 1):
+            key = "problems.first: 1" if self.turns else "turns: 0"
+            raise ValueError(
+                f"hears: {ANOTHER_PROBLEM} with {key} leaves nothing to hear; raise it, or use hears: all"
             )
         return self
 
@@ -265,4 +281,5 @@ class Round(TypedDict):
     rules: NotRequired[Mapping[str, Any]]
     facts: NotRequired[Mapping[str, list[str]]]  # there too: by agent, the facts of the problem that it was dealt
     levels: NotRequired[Mapping[str, str]]  # among policies: the share of honest agents that support each
+    another_problem: NotRequired[Mapping[str, Any]]  # in the first turn of each: it, and what was answered to it
     verdict: NotRequired[Verdict]  # in the last turn of each

@@ -6,7 +6,7 @@ from itertools import repeat
 from pathlib import Path
 from typing import Any
 
-from parley.games.deliberation.parameters import Answer, DeliberationParameters, DeliberationView
+from parley.games.deliberation.parameters import ANOTHER_PROBLEM, Answer, DeliberationParameters, DeliberationView
 from parley.games.filters import SCORE, Scored
 from parley.games.parameters import BYZANTINE, HONEST
 from parley.games.problems.problem import Problem, letters
@@ -17,6 +17,8 @@ from parley.text import one_line
 FOLDER = Path(__file__).parent / "templates"
 STYLES = ("cot", "zero_shot", "reflect")  # the first two are those of the initial round
 OF_POLICIES = "_policies"  # ends the names of prompts on prioritized problems, which have no right answer
+ALONE = "_alone"  # ends those of agents that hear nobody, and know it
+_OF_ANOTHER = f"_{ANOTHER_PROBLEM}"  # ends those of agents that hear of another problem, and know it
 _WITH_POLICIES = {"problems": {"kind": "policies"}}
 _ASKED_IN: dict[str, tuple[str | None, dict[str, Any]]] = {
     "cot": (None, {"cot_share": 1}),
@@ -24,6 +26,12 @@ _ASKED_IN: dict[str, tuple[str | None, dict[str, Any]]] = {
     "cot_policies": (None, {"cot_share": 1, **_WITH_POLICIES}),
     "zero_shot_policies": (None, {"cot_share": 0, **_WITH_POLICIES}),
     "reflect_policies": ("reflect", _WITH_POLICIES),
+    **{
+        f"{style}{ALONE}": (None, {"hears": "nobody", "cot_share": share})
+        for style, share in (("cot", 1), ("zero_shot", 0))
+    },
+    f"reflect{ALONE}": ("reflect", {"hears": "nobody"}),
+    f"reflect{_OF_ANOTHER}": ("reflect", {"hears": ANOTHER_PROBLEM}),
     SCORE: (SCORE, {"filter": {"scored": 1}}),
     SCORE + OF_POLICIES: (SCORE, {"filter": {"scored": 1}, **_WITH_POLICIES}),
 }
@@ -37,6 +45,12 @@ def _variant(name: str) -> dict[str, Path]:
                 task = f"{style}_{name}" if style == "reflect" else style
                 files[f"{role}_{style}{kind}_system"] = FOLDER / f"{role}{kind}_system.txt"
                 files[f"{role}_{style}{kind}_user"] = FOLDER / f"{task}{kind}_user.txt"
+        for style in STYLES:
+            task = f"reflect_{name}{ALONE}" if style == "reflect" else style
+            files[f"{role}_{style}{ALONE}_system"] = FOLDER / f"{role}{ALONE}_system.txt"
+            files[f"{role}_{style}{ALONE}_user"] = FOLDER / f"{task}_user.txt"
+        files[f"{role}_reflect{_OF_ANOTHER}_system"] = FOLDER / f"{role}_system.txt"
+        files[f"{role}_reflect{_OF_ANOTHER}_user"] = FOLDER / f"reflect_{name}{_OF_ANOTHER}_user.txt"
     for kind in ("", OF_POLICIES):
         files[f"{HONEST}_{SCORE}{kind}_system"] = FOLDER / f"{HONEST}{kind}_system.txt"
         files[f"{HONEST}_{SCORE}{kind}_user"] = FOLDER / f"{SCORE}_user.txt"
@@ -82,6 +96,15 @@ def reply_kind(style: str, definitive: bool) -> str:
     return f"deliberation_{order}" if definitive else f"deliberation_{order}_policies"
 
 
+def prompt_of(style: str, p: DeliberationParameters) -> str:
+    """Return the name of the prompt by which something is asked for."""
+    if not p.definitive:
+        return style + OF_POLICIES
+    if p.hears == "nobody":
+        return style + ALONE
+    return style + _OF_ANOTHER if p.hears == ANOTHER_PROBLEM and style == "reflect" else style
+
+
 def format_of(style: str, reply_format: ReplyFormat) -> ReplyFormat:
     """Return how the reply to a style is asked for: an answer before its argument is no second step after a first."""
     return "json" if style == "zero_shot" and reply_format == "two_steps" else reply_format
@@ -95,10 +118,12 @@ def places(
     own: Answer | None,
     heard: Sequence[Answer],
     reply: str,
+    another_problem: str,
 ) -> dict[str, object]:
     """Return what stands for each place of a template, with the last answers of the agent and of those it hears.
 
-    `facts` are those of the problem that the agent holds; they stand below its question.
+    `facts` are those of the problem that the agent holds; they stand below its question. What it hears is of the
+    problem at hand, or of `another_problem`, its text ("" for none).
     """
     others = [answer_text(answer, answer.agent, p.shown_chars, p.facts != "kept") for answer in heard]
     known = [_OF_ALL if p.facts == "all" else _DEALT, *(f"- {one_line(fact)}" for fact in facts)] if facts else []
@@ -108,6 +133,7 @@ def places(
         "turn": view.turn,
         "turns": p.turns,
         "problem": "\n".join([view.problem.question, *known]),
+        "another_problem": another_problem,
         "form": _form(view.problem),
         "own": f"  you: {_NO_ANSWER}" if own is None else answer_text(own, "you"),
         "heard": "\n".join(others) or "  (nobody's answer reached you)",
@@ -124,7 +150,11 @@ class DeliberationPrompts(Prompts[DeliberationParameters]):
     """Two variants, with the answers' form as the problems and the reply format want it."""
 
     variants = _VARIANTS
-    phases = (*STYLES, SCORE, *(style + OF_POLICIES for style in (*STYLES, SCORE)))
+    phases = (
+        *(*STYLES, SCORE),
+        *(style + OF_POLICIES for style in (*STYLES, SCORE)),
+        *(*(style + ALONE for style in STYLES), f"reflect{_OF_ANOTHER}"),
+    )
     asked_in = _ASKED_IN
     questions = (
         QuestionStyle("deliberation_cot", "improve", "answer", {"cot_share": 1}),
@@ -140,12 +170,11 @@ class DeliberationPrompts(Prompts[DeliberationParameters]):
             for kind in [reply_kind(style, parameters.definitive)]
             for part, path in instruction_files(kind, format_of(style, parameters.reply_format)).items()
         }
-        sent = {
-            name: path
-            for name, path in self.templates(prompt).items()
-            if (OF_POLICIES in name) != parameters.definitive
-            and (isinstance(parameters.filter, Scored) or not name.startswith(f"{HONEST}_{SCORE}_"))
+        asked = [prompt_of(style, parameters) for style in (*STYLES, *[SCORE] * isinstance(parameters.filter, Scored))]
+        names = {
+            f"{role}_{each}_{part}" for role in (HONEST, BYZANTINE) for each in asked for part in ("system", "user")
         }
+        sent = {name: path for name, path in self.templates(prompt).items() if name in names}
         if isinstance(parameters.filter, Scored):
             of_scores = instruction_files(SCORE, parameters.reply_format)
             replies |= {f"{HONEST}_reply_{SCORE}_{part}": path for part, path in of_scores.items()}

@@ -40,16 +40,19 @@ def reached(network: Network, names: Sequence[str]) -> dict[str, frozenset[str]]
 
 
 def heard_by(
-    panel: Sequence[str], reach: Mapping[str, frozenset[str]], one_neighbor: bool, turn: int
+    panel: Sequence[str], reach: Mapping[str, frozenset[str]], hears: str, turn: int
 ) -> dict[str, tuple[str, ...]]:
     """Return whose last answers each agent of a panel gets in turn `turn`, 1 or later.
 
-    All that gossip brings; or `one_neighbor`, the next one around the panel each turn ("round-robin", section VI).
+    All that gossip brings, unless it `hears` a `neighbor` alone, the next one around the panel each turn
+    ("round-robin", section VI), or `nobody`.
     """
     found: dict[str, tuple[str, ...]] = {}
     for place, name in enumerate(panel):
         around = [other for other in (*panel[place + 1 :], *panel[:place]) if other in reach[name]]
-        if one_neighbor and around:
+        if hears == "nobody":
+            found[name] = ()
+        elif hears == "neighbor" and around:
             found[name] = (around[(turn - 1) % len(around)],)
         else:
             found[name] = tuple(other for other in panel if other in around)

@@ -110,6 +110,15 @@ class _Source(BaseModel):
         number = seed % self.first if self.first else seed
         return self._made(f"{self._name}-{self.order}-{number}", stream("problem", self.kind, self.order, number))
 
+    def another(self, seed: int) -> Problem:
+        """Return a problem, drawn by the seed, that asks something else than that of `seed`; raises UsageError."""
+        asked, most = self.problem(seed).question, self.size or 10**9
+        start = int(stream("another problem", self.kind, self.order, seed).integers(most))
+        drawn = (self.problem((start + place) % most) for place in range(min(most, 1_000)))
+        if (found := next((problem for problem in drawn if problem.question != asked), None)) is None:
+            raise UsageError(f"problems: {self}: has no second problem; use others")
+        return found
+
     def _made(self, problem_id: str, rng: np.random.Generator) -> Problem:
         """Return the problem with this id, drawn with `rng`."""
         raise NotImplementedError

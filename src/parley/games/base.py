@@ -177,6 +177,14 @@ class Game(ABC, Generic[P]):
         return "none"
 
     @classmethod
+    def arms(cls, parameters: P, agents: int) -> Mapping[str, tuple[Mapping[str, Any], int]]:
+        """Return what a game with these parameters is held against (`compare_with`), by name; {} for one with nothing.
+
+        Each is a game that plays otherwise: the parameters that it changes, and how many agents it has.
+        """
+        return {}
+
+    @classmethod
     def possible_outcomes(cls, parameters: P, groups: Sequence[Group]) -> frozenset[str]:
         """Return the names of the outcomes that the rules allow, whatever agents reply; all by default."""
         return frozenset(outcome.name for outcome in cls.outcomes)

@@ -31,7 +31,7 @@ from parley.play.replay import (
     recorded_templates,
 )
 from parley.policies.kinds import IMPORTED, LLM
-from parley.study.condition import BASE_AXES, BYZANTINE_AXIS, Condition, Player, PlayerGroup, Simulation
+from parley.study.condition import ARM_AXIS, BASE_AXES, BYZANTINE_AXIS, Condition, Player, PlayerGroup, Simulation
 from parley.study.expand import NOBODY
 from parley.study.study import check_name
 from parley.study.study_file import SAME
@@ -118,7 +118,7 @@ def study_files(path: Path, summary: Summary) -> StudyFiles:
     if any(group.player.policy.kind is IMPORTED for group in condition.groups):
         raise RecordError(f"{path}: imported: it was played elsewhere, so no study file plays it again")
     parameters = condition.parameters.model_dump(mode="json")
-    varied = [axis for axis in condition.axes if axis not in (*BASE_AXES, BYZANTINE_AXIS)]
+    varied = [axis for axis in condition.axes if axis not in (*BASE_AXES, BYZANTINE_AXIS, ARM_AXIS)]
     grid = {**_population(condition), "prompt": str(condition.prompt)}
     if varied:
         # What identities leave out at its default is no key of `parameters`: reply_format.
@@ -138,7 +138,8 @@ def _population(condition: Condition) -> dict[str, Any]:
     prompted = any(group.player.prompt is not None for group in condition.groups)
     if len(of_role[honest]) == 1 and len(of_role[byzantine]) < 2 and not prompted:
         [group] = of_role[honest]
-        grid: dict[str, Any] = {"model": _player(group.player), "n": condition.axes["n"], "b": condition.axes["b"]}
+        n = group.count if ARM_AXIS in condition.axes else condition.axes["n"]  # of an arm that is of the talking game
+        grid: dict[str, Any] = {"model": _player(group.player), "n": n, "b": condition.axes["b"]}
         adversaries = [_player(g.player) for g in of_role[byzantine]]
         if is_axis:
             grid["byzantine"] = [SAME] if condition.axes[BYZANTINE_AXIS] in (SAME, NOBODY) else adversaries

@@ -27,6 +27,8 @@ BASE_AXES = ("model", "n", "b", "prompt")  # in the order of the path
 SCRIPTED = "scripted"  # the engine of simulations that need none
 OWN_CODE = "own_code"  # the same, where code of the user's own plays
 SCRIPTED_AT_ONCE = 4  # while one is synced to the disk, or waits for others, another is played
+ARM_AXIS = "arm"  # the last, in studies that compare with arms
+TALK, NO_ARM = "talk", "none"  # its values for what arms are compared with, and for conditions without arms
 BYZANTINE_AXIS = "byzantine"  # after them, in studies that vary what plays the Byzantine agents
 
 

@@ -18,7 +18,16 @@ from parley.identity import digest
 from parley.policies.kinds import IMPORTED, LLM, ChosenPolicy, PolicyKind, find_kind
 from parley.policies.own_code import POLICY_ENTRY_POINTS, entry_points, of_entry_point, plugin_kind
 from parley.study.axes import axis_value
-from parley.study.condition import BASE_AXES, BYZANTINE_AXIS, Condition, Player, PlayerGroup
+from parley.study.condition import (
+    ARM_AXIS,
+    BASE_AXES,
+    BYZANTINE_AXIS,
+    NO_ARM,
+    TALK,
+    Condition,
+    Player,
+    PlayerGroup,
+)
 from parley.study.growing import GrowingSeeds
 from parley.study.own_prompts import OwnPrompts
 from parley.study.study_file import SAME, Grid, GroupEntry, PlayerChoice, PolicyChoice, StudyFile
@@ -105,7 +114,24 @@ class Expander:
                 found[condition.name] = (key, condition.spec)
                 conditions.append(condition)
         self.own_prompts.check(conditions)
+        self._check_arms(conditions)
         return tuple(conditions)
+
+    def _check_arms(self, conditions: Sequence[Condition]) -> None:
+        if self._content.compare_with is None:
+            return
+        places: dict[str, str] = {}
+        for condition in conditions:
+            if (same := places.setdefault(condition.place, condition.name)) != condition.name:
+                raise UsageError(
+                    f"{self._where}: compare_with: {same} and {condition.name} are the same games; put the two in "
+                    "studies of their own"
+                )
+        if all(condition.axes[ARM_AXIS] == NO_ARM for condition in conditions):
+            raise UsageError(
+                f"{self._where}: compare_with: in no condition do honest agents of one kind alone talk about problems "
+                "that have a right answer (deliberation with turns, b: 0); remove this key"
+            )
 
     # What is checked before anything is expanded
 
@@ -164,6 +190,7 @@ class Expander:
             for group in grid.groups or []:
                 lists += [group.role, group.count, group.model or [None], group.policy, group.prompt or [None]]
             count = prod(len(values) for values in lists)
+            count *= 1 + len(self._content.compare_with or ())
             conditions += count
             simulations += count * len(seed_numbers(grid.seeds or self._content.seeds)) * self._content.repeats
         if conditions > MAX_CONDITIONS or simulations > MAX_SIMULATIONS:
@@ -218,7 +245,26 @@ class Expander:
                     f"{where}: seeds.until.outcome: {condition.growing.until.outcome}: {condition.name} cannot end "
                     "so; give its grid seeds of its own"
                 )
+            yield from self._with_arms(condition, chosen, where)
+
+    def _with_arms(self, condition: Condition, chosen: Mapping[str, Any], where: str) -> Iterator[Condition]:
+        """Yield a condition and what it is held against; axes of an arm are those of the condition."""
+        if self._content.compare_with is None:
             yield condition
+            return
+        group, *others = condition.groups
+        alone = group.role == self._honest and not others
+        arms = self._game.arms(condition.parameters, group.count) if alone else {}
+        yield replace(condition, axes={**condition.axes, ARM_AXIS: TALK if arms else NO_ARM})
+        for arm, number in self._content.compare_with.items() if arms else ():
+            changes, count = arms[arm]
+            parameters = self._parameters({**chosen, **changes}, f"{where}: compare_with.{arm}")
+            groups = (replace(group, count=number or count),)
+            try:
+                self._game.check(parameters, replace(condition, groups=groups).playing)
+            except UsageError as error:
+                raise UsageError(f"{where}: compare_with.{arm}: {error}") from None
+            yield replace(condition, axes={**condition.axes, ARM_AXIS: arm}, parameters=parameters, groups=groups)
 
     def _check_place(self, population: _Population, where: str) -> None:
         """Refuse models that one cluster job cannot serve together."""

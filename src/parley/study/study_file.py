@@ -1,7 +1,7 @@
 """What stands in a study file: the pydantic models of its keys."""
 
 import re
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, model_validator
 
@@ -209,6 +209,27 @@ class Companions(BaseModel):
         return self
 
 
+def _by_arm(value: Any) -> Any:
+    value = [value] if isinstance(value, str) else value
+    if isinstance(value, list) and all(isinstance(each, str | dict) for each in value):
+        return {arm: n for each in value for arm, n in (each if isinstance(each, dict) else {each: None}).items()}
+    return value
+
+
+def _numbered(arms: dict[str, int | None]) -> dict[str, int | None]:
+    if wrong := next((arm for arm, number in arms.items() if number is not None and arm != "independent"), None):
+        raise ValueError(f"{wrong} has as many agents as the game; give the name alone")
+    return arms
+
+
+_Arm = Literal["independent", "self_correction", "placebo"]
+_Arms = Annotated[dict[_Arm, _Positive | None], Field(min_length=1)]
+_Compared = Annotated[
+    _Arms,
+    BeforeValidator(_by_arm, json_schema_input_type=_Arm | list[_Arm | dict[_Arm, _Positive]]),
+    AfterValidator(_numbered),
+]
+
 LEDGER_FORMAT = 2  # of a block: chains of another are made anew from the records
 MAX_DIFFICULTY = 24  # 17 million hashes for a block: half a minute
 
@@ -277,6 +298,12 @@ class StudyFile(BaseModel):
         default=None,
         description="Studies of the same game beside it, by name: its noise floor and its positive control. They are "
         "looked for beside this file, then in config/, and frozen with it. Not part of the identity.",
+    )
+    compare_with: _Compared | None = Field(
+        default=None,
+        description="What each condition whose agents talk is held against on the same seeds, as an axis `arm`: "
+        "`independent` answers (`{independent: 24}` says how many; tables take as many as cost no more than talking), "
+        "`self_correction` (hearing only oneself), `placebo` (hearing of another problem).",
     )
     budget: BudgetLimits | None = Field(
         default=None, description="What its models may spend; not part of the identity."

@@ -167,6 +167,23 @@ class DeliberationGame(Game[DeliberationParameters]):
         return problem.as_json()
 
     @classmethod
+    def arms(cls, parameters: DeliberationParameters, agents: int) -> Mapping[str, tuple[Mapping[str, Any], int]]:
+        """Return the arms of a game whose agents talk: the same without others, or what its replies could be besides.
+
+        Who talks reads more than who answers alone, so independent answers are twice as many as all those of the game.
+        """
+        p = parameters
+        if not p.turns or p.hears not in ("all", "neighbor") or not p.definitive:
+            return {}
+        alone = {"hears": "nobody", "filter": "none", "filter_told": False}
+        once = {**alone, "turns": 0, "topology": "complete", "panel_size": None, "redeliberations": 0}
+        return {
+            "independent": (once, 2 * agents * (p.turns + 1)),
+            "self_correction": (alone, agents),
+            "placebo": ({**alone, "hears": ANOTHER_PROBLEM}, agents),
+        }
+
+    @classmethod
     def possible_outcomes(cls, parameters: DeliberationParameters, groups: Sequence[Group]) -> frozenset[str]:
         """Return the outcomes that the kind of the problems allows: among policies none is right or wrong."""
         return frozenset({CORRECT, WRONG, HUNG} if parameters.definitive else {GRADED, HUNG})

@@ -30,7 +30,7 @@ def decision_rows(game: PlayedGame, trace: Trace) -> list[dict[str, Any]]:
     same = {**condition.axes, "seed": game.simulation.seed, "id": game.simulation.id}
     found = condition.game.evidence.decisions(condition.parameters, game.summary.outcome, game.honest, trace)
     return [
-        {**same, "voters": d.voters, "answers": d.answers, "rule": d.rule, "decision": d.value, "right": d.right}
+        {**same, "voters": d.voters, "answers": d.answers, "rule": d.rule, "winner": d.value, "right": d.right}
         for d in found
     ]
 
@@ -57,7 +57,7 @@ def _rates(key: Sequence[Any], group: pd.DataFrame) -> Iterator[list[Any]]:
         first: Any = None
         for names, of_rule in of_voters.groupby(list(_RULE), sort=False):
             of_rule = of_rule.set_index("id")
-            decided = int(of_rule["decision"].notna().sum())
+            decided = int(of_rule["winner"].notna().sum())
             right = of_rule["right"].astype("Int8").fillna(-1)
             known = int((right >= 0).sum())
             first = right if first is None else first

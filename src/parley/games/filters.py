@@ -11,13 +11,13 @@ from pathlib import Path
 from statistics import median_low
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, create_model
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag
 
 from parley.errors import UsageError
 from parley.games.parameters import GameParameters, Positive
 from parley.games.prompts import fill, text_of
 from parley.policies import Sampling
-from parley.policies.reply_text import ReplyModel
+from parley.policies.reply_text import reply_of_each
 from parley.text import by_number
 from parley.text.yamlfile import kind_spelled_out, kind_tag, kinds_of, tag
 
@@ -213,8 +213,4 @@ def reputation(name: str, rounds: Sequence[Heard], distance: Distance) -> float:
 @cache
 def scores_model(names: tuple[str, ...]) -> type[BaseModel]:
     """Return the model of a reply that scores the messages of `names`: each of them, and nobody else."""
-    score = Annotated[int, Field(ge=WORST, le=BEST)]
-    fields: dict[str, Any] = dict.fromkeys(names, (score, ...))
-    model = create_model("Scores", __base__=ReplyModel, **fields)
-    model.labels = {name: name for name in names}
-    return model
+    return reply_of_each("Scores", names, Annotated[int, Field(ge=WORST, le=BEST)])

@@ -11,12 +11,13 @@ from functools import partial
 from itertools import pairwise
 from typing import Any
 
-from parley.games.deliberation.parameters import Round, Value
+from parley.games.deliberation.ballots import BALLOT_RULES, NO_VOTE, Ballot
+from parley.games.deliberation.parameters import Round, Value, as_value, value_text
 from parley.games.deliberation.turns import graded, plurality, unanimous
 from parley.games.evidence import Decision
 
 Votes = Sequence[Value | None]
-FIRST, LAST, COURSE = "first", "last", "course"
+FIRST, LAST, COURSE, BALLOTS = "first", "last", "course", "ballot"
 
 
 def _share(least: Fraction, votes: Votes, *, more: bool = False) -> Value | None:
@@ -44,18 +45,18 @@ def steady(turns: Sequence[Votes]) -> Value | None:
 
 
 def decisions(
-    right: Value | None, theta: Fraction, honest: Collection[str], trace: Sequence[Round]
+    right: Value | None, theta: Fraction, honest: Collection[str], trace: Sequence[Round], vote: str = NO_VOTE
 ) -> Iterator[Decision]:
     """Yield the decision of the last panel under each rule, by honest agents, and by all if some are not.
 
-    Rules are of first answers, of last ones, or of the whole course. Among policies, those that a share θ supports are
-    accepted (graded consensus, Definition XI.5), and none is right.
+    Rules are of first answers, of last ones, of the whole course, or of the ballots of a `vote`. Among policies, those
+    that a share θ supports are accepted (graded consensus, Definition XI.5), and none is right.
     """
     turns = last_panel(trace)
     everyone = list(turns[0]["answers"])
-    for voters, names in (("honest", [name for name in everyone if name in honest]), ("all", everyone)):
-        if voters == "all" and len(names) == sum(name in honest for name in everyone):
-            continue
+    ballots = turns[-1]["vote"]["ballots"] if "vote" in turns[-1] else {}
+    for voters in ("honest", "all") if {*everyone, *ballots} - {*honest} else ("honest",):
+        names = [name for name in everyone if voters == "all" or name in honest]
         course = [votes_of(entry, names) for entry in turns]
         for answers, votes in ((FIRST, course[0]), (LAST, course[-1]))[: len(course)]:  # without a turn both are one
             for name, rule in RULES.items():
@@ -64,10 +65,30 @@ def decisions(
                 yield _decision("graded", answers, voters, graded(votes, theta).accepted or None, right)
         if len(course) > 1:
             yield _decision("steady", COURSE, voters, steady(course), right)
+        found = [ballot for name, ballot in ballots.items() if voters == "all" or name in honest]
+        for name, value in ballot_decisions(vote, turns[-1], found).items():
+            yield _decision(name, BALLOTS, voters, value, right)
+
+
+def ballot_decisions(vote: str, last: Round, ballots: Sequence[Ballot | None]) -> Mapping[str, Value | None]:
+    """Return what some of the ballots after the last turn decide, under each rule of the vote; nothing without any.
+
+    Nobody was asked about fewer than two answers: then the one that there is, or none, is the decision.
+    """
+    if "vote" not in last:
+        given = {each for each in votes_of(last, list(last["answers"])) if each is not None}
+        rules = BALLOT_RULES.get(vote, {}) if len(given) < 2 else {}
+        return dict.fromkeys(rules, next(iter(given), None))
+    if not ballots:  # the judge is none of these
+        return {}
+    candidates = last["vote"]["candidates"]
+    usable = [ballot for ballot in ballots if ballot is not None]
+    chosen = {name: rule(usable) for name, rule in BALLOT_RULES[vote].items()}
+    return {name: None if letter is None else as_value(candidates[letter]) for name, letter in chosen.items()}
 
 
 def _decision(rule: str, answers: str, voters: str, value: Value | None, right: Value | None) -> Decision:
-    text = value if isinstance(value, str) or value is None else "; ".join(value)
+    text = None if value is None else value_text(value)
     return Decision(rule, answers, voters, text, None if right is None else value == right)
 
 
@@ -78,8 +99,7 @@ def last_panel(trace: Sequence[Round]) -> list[Round]:
 
 def votes_of(entry: Round, names: Sequence[str]) -> list[Value | None]:
     """Return the answers of some agents in a turn, as they were read."""
-    found = (entry["answers"][name] for name in names)
-    return [tuple(answer) if isinstance(answer, list) else answer for answer in found]
+    return [as_value(entry["answers"][name]) for name in names]
 
 
 def talked(right: Value | None, honest: Collection[str], trace: Sequence[Round]) -> dict[str, Any]:

@@ -5,8 +5,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from parley.games.deliberation.decisions import decisions, talked
-from parley.games.deliberation.parameters import DeliberationParameters, Round, Value
+from parley.games.deliberation.decisions import ballot_decisions, decisions, talked
+from parley.games.deliberation.parameters import DeliberationParameters, Round, Value, as_value, value_text
 from parley.games.deliberation.turns import check_verdict
 from parley.games.evidence import (
     ENDINGS,
@@ -62,31 +62,30 @@ POLICIES = (
 
 
 def _state(right: str | None, entry: Round, name: str) -> str:
-    answer = _hashable(entry["answers"][name])
+    answer = as_value(entry["answers"][name])
     if answer is None:
         return SILENT if entry["said"][name] is None else UNREADABLE
     if right is not None:
         return RIGHT if answer == right else WRONG
-    counts = Counter(_hashable(value) for value in entry["answers"].values() if value is not None)
+    counts = Counter(as_value(value) for value in entry["answers"].values() if value is not None)
     return LEADING if counts[answer] > 1 and counts[answer] == max(counts.values()) else APART
-
-
-def _hashable(value: Value | list[str] | None) -> Value | None:
-    return tuple(value) if isinstance(value, list) else value
 
 
 def _text(answer: Value | None, said: Mapping[str, Any] | None) -> str:
     if answer is None:
         return str(said["answer"]) if said else "–"
-    return answer if isinstance(answer, str) else "; ".join(answer)
+    return value_text(answer)
 
 
 def _result(entry: Round) -> str:
     share = entry["measures"]["participation"]
     shown = "–" if share is None else f"{share:.0%}"
-    if (verdict := entry.get("verdict")) is None:
-        return shown
-    return f"{shown}: {'agreed' if verdict['agreed'] else 'hung'}"
+    if (verdict := entry.get("verdict")) is not None:
+        shown = f"{shown}: {'agreed' if verdict['agreed'] else 'hung'}"
+    if (vote := entry.get("vote")) is not None:
+        found = ballot_decisions(vote["kind"], entry, list(vote["ballots"].values()))
+        shown += "".join(f"; {name}: {'–' if value is None else value_text(value)}" for name, value in found.items())
+    return shown
 
 
 MEASURES = (
@@ -277,7 +276,8 @@ class DeliberationEvidence(Evidence[DeliberationParameters, Round]):
         trace: Sequence[Round],
     ) -> Iterable[Decision]:
         """Yield the decisions of the last panel, by rule (`decisions.py`)."""
-        return decisions(outcome["metrics"]["right_answer"], parameters.theta, honest, trace)
+        right = outcome["metrics"]["right_answer"]
+        return decisions(right, parameters.theta, honest, trace, parameters.decision)
 
     def measured(
         self,

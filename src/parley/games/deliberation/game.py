@@ -4,14 +4,27 @@ Agents answer a problem, a share of them by chain of thought. In each turn of re
 and others', and improve theirs. They end unanimous, or hung; a hung problem may go to another panel of agents.
 """
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 from math import comb, floor
 from typing import Any
 
+from pydantic import BaseModel
+
 from parley.errors import UsageError
 from parley.games.base import Game, Outcome, Paper, threat_class
+from parley.games.deliberation.ballots import (
+    BALLOT,
+    NO_VOTE,
+    OUTSIDE,
+    OUTSIDER,
+    ballot_model,
+    kind_of,
+    letters,
+    read_ballot,
+)
 from parley.games.deliberation.evidence import DeliberationEvidence
 from parley.games.deliberation.parameters import (
     ANOTHER_PROBLEM,
@@ -23,6 +36,7 @@ from parley.games.deliberation.parameters import (
     Value,
     Verdict,
     reply_model,
+    value_text,
 )
 from parley.games.deliberation.policies import POLICIES
 from parley.games.deliberation.prompts import PROMPTS, format_of, places, prompt_of, reply_kind
@@ -33,7 +47,7 @@ from parley.games.parameters import BYZANTINE, HONEST, Group
 from parley.games.problems.numbers import Reading, read_as
 from parley.games.problems.problem import MATCHING, Problem, read_answer
 from parley.games.prompts import fill, instruction
-from parley.policies import Ask, Reply
+from parley.policies import Ask, Reply, Sampling
 from parley.policies.kinds import with_instructions
 from parley.policies.reply_text import MAX_FREE_TEXT
 from parley.text import by_number, one_line
@@ -108,6 +122,8 @@ class DeliberationGame(Game[DeliberationParameters]):
             ended = yield from self._deliberate(self._seated(self._panel()), session)
             if ended.detail is None:
                 break
+        if self.parameters.decision != NO_VOTE:
+            yield from self._vote(ended)
         return self._outcome(ended)
 
     @classmethod
@@ -122,6 +138,11 @@ class DeliberationGame(Game[DeliberationParameters]):
         if size > n:
             raise UsageError(f"panel_size: {size}: more than the agents (n = {n}); lower it")
         check_filter(parameters, size)
+        if parameters.decision == OUTSIDE and (argue := size * (parameters.redeliberations + 1)) >= n:
+            raise UsageError(
+                f"decision: {{judge: outside}}: {argue} of {n} agents may deliberate, and the judge is one who did "
+                "not; lower panel_size or redeliberations, raise n, or use {judge: one_of_them}"
+            )
         if parameters.fewest_honest > (most := min(size, counts[HONEST])):
             raise UsageError(
                 f"fewest_honest: {parameters.fewest_honest}: a panel has {most} honest agents at most; lower it"
@@ -293,47 +314,74 @@ class DeliberationGame(Game[DeliberationParameters]):
 
         Where there are answers `aside`, to the other problem, it gets these of those it hears.
         """
-        p, role, seat, problem = self.parameters, agent.seat.role, agent.seat, of or self.problem
+        p, problem = self.parameters, of or self.problem
         style = SCORE if scoring else "reflect" if before else "cot" if agent.by_chain_of_thought else "zero_shot"
-        asked = prompt_of(style, p)
         others = [(aside or before.answers)[name] for name in heard[agent.name]] if before else []
         own = before.answers[agent.name] if before else None
-        target = (self._other_target if of else self.target) if role == BYZANTINE else None
-        reply_format = format_of(style, p.format_for(seat))
+        reply_format = format_of(style, p.format_for(agent.seat))
         # Free text is as long as its tokens, and never cut: an agent gets its own argument back as it wrote it.
         argument_chars = p.argument_chars if reply_format == "json" else MAX_FREE_TEXT
-        form = instruction(reply_kind(style, self.problem.definitive), reply_format)
-        names = {"scored": ", ".join(heard[agent.name])}
-        reply, follow_up = (fill(text, names) if scoring else text for text in (form.reply, form.follow_up))
         view = DeliberationView(
             phase=ANOTHER_PROBLEM if of else SCORE if scoring else "reflect" if before else "initial",
             agent=agent.name,
-            role=role,
+            role=agent.seat.role,
             turn=number,
             problem=problem,
             own=own.value if own else None,
             heard={} if aside else {answer.agent: answer.value for answer in others},
-            target=target,
+            target=None if agent.honest else self._other_target if of else self.target,
             facts=() if of else self._known(agent.name, [*others, own] if own else others),
         )
-        facts = () if of else self._facts[agent.name]
-        other = self.another.question if self.another else ""
-        values = places(p, view, facts, agents, own, others, reply, other)
         model = (
             scores_model(heard[agent.name])
             if scoring
             else reply_model(style, problem.kind, problem.options, p.answer_chars, argument_chars)
         )
+        return self._sent(
+            agent,
+            session * (p.turns + 1) + number,
+            style,
+            view,
+            agents,
+            own,
+            others,
+            model,
+            p.score if scoring else p.reflect if before else p.initial,
+        )
+
+    def _sent(
+        self,
+        agent: Agent,
+        number: int,
+        style: str,
+        view: DeliberationView,
+        agents: int,
+        own: Answer | None,
+        others: Sequence[Answer],
+        model: type[BaseModel],
+        sampling: Sampling,
+    ) -> Ask:
+        """Return what an agent is asked in round `number`, in the words of a style; it sees answers of `others`."""
+        p, role, seat = self.parameters, agent.seat.role, agent.seat
+        asked = prompt_of(style, p)
+        reply_format = format_of(style, p.format_for(seat))
+        kind = f"{BALLOT}_{kind_of(view.vote)}" if view.vote else style
+        form = instruction(reply_kind(kind, self.problem.definitive), reply_format)
+        listed = ", ".join(answer.agent for answer in others)
+        reply, follow_up = (fill(text, {"scored": listed, "letters": listed}) for text in (form.reply, form.follow_up))
+        facts = () if view.phase == ANOTHER_PROBLEM else self._facts[agent.name]
+        other = self.another.question if self.another else ""
+        values = places(p, view, facts, agents, own, others, reply, other)
         system = PROMPTS.filled(seat.prompt, role, asked, "system", values) + (told_text(p) if agent.honest else "")
         return Ask(
             agent=agent.name,
             role=role,
-            round=session * (p.turns + 1) + number,
+            round=number,
             phase=view.phase,
             system=with_instructions(system, seat.policy),
             user=PROMPTS.filled(seat.prompt, role, asked, "user", values),
             reply_model=model,
-            sampling=p.score if scoring else p.reflect if before else p.initial,
+            sampling=sampling,
             reply_format=reply_format,
             follow_up=follow_up,
             view=view,
@@ -420,6 +468,71 @@ class DeliberationGame(Game[DeliberationParameters]):
         names = list(self._seats)
         nodes = range(len(names))
         return [[names[a], names[b]] for a in nodes for b in self.network.neighbors(a) if a < b]
+
+    # The vote
+
+    def _vote(self, ended: Ended) -> Generator[list[Ask], list[Reply], None]:
+        """Ask once about the last answers of the last panel, agreed or not, if they are two or more.
+
+        They have letters in place of names, and come with the argument of one agent who gave them: both drawn.
+        """
+        vote, last = self.parameters.decision, ended.turns[-1]
+        given: dict[Value, list[Answer]] = {}
+        for answer in last.answers.values():
+            if answer.value is not None:
+                given.setdefault(answer.value, []).append(answer)
+        if len(given) < 2:
+            return
+        values = [list(given)[place] for place in self.rng.permutation(len(given))]
+        # Choices have letters already, in an order that is drawn, too.
+        named = [(str(value), value) for value in sorted(values)]
+        by_letter = dict(named if self.problem.kind == "choice" else zip(letters(), values, strict=False))
+        candidates = [
+            replace(of[int(self.rng.integers(len(of)))], agent=letter, said=value_text(value))
+            for letter, value in by_letter.items()
+            for of in [given[value]]
+        ]
+        own = {answer.agent: letter for letter, value in by_letter.items() for answer in given[value]}
+        voters = self._voters(ended.panel, own)
+        replies = yield [self._ballot(ended, candidates, agent) for agent in voters]
+        ballots = {
+            agent.name: None if reply.value is None else read_ballot(vote, own.get(agent.name), reply.value)
+            for agent, reply in zip(voters, replies, strict=True)
+        }
+        self.trace[-1]["vote"] = {"kind": vote, "candidates": by_letter, "ballots": ballots}
+
+    def _voters(self, panel: tuple[Agent, ...], readable: Collection[str]) -> Sequence[Agent]:
+        """Return who is asked: a judge, drawn; who has an answer to be sure of; or all of the last panel."""
+        match self.parameters.decision:
+            case "judge_outside":
+                argued = {agent.name for agent in panel}.union(*self._drawn)
+                others = [Agent(seat, False) for name, seat in self._seats.items() if name not in argued]
+                return [others[int(self.rng.integers(len(others)))]]
+            case "judge_one_of_them":
+                return [panel[int(self.rng.integers(len(panel)))]]
+            case "confidence":
+                return [agent for agent in panel if agent.name in readable]
+        return panel
+
+    def _ballot(self, ended: Ended, candidates: Sequence[Answer], agent: Agent) -> Ask:
+        vote, last = self.parameters.decision, ended.turns[-1]
+        own = last.answers.get(agent.name)
+        view = DeliberationView(
+            phase=BALLOT,
+            agent=agent.name,
+            role=agent.seat.role,
+            turn=last.number,
+            problem=self.problem,
+            own=own.value if own else None,
+            heard={candidate.agent: candidate.value for candidate in candidates},
+            target=None if agent.honest else self.target,
+            facts=self._known(agent.name, [*candidates, own] if own else candidates),
+            vote=vote,
+        )
+        number, style = self.trace[-1]["round"], OUTSIDER if vote == OUTSIDE else BALLOT
+        model = ballot_model(vote, tuple(view.heard))
+        agents = len(ended.panel)
+        return self._sent(agent, number, style, view, agents, own, candidates, model, self.parameters.ballot)
 
     # How it ended
 

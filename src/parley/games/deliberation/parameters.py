@@ -12,6 +12,7 @@ from typing import Annotated, Any, ClassVar, Literal, NotRequired, TypedDict
 
 from pydantic import BaseModel, Field, create_model, model_validator
 
+from parley.games.deliberation.ballots import Ballot, Vote
 from parley.games.filters import FilteredParameters, MedianOfRounds, NoFilter, Trim
 from parley.games.network import Complete, Topology
 from parley.games.parameters import Count, Positive, Seat, Seated, Share, ShareOrNone
@@ -23,6 +24,7 @@ from parley.policies.reply_text import ReplyModel
 from parley.text import one_line
 
 ANOTHER_PROBLEM = "another_problem"  # of `hears`, and of the phase in which agents answer it
+_BALLOT = Sampling(temperature=0.3, max_tokens=600)
 
 
 class DeliberationParameters(FilteredParameters):
@@ -106,6 +108,16 @@ class DeliberationParameters(FilteredParameters):
     )
     initial: Sampling = Field(default=Sampling(temperature=0.7, max_tokens=600), description="First answers.")
     reflect: Sampling = Field(default=Sampling(temperature=0.7, max_tokens=600), description="Later answers.")
+    decision: Vote = Field(
+        default="none",
+        description="What agents are asked once a deliberation is over, about the answers that are left: a ranking "
+        "(ranked), approvals, ten points to give (cumulative), how sure they are of their own (confidence), or one of "
+        "them or an agent that was on no panel decides ({judge: one_of_them}, {judge: outside}).",
+        exclude_if=lambda value: bool(value == "none"),  # identities are older than these
+    )
+    ballot: Sampling = Field(
+        default=_BALLOT, description="The vote (decision).", exclude_if=lambda value: bool(value == _BALLOT)
+    )
 
     @property
     def longest(self) -> int:
@@ -213,6 +225,16 @@ def _number_pattern(room: int) -> str | None:
 Value = str | tuple[str, ...]
 
 
+def as_value(value: Value | list[str] | None) -> Value | None:
+    """Return an answer of a trace, which may be JSON, in normal form."""
+    return tuple(value) if isinstance(value, list) else value
+
+
+def value_text(value: Value) -> str:
+    """Return an answer in normal form as one line."""
+    return value if isinstance(value, str) else "; ".join(value)
+
+
 @dataclass(frozen=True, slots=True)
 class Answer:
     """What one agent said in one turn; `value` is None where nothing could be read, or it was `silent`."""
@@ -231,7 +253,8 @@ class DeliberationView:
     """What one agent may see when it is asked, as data.
 
     `own` is its last answer and `heard` are those of others that it gets, by name; None for an answer that could not
-    be read. `target` is the wrong answer that Byzantine agents are told to push, None for honest ones.
+    be read; in a `vote` (its kind, "" outside of one) `heard` are the answers voted about, by letter. `target` is the
+    wrong answer that Byzantine agents are told to push, None for honest ones.
 
     `problem` knows the right answer, which no prompt has: scripted honest agents stand for agents of a known skill,
     and scripted adversaries must know it to be wrong on purpose. `facts` are those of the problem that the agent was
@@ -247,6 +270,7 @@ class DeliberationView:
     heard: Mapping[str, Value | None]
     target: Value | None
     facts: tuple[str, ...] = ()
+    vote: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,3 +307,12 @@ class Round(TypedDict):
     levels: NotRequired[Mapping[str, str]]  # among policies: the share of honest agents that support each
     another_problem: NotRequired[Mapping[str, Any]]  # in the first turn of each: it, and what was answered to it
     verdict: NotRequired[Verdict]  # in the last turn of each
+    vote: NotRequired["Voted"]  # in the last turn of all
+
+
+class Voted(TypedDict):
+    """A vote after the last turn: what it was about, by letter, and the ballots, None of one that cannot be used."""
+
+    kind: str
+    candidates: Mapping[str, Value]
+    ballots: Mapping[str, Ballot | None]

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from pydantic import Field
 
+from parley.games.deliberation.ballots import MAX_CONFIDENCE, POINTS
 from parley.games.deliberation.parameters import DeliberationView, Value
 from parley.games.deliberation.prompts import FOLDER
 from parley.games.deliberation.turns import plurality
@@ -66,6 +67,24 @@ def _reply(view: DeliberationView, value: Value | None, argument: str) -> Mappin
     return {"argument": argument, "answer": value or ""}
 
 
+def _ballot(
+    view: DeliberationView, rng: np.random.Generator, first: Value | None = None, sure: int = MAX_CONFIDENCE
+) -> Mapping[str, Any]:
+    """Return a ballot that is for the answer `first` alone, if it is there; the rest, or all, in an order drawn."""
+    order = [list(view.heard)[int(place)] for place in rng.permutation(len(view.heard))]
+    order.sort(key=lambda letter: view.heard[letter] != first)
+    match view.vote:
+        case "ranked":
+            return {letter: rank for rank, letter in enumerate(order, 1)}
+        case "approval":
+            return {letter: "yes" if letter == order[0] else "no" for letter in order}
+        case "cumulative":
+            return {letter: POINTS * (letter == order[0]) for letter in order}
+        case "confidence":
+            return {"confidence": sure}
+    return {"choice": order[0]}
+
+
 def _first(view: DeliberationView, rng: np.random.Generator, accuracy: float) -> Value:
     """Return a first answer: right with a chance of `accuracy`; of policies, a selection at random."""
     problem = view.problem
@@ -96,12 +115,17 @@ def solver(view: DeliberationView, rng: np.random.Generator, given: Solver) -> M
         return {
             name: WORST if said is None else BEST if said == value else BEST // 2 for name, said in view.heard.items()
         }
+    right = view.problem.answer
+    if view.vote:
+        sees = right is not None and rng.random() < (given.recognize if value else given.accuracy)
+        return _ballot(
+            view, rng, right if sees and right in view.heard.values() else value, sure=round(100 * given.accuracy)
+        )
     if value is None:
         value = _first(view, rng, given.accuracy)
     if isinstance(value, tuple):
         return _reply(view, _supported(view, value, rng, given.conformity), "It does most for most of us.")
     recognizes, conforms = rng.random() < given.recognize, rng.random() < given.conformity
-    right = view.problem.answer
     leading = plurality(list(view.heard.values()))
     if right is not None and recognizes and right in view.heard.values():
         value = right
@@ -135,6 +159,8 @@ def urn(view: DeliberationView, rng: np.random.Generator, given: Urn) -> Mapping
     So the share of right answers is a martingale (the voter model of Clifford and Sudbury, 1973): talking among such
     agents makes them agree, and never better. It is the control of measures that look for a gain.
     """
+    if view.vote:
+        return _ballot(view, rng, sure=int(rng.integers(MAX_CONFIDENCE + 1)))
     if view.own is None and not view.heard:
         return _reply(view, _first(view, rng, given.accuracy), "This follows from the problem.")
     known = [view.own, *view.heard.values()]
@@ -143,11 +169,13 @@ def urn(view: DeliberationView, rng: np.random.Generator, given: Urn) -> Mapping
 
 def stubborn(view: DeliberationView, rng: np.random.Generator, given: PolicyParameters) -> Mapping[str, Any]:
     """Give the same wrong answer in every turn, for the same reason."""
-    return _reply(view, view.target, "I am certain of it.")
+    return _ballot(view, rng, view.target) if view.vote else _reply(view, view.target, "I am certain of it.")
 
 
 def persuader(view: DeliberationView, rng: np.random.Generator, given: Persuader) -> Mapping[str, Any]:
     """Give the right answer first, to be trusted; then claim to have found a mistake in it, and push the wrong one."""
+    if view.vote:
+        return _ballot(view, rng, view.target)
     if view.turn <= given.after:
         return _reply(view, view.problem.answer or view.target, "I worked it out step by step.")
     return _reply(view, view.target, "I found a mistake in my earlier answer, and so will you: check it again.")
@@ -155,11 +183,13 @@ def persuader(view: DeliberationView, rng: np.random.Generator, given: Persuader
 
 def silent(view: DeliberationView, rng: np.random.Generator, given: PolicyParameters) -> Mapping[str, Any]:
     """Give no answer that could be read."""
-    return _reply(view, None, "")
+    return {} if view.vote else _reply(view, None, "")
 
 
 def random(view: DeliberationView, rng: np.random.Generator, given: PolicyParameters) -> Mapping[str, Any]:
     """Give another wrong answer each time."""
+    if view.vote:
+        return _ballot(view, rng)
     wrong = view.problem.wrong(rng)
     return _reply(view, (wrong,) if view.problem.kind == "policies" else wrong, "It must be this.")
 

@@ -6,11 +6,18 @@ from itertools import repeat
 from pathlib import Path
 from typing import Any
 
-from parley.games.deliberation.parameters import ANOTHER_PROBLEM, Answer, DeliberationParameters, DeliberationView
+from parley.games.deliberation.ballots import BALLOT, NO_VOTE, OUTSIDE, OUTSIDER, RANKED, kind_of
+from parley.games.deliberation.parameters import (
+    ANOTHER_PROBLEM,
+    Answer,
+    DeliberationParameters,
+    DeliberationView,
+    value_text,
+)
 from parley.games.filters import SCORE, Scored
 from parley.games.parameters import BYZANTINE, HONEST
 from parley.games.problems.problem import Problem, letters
-from parley.games.prompts import Prompts, QuestionStyle, Template, fill, instruction_files
+from parley.games.prompts import Prompts, QuestionStyle, Template, fill, instruction_files, text_of
 from parley.policies import ReplyFormat
 from parley.text import one_line
 
@@ -34,6 +41,11 @@ _ASKED_IN: dict[str, tuple[str | None, dict[str, Any]]] = {
     f"reflect{_OF_ANOTHER}": ("reflect", {"hears": ANOTHER_PROBLEM}),
     SCORE: (SCORE, {"filter": {"scored": 1}}),
     SCORE + OF_POLICIES: (SCORE, {"filter": {"scored": 1}, **_WITH_POLICIES}),
+    # Without a turn of reflection, in which they may come to agree.
+    BALLOT: (BALLOT, {"decision": RANKED, "turns": 0}),
+    BALLOT + OF_POLICIES: (BALLOT, {"decision": RANKED, "turns": 0, **_WITH_POLICIES}),
+    OUTSIDER: (BALLOT, {"decision": OUTSIDE, "panel_size": 2, "turns": 0}),
+    OUTSIDER + OF_POLICIES: (BALLOT, {"decision": OUTSIDE, "panel_size": 2, "turns": 0, **_WITH_POLICIES}),
 }
 
 
@@ -45,6 +57,9 @@ def _variant(name: str) -> dict[str, Path]:
                 task = f"{style}_{name}" if style == "reflect" else style
                 files[f"{role}_{style}{kind}_system"] = FOLDER / f"{role}{kind}_system.txt"
                 files[f"{role}_{style}{kind}_user"] = FOLDER / f"{task}{kind}_user.txt"
+            files[f"{role}_{BALLOT}{kind}_system"] = FOLDER / f"{role}{kind}_system.txt"
+            files[f"{role}_{OUTSIDER}{kind}_system"] = FOLDER / f"{role}_{OUTSIDER}_system.txt"
+            files |= {f"{role}_{style}{kind}_user": FOLDER / f"{style}_user.txt" for style in (BALLOT, OUTSIDER)}
         for style in STYLES:
             task = f"reflect_{name}{ALONE}" if style == "reflect" else style
             files[f"{role}_{style}{ALONE}_system"] = FOLDER / f"{role}{ALONE}_system.txt"
@@ -82,6 +97,10 @@ def answer_text(answer: Answer, name: str, chars: int | None = None, argued: boo
     return f"  {name}: {json.dumps(answer.said, ensure_ascii=False)} | Argument: {why}"
 
 
+def _task(vote: str) -> Path:
+    return FOLDER / "ballots" / f"{kind_of(vote)}.txt"
+
+
 def _form(problem: Problem) -> str:
     marks = [f"{letter})" for letter in letters(problem.options)] if problem.kind == "choice" else repeat("-")
     options = "\n".join(f"{mark} {one_line(option)}" for mark, option in zip(marks, problem.options, strict=False))
@@ -90,8 +109,8 @@ def _form(problem: Problem) -> str:
 
 def reply_kind(style: str, definitive: bool) -> str:
     """Return the kind of a reply (parley.games.prompts), by what is asked for and in which order."""
-    if style == SCORE:
-        return SCORE
+    if style == SCORE or style.startswith(BALLOT):
+        return style
     order = "zero_shot" if style == "zero_shot" else "reasoned"
     return f"deliberation_{order}" if definitive else f"deliberation_{order}_policies"
 
@@ -100,7 +119,7 @@ def prompt_of(style: str, p: DeliberationParameters) -> str:
     """Return the name of the prompt by which something is asked for."""
     if not p.definitive:
         return style + OF_POLICIES
-    if p.hears == "nobody":
+    if p.hears == "nobody" and style in STYLES:
         return style + ALONE
     return style + _OF_ANOTHER if p.hears == ANOTHER_PROBLEM and style == "reflect" else style
 
@@ -137,7 +156,8 @@ def places(
         "form": _form(view.problem),
         "own": f"  you: {_NO_ANSWER}" if own is None else answer_text(own, "you"),
         "heard": "\n".join(others) or "  (nobody's answer reached you)",
-        "target": "; ".join(view.target) if isinstance(view.target, tuple) else view.target,
+        "target": view.target and value_text(view.target),
+        "task": text_of(_task(view.vote)) if view.vote else "",
         "reply": reply,
     }
 
@@ -151,8 +171,7 @@ class DeliberationPrompts(Prompts[DeliberationParameters]):
 
     variants = _VARIANTS
     phases = (
-        *(*STYLES, SCORE),
-        *(style + OF_POLICIES for style in (*STYLES, SCORE)),
+        *(style + kind for kind in ("", OF_POLICIES) for style in (*STYLES, SCORE, BALLOT, OUTSIDER)),
         *(*(style + ALONE for style in STYLES), f"reflect{_OF_ANOTHER}"),
     )
     asked_in = _ASKED_IN
@@ -163,6 +182,7 @@ class DeliberationPrompts(Prompts[DeliberationParameters]):
 
     def files(self, prompt: str, parameters: DeliberationParameters) -> Mapping[str, Template]:
         """Return the files that are sent with these problems, in this format."""
+        vote = parameters.decision
         replies = {
             f"{role}_reply_{kind}_{part}": path
             for role in (HONEST, BYZANTINE)
@@ -170,11 +190,18 @@ class DeliberationPrompts(Prompts[DeliberationParameters]):
             for kind in [reply_kind(style, parameters.definitive)]
             for part, path in instruction_files(kind, format_of(style, parameters.reply_format)).items()
         }
-        asked = [prompt_of(style, parameters) for style in (*STYLES, *[SCORE] * isinstance(parameters.filter, Scored))]
+        scored, voted = isinstance(parameters.filter, Scored), vote != NO_VOTE
+        styles = (*STYLES, *[SCORE] * scored, *[OUTSIDER if vote == OUTSIDE else BALLOT] * voted)
+        asked = [prompt_of(style, parameters) for style in styles]
         names = {
             f"{role}_{each}_{part}" for role in (HONEST, BYZANTINE) for each in asked for part in ("system", "user")
         }
         sent = {name: path for name, path in self.templates(prompt).items() if name in names}
+        if voted:
+            files = {"task": _task(vote), **instruction_files(f"{BALLOT}_{kind_of(vote)}", parameters.reply_format)}
+            replies |= {
+                f"{role}_{BALLOT}_{part}": path for role in (HONEST, BYZANTINE) for part, path in files.items()
+            }
         if isinstance(parameters.filter, Scored):
             of_scores = instruction_files(SCORE, parameters.reply_format)
             replies |= {f"{HONEST}_reply_{SCORE}_{part}": path for part, path in of_scores.items()}

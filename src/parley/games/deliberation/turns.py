@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
+from parley.games.deliberation.ballots import leading
 from parley.games.deliberation.parameters import Agent, Answer, DeliberationParameters, Value
 from parley.games.evidence import Session
 from parley.games.network import Network
@@ -66,10 +67,7 @@ def unanimous(answers: Sequence[Value | None]) -> Value | None:
 
 def plurality(answers: Sequence[Value | None]) -> Value | None:
     """Return the value that more agents give than any other; None on a tie, and if nobody gives one."""
-    counts = Counter(answer for answer in answers if answer is not None).most_common(2)
-    if not counts or (len(counts) == 2 and counts[0][1] == counts[1][1]):
-        return None
-    return counts[0][0]
+    return leading(Counter(answer for answer in answers if answer is not None))
 
 
 def largest_share(answers: Sequence[Value | None]) -> Fraction:

@@ -57,6 +57,8 @@ NETWORKS: list[Any] = [
 PROBLEMS: list[Any] = ["arithmetic", "wason", "policies"]
 FILTERS: list[Any] = [{"trim": 1}, {"median_of_rounds": 2}, {"reputation": 1}, {"scored": 1}]
 
+VOTES: list[Any] = ["ranked", "approval", "cumulative", "confidence", {"judge": "outside"}, {"judge": "one_of_them"}]
+
 
 def consensus(*grids: dict[str, Any], **parameters: Any) -> dict[str, Any]:
     each = [{"model": "tiny", "n": 4, "prompt": "may_exist", **grid} for grid in grids]
@@ -148,6 +150,13 @@ STUDIES: Mapping[str, dict[str, Any]] = {
     ),
     "deliberation-facts": deliberation(
         {"model": ["tiny", "pooler"], "vary": {"problems": ["hidden_profiles"], "facts": ["dealt", "all", "kept"]}}
+    ),
+    "deliberation-voted": deliberation(
+        {"n": 5, "vary": {"decision": VOTES, "problems": ["arithmetic", "policies"], **FORMATS}},
+        {"n": 5, "b": 2, "byzantine": "llm_stubborn", "vary": {"decision": VOTES}},
+        {"n": 5, "model": ["solver", "urn"], "b": 1, "byzantine": ["stubborn", "random"], "vary": {"decision": VOTES}},
+        panel_size=4,
+        turns=1,
     ),
     "deliberation-alone": deliberation({"n": 1}),
     "deliberation-arms": deliberation(

@@ -41,7 +41,7 @@ Vote = Annotated[
 ]
 
 
-def letters() -> Iterator[str]:
+def labels() -> Iterator[str]:
     """Yield A, B, ..., Z, AA, AB, ... without end."""
     return map("".join, chain.from_iterable(product(ascii_uppercase, repeat=size) for size in count(1)))
 

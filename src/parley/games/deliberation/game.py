@@ -9,6 +9,7 @@ from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 from math import comb, floor
+from string import ascii_uppercase
 from typing import Any
 
 from pydantic import BaseModel
@@ -22,7 +23,7 @@ from parley.games.deliberation.ballots import (
     OUTSIDER,
     ballot_model,
     kind_of,
-    letters,
+    labels,
     read_ballot,
 )
 from parley.games.deliberation.evidence import DeliberationEvidence
@@ -485,10 +486,12 @@ class DeliberationGame(Game[DeliberationParameters]):
             return
         values = [list(given)[place] for place in self.rng.permutation(len(given))]
         # Choices have letters already, in an order that is drawn, too.
-        named = [(str(value), value) for value in sorted(values)]
-        by_letter = dict(named if self.problem.kind == "choice" else zip(letters(), values, strict=False))
+        texts = dict(zip(ascii_uppercase, self.problem.options, strict=False)) if self.problem.kind == "choice" else {}
+        by_letter = {letter: letter for letter in texts if letter in given} or dict(
+            zip(labels(), values, strict=False)
+        )
         candidates = [
-            replace(of[int(self.rng.integers(len(of)))], agent=letter, said=value_text(value))
+            replace(of[int(self.rng.integers(len(of)))], agent=letter, said=texts.get(letter) or value_text(value))
             for letter, value in by_letter.items()
             for of in [given[value]]
         ]

@@ -75,11 +75,11 @@ def _ballot(
     order.sort(key=lambda letter: view.heard[letter] != first)
     match view.vote:
         case "ranked":
-            return {letter: rank for rank, letter in enumerate(order, 1)}
+            return {letter: order.index(letter) + 1 for letter in view.heard}
         case "approval":
-            return {letter: "yes" if letter == order[0] else "no" for letter in order}
+            return {letter: "yes" if letter == order[0] else "no" for letter in view.heard}
         case "cumulative":
-            return {letter: POINTS * (letter == order[0]) for letter in order}
+            return {letter: POINTS * (letter == order[0]) for letter in view.heard}
         case "confidence":
             return {"confidence": sure}
     return {"choice": order[0]}

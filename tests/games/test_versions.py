@@ -158,6 +158,16 @@ STUDIES: Mapping[str, dict[str, Any]] = {
         panel_size=4,
         turns=1,
     ),
+    "deliberation-paradigms": deliberation(
+        {
+            "vary": {
+                "hears": ["relay", "report", "debate"],
+                "told_yields": [True],
+                "problems": ["arithmetic", "policies"],
+            }
+        },
+        turns=3,
+    ),
     "deliberation-alone": deliberation({"n": 1}),
     "deliberation-arms": deliberation(
         {"prompt": ["improve", "skeptical"], "vary": {"hears": ["nobody", "another_problem"], **FORMATS}},

@@ -436,6 +436,22 @@ def test_the_example_of_prompts_by_group_compares_nobody_half_and_all() -> None:
         load_study(written({**example, "grids": [example["grids"][0], twelve]}))
 
 
+@pytest.mark.promise("The example of personas: each group reads its own line, under other names in other games.")
+def test_the_example_of_personas_deals_them_by_the_seed(tmp_path: Path) -> None:
+    page = (REPOSITORY / "docs" / "reference" / "deliberation.md").read_text(encoding="utf-8")
+    example = yaml.safe_load(page.partition("### Personas")[2].split("```")[1].removeprefix("yaml"))
+    (tmp_path / "study.yaml").write_text(yaml.safe_dump(example))
+    [condition] = load_study(tmp_path / "study.yaml").conditions
+    lines = [prompt["append"]["honest_system"] for prompt in example["prompts"].values()]
+    had: dict[str, set[str]] = {line: set() for line in lines}
+    for seed in range(10):
+        asks = list(asked(Simulation(condition, seed).game(), seed, last_round=0))
+        for line in lines:
+            [name] = {ask.agent for ask in asks if ask.system and line in ask.system}
+            had[line].add(name)
+    assert all(len(names) == 3 for names in had.values())
+
+
 def test_a_wrong_prompt_of_a_group_is_refused_by_its_key(study_factory: StudyFactory) -> None:
     with pytest.raises(
         UsageError, match=r"grids\[0\].groups\[1\].prompt: 'wached': unknown prompt; did you mean 'wat"

@@ -143,8 +143,9 @@ def ballot_asks(play: Play) -> list[Ask]:
 
 
 @pytest.mark.promise("Each vote is asked once, after the last turn, about lettered answers without names.")
-@pytest.mark.parametrize("reply_format", ["json", "text", "two_steps"])
-@pytest.mark.parametrize("problems", ["arithmetic", "wason", "policies"])
+@pytest.mark.parametrize(
+    ("problems", "reply_format"), [("arithmetic", "json"), ("wason", "text"), ("policies", "two_steps")]
+)
 @pytest.mark.parametrize("vote", VOTES)
 def test_agents_vote_on_what_is_left(vote: Any, problems: str, reply_format: str) -> None:
     given = {"turns": 1, "problems": problems, "reply_format": reply_format, "panel_size": 4, "decision": vote}

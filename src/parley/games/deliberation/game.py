@@ -41,7 +41,17 @@ from parley.games.deliberation.parameters import (
 )
 from parley.games.deliberation.policies import POLICIES
 from parley.games.deliberation.prompts import PROMPTS, format_of, places, prompt_of, reply_kind
-from parley.games.deliberation.turns import Ended, Turn, graded, heard_by, plurality, reached, turn_measures, verdict
+from parley.games.deliberation.turns import (
+    Ended,
+    Turn,
+    graded,
+    heard_by,
+    plurality,
+    reached,
+    turn_measures,
+    verdict,
+    yielded,
+)
 from parley.games.evidence import OutcomeClass
 from parley.games.filters import SCORE, NoFilter, Scored, check_filter, filtered, scores_model, told_text
 from parley.games.parameters import BYZANTINE, HONEST, Group
@@ -195,10 +205,11 @@ class DeliberationGame(Game[DeliberationParameters]):
         Who talks reads more than who answers alone, so independent answers are twice as many as all those of the game.
         """
         p = parameters
-        if not p.turns or p.hears not in ("all", "neighbor") or not p.definitive:
+        if not p.turns or p.hears in ("nobody", ANOTHER_PROBLEM) or not p.definitive:
             return {}
-        alone = {"hears": "nobody", "filter": "none", "filter_told": False}
+        alone = {"hears": "nobody", "filter": "none", "filter_told": False, "told_yields": False}
         once = {**alone, "turns": 0, "topology": "complete", "panel_size": None, "redeliberations": 0}
+        once["decision"] = NO_VOTE
         return {
             "independent": (once, 2 * agents * (p.turns + 1)),
             "self_correction": (alone, agents),
@@ -243,7 +254,9 @@ class DeliberationGame(Game[DeliberationParameters]):
         milliseconds = 0
         for number in range(p.turns + 1):
             heard = heard_by(names, self._reach, p.hears, number) if number else dict.fromkeys(names, ())
-            asked = partial(self._ask, len(panel), session, number, turns[-1] if turns else None, aside=aside)
+            yields = {name: yielded(turns, name) for name in names} if p.told_yields and number > 1 else {}
+            before = turns[-1] if turns else None
+            asked = partial(self._ask, len(panel), session, number, before, aside=aside, yields=yields)
             dropped, took = yield from self._dropped(panel, turns, heard, asked)
             heard = {name: tuple(of for of in heard[name] if of not in dropped.get(name, ())) for name in names}
             replies = yield [asked(heard, agent) for agent in panel]
@@ -310,6 +323,7 @@ class DeliberationGame(Game[DeliberationParameters]):
         scoring: bool = False,
         aside: Mapping[str, Answer] | None = None,
         of: Problem | None = None,
+        yields: Mapping[str, int] | None = None,
     ) -> Ask:
         """Return what an agent is asked, of the problem at hand or `of` the other one, whose facts nobody holds.
 
@@ -332,6 +346,7 @@ class DeliberationGame(Game[DeliberationParameters]):
             heard={} if aside else {answer.agent: answer.value for answer in others},
             target=None if agent.honest else self._other_target if of else self.target,
             facts=() if of else self._known(agent.name, [*others, own] if own else others),
+            yields={name: yields[name] for name in heard[agent.name]} if yields and not scoring else {},
         )
         model = (
             scores_model(heard[agent.name])

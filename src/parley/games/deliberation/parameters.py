@@ -5,7 +5,7 @@ nor numbers beyond agents and turns; each default here says what it is.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cache
 from typing import Annotated, Any, ClassVar, Literal, NotRequired, TypedDict
@@ -44,10 +44,17 @@ class DeliberationParameters(FilteredParameters):
         "all (all); or to one, and others hear answers without arguments, which could tell it (kept).",
         exclude_if=lambda value: bool(value == "dealt"),  # identities are older than this parameter
     )
-    hears: Literal["all", "neighbor", "nobody", "another_problem"] = Field(
+    hears: Literal["all", "neighbor", "relay", "report", "debate", "nobody", "another_problem"] = Field(
         default="all",
-        description="Whose last answers an agent gets: all others'; or one other's, the next one each turn; nobody's; "
-        "or, in their place, what all others answered to another problem (a placebo).",
+        description="Whose last answers an agent gets: all others'; one other's, the next one each turn (neighbor); "
+        "that of the one before it (relay); of the first, who gets all (report), and of the one before it, too "
+        "(debate); nobody's; or, in their place, what all others answered to another problem (a placebo).",
+    )
+    told_yields: bool = Field(
+        default=False,
+        description="Whether agents are told how often each of those they hear has given up its answer for one that "
+        "it heard (arXiv:2604.02668).",
+        exclude_if=lambda value: not value,  # identities are older than this parameter
     )
     topology: Topology = Field(
         default=Complete(),
@@ -136,11 +143,15 @@ class DeliberationParameters(FilteredParameters):
                 f"filter {self.filter.kind} needs values that have an order, and answers have none; use reputation or "
                 "scored"
             )
-        if self.hears == "neighbor" and not isinstance(self.filter, NoFilter):
+        if self.hears in ("neighbor", "relay", "report", "debate") and not isinstance(self.filter, NoFilter):
             raise ValueError(
-                "with hears: neighbor an agent hears one other, and a filter would drop it; use hears: all"
+                f"with hears: {self.hears} an agent hears few others, and a filter would drop them; use hears: all"
             )
         if self.hears in ("nobody", ANOTHER_PROBLEM):
+            if self.told_yields:
+                raise ValueError(
+                    f"told_yields: with hears: {self.hears} nobody is heard; remove it, or use hears: all"
+                )
             if not isinstance(self.filter, NoFilter):
                 raise ValueError(f"with hears: {self.hears} there is nothing to filter; use hears: all, or no filter")
             if not self.definitive:
@@ -254,7 +265,8 @@ class DeliberationView:
 
     `own` is its last answer and `heard` are those of others that it gets, by name; None for an answer that could not
     be read; in a `vote` (its kind, "" outside of one) `heard` are the answers voted about, by letter. `target` is the
-    wrong answer that Byzantine agents are told to push, None for honest ones.
+    wrong answer that Byzantine agents are told to push, None for honest ones. `yields` says how often each of those
+    heard has given up its answer for one that it heard, if agents are told (`told_yields`).
 
     `problem` knows the right answer, which no prompt has: scripted honest agents stand for agents of a known skill,
     and scripted adversaries must know it to be wrong on purpose. `facts` are those of the problem that the agent was
@@ -271,6 +283,7 @@ class DeliberationView:
     target: Value | None
     facts: tuple[str, ...] = ()
     vote: str = ""
+    yields: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

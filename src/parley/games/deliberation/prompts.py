@@ -22,6 +22,7 @@ from parley.policies import ReplyFormat
 from parley.text import one_line
 
 FOLDER = Path(__file__).parent / "templates"
+_TOLD_YIELDS = FOLDER / "told_yields.txt"
 STYLES = ("cot", "zero_shot", "reflect")  # the first two are those of the initial round
 OF_POLICIES = "_policies"  # ends the names of prompts on prioritized problems, which have no right answer
 ALONE = "_alone"  # ends those of agents that hear nobody, and know it
@@ -145,6 +146,9 @@ def places(
     problem at hand, or of `another_problem`, its text ("" for none).
     """
     others = [answer_text(answer, answer.agent, p.shown_chars, p.facts != "kept") for answer in heard]
+    if view.yields:
+        counts = ", ".join(f"{name} {number}" for name, number in view.yields.items())
+        others.append(fill(text_of(_TOLD_YIELDS), {"yields": counts}))
     known = [_OF_ALL if p.facts == "all" else _DEALT, *(f"- {one_line(fact)}" for fact in facts)] if facts else []
     return {
         "agent": view.agent,
@@ -205,6 +209,8 @@ class DeliberationPrompts(Prompts[DeliberationParameters]):
         if isinstance(parameters.filter, Scored):
             of_scores = instruction_files(SCORE, parameters.reply_format)
             replies |= {f"{HONEST}_reply_{SCORE}_{part}": path for part, path in of_scores.items()}
+        if parameters.told_yields:
+            replies |= {f"{role}_reflect_yields": _TOLD_YIELDS for role in (HONEST, BYZANTINE)}
         if parameters.told_of_filter:
             replies[f"{HONEST}_filter"] = parameters.told_of_filter
         return {**sent, **replies}

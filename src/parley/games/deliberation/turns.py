@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from itertools import pairwise
 from typing import Any
 
 from parley.games.deliberation.ballots import leading
@@ -46,18 +47,33 @@ def heard_by(
     """Return whose last answers each agent of a panel gets in turn `turn`, 1 or later.
 
     All that gossip brings, unless it `hears` a `neighbor` alone, the next one around the panel each turn
-    ("round-robin", section VI), or `nobody`.
+    ("round-robin", section VI), `nobody`, or as in the paradigms of MALLM (arXiv:2509.11656): the one before it
+    (`relay`); the first of the panel, who hears all (`report`); or besides that one the one before it of the others
+    (`debate`).
     """
     found: dict[str, tuple[str, ...]] = {}
     for place, name in enumerate(panel):
         around = [other for other in (*panel[place + 1 :], *panel[:place]) if other in reach[name]]
         if hears == "nobody":
-            found[name] = ()
+            around = []
         elif hears == "neighbor" and around:
-            found[name] = (around[(turn - 1) % len(around)],)
-        else:
-            found[name] = tuple(other for other in panel if other in around)
+            around = [around[(turn - 1) % len(around)]]
+        elif hears == "relay":
+            around = around[-1:]
+        elif place and hears in ("report", "debate"):
+            debates = hears == "debate"
+            around = [other for other in around if other == panel[0] or (debates and other == panel[place - 1 or -1])]
+        found[name] = tuple(other for other in panel if other in around)
     return found
+
+
+def yielded(turns: Sequence[Turn], name: str) -> int:
+    """Return how often an agent has given up its answer for one that it had just heard."""
+    changes = [
+        (before.answers[name].value, after.answers[name].value, before.values(after.heard[name]))
+        for before, after in pairwise(turns)
+    ]
+    return sum(None not in (old, new) and new != old and new in heard for old, new, heard in changes)
 
 
 def unanimous(answers: Sequence[Value | None]) -> Value | None:

@@ -45,6 +45,7 @@ TABLES = (
     "decisions",
     "decision_rates",
     "martingale",
+    "equal_cost",
     "noise",
     "margins",
     "effects",

@@ -87,10 +87,10 @@ class Costs:
         engines: dict[str, list[Summary]] = {}
         self._phases: dict[str, int] = {}
         for simulation, summary in asked:
-            axes = simulation.condition.axes
+            axes, agents = simulation.condition.axes, _agents(simulation.condition)
             self._by_axes.setdefault(tuple(axes.items()), []).append(summary)
-            self._by_size.setdefault((axes["model"], axes["n"]), []).append(summary)
-            self._by_model.setdefault(axes["model"], []).append((int(axes["n"]), summary))
+            self._by_size.setdefault((axes["model"], agents), []).append(summary)
+            self._by_model.setdefault(axes["model"], []).append((agents, summary))
             engine, telemetry = simulation.condition.engine, summary.telemetry
             phases = int(summary.outcome.get("rounds", 0)) * len(telemetry.get("phase_seconds", ()))
             self._phases[engine] = max(phases, self._phases.get(engine, 0))
@@ -103,11 +103,11 @@ class Costs:
         """Return what one simulation of a condition takes, and from what that is known."""
         if not condition.models:
             return Cost(), SCRIPTED
-        axes = condition.axes
-        same, alike = self._by_axes.get(tuple(axes.items())), self._by_size.get((axes["model"], axes["n"]))
+        axes, agents = condition.axes, _agents(condition)
+        same, alike = self._by_axes.get(tuple(axes.items())), self._by_size.get((axes["model"], agents))
         if same or alike:
             return self._cost(condition, _mean_tokens((s, 1.0) for s in same or alike or [])), SAME if same else ALIKE
-        by_agent = [(summary, int(axes["n"]) / n) for n, summary in self._by_model.get(axes["model"], [])]
+        by_agent = [(summary, agents / n) for n, summary in self._by_model.get(axes["model"], [])]
         if by_agent:
             return self._cost(condition, _mean_tokens(by_agent)), PER_AGENT
         return _NOTHING_KNOWN, UNKNOWN
@@ -134,10 +134,20 @@ class Costs:
         own = [entry for entry in entries if not entry.is_service]
         hours = self._pace.get(condition.engine, math.nan) * tokens.total / 3600 if own else 0.0
         gpus = sum(entry.gpus_served for entry in own) if self._on_gpus.get(condition.engine) else 0
-        prices = {entry.run_price for entry in entries}
-        price = prices.pop() if len(prices) == 1 else None  # records do not say what each of several models used
-        money = price.of(tokens) if price is not None else math.nan
-        return Cost(tokens.prompt, tokens.completion, hours, gpus * hours if gpus else 0.0, money)
+        return Cost(
+            tokens.prompt, tokens.completion, hours, gpus * hours if gpus else 0.0, money_of(condition, tokens)
+        )
+
+
+def money_of(condition: Condition, tokens: Tokens) -> float:
+    """Return what tokens of a condition cost; NaN where nobody knows."""
+    prices = {entry.run_price for entry in condition.entries.values()}
+    price = prices.pop() if len(prices) == 1 else None  # records do not say what each of several models used
+    return price.of(tokens) if price is not None else math.nan
+
+
+def _agents(condition: Condition) -> int:
+    return sum(group.count for group in condition.playing)
 
 
 def _mean_tokens(summaries: Iterable[tuple[Summary, float]]) -> Tokens:

@@ -22,6 +22,7 @@ from parley.analysis.conditions import RATE, condition_table, impossible_outcome
 from parley.analysis.contrasts import REPEAT, contrast_table, noise_table
 from parley.analysis.effects import effect_table
 from parley.analysis.endings import ending_table, times_table
+from parley.analysis.equal_cost import with_equal_cost
 from parley.analysis.made_by import made_by
 from parley.analysis.margins import margin_table
 from parley.analysis.questions import question_table
@@ -107,6 +108,7 @@ def _tables(
     if study.unfinished is not None:
         conditions["planned"] = [study.unfinished.planned(condition.name) for condition in played.conditions]
     of_traces = from_traces.tables()
+    asked = with_equal_cost(with_lost(rows, of_traces["regret"]), from_traces.equal_cost, study)
     noise = noise_table(_again(records), by, game, _answers_again(records, by))
     return records, {
         "simulations": rows,
@@ -127,7 +129,7 @@ def _tables(
         "margins": margin_table(rows, by, game, impossible, study.paper),
         "effects": effect_table(rows, by, game, study.effects, impossible),
         "noise": noise,
-        "questions": with_registration(question_table(with_lost(rows, of_traces["regret"]), study), rows, study),
+        "questions": with_registration(question_table(asked, study), rows, study),
         "manifest": manifest_table(study.name, records),
     }
 

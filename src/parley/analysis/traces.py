@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -10,6 +11,7 @@ import pandas as pd
 from parley.analysis.averages import Averages, Rounds, Share, by_player, rounds_of
 from parley.analysis.columns import names_of
 from parley.analysis.decisions import decision_rate_table, decision_rows, decision_table, martingale_table, steps_of
+from parley.analysis.equal_cost import EqualCost, paid_rows
 from parley.analysis.reactions import Behaviors, Judged, Reacted, Reactions, Trace
 from parley.analysis.regret import achievable_table, regret_row, regret_table
 from parley.analysis.simulations import PlayedGame
@@ -128,7 +130,13 @@ class FromTraces:
             "decisions": decided,
             "decision_rates": decision_rate_table(decided, study),
             "martingale": martingale_table(rows["martingale"], study),
+            "equal_cost": self.equal_cost.table(),
         }
+
+    @cached_property
+    def equal_cost(self) -> EqualCost:
+        """What counts of the games of arms."""
+        return EqualCost(self._study, self._rows["equal_cost"])
 
 
 def _rows_of(study: Study, game: PlayedGame, trace: Trace) -> Rows:
@@ -139,6 +147,7 @@ def _rows_of(study: Study, game: PlayedGame, trace: Trace) -> Rows:
         "regret": [regret] if regret else [],
         "decisions": decision_rows(game, trace),
         "martingale": steps_of(game, trace),
+        "equal_cost": paid_rows(study, game, trace),
     }
 
 

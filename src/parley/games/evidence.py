@@ -301,6 +301,8 @@ class Evidence(Generic[P, R]):
     regressed: tuple[str, str] | None = None
     # Indicators and quantities of how agents react to an adversary (the table `reactions`).
     reactions: tuple[Indicator | Quantity, ...] = ()
+    # What `pluralities` says of a game whose cost is that of talking, about which questions may ask (`compare_with`).
+    at_equal_cost: Indicator | None = None
     achievable: tuple[Achievable, ...] = ()  # what `reached` says of a game (the tables `regret` and `achievable`)
     behaviors: tuple[Indicator, ...] = ()  # of single agents in the face of an adversary (the table `behaviors`)
     round_name: str = "round"  # what figures call the rounds of `series`
@@ -337,6 +339,12 @@ class Evidence(Generic[P, R]):
         without one. `names` are what its agents that are not the adversary's are called in the trace.
         """
         raise NotImplementedError(f"{type(self).__name__}.reacted")
+
+    def pluralities(
+        self, outcome: Mapping[str, Any], honest: Sequence[str], trace: Sequence[R]
+    ) -> tuple[Sequence[bool], bool]:
+        """Return whether the plurality of the first 1, 2, ... first answers is right, and that of all last ones."""
+        raise NotImplementedError(f"{type(self).__name__}.pluralities")
 
     def decisions(
         self, parameters: P, outcome: Mapping[str, Any], honest: Collection[str], trace: Sequence[R]

@@ -6,17 +6,28 @@ from typing import Any
 
 import pandas as pd
 
+from parley.analysis.equal_cost import FIRST, INDEPENDENT
 from parley.analysis.stats import CONFIDENCE
 from parley.games.base import Game
 from parley.games.evidence import OutcomeClass
 from parley.play.pausing import REMEDIES
 from parley.policies import FAILURE_CLASSES
 from parley.report.links import Links
+from parley.report.tables import interval_text
 from parley.study import Study
 from parley.study.axes import axes_text
+from parley.study.condition import ARM_AXIS
 from parley.study.frozen import CHANGED
 from parley.text import counted
 
+# What a condition is held against, in words.
+ARMS = {
+    FIRST: "its first answers",
+    INDEPENDENT: "independent answers",
+    "self_correction": "self-correction",
+    "placebo": "a placebo",
+}
+_MAX_TALKS = 3  # conditions with a sentence of their own
 _ACHIEVED = ("reached", "achievable", "promised")
 MAX_BARS = 20  # conditions that are shown; the others fold
 WARN_FAILED = 0.05  # share of calls without a usable reply
@@ -64,7 +75,66 @@ def achieved_sentence(achievable: pd.DataFrame, study: Study) -> str:
     return f"Of what was achievable with the same seats, values, network and adversaries, {'; '.join(parts)}."
 
 
-def talking_sentence(rates: pd.DataFrame) -> str:
+def talking_sentences(rates: pd.DataFrame, equal_cost: pd.DataFrame, by: Sequence[str]) -> list[str]:
+    """Return whether talking was worth it: a sentence for each condition with arms, else one; none if nobody talked.
+
+    They are from the table `equal_cost`, else from `decision_rates`.
+    """
+    if equal_cost.empty:
+        return [_before_and_after(rates)]
+    axes = [axis for axis in by if axis != ARM_AXIS]
+    varying = [axis for axis in axes if equal_cost[axis].nunique() > 1]
+    groups = [group.to_dict("records") for _, group in equal_cost.groupby(axes, sort=False)]
+    said = [_at_equal_cost(rows, axes_text({axis: rows[0][axis] for axis in varying})) for rows in groups]
+    more = [f"The table equal_cost has {len(said) - _MAX_TALKS} conditions more."] if len(said) > _MAX_TALKS else []
+    return [*said[:_MAX_TALKS], *more]
+
+
+def _at_equal_cost(rows: Sequence[Mapping[Any, Any]], where: str) -> str:
+    """Return whether talking was worth it in a condition, from its rows of the table `equal_cost`."""
+    talk, *arms = rows
+    sure = [row for row in arms if row["p_holm"] < 1 - CONFIDENCE]
+    better, worse, open_ = (
+        ", ".join(ARMS[row["arm"]] for row in rows)
+        for rows in (
+            [row for row in sure if row["difference"] < 0],
+            [row for row in sure if row["difference"] > 0],
+            [row for row in arms if row not in sure],
+        )
+    )
+    if worse:
+        answer = f"No: more often right are {worse}"
+    elif not better:
+        answer = "These games cannot tell"
+    elif open_:
+        answer = f"In part: it is right more often than {better}, and cannot be told from {open_}"
+    else:
+        answer = "Yes: it is right more often than all that it is held against"
+    money = "" if pd.isna(talk["money"]) else f" and {talk['money']:.3g} in money"
+    gains = [f"{_gain(row)} over {ARMS[row['arm']]} ({_cost(row)})" for row in arms]
+    return (
+        f"Was talking worth it? {answer}. {f'With {where}' if where else 'After talking'} the plurality is right in "
+        f"{talk['right']:.0%} of {counted(talk['simulations'], 'game')}, for {talk[talk['unit']]:,.0f} {talk['unit']} "
+        f"a game{money}. Its gain is {'; '.join(gains)}."
+    )
+
+
+def _gain(row: Mapping[Any, Any]) -> str:
+    # Talking less the arm, where the table has the arm less talking.
+    ends = [0 - row[name] for name in ("difference", "difference_high", "difference_low")]
+    return interval_text(ends, "+z.0f", scale=100, unit=" points")
+
+
+def _cost(row: Mapping[Any, Any]) -> str:
+    """Return what an arm cost, how many independent answers were taken, and whether they were too few."""
+    cost = f"{row['cost_ratio']:.0%} of the cost"
+    if pd.isna(row["answers"]):
+        return cost
+    few = f"; in {row['short']:.0%} of the games all of them cost less than talking" if row["short"] else ""
+    return f"{cost}, {row['answers']:.3g} answers a game{few}"
+
+
+def _before_and_after(rates: pd.DataFrame) -> str:
     """Return whether talking was worth it, from the table `decision_rates`; "" where nobody talked."""
     rows = rates[(rates["voters"] == "honest") & (rates["rule"] == "plurality") & rates["right"].notna()]
     after = rows[rows["answers"] == "last"]

@@ -52,7 +52,7 @@ from parley.report.overview import (
     seeds_warning,
     short,
     study_sentence,
-    talking_sentence,
+    talking_sentences,
 )
 from parley.report.sections import all_tables, measure_tables
 from parley.study import Study
@@ -79,7 +79,10 @@ def report(study: Study, explored: bool = False) -> Path:
         title=study.title,
         study=study,
         sentence=study_sentence(study, int(conditions["simulations"].sum())),
-        achieved=[achieved_sentence(made["achievable"], study), talking_sentence(made["decision_rates"])],
+        achieved=[
+            achieved_sentence(made["achievable"], study),
+            *talking_sentences(made["decision_rates"], made["equal_cost"], by),
+        ],
         unfinished=study.unfinished,
         unplayed=_unplayed(study),
         made_by=partial(_made_by, study),
@@ -129,6 +132,7 @@ def report_unfinished(study: Study) -> Path:
 _SHOWN = (
     *("simulations", "conditions", "rates", "quantities", "questions", "contrasts", "noise", "times", "endings"),
     *("quality", "reactions", "behaviors", "margins", "effects", "players", "achievable", "regret", "decision_rates"),
+    "equal_cost",
 )
 
 

@@ -40,6 +40,7 @@ def all_tables(study: Study, made: Mapping[str, pd.DataFrame], links: Links) -> 
         "degenerate": _degenerate_table(made["conditions"], by),
         "contrasts": contrast_table("contrasts", contrasts[differ], by, game, links),
         "no_difference": contrast_table("no-difference", contrasts[~differ], by, game, links),
+        "equal_cost": _equal_cost_table(made["equal_cost"], by),
         "noise": _noise_table(made["noise"], by, game),
         "margins": margin_table(made["margins"], made["effects"], game),
         "effects": effect_table(made["effects"], game),
@@ -290,6 +291,23 @@ def time_table(times: pd.DataFrame, by: Sequence[str], game: type[Game]) -> Tabl
         by=[axis for axis in by if times[axis].nunique() > 1],
         first=1,
         all=len(times),
+    )
+
+
+def _equal_cost_table(equal: pd.DataFrame, by: Sequence[str]) -> Table:
+    """Return what talking is held against, at what cost; differences in percentage points."""
+    return table(
+        "equal-cost",
+        equal.to_dict("records"),
+        Column("games", "simulations"),
+        Column("right", estimate("right", ".0%")),
+        Column("less talk", estimate("difference", "+.0f", "difference_low", "difference_high", scale=100)),
+        p_column("p corrected", "p_holm"),
+        Column("tokens per game", lambda row: "-" if pd.isna(row["tokens"]) else f"{row['tokens']:,.0f}"),
+        Column("money", lambda row: "-" if pd.isna(row["money"]) else f"{row['money']:.3g}"),
+        Column("cost", lambda row: f"{row['cost_ratio']:.2f}"),
+        Column("answers taken", lambda row: "" if pd.isna(row["answers"]) else f"{row['answers']:.3g}"),
+        by=by,
     )
 
 

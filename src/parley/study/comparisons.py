@@ -15,7 +15,7 @@ from parley.errors import UsageError
 from parley.games.base import Game
 from parley.games.evidence import Quantity
 from parley.study.axes import axes_text, axis_names
-from parley.study.condition import BYZANTINE_AXIS, Condition
+from parley.study.condition import ARM_AXIS, BYZANTINE_AXIS, Condition
 from parley.study.questions import Question, Side, where_text
 from parley.text import counted
 from parley.text.suggest import choose
@@ -98,7 +98,7 @@ class Comparison:
 def compared(question: Question, conditions: Sequence[Condition], where: str) -> Iterator[Comparison]:
     """Yield what a question compares; raises UsageError, naming `where`, if the conditions do not answer it."""
     game, axes = conditions[0].game, list(conditions[0].axes)
-    kinds, share = _kinds(question, game, where)
+    kinds, share = _kinds(question, game, where, with_arms=ARM_AXIS in axes)
     chosen = {"where": question.where, **{f"compare.{key}.where": side.where for key, side in question.sides.items()}}
     named: list[tuple[str, Iterable[str], list[str]]] = [
         ("trend" if question.trend else "compare", [question.axis] if question.axis else [], axes),
@@ -129,12 +129,14 @@ def compared(question: Question, conditions: Sequence[Condition], where: str) ->
         yield Comparison(question, kinds, share, question.axis, (first, second), strata)
 
 
-def _kinds(question: Question, game: type[Game], where: str) -> tuple[tuple[Kind, Kind], bool]:
+def _kinds(question: Question, game: type[Game], where: str, with_arms: bool) -> tuple[tuple[Kind, Kind], bool]:
     """Return what kind of thing is looked at on either side, and whether it is in [0, 1]."""
     contrasted = (quantity for quantity in game.evidence.quantities if quantity.contrasted)
     quantities = {quantity.name: quantity for quantity in (*contrasted, *game.evidence.lost)}
     known: dict[str, Kind] = dict.fromkeys(quantities, "quantity")
     known |= dict.fromkeys((i.name for i in game.evidence.indicators), "indicator")
+    if with_arms and game.evidence.at_equal_cost:
+        known[game.evidence.at_equal_cost.name] = "indicator"
     known |= dict.fromkeys((o.name for o in game.outcomes), "outcome")
     names = question.looked_at
     key = "outcomes" if question.outcomes is not None else "outcome"

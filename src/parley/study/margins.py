@@ -46,7 +46,8 @@ def rates_of(game: type[Game]) -> dict[str, str]:
 def labels_of_rates(game: type[Game]) -> dict[str, str]:
     """Return the labels of outcomes and indicators, by name."""
     outcomes = {each.name: each.label for each in game.outcomes}
-    return outcomes | {each.name: each.label for each in game.evidence.indicators}
+    equal = [game.evidence.at_equal_cost] if game.evidence.at_equal_cost else []
+    return outcomes | {each.name: each.label for each in (*game.evidence.indicators, *equal)}
 
 
 def check_rates(paper: Iterable[PaperRate], effects: Effects, game: type[Game], axes: list[str], where: str) -> None:

@@ -5,9 +5,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from parley.games.deliberation.decisions import ballot_decisions, decisions, talked
+from parley.games.deliberation.decisions import ballot_decisions, decisions, last_panel, talked, votes_of
 from parley.games.deliberation.parameters import DeliberationParameters, Round, Value, as_value, value_text
-from parley.games.deliberation.turns import check_verdict
+from parley.games.deliberation.turns import check_verdict, plurality
 from parley.games.evidence import (
     ENDINGS,
     NETWORK,
@@ -217,6 +217,7 @@ class DeliberationEvidence(Evidence[DeliberationParameters, Round]):
     indicators = INDICATORS
     quantities = QUANTITIES
     comparisons = COMPARISONS
+    at_equal_cost = Indicator("right_at_equal_cost", "plurality at the end is right, at the cost of talking")
     paired_by = ("problem",)
     round_name = "turn"
     keeps_ledger = True
@@ -278,6 +279,18 @@ class DeliberationEvidence(Evidence[DeliberationParameters, Round]):
         """Yield the decisions of the last panel, by rule (`decisions.py`)."""
         right = outcome["metrics"]["right_answer"]
         return decisions(right, parameters.theta, honest, trace, parameters.decision)
+
+    def pluralities(
+        self, outcome: Mapping[str, Any], honest: Sequence[str], trace: Sequence[Round]
+    ) -> tuple[Sequence[bool], bool]:
+        """Return whether the plurality of the first answers of 1, 2, ... agents is right, and of all last answers.
+
+        The agents are those of the last panel, in the order of `honest`.
+        """
+        right, turns = outcome["metrics"]["right_answer"], last_panel(trace)
+        names = [name for name in honest if name in turns[0]["answers"]]
+        first, last = (votes_of(entry, names) for entry in (turns[0], turns[-1]))
+        return [plurality(first[: k + 1]) == right for k in range(len(names))], plurality(last) == right
 
     def measured(
         self,

@@ -205,13 +205,13 @@ class DeliberationGame(Game[DeliberationParameters]):
         Who talks reads more than who answers alone, so independent answers are twice as many as all those of the game.
         """
         p = parameters
-        if not p.turns or p.hears in ("nobody", ANOTHER_PROBLEM) or not p.definitive:
+        once = not p.redeliberations and p.decision == NO_VOTE  # what talk decides is then the plurality at its end
+        if not p.turns or not once or p.hears in ("nobody", ANOTHER_PROBLEM) or not p.definitive:
             return {}
         alone = {"hears": "nobody", "filter": "none", "filter_told": False, "told_yields": False}
-        once = {**alone, "turns": 0, "topology": "complete", "panel_size": None, "redeliberations": 0}
-        once["decision"] = NO_VOTE
+        answers = {**alone, "turns": 0, "topology": "complete", "panel_size": None}
         return {
-            "independent": (once, 2 * agents * (p.turns + 1)),
+            "independent": (answers, 2 * agents * (p.turns + 1)),
             "self_correction": (alone, agents),
             "placebo": ({**alone, "hears": ANOTHER_PROBLEM}, agents),
         }

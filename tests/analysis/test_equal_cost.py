@@ -1,0 +1,185 @@
+"""What a group that talks decides beside what the same tokens buy, from groups of which the truth is known."""
+
+import json
+from math import comb
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from parley.analysis.equal_cost import EqualCost, Paid
+from parley.analysis.summarize import summarize
+from parley.analysis.tables import read_table
+from parley.play.simulate import simulate
+from parley.policies import Ask, Completion
+from parley.policies.kinds import ScriptedPolicy
+from parley.report.overview import talking_sentences
+from parley.study import Study
+from support.answering import record_with_model
+from support.studies import MODELS, StudyFactory
+
+ARMS: list[Any] = ["independent", "self_correction", "placebo"]
+
+
+def talking(make: StudyFactory, model: Any, seeds: int, n: int = 3, compare_with: Any = ARMS, **more: Any) -> Study:
+    parameters = {"turns": 2, "stop_when_unanimous": False, **more.pop("parameters", {})}
+    grid = {"model": model, "n": n, "prompt": "improve"}
+    return make(grid, game="deliberation", parameters=parameters, seeds=seeds, compare_with=compare_with, **more)
+
+
+def played(study: Study) -> dict[str, dict[str, Any]]:
+    """Play a study of scripted agents, and return the rows of its table by arm."""
+    for simulation in study.simulations():
+        simulate(study, simulation.record(study.name), [], 1.0)
+    summarize(study)
+    return {str(row["arm"]): dict(row) for row in read_table(study.name, "equal_cost").to_dict("records")}
+
+
+def sentence(study: Study) -> str:
+    tables = [read_table(study.name, name) for name in ("decision_rates", "equal_cost")]
+    [text] = talking_sentences(*tables, study.axes)
+    return text
+
+
+def solver(accuracy: float, conformity: float = 0.0, recognize: float = 0.0) -> dict[str, Any]:
+    return {"name": "solver", "accuracy": accuracy, "conformity": conformity, "recognize": recognize}
+
+
+@pytest.mark.promise("Independent answers at equal cost are right as often as the jury theorem says (closed form).")
+def test_the_jury_theorem_at_equal_cost(study_factory: StudyFactory) -> None:
+    two = [
+        {"question": f"Is {i} odd?", "answer": "yes" if i % 2 else "no", "choices": ["yes", "no"]} for i in range(90)
+    ]
+    Path("two.jsonl").write_text("".join(json.dumps(line) + "\n" for line in two))
+    problems = {"kind": "jsonl", "path": "two.jsonl", "answers": "choice"}
+    study = talking(study_factory, solver(0.7), 60, compare_with=["independent"], parameters={"problems": problems})
+    rows = played(study)
+    assert rows["independent"]["answers"] == 9  # as many as a talk of three in two turns has
+    assert rows["independent"]["unit"] == "requests"  # rules report no tokens
+    assert np.isnan(rows["independent"]["tokens"])
+    expected = {n: sum(comb(n, k) * 0.7**k * 0.3 ** (n - k) for k in range(n // 2 + 1, n + 1)) for n in (3, 9)}
+    assert rows["independent"]["low"] < expected[9] < rows["independent"]["high"]
+    assert rows["first_answers"]["low"] < expected[3] < rows["first_answers"]["high"]
+    assert "9 requests a game" in sentence(study)
+
+
+@pytest.mark.promise(
+    "Agents that recognize the right answer gain by talking, and neither by self-correction nor by a placebo."
+)
+def test_a_gain_is_of_talking_alone(study_factory: StudyFactory) -> None:
+    study = talking(study_factory, solver(0.35, recognize=1.0), 30)
+    rows = played(study)
+    for arm in ("first_answers", "self_correction", "placebo"):
+        assert rows[arm]["difference_high"] < 0
+        assert rows[arm]["p_holm"] < 0.01
+    simulations = read_table(study.name, "simulations").set_index("arm")
+    first, last = (simulations[f"{name}_majority_correct_honest"] for name in ("first", "last"))
+    for arm in ("self_correction", "placebo"):
+        assert (first[arm] == last[arm]).all()
+    assert (~first["talk"] & last["talk"]).any()
+    assert rows["self_correction"]["cost_ratio"] == 1
+    assert rows["placebo"]["cost_ratio"] == pytest.approx(4 / 3)  # the other problem is asked, too
+    assert not sentence(study).startswith(("Was talking worth it? No", "Was talking worth it? These games"))
+
+
+@pytest.mark.promise("A placebo shows nothing for agents that copy what they hear, or listen to nobody.")
+@pytest.mark.parametrize("model", [{"name": "urn", "accuracy": 0.5}, solver(0.5), solver(0.5, conformity=1.0)])
+def test_a_placebo_shows_nothing(model: Any, study_factory: StudyFactory) -> None:
+    study = talking(study_factory, model, 15, compare_with=["placebo"])
+    rows = played(study)
+    placebo = read_table(study.name, "simulations").query("arm == 'placebo'")
+    assert (placebo["first_majority_correct_honest"] == placebo["last_majority_correct_honest"]).all()
+    assert rows["placebo"]["low"] < rows["first_answers"]["high"]
+    rounds = read_table(study.name, "rounds").query("arm == 'placebo' and measure == 'accuracy'")
+    assert rounds["mean"].nunique() == 1
+
+
+# As many answers as talking paid for
+
+
+def paid(study: Study, arm: str, seed: int, costs: list[float], rights: str, last: bool = False) -> Paid:
+    """Return a game whose agents cost so many tokens each; rights has y or n for the first 1, 2, ... answers."""
+    [condition] = [each for each in study.conditions if each.axes["arm"] == arm]
+    each = np.array([[2.0, cost - 10, 10, 5] for cost in costs])
+    return Paid(
+        condition.name, seed, f"{arm}-{seed}", each, each[:1].sum(axis=0), tuple(r == "y" for r in rights), last
+    )
+
+
+@pytest.mark.promise(
+    "Of independent answers the first ones count, as many as cost no more than talking, game by game."
+)
+def test_as_many_answers_as_talking_paid_for(study_factory: StudyFactory) -> None:
+    models = {"tiny": {**MODELS["models"]["tiny"], "price": {"prompt": 1e6, "completion": 2e6, "cached": 0}}}
+    study = talking(study_factory, "tiny", 5, models=models, compare_with=["independent"])
+    games = []
+    talk = [100.0, 100.0, 100.0]
+    for seed, (costs, rights) in enumerate(
+        [
+            ([100.0] * 5, "nnynn"),  # exactly three
+            ([110.0] * 5, "nynnn"),  # two, and not a token more
+            ([50.0] * 6, "nnnnny"),  # all six cost the same
+            ([40.0] * 4, "nnny"),  # all four cost less: too few
+            ([310.0, 1.0], "yy"),  # not one: no decision
+        ]
+    ):
+        games += [
+            paid(study, "talk", seed, talk, "nnn", last=seed == 0),
+            paid(study, "independent", seed, costs, rights),
+        ]
+    games.append(paid(study, "talk", 9, talk, "nnn", last=True))  # of a seed that the other lacks
+    equal = EqualCost(study, games)
+    assert [equal.right()[f"independent-{seed}"] for seed in range(5)] == [True, True, True, True, False]
+    rows = {row["arm"]: row for row in equal.table().to_dict("records")}
+    row = rows["independent"]
+    assert (row["simulations"], row["answers"], row["short"]) == (5, (3 + 2 + 6 + 4 + 0) / 5, 1 / 5)
+    assert row["tokens"] == (300 + 220 + 300 + 160 + 0) / 5
+    assert row["cost_ratio"] == pytest.approx(980 / 1500)
+    assert row["money"] == pytest.approx((980 - 15 * 5 + 15 * 10) / 5)
+    assert (row["right"], row["difference"]) == (0.8, pytest.approx(0.6))
+    assert (rows["talk"]["simulations"], rows["talk"]["tokens"], rows["talk"]["unit"]) == (6, 300, "tokens")
+    assert rows["first_answers"]["cost_ratio"] == pytest.approx(1 / 3)
+    text = talking_sentences(pd.DataFrame(), equal.table(), study.axes)[0]
+    assert "in 20% of the games all of them cost less than talking" in text
+    assert "These games cannot tell" in text
+    assert "300 tokens a game" in text
+
+
+class Counted:
+    """A rule whose replies say that they used a token for four characters."""
+
+    def __init__(self, rule: ScriptedPolicy) -> None:
+        self._rule = rule
+
+    async def answer(self, ask: Ask, seed: int, attempt: int) -> Completion:
+        text = self._rule.text(ask, seed)
+        return Completion(text, "stop", len(ask.system + ask.user) // 4, len(text) // 4)
+
+
+@pytest.mark.promise("What talking cost is told from recorded tokens, from the study to the report's sentence.")
+def test_recorded_tokens_say_what_talking_cost(study_factory: StudyFactory) -> None:
+    asked = [{"name": "worth", "outcome": "right_at_equal_cost", "compare": "arm", "values": ["independent", "talk"]}]
+    asked[0] |= {"smallest": 0.2}
+    parameters = {"reply_format": "json"}
+    study = talking(study_factory, "tiny", 12, models=MODELS["models"], parameters=parameters, questions=asked)
+    kind = study.game.policies["solver"]
+    assert kind.rule is not None
+    rule = ScriptedPolicy(kind.rule(kind.Parameters.model_validate({"accuracy": 0.4, "conformity": 0.0})))
+    for simulation in study.simulations():
+        record_with_model(simulation, simulation.record(study.name), policy=Counted(rule))
+    summarize(study)
+    rows = {str(row["arm"]): row for row in read_table(study.name, "equal_cost").to_dict("records")}
+    simulations = read_table(study.name, "simulations").set_index(["arm", "seed"])
+    used = simulations["prompt_tokens"] + simulations["completion_tokens"]
+    for arm in ("talk", "self_correction"):
+        assert rows[arm]["tokens"] == pytest.approx(used[arm].mean(), abs=0.001)
+    assert used["self_correction"].mean() < used["talk"].mean()
+    taken = rows["independent"]
+    assert 9 < taken["answers"] < 18  # who talks reads more than who answers alone
+    assert 0.9 < taken["cost_ratio"] <= 1
+    assert f"{taken['answers']:.3g} answers a game" in sentence(study)
+    [question] = read_table(study.name, "questions").to_dict("records")
+    assert (question["pairs"], question["value_from"]) == (12, pytest.approx(taken["right"]))
+    assert question["difference"] == pytest.approx(-taken["difference"])

@@ -47,6 +47,8 @@ TABLES = (
     "martingale",
     "equal_cost",
     "noise",
+    "forks",
+    "influences",
     "margins",
     "effects",
     "questions",

@@ -149,7 +149,7 @@ def noise_table(
     table = []
     for key, group in by_condition(rows, by):
         answers = again.get(tuple(map(str, key)), (0, 0))
-        for kind, what, values in _measured(group, game):
+        for kind, what, values in measured(group, game):
             times = _times(group, values)
             change = times[:, 1] - times[:, 0]
             spread, freedom = spread_of(times)
@@ -193,7 +193,7 @@ def is_share(what: str, game: type[Game]) -> bool:
     return not any(quantity.name == what and not quantity.share for quantity in game.evidence.quantities)
 
 
-def _measured(group: pd.DataFrame, game: type[Game]) -> Iterator[tuple[str, str, Floats]]:
+def measured(group: pd.DataFrame, game: type[Game]) -> Iterator[tuple[str, str, Floats]]:
     """Yield what is compared of simulations: its kind, its name, and a number or NaN for each."""
     ended = group["outcome"].to_numpy()
     for outcome in game.outcomes:

@@ -13,6 +13,8 @@ import numpy as np
 import scipy  # its special functions are fast; scipy.stats takes a second to import, and is needed rarely
 from numpy.typing import ArrayLike, NDArray
 
+from parley.identity import stream
+
 CONFIDENCE = 0.95
 _HALVINGS = 54  # of an interval of width 2: to the last digit
 _ROUNDING = 1e-12
@@ -245,6 +247,31 @@ def paired_share(first: ArrayLike, second: ArrayLike) -> tuple[float, float, flo
     c, z = float(differences.mean()), float(scipy.special.ndtri(0.5 + CONFIDENCE / 2))
     u = z**2 / (n + z**2)
     return (1 - u) * c - u, (1 - u) * c + u, float(2 * scipy.special.ndtr(-math.sqrt(n * abs(c))))
+
+
+_EXACT_FLIPS = 16  # differences whose signs are flipped in all ways; of more, in so many ways at random
+_RANDOM_FLIPS = 100_000
+
+
+def sign_flip(differences: ArrayLike) -> float:
+    """Return the two-sided p that the signs of differences are by chance alone, by flipping them (Fisher, 1935).
+
+    It is the share of flips whose mean is as far from 0 as theirs: of all flips of the differences that are not 0, or
+    of 100,000 random ones where these are more than 16, always the same. 1 if all are 0; NaN for none.
+    """
+    found = np.asarray(differences, dtype=float)
+    moved = found[np.abs(found) > _ROUNDING]
+    if not moved.size:
+        return 1.0 if found.size else math.nan
+    least = abs(moved.sum()) * (1 - _ROUNDING)
+    if moved.size <= _EXACT_FLIPS:
+        signs = 1 - 2 * ((np.arange(2**moved.size)[:, None] >> np.arange(moved.size)) & 1)
+        return float((np.abs(signs @ moved) >= least).mean())
+    rng = stream("sign_flip", moved.size)
+    sums = np.concatenate(
+        [np.abs(rng.choice((-1, 1), (1000, moved.size)) @ moved) for _ in range(_RANDOM_FLIPS // 1000)]
+    )
+    return float((1 + (sums >= least).sum()) / (1 + sums.size))
 
 
 def welch(first: ArrayLike, second: ArrayLike) -> tuple[float, float, float]:

@@ -23,6 +23,7 @@ from parley.analysis.contrasts import REPEAT, contrast_table, noise_table
 from parley.analysis.effects import effect_table
 from parley.analysis.endings import ending_table, times_table
 from parley.analysis.equal_cost import with_equal_cost
+from parley.analysis.forks import fork_tables
 from parley.analysis.made_by import made_by
 from parley.analysis.margins import margin_table
 from parley.analysis.questions import question_table
@@ -129,6 +130,7 @@ def _tables(
         "margins": margin_table(rows, by, game, impossible, study.paper),
         "effects": effect_table(rows, by, game, study.effects, impossible),
         "noise": noise,
+        **fork_tables(records, by, game),
         "questions": with_registration(question_table(asked, study), rows, study),
         "manifest": manifest_table(study.name, records),
     }

@@ -43,12 +43,11 @@ from parley.games.base import Game, Outcome
 from parley.games.evidence import OutcomeClass
 from parley.games.parameters import HONEST, GameParameters, Seat
 from parley.games.problems.problem import Problem
-from parley.games.two_steps import FIRST_STEP
 from parley.identity import digest
 from parley.play.degenerate import degenerate_class
 from parley.play.journal import Journal
 from parley.play.runner import Exchange, Play, play_async
-from parley.policies import REPLY_FORMATS, Ask, Completion, Policy, Reply
+from parley.policies import FIRST_STEP, REPLY_FORMATS, Ask, Completion, Policy, Reply
 from parley.text import duration
 from parley.text.logs import every, limited_logger
 

@@ -20,7 +20,7 @@ from parley.games.network import Edges, Network, Star, check_topology, draw_netw
 from parley.games.parameters import BYZANTINE, HONEST, GameParameters, Group, P, Seat
 from parley.games.prompts import Prompts
 from parley.identity import stream
-from parley.policies import Ask, Reply
+from parley.policies import FIRST_STEP, Ask, Reply
 from parley.policies.kinds import LLM, ChosenPolicy, PolicyKind, Rule
 from parley.text import by_number
 
@@ -68,6 +68,21 @@ class BestKnown:
     changes: Mapping[str, Any] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class Point:
+    """Where a game is changed: before the first question of a round, or of a phase of it; None is the first phase."""
+
+    round: int
+    phase: str | None = None
+
+    def is_of(self, number: int, phase: str) -> bool:
+        """Whether a question of this round and phase is at the point."""
+        return number == self.round and self.phase in (None, phase.removesuffix(FIRST_STEP))
+
+    def __str__(self) -> str:
+        return f"{self.round}" if self.phase is None else f"{self.round}-{self.phase}"
+
+
 class Game(ABC, Generic[P]):
     """The rules of a game: the class says what a study may ask for, an instance is played once.
 
@@ -88,6 +103,7 @@ class Game(ABC, Generic[P]):
     hears_one_way: ClassVar[bool] = False  # whether its networks may have one-way links
     prompts: ClassVar[Prompts[Any]] = Prompts()
     evidence: ClassVar[Evidence[Any]] = Evidence()
+    begun: "tuple[Game[P], Point] | None" = None  # the game that it goes on from a point, where it is a fork
 
     def __init_subclass__(cls, **given: Any) -> None:
         super().__init_subclass__(**given)

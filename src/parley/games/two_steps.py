@@ -13,11 +13,10 @@ from functools import cache
 from pydantic import BaseModel, create_model
 
 from parley.games.base import Game, Outcome
+from parley.games.forked import going_on
 from parley.games.own_game import checked_play
-from parley.policies import Ask, Reply
+from parley.policies import FIRST_STEP, Ask, Reply
 from parley.policies.reply_text import FreeText, ReplyModel, free_field, schema_of
-
-FIRST_STEP = "_think"  # what its phase is called besides
 
 
 def cutting(game: Game) -> frozenset[str]:
@@ -27,7 +26,7 @@ def cutting(game: Game) -> frozenset[str]:
 
 def playing(game: Game) -> Generator[list[Ask], list[Reply], Outcome]:
     """Play a game like `Game.play`, with the asks that have two steps asked one after the other."""
-    inner = checked_play(game) if game.code_sha256 else game.play()
+    inner = _begun(game)
     asks = next(inner)
     while True:
         replies = yield from _answered(asks)
@@ -36,6 +35,12 @@ def playing(game: Game) -> Generator[list[Ask], list[Reply], Outcome]:
         except StopIteration as end:
             outcome: Outcome = end.value
             return outcome
+
+
+def _begun(game: Game) -> Generator[list[Ask], list[Reply], Outcome]:
+    """Play a game as its rules say; one that goes on in another one begins as that."""
+    inner = checked_play(game) if game.code_sha256 else game.play()
+    return inner if game.begun is None else going_on(_begun(game.begun[0]), inner, game.begun[1])
 
 
 def _answered(asks: list[Ask]) -> Generator[list[Ask], list[Reply], list[Reply]]:

@@ -49,10 +49,11 @@ class Entry:
     cached_tokens: int | None
     started: float  # seconds since the epoch
     seconds: float
-    served_model: str | None = None  # these five are not in older journals
+    served_model: str | None = None  # these six are not in older journals
     system_fingerprint: str | None = None
     reasoning: str | None = None
     reasoning_tokens: int | None = None
+    given: str | None = None  # of a fork: "parent" or "change", whose reply it is; None of what was asked for
     sent: str | None = None  # what left in place of the game's question, as JSON (`parley.play.requests`)
 
     @property
@@ -67,7 +68,7 @@ class Entry:
 
 
 ENTRY_FIELDS = tuple(field.name for field in fields(Entry))
-_LATER = frozenset(("served_model", "system_fingerprint", "reasoning", "reasoning_tokens", "sent"))
+_LATER = frozenset(("served_model", "system_fingerprint", "reasoning", "reasoning_tokens", "given", "sent"))
 
 
 class Journal:

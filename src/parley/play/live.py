@@ -85,7 +85,7 @@ async def play_once(
     """
     engines = ExitStack()
     try:
-        places = engines.enter_context(_engines(study, simulation.condition, endpoints))
+        places = engines.enter_context(engines_for(study, simulation.condition, endpoints))
         budget = budget_for(study, simulation)
         played, _ = await play_simulation(simulation, places, engine_timeout, None, on_phase, budget, screen)
     except BaseException:
@@ -143,7 +143,9 @@ def _reply_lines(
 
 
 @contextmanager
-def _engines(study: Study, condition: Condition, endpoints: Sequence[Path]) -> Iterator[Mapping[str, Path | Service]]:
+def engines_for(
+    study: Study, condition: Condition, endpoints: Sequence[Path]
+) -> Iterator[Mapping[str, Path | Service]]:
     """Provide the engines that the condition needs, starting those that are no services and not given."""
     places = engine_places(condition, endpoints)
     with ExitStack() as stack:

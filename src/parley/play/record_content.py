@@ -77,6 +77,12 @@ COLUMNS = (
         "tokens",
     ),
     Column(
+        "given",
+        _FEW,
+        "of forks: `parent` of a reply of the recorded game, `change` of one that the change gave; missing if it was "
+        "asked for",
+    ),
+    Column(
         "sent",
         pa.string(),
         "all requests behind the reply, as JSON: messages, sampling, what came back; missing where `system` and "
@@ -93,7 +99,25 @@ def describe(simulation: Simulation) -> dict[str, Any]:
         "seed": simulation.seed,
         **describe_condition(simulation.condition),
         **({} if simulation.material is None else {"material": simulation.material}),
+        **_describe_fork(simulation),
     }
+
+
+def _describe_fork(simulation: Simulation) -> dict[str, Any]:
+    """Return of which recorded game a simulation is a fork, where it was changed, how, and as what it began."""
+    fork, parent = simulation.condition.fork, simulation.parent
+    if fork is None or parent is None:
+        return {}
+    described = {
+        "parent": {"id": parent.id, "digest": parent.digest},
+        "round": fork.point.round,
+        "phase": fork.point.phase,
+        "change": dict(fork.change),
+        "anew": fork.anew,
+        "seats": dict(parent.seats),
+        "before": describe(simulation.before),
+    }
+    return {"fork": described}
 
 
 def describe_condition(condition: Condition) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """Replay: play a simulation again from its record, with no engine, and compare the content digests."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -11,18 +11,16 @@ from pydantic import ValidationError
 from parley.engine.grammar import cuts_texts
 from parley.errors import RecordError, UsageError
 from parley.games.base import Game, new_game, scripted_roles
-from parley.games.own_game import changed_source
 from parley.games.parameters import Group
-from parley.games.registry import game_class
 from parley.games.two_steps import playing
 from parley.play.journal import Entry
 from parley.play.parquet import values
 from parley.play.record import Summary, read_attempts, read_record, read_trace
 from parley.play.runner import Exchange, Play, Watcher, play
 from parley.policies import Ask, Completion
-from parley.policies.kinds import IMPORTED, ChosenPolicy, PolicyKind, find_kind
-from parley.policies.own_code import PluginParameters
+from parley.policies.kinds import IMPORTED
 from parley.policies.reply_text import read_reply
+from parley.study.recorded import recorded_game, recorded_policy, recorded_prompts, recorded_simulation
 from parley.text import one_line
 
 MISSING = "missing"  # the finish reason of a reply that is not there
@@ -50,6 +48,7 @@ class RecordedPolicy:
             entry.completion_tokens,
             entry.cached_tokens,
             entry.seconds,
+            given=entry.given,
         )
 
 
@@ -174,6 +173,8 @@ def rebuild_game(path: Path, summary: Summary) -> Game:
     """Return a fresh game as the record describes it; raises RecordError if it describes none of this version."""
     simulation: Any = summary.simulation
     try:
+        if "fork" in simulation:
+            return recorded_simulation(path, simulation).game()
         game = recorded_game(path, simulation)
         if simulation["protocol_version"] != game.protocol_version:
             raise RecordError(
@@ -193,53 +194,3 @@ def rebuild_game(path: Path, summary: Summary) -> Game:
         return new_game(game, parameters, groups, prompt, seed, material)
     except (UsageError, ValidationError, LookupError, TypeError, ValueError, AttributeError) as error:
         raise RecordError(f"{path}: describes no simulation that can be played: {one_line(str(error), 150)}") from None
-
-
-class _Named(dict[Any, Any]):
-    """Prompts by name; a name without one is the prompt itself."""
-
-    def __missing__(self, name: Any) -> Any:
-        return name
-
-
-def recorded_prompts(game: type[Game], simulation: Mapping[str, Any]) -> Mapping[Any, Any]:
-    """Return, by name, the prompts that a study brought, with their templates as far as a record has them.
-
-    Any other name, and None, is itself. Raises UsageError, or AttributeError, TypeError or ValueError, for templates
-    that the game cannot fill in.
-    """
-    unsent = next(iter(game.prompts.variants.values()))
-    found = recorded_templates(simulation)
-    return _Named({name: game.prompts.own(name, {**unsent, **templates}) for name, templates in found.items()})
-
-
-def recorded_templates(simulation: Mapping[str, Any]) -> dict[str, dict[str, str]]:
-    """Return the templates that a record has, by the names of the prompts that a study brought."""
-    found: dict[str, dict[str, str]] = {}
-    for described in (simulation, *simulation["groups"]):
-        if "templates" in described:
-            found.setdefault(described["prompt"], {}).update(described["templates"])
-    return found
-
-
-def recorded_game(path: Path, simulation: Mapping[str, Any]) -> type[Game]:
-    """Return the game that a record describes; of a game of the user's own the source must be the recorded one.
-
-    Raises RecordError if it is another one, or gone; UsageError for an unknown game.
-    """
-    if problem := changed_source(simulation):
-        raise RecordError(f"{path}: {problem}")
-    return game_class(simulation["game"])
-
-
-def recorded_policy(game: type[Game], group: Mapping[str, Any]) -> ChosenPolicy:
-    """Return the policy of a group as a record describes it; code of the user's own is neither needed nor run.
-
-    Raises LookupError or pydantic's ValidationError if it describes none that this version knows.
-    """
-    parameters = group.get("parameters", {})
-    if "code_sha256" in group:
-        kind = PolicyKind(group["policy"], "", Parameters=PluginParameters, fingerprint=group["code_sha256"])
-    else:
-        kind = find_kind(game.policies, group["policy"])
-    return ChosenPolicy(kind, kind.Parameters.model_validate(parameters))

@@ -18,7 +18,7 @@ from parley.games.two_steps import cutting, playing
 from parley.identity import digest, request_seed
 from parley.play.journal import Entry, Journal, off_loop
 from parley.play.requests import requests_json
-from parley.policies import Ask, Policy, Reply, Request, requests_made, said_name, token_count
+from parley.policies import CHANGED, Ask, Policy, Reply, Request, requests_made, said_name, token_count
 from parley.policies.kinds import ScriptedPolicy
 from parley.policies.reply_text import read_reply
 from parley.study.condition import Player
@@ -167,7 +167,7 @@ class _Answers:
             took += entry.milliseconds
             attempts.append(Exchange(ask, entry, replace(reply, milliseconds=took)))
             self.watcher.answered(attempts[-1])
-            if reply.failure in (None, "prompt_too_long"):  # which the same prompt will be again
+            if reply.failure in (None, "prompt_too_long") or entry.given == CHANGED:  # it would be the same again
                 break
         return attempts
 
@@ -218,6 +218,7 @@ async def _request(simulation_id: str, ask: Ask, policy: Policy, attempt: int) -
         system_fingerprint=said_name(completion.system_fingerprint),
         reasoning=None if completion.reasoning is None else valid_unicode(completion.reasoning)[:_MAX_REASONING],
         reasoning_tokens=tokens("reasoning_tokens"),
+        given=completion.given,
         sent=requests_json(ask, made),
     )
 

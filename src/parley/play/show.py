@@ -8,14 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
 
-from pydantic import ValidationError
-
 from parley import paths
-from parley.engine.models import UNKNOWN_PATH, ModelEntry, load_models, recorded_entry
+from parley.engine.models import UNKNOWN_PATH, ModelEntry, load_models
 from parley.engine.sources import FolderSource, GgufSource, ServiceSource
 from parley.errors import RecordError, UsageError
 from parley.files import write_new
-from parley.games.base import Game
 from parley.play.journal import Entry
 from parley.play.live import outcome_line, transcript_lines
 from parley.play.live_screen import can_draw, print_final
@@ -25,14 +22,11 @@ from parley.play.record import Summary, read_record
 from parley.play.replay import (
     play_recorded,
     rebuild_game,
-    recorded_game,
-    recorded_policy,
-    recorded_prompts,
-    recorded_templates,
 )
 from parley.policies.kinds import IMPORTED, LLM
-from parley.study.condition import ARM_AXIS, BASE_AXES, BYZANTINE_AXIS, Condition, Player, PlayerGroup, Simulation
+from parley.study.condition import ARM_AXIS, BASE_AXES, BYZANTINE_AXIS, Condition, Player
 from parley.study.expand import NOBODY
+from parley.study.recorded import rebuilt, recorded_templates
 from parley.study.study import check_name
 from parley.study.study_file import SAME
 from parley.text import one_line
@@ -113,8 +107,10 @@ def study_files(path: Path, summary: Summary) -> StudyFiles:
 
     Raises RecordError if this version of Parley cannot play it as it was.
     """
-    simulation = rebuilt(path, summary)
+    simulation = rebuilt(path, summary.simulation, summary.provenance.get("parley", "unknown"))
     condition = simulation.condition
+    if condition.fork is not None:
+        raise RecordError(f"{path}: a fork of a recorded game, so no study file of one game plays it again")
     if any(group.player.policy.kind is IMPORTED for group in condition.groups):
         raise RecordError(f"{path}: imported: it was played elsewhere, so no study file plays it again")
     parameters = condition.parameters.model_dump(mode="json")
@@ -172,41 +168,6 @@ def _player(player: Player) -> str | dict[str, Any]:
     if player.model is None:
         return policy
     return {**({"name": policy} if isinstance(policy, str) else policy), "model": player.model}
-
-
-def rebuilt(path: Path, summary: Summary) -> Simulation:
-    """Return the simulation that a record describes; raises RecordError if its id is another one now."""
-    described: Any = summary.simulation
-    try:
-        game = recorded_game(path, described)
-        own = recorded_prompts(game, described)
-        condition = Condition(
-            game=game,
-            axes={**{axis: described["axes"][axis] for axis in BASE_AXES}, **described["axes"]},
-            parameters=game.Parameters.model_validate(described["parameters"]),
-            groups=tuple(PlayerGroup(g["role"], g["count"], _player_of(game, g, own)) for g in described["groups"]),
-            prompt=own[described["prompt"]],
-            seeds=(int(described["seed"]),),
-            repeat=described.get("repeat"),
-        )
-        simulation = Simulation(condition, condition.seeds[0], described.get("material"))
-        same = simulation.id == described["id"]
-    except (UsageError, ValidationError, LookupError, TypeError, ValueError, AttributeError) as error:
-        raise RecordError(f"{path}: describes no simulation that can be played: {one_line(str(error), 150)}") from None
-    if not same:
-        version = one_line(str(summary.provenance.get("parley", "unknown")), 40)
-        raise RecordError(
-            f"{path}: its game or prompts changed since, so this version of Parley plays another simulation; use "
-            f"the version that made it ({version})"
-        )
-    return simulation
-
-
-def _player_of(game: type[Game], group: Mapping[str, Any], prompts: Mapping[Any, Any]) -> Player:
-    policy, prompt = recorded_policy(game, group), prompts[group.get("prompt")]
-    if "model" not in group:
-        return Player(policy, prompt=prompt)
-    return Player(policy, group["model_name"], recorded_entry(group["model"], group.get("grammar")), prompt)
 
 
 def _content(entry: ModelEntry) -> dict[str, Any]:

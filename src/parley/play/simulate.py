@@ -23,6 +23,7 @@ from parley import paths
 from parley.engine.endpoint import read_endpoint
 from parley.engine.models import compare_names
 from parley.errors import EngineError, JournalError, NotReadyError, ParleyError, UsageError
+from parley.play.forks import forked_policies
 from parley.play.journal import Journal, delete_journal, off_loop
 from parley.play.pausing import PauseWatcher
 from parley.play.provenance import provenance, warnings
@@ -448,6 +449,8 @@ async def play_simulation(
             if seat.group not in made:
                 made[seat.group] = _policy(simulation.condition.groups[seat.group].player, engines)
             policies[seat.name] = made[seat.group]
+        if simulation.parent is not None:
+            policies = forked_policies(simulation, policies)
         played = await play_async(simulation.id, game, policies, journal, on_phase, watcher)
         answered = {name: {**provenances[name], **engine.effort()} for name, engine in engines.items()}
     return played, answered

@@ -69,7 +69,8 @@ def read_recorded(path: Path, sample: int | None = None) -> list[Recorded]:
         found = []
         for name in sorted(set(names.values())):
             engine = summary.provenance.get("engines", {}).get(name, {})
-            of_model = [x for x in played.exchanges if names.get(x.ask.agent) == name]
+            asked_for = [x for x, entry in zip(played.exchanges, entries, strict=True) if entry.given is None]
+            of_model = [x for x in asked_for if names.get(x.ask.agent) == name]
             requests = [[x] if x.ask.agent not in own else _as_sent(x, sent[x.entry.key]) for x in of_model]
             attempts = [x for each in requests for x in each]
             asked = sampled(summary.simulation["id"], attempts, sample)

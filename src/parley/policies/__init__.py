@@ -38,6 +38,8 @@ PROMPT_TOO_LONG, THOUGHT_ONLY, THOUGHT_CUT_OFF, TOOL_CALL, NO_SCHEMA = (
     "no_schema",
 )
 
+GIVEN, CHANGED = "parent", "change"  # of a fork: a reply of the recorded game, and one that the change gave
+FIRST_STEP = "_think"  # what the phase of the first of two steps is called besides
 # How a study asks for replies. An ask's own format may also be the first of two steps: "free".
 ReplyFormat = Literal["json", "text", "two_steps"]
 REPLY_FORMATS: tuple[ReplyFormat, ...] = get_args(ReplyFormat)
@@ -132,6 +134,7 @@ class Completion:
     system_fingerprint: str | None = None  # the same of how it is set up
     reasoning: str | None = None  # what the model wrote before its reply; no agent sees it
     reasoning_tokens: int | None = None  # of the completion's
+    given: str | None = None  # where nobody was asked: GIVEN or CHANGED
 
 
 @dataclass

@@ -16,7 +16,17 @@ from parley import paths
 from parley.engine.grammar import cuts_texts
 from parley.engine.models import ModelEntry
 from parley.engine.service.limits_config import DEFAULT_CONCURRENT
-from parley.games.base import Game, ImportedSeating, new_game, players_of, scripted_roles, seats_of, split_material
+from parley.games.base import (
+    Game,
+    ImportedSeating,
+    Point,
+    new_game,
+    players_of,
+    scripted_roles,
+    seats_of,
+    split_material,
+)
+from parley.games.forked import recast
 from parley.games.parameters import GameParameters, Group, Seat
 from parley.identity import digest
 from parley.policies import Sampling
@@ -71,6 +81,43 @@ class PlayerGroup:
 
 
 @dataclass(frozen=True)
+class Parent:
+    """A recorded game of which there are forks; `seats` says, by agent, which group plays it from the point on."""
+
+    record: Path
+    id: str
+    digest: str  # of its content
+    material: Any
+    seats: Mapping[str, int]
+    left: int = 0  # questions of it that follow the point, which a fork may ask about
+
+
+@dataclass(frozen=True)
+class Fork:
+    """What a condition of forks does to games that were recorded: `before` is as they were played, all by seed.
+
+    `change` is as in a study, as JSON. Without `anew` its games have the sampling seeds of their parents.
+    """
+
+    before: "Condition"
+    point: Point
+    change: Mapping[str, Any]
+    parents: Mapping[int, Parent]
+    anew: bool = True
+
+    @property
+    def recasts(self) -> bool:
+        """Whether others play, or have other prompts, from the point on."""
+        return "swap" in self.change or "prompt" in self.change
+
+    @property
+    def identity(self) -> list[Any]:
+        """What tells it from others, but for who plays then, which its condition says."""
+        change = {kind: {"seat": how["seat"]} if kind == "swap" else how for kind, how in self.change.items()}
+        return [self.before.identity, [self.point.round, self.point.phase], change]
+
+
+@dataclass(frozen=True)
 class Condition:
     """One cell of a study: a value for every axis."""
 
@@ -82,6 +129,7 @@ class Condition:
     seeds: Sequence[int]  # a range where the study gives their number, else the numbers that it lists
     growing: GrowingSeeds | None = None  # how it gets more of them
     repeat: int | None = None  # which time its seeds are played; None where they are played once
+    fork: Fork | None = None  # of what recorded games it is, which have the same seeds
 
     @cached_property
     def identity(self) -> str:
@@ -98,7 +146,8 @@ class Condition:
         ]
         own = [self.game.code_sha256] if self.game.code_sha256 else []
         fixed = [self.game.name, self.game.protocol_version, parameters, groups, self.prompt_digests, *own]
-        return digest([*fixed, counts, self.prompt, *repeat])
+        fork = [{"fork": self.fork.identity}] if self.fork else []
+        return digest([*fixed, counts, self.prompt, *repeat, *fork])
 
     @cached_property
     def spec(self) -> str:
@@ -180,6 +229,8 @@ class Condition:
     @property
     def playing(self) -> list[Group]:
         """The groups with as many agents as play, where Byzantine agents replace some that are listed."""
+        if self.fork is not None and self.fork.recasts:  # its groups are of those who play
+            return self.seating
         return players_of(self.parameters, self.seating, self.game.roles[-1])
 
     @cached_property
@@ -269,12 +320,28 @@ class Simulation:
         """What the game is about besides its parameters, as JSON; None for nothing."""
         if self.recorded is not None:
             return self.recorded
+        if self.parent is not None:
+            return self.parent.material
         return self.condition.game.draw_material(self.condition.parameters, self.seed)
+
+    @property
+    def parent(self) -> Parent | None:
+        """The recorded game that it is a fork of, if it is one."""
+        return None if self.condition.fork is None else self.condition.fork.parents[self.seed]
+
+    @cached_property
+    def before(self) -> "Simulation":
+        """A fork as it was before its point."""
+        assert self.condition.fork is not None
+        return Simulation(self.condition.fork.before, self.seed, self.material)
 
     @cached_property
     def id(self) -> str:
         """SHA-256 that names this simulation, in whatever study it is."""
-        return digest([self.condition.identity, self.seed])
+        if self.parent is None:
+            return digest([self.condition.identity, self.seed])
+        anew = self.condition.fork is None or self.condition.fork.anew
+        return digest([self.condition.identity, self.parent.digest]) if anew else self.parent.id
 
     def record(self, study: str) -> Path:
         """Return the path of its record."""
@@ -283,6 +350,9 @@ class Simulation:
     def game(self) -> Game:
         """Return a fresh game, ready to be played once."""
         condition = self.condition
+        if condition.fork is not None:
+            begun = self.before.game()
+            return recast(begun, self.seats, self.seed, condition.fork.point) if condition.fork.recasts else begun
         groups, prompt = condition.seating, condition.prompt
         return new_game(condition.game, condition.parameters, groups, prompt, self.seed, self.material)
 
@@ -292,6 +362,15 @@ class Simulation:
         seating, _ = split_material(self.recorded)
         condition = self.condition
         groups, prompt = condition.seating, condition.prompt
+        if self.parent is not None:
+            if not condition.fork or not condition.fork.recasts:
+                return self.before.seats
+            places = [(seat, self.parent.seats[seat.name]) for seat in self.before.seats]
+            return tuple(
+                Seat(seat.name, group.role, group.policy, at, group.cut_texts, group.prompt or prompt)
+                for seat, at in places
+                for group in [groups[at]]
+            )
         return seats_of(condition.game, condition.parameters, groups, prompt, self.seed, seating)[0]
 
     @cached_property

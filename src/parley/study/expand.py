@@ -386,6 +386,23 @@ class Expander:
         chosen = self._policy(written, where, role)
         return self._with_model(chosen, own or (model if chosen.kind.asks_model else None), where)
 
+    def player(self, written: str | PlayerChoice, where: str, role: str) -> Player:
+        """Return what a model entry or a policy stands for; raises UsageError if it may not play this role."""
+        return self._named(written, where, role)
+
+    def entry_as(self, model: str, recorded: ModelEntry) -> ModelEntry:
+        """Return the entry of a model that is as the recorded one; raises UsageError if it is needed and not there."""
+        own = self._models.get(model)
+        if own is None or own.identity() != recorded.identity():
+            if self._needs_weights:
+                what = "another" if own else "no"
+                raise UsageError(
+                    f"{self._where}: {self._models_file} has {what} entry {model!r} than the records; `parley show "
+                    "RECORD` prints theirs"
+                )
+            return recorded
+        return self._with_model(ChosenPolicy(LLM, LLM.Parameters()), model, self._where).entry or own
+
     def protocol(self, written: str | PlayerChoice) -> ChosenPolicy:
         """Return the protocol that games are held against; raises UsageError if it is no rule of the game."""
         where = f"{self._where}: achievable"

@@ -27,6 +27,7 @@ from parley.study.axes import axes_text, axis_names
 from parley.study.comparisons import Comparison, compared
 from parley.study.condition import BYZANTINE_AXIS, OWN_CODE, SCRIPTED, SCRIPTED_AT_ONCE, Condition, Simulation
 from parley.study.expand import NOBODY, Expander
+from parley.study.forks import Forks
 from parley.study.growing import GrowingSeeds, decided, on_disk
 from parley.study.margins import Effects, PaperRate, check_rates
 from parley.study.own_prompts import OwnPrompts
@@ -39,7 +40,7 @@ from parley.text.yamlfile import is_slug, load_yaml, validated
 
 SCRIPTED_SHARD = 500  # simulations: some seconds, so that few starts of a process keep all cores busy
 # Raised when the same records give other tables, figures or reports: what is there is made again.
-TABLES_VERSION = 14
+TABLES_VERSION = 15
 _PLAIN_LEDGER = LedgerSettings()
 _MOST_DRAWN = 24  # simulations that a study may name for one figure
 _PLAIN_EFFECTS = Effects()
@@ -334,16 +335,16 @@ def check_there(file: Path) -> None:
         pass
 
 
-def _repeated(conditions: tuple[Condition, ...], content: StudyFile, where: str) -> tuple[Condition, ...]:
+def _repeated(conditions: tuple[Condition, ...], repeats: int, where: str) -> tuple[Condition, ...]:
     """Return the conditions once for each time that they are played; raises UsageError if nothing can differ."""
-    if content.repeats == 1:
+    if repeats == 1:
         return conditions
     if greedy := next((condition.name for condition in conditions if not condition.samples), None):
         raise UsageError(
-            f"{where}: repeats: {content.repeats}: {greedy} asks its models at temperature 0, so the same seed gives "
+            f"{where}: repeats: {repeats}: {greedy} asks its models at temperature 0, so the same seed gives "
             "the same game again; remove repeats, or raise a temperature"
         )
-    return tuple(replace(condition, repeat=repeat) for repeat in range(content.repeats) for condition in conditions)
+    return tuple(replace(condition, repeat=repeat) for repeat in range(repeats) for condition in conditions)
 
 
 def _as_decided(conditions: tuple[Condition, ...], study: str) -> tuple[Condition, ...]:
@@ -388,8 +389,13 @@ def load_study(
         if name in game.policies or name in (SAME, SCRIPTED, OWN_CODE, NOBODY):
             raise UsageError(f"{models_file}: models.{name}: a reserved name; rename the entry")
     expander = Expander(where, content, game, models, models_file, needs_weights)
-    once = expander.conditions()
-    conditions = _as_decided(_repeated(once, content, where), file.stem)
+    _check_made_of(content, where)
+    if content.fork is None:
+        once, repeats = expander.conditions(), content.repeats
+    else:
+        once, repeats = Forks(f"{where}: fork", game, expander).conditions(content.fork, file), content.fork.repeats
+        models = {**{name: entry for c in once for name, entry in c.entries.items()}, **models}
+    conditions = _as_decided(_repeated(once, repeats, where), file.stem)
     used = (name for c in conditions for name in c.models if models[name] is not recorded.get(name))
     check_prices(content.budget, used, models, where, models_file)
     _check_batches(conditions, where)
@@ -420,6 +426,16 @@ def load_study(
     for each in study.paper:
         study.fitting(each.where)
     return study
+
+
+def _check_made_of(content: StudyFile, where: str) -> None:
+    """Raise UsageError unless either grids or recorded games make the conditions."""
+    if content.fork is None and not content.grids:
+        raise UsageError(f"{where}: grids: missing; add a block of conditions")
+    if content.fork is not None and (
+        said := {"grids", "parameters", "seeds", "repeats", "compare_with"} & content.model_fields_set
+    ):
+        raise UsageError(f"{where}: {min(said)}: the recorded games of `fork` say it already; remove this key")
 
 
 def _check_achievable(study: Study) -> None:

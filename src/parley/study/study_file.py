@@ -260,6 +260,125 @@ class Drawn(BaseModel):
     )
 
 
+class Said(BaseModel):
+    """What an agent says in place of its reply: fields of the reply, or all of its `text`."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+
+    seat: Slug = Field(description="An agent, such as agent_2, or a role: each of its agents.")
+    text: str | None = Field(default=None, description="The whole reply; without it, fields of the reply beside it.")
+
+
+class Swapped(BaseModel):
+    """Who plays a seat from a point on."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    seat: Slug = Field(description="An agent, or a role: all of its agents.")
+    to: WrittenPlayer = Field(
+        description="A scripted policy, an entry of models.yaml, or a role: then the seat has that role, and what "
+        "plays it."
+    )
+
+
+class Prompted(BaseModel):
+    """Whose prompt is another one from a point on."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    seat: Slug = Field(description="An agent, or a role: all of its agents.")
+    to: Slug = Field(description="The prompt.")
+
+
+class Change(BaseModel):
+    """One change of a recorded game; without any key, none: the same game again with other sampling seeds."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    silence: Slug | None = Field(
+        default=None, description="This agent, or all of this role, says nothing from there on; `each`: see `at`."
+    )
+    silence_once: Slug | None = Field(
+        default=None, description="The same for one phase; what others say in it stays as it was recorded."
+    )
+    say: Said | None = Field(
+        default=None, description="What is said at the point in place of a reply; what others say in it stays."
+    )
+    keep: Literal[True] | None = Field(
+        default=None,
+        description="Nothing: the phase at the point stays as it was recorded, and what follows is asked for. What "
+        "silence_once and say are compared with; where `none` is listed they have it beside them.",
+    )
+    swap: Swapped | None = Field(default=None, description="Who plays a seat from there on.")
+    prompt: Slug | Prompted | None = Field(default=None, description="Another prompt from there on.")
+
+    @model_validator(mode="after")
+    def _is_one(self) -> "Change":
+        if len(self.model_fields_set) > 1:
+            raise ValueError("is one change; make a list of several")
+        return self
+
+    @property
+    def kind(self) -> str:
+        """The name of its key; `none` without any."""
+        return next(iter(self.model_fields_set), "none")
+
+    @property
+    def seat(self) -> str:
+        """The agent or role that it is about; "" for all."""
+        found = getattr(self, self.kind, "")
+        return found if self.kind.startswith("silence") else getattr(found, "seat", "")
+
+    @property
+    def of_messages(self) -> bool:
+        """Whether it is about messages of one phase, of which the others stay as they were."""
+        return self.kind in ("silence_once", "say", "keep")
+
+
+EACH = "each"
+
+
+def _as_point(value: Any) -> Any:
+    ends = re.fullmatch(r"(0|[1-9][0-9]{0,4})[-:]([A-Za-z0-9_.-]{1,60})", value) if isinstance(value, str) else None
+    if type(value) is not int and value != EACH and ends is None:
+        raise ValueError("must be a round (2), a phase of one (2:vote), or `each`")
+    return value if ends is None else f"{ends[1]}-{ends[2]}"
+
+
+_At = Annotated[int | str, BeforeValidator(_as_point)]
+WrittenChange = Annotated[
+    Change, BeforeValidator(lambda value: {} if value == "none" else value, json_schema_input_type=Change | str)
+]
+
+
+class ForkKeys(BaseModel):
+    """Recorded games that are played again up to a point, changed there, and let go on."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    of: str = Field(
+        min_length=1,
+        description="Their records: the name of another study, or a folder of records (or one record), as seen from "
+        "this file or from the folder of results/.",
+    )
+    where: dict[str, str | int | float | bool] = Field(
+        default_factory=dict, description="Values of axes (or of spec) that the games have; default: all."
+    )
+    seeds: _SeedList | None = Field(default=None, description="Seeds of the games; default: all.")
+    at: _listed(_At) = Field(  # type: ignore[valid-type]
+        default=[EACH],
+        description="Rounds before whose first question the change begins, or phases of them (2:vote); `each` is "
+        "every round. Games that end before it have no fork there.",
+    )
+    change: _listed(WrittenChange) = Field(  # type: ignore[valid-type]
+        description="What is changed: none, silence, silence_once, say, swap or prompt. `silence: each` silences each "
+        "message of these rounds once, one in each fork."
+    )
+    repeats: Annotated[int, Field(strict=True, ge=1, le=100)] = Field(
+        default=5, description="How often each change is played, each time with other sampling seeds."
+    )
+
+
 class StudyFile(BaseModel):
     """The content of a study file."""
 
@@ -287,7 +406,12 @@ class StudyFile(BaseModel):
         description="Prompts of your own, by name: a change of one of the game's, or a folder of templates beside "
         "this file. Their texts are part of the identity.",
     )
-    grids: list[Grid] = Field(min_length=1, description="Blocks of conditions.")
+    grids: Annotated[list[Grid], Field(min_length=1)] = Field(
+        default=[], description="Blocks of conditions; without any, a study has a `fork`."
+    )
+    fork: ForkKeys | None = Field(
+        default=None, description="Recorded games that are changed in one place, in place of `grids`."
+    )
     questions: Annotated[list[Question], AfterValidator(_asked_once)] = Field(
         default=[],
         max_length=100,

@@ -18,6 +18,7 @@ from parley.calibration.arms import planned_report
 from parley.engine.service.shared_database import Parts
 from parley.errors import BudgetError, ParleyError, RecordError, UsageError
 from parley.files import hold_lock, remove_leftovers
+from parley.play.forks import check_parents
 from parley.play.pausing import clear_pauses
 from parley.play.record_store import recall_left_out
 from parley.play.spending import gather_spending, refused_line
@@ -114,6 +115,7 @@ def begin(workflow: Any, config: Mapping[str, Any]) -> Run:
         find_own_programs()
         if workflow.is_main_process:
             check_alone(study.file)
+            check_parents(study)
             companions(study)  # one that does not fit is told before anything is played
             if line := recall_left_out(study):
                 print(f"parley: warning: {line}", file=sys.stderr)

@@ -13,10 +13,11 @@ from parley.figures.make import figures
 from parley.ledger.build import build, check_against_records
 from parley.play.record import read_record
 from parley.play.replay import replay
-from parley.play.show import rebuilt, study_files
+from parley.play.show import study_files
 from parley.play.simulate import simulate
 from parley.report.page import report
 from parley.study import Study, load_study
+from parley.study.recorded import rebuilt
 from parley.workflow.run import require_means
 from support import REPOSITORY
 from support.studies import StudyFactory
@@ -67,7 +68,7 @@ def test_a_record_replays_without_the_file_of_its_problems(tmp_path: Path, study
     for record in records:
         assert replay(record).difference is None
         summary, _ = read_record(record)
-        assert rebuilt(record, summary).id == summary.simulation["id"]
+        assert rebuilt(record, summary.simulation).id == summary.simulation["id"]
         assert summary.simulation["material"]["question"].startswith("What is ")
         assert str(tmp_path) not in json.dumps(summary.simulation)
         problems = study_files(record, summary).study["parameters"]["problems"]

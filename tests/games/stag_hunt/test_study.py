@@ -11,10 +11,10 @@ from parley.analysis.summarize import summarize
 from parley.analysis.tables import read_table
 from parley.play.record import read_summary, read_trace
 from parley.play.replay import replay
-from parley.play.show import rebuilt
 from parley.play.simulate import simulate
 from parley.study import Study, load_study
 from parley.study.condition import Condition
+from parley.study.recorded import rebuilt
 from support import REPOSITORY
 
 pytestmark = pytest.mark.promise("The paper's study has its 40 conditions; scripted cohorts play and replay it.")
@@ -97,7 +97,7 @@ def test_scripted_cohorts_play_it_replay_and_are_summarized(folder: Path) -> Non
     for simulation, record in zip(study.simulations(), records, strict=True):
         assert replay(record).difference is None
         summary, trace, axes = read_summary(record), read_trace(record), simulation.condition.axes
-        assert rebuilt(record, summary).id == simulation.id
+        assert rebuilt(record, summary.simulation).id == simulation.id
         byzantine = summary.outcome["metrics"]["byzantine_players"]
         assert (len(trace), len(byzantine)) == (5, axes["b"])
         if axes["byzantine"] == "betray":

@@ -1,0 +1,156 @@
+"""The commands for recorded games that are changed in one place and let go on."""
+
+from collections import defaultdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from parley.cli.options import ENDPOINTS, JSON, TIMEOUT, refuse_folder, tell
+from parley.text import counted, table
+
+if TYPE_CHECKING:
+    from parley.play.runner import Exchange
+    from parley.study.condition import Simulation
+
+_MODELS = click.option(
+    "--models", type=click.Path(path_type=Path), help="Model entries; default: models.yaml here or in config/."
+)
+_RECORD = click.argument("record", type=click.Path(path_type=Path))
+
+
+@click.command()
+@_RECORD
+@click.option("--at", required=True, metavar="ROUND[:PHASE]", help="Where it is changed: before what is asked there.")
+@click.option(
+    "--change",
+    "changes",
+    multiple=True,
+    required=True,
+    metavar="CHANGE",
+    help="none, silence, silence_once, say, swap or prompt, as in a study; may be repeated.",
+)
+@click.option("--repeats", default=5, show_default=True, type=click.IntRange(1, 100), help="Forks of each change.")
+@click.option("--same-seeds", is_flag=True, help="Sample with the seeds of the record, not with new ones; once.")
+@click.option("--reasoning", is_flag=True, help="Print the texts too, private notes included.")
+@_MODELS
+@ENDPOINTS
+@TIMEOUT
+def fork(
+    record: Path,
+    at: str,
+    changes: tuple[str, ...],
+    repeats: int,
+    same_seeds: bool,
+    reasoning: bool,
+    models: Path | None,
+    endpoints: tuple[Path, ...],
+    engine_timeout: float,
+) -> None:
+    """Play a recorded game again up to a point, change it there, let it go on, and compare both ends.
+
+    What was said before the point is taken from the record: nobody is asked for it again. What follows is asked with
+    new sampling seeds. The first fork is shown as it is played. Nothing is recorded; `fork:` in a study does that.
+
+    \b
+    none                                       the same game again: the noise
+    'silence: AGENT'                           it says nothing from there on; a role is all of its agents
+    'silence_once: AGENT'                      the same for one phase; what others say in it stays
+    'say: {seat: AGENT, value: 7}'             other fields of its reply there; or text: the whole reply
+    'swap: {seat: byzantine, to: majority}'    who plays from there on: a policy, a model, or a role (honest)
+    'prompt: NAME'                             another prompt from there on; or {seat: AGENT, to: NAME}
+
+    \b
+    Examples:  parley fork seed=3.parquet --at 2 --change 'silence: byzantine'
+               parley fork seed=3.parquet --at 2:vote --change 'say: {seat: agent_1, decision: stop}' --repeats 1
+               parley fork seed=3.parquet --at 1 --change none --same-seeds
+    """
+    from parley.play.live_fork import end_lines, ends_of, new_lines, play_forks, study_of_record
+
+    refuse_folder(record)
+    study = study_of_record(record, [at], changes, 1 if same_seeds else repeats, models, anew=not same_seeds)
+    ends = ends_of(study)
+    click.echo(ends.line())
+
+    def show(simulation: "Simulation", exchanges: "list[Exchange]") -> None:
+        if simulation is ends.simulations[0]:
+            for line in new_lines(simulation, exchanges, reasoning):
+                click.echo(line)
+
+    played = list(play_forks(ends, endpoints, engine_timeout, show))
+    for line in end_lines(ends, played):
+        click.echo(line)
+
+
+@click.command()
+@_RECORD
+@click.option("--at", "at", multiple=True, metavar="ROUND[:PHASE]", help="Messages of these alone; default: of all.")
+@click.option("--repeats", default=5, show_default=True, type=click.IntRange(1, 100), help="Forks of each message.")
+@click.option("--plan", is_flag=True, help="Print what it takes, and play nothing.")
+@_MODELS
+@ENDPOINTS
+@TIMEOUT
+@JSON
+def scan(
+    record: Path,
+    at: tuple[str, ...],
+    repeats: int,
+    plan: bool,
+    models: Path | None,
+    endpoints: tuple[Path, ...],
+    engine_timeout: float,
+    as_json: bool,
+) -> None:
+    """Tell of each message of a recorded game how much its outcome depends on it.
+
+    Each message in turn is left out, what else was said in its phase stays, and the game goes on from there. The
+    influence of a message is how much less often such forks end as the recorded game did than forks in which nothing
+    is left out: 0 if the outcome does not depend on it. With few repeats it is rough: its 95% interval stands beside.
+
+    \b
+    Examples:  parley scan seed=3.parquet --plan
+               parley scan seed=3.parquet --at 1 --repeats 20
+    """
+    from parley.analysis.stats import unpaired_difference
+    from parley.play.live_fork import ends_alike, ends_of, play_forks, study_of_record
+    from parley.study.study_file import EACH
+
+    refuse_folder(record)
+    study = study_of_record(record, at or [EACH], ["silence: each", "none"], repeats, models)
+    ends = ends_of(study)
+    if not as_json or plan:
+        click.echo(ends.line())
+    if plan:
+        return
+    counts: dict[tuple[str, str], list[bool]] = defaultdict(list)
+    for simulation, play in play_forks(ends, endpoints, engine_timeout, lambda *_: None):
+        axes = simulation.condition.axes
+        counts[str(axes["at"]), str(axes["change"])].append(ends_alike(ends, play))
+    rows: list[dict[str, Any]] = []
+    for (point, change), alike in counts.items():
+        kept = counts.get((point, "keep"), [])
+        if change in ("keep", "none"):
+            continue
+        low, high = (float(limit) for limit in unpaired_difference(sum(alike), len(alike), sum(kept), len(kept)))
+        number, _, phase = point.partition("-")
+        influence = sum(kept) / len(kept) - sum(alike) / len(alike)
+        row = {"round": int(number), "phase": phase, "agent": change.partition("-")[2]}
+        rows.append({**row, "influence": influence, "low": low, "high": high})
+    rows.sort(key=lambda row: -abs(row["influence"]))  # stable: the game's order among equals
+    some = [row for row in rows if row["influence"]]
+    header = ("round", "phase", "agent", "influence", "95% interval")
+    cells = [
+        [
+            row["round"],
+            row["phase"],
+            row["agent"],
+            f"{row['influence']:+.2f}",
+            f"{row['low']:.2f} to {row['high']:.2f}",
+        ]
+        for row in some
+    ]
+    none = f"{counted(len(rows) - len(some), 'message')} without influence"
+    tell(as_json, rows, [*(table(header, cells) if some else ()), none])
+
+
+COMMANDS = (fork, scan)

@@ -1,0 +1,115 @@
+"""What answers in a fork: up to its point the recorded replies, there what the change says, then who plays it."""
+
+import json
+from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path
+
+from parley.errors import RecordError, UsageError
+from parley.games.base import Point
+from parley.play.journal import Entry
+from parley.play.record import read_record
+from parley.play.replay import replay
+from parley.policies import CHANGED, FIRST_STEP, GIVEN, Ask, Completion, Policy
+from parley.policies.reply_text import read_reply
+from parley.study import Study
+from parley.study.condition import Simulation
+from parley.study.study_file import Change, Said
+from parley.text import one_line
+
+SILENCED = "silenced"  # the finish reason of what a change leaves out
+
+
+def forked_policies(simulation: Simulation, policies: Mapping[str, Policy]) -> dict[str, Policy]:
+    """Return what answers for each agent of a fork, of which `policies` play from its point on.
+
+    Raises RecordError if the record of the parent is damaged, or is another one by now.
+    """
+    fork, parent = simulation.condition.fork, simulation.parent
+    if fork is None or parent is None:
+        return dict(policies)
+    entries = _entries(parent.record, parent.digest)
+    first = next((at for at, entry in enumerate(entries) if fork.point.is_of(entry.round, entry.phase)), len(entries))
+    # The first phase at the point alone, where the point is a round.
+    asked = [(entry.round, entry.phase.removesuffix(FIRST_STEP)) for entry in entries[first : first + 1]]
+    at = Point(*asked[0]) if asked else fork.point
+    change = Change.model_validate(fork.change)
+    changed = {seat.name for seat in simulation.before.seats if change.seat in (seat.name, seat.role)}
+    of_phase = [entry for entry in entries[first:] if at.is_of(entry.round, entry.phase)]
+    kept = [entry for entry in of_phase if entry.agent not in changed] if change.of_messages else []
+    given = {entry.key: entry for entry in [*entries[:first], *kept]}
+    was_said = {entry.key[:3]: entry for entry in of_phase}  # the last attempt
+    return {
+        name: _Forked(policy, given, was_said, change if name in changed else Change(), at)
+        for name, policy in policies.items()
+    }
+
+
+@lru_cache(maxsize=64)
+def _entries(record: Path, digest: str) -> list[Entry]:
+    summary, entries = read_record(record)
+    if summary.digest != digest:
+        raise RecordError(f"{record}: is another game than the study was planned with; run the same command again")
+    return entries
+
+
+class _Forked:
+    """Answers for one agent of a fork."""
+
+    def __init__(
+        self,
+        policy: Policy,
+        given: Mapping[tuple[int, str, str, int], Entry],
+        was_said: Mapping[tuple[int, str, str], Entry],
+        change: Change,
+        at: Point,
+    ) -> None:
+        self._policy, self._given, self._was_said = policy, given, was_said
+        self._change, self._at = change, at
+
+    async def answer(self, ask: Ask, seed: int, attempt: int) -> Completion:
+        """Return the reply; raises RecordError where the parent was asked something else before the point."""
+        entry = self._given.get((ask.round, ask.phase, ask.agent, attempt))
+        if entry is not None:
+            if entry.ask and entry.ask != ask.digest:
+                raise RecordError(
+                    f"round {ask.round}, {ask.phase}, {ask.agent}: another question was recorded; the game cannot be "
+                    "replayed, so it has no forks"
+                )
+            return Completion(
+                entry.text,
+                entry.finish_reason,
+                seconds=entry.seconds,
+                served_model=entry.served_model,
+                system_fingerprint=entry.system_fingerprint,
+                reasoning=entry.reasoning,
+                given=GIVEN,
+            )
+        here = self._at.is_of(ask.round, ask.phase)
+        if self._change.silence or (here and self._change.silence_once):
+            return Completion("", SILENCED, seconds=0.0, given=CHANGED)
+        if here and self._change.say and not ask.phase.endswith(FIRST_STEP):
+            return Completion(self._said(ask, self._change.say), "stop", seconds=0.0, given=CHANGED)
+        return await self._policy.answer(ask, seed, attempt)
+
+    def _said(self, ask: Ask, said: Said) -> str:
+        """Return what the change says in place of the reply; raises UsageError if no agent may say that here."""
+        fields, text = said.model_extra or {}, said.text
+        if text is None:
+            was = self._was_said.get((ask.round, ask.phase, ask.agent))
+            try:
+                text = json.dumps({**json.loads(was.text if was else "{}"), **fields})
+            except (ValueError, TypeError):
+                text = json.dumps(fields)
+        reply = read_reply(ask, text, "stop")
+        if reply.value is None:
+            what = one_line(f"{ask.agent} cannot say this in round {ask.round}, {ask.phase}: {reply.detail}", 250)
+            raise UsageError(f"say: {what}; give the fields of its reply, or all of its text")
+        return str(text)
+
+
+def check_parents(study: Study) -> None:
+    """Raise RecordError, before anything is played, for a recorded game of a study's forks that cannot be replayed."""
+    for path in dict.fromkeys(p.record for c in study.conditions if c.fork for p in c.fork.parents.values()):
+        if (difference := replay(path).difference) is not None:
+            raise RecordError(f"{path}: cannot be replayed ({one_line(difference, 200)}), so it has no forks")

@@ -1,0 +1,142 @@
+"""Forks of games whose answer is known, from the study to the number."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import yaml
+
+from parley.analysis.stats import sign_flip
+from parley.analysis.summarize import summarize
+from parley.analysis.tables import read_table
+from parley.games.stag_hunt.parameters import HARE
+from parley.play.provenance import provenance
+from parley.play.record import write_record
+from parley.play.runner import play
+from parley.play.simulate import simulate_shard
+from parley.policies.kinds import Rule, ScriptedPolicy
+from parley.study import Study, load_study
+from parley.study.condition import SCRIPTED
+from support.playing import scripted
+from support.studies import StudyFactory
+
+pytestmark = pytest.mark.promise("Forks of games whose answer is known give it, from the study to the table.")
+
+
+def forked(game: str = "consensus", **fork: Any) -> dict[str, pd.DataFrame]:
+    """Play the forks of the study `small`, and return their tables."""
+    content = {"game": game, "fork": {"of": "small", **fork}}
+    Path("forks.yaml").write_text(yaml.safe_dump(content), encoding="utf-8")
+    study = load_study(Path("forks.yaml"))
+    simulate_shard(study, SCRIPTED, 0)
+    summarize(study)
+    return {name: read_table("forks", name) for name in ("forks", "influences")}
+
+
+def effect(table: pd.DataFrame, at: str, change: str, what: str) -> pd.Series:
+    [row] = [row for _, row in table.iterrows() if (row["at"], row["change"], row["what"]) == (at, change, what)]
+    return row
+
+
+@pytest.fixture
+def oscillating(study_factory: StudyFactory) -> Study:
+    """Six agents, of which one Byzantine pulls the majority from its value."""
+    study = study_factory({"n": 6, "b": 1, "byzantine": "oscillate"}, seeds=8, parameters={"max_rounds": 10})
+    simulate_shard(study, SCRIPTED, 0)
+    summarize(study)
+    return study
+
+
+def test_a_silenced_adversary_turns_invalid_into_valid(oscillating: Study) -> None:
+    ended = read_table("small", "simulations")["outcome"]
+    changes = ["none", {"silence": "byzantine"}, {"swap": {"seat": "byzantine", "to": "honest"}}]
+    forks = forked(at=[1], change=changes, repeats=2)["forks"]
+    for change in ("silence-byzantine", "swap-byzantine-honest"):
+        row = effect(forks, "1", change, "valid_consensus")
+        assert (row["parents"], row["base"], row["value_from"], row["value_to"]) == (8, "none", 0, 1)
+        # Of eight differences all are 1: two of 256 ways to flip their signs are as far from 0.
+        assert row["p"] == pytest.approx(2 / 256)
+    assert effect(forks, "1", "none", "invalid_consensus")["value_to"] == (ended == "invalid_consensus").mean() > 0.5
+    # Two changes are tested.
+    assert effect(forks, "1", "silence-byzantine", "valid_consensus")["p_holm"] == pytest.approx(4 / 256)
+
+
+def test_silence_after_the_stop_is_decided_does_nothing(oscillating: Study) -> None:
+    ended = read_table("small", "simulations").query("rounds == 3 and finished_early")
+    changes = ["none", {"silence": "byzantine"}]
+    found = forked(seeds=ended["seed"].tolist(), at=["3:vote"], change=changes, repeats=2)
+    row = effect(found["forks"], "3-vote", "silence-byzantine", "as_parent")
+    assert (row["parents"], row["difference"]) == (len(ended), 0)
+    assert (found["influences"]["influence"] == 0).all()
+
+
+def test_unchanged_forks_of_deterministic_agents_differ_in_nothing(oscillating: Study) -> None:
+    found = forked(at="each", change="none", repeats=3)
+    assert (found["forks"][["difference", "noise", "differs"]].fillna(0) == 0).all(axis=None)
+    assert (found["influences"]["same"] == 1).all()
+    # So the end is decided from the first round on.
+    assert (found["influences"]["no_return"] == 1).all()
+
+
+def test_nothing_has_influence_on_those_who_do_not_listen(study_factory: StudyFactory) -> None:
+    study = study_factory({"model": "stubborn", "n": 4}, seeds=2, parameters={"max_rounds": 3})
+    simulate_shard(study, SCRIPTED, 0)
+    found = forked(at="each", change=["none", {"silence": "each"}], repeats=2)
+    of_messages = found["influences"][found["influences"]["change"].str.startswith("silence_once")]
+    assert len(of_messages) == 2 * 3 * 2 * 4  # games, rounds, phases, agents
+    assert (of_messages["influence"] == 0).all()
+
+
+def betraying_once(view: Any, rng: np.random.Generator) -> Mapping[str, Any]:
+    """Promise the stag always, and hunt the hare in the second round."""
+    if view.phase == "signal":
+        return {"reasoning": "", "word": "stag"}
+    return {"reasoning": "", "action": HARE if view.round == 2 else "Hunt Stag"}
+
+
+def recorded(study: Study, byzantine: Rule) -> None:
+    """Record the games of a study in which a rule answers for the Byzantine agents."""
+    for simulation in study.simulations():
+        game = simulation.game()
+        answers = {
+            seat.name: ScriptedPolicy(byzantine)
+            if seat.role == "byzantine"
+            else scripted(simulation.players[seat.name])
+            for seat in game.seats
+        }
+        finished = play(simulation.id, game, answers)
+        write_record(simulation.record(study.name), simulation, finished, provenance(datetime.now(UTC), {}))
+
+
+def test_one_betrayal_is_the_cause_and_no_other_message(study_factory: StudyFactory) -> None:
+    grid = {"model": "grim_trigger", "n": 4, "b": 1, "byzantine": "always_stag", "prompt": "plain"}
+    study = study_factory(grid, game="stag_hunt", seeds=1, parameters={"rounds": 4})
+    recorded(study, betraying_once)
+    [simulation] = study.simulations()
+    [betrayer] = [seat.name for seat in simulation.seats if seat.role == "byzantine"]
+    found = forked("stag_hunt", at="each", change=["none", {"silence": "each"}], repeats=2)["influences"]
+    caused = found[found["influence"] != 0]
+    assert caused[["round", "phase", "agent", "influence"]].to_numpy().tolist() == [[2, "act", betrayer, 1]]
+    assert len(found[found["change"].str.startswith("silence_once")]) == 4 * 2 * 4
+    # From the third round on nothing can be saved.
+    assert (found["no_return"] == 3).all()
+
+
+@pytest.mark.parametrize(
+    ("differences", "p"),
+    [([], np.nan), ([0, 0], 1), ([1], 1), ([1, 1, 1, 1], 2 / 16), ([1, 1, -1, 0], 1), ([3, 1, 1], 2 / 8)],
+)
+def test_flipped_signs_by_hand(differences: list[float], p: float) -> None:
+    assert sign_flip(differences) == pytest.approx(p, nan_ok=True)
+
+
+def test_flipped_signs_of_many_are_as_often_below_p_as_p_says() -> None:
+    random, found = np.random.default_rng(1), []
+    for _ in range(60):
+        found.append(sign_flip(random.normal(size=30)))
+    assert 0.3 < np.mean(found) < 0.7
+    assert sign_flip([0.5] * 30) == pytest.approx(1e-5, rel=0.01)

@@ -1,0 +1,197 @@
+"""Forks: what is given, what is asked, and that nothing else changes."""
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+import yaml
+from click.testing import CliRunner
+
+from parley.cli.program import commands
+from parley.errors import ParleyError, RecordError
+from parley.play.forks import forked_policies
+from parley.play.live_fork import ends_of, play_forks, study_of_record
+from parley.play.record import read_summary
+from parley.play.replay import replay
+from parley.play.runner import play
+from parley.play.simulate import simulate_shard
+from parley.study import Study, load_study
+from parley.study.condition import SCRIPTED
+from support import REPOSITORY
+from support.answering import SeedPolicy, record_with_model
+from support.records import forge
+from support.studies import StudyFactory
+
+DRAWING = {"model": "random", "n": 4, "b": 1, "byzantine": "random"}
+
+
+def forks_of(record: Path, *changes: str, at: str = "2", repeats: int = 1, anew: bool = True) -> Study:
+    return study_of_record(record, [at], changes, repeats, None, anew)
+
+
+@pytest.fixture
+def record(study_factory: StudyFactory) -> Path:
+    """A game of agents that draw what they say, of four rounds at most."""
+    study = study_factory(DRAWING, parameters={"max_rounds": 4, "stop_threshold": 1})
+    simulate_shard(study, SCRIPTED, 0)
+    return next(study.records(by_shard=True))
+
+
+@pytest.mark.promise("With the sampling seeds of its parent, a fork without a change is its parent, byte for byte.")
+@pytest.mark.parametrize("at", ["1", "1:vote", "3"])
+def test_an_unchanged_fork_with_the_same_seeds_is_its_parent(record: Path, at: str) -> None:
+    ends = ends_of(forks_of(record, "none", at=at, anew=False))
+    [(_, played)] = play_forks(ends, [], 1.0, lambda *_: None)
+    assert played.digest == read_summary(record).digest
+    # With seeds of its own it is another game from there on.
+    ends = ends_of(forks_of(record, "none", at=at))
+    [(simulation, other)] = play_forks(ends, [], 1.0, lambda *_: None)
+    assert other.digest != played.digest
+    first = next(x for x in other.exchanges if x.entry.given is None).entry
+    before = [x.entry for x in other.exchanges if x.entry.given]
+    assert [entry.text for entry in before] == [x.entry.text for x in played.exchanges[: len(before)]]
+    assert (first.round, first.phase) == (int(at[0]), "vote" if "vote" in at else "propose")
+    assert simulation.condition.axes["at"] in (int(at[0]), at.replace(":", "-"))
+
+
+def test_a_model_is_asked_for_nothing_that_the_record_has(study_factory: StudyFactory) -> None:
+    study = study_factory({"model": "tiny", "n": 3}, parameters={"max_rounds": 3, "stop_threshold": 1})
+    [simulation] = study.simulations()
+    record = record_with_model(simulation)
+    content = {"game": "consensus", "fork": {"of": "small", "at": 2, "change": "none", "repeats": 1}}
+    Path("forks.yaml").write_text(yaml.safe_dump(content))
+    [fork] = load_study(Path("forks.yaml"), needs_weights=False).simulations()
+
+    asked: list[int] = []
+
+    class Counting(SeedPolicy):
+        async def answer(self, ask: Any, seed: int, attempt: int) -> Any:
+            asked.append(ask.round)
+            return await super().answer(ask, seed, attempt)
+
+    policies = forked_policies(fork, dict.fromkeys(fork.players, Counting()))
+    finished = play(fork.id, fork.game(), policies)
+    assert min(asked) == 2
+    assert {x.entry.round for x in finished.exchanges if x.entry.given == "parent"} == {1}
+    # The engine answers by the seed: the one of the parent gives the parent again.
+    same = play(simulation.id, fork.game(), policies)
+    assert same.digest == read_summary(record).digest
+
+
+CHANGES = [
+    "none",
+    "silence: byzantine",
+    "silence_once: agent_1",
+    "say: {seat: honest, value: 7}",
+    "swap: {seat: agent_2, to: stubborn}",
+    "swap: {seat: byzantine, to: honest}",
+    "prompt: none_exist",
+    "prompt: {seat: byzantine, to: none_exist}",
+]
+
+
+@pytest.mark.promise("A fork's record says what was given, and replays identically without the study or its parent.")
+def test_records_of_forks_replay(record: Path) -> None:
+    content = {"of": "small", "at": [2], "change": [yaml.safe_load(change) for change in CHANGES], "repeats": 2}
+    Path("forks.yaml").write_text(yaml.safe_dump({"game": "consensus", "fork": content}))
+    study = load_study(Path("forks.yaml"))
+    simulate_shard(study, SCRIPTED, 0)
+    parent = read_summary(record)
+    record.unlink()
+    ids = set()
+    for simulation in study.simulations():
+        path = simulation.record("forks")
+        assert replay(path).difference is None, simulation.condition.name
+        ids.add(simulation.id)
+        rows = pq.read_table(path, columns=["round", "phase", "agent", "given", "text"]).to_pylist()
+        assert {row["round"] for row in rows if row["given"] == "parent"} >= {1}
+        assert {row["given"] for row in rows if row["round"] == 1} == {"parent"}
+        by_change = [row for row in rows if row["given"] == "change"]
+        label = str(simulation.condition.axes["change"])
+        assert bool(by_change) == label.startswith(("silence", "say"))
+        if label.startswith("say"):
+            assert len(by_change) == 3
+            assert all('"value": 7' in row["text"] for row in by_change)
+        described = read_summary(path).simulation["fork"]
+        assert described["parent"]["digest"] == parent.digest
+    assert len(ids) == 2 * (len(CHANGES) + 1)  # `keep` beside what changes messages
+
+
+def test_the_id_of_a_fork_follows_from_parent_point_change_and_repeat(record: Path) -> None:
+    def ids(*changes: str, **more: Any) -> list[str]:
+        return [simulation.id for simulation in forks_of(record, *changes, **more).simulations()]
+
+    assert ids("none") == ids("none")
+    others = [ids("none", repeats=2), ids("silence: byzantine"), ids("none", at="3"), ids("none", at="2:vote")]
+    assert others[0][0] == ids("none")[0]
+    assert len({each for found in others for each in found}) == 5
+    forge(record, None, lambda meta: meta.update(digest="0" * 64))
+    content = {"game": "consensus", "fork": {"of": str(record), "at": 2, "change": "none", "repeats": 1}}
+    Path("forks.yaml").write_text(yaml.safe_dump(content))
+    [other] = load_study(Path("forks.yaml")).simulations()
+    assert other.id not in others[0]
+    with pytest.raises(RecordError, match="cannot be replayed"):
+        forks_of(record, "none")
+
+
+@pytest.mark.slow
+def test_a_game_of_the_users_own_has_forks(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(REPOSITORY / "examples" / "own_game"))
+    game = "public_goods:PublicGoods"
+    grid = {"model": "match_others", "n": 3, "b": 1, "byzantine": "free_ride", "prompt": "plain"}
+    Path("small.yaml").write_text(yaml.safe_dump({"game": game, "grids": [grid]}))
+    simulate_shard(load_study(Path("small.yaml")), SCRIPTED, 0)
+    fork = {"of": "small", "at": 2, "change": ["none", {"swap": {"seat": "byzantine", "to": "cooperate"}}]}
+    Path("forks.yaml").write_text(yaml.safe_dump({"game": game, "fork": {**fork, "repeats": 1}}))
+    study = load_study(Path("forks.yaml"))
+    simulate_shard(study, SCRIPTED, 0)
+    given = [read_summary(simulation.record("forks")).outcome["metrics"] for simulation in study.simulations()]
+    assert given[0] != given[1]
+    for simulation in study.simulations():
+        assert replay(simulation.record("forks")).difference is None
+
+
+REFUSED: list[tuple[str, str, str]] = [
+    ("9", "none", "no game is played so long"),
+    ("x", "none", "at"),
+    ("1", "silnce: byzantine", "did you mean 'silence'"),
+    ("1", "silence: agent_9", "nobody in"),
+    ("1", "swap: {seat: agent_1, to: majorty}", "did you mean 'majority'"),
+    ("1", "prompt: nobody", "unknown prompt"),
+    ("1", "say: {seat: agent_1, value: many}", "cannot say this in round 1, propose"),
+    ("1", "{silence: agent_1, prompt: none_exist}", "is one change"),
+    ("1", "{", "write none"),
+]
+
+
+@pytest.mark.parametrize(("at", "change", "said"), REFUSED)
+def test_a_change_that_cannot_be_is_refused_in_one_line(record: Path, at: str, change: str, said: str) -> None:
+    result = CliRunner().invoke(commands, ["fork", str(record), "--at", at, "--change", change])
+    assert isinstance(result.exception, ParleyError)
+    assert said in str(result.exception)
+    assert "\n" not in str(result.exception)
+
+
+def test_a_parent_that_does_not_replay_is_refused_before_anything_is_played(record: Path) -> None:
+    def other(rows: list[dict[str, Any]]) -> None:
+        rows[0]["text"] = '{"internal_strategy": "", "value": 1, "public_reasoning": ""}'
+
+    changed = forge(record, other)
+    with pytest.raises(RecordError, match="cannot be replayed"):
+        forks_of(changed, "none")
+
+
+def test_by_hand_both_ends_are_shown(record: Path) -> None:
+    result = CliRunner().invoke(
+        commands, ["fork", str(record), "--at", "1", "--change", "none", "--same-seeds"], catch_exceptions=False
+    )
+    assert "the same, byte for byte" in result.output
+    assert "1 of 1 forks end as the recorded game did" in result.output
+    planned = CliRunner().invoke(commands, ["scan", str(record), "--plan"], catch_exceptions=False)
+    assert "replies to ask for" in planned.output
+    assert "influence" not in planned.output
+    scanned = CliRunner().invoke(
+        commands, ["scan", str(record), "--at", "2:vote", "--repeats", "2", "--json"], catch_exceptions=False
+    )
+    assert scanned.output.count('"influence"') == 4

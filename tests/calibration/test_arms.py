@@ -1,6 +1,7 @@
 """What the arms of a calibration ask, and what they read."""
 
 import itertools
+import json
 from dataclasses import replace
 
 import pytest
@@ -60,6 +61,19 @@ def test_deliberation_asks_what_its_game_asks_first() -> None:
         assert (ask.messages, ask.follow_up, ask.reply_format) == (real.messages, real.follow_up, real.reply_format)
         assert (ask.reply_model, ask.sampling.max_tokens) == (real.reply_model, real.sampling.max_tokens)
         assert style in ask.user, (game, form)
+
+
+@pytest.mark.promise("A calibration of votes shows the right answer and a wrong one, lettered anew for each question.")
+def test_a_judge_gets_the_right_answer_and_a_wrong_one() -> None:
+    arm, shown = Arm("deliberation_judge", "json"), []
+    for number in range(20):
+        ask = arm.ask(PROBLEM, number)
+        shown.append([letter for letter, answer in ask.view.heard.items() if answer == PROBLEM.answer])
+        assert len(ask.view.heard) == 2
+        entry = Entry(1, "x", ask.agent, 0, 7, ask.digest, "", "stop", 9, 1, 0, 0.0, 0.1)
+        reply = read_reply(ask, json.dumps({"choice": shown[-1][0]}), "stop")
+        assert arm.answer(PROBLEM, Exchange(ask, entry, reply)) == PROBLEM.answer
+    assert {tuple(letters) for letters in shown} == {("A",), ("B",)}
 
 
 def test_the_digest_of_prompts_follows_from_each_part_of_an_ask(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -272,17 +272,28 @@ def question_of(body: dict[str, Any]) -> str:
     return next(question for question in RIGHT if question in said)
 
 
+def letter_of(body: dict[str, Any], answer: str) -> str:
+    """Return the letter of the right answer that a request shows, if that is the answer, or else of the wrong one."""
+    said = "\n".join(message["content"] for message in body["messages"])
+    shown = dict(re.findall(r'^  ([A-Z]): "(.+)"$', said, re.MULTILINE))
+    right = RIGHT[question_of(body)]
+    return next(letter for letter, text in shown.items() if (text == right) == (answer == right))
+
+
 def reply_of(body: dict[str, Any], answer: str) -> str:
     """Return a reply that gives an answer in the form that the request asks for."""
     told = body["messages"][-1]["content"]
-    if found := re.search('begins with "(Answer|Value|Word):"', told):
+    if found := re.search('begins with "(Answer|Value|Word|Choice):"', told):
         label = found[1]
+        answer = letter_of(body, answer) if label == "Choice" else answer
         lines = [f"{label}: {answer}", *([f"Public: {_WORDS}"] if label == "Value" else [])]
         before = "Start with one line" in told
         return "\n".join([*lines, _WORDS] if before else [_WORDS, *lines])
     if "structured_outputs" not in body:
         return f"{_WORDS} The answer is {answer}."
     names = schema_of(body)["properties"]
+    if "choice" in names:
+        return json.dumps({"choice": letter_of(body, answer)})
     return json.dumps(
         {name: int(answer) if name == "value" else answer if name in ("answer", "word") else _WORDS for name in names}
     )

@@ -85,7 +85,7 @@ class Arm:
 
     def ask(self, problem: Problem, number: int) -> Ask:
         """Return the ask of question `number` of a calibration."""
-        asked = _plain(problem) if self.reply_format is None else self._question(problem)
+        asked = _plain(problem) if self.reply_format is None else self._question(problem, number)
         sampling = asked.sampling.model_copy(update={"temperature": TEMPERATURE})
         return replace(asked, agent=f"question_{number}", round=1, phase=self.name, sampling=sampling)
 
@@ -95,14 +95,16 @@ class Arm:
             return plain_answer(last.entry.text)
         if last.reply.value is None:
             return None
-        return problem.read(str(last.reply.value.model_dump()[STYLES[self.style][1].answer_field]))
+        style = STYLES[self.style][1]
+        said = str(last.reply.value.model_dump()[style.answer_field])
+        return problem.read(last.ask.view.heard[said] if style.lettered else said)
 
     @property
     def exists(self) -> bool:
         """Whether the game asks in this format, and not in another one in its place."""
         return self.reply_format is None or self._question(_ANY).reply_format == self.reply_format
 
-    def _question(self, problem: Problem) -> Ask:
+    def _question(self, problem: Problem, number: int = 0) -> Ask:
         """Return what the first of four honest agents is asked first, by a game that is about the problem.
 
         For other games it is the question alone, with what the game says of the form of its reply.
@@ -110,8 +112,8 @@ class Arm:
         game, style = STYLES[self.style]
         parameters = game.Parameters.model_validate({**style.parameters, "reply_format": self.reply_format})
         material = None if style.about else problem.as_json()
-        made = new_game(game, parameters, [Group(HONEST, _AGENTS)], style.prompt, 0, material)
-        ask = next(made.play())[0]
+        seed = number if style.lettered else 0
+        ask = new_game(game, parameters, [Group(HONEST, _AGENTS)], style.prompt, seed, material).first_question()
         if not style.about:
             return ask
         form = ask.user.rpartition(_TASK)[2].partition("\n")[2]

@@ -114,7 +114,8 @@ def without_json(printed: str) -> str:
 class QuestionStyle:
     """How a game asks the first of four honest agents a question that is not its own, for calibrations.
 
-    `answer_field` of the reply has the answer, and `about` says so in the prompt; "" if it need not be said.
+    `answer_field` of the reply has the answer, and `about` says so in the prompt; "" if it need not be said. With
+    `lettered` it is the letter of one of the answers that the agent is shown, in an order drawn for each question.
     """
 
     name: str
@@ -122,6 +123,7 @@ class QuestionStyle:
     answer_field: str
     parameters: Mapping[str, Any] = field(default_factory=dict)
     about: str = ""
+    lettered: bool = False
 
 
 class OwnPrompt(str):

@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
+from itertools import cycle
 from math import comb, floor
 from string import ascii_uppercase
 from typing import Any
@@ -136,6 +137,16 @@ class DeliberationGame(Game[DeliberationParameters]):
         if self.parameters.decision != NO_VOTE:
             yield from self._vote(ended)
         return self._outcome(ended)
+
+    def first_question(self) -> Ask:
+        """Return what the first agent is asked first; with a vote that on the right answer and a wrong one."""
+        playing, said = self.play(), cycle([self.problem.answer, self.target])
+        asks = next(playing)
+        if self.parameters.decision != NO_VOTE:
+            asks = playing.send(
+                [Reply(a.reply_model.model_validate({"answer": next(said), "argument": ""})) for a in asks]
+            )
+        return asks[0]
 
     @classmethod
     def check(cls, parameters: DeliberationParameters, groups: Sequence[Group]) -> None:
@@ -336,39 +347,43 @@ class DeliberationGame(Game[DeliberationParameters]):
         reply_format = format_of(style, p.format_for(agent.seat))
         # Free text is as long as its tokens, and never cut: an agent gets its own argument back as it wrote it.
         argument_chars = p.argument_chars if reply_format == "json" else MAX_FREE_TEXT
-        view = DeliberationView(
-            phase=ANOTHER_PROBLEM if of else SCORE if scoring else "reflect" if before else "initial",
-            agent=agent.name,
-            role=agent.seat.role,
-            turn=number,
-            problem=problem,
-            own=own.value if own else None,
-            heard={} if aside else {answer.agent: answer.value for answer in others},
-            target=None if agent.honest else self._other_target if of else self.target,
-            facts=() if of else self._known(agent.name, [*others, own] if own else others),
-            yields={name: yields[name] for name in heard[agent.name]} if yields and not scoring else {},
-        )
         model = (
             scores_model(heard[agent.name])
             if scoring
             else reply_model(style, problem.kind, problem.options, p.answer_chars, argument_chars)
         )
-        return self._sent(
+        view = self._view(
             agent,
-            session * (p.turns + 1) + number,
-            style,
-            view,
-            agents,
+            ANOTHER_PROBLEM if of else SCORE if scoring else "reflect" if before else "initial",
+            number,
             own,
             others,
-            model,
-            p.score if scoring else p.reflect if before else p.initial,
+            heard={} if aside else {answer.agent: answer.value for answer in others},
+            yields={name: yields[name] for name in heard[agent.name]} if yields and not scoring else {},
+        )
+        sampling = p.score if scoring else p.reflect if before else p.initial
+        return self._sent(agent, session, style, view, agents, own, others, model, sampling)
+
+    def _view(
+        self, agent: Agent, phase: str, turn: int, own: Answer | None, others: Sequence[Answer], **more: Any
+    ) -> DeliberationView:
+        aside = phase == ANOTHER_PROBLEM
+        return DeliberationView(
+            phase=phase,
+            agent=agent.name,
+            role=agent.seat.role,
+            turn=turn,
+            problem=self.another if aside and self.another else self.problem,
+            own=own.value if own else None,
+            target=None if agent.honest else self._other_target if aside else self.target,
+            facts=() if aside else self._known(agent.name, [*others, own] if own else others),
+            **more,
         )
 
     def _sent(
         self,
         agent: Agent,
-        number: int,
+        session: int,
         style: str,
         view: DeliberationView,
         agents: int,
@@ -377,7 +392,7 @@ class DeliberationGame(Game[DeliberationParameters]):
         model: type[BaseModel],
         sampling: Sampling,
     ) -> Ask:
-        """Return what an agent is asked in round `number`, in the words of a style; it sees answers of `others`."""
+        """Return what an agent is asked, in the words of a style; it sees answers of `others`."""
         p, role, seat = self.parameters, agent.seat.role, agent.seat
         asked = prompt_of(style, p)
         reply_format = format_of(style, p.format_for(seat))
@@ -392,7 +407,7 @@ class DeliberationGame(Game[DeliberationParameters]):
         return Ask(
             agent=agent.name,
             role=role,
-            round=number,
+            round=session * (p.turns + 1) + view.turn,
             phase=view.phase,
             system=with_instructions(system, seat.policy),
             user=PROMPTS.filled(seat.prompt, role, asked, "user", values),
@@ -535,22 +550,11 @@ class DeliberationGame(Game[DeliberationParameters]):
     def _ballot(self, ended: Ended, candidates: Sequence[Answer], agent: Agent) -> Ask:
         vote, last = self.parameters.decision, ended.turns[-1]
         own = last.answers.get(agent.name)
-        view = DeliberationView(
-            phase=BALLOT,
-            agent=agent.name,
-            role=agent.seat.role,
-            turn=last.number,
-            problem=self.problem,
-            own=own.value if own else None,
-            heard={candidate.agent: candidate.value for candidate in candidates},
-            target=None if agent.honest else self.target,
-            facts=self._known(agent.name, [*candidates, own] if own else candidates),
-            vote=vote,
-        )
-        number, style = self.trace[-1]["round"], OUTSIDER if vote == OUTSIDE else BALLOT
-        model = ballot_model(vote, tuple(view.heard))
-        agents = len(ended.panel)
-        return self._sent(agent, number, style, view, agents, own, candidates, model, self.parameters.ballot)
+        heard = {candidate.agent: candidate.value for candidate in candidates}
+        view = self._view(agent, BALLOT, last.number, own, candidates, heard=heard, vote=vote)
+        session, style = self.trace[-1]["session"], OUTSIDER if vote == OUTSIDE else BALLOT
+        model, agents = ballot_model(vote, tuple(heard)), len(ended.panel)
+        return self._sent(agent, session, style, view, agents, own, candidates, model, self.parameters.ballot)
 
     # How it ended
 

@@ -182,6 +182,14 @@ class DeliberationPrompts(Prompts[DeliberationParameters]):
     questions = (
         QuestionStyle("deliberation_cot", "improve", "answer", {"cot_share": 1}),
         QuestionStyle("deliberation_zero_shot", "improve", "answer", {"cot_share": 0}),
+        # A judge who has no answer of its own gets the right one and a wrong one, both without arguments.
+        QuestionStyle(
+            "deliberation_judge",
+            "improve",
+            "choice",
+            {"turns": 0, "panel_size": 3, "facts": "kept", "decision": OUTSIDE},
+            lettered=True,
+        ),
     )
 
     def files(self, prompt: str, parameters: DeliberationParameters) -> Mapping[str, Template]:

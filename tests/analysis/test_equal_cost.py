@@ -177,7 +177,7 @@ def test_recorded_tokens_say_what_talking_cost(study_factory: StudyFactory) -> N
         assert rows[arm]["tokens"] == pytest.approx(used[arm].mean(), abs=0.001)
     assert used["self_correction"].mean() < used["talk"].mean()
     taken = rows["independent"]
-    assert 9 < taken["answers"] < 18  # who talks reads more than who answers alone
+    assert 9 < taken["answers"] < 27  # who talks reads more than who answers alone
     assert 0.9 < taken["cost_ratio"] <= 1
     assert f"{taken['answers']:.3g} answers a game" in sentence(study)
     [question] = read_table(study.name, "questions").to_dict("records")

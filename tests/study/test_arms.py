@@ -37,7 +37,7 @@ def test_each_condition_that_talks_gets_its_arms(study_factory: StudyFactory) ->
     arms = {(c.axes["turns"], c.axes["arm"]): c for c in study.conditions if c not in kept}
     assert set(arms) == {(turns, arm) for turns in (1, 2) for arm in ARMS}
     numbers = {key: sum(group.count for group in c.groups) for key, c in arms.items()}
-    assert numbers == {(t, arm): 2 * 3 * (t + 1) if arm == "independent" else 3 for t in (1, 2) for arm in ARMS}
+    assert numbers == {(t, arm): 3 * 3 * (t + 1) if arm == "independent" else 3 for t in (1, 2) for arm in ARMS}
     heard = {arm: (c.parameters.turns, c.parameters.hears) for (t, arm), c in arms.items() if t == 2}  # type: ignore[attr-defined]
     assert list(heard.values()) == [(0, "nobody"), (2, "nobody"), (2, "another_problem")]
     assert len({simulation.id for simulation in study.simulations()}) == 2 * len(study.conditions)

@@ -213,7 +213,8 @@ class DeliberationGame(Game[DeliberationParameters]):
     def arms(cls, parameters: DeliberationParameters, agents: int) -> Mapping[str, tuple[Mapping[str, Any], int]]:
         """Return the arms of a game whose agents talk: the same without others, or what its replies could be besides.
 
-        Who talks reads more than who answers alone, so independent answers are twice as many as all those of the game.
+        Who talks reads more than who answers alone: where arguments are as long as problems, five agents pay three
+        times as much for an answer. So there are three independent answers for each of the game.
         """
         p = parameters
         once = not p.redeliberations and p.decision == NO_VOTE  # what talk decides is then the plurality at its end
@@ -222,7 +223,7 @@ class DeliberationGame(Game[DeliberationParameters]):
         alone = {"hears": "nobody", "filter": "none", "filter_told": False, "told_yields": False}
         answers = {**alone, "turns": 0, "topology": "complete", "panel_size": None}
         return {
-            "independent": (answers, 2 * agents * (p.turns + 1)),
+            "independent": (answers, 3 * agents * (p.turns + 1)),
             "self_correction": (alone, agents),
             "placebo": ({**alone, "hears": ANOTHER_PROBLEM}, agents),
         }

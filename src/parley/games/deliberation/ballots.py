@@ -20,23 +20,18 @@ OUTSIDER = "ballot_outside"  # the style for a judge who was not on the panel
 POINTS = 10  # of a cumulative ballot
 MAX_CONFIDENCE = 100
 
-NO_VOTE, RANKED, APPROVAL, CUMULATIVE, CONFIDENCE = "none", "ranked", "approval", "cumulative", "confidence"
-OUTSIDE, ONE_OF_THEM = "judge_outside", "judge_one_of_them"
 
 Ballot = Mapping[str, int]  # by letter of a candidate: a rank (1 is the best), points, or 1 for approved and chosen
 _T = TypeVar("_T", bound=Hashable)
 
 
-class _Judge(BaseModel):
-    judge: Literal["outside", "one_of_them"]
-
-
 # Always text, so that an axis of it has one type.
+_Ballots = Literal["none", "ranked", "approval", "cumulative", "confidence"]
 Vote = Annotated[
-    Literal["none", "ranked", "approval", "cumulative", "confidence", "judge_outside", "judge_one_of_them"],
+    Literal[_Ballots, "judge_outside", "judge_one_of_them"],
     BeforeValidator(
         lambda value: f"judge_{value['judge']}" if isinstance(value, dict) and list(value) == ["judge"] else value,
-        json_schema_input_type=Literal["none", "ranked", "approval", "cumulative", "confidence"] | _Judge,
+        json_schema_input_type=_Ballots | dict[Literal["judge"], Literal["outside", "one_of_them"]],
     ),
 ]
 
@@ -70,7 +65,12 @@ class _Points(ReplyModel):
 
 def kind_of(vote: str) -> str:
     """Return the kind of a ballot, of which there are instructions: both judges have the same."""
-    return "judge" if vote in (OUTSIDE, ONE_OF_THEM) else vote
+    return f"{BALLOT}_judge" if vote.startswith("judge_") else f"{BALLOT}_{vote}"
+
+
+def style_of(vote: str) -> str:
+    """Return the style of the prompt of a vote."""
+    return OUTSIDER if vote == "judge_outside" else BALLOT
 
 
 @cache
@@ -150,10 +150,7 @@ def instant_runoff(ballots: Sequence[Ballot]) -> str | None:
 
 # By vote: all rules that its ballots allow.
 BALLOT_RULES: Mapping[str, Mapping[str, Callable[[Sequence[Ballot]], str | None]]] = {
-    RANKED: {"borda": borda, "instant_runoff": instant_runoff},
-    APPROVAL: {"approval": most_points},
-    CUMULATIVE: {"cumulative": most_points},
-    CONFIDENCE: {"confidence": most_points},
-    OUTSIDE: {"judge": most_points},
-    ONE_OF_THEM: {"judge": most_points},
+    "ranked": {"borda": borda, "instant_runoff": instant_runoff},
+    **{vote: {vote: most_points} for vote in ("approval", "cumulative", "confidence")},
+    **{vote: {"judge": most_points} for vote in ("judge_outside", "judge_one_of_them")},
 }

@@ -11,7 +11,7 @@ from functools import partial
 from itertools import pairwise
 from typing import Any
 
-from parley.games.deliberation.ballots import BALLOT_RULES, NO_VOTE, Ballot
+from parley.games.deliberation.ballots import BALLOT_RULES, Ballot
 from parley.games.deliberation.parameters import Round, Value, as_value, value_text
 from parley.games.deliberation.turns import graded, plurality, unanimous
 from parley.games.evidence import Decision
@@ -45,7 +45,7 @@ def steady(turns: Sequence[Votes]) -> Value | None:
 
 
 def decisions(
-    right: Value | None, theta: Fraction, honest: Collection[str], trace: Sequence[Round], vote: str = NO_VOTE
+    right: Value | None, theta: Fraction, honest: Collection[str], trace: Sequence[Round], vote: str = "none"
 ) -> Iterator[Decision]:
     """Yield the decision of the last panel under each rule, by honest agents, and by all if some are not.
 

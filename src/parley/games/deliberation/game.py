@@ -17,16 +17,7 @@ from pydantic import BaseModel
 
 from parley.errors import UsageError
 from parley.games.base import Game, Outcome, Paper, threat_class
-from parley.games.deliberation.ballots import (
-    BALLOT,
-    NO_VOTE,
-    OUTSIDE,
-    OUTSIDER,
-    ballot_model,
-    kind_of,
-    labels,
-    read_ballot,
-)
+from parley.games.deliberation.ballots import BALLOT, ballot_model, kind_of, labels, read_ballot, style_of
 from parley.games.deliberation.evidence import DeliberationEvidence
 from parley.games.deliberation.parameters import (
     ANOTHER_PROBLEM,
@@ -134,7 +125,7 @@ class DeliberationGame(Game[DeliberationParameters]):
             ended = yield from self._deliberate(self._seated(self._panel()), session)
             if ended.detail is None:
                 break
-        if self.parameters.decision != NO_VOTE:
+        if self.parameters.decision != "none":
             yield from self._vote(ended)
         return self._outcome(ended)
 
@@ -142,7 +133,7 @@ class DeliberationGame(Game[DeliberationParameters]):
         """Return what the first agent is asked first; with a vote that on the right answer and a wrong one."""
         playing, said = self.play(), cycle([self.problem.answer, self.target])
         asks = next(playing)
-        if self.parameters.decision != NO_VOTE:
+        if self.parameters.decision != "none":
             asks = playing.send(
                 [Reply(a.reply_model.model_validate({"answer": next(said), "argument": ""})) for a in asks]
             )
@@ -160,7 +151,7 @@ class DeliberationGame(Game[DeliberationParameters]):
         if size > n:
             raise UsageError(f"panel_size: {size}: more than the agents (n = {n}); lower it")
         check_filter(parameters, size)
-        if parameters.decision == OUTSIDE and (argue := size * (parameters.redeliberations + 1)) >= n:
+        if parameters.decision == "judge_outside" and (argue := size * (parameters.redeliberations + 1)) >= n:
             raise UsageError(
                 f"decision: {{judge: outside}}: {argue} of {n} agents may deliberate, and the judge is one who did "
                 "not; lower panel_size or redeliberations, raise n, or use {judge: one_of_them}"
@@ -217,7 +208,7 @@ class DeliberationGame(Game[DeliberationParameters]):
         times as much for an answer. So there are three independent answers for each of the game.
         """
         p = parameters
-        once = not p.redeliberations and p.decision == NO_VOTE  # what talk decides is then the plurality at its end
+        once = not p.redeliberations and p.decision == "none"  # what talk decides is then the plurality at its end
         if not p.turns or not once or p.hears in ("nobody", ANOTHER_PROBLEM) or not p.definitive:
             return {}
         alone = {"hears": "nobody", "filter": "none", "filter_told": False, "told_yields": False}
@@ -397,7 +388,7 @@ class DeliberationGame(Game[DeliberationParameters]):
         p, role, seat = self.parameters, agent.seat.role, agent.seat
         asked = prompt_of(style, p)
         reply_format = format_of(style, p.format_for(seat))
-        kind = f"{BALLOT}_{kind_of(view.vote)}" if view.vote else style
+        kind = kind_of(view.vote) if view.vote else style
         form = instruction(reply_kind(kind, self.problem.definitive), reply_format)
         listed = ", ".join(answer.agent for answer in others)
         reply, follow_up = (fill(text, {"scored": listed, "letters": listed}) for text in (form.reply, form.follow_up))
@@ -553,9 +544,8 @@ class DeliberationGame(Game[DeliberationParameters]):
         own = last.answers.get(agent.name)
         heard = {candidate.agent: candidate.value for candidate in candidates}
         view = self._view(agent, BALLOT, last.number, own, candidates, heard=heard, vote=vote)
-        session, style = self.trace[-1]["session"], OUTSIDER if vote == OUTSIDE else BALLOT
-        model, agents = ballot_model(vote, tuple(heard)), len(ended.panel)
-        return self._sent(agent, session, style, view, agents, own, candidates, model, self.parameters.ballot)
+        session, agents, model = self.trace[-1]["session"], len(ended.panel), ballot_model(vote, tuple(heard))
+        return self._sent(agent, session, style_of(vote), view, agents, own, candidates, model, self.parameters.ballot)
 
     # How it ended
 

@@ -150,7 +150,7 @@ class DeliberationParameters(FilteredParameters):
         if self.hears in ("nobody", ANOTHER_PROBLEM):
             if self.told_yields:
                 raise ValueError(
-                    f"told_yields: with hears: {self.hears} nobody is heard; remove it, or use hears: all"
+                    f"told_yields: nobody is heard with hears: {self.hears}; remove it, or use hears: all"
                 )
             if not isinstance(self.filter, NoFilter):
                 raise ValueError(f"with hears: {self.hears} there is nothing to filter; use hears: all, or no filter")

@@ -6,7 +6,7 @@ from itertools import repeat
 from pathlib import Path
 from typing import Any
 
-from parley.games.deliberation.ballots import BALLOT, NO_VOTE, OUTSIDE, OUTSIDER, RANKED, kind_of
+from parley.games.deliberation.ballots import BALLOT, OUTSIDER, kind_of, style_of
 from parley.games.deliberation.parameters import (
     ANOTHER_PROBLEM,
     Answer,
@@ -43,10 +43,10 @@ _ASKED_IN: dict[str, tuple[str | None, dict[str, Any]]] = {
     SCORE: (SCORE, {"filter": {"scored": 1}}),
     SCORE + OF_POLICIES: (SCORE, {"filter": {"scored": 1}, **_WITH_POLICIES}),
     # Without a turn of reflection, in which they may come to agree.
-    BALLOT: (BALLOT, {"decision": RANKED, "turns": 0}),
-    BALLOT + OF_POLICIES: (BALLOT, {"decision": RANKED, "turns": 0, **_WITH_POLICIES}),
-    OUTSIDER: (BALLOT, {"decision": OUTSIDE, "panel_size": 2, "turns": 0}),
-    OUTSIDER + OF_POLICIES: (BALLOT, {"decision": OUTSIDE, "panel_size": 2, "turns": 0, **_WITH_POLICIES}),
+    BALLOT: (BALLOT, {"decision": "ranked", "turns": 0}),
+    BALLOT + OF_POLICIES: (BALLOT, {"decision": "ranked", "turns": 0, **_WITH_POLICIES}),
+    OUTSIDER: (BALLOT, {"decision": "judge_outside", "panel_size": 2, "turns": 0}),
+    OUTSIDER + OF_POLICIES: (BALLOT, {"decision": "judge_outside", "panel_size": 2, "turns": 0, **_WITH_POLICIES}),
 }
 
 
@@ -99,7 +99,7 @@ def answer_text(answer: Answer, name: str, chars: int | None = None, argued: boo
 
 
 def _task(vote: str) -> Path:
-    return FOLDER / "ballots" / f"{kind_of(vote)}.txt"
+    return FOLDER / f"{kind_of(vote)}.txt"
 
 
 def _form(problem: Problem) -> str:
@@ -187,7 +187,7 @@ class DeliberationPrompts(Prompts[DeliberationParameters]):
             "deliberation_judge",
             "improve",
             "choice",
-            {"turns": 0, "panel_size": 3, "facts": "kept", "decision": OUTSIDE},
+            {"turns": 0, "panel_size": 3, "facts": "kept", "decision": "judge_outside"},
             lettered=True,
         ),
     )
@@ -202,15 +202,15 @@ class DeliberationPrompts(Prompts[DeliberationParameters]):
             for kind in [reply_kind(style, parameters.definitive)]
             for part, path in instruction_files(kind, format_of(style, parameters.reply_format)).items()
         }
-        scored, voted = isinstance(parameters.filter, Scored), vote != NO_VOTE
-        styles = (*STYLES, *[SCORE] * scored, *[OUTSIDER if vote == OUTSIDE else BALLOT] * voted)
+        scored, voted = isinstance(parameters.filter, Scored), vote != "none"
+        styles = (*STYLES, *[SCORE] * scored, *[style_of(vote)] * voted)
         asked = [prompt_of(style, parameters) for style in styles]
         names = {
             f"{role}_{each}_{part}" for role in (HONEST, BYZANTINE) for each in asked for part in ("system", "user")
         }
         sent = {name: path for name, path in self.templates(prompt).items() if name in names}
         if voted:
-            files = {"task": _task(vote), **instruction_files(f"{BALLOT}_{kind_of(vote)}", parameters.reply_format)}
+            files = {"task": _task(vote), **instruction_files(kind_of(vote), parameters.reply_format)}
             replies |= {
                 f"{role}_{BALLOT}_{part}": path for role in (HONEST, BYZANTINE) for part, path in files.items()
             }

@@ -275,6 +275,12 @@ def test_how_scripted_agents_vote(name: str, own: str | None, given: dict[str, A
         assert [key for key, value in said.items() if value == chosen] == ["choice" if "choice" in said else first]
 
 
+def test_a_game_with_a_vote_is_not_imported() -> None:
+    p = DeliberationParameters(decision="approval")
+    with pytest.raises(ValueError, match="cannot be imported"):
+        DeliberationGame.imported_material(p, {}, {"problem": EIGHTEEN.as_json()})
+
+
 def test_a_vote_changes_no_outcome() -> None:
     said = ["8", "9", "8", "8"]
     with_vote, without = (voted(said, vote).outcome for vote in ("ranked", "none"))

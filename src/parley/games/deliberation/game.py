@@ -193,6 +193,10 @@ class DeliberationGame(Game[DeliberationParameters]):
         """Return the problem; raises ValueError if there is none, or one of another kind than `problems` has."""
         if parameters.hears == ANOTHER_PROBLEM:
             raise ValueError(f"hears: {ANOTHER_PROBLEM}: such games cannot be imported")
+        if parameters.decision != "none":
+            raise ValueError(
+                f"decision: {parameters.decision}: the seed letters a vote; such games cannot be imported"
+            )
         problem = Problem.from_json(recorded.get("problem"))
         if problem.kind != (kind := parameters.problems.problem_kind):
             raise ValueError(

@@ -513,9 +513,8 @@ class DeliberationGame(Game[DeliberationParameters]):
         values = [list(given)[place] for place in self.rng.permutation(len(given))]
         # Choices have letters already, in an order that is drawn, too.
         texts = dict(zip(ascii_uppercase, self.problem.options, strict=False)) if self.problem.kind == "choice" else {}
-        by_letter = {letter: letter for letter in texts if letter in given} or dict(
-            zip(labels(), values, strict=False)
-        )
+        own_letters = {letter: letter for letter in texts if letter in given}
+        by_letter = own_letters or dict(zip(labels(), values, strict=False))
         candidates = [
             replace(of[int(self.rng.integers(len(of)))], agent=letter, said=texts.get(letter) or value_text(value))
             for letter, value in by_letter.items()

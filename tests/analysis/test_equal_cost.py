@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from parley.analysis.equal_cost import EqualCost, Paid
+from parley.analysis.equal_cost import equal_cost_table, what_counts
 from parley.analysis.summarize import summarize
 from parley.analysis.tables import read_table
 from parley.play.simulate import simulate
@@ -99,13 +99,18 @@ def test_a_placebo_shows_nothing(model: Any, study_factory: StudyFactory) -> Non
 # As many answers as talking paid for
 
 
-def paid(study: Study, arm: str, seed: int, costs: list[float], rights: str, last: bool = False) -> Paid:
-    """Return a game whose agents cost so many tokens each; rights has y or n for the first 1, 2, ... answers."""
+def paid(study: Study, arm: str, seed: int, costs: list[float], rights: str) -> list[dict[str, Any]]:
+    """Return the rows of a game whose agents cost so many tokens each; rights has y or n for 1, 2, ... answers."""
     [condition] = [each for each in study.conditions if each.axes["arm"] == arm]
-    each = np.array([[2.0, cost - 10, 10, 5] for cost in costs])
-    return Paid(
-        condition.name, seed, f"{arm}-{seed}", each, each[:1].sum(axis=0), tuple(r == "y" for r in rights), last
-    )
+    rows: list[dict[str, Any]] = [
+        {"answers": number, "right": number > 0 and rights[number - 1] == "y", "requests": 2 * number, "arm": arm}
+        | {"prompt_tokens": sum(costs[:number]) - 10 * number, "completion_tokens": 10 * number}
+        | {"cached_tokens": 5 * number, "condition": condition.name, "seed": seed, "id": f"{arm}-{seed}"}
+        for number in range(len(costs) + 1)
+    ]
+    if arm == "independent":
+        return rows
+    return [{**rows[-1], "answers": np.nan}, {**rows[1], "answers": np.nan, "arm": "first_answers"}]
 
 
 @pytest.mark.promise(
@@ -125,14 +130,13 @@ def test_as_many_answers_as_talking_paid_for(study_factory: StudyFactory) -> Non
             ([310.0, 1.0], "yy"),  # not one: no decision
         ]
     ):
-        games += [
-            paid(study, "talk", seed, talk, "nnn", last=seed == 0),
-            paid(study, "independent", seed, costs, rights),
-        ]
-    games.append(paid(study, "talk", 9, talk, "nnn", last=True))  # of a seed that the other lacks
-    equal = EqualCost(study, games)
-    assert [equal.right()[f"independent-{seed}"] for seed in range(5)] == [True, True, True, True, False]
-    rows = {row["arm"]: row for row in equal.table().to_dict("records")}
+        games += paid(study, "talk", seed, talk, "nny" if seed == 0 else "nnn")
+        games += paid(study, "independent", seed, costs, rights)
+    games += [*paid(study, "talk", 8, talk, "nny"), *paid(study, "independent", 9, talk, "yyy")]  # of one alone
+    counts = what_counts(games, study)
+    assert list(counts.query("arm == 'independent'")["right"]) == [True, True, True, True, False]
+    table = equal_cost_table(counts, study)
+    rows = {row["arm"]: row for row in table.to_dict("records")}
     row = rows["independent"]
     assert (row["simulations"], row["answers"], row["short"]) == (5, (3 + 2 + 6 + 4 + 0) / 5, 1 / 5)
     assert row["tokens"] == (300 + 220 + 300 + 160 + 0) / 5
@@ -141,7 +145,7 @@ def test_as_many_answers_as_talking_paid_for(study_factory: StudyFactory) -> Non
     assert (row["right"], row["difference"]) == (0.8, pytest.approx(0.6))
     assert (rows["talk"]["simulations"], rows["talk"]["tokens"], rows["talk"]["unit"]) == (6, 300, "tokens")
     assert rows["first_answers"]["cost_ratio"] == pytest.approx(1 / 3)
-    text = talking_sentences(pd.DataFrame(), equal.table(), study.axes)[0]
+    text = talking_sentences(pd.DataFrame(), table, study.axes)[0]
     assert "in 20% of the games all of them cost less than talking" in text
     assert "These games cannot tell" in text
     assert "300 tokens a game" in text
@@ -166,7 +170,9 @@ def test_recorded_tokens_say_what_talking_cost(study_factory: StudyFactory) -> N
     study = talking(study_factory, "tiny", 12, models=MODELS["models"], parameters=parameters, questions=asked)
     kind = study.game.policies["solver"]
     assert kind.rule is not None
-    rule = ScriptedPolicy(kind.rule(kind.Parameters.model_validate({"accuracy": 0.4, "conformity": 0.0})))
+    rule = ScriptedPolicy(
+        kind.rule(kind.Parameters.model_validate({"accuracy": 0.4, "conformity": 0.0, "recognize": 1.0}))
+    )
     for simulation in study.simulations():
         record_with_model(simulation, simulation.record(study.name), policy=Counted(rule))
     summarize(study)

@@ -109,7 +109,7 @@ def _tables(
     if study.unfinished is not None:
         conditions["planned"] = [study.unfinished.planned(condition.name) for condition in played.conditions]
     of_traces = from_traces.tables()
-    asked = with_equal_cost(with_lost(rows, of_traces["regret"]), from_traces.equal_cost, study)
+    asked = with_equal_cost(with_lost(rows, of_traces["regret"]), from_traces.counts, study)
     noise = noise_table(_again(records), by, game, _answers_again(records, by))
     return records, {
         "simulations": rows,

@@ -11,7 +11,7 @@ import pandas as pd
 from parley.analysis.averages import Averages, Rounds, Share, by_player, rounds_of
 from parley.analysis.columns import names_of
 from parley.analysis.decisions import decision_rate_table, decision_rows, decision_table, martingale_table, steps_of
-from parley.analysis.equal_cost import EqualCost, paid_rows
+from parley.analysis.equal_cost import equal_cost_table, paid_rows, what_counts
 from parley.analysis.reactions import Behaviors, Judged, Reacted, Reactions, Trace
 from parley.analysis.regret import achievable_table, regret_row, regret_table
 from parley.analysis.simulations import PlayedGame
@@ -130,13 +130,13 @@ class FromTraces:
             "decisions": decided,
             "decision_rates": decision_rate_table(decided, study),
             "martingale": martingale_table(rows["martingale"], study),
-            "equal_cost": self.equal_cost.table(),
+            "equal_cost": equal_cost_table(self.counts, study),
         }
 
     @cached_property
-    def equal_cost(self) -> EqualCost:
-        """What counts of the games of arms."""
-        return EqualCost(self._study, self._rows["equal_cost"])
+    def counts(self) -> pd.DataFrame:
+        """What counts of the games of arms (`what_counts`)."""
+        return what_counts(self._rows["equal_cost"], self._study)
 
 
 def _rows_of(study: Study, game: PlayedGame, trace: Trace) -> Rows:

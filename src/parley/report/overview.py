@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from parley.analysis.equal_cost import FIRST, INDEPENDENT
@@ -21,13 +22,12 @@ from parley.study.frozen import CHANGED
 from parley.text import counted
 
 # What a condition is held against, in words.
-ARMS = {
+_ARMS = {
     FIRST: "its first answers",
     INDEPENDENT: "independent answers",
     "self_correction": "self-correction",
     "placebo": "a placebo",
 }
-_MAX_TALKS = 3  # conditions with a sentence of their own
 _ACHIEVED = ("reached", "achievable", "promised")
 MAX_BARS = 20  # conditions that are shown; the others fold
 WARN_FAILED = 0.05  # share of calls without a usable reply
@@ -76,62 +76,49 @@ def achieved_sentence(achievable: pd.DataFrame, study: Study) -> str:
 
 
 def talking_sentences(rates: pd.DataFrame, equal_cost: pd.DataFrame, by: Sequence[str]) -> list[str]:
-    """Return whether talking was worth it: a sentence for each condition with arms, else one; none if nobody talked.
+    """Return whether talking was worth it, from the table `equal_cost` for each condition, else from `decision_rates`.
 
-    They are from the table `equal_cost`, else from `decision_rates`.
+    [""] where nobody talked.
     """
     if equal_cost.empty:
         return [_before_and_after(rates)]
     axes = [axis for axis in by if axis != ARM_AXIS]
     varying = [axis for axis in axes if equal_cost[axis].nunique() > 1]
     groups = [group.to_dict("records") for _, group in equal_cost.groupby(axes, sort=False)]
-    said = [_at_equal_cost(rows, axes_text({axis: rows[0][axis] for axis in varying})) for rows in groups]
-    more = [f"The table equal_cost has {len(said) - _MAX_TALKS} conditions more."] if len(said) > _MAX_TALKS else []
-    return [*said[:_MAX_TALKS], *more]
+    return short([_at_equal_cost(rows, axes_text({axis: rows[0][axis] for axis in varying})) for rows in groups])
 
 
 def _at_equal_cost(rows: Sequence[Mapping[Any, Any]], where: str) -> str:
-    """Return whether talking was worth it in a condition, from its rows of the table `equal_cost`."""
     talk, *arms = rows
-    sure = [row for row in arms if row["p_holm"] < 1 - CONFIDENCE]
-    better, worse, open_ = (
-        ", ".join(ARMS[row["arm"]] for row in rows)
-        for rows in (
-            [row for row in sure if row["difference"] < 0],
-            [row for row in sure if row["difference"] > 0],
-            [row for row in arms if row not in sure],
+    better, worse, unsure = (
+        ", ".join(
+            _ARMS[row["arm"]] for row in arms if sign == (row["p_holm"] < 1 - CONFIDENCE) * np.sign(row["difference"])
         )
+        for sign in (-1, 1, 0)
     )
     if worse:
         answer = f"No: more often right are {worse}"
     elif not better:
         answer = "These games cannot tell"
-    elif open_:
-        answer = f"In part: it is right more often than {better}, and cannot be told from {open_}"
+    elif unsure:
+        answer = f"In part: it is right more often than {better}, and cannot be told from {unsure}"
     else:
         answer = "Yes: it is right more often than all that it is held against"
     money = "" if pd.isna(talk["money"]) else f" and {talk['money']:.3g} in money"
-    gains = [f"{_gain(row)} over {ARMS[row['arm']]} ({_cost(row)})" for row in arms]
     return (
         f"Was talking worth it? {answer}. {f'With {where}' if where else 'After talking'} the plurality is right in "
         f"{talk['right']:.0%} of {counted(talk['simulations'], 'game')}, for {talk[talk['unit']]:,.0f} {talk['unit']} "
-        f"a game{money}. Its gain is {'; '.join(gains)}."
+        f"a game{money}. Its gain is {'; '.join(map(_gain, arms))}."
     )
 
 
 def _gain(row: Mapping[Any, Any]) -> str:
-    # Talking less the arm, where the table has the arm less talking.
+    """Return the gain of talking over an arm, and what that cost; the table has the arm less talking."""
     ends = [0 - row[name] for name in ("difference", "difference_high", "difference_low")]
-    return interval_text(ends, "+z.0f", scale=100, unit=" points")
-
-
-def _cost(row: Mapping[Any, Any]) -> str:
-    """Return what an arm cost, how many independent answers were taken, and whether they were too few."""
-    cost = f"{row['cost_ratio']:.0%} of the cost"
-    if pd.isna(row["answers"]):
-        return cost
-    few = f"; in {row['short']:.0%} of the games all of them cost less than talking" if row["short"] else ""
-    return f"{cost}, {row['answers']:.3g} answers a game{few}"
+    taken = "" if pd.isna(row["answers"]) else f", {row['answers']:.3g} answers a game"
+    few = f"; in {row['short']:.0%} of the games all of them cost less than talking" if row["short"] > 0 else ""
+    gain = interval_text(ends, "+z.0f", scale=100, unit=" points")
+    return f"{gain} over {_ARMS[row['arm']]} ({row['cost_ratio']:.0%} of the cost{taken}{few})"
 
 
 def _before_and_after(rates: pd.DataFrame) -> str:

@@ -18,16 +18,7 @@ from parley.identity import digest
 from parley.policies.kinds import IMPORTED, LLM, ChosenPolicy, PolicyKind, find_kind
 from parley.policies.own_code import POLICY_ENTRY_POINTS, entry_points, of_entry_point, plugin_kind
 from parley.study.axes import axis_value
-from parley.study.condition import (
-    ARM_AXIS,
-    BASE_AXES,
-    BYZANTINE_AXIS,
-    NO_ARM,
-    TALK,
-    Condition,
-    Player,
-    PlayerGroup,
-)
+from parley.study.condition import ARM_AXIS, BASE_AXES, BYZANTINE_AXIS, NO_ARM, TALK, Condition, Player, PlayerGroup
 from parley.study.growing import GrowingSeeds
 from parley.study.own_prompts import OwnPrompts
 from parley.study.study_file import SAME, Grid, GroupEntry, PlayerChoice, PolicyChoice, StudyFile
@@ -253,17 +244,13 @@ class Expander:
             yield condition
             return
         group, *others = condition.groups
-        alone = group.role == self._honest and not others
-        arms = self._game.arms(condition.parameters, group.count) if alone else {}
+        arms = {} if others or condition.axes["b"] else self._game.arms(condition.parameters, group.count)
         yield replace(condition, axes={**condition.axes, ARM_AXIS: TALK if arms else NO_ARM})
-        for arm, number in self._content.compare_with.items() if arms else ():
+        for entry in self._content.compare_with if arms else ():
+            [(arm, number)] = entry.items() if isinstance(entry, dict) else [(entry, None)]
             changes, count = arms[arm]
-            parameters = self._parameters({**chosen, **changes}, f"{where}: compare_with.{arm}")
+            parameters = self._parameters({**chosen, **changes}, f"{where}: compare_with: {arm}")
             groups = (replace(group, count=number or count),)
-            try:
-                self._game.check(parameters, replace(condition, groups=groups).playing)
-            except UsageError as error:
-                raise UsageError(f"{where}: compare_with.{arm}: {error}") from None
             yield replace(condition, axes={**condition.axes, ARM_AXIS: arm}, parameters=parameters, groups=groups)
 
     def _check_place(self, population: _Population, where: str) -> None:

@@ -209,25 +209,11 @@ class Companions(BaseModel):
         return self
 
 
-def _by_arm(value: Any) -> Any:
-    value = [value] if isinstance(value, str) else value
-    if isinstance(value, list) and all(isinstance(each, str | dict) for each in value):
-        return {arm: n for each in value for arm, n in (each if isinstance(each, dict) else {each: None}).items()}
-    return value
-
-
-def _numbered(arms: dict[str, int | None]) -> dict[str, int | None]:
-    if wrong := next((arm for arm, number in arms.items() if number is not None and arm != "independent"), None):
-        raise ValueError(f"{wrong} has as many agents as the game; give the name alone")
-    return arms
-
-
-_Arm = Literal["independent", "self_correction", "placebo"]
-_Arms = Annotated[dict[_Arm, _Positive | None], Field(min_length=1)]
-_Compared = Annotated[
-    _Arms,
-    BeforeValidator(_by_arm, json_schema_input_type=_Arm | list[_Arm | dict[_Arm, _Positive]]),
-    AfterValidator(_numbered),
+# An arm, or of independent answers how many they are.
+_Numbered = Annotated[dict[Literal["independent"], _Positive], Field(min_length=1), Tag(tag("number of"))]
+_Arm = Annotated[
+    Annotated[Literal["independent", "self_correction", "placebo"], Tag(tag("arm"))] | _Numbered,
+    Discriminator(lambda value: tag("number of") if isinstance(value, dict) else tag("arm")),
 ]
 
 LEDGER_FORMAT = 2  # of a block: chains of another are made anew from the records
@@ -423,7 +409,7 @@ class StudyFile(BaseModel):
         description="Studies of the same game beside it, by name: its noise floor and its positive control. They are "
         "looked for beside this file, then in config/, and frozen with it. Not part of the identity.",
     )
-    compare_with: _Compared | None = Field(
+    compare_with: _listed(_Arm) | None = Field(  # type: ignore[valid-type]
         default=None,
         description="What each condition whose agents talk is held against on the same seeds, as an axis `arm`: "
         "`independent` answers (`{independent: 24}` says how many; tables take as many as cost no more than talking), "

@@ -41,7 +41,6 @@ CANNOT_BE_PLAYED: list[tuple[dict[str, Any], list[Group], str]] = [
 ]
 OUT_OF_RANGE: list[dict[str, Any]] = [
     *({"theta": theta} for theta in (0, "3/2", -0.5, "nan")),
-    *({"hears": "another_problem", **more} for more in ({"turns": 0}, {"problems": {"kind": "wason", "first": 1}})),
     *({"hears": hears, "filter": {"reputation": 1}} for hears in ("nobody", "another_problem")),
     *({"hears": hears, "filter": {"reputation": 1}} for hears in ("relay", "report", "debate")),
     {"told_yields": True, "hears": "nobody"},

@@ -85,13 +85,13 @@ class DeliberationGame(Game[DeliberationParameters]):
 
     def set_up(self) -> None:
         """Read the problem; draw the wrong answer to push, and who thinks first. Raises ValueError for no problem."""
-        both = {"problem": self.material}
-        if placebo := self.parameters.hears == ANOTHER_PROBLEM:
-            both = self.material if isinstance(self.material, dict) else {}
+        placebo = self.parameters.hears == ANOTHER_PROBLEM
+        both = self.material if placebo and isinstance(self.material, dict) else {"problem": self.material}
         self.problem = Problem.from_json(both.get("problem"))
         self.another = Problem.from_json(both.get(ANOTHER_PROBLEM)) if placebo else None
         wrong = self.problem.wrong(self.rng)
         self.target: Value = wrong if self.problem.definitive else (wrong,)
+        self._aside: Mapping[str, Answer] = {}  # what the panel answered to the other problem
         # Of a generator of its own, so that all else is drawn as it is without the other problem.
         self._other_target: Value | None = self.another.wrong(self.rng.spawn(1)[0]) if self.another else None
         # Listed in the order of the neutral names, which says nothing about roles.
@@ -191,8 +191,6 @@ class DeliberationGame(Game[DeliberationParameters]):
         cls, parameters: DeliberationParameters, roles: Mapping[str, str], recorded: Mapping[str, Any]
     ) -> Any:
         """Return the problem; raises ValueError if there is none, or one of another kind than `problems` has."""
-        if parameters.hears == ANOTHER_PROBLEM:
-            raise ValueError(f"hears: {ANOTHER_PROBLEM}: such games cannot be imported")
         if parameters.decision != "none":
             raise ValueError(
                 f"decision: {parameters.decision}: the seed letters a vote; such games cannot be imported"
@@ -256,38 +254,37 @@ class DeliberationGame(Game[DeliberationParameters]):
     def _deliberate(self, panel: tuple[Agent, ...], session: int) -> Generator[list[Ask], list[Reply], Ended]:
         p = self.parameters
         names = [agent.name for agent in panel]
-        aside = yield from self._of_another_problem(panel, session)
+        yield from self._ask_another_problem(panel, session)
         turns: list[Turn] = []
         milliseconds = 0
         for number in range(p.turns + 1):
             heard = heard_by(names, self._reach, p.hears, number) if number else dict.fromkeys(names, ())
             yields = {name: yielded(turns, name) for name in names} if p.told_yields and number > 1 else {}
             before = turns[-1] if turns else None
-            asked = partial(self._ask, len(panel), session, number, before, aside=aside, yields=yields)
+            asked = partial(self._ask, len(panel), session, number, before, yields=yields)
             dropped, took = yield from self._dropped(panel, turns, heard, asked)
             heard = {name: tuple(of for of in heard[name] if of not in dropped.get(name, ())) for name in names}
             replies = yield [asked(heard, agent) for agent in panel]
             milliseconds += took + _slowest(replies)
             answers = {a.name: self._answer(a.name, reply) for a, reply in zip(panel, replies, strict=True)}
-            if aside:  # nobody heard of the problem at hand
+            if self._aside:  # nobody heard of the problem at hand
                 heard = dict.fromkeys(names, ())
             turns.append(Turn(number, answers, heard, dropped))
             ended = verdict(p, self.problem.definitive, panel, tuple(turns), milliseconds)
-            self._close(panel, session, turns, ended, aside)
+            self._close(panel, session, turns, ended)
             if ended is not None:
                 return ended
         raise AssertionError("the last turn ends a deliberation")
 
-    def _of_another_problem(
-        self, panel: tuple[Agent, ...], session: int
-    ) -> Generator[list[Ask], list[Reply], Mapping[str, Answer]]:
-        """Return what the agents answer to the other problem, by name; nothing where there is none."""
-        if self.another is None:
-            return {}
-        nobody = dict.fromkeys((agent.name for agent in panel), ())
-        replies = yield [self._ask(len(panel), session, 0, None, nobody, agent, of=self.another) for agent in panel]
-        both = zip(panel, replies, strict=True)
-        return {agent.name: self._answer(agent.name, reply, self.another) for agent, reply in both}
+    def _ask_another_problem(self, panel: tuple[Agent, ...], session: int) -> Generator[list[Ask], list[Reply], None]:
+        """Keep what the agents answer to the other problem, where there is one."""
+        if self.another is not None:
+            nobody = dict.fromkeys((agent.name for agent in panel), ())
+            replies = yield [
+                self._ask(len(panel), session, 0, None, nobody, agent, of=self.another) for agent in panel
+            ]
+            both = zip(panel, replies, strict=True)
+            self._aside = {agent.name: self._answer(agent.name, reply, self.another) for agent, reply in both}
 
     def _dropped(
         self,
@@ -328,17 +325,13 @@ class DeliberationGame(Game[DeliberationParameters]):
         heard: Mapping[str, tuple[str, ...]],
         agent: Agent,
         scoring: bool = False,
-        aside: Mapping[str, Answer] | None = None,
         of: Problem | None = None,
         yields: Mapping[str, int] | None = None,
     ) -> Ask:
-        """Return what an agent is asked, of the problem at hand or `of` the other one, whose facts nobody holds.
-
-        Where there are answers `aside`, to the other problem, it gets these of those it hears.
-        """
+        """Return what an agent is asked, of the problem at hand or `of` the other one, whose facts nobody holds."""
         p, problem = self.parameters, of or self.problem
         style = SCORE if scoring else "reflect" if before else "cot" if agent.by_chain_of_thought else "zero_shot"
-        others = [(aside or before.answers)[name] for name in heard[agent.name]] if before else []
+        others = [(self._aside or before.answers)[name] for name in heard[agent.name]] if before else []
         own = before.answers[agent.name] if before else None
         reply_format = format_of(style, p.format_for(agent.seat))
         # Free text is as long as its tokens, and never cut: an agent gets its own argument back as it wrote it.
@@ -354,7 +347,7 @@ class DeliberationGame(Game[DeliberationParameters]):
             number,
             own,
             others,
-            heard={} if aside else {answer.agent: answer.value for answer in others},
+            heard={} if self._aside else {answer.agent: answer.value for answer in others},
             yields={name: yields[name] for name in heard[agent.name]} if yields and not scoring else {},
         )
         sampling = p.score if scoring else p.reflect if before else p.initial
@@ -437,14 +430,7 @@ class DeliberationGame(Game[DeliberationParameters]):
         value = self.problem.read_policies(named)
         return Answer(name, value, "; ".join(named), argument, policies=tuple(named), unknown=unknown)
 
-    def _close(
-        self,
-        panel: tuple[Agent, ...],
-        session: int,
-        turns: list[Turn],
-        ended: Ended | None,
-        aside: Mapping[str, Answer],
-    ) -> None:
+    def _close(self, panel: tuple[Agent, ...], session: int, turns: list[Turn], ended: Ended | None) -> None:
         p, now, before = self.parameters, turns[-1], turns[-2] if len(turns) > 1 else None
         honest = [agent.name for agent in panel if agent.honest]
         entry: Round = {
@@ -477,8 +463,8 @@ class DeliberationGame(Game[DeliberationParameters]):
                 "malicious": malicious,
                 **prioritized,
             }
-        if aside and self.another and not now.number:
-            said = {name: _said(answer) for name, answer in aside.items()}
+        if self.another and not now.number:
+            said = {name: _said(answer) for name, answer in self._aside.items()}
             entry["another_problem"] = {"problem": self.another.as_json(), "said": said}
         if not self.problem.definitive:
             levels = graded(now.values(honest), p.theta).levels

@@ -148,22 +148,10 @@ class DeliberationParameters(FilteredParameters):
                 f"with hears: {self.hears} an agent hears few others, and a filter would drop them; use hears: all"
             )
         if self.hears in ("nobody", ANOTHER_PROBLEM):
-            if self.told_yields:
-                raise ValueError(
-                    f"told_yields: nobody is heard with hears: {self.hears}; remove it, or use hears: all"
-                )
-            if not isinstance(self.filter, NoFilter):
-                raise ValueError(f"with hears: {self.hears} there is nothing to filter; use hears: all, or no filter")
+            if self.told_yields or not isinstance(self.filter, NoFilter):
+                raise ValueError(f"with hears: {self.hears} nobody is heard; remove filter and told_yields")
             if not self.definitive:
-                raise ValueError(
-                    f"hears: {self.hears} is for problems that have a right answer, and policies have none; "
-                    "use hears: all"
-                )
-        if self.hears == ANOTHER_PROBLEM and (not self.turns or self.problems.first == 1):
-            key = "problems.first: 1" if self.turns else "turns: 0"
-            raise ValueError(
-                f"hears: {ANOTHER_PROBLEM} with {key} leaves nothing to hear; raise it, or use hears: all"
-            )
+                raise ValueError(f"hears: {self.hears} needs problems with a right answer; policies have none")
         return self
 
     @model_validator(mode="after")

@@ -87,7 +87,6 @@ CHANGES = [
     "swap: {seat: agent_2, to: stubborn}",
     "swap: {seat: byzantine, to: honest}",
     "prompt: none_exist",
-    "prompt: {seat: byzantine, to: none_exist}",
 ]
 
 

@@ -35,23 +35,16 @@ class _Forks:
     values: Mapping[tuple[str, str], Floats]
     of_parents: Mapping[tuple[str, str], Mapping[str, float]]
 
-    def mean(self, what: tuple[str, str], place: _Place, parent: str) -> float:
-        """Return the mean of a parent's repeats, NaN if none has a value."""
-        known = self.known(what, place, parent)
-        return float(known.mean()) if known.size else np.nan
-
     def known(self, what: tuple[str, str], place: _Place, parent: str) -> Floats:
         """Return the values of a parent's repeats; none where it has no such fork."""
         found = self.values[what][list(self.places.get(place, {}).get(parent, ()))]
-        return found[~np.isnan(found)]
+        return _known(found)
 
-    def unchanged(self, what: tuple[str, str], point: str, base: str, parent: str) -> tuple[float, Floats]:
-        """Return the mean of a parent unchanged from a point on, and its repeats: itself where there are none."""
-        own = self.known(what, (point, base), parent)
-        if (point, base) not in self.places:
-            own = np.array([self.of_parents[what][parent]])
-        own = own[~np.isnan(own)]
-        return float(own.mean()) if own.size else np.nan, own
+    def unchanged(self, what: tuple[str, str], point: str, base: str, parent: str) -> Floats:
+        """Return the values of the repeats of a parent unchanged from a point on; its own where there are none."""
+        if (point, base) in self.places:
+            return self.known(what, (point, base), parent)
+        return _known(np.array([self.of_parents[what][parent]]))
 
 
 def fork_tables(records: Records, by: Sequence[str], game: type[Game]) -> dict[str, pd.DataFrame]:
@@ -99,35 +92,27 @@ def _effects(forks: _Forks, game: type[Game]) -> Iterator[list[object]]:
     for what in forks.values:
         share = is_share(what[1], game)
         for (point, change), of_parents in forks.places.items():
-            first, second, differs, noise, repeats = [], [], [], [], 0
-            like = _base_of(change)
+            like, found = _base_of(change), []
             for parent in of_parents:
                 changed = forks.known(what, (point, change), parent)
-                base, unchanged = forks.unchanged(what, point, like, parent)
+                unchanged = forks.unchanged(what, point, like, parent)
                 n = unchanged.size
-                noise.append(_apart(unchanged, unchanged) * n / (n - 1) if n > 1 else np.nan)
+                noise = _apart(unchanged, unchanged) * n / (n - 1) if n > 1 else np.nan
                 if change == like:
-                    half = changed.size // 2
-                    first.append(float(changed[:half].mean()) if half else np.nan)
-                    second.append(float(changed[half:].mean()) if half else np.nan)
-                    differs.append(noise[-1])
+                    found.append((_mean(changed[: n // 2]), _mean(changed[n // 2 :]), noise, noise, n))
                 else:
-                    first.append(base)
-                    second.append(float(changed.mean()) if changed.size else np.nan)
-                    differs.append(_apart(changed, unchanged))
-                repeats = max(repeats, changed.size)
-            x, y = np.array(first), np.array(second)
+                    found.append((_mean(unchanged), _mean(changed), _apart(changed, unchanged), noise, changed.size))
+            x, y, differs, noises, repeats = np.array(found).T
             both = ~np.isnan(x + y)
             x, y = x[both], y[both]
             if not x.size:
                 continue
             low, high, _ = (paired_share if share else paired_mean)(x, y)
             low, high = (max(low, -1.0), min(high, 1.0)) if share and low == low else (low, high)
-            is_own = (point, like) in forks.places
+            base = like if (point, like) in forks.places else "parent"
             yield [
-                *(point, change, *what, x.size, repeats, like if is_own else "parent"),
-                *(float(x.mean()), float(y.mean()), float((y - x).mean()), low, high, sign_flip(y - x), np.nan),
-                *(_mean(differs), _mean(noise)),
+                *(point, change, *what, x.size, int(repeats.max()), base, _mean(x), _mean(y), _mean(y - x)),
+                *(low, high, sign_flip(y - x), np.nan, _mean(differs), _mean(noises)),
             ]
 
 
@@ -138,12 +123,17 @@ def _base_of(change: str) -> str:
 
 def _apart(first: Floats, second: Floats) -> float:
     """Return how far a repeat of the one and one of the other are apart on average; NaN without any."""
-    return float(np.abs(np.subtract.outer(first, second)).mean()) if first.size and second.size else np.nan
+    return _mean(np.abs(np.subtract.outer(first, second)))
 
 
-def _mean(values: Sequence[float]) -> float:
-    known = [value for value in values if value == value]
-    return float(np.mean(known)) if known else np.nan
+def _known(values: Floats) -> Floats:
+    return np.asarray(values[~np.isnan(values)], dtype=float)
+
+
+def _mean(values: Floats) -> float:
+    """Return the mean of those that are known, NaN for none."""
+    known = _known(values)
+    return float(known.mean()) if known.size else np.nan
 
 
 def _corrected(table: pd.DataFrame) -> pd.DataFrame:
@@ -167,13 +157,13 @@ def _influences(forks: _Forks, records: Records) -> Iterator[list[object]]:
             continue
         seen.add((*place, parent.digest))
         changed = forks.known(what, place, parent.digest)
-        base, unchanged = forks.unchanged(what, place[0], _base_of(place[1]), parent.digest)
+        unchanged = forks.unchanged(what, place[0], _base_of(place[1]), parent.digest)
         low, high = unpaired_difference(changed.sum(), changed.size, unchanged.sum(), unchanged.size)
         point, agent = condition.fork.point, Change.model_validate(condition.fork.change).seat
         yield [
             *(*condition.axes.values(), simulation.seed, parent.digest, point.round, point.phase),
-            *(agent or None, changed.size, base, float(changed.mean())),
-            *(base - float(changed.mean()), float(low), float(high), no_return.get(parent.digest)),
+            *(agent or None, changed.size, _mean(unchanged), _mean(changed)),
+            *(_mean(unchanged) - _mean(changed), float(low), float(high), no_return.get(parent.digest)),
         ]
 
 
@@ -184,7 +174,7 @@ def _no_return(forks: _Forks, records: Records) -> dict[str, int]:
         fork, parent = simulation.condition.fork, simulation.parent
         if fork is not None and parent is not None and not fork.change and fork.point.phase is None:
             place = str(simulation.condition.axes["at"]), NONE
-            found[parent.digest][fork.point.round] = forks.mean(("outcome", AS_PARENT), place, parent.digest)
+            found[parent.digest][fork.point.round] = _mean(forks.known(("outcome", AS_PARENT), place, parent.digest))
     first: dict[str, int] = {}
     for digest, shares in found.items():
         for number in sorted(shares, reverse=True):

@@ -58,23 +58,27 @@ def fork(
     'silence_once: AGENT'                      the same for one phase; what others say in it stays
     'say: {seat: AGENT, value: 7}'             other fields of its reply there; or text: the whole reply
     'swap: {seat: byzantine, to: majority}'    who plays from there on: a policy, a model, or a role (honest)
-    'prompt: NAME'                             another prompt from there on; or {seat: AGENT, to: NAME}
+    'prompt: NAME'                             another prompt from there on
 
     \b
     Examples:  parley fork seed=3.parquet --at 2 --change 'silence: byzantine'
                parley fork seed=3.parquet --at 2:vote --change 'say: {seat: agent_1, decision: stop}' --repeats 1
                parley fork seed=3.parquet --at 1 --change none --same-seeds
     """
-    from parley.play.live_fork import end_lines, ends_of, new_lines, play_forks, study_of_record
+    from parley.play.forks import forks_line
+    from parley.play.live import transcript_lines
+    from parley.play.live_fork import end_lines, ends_of, play_forks, study_of_record
+    from parley.policies import GIVEN
 
     refuse_folder(record)
     study = study_of_record(record, [at], changes, 1 if same_seeds else repeats, models, anew=not same_seeds)
     ends = ends_of(study)
-    click.echo(ends.line())
+    click.echo(forks_line(study))
 
     def show(simulation: "Simulation", exchanges: "list[Exchange]") -> None:
+        new = [x for x in exchanges if x.entry.given != GIVEN]
         if simulation is ends.simulations[0]:
-            for line in new_lines(simulation, exchanges, reasoning):
+            for line in transcript_lines(new, reasoning, study.game.read_texts):
                 click.echo(line)
 
     played = list(play_forks(ends, endpoints, engine_timeout, show))
@@ -112,14 +116,15 @@ def scan(
                parley scan seed=3.parquet --at 1 --repeats 20
     """
     from parley.analysis.stats import unpaired_difference
+    from parley.play.forks import forks_line
     from parley.play.live_fork import ends_alike, ends_of, play_forks, study_of_record
     from parley.study.study_file import EACH
 
     refuse_folder(record)
-    study = study_of_record(record, at or [EACH], ["silence: each", "none"], repeats, models)
+    study = study_of_record(record, at or [EACH], ["silence: each", "none"], repeats, models, needs_weights=not plan)
     ends = ends_of(study)
     if not as_json or plan:
-        click.echo(ends.line())
+        click.echo(forks_line(study))
     if plan:
         return
     counts: dict[tuple[str, str], list[bool]] = defaultdict(list)

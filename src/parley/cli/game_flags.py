@@ -1,15 +1,12 @@
 """A game from flags alone: `parley play consensus --honest 8 --b 2 --model majority`, without a study file."""
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from parley import paths
 from parley.cli.options import axis_values
 from parley.errors import UsageError
 
@@ -23,7 +20,7 @@ ONLY_OF_A_GAME = ("honest", "byzantine", "rounds", "values", "set_to")
 def study_of_flags(game: str, models: Path | None, flags: Mapping[str, Any]) -> "Study":
     """Return a study of one condition, as flags say it; raises UsageError for what the game does not know."""
     from parley.games.registry import game_class
-    from parley.study import load_study
+    from parley.study.study import study_of
 
     rules, b = game_class(game), flags["b"] or 0
     if flags["model"] is None:
@@ -48,13 +45,7 @@ def study_of_flags(game: str, models: Path | None, flags: Mapping[str, Any]) -> 
         "parameters": _parameters(rules, flags["rounds"], flags["values"], flags["set_to"]),
         "grids": [content],
     }
-    with TemporaryDirectory() as folder:
-        file = Path(folder) / f"{game}.yaml"
-        file.write_text(json.dumps(study), encoding="utf-8")  # JSON is YAML
-        try:
-            return load_study(file, models or paths.models_file(Path("study.yaml")))
-        except UsageError as error:
-            raise UsageError(str(error).removeprefix(f"{file}: ")) from None
+    return study_of(game, study, models)
 
 
 def _parameters(

@@ -14,6 +14,7 @@ from parley.analysis.registration import registered_lines
 from parley.analysis.simulations import simulation_row
 from parley.figures.power import draw_power
 from parley.files import write_atomically
+from parley.play.forks import forks_line
 from parley.play.pausing import REMEDIES
 from parley.study import Study
 from parley.study.prompt_sent import too_long
@@ -83,6 +84,7 @@ class Plan:
             yield f"seeds grow: at least {least}, at most {most} of a condition; ranges are from the one to the other"
         yield ""
         yield from _costs(study, self._table if self._plans else None, self._costs)
+        yield from filter(None, [forks_line(study)])
         for each in self._too_long:
             yield one_line(
                 f"{each.model}: its context of {each.context:,} tokens may be too small from n = {each.n} on in round "

@@ -15,7 +15,7 @@ from parley.policies.reply_text import read_reply
 from parley.study import Study
 from parley.study.condition import Simulation
 from parley.study.study_file import Change, Said
-from parley.text import one_line
+from parley.text import counted, one_line
 
 SILENCED = "silenced"  # the finish reason of what a change leaves out
 
@@ -106,6 +106,15 @@ class _Forked:
             what = one_line(f"{ask.agent} cannot say this in round {ask.round}, {ask.phase}: {reply.detail}", 250)
             raise UsageError(f"say: {what}; give the fields of its reply, or all of its text")
         return str(text)
+
+
+def forks_line(study: Study) -> str:
+    """Return what the forks of a study may ask for; "" for a study that has none."""
+    parents = [simulation.parent for simulation in study.simulations() if simulation.parent is not None]
+    left = sum(parent.left for parent in parents)
+    games = counted(len({parent.digest for parent in parents}), "recorded game")
+    line = f"{counted(len(parents), 'fork')} of {games}: about {left:,} replies to ask for, as many as these had left"
+    return line if parents else ""
 
 
 def check_parents(study: Study) -> None:

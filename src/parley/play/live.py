@@ -85,7 +85,8 @@ async def play_once(
     """
     engines = ExitStack()
     try:
-        places = engines.enter_context(engines_for(study, simulation.condition, endpoints))
+        condition = simulation.condition
+        places = engines.enter_context(engines_for(study, condition, condition.models, endpoints))
         budget = budget_for(study, simulation)
         played, _ = await play_simulation(simulation, places, engine_timeout, None, on_phase, budget, screen)
     except BaseException:
@@ -144,12 +145,12 @@ def _reply_lines(
 
 @contextmanager
 def engines_for(
-    study: Study, condition: Condition, endpoints: Sequence[Path]
+    study: Study, condition: Condition, models: Sequence[str], endpoints: Sequence[Path]
 ) -> Iterator[Mapping[str, Path | Service]]:
-    """Provide the engines that the condition needs, starting those that are no services and not given."""
+    """Provide the engines of some models of a condition, starting those that are no services and not given."""
     places = engine_places(condition, endpoints)
     with ExitStack() as stack:
-        for model in condition.models:
+        for model in models:
             if model not in places:
                 places[model] = stack.enter_context(temporary_engine(model, study.models_file))
         yield places

@@ -1,40 +1,44 @@
 """`parley fork` and `parley scan`: forks of one recorded game by hand, in this process; nothing is recorded."""
 
 import asyncio
-import json
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import yaml
 
-from parley import paths
-from parley.errors import RecordError, UsageError
-from parley.games.base import Outcome
+from parley.errors import UsageError
 from parley.play.forks import check_parents
-from parley.play.live import engines_for, outcome_line, transcript_lines
+from parley.play.live import engines_for, outcome_line
 from parley.play.matrix import decided
 from parley.play.record import read_record
 from parley.play.replay import play_recorded, rebuild_game
 from parley.play.runner import Exchange, Play
 from parley.play.simulate import budget_for, play_simulation
-from parley.policies import GIVEN
-from parley.study import Study, load_study
+from parley.study import Study
 from parley.study.condition import Simulation
+from parley.study.study import study_of
 from parley.text import counted, one_line
 
 _METRICS_SHOWN = 6
 
 
 def study_of_record(
-    record: Path, at: Sequence[str], changes: Sequence[str], repeats: int, models: Path | None, anew: bool = True
+    record: Path,
+    at: Sequence[str],
+    changes: Sequence[str],
+    repeats: int,
+    models: Path | None,
+    anew: bool = True,
+    needs_weights: bool = True,
 ) -> Study:
     """Return the study of forks of one record; raises UsageError or RecordError before anything is played.
 
     `at` and `changes` are as a study file has them. Without `anew` forks have the sampling seeds of the record.
+    What is only planned needs no weights.
     """
     summary, _ = read_record(record)
     wanted = {
@@ -46,14 +50,7 @@ def study_of_record(
             "repeats": repeats,
         },
     }
-    with TemporaryDirectory() as folder:
-        file = Path(folder) / "fork.yaml"
-        file.write_text(json.dumps(wanted), encoding="utf-8")  # JSON is YAML
-        try:
-            study = load_study(file, models or paths.models_file(Path("study.yaml")))
-        except (UsageError, RecordError) as error:
-            text = str(error).removeprefix(f"{file}: ").removeprefix("fork").lstrip(".: ")
-            raise type(error)(text) from None
+    study = study_of("fork", wanted, models, needs_weights)
     check_parents(study)
     if not anew:
         study = replace(
@@ -76,15 +73,6 @@ class Ends:
     recorded: Play
     simulations: Sequence[Simulation]
 
-    def line(self) -> str:
-        """Return what there is to ask for, before it is."""
-        most = sum(each.parent.left for each in self.simulations if each.parent)
-        replies = len({x.entry.key[:3] for x in self.recorded.exchanges})
-        return (
-            f"{counted(len(self.simulations), 'fork')} of a game of {replies} replies: about {most:,} replies to ask "
-            "for, as many as it had from there on"
-        )
-
 
 def ends_of(study: Study) -> Ends:
     """Return the recorded game of a study of its forks."""
@@ -102,23 +90,15 @@ def play_forks(
     on_phase: Callable[[Simulation, list[Exchange]], object],
 ) -> Iterator[tuple[Simulation, Play]]:
     """Yield each fork as it was played, with engines that are started once."""
-    models = max((each.condition for each in ends.simulations), key=lambda condition: len(condition.models))
-    with engines_for(ends.study, models, endpoints) as places:
+    places: dict[str, Any] = {}
+    with ExitStack() as engines:
         for simulation in ends.simulations:
-            needed = {name: place for name, place in places.items() if name in simulation.condition.models}
-            budget = budget_for(ends.study, simulation)
-
-            def tell(exchanges: list[Exchange], simulation: Simulation = simulation) -> None:
-                on_phase(simulation, exchanges)
-
-            playing = play_simulation(simulation, needed, engine_timeout, None, tell, budget)
-            yield simulation, asyncio.run(playing)[0]
-
-
-def new_lines(simulation: Simulation, exchanges: list[Exchange], reasoning: bool) -> Iterator[str]:
-    """Yield the replies of a phase that are not the recorded game's, as lines."""
-    new = [x for x in exchanges if x.entry.given != GIVEN]
-    yield from transcript_lines(new, reasoning, simulation.condition.game.read_texts)
+            condition = simulation.condition
+            if missing := [name for name in condition.models if name not in places]:
+                places |= engines.enter_context(engines_for(ends.study, condition, missing, endpoints))
+            needed = {name: places[name] for name in condition.models}
+            tell, budget = partial(on_phase, simulation), budget_for(ends.study, simulation)
+            yield simulation, asyncio.run(play_simulation(simulation, needed, engine_timeout, None, tell, budget))[0]
 
 
 def end_lines(ends: Ends, played: Sequence[tuple[Simulation, Play]]) -> Iterator[str]:
@@ -126,26 +106,20 @@ def end_lines(ends: Ends, played: Sequence[tuple[Simulation, Play]]) -> Iterator
     game = ends.study.game
     yield f"recorded: {outcome_line(game, ends.recorded.outcome)}"
     for number, (simulation, play) in enumerate(played, 1):
-        label = f"fork {number}" + (
-            f", {simulation.condition.axes['change']}" if len(ends.study.conditions) > 1 else ""
-        )
-        yield f"{label}: {outcome_line(game, play.outcome)}"
+        yield f"fork {number}, {simulation.condition.axes['change']}: {outcome_line(game, play.outcome)}"
         if play.digest == ends.recorded.digest:
             yield "  the same, byte for byte"
             continue
         for line in _differences(ends.recorded, play, game.read_texts):
             yield f"  {line}"
-    same = sum(_class(ends, play.outcome) == _class(ends, ends.recorded.outcome) for _, play in played)
+    same = sum(ends_alike(ends, play) for _, play in played)
     yield f"{same} of {len(played)} forks end as the recorded game did"
-
-
-def _class(ends: Ends, outcome: Outcome) -> str:
-    return ends.study.game.class_of(outcome.name, outcome.detail)
 
 
 def ends_alike(ends: Ends, play: Play) -> bool:
     """Whether a fork has the outcome of the recorded game."""
-    return _class(ends, play.outcome) == _class(ends, ends.recorded.outcome)
+    then, now = (ends.study.game.class_of(each.name, each.detail) for each in (ends.recorded.outcome, play.outcome))
+    return then == now
 
 
 def _differences(recorded: Play, forked: Play, decisive: frozenset[str]) -> Iterator[str]:
@@ -161,9 +135,7 @@ def _differences(recorded: Play, forked: Play, decisive: frozenset[str]) -> Iter
     keys = list(dict.fromkeys([*said, *now]))
     other = [key for key in keys if words(said.get(key)) != words(now.get(key))]
     if not other:
-        yield "no decision differs" + (
-            "; texts do" if any(now[k].entry.text != said[k].entry.text for k in keys) else ""
-        )
+        yield "no decision differs"
         return
     number, phase, agent = other[0]
     first = f"{agent} in round {number}, {phase}: {words(said.get(other[0]))} -> {words(now.get(other[0]))}"

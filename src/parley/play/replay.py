@@ -8,10 +8,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from parley.engine.grammar import cuts_texts
 from parley.errors import RecordError, UsageError
-from parley.games.base import Game, new_game, scripted_roles
-from parley.games.parameters import Group
+from parley.games.base import Game, scripted_roles
 from parley.games.two_steps import playing
 from parley.play.journal import Entry
 from parley.play.parquet import values
@@ -20,7 +18,7 @@ from parley.play.runner import Exchange, Play, Watcher, play
 from parley.policies import Ask, Completion
 from parley.policies.kinds import IMPORTED
 from parley.policies.reply_text import read_reply
-from parley.study.recorded import recorded_game, recorded_policy, recorded_prompts, recorded_simulation
+from parley.study.recorded import recorded_game, recorded_simulation
 from parley.text import one_line
 
 MISSING = "missing"  # the finish reason of a reply that is not there
@@ -173,24 +171,15 @@ def rebuild_game(path: Path, summary: Summary) -> Game:
     """Return a fresh game as the record describes it; raises RecordError if it describes none of this version."""
     simulation: Any = summary.simulation
     try:
-        if "fork" in simulation:
-            return recorded_simulation(path, simulation).game()
         game = recorded_game(path, simulation)
         if simulation["protocol_version"] != game.protocol_version:
             raise RecordError(
                 f"{path}: recorded with version {simulation['protocol_version']} of the {game.name} game, this is "
                 f"{game.protocol_version}; use the release that made it"
             )
-        parameters = game.Parameters.model_validate(simulation["parameters"])
-        own = recorded_prompts(game, simulation)
-        groups = [
-            Group(g["role"], g["count"], recorded_policy(game, g), cuts_texts(g.get("grammar")), own[g.get("prompt")])
-            for g in simulation["groups"]
-        ]
-        prompt = own[simulation["prompt"]]
-        for name in (prompt, *(group.prompt or prompt for group in groups)):
-            game.prompts.files(name, parameters)  # an unknown prompt is a LookupError
-        seed, material = simulation["seed"], simulation.get("material")
-        return new_game(game, parameters, groups, prompt, seed, material)
+        found = recorded_simulation(path, simulation)
+        for name in found.condition.roles_by_prompt:
+            game.prompts.files(name, found.condition.parameters)  # an unknown prompt is a LookupError
+        return found.game()
     except (UsageError, ValidationError, LookupError, TypeError, ValueError, AttributeError) as error:
         raise RecordError(f"{path}: describes no simulation that can be played: {one_line(str(error), 150)}") from None

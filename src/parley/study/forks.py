@@ -7,7 +7,7 @@ here of a record is what it says it is; that its replies are these is checked be
 
 import json
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import groupby
@@ -23,13 +23,13 @@ from parley.games.base import Game, Point
 from parley.identity import digest
 from parley.policies import FIRST_STEP
 from parley.policies.kinds import IMPORTED
-from parley.study.axes import axes_text
 from parley.study.condition import Condition, Fork, Parent, Player, PlayerGroup, Simulation
 from parley.study.expand import MAX_CONDITIONS, MAX_SIMULATIONS, Expander
 from parley.study.recorded import rebuilt
-from parley.study.study_file import EACH, Change, ForkKeys, Prompted, Said
+from parley.study.study_file import ALL, EACH, Change, ForkKeys, Said
 from parley.text import one_line
 from parley.text.suggest import choose
+from parley.text.yamlfile import is_slug
 
 _NO_FORK = frozenset({"at", "change"})  # axes of forks, which a fork of a fork would have twice
 _LONGEST_LABEL = 100
@@ -53,6 +53,11 @@ class Recorded:
         start = next(i for i, (number, phase, _) in enumerate(self.phases) if point.is_of(number, phase))
         return sum(len(agents) for _, _, agents in self.phases[start + change.of_messages :])
 
+    @property
+    def axes(self) -> Mapping[str, Any]:
+        """What `where` chooses it by."""
+        return {**self.simulation.condition.axes, "spec": self.simulation.condition.spec}
+
     @cached_property
     def roles(self) -> Mapping[str, str]:
         """The role of each agent."""
@@ -60,7 +65,7 @@ class Recorded:
 
     def selected(self, seat: str) -> frozenset[str]:
         """Return the agents that an agent's name, a role or "" (all) stands for; raises UsageError if nobody."""
-        found = frozenset(name for name, role in self.roles.items() if seat in ("", name, role))
+        found = frozenset(name for name, role in self.roles.items() if seat in ("", ALL, name, role))
         if not found:
             known = [*dict.fromkeys(self.roles.values()), *self.roles]
             raise UsageError(f"{seat}: nobody in {self.record} has this name or role; {choose(seat, known)}")
@@ -101,15 +106,14 @@ def _chosen(keys: ForkKeys, where: str, file: Path) -> list[Recorded]:
     """Return the recorded games that a study has forks of: of what was played several times, the first."""
     found = [game for game in map(read_game, _records(keys.of, where, file)) if not game.simulation.condition.repeat]
     for axis, value in keys.where.items():
-        known = {str({**g.simulation.condition.axes, "spec": g.simulation.condition.spec}.get(axis)) for g in found}
+        known = {str(game.axes.get(axis)) for game in found}
         if str(value) not in known:
             raise UsageError(f"{where}.where: no game has {axis}={value}; {choose(str(value), sorted(known))}")
     wanted = {axis: str(value) for axis, value in keys.where.items()}
     found = [
         game
         for game in found
-        for axes in [{**game.simulation.condition.axes, "spec": game.simulation.condition.spec}]
-        if all(str(axes.get(axis)) == value for axis, value in wanted.items())
+        if all(str(game.axes.get(axis)) == value for axis, value in wanted.items())
         and (keys.seeds is None or game.simulation.seed in keys.seeds)
     ]
     if not found:
@@ -127,10 +131,10 @@ def label(change: Change, player: Player | None) -> str:
         to = change.swap.to
         parts.append(to if isinstance(to, str) else player.label if player else "")
     if change.prompt is not None:
-        parts.append(change.prompt.to if isinstance(change.prompt, Prompted) else change.prompt)
+        parts.append(change.prompt)
     text = "-".join(part for part in parts if part)
-    plain = all(letter.isalnum() or letter in "._-+" for letter in text) and text.isascii()
-    return text if plain and len(text) <= _LONGEST_LABEL else f"{change.kind}-{change.seat}-{digest(text)[:6]}"
+    plain = is_slug(text.replace("+", "-")) and len(text) <= _LONGEST_LABEL
+    return text if plain else f"{change.kind}-{change.seat}-{digest(text)[:6]}"
 
 
 class Forks:
@@ -141,9 +145,29 @@ class Forks:
         self._where, self._game, self._expander = where, game, expander
 
     def conditions(self, keys: ForkKeys, file: Path) -> tuple[Condition, ...]:
-        """Return the conditions that the key `fork` of a study file makes; raises UsageError, RecordError."""
-        games = _chosen(keys, self._where, file)
-        conditions = self.of_games(games, keys.at, keys.change)
+        """Return a condition for each one of the recorded games, point and change; raises UsageError, RecordError.
+
+        Games that end before a point are left out of its conditions.
+        """
+        by_condition: dict[str, list[Recorded]] = defaultdict(list)
+        for each in _chosen(keys, self._where, file):
+            if (name := each.simulation.condition.game.name) != self._game.name:
+                raise UsageError(f"{self._where}: {each.record}: is a game of {name}, not {self._game.name}")
+            by_condition[each.simulation.condition.identity].append(each)
+        found: dict[str, Condition] = {}
+        for own in by_condition.values():
+            for point, change in self._places(own, keys.at, keys.change):
+                condition = self._condition(own, point, change)
+                if condition is not None and found.setdefault(condition.name, condition).spec != condition.spec:
+                    raise UsageError(
+                        f"{self._where}: {condition.name}: two conditions of one name; choose one with "
+                        "where: {spec: ...}, as in their folders"
+                    )
+        if not found:
+            raise UsageError(f"{self._where}: at: no game is played so long; choose an earlier point")
+        conditions = list(found.values())
+        if any(isinstance(condition.axes["at"], str) for condition in conditions):  # an axis has one type
+            conditions = [replace(c, axes={**c.axes, "at": str(c.axes["at"])}) for c in conditions]
         number = sum(len(condition.seeds) for condition in conditions) * keys.repeats
         if len(conditions) * keys.repeats > MAX_CONDITIONS or number > MAX_SIMULATIONS:
             raise UsageError(
@@ -151,37 +175,6 @@ class Forks:
                 f"may have {MAX_CONDITIONS:,} and {MAX_SIMULATIONS:,}, so choose fewer with where, seeds or at"
             )
         self._expander.own_prompts.check(conditions)
-        return conditions
-
-    def of_games(
-        self, games: Sequence[Recorded], at: Iterable[int | str], changes: Iterable[Change], anew: bool = True
-    ) -> tuple[Condition, ...]:
-        """Return a condition for each one of the games, point and change; games that end before it are left out."""
-        at, changes = list(at), list(changes)
-        by_condition: dict[str, list[Recorded]] = defaultdict(list)
-        for each in games:
-            if (name := each.simulation.condition.game.name) != self._game.name:
-                raise UsageError(f"{self._where}: {each.record}: is a game of {name}, not {self._game.name}")
-            by_condition[each.simulation.condition.identity].append(each)
-        found: dict[str, Condition] = {}
-        for own in by_condition.values():
-            for point, change in self._places(own, at, changes):
-                if (condition := self._condition(own, point, change, anew)) is None:
-                    continue
-                if condition.name in found:
-                    if condition.identity == found[condition.name].identity:
-                        continue  # a round and its first phase, or each of those that are named
-                    specs = [each.fork.before.spec for each in (found[condition.name], condition) if each.fork]
-                    raise UsageError(
-                        f"{self._where}: {condition.name}: of two conditions of one name; choose with where: "
-                        f"{{spec: {specs[0]}}} or {specs[1]}"
-                    )
-                found[condition.name] = condition
-        if not found:
-            raise UsageError(f"{self._where}: at: no game is played so long; choose an earlier point")
-        conditions = list(found.values())
-        if any(isinstance(condition.axes["at"], str) for condition in conditions):  # an axis has one type
-            conditions = [replace(c, axes={**c.axes, "at": str(c.axes["at"])}) for c in conditions]
         return tuple(conditions)
 
     def _places(
@@ -209,17 +202,14 @@ class Forks:
                 else:
                     yield point, change
 
-    def _condition(self, games: Sequence[Recorded], point: Point, change: Change, anew: bool) -> Condition | None:
+    def _condition(self, games: Sequence[Recorded], point: Point, change: Change) -> Condition | None:
         before = games[0].simulation.condition
         player, role = self._player(before, change)
         parents: dict[int, Parent] = {}
         groups: tuple[PlayerGroup, ...] | None = None
         for game in games:
-            asked = game.at(point)
-            if asked is None:
-                continue
-            selected = game.selected(change.seat)
-            if change.kind in ("say", "silence_once") and not selected & asked:
+            asked, selected = game.at(point), game.selected(change.seat)
+            if asked is None or (change.kind in ("say", "silence_once") and not selected & asked):
                 continue
             own, seats = self._cast(game.simulation, selected, change, player, role)
             if groups not in (None, own):
@@ -236,10 +226,13 @@ class Forks:
             )
         if groups is None:
             return None
-        self._check_asked(games[0].record, groups)
+        if any(group.player.policy.kind is IMPORTED for group in groups):
+            raise UsageError(
+                f"{self._where}: {games[0].record}: was played elsewhere, so its players cannot be asked; swap all"
+            )
         written = change.model_dump(mode="json", exclude_none=True)
         prompt = before.prompt
-        if isinstance(change.prompt, str):
+        if change.prompt is not None:
             prompt = self._expander.own_prompts.by_name.get(change.prompt, change.prompt)
         number = point.round if point.phase is None else str(point)
         condition = Condition(
@@ -249,7 +242,7 @@ class Forks:
             groups=groups,
             prompt=prompt,
             seeds=tuple(sorted(parents)),
-            fork=Fork(replace(before, repeat=None), point, written, parents, anew),
+            fork=Fork(replace(before, repeat=None), point, written, parents),
         )
         if condition.fork is not None and condition.fork.recasts:
             try:
@@ -261,10 +254,9 @@ class Forks:
     def _player(self, before: Condition, change: Change) -> tuple[Player | None, str | None]:
         """Return who plays the seats of a change from then on, and their role if that is another one."""
         where = f"{self._where}: change"
-        name = change.prompt.to if isinstance(change.prompt, Prompted) else change.prompt
         prompts = [*self._game.prompts, *self._expander.own_prompts.by_name]
-        if name is not None and name not in prompts:
-            raise UsageError(f"{where}: prompt: {name!r}: unknown prompt; {choose(name, prompts)}")
+        if change.prompt is not None and change.prompt not in prompts:
+            raise UsageError(f"{where}: prompt: {change.prompt!r}: unknown prompt; {choose(change.prompt, prompts)}")
         if change.swap is None:
             return None, None
         to = change.swap.to
@@ -292,9 +284,7 @@ class Forks:
             if is_new and player is not None:
                 group = PlayerGroup(role or group.role, count, replace(player, prompt=group.player.prompt))
             elif is_new:
-                name = change.prompt.to if isinstance(change.prompt, Prompted) else None
-                own = self._expander.own_prompts.by_name.get(name, name) if name else None
-                group = replace(group, player=replace(group.player, prompt=own))
+                group = replace(group, player=replace(group.player, prompt=None))
             groups.append(self._found(group))
         return tuple(groups), {name: order.index(place) for name, place in places.items()}
 
@@ -304,14 +294,3 @@ class Forks:
         if player.model is None or player.entry is None:
             return group
         return replace(group, player=replace(player, entry=self._expander.entry_as(player.model, player.entry)))
-
-    def _check_asked(self, record: Path, groups: Sequence[PlayerGroup]) -> None:
-        if any(group.player.policy.kind is IMPORTED for group in groups):
-            raise UsageError(
-                f"{self._where}: {record}: was played elsewhere, so its players cannot be asked; swap all of them"
-            )
-
-
-def forks_text(axes: Mapping[str, Any]) -> str:
-    """Return a condition of forks for people: its point and its change."""
-    return axes_text({axis: value for axis, value in axes.items() if axis in _NO_FORK})

@@ -4,18 +4,20 @@ The file is checked (`study_file.py`), expanded into conditions (`expand.py`), a
 dealt into shards.
 """
 
+import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from os.path import exists
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from parley import paths
 from parley.engine.models import ModelEntry, load_models
 from parley.engine.service.limits_config import BudgetLimits
-from parley.errors import GameError, UsageError
+from parley.errors import GameError, RecordError, UsageError
 from parley.games.base import Game
 from parley.games.evidence import EFFECTS, FigureSpec
 from parley.games.figure_kinds import KINDS
@@ -426,6 +428,20 @@ def load_study(
     for each in study.paper:
         study.fitting(each.where)
     return study
+
+
+def study_of(name: str, content: Mapping[str, Any], models_file: Path | None, needs_weights: bool = True) -> Study:
+    """Return the study that a file of this name and content would be, which there is none of; raises as `load_study`.
+
+    Messages do not name the file.
+    """
+    with TemporaryDirectory() as folder:
+        file = Path(folder) / f"{name}.yaml"
+        file.write_text(json.dumps(content), encoding="utf-8")  # JSON is YAML
+        try:
+            return load_study(file, models_file or paths.models_file(Path("study.yaml")), needs_weights=needs_weights)
+        except (UsageError, RecordError) as error:
+            raise type(error)(str(error).removeprefix(f"{file}: ")) from None
 
 
 def _check_made_of(content: StudyFile, where: str) -> None:

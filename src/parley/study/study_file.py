@@ -260,20 +260,11 @@ class Swapped(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    seat: Slug = Field(description="An agent, or a role: all of its agents.")
+    seat: Slug = Field(description="An agent, a role (all of its agents), or `all`.")
     to: WrittenPlayer = Field(
         description="A scripted policy, an entry of models.yaml, or a role: then the seat has that role, and what "
         "plays it."
     )
-
-
-class Prompted(BaseModel):
-    """Whose prompt is another one from a point on."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    seat: Slug = Field(description="An agent, or a role: all of its agents.")
-    to: Slug = Field(description="The prompt.")
 
 
 class Change(BaseModel):
@@ -296,7 +287,7 @@ class Change(BaseModel):
         "silence_once and say are compared with; where `none` is listed they have it beside them.",
     )
     swap: Swapped | None = Field(default=None, description="Who plays a seat from there on.")
-    prompt: Slug | Prompted | None = Field(default=None, description="Another prompt from there on.")
+    prompt: Slug | None = Field(default=None, description="The prompt of all agents from there on.")
 
     @model_validator(mode="after")
     def _is_one(self) -> "Change":
@@ -321,7 +312,7 @@ class Change(BaseModel):
         return self.kind in ("silence_once", "say", "keep")
 
 
-EACH = "each"
+EACH, ALL = "each", "all"
 
 
 def _as_point(value: Any) -> Any:

@@ -148,7 +148,7 @@ def test_as_many_answers_as_talking_paid_for(study_factory: StudyFactory) -> Non
     text = talking_sentences(pd.DataFrame(), table, study.axes)[0]
     assert "in 20% of the games all of them cost less than talking" in text
     assert "These games cannot tell" in text
-    assert "300 tokens a game" in text
+    assert "300 tokens and 315 in money a game" in text
 
 
 class Counted:

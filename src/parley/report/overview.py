@@ -85,7 +85,7 @@ def talking_sentences(rates: pd.DataFrame, equal_cost: pd.DataFrame, by: Sequenc
     axes = [axis for axis in by if axis != ARM_AXIS]
     varying = [axis for axis in axes if equal_cost[axis].nunique() > 1]
     groups = [group.to_dict("records") for _, group in equal_cost.groupby(axes, sort=False)]
-    return short([_at_equal_cost(rows, axes_text({axis: rows[0][axis] for axis in varying})) for rows in groups])
+    return short([_at_equal_cost(rows, axes_text({axis: rows[0][axis] for axis in varying})) for rows in groups], 3)
 
 
 def _at_equal_cost(rows: Sequence[Mapping[Any, Any]], where: str) -> str:
@@ -101,14 +101,14 @@ def _at_equal_cost(rows: Sequence[Mapping[Any, Any]], where: str) -> str:
     elif not better:
         answer = "These games cannot tell"
     elif unsure:
-        answer = f"In part: it is right more often than {better}, and cannot be told from {unsure}"
+        answer = f"In part: it is right more often than {better}; it cannot be told from {unsure}"
     else:
         answer = "Yes: it is right more often than all that it is held against"
     money = "" if pd.isna(talk["money"]) else f" and {talk['money']:.3g} in money"
     return (
-        f"Was talking worth it? {answer}. {f'With {where}' if where else 'After talking'} the plurality is right in "
-        f"{talk['right']:.0%} of {counted(talk['simulations'], 'game')}, for {talk[talk['unit']]:,.0f} {talk['unit']} "
-        f"a game{money}. Its gain is {'; '.join(map(_gain, arms))}."
+        f"Was talking worth it{where and f' with {where}'}? {answer}. After talking, the plurality is right in "
+        f"{talk['right']:.0%} of {counted(talk['simulations'], 'game')}, for {talk[talk['unit']]:,.0f} {talk['unit']}"
+        f"{money} a game. Its gain is {'; '.join(map(_gain, arms))}."
     )
 
 
@@ -260,7 +260,7 @@ def frozen_warning(state: str) -> list[Warn]:
     return [Warn("not as it was frozen", text, [state])] if CHANGED in state or "edited" in state else []
 
 
-def short(lines: Sequence[str]) -> list[str]:
-    """Return the lines, at most _MAX_LINES, and one that counts the others."""
-    more = [f"and {len(lines) - _MAX_LINES} more"] if len(lines) > _MAX_LINES else []
-    return [*lines[:_MAX_LINES], *more]
+def short(lines: Sequence[str], most: int = _MAX_LINES) -> list[str]:
+    """Return the lines, at most so many, and one that counts the others."""
+    more = [f"and {len(lines) - most} more"] if len(lines) > most else []
+    return [*lines[:most], *more]

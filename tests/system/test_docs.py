@@ -13,14 +13,19 @@ from pathlib import Path
 
 import pytest
 import yaml
+from click.testing import CliRunner
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from parley import paths
+from parley.analysis.summarize import summarize
+from parley.analysis.tables import read_table
 from parley.cli.program import commands
 from parley.engine.arguments import MACHINE_ARGUMENTS
 from parley.engine.models import ModelsFile
+from parley.play.simulate import simulate_shard
 from parley.study import load_study
+from parley.study.condition import SCRIPTED
 from support import REPOSITORY
 
 pytestmark = pytest.mark.promise(
@@ -161,6 +166,38 @@ def test_the_question_of_the_tutorial_has_a_prompt_that_is_sent(folder: Path) ->
     study = load_study(folder / "watched.yaml")
     assert [comparison.label for comparison in study.comparisons] == ["watching: prompt may_exist -> watched"]
     assert {condition.prompt for condition in study.conditions} == {"may_exist", "watched"}
+
+
+@pytest.mark.promise("The tutorial of forks has shipped records, and its numbers are those that it shows.")
+@pytest.mark.slow
+def test_the_tutorial_of_forks_says_what_its_forks_give(folder: Path) -> None:
+    page = DOCS / "tutorial" / "why-not.md"
+    told = re.sub(r"\s+", " ", page.read_text(encoding="utf-8"))
+    [game] = re.findall(r"GAME=(findings\S+)", told)
+
+    def run(*command: str) -> str:
+        return CliRunner().invoke(commands, list(command), catch_exceptions=False).output
+
+    for at, outcome in (("1", "valid_consensus, after 2 rounds"), ("8", "invalid_consensus, foreign_value")):
+        change = "swap: {seat: all, to: majority}"
+        assert outcome in run("fork", str(REPOSITORY / game), "--at", at, "--change", change, "--repeats", "1")
+        assert outcome in told
+    studies = [yaml.safe_load(block) for block in code(page) if block.startswith("game: ")]
+    studies[0]["fork"]["of"] = str(REPOSITORY / studies[0]["fork"]["of"])
+    studies[0]["fork"]["at"] = [1, 2]
+    for name, study in zip(("too-late", "pulled"), studies, strict=True):
+        Path(f"{name}.yaml").write_text(yaml.safe_dump(study))
+        simulate_shard(load_study(Path(f"{name}.yaml")), SCRIPTED, 0)
+    summarize(load_study(Path("too-late.yaml")))
+    effects = read_table("too-late", "forks").query("what == 'valid_consensus'").set_index("at")
+    for at in ("1", "2"):
+        row = effects.loc[at]
+        rates = f"{row['value_from']:.0%} | {row['value_to']:.0%} | {100 * row['low']:.0f} to"
+        assert f"| {at} | {row['parents']} | {rates}" in told
+    record = Path("results/pulled").rglob("seed=0.parquet")
+    scanned = re.sub(r"\s+", " ", run("scan", str(next(record))))
+    assert re.search(r"1 propose agent_3 \+1.00 .* 35 messages without influence", scanned)
+    assert scanned.partition("round phase")[2].strip() in told
 
 
 def write_own_code(folder: Path) -> None:

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from parley.cli.program import commands
 from parley.errors import ParleyError, RecordError
 from parley.play.forks import forked_policies
-from parley.play.live_fork import ends_of, play_forks, study_of_record
+from parley.play.live_fork import play_forks, study_of_record
 from parley.play.record import read_summary
 from parley.play.replay import replay
 from parley.play.runner import play
@@ -41,12 +41,10 @@ def record(study_factory: StudyFactory) -> Path:
 @pytest.mark.promise("With the sampling seeds of its parent, a fork without a change is its parent, byte for byte.")
 @pytest.mark.parametrize("at", ["1", "1:vote", "3"])
 def test_an_unchanged_fork_with_the_same_seeds_is_its_parent(record: Path, at: str) -> None:
-    ends = ends_of(forks_of(record, "none", at=at, anew=False))
-    [(_, played)] = play_forks(ends, [], 1.0, lambda *_: None)
+    [(_, played)] = play_forks(forks_of(record, "none", at=at, anew=False), [], 1.0, lambda *_: None)
     assert played.digest == read_summary(record).digest
     # With seeds of its own it is another game from there on.
-    ends = ends_of(forks_of(record, "none", at=at))
-    [(simulation, other)] = play_forks(ends, [], 1.0, lambda *_: None)
+    [(simulation, other)] = play_forks(forks_of(record, "none", at=at), [], 1.0, lambda *_: None)
     assert other.digest != played.digest
     first = next(x for x in other.exchanges if x.entry.given is None).entry
     before = [x.entry for x in other.exchanges if x.entry.given]

@@ -67,22 +67,23 @@ def fork(
     """
     from parley.play.forks import forks_line
     from parley.play.live import transcript_lines
-    from parley.play.live_fork import end_lines, ends_of, play_forks, study_of_record
+    from parley.play.live_fork import end_lines, play_forks, recorded_play, study_of_record
     from parley.policies import GIVEN
 
     refuse_folder(record)
     study = study_of_record(record, [at], changes, 1 if same_seeds else repeats, models, anew=not same_seeds)
-    ends = ends_of(study)
     click.echo(forks_line(study))
+
+    first = next(study.simulations())
 
     def show(simulation: "Simulation", exchanges: "list[Exchange]") -> None:
         new = [x for x in exchanges if x.entry.given != GIVEN]
-        if simulation is ends.simulations[0]:
+        if simulation.id == first.id:
             for line in transcript_lines(new, reasoning, study.game.read_texts):
                 click.echo(line)
 
-    played = list(play_forks(ends, endpoints, engine_timeout, show))
-    for line in end_lines(ends, played):
+    played = list(play_forks(study, endpoints, engine_timeout, show))
+    for line in end_lines(study.game, recorded_play(study), played):
         click.echo(line)
 
 
@@ -117,20 +118,20 @@ def scan(
     """
     from parley.analysis.stats import unpaired_difference
     from parley.play.forks import forks_line
-    from parley.play.live_fork import ends_alike, ends_of, play_forks, study_of_record
+    from parley.play.live_fork import ends_alike, play_forks, recorded_play, study_of_record
     from parley.study.study_file import EACH
 
     refuse_folder(record)
     study = study_of_record(record, at or [EACH], ["silence: each", "none"], repeats, models, needs_weights=not plan)
-    ends = ends_of(study)
     if not as_json or plan:
         click.echo(forks_line(study))
     if plan:
         return
+    recorded = recorded_play(study)
     counts: dict[tuple[str, str], list[bool]] = defaultdict(list)
-    for simulation, play in play_forks(ends, endpoints, engine_timeout, lambda *_: None):
+    for simulation, play in play_forks(study, endpoints, engine_timeout, lambda *_: None):
         axes = simulation.condition.axes
-        counts[str(axes["at"]), str(axes["change"])].append(ends_alike(ends, play))
+        counts[str(axes["at"]), str(axes["change"])].append(ends_alike(study.game, recorded, play))
     rows: list[dict[str, Any]] = []
     for (point, change), alike in counts.items():
         kept = counts.get((point, "keep"), [])

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
@@ -53,23 +54,19 @@ def _entries(record: Path, digest: str) -> list[Entry]:
     return entries
 
 
+@dataclass(frozen=True)
 class _Forked:
-    """Answers for one agent of a fork."""
+    """Answers for one agent of a fork; `was_said` are the replies that its parent has at the point."""
 
-    def __init__(
-        self,
-        policy: Policy,
-        given: Mapping[tuple[int, str, str, int], Entry],
-        was_said: Mapping[tuple[int, str, str], Entry],
-        change: Change,
-        at: Point,
-    ) -> None:
-        self._policy, self._given, self._was_said = policy, given, was_said
-        self._change, self._at = change, at
+    policy: Policy
+    given: Mapping[tuple[int, str, str, int], Entry]
+    was_said: Mapping[tuple[int, str, str], Entry]
+    change: Change
+    at: Point
 
     async def answer(self, ask: Ask, seed: int, attempt: int) -> Completion:
         """Return the reply; raises RecordError where the parent was asked something else before the point."""
-        entry = self._given.get((ask.round, ask.phase, ask.agent, attempt))
+        entry = self.given.get((ask.round, ask.phase, ask.agent, attempt))
         if entry is not None:
             if entry.ask and entry.ask != ask.digest:
                 raise RecordError(
@@ -85,18 +82,18 @@ class _Forked:
                 reasoning=entry.reasoning,
                 given=GIVEN,
             )
-        here = self._at.is_of(ask.round, ask.phase)
-        if self._change.silence or (here and self._change.silence_once):
+        here = self.at.is_of(ask.round, ask.phase)
+        if self.change.silence or (here and self.change.silence_once):
             return Completion("", SILENCED, seconds=0.0, given=CHANGED)
-        if here and self._change.say and not ask.phase.endswith(FIRST_STEP):
-            return Completion(self._said(ask, self._change.say), "stop", seconds=0.0, given=CHANGED)
-        return await self._policy.answer(ask, seed, attempt)
+        if here and self.change.say and not ask.phase.endswith(FIRST_STEP):
+            return Completion(self._said(ask, self.change.say), "stop", seconds=0.0, given=CHANGED)
+        return await self.policy.answer(ask, seed, attempt)
 
     def _said(self, ask: Ask, said: Said) -> str:
         """Return what the change says in place of the reply; raises UsageError if no agent may say that here."""
         fields, text = said.model_extra or {}, said.text
         if text is None:
-            was = self._was_said.get((ask.round, ask.phase, ask.agent))
+            was = self.was_said.get((ask.round, ask.phase, ask.agent))
             try:
                 text = json.dumps({**json.loads(was.text if was else "{}"), **fields})
             except (ValueError, TypeError):

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ from typing import Any
 import yaml
 
 from parley.errors import UsageError
+from parley.games.base import Game
 from parley.play.forks import check_parents
 from parley.play.live import engines_for, outcome_line
 from parley.play.matrix import decided
@@ -65,26 +66,15 @@ def _written(text: str) -> Any:
     raise UsageError(f"--change {one_line(text, 60)}: write none, or KEY: VALUE as in 'silence: byzantine'")
 
 
-@dataclass(frozen=True)
-class Ends:
-    """The recorded game, played again from its record, and its forks."""
-
-    study: Study
-    recorded: Play
-    simulations: Sequence[Simulation]
-
-
-def ends_of(study: Study) -> Ends:
-    """Return the recorded game of a study of its forks."""
-    simulations = list(study.simulations())
-    parent = simulations[0].parent
-    assert parent is not None
+def recorded_play(study: Study) -> Play:
+    """Return the recorded game that all simulations of a study are forks of, played again from its record."""
+    [parent, *_] = (simulation.parent for simulation in study.simulations() if simulation.parent)
     summary, entries = read_record(parent.record)
-    return Ends(study, play_recorded(summary, rebuild_game(parent.record, summary), entries), simulations)
+    return play_recorded(summary, rebuild_game(parent.record, summary), entries)
 
 
 def play_forks(
-    ends: Ends,
+    study: Study,
     endpoints: Sequence[Path],
     engine_timeout: float,
     on_phase: Callable[[Simulation, list[Exchange]], object],
@@ -92,33 +82,32 @@ def play_forks(
     """Yield each fork as it was played, with engines that are started once."""
     places: dict[str, Any] = {}
     with ExitStack() as engines:
-        for simulation in ends.simulations:
+        for simulation in study.simulations():
             condition = simulation.condition
             if missing := [name for name in condition.models if name not in places]:
-                places |= engines.enter_context(engines_for(ends.study, condition, missing, endpoints))
+                places |= engines.enter_context(engines_for(study, condition, missing, endpoints))
             needed = {name: places[name] for name in condition.models}
-            tell, budget = partial(on_phase, simulation), budget_for(ends.study, simulation)
+            tell, budget = partial(on_phase, simulation), budget_for(study, simulation)
             yield simulation, asyncio.run(play_simulation(simulation, needed, engine_timeout, None, tell, budget))[0]
 
 
-def end_lines(ends: Ends, played: Sequence[tuple[Simulation, Play]]) -> Iterator[str]:
+def end_lines(game: type[Game], recorded: Play, played: Sequence[tuple[Simulation, Play]]) -> Iterator[str]:
     """Yield how the recorded game ended, how each fork did, and what differs."""
-    game = ends.study.game
-    yield f"recorded: {outcome_line(game, ends.recorded.outcome)}"
+    yield f"recorded: {outcome_line(game, recorded.outcome)}"
     for number, (simulation, play) in enumerate(played, 1):
         yield f"fork {number}, {simulation.condition.axes['change']}: {outcome_line(game, play.outcome)}"
-        if play.digest == ends.recorded.digest:
+        if play.digest == recorded.digest:
             yield "  the same, byte for byte"
             continue
-        for line in _differences(ends.recorded, play, game.read_texts):
+        for line in _differences(recorded, play, game.read_texts):
             yield f"  {line}"
-    same = sum(ends_alike(ends, play) for _, play in played)
+    same = sum(ends_alike(game, recorded, play) for _, play in played)
     yield f"{same} of {len(played)} forks end as the recorded game did"
 
 
-def ends_alike(ends: Ends, play: Play) -> bool:
+def ends_alike(game: type[Game], recorded: Play, forked: Play) -> bool:
     """Whether a fork has the outcome of the recorded game."""
-    then, now = (ends.study.game.class_of(each.name, each.detail) for each in (ends.recorded.outcome, play.outcome))
+    then, now = (game.class_of(each.name, each.detail) for each in (recorded.outcome, forked.outcome))
     return then == now
 
 

@@ -104,6 +104,13 @@ def _game(study: Study, simulations: int, cite: Citations) -> str:
         if repeats > 1
         else ""
     )
+    if parents := {parent.digest for c in study.conditions if c.fork for parent in c.fork.parents.values()}:
+        again += (
+            f" Each is a fork of one of {counted(len(parents), 'recorded game')}: up to a point (`at`) replies are "
+            "those recorded, there it was changed (`change`), and what follows was played anew. Effects of changes "
+            "are means over recorded games, with all repeats averaged within them; p is by flipping the signs of "
+            "games, with Holm's correction over points and changes."
+        )
     seeds = Counter(len(condition.seeds) for condition in study.first_repeat.conditions)
     each = ", ".join(f"{count} in {counted(number, 'condition')}" for count, number in seeds.items())
     return (

@@ -32,7 +32,6 @@ from parley.text.suggest import choose
 from parley.text.yamlfile import is_slug
 
 _NO_FORK = frozenset({"at", "change"})  # axes of forks, which a fork of a fork would have twice
-_LONGEST_LABEL = 100
 
 
 @dataclass(frozen=True)
@@ -106,18 +105,13 @@ def _chosen(keys: ForkKeys, where: str, file: Path) -> list[Recorded]:
     """Return the recorded games that a study has forks of: of what was played several times, the first."""
     found = [game for game in map(read_game, _records(keys.of, where, file)) if not game.simulation.condition.repeat]
     for axis, value in keys.where.items():
-        known = {str(game.axes.get(axis)) for game in found}
+        known = {str(game.axes.get(axis)): game for game in found}
         if str(value) not in known:
             raise UsageError(f"{where}.where: no game has {axis}={value}; {choose(str(value), sorted(known))}")
-    wanted = {axis: str(value) for axis, value in keys.where.items()}
-    found = [
-        game
-        for game in found
-        if all(str(game.axes.get(axis)) == value for axis, value in wanted.items())
-        and (keys.seeds is None or game.simulation.seed in keys.seeds)
-    ]
+        found = [game for game in found if str(game.axes.get(axis)) == str(value)]
+    found = [game for game in found if keys.seeds is None or game.simulation.seed in keys.seeds]
     if not found:
-        raise UsageError(f"{where}: of: no game has these values and seeds; remove some of `where` and `seeds`")
+        raise UsageError(f"{where}.seeds: no game has one of them; name others")
     return found
 
 
@@ -133,8 +127,7 @@ def label(change: Change, player: Player | None) -> str:
     if change.prompt is not None:
         parts.append(change.prompt)
     text = "-".join(part for part in parts if part)
-    plain = is_slug(text.replace("+", "-")) and len(text) <= _LONGEST_LABEL
-    return text if plain else f"{change.kind}-{change.seat}-{digest(text)[:6]}"
+    return text if is_slug(text.replace("+", "-")) else f"{change.kind}-{digest(text)[:6]}"
 
 
 class Forks:

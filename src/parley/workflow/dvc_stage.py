@@ -53,6 +53,8 @@ def _needed(study: Study, in_checkout: bool) -> Iterator[str | Path]:
     if names_own_code(study.game.name):
         yield from game_source(study.game.name).files
     for condition in study.conditions:
+        for parent in condition.fork.parents.values() if condition.fork else ():  # the games that were recorded
+            yield next((each for each in parent.record.parents if each.name == "simulations"), parent.record)
         for kind in (group.player.policy.kind for group in condition.groups):
             yield from source_of(kind.name).files if kind.is_plugin else []
         for _, parameter in condition.parameters:

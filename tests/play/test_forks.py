@@ -9,7 +9,8 @@ import yaml
 from click.testing import CliRunner
 
 from parley.cli.program import commands
-from parley.errors import ParleyError, RecordError
+from parley.errors import ParleyError, RecordError, UsageError
+from parley.imports.import_games import import_games
 from parley.play.forks import forked_policies
 from parley.play.live_fork import play_forks, study_of_record
 from parley.play.record import read_summary
@@ -20,7 +21,7 @@ from parley.study import Study, load_study
 from parley.study.condition import SCRIPTED
 from support import REPOSITORY
 from support.answering import SeedPolicy, record_with_model
-from support.records import forge
+from support.records import forge, reply_lines, write_lines
 from support.studies import StudyFactory
 
 DRAWING = {"model": "random", "n": 4, "b": 1, "byzantine": "random"}
@@ -192,3 +193,19 @@ def test_by_hand_both_ends_are_shown(record: Path) -> None:
         commands, ["scan", str(record), "--at", "2:vote", "--repeats", "2", "--json"], catch_exceptions=False
     )
     assert scanned.output.count('"influence"') == 4
+
+
+def test_a_game_that_others_played_has_forks_of_whoever_is_known(folder: Path) -> None:
+    write_lines(folder / "g.jsonl", reply_lines(["sss", "ssh", "hhh"], seed=7))
+    import_games("jsonl", folder / "g.jsonl", "theirs")
+    [record] = Path("results/theirs").rglob("seed=7.parquet")
+    with pytest.raises(UsageError, match="was played elsewhere"):
+        forks_of(record, "none")
+    [(simulation, played)] = play_forks(
+        forks_of(record, "swap: {seat: all, to: grim_trigger}", at="3"), [], 1.0, lambda *_: None
+    )
+    # One of them hunted the hare in the second round, and so nobody hunts the stag again.
+    actions = [x.entry.text for x in played.exchanges if (x.entry.round, x.entry.phase) == (3, "act")]
+    assert len(actions) == 3
+    assert all("Hunt Hare" in action for action in actions)
+    assert simulation.seed == 7

@@ -16,7 +16,7 @@ from parley.play.forks import check_parents
 from parley.play.live import engines_for, outcome_line
 from parley.play.matrix import decided
 from parley.play.record import read_record
-from parley.play.replay import play_recorded, rebuild_game
+from parley.play.replay import replay
 from parley.play.runner import Exchange, Play
 from parley.play.simulate import budget_for, play_simulation
 from parley.study import Study
@@ -69,8 +69,9 @@ def _written(text: str) -> Any:
 def recorded_play(study: Study) -> Play:
     """Return the recorded game that all simulations of a study are forks of, played again from its record."""
     [parent, *_] = (simulation.parent for simulation in study.simulations() if simulation.parent)
-    summary, entries = read_record(parent.record)
-    return play_recorded(summary, rebuild_game(parent.record, summary), entries)
+    played = replay(parent.record).play
+    assert played is not None, "a game that cannot be replayed was refused"
+    return played
 
 
 def play_forks(

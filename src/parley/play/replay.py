@@ -105,6 +105,7 @@ class Replayed:
     path: Path
     summary: Summary
     difference: str | None
+    play: Play | None = None  # None where it was asked something else
 
     @property
     def identical(self) -> bool:
@@ -123,7 +124,7 @@ def replay(path: Path) -> Replayed:
             again = play_recorded(summary, game, entries)
         except RecordError as error:
             return Replayed(path, summary, str(error))
-    return Replayed(path, summary, _difference(summary, entries, read_trace(path), again))
+    return Replayed(path, summary, _difference(summary, entries, read_trace(path), again), again)
 
 
 def play_recorded(summary: Summary, game: Game, entries: list[Entry], watcher: Watcher | None = None) -> Play:

@@ -377,7 +377,7 @@ class Simulation:
     def players(self) -> dict[str, Player]:
         """What plays each agent, by the agent's name."""
         players = {seat.name: self.condition.groups[seat.group].player for seat in self.seats}
-        seating, _ = split_material(self.recorded)
+        seating, _ = split_material(None if self.parent else self.recorded)
         return players if seating is None else {name: _own(player, seating, name) for name, player in players.items()}
 
 

@@ -8,19 +8,22 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
+from parley import paths
 from parley.cli.program import commands
 from parley.errors import ParleyError, RecordError, UsageError
 from parley.imports.import_games import import_games
 from parley.play.forks import forked_policies
+from parley.play.journal import Journal
 from parley.play.live_fork import play_forks, study_of_record
-from parley.play.record import read_summary
+from parley.play.record import read_record, read_summary
 from parley.play.replay import replay
 from parley.play.runner import play
 from parley.play.simulate import simulate_shard
+from parley.play.verify import read_recorded
 from parley.study import Study, load_study
 from parley.study.condition import SCRIPTED
 from support import REPOSITORY
-from support.answering import SeedPolicy, record_with_model
+from support.answering import SeedPolicy, StandInService, record_with_model
 from support.records import forge, reply_lines, write_lines
 from support.studies import StudyFactory
 
@@ -209,3 +212,29 @@ def test_a_game_that_others_played_has_forks_of_whoever_is_known(folder: Path) -
     assert len(actions) == 3
     assert all("Hunt Hare" in action for action in actions)
     assert simulation.seed == 7
+
+
+@pytest.mark.promise("A fork of a service's game goes on from its journal; it asks, and verifies, only what follows.")
+def test_a_fork_of_a_service_goes_on_from_its_journal(study_factory: StudyFactory, server: StandInService) -> None:
+    models = {"tiny": {"source": {"url": server.url, "served": "owner/Tiny-1B"}}}
+    parameters = {"max_rounds": 4, "stop_threshold": 1}
+    simulate_shard(study_factory({"model": "tiny", "n": 3}, models=models, parameters=parameters), "tiny", 0)
+    fork = {"of": "small", "at": 2, "change": "none", "repeats": 1}
+    Path("forks.yaml").write_text(yaml.safe_dump({"game": "consensus", "fork": fork}))
+    study = load_study(Path("forks.yaml"))
+    [simulation] = study.simulations()
+    record = simulation.record("forks")
+    before = len(server.bodies)
+    simulate_shard(study, "tiny", 0)
+    _, entries = read_record(record)
+    new = [entry for entry in entries if entry.given is None]
+    assert len(server.bodies) - before == len(new) < len(entries)
+    assert [len(found.attempts) for found in read_recorded(record)] == [len(new)]
+    record.unlink()
+    with Journal(paths.journal(record), simulation.id) as journal:
+        for entry in entries[:-4]:
+            journal.append(entry)
+    before = len(server.bodies)
+    simulate_shard(study, "tiny", 0)
+    assert len(server.bodies) - before == 4
+    assert replay(record).difference is None

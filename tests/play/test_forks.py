@@ -114,6 +114,7 @@ def test_records_of_forks_replay(record: Path) -> None:
         if label.startswith("say"):
             assert len(by_change) == 3
             assert all('"value": 7' in row["text"] for row in by_change)
+        assert read_summary(path).telemetry["failed_replies"] == 0  # a silenced agent was not asked
         described = read_summary(path).simulation["fork"]
         assert described["parent"]["digest"] == parent.digest
     assert len(ids) == 2 * (len(CHANGES) + 1)  # `keep` beside what changes messages
@@ -189,6 +190,11 @@ def test_by_hand_both_ends_are_shown(record: Path) -> None:
     )
     assert "the same, byte for byte" in result.output
     assert "1 of 1 forks end as the recorded game did" in result.output
+    silenced = CliRunner().invoke(
+        commands, ["fork", str(record), "--at", "2", "--change", "silence: byzantine"], catch_exceptions=False
+    )
+    assert "silenced" in silenced.output
+    assert "invalid_json" not in silenced.output
     planned = CliRunner().invoke(commands, ["scan", str(record), "--plan"], catch_exceptions=False)
     assert "replies to ask for" in planned.output
     assert "influence" not in planned.output

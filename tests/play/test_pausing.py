@@ -1,6 +1,9 @@
 """A model of which no reply can be used, as a service that speaks as real ones do."""
 
+from pathlib import Path
+
 import pytest
+import yaml
 
 from parley import paths
 from parley.analysis.summarize import summarize
@@ -9,7 +12,7 @@ from parley.play.pausing import GO_ON, REMEDIES, clear_pauses, paused_lines
 from parley.play.simulate import simulate, simulate_shard
 from parley.play.unfinished import finished_part
 from parley.policies import FAILURE_CLASSES
-from parley.study import Study
+from parley.study import Study, load_study
 from support.answering import StandInService, as_recorded, completion
 from support.workflows import write_served
 
@@ -70,6 +73,14 @@ def test_a_study_can_forbid_it_and_few_bad_replies_pause_nothing(server: StandIn
     simulate_shard(again, "theirs", 0)
     assert not paths.paused("small", "theirs").exists()
     assert issubclass(PausedError, EngineError)
+
+
+def test_what_a_fork_leaves_out_or_has_of_its_parent_pauses_nothing(server: StandInService) -> None:
+    simulate_shard(study_of(server), "theirs", 0)
+    fork = {"of": "small", "where": {"model": "theirs"}, "at": 2, "change": {"silence": "honest"}}
+    Path("forks.yaml").write_text(yaml.safe_dump({"game": "consensus", "fork": fork, "most_unusable": 0.4}))
+    simulate_shard(load_study(Path("forks.yaml")), "theirs", 0)
+    assert not paused_lines("forks")
 
 
 @pytest.mark.promise("Processes of a study count the replies of a model together, each reply once.")

@@ -132,7 +132,7 @@ def _reply_lines(
     """Yield one line with what was decided, `decisive` texts among it, and one per other text if `reasoning`."""
     head = f"  {exchange.entry.agent:<9} {exchange.ask.role:<10}"
     if exchange.reply.value is None:
-        yield f"{head} unusable reply ({exchange.reply.failure})"
+        yield f"{head} {exchange.lacking}"
         texts = {"written": exchange.entry.text}
     else:
         values, texts = decided(exchange, decisive)

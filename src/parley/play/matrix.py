@@ -182,7 +182,7 @@ class WatchedGame(Watcher):
             self._said.setdefault((ask.agent, ask.round), {})[ask.phase] = exchange
             self._recent.append(exchange)
             self._attempts += 1
-            self._unusable += exchange.reply.failure is not None
+            self._unusable += exchange.failed
             self._tokens += entry.completion_tokens or 0
 
     def end(self, outcome: Outcome) -> None:
@@ -217,7 +217,7 @@ class WatchedGame(Watcher):
     def _replied(self, phases: Sequence[Exchange]) -> Replied:
         values = [value for exchange in phases for value in decided(exchange, self.game.read_texts)[0]]
         words = [_short(value) for value in values if value is not None]
-        failed = any(exchange.reply.failure is not None for exchange in phases)
+        failed = any(exchange.failed for exchange in phases)
         again = any(exchange.entry.attempt for exchange in phases)
         return Replied(" ".join(word for word, _ in groupby(words) if word), [FAILED] * failed + [AGAIN] * again)
 

@@ -100,7 +100,7 @@ def _said(exchange: Exchange, game: Game) -> Text:
     stands_out = len(game.roles) > 1 and ask.role == game.roles[-1]
     line.append(f"{_clean(ask.agent)} ", style="bold red" if stands_out else "bold")
     if exchange.reply.value is None:
-        line.append(f"{_OF_REPLIES[FAILED]} unusable reply ({exchange.reply.failure}): ", style="red")
+        line.append(f"{_OF_REPLIES[FAILED]} {exchange.lacking}: ", style="red")
         return line.append(_clean(exchange.entry.text[:_LONGEST]), style="dim")
     values, texts = decided(exchange, game.read_texts)
     line.append(_clean(" ".join(map(str, values))[:_LONGEST]))

@@ -75,7 +75,7 @@ class PauseWatcher(Watcher):
         path = self._files.get(exchange.ask.agent)
         is_new = exchange.ask.agent in self._requested
         self._requested.discard(exchange.ask.agent)
-        if path is None or self._ask_all or not (is_new or self._counts_journal[path]):
+        if path is None or self._ask_all or exchange.entry.given or not (is_new or self._counts_journal[path]):
             return
         make_folder(path.parent)
         with path.with_suffix(".count").open("ab+") as file:  # each knows which reply its own was

@@ -152,7 +152,7 @@ def _describe_prompt(prompt: str, digests: Mapping[str, str]) -> dict[str, Any]:
 
 def telemetry(play: Play, players: Mapping[str, Player]) -> dict[str, Any]:
     """Return calls, tokens, failures and times of a played game: what is outside of its digest."""
-    failures = Counter(x.reply.failure for x in play.exchanges if x.reply.failure)
+    failures = Counter(x.reply.failure for x in play.exchanges if x.failed)
     entries = [x.entry for x in play.exchanges]
     of_models = [x for x in play.exchanges if players[x.ask.agent].entry is not None]
     return {

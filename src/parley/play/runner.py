@@ -36,6 +36,16 @@ class Exchange:
     entry: Entry
     reply: Reply
 
+    @property
+    def failed(self) -> bool:
+        """Whether somebody was asked in vain; what a change of a fork left out nobody was asked for."""
+        return self.reply.failure is not None and self.entry.given != CHANGED
+
+    @property
+    def lacking(self) -> str:
+        """Why there is no reply, in words for people."""
+        return f"unusable reply ({self.reply.failure})" if self.failed else "silenced"
+
 
 @dataclass(frozen=True)
 class Play:

@@ -512,7 +512,7 @@ def _policy(player: Player, engines: "Mapping[str, Engine]") -> Policy:
 
 def _tell_phase(exchanges: list[Exchange]) -> None:
     first = exchanges[0].entry
-    failed = sum(x.reply.failure is not None for x in exchanges)
+    failed = sum(x.failed for x in exchanges)
     tokens = sum(x.entry.completion_tokens or 0 for x in exchanges)
     text = "round %s %s: %d replies, %d unusable, %d tokens"
     _log.info(text, first.round, first.phase, len(exchanges), failed, tokens)

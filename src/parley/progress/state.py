@@ -213,7 +213,7 @@ class PlayWatcher(Watcher):
             game = state.games[self._record]
             self._round = (entry.round, self._round[1] + 1 if entry.round == self._round[0] else 1)
             game.replies += 1
-            game.unusable += exchange.reply.failure is not None
+            game.unusable += exchange.failed
             game.in_round = max(game.in_round, self._round[1])
             game.waits_for = ""
             _count(state, entry.started, came, entry.prompt_tokens or 0, entry.completion_tokens or 0)

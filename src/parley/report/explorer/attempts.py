@@ -14,6 +14,7 @@ from parley.errors import JournalError, ParleyError
 from parley.games.base import Game, Outcome
 from parley.games.two_steps import cutting, playing
 from parley.play.degenerate import degenerate_class, degenerate_of
+from parley.play.forks import SILENCED
 from parley.play.journal import ENTRY_FIELDS, Entry, journal_id, journaled
 from parley.play.parquet import values
 from parley.play.record import Summary, read_attempts
@@ -59,6 +60,8 @@ def recorded_attempts(file: SimulationFile) -> tuple[Summary, list[Attempt]]:
     attempts = [Attempt(entry, *other) for entry, other in zip(entries, others, strict=True)]
     for attempt in attempts:
         attempt.temperature = _rounded(attempt.temperature)
+        if attempt.entry.finish_reason == SILENCED and attempt.entry.given:  # by a fork: nobody failed
+            attempt.failure, attempt.failure_detail = SILENCED, None
         if attempt.failure is None:
             attempt.parsed = _json_object(attempt.entry.text)
             attempt.as_written = attempt.parsed is not None

@@ -11,6 +11,7 @@ from typing import Any
 from parley.errors import ParleyError
 from parley.games.base import Game
 from parley.games.evidence import State, Timeline, TimelineCell
+from parley.play.forks import SILENCED
 from parley.play.matrix import AGAIN, FAILED, NO_STATE, Replied, game_timeline, marks_of, rounds_of
 from parley.play.record import Summary, read_trace
 from parley.play.record_content import IMPOSSIBLE
@@ -148,7 +149,7 @@ def replies_of(attempts: Sequence[Attempt]) -> dict[tuple[str, int], Replied]:
     replies = {}
     for place, phases in last.items():
         texts = [f"{phase}: {reply_text(one)}" if several else reply_text(one) for phase, one in phases.items()]
-        failed = any(attempt.failure is not None for attempt in phases.values())
+        failed = any(attempt.failure not in (None, SILENCED) for attempt in phases.values())
         again = any(attempt.entry.attempt for attempt in phases.values())
         replies[place] = Replied("; ".join(texts), [FAILED] * failed + [AGAIN] * again)
     return replies
@@ -157,7 +158,7 @@ def replies_of(attempts: Sequence[Attempt]) -> dict[tuple[str, int], Replied]:
 def reply_text(attempt: Attempt) -> str:
     """Return a reply as a few words, in one line: free text only where there is nothing shorter."""
     if attempt.failure is not None:
-        return ""
+        return SILENCED if attempt.failure == SILENCED else ""
     if isinstance(attempt.parsed, Mapping):
         short = {name: value for name, value in attempt.parsed.items() if 0 < len(str(value)) <= _LONGEST}
         short = {name: value for name, value in short.items() if len(str(value)) <= _WORD} or short

@@ -128,8 +128,8 @@ class DeliberationParameters(FilteredParameters):
 
     @property
     def longest(self) -> int:
-        """Rounds of the longest possible game."""
-        return self.turns + 1
+        """Rounds of the longest possible game: all turns of all panels."""
+        return (self.turns + 1) * (self.redeliberations + 1)
 
     @property
     def definitive(self) -> bool:

@@ -14,8 +14,8 @@ from parley.play.simulate import simulate
 from support.studies import StudyFactory
 
 
-def trace_of(*turns: str, session: int = 0) -> list[Any]:
-    """Return a trace: a letter per agent and turn, "-" for what could not be read; all hear all."""
+def trace_of(*turns: str, session: int = 0, most: int = 9, stops: bool = False) -> list[Any]:
+    """Return a trace of `most` turns: a letter per agent and turn, "-" for what could not be read; all hear all."""
     names = [f"agent_{place + 1}" for place in range(len(turns[0]))]
     heard = {name: [other for other in names if other != name] for name in names}
     return [
@@ -24,6 +24,7 @@ def trace_of(*turns: str, session: int = 0) -> list[Any]:
             "turn": number,
             "answers": {name: None if letter == "-" else letter for name, letter in zip(names, turn, strict=True)},
             "heard": heard,
+            "rules": {"turns": most, "stop_when_unanimous": stops},
         }
         for number, turn in enumerate(turns)
     ]
@@ -60,9 +61,15 @@ def test_elections_by_hand(votes: str, deciding: list[str]) -> None:
 
 
 def test_what_all_hold_for_two_turns_is_steady() -> None:
-    assert by_rule(trace_of("aa"), "course") == by_rule(trace_of("aa"), "last") == {}
+    assert by_rule(trace_of("ab", "aa", stops=True), "course") == {}  # nothing is held twice
     for turns, expected in ((("ab", "aa", "bb", "bb", "aa", "aa"), "b"), (("aa", "ab", "aa"), None)):
         assert by_rule(trace_of(*turns), "course") == {"steady": expected}
+
+
+def test_agents_who_agree_at_once_hold_their_answers_to_the_end() -> None:
+    """Else rules would be compared over other games: votes have a decision there, too."""
+    assert by_rule(trace_of("aa"), "last") == by_rule(trace_of("aa"), "first")
+    assert by_rule(trace_of("aa", most=0), "last") == by_rule(trace_of("aa", most=0), "course") == {}
 
 
 def test_adversaries_vote_where_all_do_and_earlier_panels_do_not() -> None:

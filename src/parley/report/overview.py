@@ -131,7 +131,7 @@ def _before_and_after(rates: pd.DataFrame) -> str:
     last = (after["right"] * after["simulations"]).sum() / number
     first = last - (after["difference"] * after["simulations"]).sum() / number
     return (
-        f"Was talking worth it? Of {counted(int(number), 'game')} in which agents talked, the plurality of honest "
+        f"Was talking worth it? Of {counted(int(number), 'game')} in which agents may talk, the plurality of honest "
         f"agents was right in {first:.0%} with their first answers, and in {last:.0%} with their last."
     )
 

@@ -42,7 +42,7 @@ from parley.text.yamlfile import is_slug, load_yaml, validated
 
 SCRIPTED_SHARD = 500  # simulations: some seconds, so that few starts of a process keep all cores busy
 # Raised when the same records give other tables, figures or reports: what is there is made again.
-TABLES_VERSION = 15
+TABLES_VERSION = 16
 _PLAIN_LEDGER = LedgerSettings()
 _MOST_DRAWN = 24  # simulations that a study may name for one figure
 _PLAIN_EFFECTS = Effects()

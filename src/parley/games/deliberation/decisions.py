@@ -53,17 +53,18 @@ def decisions(
     that a share θ supports are accepted (graded consensus, Definition XI.5), and none is right.
     """
     turns = last_panel(trace)
-    everyone = list(turns[0]["answers"])
+    everyone, rules = list(turns[0]["answers"]), turns[0]["rules"]
     ballots = turns[-1]["vote"]["ballots"] if "vote" in turns[-1] else {}
     for voters in ("honest", "all") if {*everyone, *ballots} - {*honest} else ("honest",):
         names = [name for name in everyone if voters == "all" or name in honest]
         course = [votes_of(entry, names) for entry in turns]
-        for answers, votes in ((FIRST, course[0]), (LAST, course[-1]))[: len(course)]:  # without a turn both are one
+        # Agents who agreed at once hold their answers to the end; where nobody may talk there are first ones only.
+        for answers, votes in ((FIRST, course[0]), (LAST, course[-1]))[: 2 if rules["turns"] else 1]:
             for name, rule in RULES.items():
                 yield _decision(name, answers, voters, rule(votes), right)
             if right is None:
                 yield _decision("graded", answers, voters, graded(votes, theta).accepted or None, right)
-        if len(course) > 1:
+        if rules["turns"] and not rules["stop_when_unanimous"]:  # else nothing is held twice
             yield _decision("steady", COURSE, voters, steady(course), right)
         found = [ballot for name, ballot in ballots.items() if voters == "all" or name in honest]
         for name, value in ballot_decisions(vote, turns[-1], found).items():

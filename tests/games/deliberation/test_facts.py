@@ -82,7 +82,7 @@ def test_what_talking_is_for(study_factory: StudyFactory) -> None:
     )
     assert rates.to_dict() == {
         **{("dealt", "first"): 0.0, ("dealt", "last"): 1.0},
-        ("all", "first"): 1.0,  # unanimous at once
+        **{("all", "first"): 1.0, ("all", "last"): 1.0},  # unanimous at once
         **{("kept", "first"): 0.0, ("kept", "last"): 0.0},
     }
 

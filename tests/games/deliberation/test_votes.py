@@ -41,8 +41,9 @@ NAMES = [f"agent_{number}" for number in range(1, 6)]
 def decided(answers: str, vote: str, ballots: Sequence[Mapping[str, int]], right: str) -> dict[str, str | None]:
     """Return what each rule decides, of first answers that are all different, these last ones, and ballots."""
     names = [f"agent_{place}" for place in range(len(answers))]
+    rules = {"turns": 1, "stop_when_unanimous": False}
     trace: list[Any] = [
-        {"session": 0, "turn": turn, "answers": dict(zip(names, given, strict=True))}
+        {"session": 0, "turn": turn, "answers": dict(zip(names, given, strict=True)), "rules": rules}
         for turn, given in enumerate(([str(place) for place in range(len(answers))], answers))
     ]
     trace[-1]["vote"] = {
@@ -83,7 +84,8 @@ def test_an_election_that_one_rule_gets_right(
 
 def test_graded_consensus_accepts_what_all_selections_share() -> None:
     given = [("x", "y"), ("x", "z"), ("x",)]
-    trace: list[Any] = [{"session": 0, "turn": 0, "answers": {str(k): list(of) for k, of in enumerate(given)}}]
+    answers = {str(k): list(of) for k, of in enumerate(given)}
+    trace: list[Any] = [{"session": 0, "turn": 0, "answers": answers, "rules": {"turns": 0}}]
     found = {each.rule: each.value for each in decisions(None, THIRD, ["0", "1", "2"], trace)}
     assert [rule for rule, value in found.items() if value == "x"] == ["graded"]
 
@@ -149,6 +151,7 @@ def ballot_asks(play: Play) -> list[Ask]:
 @pytest.mark.parametrize("vote", VOTES)
 def test_agents_vote_on_what_is_left(vote: Any, problems: str, reply_format: str) -> None:
     given = {"turns": 1, "problems": problems, "reply_format": reply_format, "panel_size": 4, "decision": vote}
+    given["stop_when_unanimous"] = False
     game = simulation_of("deliberation", {"n": 5, "b": 1}, given).game()
     options = game.problem.options or ("8", "9", "10")
     said = [[option] if problems == "policies" else option for option in (*options[:2], *options[:3])]

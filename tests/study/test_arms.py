@@ -43,6 +43,14 @@ def test_each_condition_that_talks_gets_its_arms(study_factory: StudyFactory) ->
     assert len({simulation.id for simulation in study.simulations()}) == 2 * len(study.conditions)
 
 
+def test_who_is_alone_does_not_talk(study_factory: StudyFactory) -> None:
+    study = talking(study_factory, {"n": [1, 2]}, compare_with=["placebo"])
+    assert [(c.axes["n"], c.axes["arm"]) for c in study.conditions] == [(1, "none"), (2, "talk"), (2, "placebo")]
+    grid = {"n": 4, "vary": {"panel_size": [1, 2]}}
+    study = talking(study_factory, grid, compare_with=["placebo"])
+    assert [c.axes["arm"] for c in study.conditions] == ["none", "talk", "placebo"]
+
+
 def test_how_arms_are_written(study_factory: StudyFactory) -> None:
     study = talking(study_factory, compare_with=["placebo", {"independent": 7}])
     numbers = {c.axes["arm"]: c.groups[0].count for c in study.conditions}

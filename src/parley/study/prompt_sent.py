@@ -262,7 +262,8 @@ def _first(game: Game, names: Sequence[str], query: PromptQuery, seed: int, wher
     question = f"did you mean {close!r}? " if close else ""
     raise UsageError(
         f"{where}: there is no such prompt ({query}); {question}with scripted policies for models, the game has "
-        f"rounds {rounds[0]} to {rounds[-1]} and the phases {', '.join(dict.fromkeys(phases))}"
+        f"rounds {rounds[0]} to {rounds[-1]} and the phases {', '.join(dict.fromkeys(phases))}; another --seed may "
+        "have more"
     )
 
 

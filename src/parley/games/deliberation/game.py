@@ -211,7 +211,8 @@ class DeliberationGame(Game[DeliberationParameters]):
         """
         p = parameters
         once = not p.redeliberations and p.decision == "none"  # what talk decides is then the plurality at its end
-        if not p.turns or not once or p.hears in ("nobody", ANOTHER_PROBLEM) or not p.definitive:
+        talks = p.turns and (p.panel_size or agents) > 1 and p.hears not in ("nobody", ANOTHER_PROBLEM)
+        if not talks or not once or not p.definitive:
             return {}
         alone = {"hears": "nobody", "filter": "none", "filter_told": False, "told_yields": False}
         answers = {**alone, "turns": 0, "topology": "complete", "panel_size": None}

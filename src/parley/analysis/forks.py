@@ -21,7 +21,8 @@ from parley.play.record_store import Records
 from parley.study.condition import Simulation
 from parley.study.study_file import Change
 
-NONE, KEEP = "none", "keep"  # the changes that are none: from the point on, or from after its phase on
+NONE, KEEP = "none", "keep"
+UNCHANGED = (NONE, KEEP)  # the changes that are none: from the point on, or from after its phase on
 AS_PARENT = "as_parent"  # what is compared first: whether a fork ends as its parent did
 SURE = 0.95  # share of repeats that end as their parent from the point of no return on
 _Place = tuple[str, str]  # point, change
@@ -138,7 +139,7 @@ def _mean(values: Floats) -> float:
 
 def _corrected(table: pd.DataFrame) -> pd.DataFrame:
     """Correct p by Holm over all points and changes; what is unchanged is not tested against anything."""
-    p = table["p"].where(~table["change"].isin([NONE, KEEP]))
+    p = table["p"].where(~table["change"].isin(UNCHANGED))
     families = p.groupby([table["kind"], table["what"]], sort=False)
     return table.assign(p_holm=families.transform(lambda each: holm(each.to_numpy(dtype=float))))
 

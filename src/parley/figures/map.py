@@ -7,6 +7,7 @@ color is never all there is to read; where no condition was run it stays empty.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from math import ceil
 from typing import Any
 
 import matplotlib
@@ -15,7 +16,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
+from parley.analysis.forks import UNCHANGED
 from parley.analysis.pairs import beside_undisturbed
+from parley.analysis.stats import CONFIDENCE, paired_share
 from parley.figures.page import Panel, axis_label, empty, pages, room, words, wrapped
 from parley.figures.panels import (
     T_INTERVAL,
@@ -34,6 +37,7 @@ from parley.study.condition import BYZANTINE_AXIS
 
 _CELL = (0.74, 0.32)  # inches
 _WHOLE = 0.58  # inches of a cell that has room for an interval in one line
+_LEAST = 0.3  # and of one that has room for any text
 _ROWS = 22  # of a page
 _COLORS = "cividis"  # as good for color-blind readers, and in gray
 
@@ -96,6 +100,26 @@ def quantity_map(study: Study, spec: FigureSpec, table: pd.DataFrame) -> list[Fi
     return _map(study, spec, table, content, notes)
 
 
+def influence_map(study: Study, spec: FigureSpec, table: pd.DataFrame) -> list[Figure]:
+    """Draw the mean influence over recorded games in cells: a column per point, a row per change and other axes."""
+    table = table[~table["change"].isin(UNCHANGED)].dropna(subset=["influence"])
+    if table.empty:
+        return empty(study, spec, "Nothing to draw: no fork changes anything.")
+    rows = []
+    for key, of in table.groupby(study.axes, sort=False):
+        low, high, _ = paired_share(of["same"], of["same_unchanged"])
+        rows.append([*key, len(of), of["influence"].mean(), low, high])
+    found = pd.DataFrame(rows, columns=[*study.axes, "simulations", "mean", "low", "high"])
+    what = f"By how much less often games end as recorded, in percentage points with the {CONFIDENCE:.0%} t interval"
+    ends = (min(0.0, float(found["mean"].min())), 1.0)
+    content = _Content(what, ("mean", "low", "high"), lambda share: f"{100 * share:+.0f}", _points, ends)
+    return _map(study, spec, found, content)
+
+
+def _points(low: float, high: float) -> str:
+    return "" if pd.isna(low) else f"[{100 * low:+.0f}, {100 * high:+.0f}]"
+
+
 def _limits(low: float, high: float) -> str:
     return "" if pd.isna(low) else f"[{low:.3g}, {high:.3g}]"
 
@@ -147,7 +171,11 @@ def _map(
     room_of_names = 0.3 + 0.062 * max(len(line) for name in names.values() for line in name.split("\n"))
     columns = [wrapped(str(value), max(_CELL[0], (room() - 2) / len(xs)) - 0.05) for value in xs]
     lines = max(name.count("\n") + 1 for name in names.values())
-    narrow = (look().inches - room_of_names - 0.1) / len(xs) < _WHOLE
+    width = (look().inches - room_of_names - 0.1) / len(xs)
+    narrow = width < _WHOLE
+    if width < _LEAST:
+        least, most = map(content.number, content.ends)
+        notes.append(f"Colors from {least} (dark) to {most} (light); the tables have the numbers.")
     cell = (_CELL[0], max(_CELL[1] + 0.1 * narrow, 0.13 * lines + 0.05))
     label, link = axis_label(study, spec.x), linker(study)
     if axes:
@@ -156,8 +184,8 @@ def _map(
     def draw(ax: Axes, part: Sequence[_Row]) -> None:
         for y, key in enumerate(part):
             for value, found in rows[key].items():
-                _cell(ax, xs.index(value), y, found, content, link, narrow=narrow)
-        _frame(ax, columns, [names[key] for key in part], label)
+                _cell(ax, xs.index(value), y, found, content, link, narrow=narrow, bare=width < _LEAST)
+        _frame(ax, columns, [names[key] for key in part], label, every=ceil(_LEAST / width))
 
     parts = _in_parts(rows, content.columns[0], most=max(1, int(_ROWS * _CELL[1] / cell[1])))
     panels = [Panel([partial(draw, part=part)], -place, 0, cell[1] * len(part)) for place, part in enumerate(parts)]
@@ -190,13 +218,17 @@ def _rows(table: pd.DataFrame, by: Sequence[str], x: str) -> dict[_Row, dict[Any
     return rows
 
 
-def _cell(ax: Axes, x: int, y: int, condition: Any, content: _Content, link: Linker, *, narrow: bool) -> None:
-    """Draw a cell; a `narrow` one has its interval in two lines."""
+def _cell(
+    ax: Axes, x: int, y: int, condition: Any, content: _Content, link: Linker, *, narrow: bool, bare: bool
+) -> None:
+    """Draw a cell; a `narrow` one has its interval in two lines, a `bare` one no text."""
     number, low, high = (float(condition[column]) for column in content.columns)
     least, most = content.ends
     share = (number - least) / (most - least) if most > least else 0.5
     color = matplotlib.colormaps[_COLORS](share)
     ax.add_patch(Rectangle((x - 0.5, y - 0.5), 1, 1, facecolor=color, edgecolor="white", url=link(condition)))
+    if bare:
+        return
     ink = "white" if share < 0.55 else "black"
     interval = content.interval(low, high).replace(" ", "\n" if narrow else " ")
     for up, size, text in (
@@ -206,11 +238,11 @@ def _cell(ax: Axes, x: int, y: int, condition: Any, content: _Content, link: Lin
         ax.text(x, y - up, text, ha="center", va="center", size=size, color=ink, linespacing=1.0)
 
 
-def _frame(ax: Axes, columns: Sequence[str], names: Sequence[str], label: str) -> None:
+def _frame(ax: Axes, columns: Sequence[str], names: Sequence[str], label: str, every: int) -> None:
     ax.set_xlim(-0.5, len(columns) - 0.5)
     ax.set_ylim(len(names) - 0.5, -0.5)
     ax.set_xlabel(label)
-    ax.set_xticks(range(len(columns)), columns)
+    ax.set_xticks(range(0, len(columns), every), columns[::every])
     ax.set_yticks(range(len(names)), names)
     ax.tick_params(length=0)
     ax.set_facecolor("#F2F2F2")

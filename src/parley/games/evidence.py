@@ -275,6 +275,14 @@ EFFECTS = FigureSpec(
     caption="What each value of an axis changes in the rate of an outcome, in percentage points, by a binomial model "
     "over all axes (GEE, clustered by seed).",
 )
+INFLUENCE = FigureSpec(
+    name="influence",
+    kind="influence",
+    title="What changes the end",
+    caption="How much less often a recorded game ends as it did where it is played again from a point with a change, "
+    "than without one.",
+    x="at",
+)
 NETWORK = FigureSpec(
     name="network",
     kind="network",

@@ -111,6 +111,13 @@ KINDS: Mapping[str, FigureKind] = {
         "A point is how much a value of an axis changes the rate, all else unchanged, the bar its interval. A bar "
         "that crosses 0 does not tell whether there is a change.",
     ),
+    # How much changes of recorded games at the points `x` change their ends, in studies of forks.
+    "influence": FigureKind(
+        "map:influence_map",
+        ("influences",),
+        "Each cell is a change at a point, over the recorded games that lasted so long: 0 says that they end "
+        "alike with it and without it.",
+    ),
     # Lines over rounds, a row of panels per value of x.
     "trajectories": FigureKind(
         "trajectories:trajectories",

@@ -10,6 +10,7 @@ import pandas as pd
 from parley.analysis.conditions import degenerate_rows, outcomes_of
 from parley.analysis.effects import CHANGES, points
 from parley.analysis.endings import ANY as ANY_ENDING
+from parley.analysis.forks import AS_PARENT, UNCHANGED
 from parley.analysis.precision import anytime_interval
 from parley.analysis.rates import SECONDS, all_quantities
 from parley.analysis.reactions import ANY as ANY_BEHAVIOR
@@ -41,6 +42,7 @@ def all_tables(study: Study, made: Mapping[str, pd.DataFrame], links: Links) -> 
         "contrasts": contrast_table("contrasts", contrasts[differ], by, game, links),
         "no_difference": contrast_table("no-difference", contrasts[~differ], by, game, links),
         "equal_cost": _equal_cost_table(made["equal_cost"], by),
+        "forks": _fork_table(made["forks"], game),
         "noise": _noise_table(made["noise"], by, game),
         "margins": margin_table(made["margins"], made["effects"], game),
         "effects": effect_table(made["effects"], game),
@@ -308,6 +310,26 @@ def _equal_cost_table(equal: pd.DataFrame, by: Sequence[str]) -> Table:
         Column("cost", lambda row: f"{row['cost_ratio']:.2f}"),
         Column("answers taken", lambda row: "" if pd.isna(row["answers"]) else f"{row['answers']:.3g}"),
         by=by,
+    )
+
+
+def _fork_table(forks: pd.DataFrame, game: type[Game]) -> Table:
+    """Return what changes at points do to how recorded games end; differences in percentage points."""
+    labels = {AS_PARENT: "ends as recorded", game.outcomes[0].name: game.outcomes[0].label}
+    forks = forks[(forks["kind"] == "outcome") & forks["what"].isin(labels) & ~forks["change"].isin(UNCHANGED)]
+    shown = forks.sort_values("p_holm", kind="stable").head(MAX_CONTRASTS).sort_index()
+    return table(
+        "forks",
+        shown.to_dict("records"),
+        Column("how often", lambda row: labels[row["what"]]),
+        Column("recorded games", "parents"),
+        Column("unchanged", lambda row: f"{row['value_from']:.0%}"),
+        Column("changed", lambda row: f"{row['value_to']:.0%}"),
+        Column("difference", estimate("difference", "+.0f", "low", "high", scale=100)),
+        p_column("p corrected", "p_holm"),
+        Column("noise", lambda row: "-" if pd.isna(row["noise"]) else f"{100 * row['noise']:.0f}"),
+        by=["at", "change"],
+        all=len(forks),
     )
 
 

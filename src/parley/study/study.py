@@ -19,7 +19,7 @@ from parley.engine.models import ModelEntry, load_models
 from parley.engine.service.limits_config import BudgetLimits
 from parley.errors import GameError, RecordError, UsageError
 from parley.games.base import Game
-from parley.games.evidence import EFFECTS, FigureSpec
+from parley.games.evidence import EFFECTS, INFLUENCE, FigureSpec
 from parley.games.figure_kinds import KINDS
 from parley.games.registry import game_class
 from parley.identity import digest
@@ -148,12 +148,13 @@ class Study:
     def figures(self) -> tuple[FigureSpec, ...]:
         """The figures of the game that this study has the axes for, and conditions to show in, or to compare.
 
-        Where conditions differ in one axis alone, effects are among them.
+        Where conditions differ in one axis alone, effects are among them; in studies of forks what changes the end.
         """
         specs = self.game.evidence.figures
         found = tuple(spec for spec in specs if self._has(spec))
         compared = EFFECTS not in specs and any(_compare(self.conditions, axis) for axis in self.axes)
-        return (*found, EFFECTS) if compared else found
+        forked = any(condition.fork for condition in self.conditions)
+        return (*([INFLUENCE] if forked else []), *found, *([EFFECTS] if compared else []))
 
     def shown_in(self, spec: FigureSpec) -> list[Condition]:
         """Return the conditions of which a figure can show something."""

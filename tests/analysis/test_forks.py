@@ -13,12 +13,16 @@ import yaml
 from parley.analysis.stats import sign_flip
 from parley.analysis.summarize import summarize
 from parley.analysis.tables import read_table
+from parley.figures.make import draw, figures
+from parley.figures.style import own_style
+from parley.games.evidence import INFLUENCE
 from parley.games.stag_hunt.parameters import HARE
 from parley.play.provenance import provenance
 from parley.play.record import write_record
 from parley.play.runner import play
 from parley.play.simulate import simulate_shard
 from parley.policies.kinds import Rule, ScriptedPolicy
+from parley.report.page import report
 from parley.study import Study, load_study
 from parley.study.condition import SCRIPTED
 from support.playing import scripted
@@ -63,6 +67,20 @@ def test_a_silenced_adversary_turns_invalid_into_valid(oscillating: Study) -> No
     assert effect(forks, "1", "none", "invalid_consensus")["value_to"] == (ended == "invalid_consensus").mean() > 0.5
     # Two changes are tested.
     assert effect(forks, "1", "silence-byzantine", "valid_consensus")["p_holm"] == pytest.approx(4 / 256)
+
+
+def test_a_figure_and_the_report_show_what_changes_the_end(oscillating: Study) -> None:
+    tables = forked(at=[1], change=["none", {"silence": "byzantine"}], repeats=2)
+    study = load_study(Path("forks.yaml"))
+    with own_style():
+        [page] = draw(study, INFLUENCE, tables.__getitem__)
+    mean = tables["influences"].query("change == 'silence-byzantine'")["influence"].mean()
+    assert page.axes[0].texts[0].get_text() == f"{100 * mean:+.0f}"
+    assert mean > 0.5
+    figures(study)
+    first = report(study).read_text().partition('id="forks"')[2].split("</tr>")[1]
+    assert "ends as recorded" in first
+    assert f"{-100 * mean:+.0f}" in first
 
 
 def test_silence_after_the_stop_is_decided_does_nothing(oscillating: Study) -> None:

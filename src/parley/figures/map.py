@@ -31,7 +31,7 @@ from parley.figures.panels import (
     values_along,
 )
 from parley.figures.style import look
-from parley.games.evidence import FigureSpec
+from parley.games.evidence import INFLUENCE, FigureSpec
 from parley.study import Study
 from parley.study.condition import BYZANTINE_AXIS
 
@@ -148,7 +148,7 @@ def _map(
     varying = [axis for axis in others if table[axis].nunique() > 1]
     fixed = [axis for axis in others if axis not in varying]
     rows = _rows(table, varying, spec.x)
-    if all(len(cells) < 2 for cells in rows.values()):
+    if all(len(cells) < 2 for cells in rows.values()) and spec != INFLUENCE:  # a single cell compares by itself
         return empty(study, spec, f"Nothing to compare: no two conditions differ in {spec.x} alone.")
     counts = sorted({int(cell["simulations"]) for cells in rows.values() for cell in cells.values()})
     several = f"{counts[0]} to {counts[-1]}" if len(counts) > 1 else f"{counts[0]}"

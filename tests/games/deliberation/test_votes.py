@@ -14,7 +14,7 @@ from hypothesis import strategies as some
 
 from parley.errors import UsageError
 from parley.games.deliberation.ballots import BALLOT, BALLOT_RULES, borda, instant_runoff, labels
-from parley.games.deliberation.decisions import decisions
+from parley.games.deliberation.decisions import ballot_decisions, decisions
 from parley.games.deliberation.game import DeliberationGame
 from parley.games.deliberation.parameters import DeliberationParameters, DeliberationView
 from parley.games.deliberation.policies import POLICIES
@@ -80,6 +80,13 @@ def test_an_election_that_one_rule_gets_right(
     found = decided(answers, vote, ballots, right)
     assert [name for name, value in found.items() if value == right] == [rule]
     assert {*BALLOT_RULES[vote]} <= {*found}
+
+
+def test_without_a_ballot_of_honest_agents_they_decide_nothing() -> None:
+    """Such games count, too: no decision is not right. Where another one was the judge, they had no say."""
+    last: Any = {"vote": {"kind": "confidence", "candidates": {"A": "a", "B": "b"}, "ballots": {"x": {"A": 1}}}}
+    assert ballot_decisions("confidence", last, []) == {"confidence": None}
+    assert ballot_decisions("judge_one_of_them", last, []) == {}
 
 
 def test_graded_consensus_accepts_what_all_selections_share() -> None:

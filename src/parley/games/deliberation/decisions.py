@@ -80,7 +80,7 @@ def ballot_decisions(vote: str, last: Round, ballots: Sequence[Ballot | None]) -
         given = {each for each in votes_of(last, list(last["answers"])) if each is not None}
         rules = BALLOT_RULES.get(vote, {}) if len(given) < 2 else {}
         return dict.fromkeys(rules, next(iter(given), None))
-    if not ballots:  # the judge is none of these
+    if not ballots and "judge" in BALLOT_RULES[vote]:  # who is none of these
         return {}
     candidates = last["vote"]["candidates"]
     usable = [ballot for ballot in ballots if ballot is not None]

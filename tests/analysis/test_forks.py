@@ -146,7 +146,15 @@ def test_one_betrayal_is_the_cause_and_no_other_message(study_factory: StudyFact
 
 @pytest.mark.parametrize(
     ("differences", "p"),
-    [([], np.nan), ([0, 0], 1), ([1], 1), ([1, 1, 1, 1], 2 / 16), ([1, 1, -1, 0], 1), ([3, 1, 1], 2 / 8)],
+    [
+        ([], np.nan),
+        ([0, 0], 1),
+        ([1], 1),
+        ([1, 1, 1, 1], 2 / 16),
+        ([1, 1, -1, 0], 1),
+        ([3, 1, 1], 2 / 8),
+        ([0.2, 0.4, -0.2, -0.4], 1),
+    ],
 )
 def test_flipped_signs_by_hand(differences: list[float], p: float) -> None:
     assert sign_flip(differences) == pytest.approx(p, nan_ok=True)

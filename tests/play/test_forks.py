@@ -120,6 +120,19 @@ def test_records_of_forks_replay(record: Path) -> None:
     assert len(ids) == 2 * (len(CHANGES) + 1)  # `keep` beside what changes messages
 
 
+def test_those_who_heard_a_message_before_their_turn_are_asked_without_it(study_factory: StudyFactory) -> None:
+    parameters = {"protocol": "swarms", "max_rounds": 2}
+    study = study_factory({"model": "majority", "n": 3, "b": 0}, parameters=parameters, seeds=1)
+    simulate_shard(study, SCRIPTED, 0)
+    record = next(study.records(by_shard=True))
+    forks = forks_of(record, "keep: true", "silence_once: agent_2", at="1:turn")
+    given = [
+        [x.entry.given for x in played.exchanges if x.entry.round == 1]
+        for _, played in play_forks(forks, [], 1.0, lambda *_: None)
+    ]
+    assert given == [["parent"] * 3, ["parent", "change", None]]
+
+
 def test_the_id_of_a_fork_follows_from_parent_point_change_and_repeat(record: Path) -> None:
     def ids(*changes: str, **more: Any) -> list[str]:
         return [simulation.id for simulation in forks_of(record, *changes, **more).simulations()]

@@ -263,7 +263,7 @@ def sign_flip(differences: ArrayLike) -> float:
     moved = found[np.abs(found) > _ROUNDING]
     if not moved.size:
         return 1.0 if found.size else math.nan
-    least = abs(moved.sum()) * (1 - _ROUNDING)
+    least = abs(moved.sum()) - _ROUNDING * np.abs(moved).sum()  # a sum that should be 0 may be a rounding off it
     if moved.size <= _EXACT_FLIPS:
         signs = 1 - 2 * ((np.arange(2**moved.size)[:, None] >> np.arange(moved.size)) & 1)
         return float((np.abs(signs @ moved) >= least).mean())

@@ -70,8 +70,10 @@ class _Forked:
     async def answer(self, ask: Ask, seed: int, attempt: int) -> Completion:
         """Return the reply; raises RecordError where the parent was asked something else before the point."""
         entry = self.given.get((ask.round, ask.phase, ask.agent, attempt))
-        if entry is not None:
-            if entry.ask and entry.ask != ask.digest:
+        here = self.at.is_of(ask.round, ask.phase)
+        is_same = entry is not None and entry.ask in ("", ask.digest)
+        if entry is not None and (is_same or not here):  # who speaks in turn, and heard what is changed, is asked
+            if not is_same:
                 raise RecordError(
                     f"round {ask.round}, {ask.phase}, {ask.agent}: another question was recorded; the game cannot be "
                     "replayed, so it has no forks"
@@ -85,7 +87,6 @@ class _Forked:
                 reasoning=entry.reasoning,
                 given=GIVEN,
             )
-        here = self.at.is_of(ask.round, ask.phase)
         if self.change.silence or (here and self.change.silence_once):
             return Completion("", SILENCED, seconds=0.0, given=CHANGED)
         if here and self.change.say and not ask.phase.endswith(FIRST_STEP):

@@ -168,7 +168,9 @@ def test_a_game_of_the_users_own_has_forks(folder: Path, monkeypatch: pytest.Mon
 
 
 REFUSED: list[tuple[str, str, str]] = [
-    ("9", "none", "no game is played so long"),
+    ("9", "none", "rounds 1 to 4"),
+    ("0", "none", "rounds 1 to 4"),
+    ("2:vtoe", "none", "did you mean 'vote'"),
     ("x", "none", "at"),
     ("1", "silnce: byzantine", "did you mean 'silence'"),
     ("1", "silence: agent_9", "nobody in"),

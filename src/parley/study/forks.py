@@ -67,7 +67,9 @@ class Recorded:
         found = frozenset(name for name, role in self.roles.items() if seat in ("", ALL, name, role))
         if not found:
             known = [*dict.fromkeys(self.roles.values()), *self.roles]
-            raise UsageError(f"{seat}: nobody in {self.record} has this name or role; {choose(seat, known)}")
+            raise UsageError(
+                f"{seat}: nobody in {self.record} has this name or role; {choose(seat, known)}; or leave it out (where, seeds)"
+            )
         return found
 
 
@@ -147,6 +149,10 @@ class Forks:
             if (name := each.simulation.condition.game.name) != self._game.name:
                 raise UsageError(f"{self._where}: {each.record}: is a game of {name}, not {self._game.name}")
             by_condition[each.simulation.condition.identity].append(each)
+        played = [phase for own in by_condition.values() for game in own for phase in game.phases]
+        known = list(dict.fromkeys(phase for _, phase, _ in played))
+        if unknown := [phase for each in keys.at if (phase := str(each).partition("-")[2]) and phase not in known]:
+            raise UsageError(f"{self._where}: at: {unknown[0]}: no phase of these games; {choose(unknown[0], known)}")
         found: dict[str, Condition] = {}
         for own in by_condition.values():
             for point, change in self._places(own, keys.at, keys.change):
@@ -157,7 +163,10 @@ class Forks:
                         "where: {spec: ...}, as in their folders"
                     )
         if not found:
-            raise UsageError(f"{self._where}: at: no game is played so long; choose an earlier point")
+            rounds = [number for number, _, _ in played]
+            raise UsageError(
+                f"{self._where}: at: no game has this point; choose one of the rounds {min(rounds)} to {max(rounds)}"
+            )
         conditions = list(found.values())
         if any(isinstance(condition.axes["at"], str) for condition in conditions):  # an axis has one type
             conditions = [replace(c, axes={**c.axes, "at": str(c.axes["at"])}) for c in conditions]

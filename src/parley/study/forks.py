@@ -68,8 +68,8 @@ class Recorded:
         if not found:
             known = [*dict.fromkeys(self.roles.values()), *self.roles]
             raise UsageError(
-                f"{seat}: nobody in {self.record} has this name or role; {choose(seat, known)}; or leave it out (where, "
-                "seeds)"
+                f"{seat}: nobody in {self.record} has this name or role; {choose(seat, known)}; or leave it out with "
+                "where or seeds"
             )
         return found
 

@@ -84,6 +84,7 @@ def test_a_model_is_asked_for_nothing_that_the_record_has(study_factory: StudyFa
 CHANGES = [
     "none",
     "silence: byzantine",
+    "silence: all",
     "silence_once: agent_1",
     "say: {seat: honest, value: 7}",
     "swap: {seat: agent_2, to: stubborn}",

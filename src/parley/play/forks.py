@@ -16,7 +16,7 @@ from parley.policies.kinds import IMPORTED
 from parley.policies.reply_text import read_reply
 from parley.study import Study
 from parley.study.condition import Simulation
-from parley.study.study_file import Change, Said
+from parley.study.study_file import ALL, Change, Said
 from parley.text import counted, one_line
 
 SILENCED = "silenced"  # the finish reason of what a change leaves out
@@ -36,7 +36,7 @@ def forked_policies(simulation: Simulation, policies: Mapping[str, Policy]) -> d
     asked = [(entry.round, entry.phase.removesuffix(FIRST_STEP)) for entry in entries[first : first + 1]]
     at = Point(*asked[0]) if asked else fork.point
     change = Change.model_validate(fork.change)
-    changed = {seat.name for seat in simulation.before.seats if change.seat in (seat.name, seat.role)}
+    changed = {seat.name for seat in simulation.before.seats if change.seat in (ALL, seat.name, seat.role)}
     of_phase = [entry for entry in entries[first:] if at.is_of(entry.round, entry.phase)]
     kept = [entry for entry in of_phase if entry.agent not in changed] if change.of_messages else []
     given = {entry.key: entry for entry in [*entries[:first], *kept]}

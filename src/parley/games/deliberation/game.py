@@ -5,20 +5,28 @@ and others', and improve theirs. They end unanimous, or hung; a hung problem may
 """
 
 from collections.abc import Callable, Collection, Generator, Mapping, Sequence
-from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 from itertools import cycle
 from math import comb, floor
-from string import ascii_uppercase
 from typing import Any
 
 from pydantic import BaseModel
 
 from parley.errors import UsageError
 from parley.games.base import Game, Outcome, Paper, threat_class
-from parley.games.deliberation.ballots import BALLOT, ballot_model, kind_of, labels, read_ballot, style_of
+from parley.games.deliberation.ballots import BALLOT, ballot_model, kind_of, read_ballot, style_of
 from parley.games.deliberation.evidence import DeliberationEvidence
+from parley.games.deliberation.outcome import (
+    CORRECT,
+    GRADED,
+    HUNG,
+    OUTCOMES,
+    WRONG,
+    candidates_of,
+    outcome_of,
+    said_of,
+)
 from parley.games.deliberation.parameters import (
     ANOTHER_PROBLEM,
     Agent,
@@ -29,7 +37,6 @@ from parley.games.deliberation.parameters import (
     Value,
     Verdict,
     reply_model,
-    value_text,
 )
 from parley.games.deliberation.policies import POLICIES
 from parley.games.deliberation.prompts import PROMPTS, format_of, places, prompt_of, reply_kind
@@ -38,27 +45,19 @@ from parley.games.deliberation.turns import (
     Turn,
     graded,
     heard_by,
-    plurality,
     reached,
     turn_measures,
     verdict,
     yielded,
 )
-from parley.games.evidence import OutcomeClass
 from parley.games.filters import SCORE, NoFilter, Scored, check_filter, filtered, scores_model, told_text
 from parley.games.parameters import BYZANTINE, HONEST, Group
-from parley.games.problems.numbers import Reading, read_as
 from parley.games.problems.problem import MATCHING, Problem, read_answer
 from parley.games.prompts import fill, instruction
 from parley.policies import Ask, Reply, Sampling
 from parley.policies.kinds import with_instructions
 from parley.policies.reply_text import MAX_FREE_TEXT
 from parley.text import by_number, one_line
-
-CORRECT = "correct_consensus"
-WRONG = "wrong_consensus"
-GRADED = "graded_consensus"
-HUNG = "hung"
 
 
 class DeliberationGame(Game[DeliberationParameters]):
@@ -71,12 +70,7 @@ class DeliberationGame(Game[DeliberationParameters]):
         "https://arxiv.org/abs/2504.02128",
     )
     protocol_version = 2  # 2: numbers are read more carefully, policies have prompts of their own, cuts are marked
-    outcomes = (
-        OutcomeClass(CORRECT, "unanimous and right", "#0072B2", ""),
-        OutcomeClass(WRONG, "unanimous and wrong", "#D55E00", "///"),
-        OutcomeClass(GRADED, "policies accepted", "#009E73", "\\\\"),
-        OutcomeClass(HUNG, "hung", "#D9D9D9", ".."),
-    )
+    outcomes = OUTCOMES
     Parameters = DeliberationParameters
     policies = POLICIES
     read_texts = frozenset({"answer"})
@@ -127,7 +121,7 @@ class DeliberationGame(Game[DeliberationParameters]):
                 break
         if self.parameters.decision != "none":
             yield from self._vote(ended)
-        return self._outcome(ended)
+        return outcome_of(self.problem, self.parameters, ended, self.trace)
 
     def first_question(self) -> Ask:
         """Return what the first agent is asked first; with a vote that on the right answer and a wrong one."""
@@ -439,7 +433,7 @@ class DeliberationGame(Game[DeliberationParameters]):
             "session": session,
             "turn": now.number,
             "answers": {name: answer.value for name, answer in now.answers.items()},
-            "said": {name: _said(answer) for name, answer in now.answers.items()},
+            "said": {name: said_of(answer) for name, answer in now.answers.items()},
             "heard": {name: list(heard) for name, heard in now.heard.items()},
             "measures": turn_measures(self.problem, honest, before, now, p.theta),
         }
@@ -465,7 +459,7 @@ class DeliberationGame(Game[DeliberationParameters]):
                 **prioritized,
             }
         if self.another and not now.number:
-            said = {name: _said(answer) for name, answer in self._aside.items()}
+            said = {name: said_of(answer) for name, answer in self._aside.items()}
             entry["another_problem"] = {"problem": self.another.as_json(), "said": said}
         if not self.problem.definitive:
             levels = graded(now.values(honest), p.theta).levels
@@ -486,28 +480,13 @@ class DeliberationGame(Game[DeliberationParameters]):
     # The vote
 
     def _vote(self, ended: Ended) -> Generator[list[Ask], list[Reply], None]:
-        """Ask once about the last answers of the last panel, agreed or not, if they are two or more.
-
-        They have letters in place of names, and come with the argument of one agent who gave them: both drawn.
-        """
+        """Ask once about the last answers of the last panel, agreed or not, if they are two or more."""
         vote, last = self.parameters.decision, ended.turns[-1]
-        given: dict[Value, list[Answer]] = {}
-        for answer in last.answers.values():
-            if answer.value is not None:
-                given.setdefault(answer.value, []).append(answer)
-        if len(given) < 2:
+        by_letter, candidates = candidates_of(self.problem, [*last.answers.values()], self.rng)
+        if len(candidates) < 2:
             return
-        values = [list(given)[place] for place in self.rng.permutation(len(given))]
-        # Choices have letters already, in an order that is drawn, too.
-        texts = dict(zip(ascii_uppercase, self.problem.options, strict=False)) if self.problem.kind == "choice" else {}
-        own_letters = {letter: letter for letter in texts if letter in given}
-        by_letter = own_letters or dict(zip(labels(), values, strict=False))
-        candidates = [
-            replace(of[int(self.rng.integers(len(of)))], agent=letter, said=texts.get(letter) or value_text(value))
-            for letter, value in by_letter.items()
-            for of in [given[value]]
-        ]
-        own = {answer.agent: letter for letter, value in by_letter.items() for answer in given[value]}
+        letters = {value: letter for letter, value in by_letter.items()}
+        own = {name: letters[answer.value] for name, answer in last.answers.items() if answer.value is not None}
         voters = self._voters(ended.panel, own)
         replies = yield [self._ballot(ended, candidates, agent) for agent in voters]
         ballots = {
@@ -537,65 +516,6 @@ class DeliberationGame(Game[DeliberationParameters]):
         session, agents, model = self.trace[-1]["session"], len(ended.panel), ballot_model(vote, tuple(heard))
         return self._sent(agent, session, style_of(vote), view, agents, own, candidates, model, self.parameters.ballot)
 
-    # How it ended
-
-    def _outcome(self, ended: Ended) -> Outcome:
-        first, last = ended.turns[0], ended.turns[-1]
-        right = self.problem.answer
-        agreed = ended.detail is None
-        if not agreed:
-            name = HUNG
-        elif not self.problem.definitive:
-            name = GRADED
-        else:
-            name = CORRECT if ended.value == right else WRONG
-        everyone = [agent.name for agent in ended.panel]
-
-        def is_right(value: Value | None) -> bool | None:
-            return None if right is None else value == right
-
-        single = first.answers[ended.honest[0]]
-
-        def single_as(reading: Reading) -> bool | None:
-            return read_as(reading, single.said, single.argument) == right if self.problem.kind == "number" else None
-
-        answers = [answer for entry in self.trace for answer in entry["said"].values()]
-        values = [value for entry in self.trace for value in entry["answers"].values()]
-        return Outcome(
-            name=name,
-            detail=ended.detail,
-            diagnosis=ended.diagnosis,
-            rounds=len(self.trace),
-            finished_early=agreed,
-            metrics={
-                "problem": self.problem.id,
-                "kind": self.problem.kind,
-                "right_answer": right,
-                "consensus": list(ended.value) if isinstance(ended.value, tuple) else ended.value,
-                "reading": self.parameters.reading,
-                "single_correct": is_right(single.value),
-                "single_correct_strict": single_as("strict"),
-                "single_correct_flexible": single_as("flexible"),
-                "first_majority_correct": is_right(plurality(first.values(everyone))),
-                "first_majority_correct_honest": is_right(plurality(first.values(ended.honest))),
-                "last_majority_correct": is_right(plurality(last.values(everyone))),
-                "last_majority_correct_honest": is_right(plurality(last.values(ended.honest))),
-                "consensus_correct": None if right is None else name == CORRECT,
-                "agreed": agreed,
-                "turns": self.parameters.turns,
-                "turn_of_consensus": ended.turn_of_consensus(self.problem.definitive) if agreed else None,
-                "final_participation": self.trace[-1]["measures"]["participation"],
-                "final_confidence": ended.confidence,
-                "final_levels": self.trace[-1].get("levels"),
-                "deliberations": self.trace[-1]["session"] + 1,
-                "utterances": sum(said is not None for said in answers),
-                "silent": sum(said is None for said in answers),
-                "unreadable": sum(v is None and s is not None for v, s in zip(values, answers, strict=True)),
-                "unknown_policies": sum(said["unknown"] for said in answers if said and "unknown" in said),
-            },
-            trace=tuple(self.trace),
-        )
-
 
 def _slowest(replies: Sequence[Reply]) -> int:
     return max(reply.milliseconds for reply in replies)
@@ -608,11 +528,3 @@ def _compared(answer: Answer) -> Value | None:
 def _apart(value: Value, others: Sequence[Value]) -> float:
     """Return the share of others that gave another answer."""
     return sum(other != value for other in others) / len(others)
-
-
-def _said(answer: Answer) -> dict[str, Any] | None:
-    if answer.silent:
-        return None
-    policies = {"policies": list(answer.policies)} if answer.policies else {}
-    unknown = {"unknown": answer.unknown} if answer.unknown else {}
-    return {"answer": answer.said, "argument": answer.argument, **policies, **unknown}

@@ -111,8 +111,8 @@ def influence_map(study: Study, spec: FigureSpec, table: pd.DataFrame) -> list[F
         rows.append([*key, len(of), of["influence"].mean(), low, high])
     found = pd.DataFrame(rows, columns=[*study.axes, "simulations", "mean", "low", "high"])
     what = f"By how much less often games end as recorded, in percentage points with the {CONFIDENCE:.0%} t interval"
-    ends = (min(0.0, float(found["mean"].min())), 1.0)
-    content = _Content(what, ("mean", "low", "high"), lambda share: f"{100 * share:+.0f}", _points, ends)
+    # No influence has the same color in every figure.
+    content = _Content(what, ("mean", "low", "high"), lambda share: f"{100 * share:+.0f}", _points, (-1.0, 1.0))
     return _map(study, spec, found, content)
 
 

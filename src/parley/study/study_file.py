@@ -254,6 +254,12 @@ class Said(BaseModel):
     seat: Slug = Field(description="An agent, such as agent_2, or a role: each of its agents.")
     text: str | None = Field(default=None, description="The whole reply; without it, fields of the reply beside it.")
 
+    @model_validator(mode="after")
+    def _says_something(self) -> "Said":
+        if self.text is None and not self.model_extra:
+            raise ValueError("says nothing else; add text, or fields of the reply, such as value: 7")
+        return self
+
 
 class Swapped(BaseModel):
     """Who plays a seat from a point on."""
@@ -293,6 +299,8 @@ class Change(BaseModel):
     def _is_one(self) -> "Change":
         if len(self.model_fields_set) > 1:
             raise ValueError("is one change; make a list of several")
+        if self.model_fields_set and getattr(self, self.kind) is None:
+            raise ValueError(f"{self.kind}: is empty; say who or what, or write none for no change")
         return self
 
     @property

@@ -177,6 +177,8 @@ def _one_line(error: ValidationError, model: type[BaseModel], where: str) -> str
         message = first["msg"].removeprefix("Value error, ")
         if first["type"] in ("literal_error", "enum"):
             message += _question(first["input"], _QUOTED.findall(first["ctx"]["expected"]))
+        if first["type"] in ("model_type", "model_attributes_type"):  # it would name the class
+            message = "must be a mapping of keys to values"
         remedy = f"{shown(first['input'])}: {message[0].lower()}{message[1:]}"
     more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
     key = _key(loc)

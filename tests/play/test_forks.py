@@ -200,6 +200,13 @@ def test_a_parent_that_does_not_replay_is_refused_before_anything_is_played(reco
         forks_of(changed, "none")
 
 
+def test_what_cannot_be_said_at_one_of_the_points_is_refused_before_anything_is_played(record: Path) -> None:
+    says = "say: {seat: agent_1, value: 7}"
+    study_of_record(record, ["1", "2"], [says], 1, None)
+    with pytest.raises(UsageError, match="agent_1 cannot say this in round 2, vote"):
+        study_of_record(record, ["1", "2:vote"], [says], 1, None)
+
+
 def test_by_hand_both_ends_are_shown(record: Path) -> None:
     result = CliRunner().invoke(
         commands, ["fork", str(record), "--at", "1", "--change", "none", "--same-seeds"], catch_exceptions=False

@@ -1,7 +1,7 @@
 """What answers in a fork: up to its point the recorded replies, there what the change says, then who plays it."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -10,13 +10,14 @@ from parley.errors import RecordError, UsageError
 from parley.games.base import Point
 from parley.play.journal import Entry
 from parley.play.record import read_record
-from parley.play.replay import replay
+from parley.play.replay import RecordedPolicy, replay
+from parley.play.runner import Exchange
 from parley.policies import CHANGED, FIRST_STEP, GIVEN, Ask, Completion, Policy
 from parley.policies.kinds import IMPORTED
 from parley.policies.reply_text import read_reply
 from parley.study import Study
 from parley.study.condition import Simulation
-from parley.study.study_file import ALL, Change, Said
+from parley.study.study_file import ALL, Change
 from parley.text import counted, one_line
 
 SILENCED = "silenced"  # the finish reason of what a change leaves out
@@ -89,12 +90,18 @@ class _Forked:
             )
         if self.change.silence or (here and self.change.silence_once):
             return Completion("", SILENCED, seconds=0.0, given=CHANGED)
-        if here and self.change.say and not ask.phase.endswith(FIRST_STEP):
-            return Completion(self._said(ask, self.change.say), "stop", seconds=0.0, given=CHANGED)
+        if (said := self.said(ask)) is not None:
+            return Completion(said, "stop", seconds=0.0, given=CHANGED)
         return await self.policy.answer(ask, seed, attempt)
 
-    def _said(self, ask: Ask, said: Said) -> str:
-        """Return what the change says in place of the reply; raises UsageError if no agent may say that here."""
+    def said(self, ask: Ask) -> str | None:
+        """Return what the change says in place of a reply; None for other replies.
+
+        Raises UsageError if no agent may say that there.
+        """
+        said = self.change.say
+        if said is None or ask.phase.endswith(FIRST_STEP) or not self.at.is_of(ask.round, ask.phase):
+            return None
         fields, text = said.model_extra or {}, said.text
         if text is None:
             was = self.was_said.get((ask.round, ask.phase, ask.agent))
@@ -119,7 +126,25 @@ def forks_line(study: Study) -> str:
 
 
 def check_parents(study: Study) -> None:
-    """Raise RecordError, before anything is played, for a recorded game of a study's forks that cannot be replayed."""
+    """Raise, before anything is played, what would stop a fork of a study.
+
+    RecordError for a recorded game that cannot be replayed, UsageError for a change by which an agent would say what
+    nobody may say there.
+    """
+    played: dict[Path, Sequence[Exchange]] = {}
     for path in dict.fromkeys(p.record for c in study.conditions if c.fork for p in c.fork.parents.values()):
-        if (difference := replay(path).difference) is not None:
-            raise RecordError(f"{path}: cannot be replayed ({one_line(difference, 200)}), so it has no forks")
+        again = replay(path)
+        if again.play is None or again.difference is not None:
+            raise RecordError(
+                f"{path}: cannot be replayed ({one_line(str(again.difference), 200)}), so it has no forks"
+            )
+        played[path] = again.play.exchanges if any(c.fork and "say" in c.fork.change for c in study.conditions) else ()
+    for simulation in study.simulations():
+        fork, parent = simulation.condition.fork, simulation.parent
+        if fork is None or parent is None or "say" not in fork.change:
+            continue
+        forked = forked_policies(simulation, dict.fromkeys(simulation.players, RecordedPolicy([])))
+        for exchange in played[parent.record]:
+            policy = forked[exchange.ask.agent]
+            assert isinstance(policy, _Forked)
+            policy.said(exchange.ask)

@@ -52,24 +52,20 @@ _ASKED_IN: dict[str, tuple[str | None, dict[str, Any]]] = {
 
 def _variant(name: str) -> dict[str, Path]:
     files = {}
+
+    def add(role: str, style: str, system: str, user: str) -> None:
+        files[f"{role}_{style}_system"] = FOLDER / f"{system}_system.txt"
+        files[f"{role}_{style}_user"] = FOLDER / f"{user}_user.txt"
+
     for role in (HONEST, BYZANTINE):
         for kind in ("", OF_POLICIES):
-            for style in STYLES:
-                task = f"{style}_{name}" if style == "reflect" else style
-                files[f"{role}_{style}{kind}_system"] = FOLDER / f"{role}{kind}_system.txt"
-                files[f"{role}_{style}{kind}_user"] = FOLDER / f"{task}{kind}_user.txt"
-            files[f"{role}_{BALLOT}{kind}_system"] = FOLDER / f"{role}{kind}_system.txt"
-            files[f"{role}_{OUTSIDER}{kind}_system"] = FOLDER / f"{role}_{OUTSIDER}_system.txt"
-            files |= {f"{role}_{style}{kind}_user": FOLDER / f"{style}_user.txt" for style in (BALLOT, OUTSIDER)}
-        for style in STYLES:
-            task = f"reflect_{name}{ALONE}" if style == "reflect" else style
-            files[f"{role}_{style}{ALONE}_system"] = FOLDER / f"{role}{ALONE}_system.txt"
-            files[f"{role}_{style}{ALONE}_user"] = FOLDER / f"{task}_user.txt"
-        files[f"{role}_reflect{_OF_ANOTHER}_system"] = FOLDER / f"{role}_system.txt"
-        files[f"{role}_reflect{_OF_ANOTHER}_user"] = FOLDER / f"reflect_{name}{_OF_ANOTHER}_user.txt"
-    for kind in ("", OF_POLICIES):
-        files[f"{HONEST}_{SCORE}{kind}_system"] = FOLDER / f"{HONEST}{kind}_system.txt"
-        files[f"{HONEST}_{SCORE}{kind}_user"] = FOLDER / f"{SCORE}_user.txt"
+            asked = {**{style: style + kind for style in STYLES}, "reflect": f"reflect_{name}{kind}", BALLOT: BALLOT}
+            for style, user in ({**asked, SCORE: SCORE} if role == HONEST else asked).items():
+                add(role, style + kind, role + kind, user)
+            add(role, OUTSIDER + kind, f"{role}_{OUTSIDER}", OUTSIDER)
+        for style, user in {**{style: style for style in STYLES}, "reflect": f"reflect_{name}{ALONE}"}.items():
+            add(role, style + ALONE, role + ALONE, user)
+        add(role, f"reflect{_OF_ANOTHER}", role, f"reflect_{name}{_OF_ANOTHER}")
     return files
 
 

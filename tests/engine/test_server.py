@@ -183,6 +183,9 @@ def test_the_last_error_is_the_line_that_names_one(tmp_path: Path) -> None:
     )
     script = "; ".join(f"print({line!r})" for line in lines)
     assert ended(script, tmp_path / "x").last_error().startswith("ValueError: no such dtype (exit status 0")
+    # What a killed process said before is not why.
+    script += "; import os; os.kill(os.getpid(), 9)"
+    assert "memory" in ended(script, tmp_path / "y").last_error()
 
 
 @pytest.mark.slow

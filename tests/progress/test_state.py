@@ -77,8 +77,17 @@ def test_a_process_that_is_gone_or_silent_for_a_minute_is_dead() -> None:
     # Its clock differs from ours: what it writes while we look is a sign of life.
     write_state(FOLDER, other, at=written + 5)
     assert [state.alive for state in states.look(written + 100)] == [True]
-    states.remove_dead(written + 200)
+    states.remove(written + 200)
     assert list(FOLDER.iterdir()) == []
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_server_that_ended_well_leaves_nothing_of_a_killed_one_at_its_endpoint() -> None:
+    kept = [write_state(FOLDER, ProcessState(SERVE, endpoint="b.json", pid=1))]
+    write_state(FOLDER, ProcessState(SERVE, endpoint="a.json", pid=2**22 + 1))
+    with working(FOLDER, SERVE, endpoint="a.json"):
+        pass
+    assert list(FOLDER.iterdir()) == kept
 
 
 @pytest.mark.usefixtures("folder")

@@ -307,13 +307,14 @@ def output() -> str:
     return Path("controller.log").read_text(errors="replace")
 
 
-def finish(controller: subprocess.Popen[bytes], seconds: float = 420.0) -> None:
+def finish(controller: subprocess.Popen[bytes], seconds: float = 900.0) -> None:
     """Wait until the command ends; it has to succeed."""
-    try:
-        assert controller.wait(timeout=seconds) == 0, output()[-6000:]
-    finally:
-        if controller.poll() is None:
-            controller.kill()
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        controller.wait(timeout=seconds)
+    if controller.poll() is None:
+        controller.kill()
+        controller.wait()
+    assert controller.returncode == 0, output()[-6000:]
 
 
 def wait_for(condition: Callable[[], Any], controller: subprocess.Popen[bytes], seconds: float = 600.0) -> Any:

@@ -206,11 +206,14 @@ class Server:
             self._process.stdout.close()
 
     def last_error(self) -> str:
-        """Return the last line of the output that names an error, else the last line."""
+        """Return why it ended: that it was killed, or the last line that names an error, else the last line."""
         lines = [cleaned for line in self._lines if (cleaned := one_line(_PREFIX.sub("", line)))]
         errors = [line for line in lines if _ERROR.search(line) and not _CAUSE_ELSEWHERE.search(line)]
         code = self._process.returncode
-        chosen = errors[-1] if errors else lines[-1] if lines else "no output"
+        if code == -signal.SIGKILL:  # which no program can tell of in its last words
+            chosen = "killed, as systems do when memory runs out"
+        else:
+            chosen = errors[-1] if errors else lines[-1] if lines else "no output"
         return f"{chosen[:300]} (exit status {code}; the whole output is in the log)"
 
     def _read(self) -> None:

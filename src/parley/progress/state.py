@@ -178,6 +178,8 @@ def working(folder: Path | None, stage: str, **facts: Any) -> Iterator[StateFile
         yield None
         return
     file = StateFile(folder, ProcessState(stage, **facts))
+    if endpoint := file.state.endpoint:  # how one that served there before ended is no longer of interest
+        ProcessStates(folder).remove(time.time(), lambda state: state.endpoint == endpoint)
     file.start()
     keep = stage not in (RUN, PLAY, SERVE, FETCH_MODEL)
     try:
@@ -284,11 +286,11 @@ class ProcessStates:
         found = [state for _, _, state in self._read.values()]
         return sorted(found, key=lambda state: (state.began, state.host, state.pid))
 
-    def remove_dead(self, now: float) -> None:
-        """Remove the files of processes that are gone."""
+    def remove(self, now: float, which: Callable[[ProcessState], bool] = lambda state: not state.alive) -> None:
+        """Remove the files of some processes, by default of those that are gone."""
         self.look(now)
         for path, (_, _, state) in self._read.items():
-            if not state.alive:
+            if which(state):
                 with suppress(OSError):
                     path.unlink()
 

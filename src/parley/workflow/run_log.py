@@ -74,7 +74,7 @@ def announce(study: "Study") -> None:
         state.stopping = STOPPED.is_set() or _stopping.is_set()
 
     folder = paths.processes(paths.results(study.name))
-    ProcessStates(folder).remove_dead(time.time())
+    ProcessStates(folder).remove(time.time())
     file = StateFile(folder, ProcessState(RUN), refresh)
     leave_with(lambda last_look: file.stop(keep=False))
     atexit.register(file.stop, keep=False)

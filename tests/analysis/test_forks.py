@@ -22,6 +22,8 @@ from parley.play.record import write_record
 from parley.play.runner import play
 from parley.play.simulate import simulate_shard
 from parley.policies.kinds import Rule, ScriptedPolicy
+from parley.report.explorer.index import index_content, read_rows
+from parley.report.explorer.selection import select
 from parley.report.page import report
 from parley.study import Study, load_study
 from parley.study.condition import SCRIPTED
@@ -142,6 +144,18 @@ def test_one_betrayal_is_the_cause_and_no_other_message(study_factory: StudyFact
     assert len(found[found["change"].str.startswith("silence_once")]) == 4 * 2 * 4
     # From the third round on nothing can be saved.
     assert (found["no_return"] == 3).all()
+    # The explorer shows the recorded game, what the table says of its messages, and a fork without each.
+    shown = select(load_study(Path("forks.yaml")), {}, 10_000, journals=False)
+    index = index_content(shown, read_rows(shown.parts))
+    [(game, *message, repeats, fork, size, low, high)] = [row for row in index["influences"] if row[6]]
+    assert (message, repeats, [size, low, high]) == (
+        [betrayer, 2, "act"],
+        2,
+        caused[["influence", "low", "high"]].iloc[0].round(4).tolist(),
+    )
+    rows = index["simulations"]
+    assert (rows["id"][game], rows["parent"][fork]) == (simulation.id, game)
+    assert rows["outcome"][fork] != rows["outcome"][game]
 
 
 @pytest.mark.parametrize(

@@ -116,7 +116,7 @@ def scan(
     Examples:  parley scan seed=3.parquet --plan
                parley scan seed=3.parquet --at 1 --repeats 20
     """
-    from parley.analysis.stats import unpaired_difference
+    from parley.analysis.forks import influence
     from parley.play.forks import forks_line
     from parley.play.live_fork import ends_alike, play_forks, recorded_play, study_of_record
     from parley.study.study_file import EACH
@@ -137,11 +137,10 @@ def scan(
         kept = counts.get((point, "keep"), [])
         if change in ("keep", "none"):
             continue
-        low, high = (float(limit) for limit in unpaired_difference(sum(alike), len(alike), sum(kept), len(kept)))
+        size, low, high = map(float, influence(sum(alike), len(alike), sum(kept), len(kept)))
         number, _, phase = point.partition("-")
-        influence = sum(kept) / len(kept) - sum(alike) / len(alike)
         row = {"round": int(number), "phase": phase, "agent": change.partition("-")[2]}
-        rows.append({**row, "influence": influence, "low": low, "high": high})
+        rows.append({**row, "influence": size, "low": low, "high": high})
     rows.sort(key=lambda row: -abs(row["influence"]))  # stable: the game's order among equals
     some = [row for row in rows if row["influence"]]
     header = ("round", "phase", "agent", "influence", "95% interval")

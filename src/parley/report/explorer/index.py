@@ -1,6 +1,7 @@
 """The index of the explorer: a study's conditions, and a line for each simulation, in columns."""
 
 import math
+from collections import defaultdict
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -16,9 +17,8 @@ from parley.play.record_store import read_own
 from parley.policies.kinds import IMPORTED
 from parley.report.explorer.game import FORMAT, exact
 from parley.report.explorer.selection import Part, Selection, SimulationFile
-from parley.study import Study
 from parley.study.axes import axes_text
-from parley.study.condition import Condition
+from parley.study.condition import Condition, Simulation
 from parley.study.expand import telling_axes
 from parley.text import one_line
 from parley.text.logs import every, limited_logger
@@ -28,6 +28,8 @@ Row = dict[str, Any]
 # What is known of simulations, by the state of their files.
 Known = dict[tuple[str, int, int], Row]
 
+# What messages that are left out are held against, as `parley.analysis.forks` says.
+_KEEP = "keep"
 _log = limited_logger(__name__)
 
 
@@ -59,7 +61,7 @@ def _state(file: SimulationFile) -> tuple[str, int, int]:
 def index_content(selection: Selection, rows: Sequence[Sequence[Row]], served: bool = False) -> dict[str, Any]:
     """Return the index, as JSON values, with the rows of `selection.parts`; of the same records the same bytes."""
     study, game = selection.study, selection.study.game
-    values = _axis_values(study)
+    values = _axis_values(selection.conditions)
     numbers = list(dict.fromkeys(part.number for part in selection.parts))
     places = {number: place for place, number in enumerate(numbers)}
     parts = {number: [part for part in selection.parts if part.number == number] for number in numbers}
@@ -68,6 +70,10 @@ def index_content(selection: Selection, rows: Sequence[Sequence[Row]], served: b
         for part, own in zip(selection.parts, rows, strict=True)
         for row in own
     ]
+    simulations = [file.simulation for part in selection.parts for file in part.simulations]
+    at = {simulation.id: place for place, simulation in enumerate(simulations)}
+    for row, simulation in zip(flat, simulations, strict=True):
+        row["parent"] = at.get(simulation.before.id) if simulation.parent else None
     ended = max((row["ended"] for row in flat), default="")
     return {
         "format": FORMAT,
@@ -100,19 +106,51 @@ def index_content(selection: Selection, rows: Sequence[Sequence[Row]], served: b
         "conditions": [_condition(parts[number], values) for number in numbers],
         "simulations": {name: [row[name] for row in flat] for name in _COLUMNS},
         "pairs": {"key": [row["key"] for row in flat]},
+        "influences": _influences(simulations, flat),
     }
 
 
 _COLUMNS = (
     *("id", "condition", "part", "seed", "repeat", "outcome", "diagnosis", "rounds", "replies", "failed"),
-    *("running", "damaged"),
+    *("running", "damaged", "parent"),
 )
 
 
-def _axis_values(study: Study) -> dict[str, list[Any]]:
+def _influences(simulations: Sequence[Simulation], rows: Sequence[Row]) -> list[list[Any]]:
+    """Return, for each message that forks left out, what `templates/explorer/influence.js` reads.
+
+    That is the place of the recorded game, agent, round, phase, how many forks, the place of one of them, and the
+    influence with its interval.
+    """
+    ended: dict[tuple[int, str, str], list[int]] = defaultdict(list)  # by game, point and change: the places of forks
+    for place, (simulation, row) in enumerate(zip(simulations, rows, strict=True)):
+        if row["parent"] is not None and row["outcome"] is not None:
+            axes = simulation.condition.axes
+            ended[row["parent"], str(axes["at"]), str(axes["change"])].append(place)
+    found, counts = [], []
+    for (parent, at, _), places in ended.items():
+        fork = simulations[places[0]].condition.fork
+        seat = fork.change.get("silence_once") if fork else None
+        agents = [each.name for each in simulations[parent].seats if seat in (each.name, each.role)]
+        if fork and len(agents) == 1:
+            kept = ended.get((parent, at, _KEEP), [parent])
+            same = [[rows[place]["outcome"] == rows[parent]["outcome"] for place in own] for own in (places, kept)]
+            counts.append([number for own in same for number in (sum(own), len(own))])
+            found.append([parent, *agents, fork.point.round, fork.point.phase or "", len(places), places[0]])
+    if not counts:
+        return []
+    import numpy as np
+
+    from parley.analysis.forks import influence
+
+    sizes = np.round(influence(*np.array(counts).T), 4).T.tolist()
+    return [[*about, *size] for about, size in zip(found, sizes, strict=True)]
+
+
+def _axis_values(conditions: Sequence[Condition]) -> dict[str, list[Any]]:
     """Return the values of each axis, those that vary first; which repeat it is counts as one."""
     found: dict[str, list[Any]] = {}
-    for condition in study.conditions:
+    for condition in conditions:
         for axis, value in _axes(condition).items():
             found.setdefault(axis, []).append(value)
     unique = {axis: list(dict.fromkeys(values)) for axis, values in found.items()}
@@ -127,7 +165,7 @@ def _axes(condition: Condition) -> dict[str, Any]:
 
 def _condition(parts: Sequence[Part], values: dict[str, list[Any]]) -> dict[str, Any]:
     axes = _axes(parts[0].condition)
-    varying = {axis: axes[axis] for axis, found in values.items() if len(found) > 1}
+    varying = {axis: axes[axis] for axis, found in values.items() if len(found) > 1 and axis in axes}
     return {
         "id": f"{parts[0].number:04d}",
         "label": axes_text(telling_axes(varying or axes)),

@@ -2,7 +2,8 @@
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from parley import paths
@@ -13,6 +14,7 @@ from parley.study.condition import Condition, Simulation
 from parley.text import counted
 
 MOST = 10_000  # simulations, unless somebody asks for another number
+RECORDED = "recorded"  # the change of the games that a study has forks of, which are shown as a condition of their own
 _PART_BYTES = 1 << 20  # of the files that a data file is made from: it unpacks to some ten times as much
 
 
@@ -56,6 +58,12 @@ class Selection:
         """How many are shown."""
         return sum(len(part.simulations) for part in self.parts)
 
+    @property
+    def conditions(self) -> Sequence[Condition]:
+        """The conditions of the study, and those of the games that it has forks of."""
+        recorded = {part.number: part.condition for part in self.parts if part.number > len(self.study.conditions)}
+        return [*self.study.conditions, *recorded.values()]
+
 
 def select(study: Study, where: Mapping[str, str], most: int, journals: bool, may_be_none: bool = False) -> Selection:
     """Return the simulations that have a record, or with `journals` a journal, in the conditions with these values.
@@ -84,10 +92,13 @@ def select(study: Study, where: Mapping[str, str], most: int, journals: bool, ma
             f"{study.name}: no results{which} yet in {paths.results(study.name)}; run it first: "
             f"parley run {paths.study_argument(study.file)}"
         )
+    own = [(condition, played.get(condition.place, ())) for condition in study.conditions]
+    numbered = list(enumerate([*own, *_recorded(played)], 1))
+    # What forks are of comes first: it says where to look.
     parts = [
         part
-        for number, condition in enumerate(study.conditions, 1)
-        for part in _parts(number, condition, played.get(condition.place, ()))
+        for number, (condition, files) in [*numbered[len(own) :], *numbered[: len(own)]]
+        for part in _parts(number, condition, files)
     ]
     return Selection(study, tuple(parts), _left_out(study, where, places, shown, more), unfinished)
 
@@ -120,6 +131,21 @@ def _parts(number: int, condition: Condition, files: Sequence[SimulationFile]) -
         size += one.size
     for place, group in enumerate(groups):
         yield Part(number, condition, f"{number:04d}" + (f"-{place + 1}" if len(groups) > 1 else ""), tuple(group))
+
+
+def _recorded(played: Mapping[str, Sequence[SimulationFile]]) -> Iterator[tuple[Condition, list[SimulationFile]]]:
+    """Yield the conditions of the games of which forks are shown, as far as their records are there."""
+    forks = [own.simulation for files in played.values() for own in files]
+    parents = {fork.parent.digest: (fork.before, fork.parent.record) for fork in forks if fork.parent}
+    found: dict[str, list[SimulationFile]] = {}
+    for before, path in parents.values():
+        with suppress(OSError):
+            state = os.stat(path)
+            file = SimulationFile(before, path, False, state.st_size, state.st_mtime_ns)
+            found.setdefault(before.condition.identity, []).append(file)
+    for files in found.values():
+        condition = files[0].simulation.condition
+        yield replace(condition, axes={**condition.axes, "change": RECORDED}), files
 
 
 def _left_out(study: Study, where: Mapping[str, str], places: set[str] | None, shown: int, more: int) -> str | None:

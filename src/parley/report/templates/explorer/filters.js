@@ -47,7 +47,7 @@ function sameCase(value) {
 
 /** Return the columns of the list: what varies, and how each game went. */
 function listColumns() {
-  const axes = index.axes.filter((axis) => axis.values.length > 1);
+  const axes = index.axes.filter((axis) => axis.values.length > 1 && axis.name !== "repeat"); // which has a column as a number
   const ofAxes = axes.length > 5
     ? [{ key: "condition", label: "Condition", of: (one) => one.condition.label, width: "minmax(8rem,2.4fr)" }]
     : axes.map((axis) => ({

@@ -90,7 +90,7 @@ function cellWords(game, agent, round) {
   if (cell === null) return `${words[0]}: nothing`;
   if (cell.text) words.push(cell.text);
   if (cell.state !== null) words.push(game.states.get(cell.state)?.label ?? cell.state);
-  words.push(...cell.marks);
+  words.push(...cell.marks, ...game.influences(agent, round).map((one) => one.words));
   return plain(`${words[0]}: ${words.slice(1).join("; ")}`);
 }
 

@@ -23,6 +23,7 @@ function gameHead(simulation, kind) {
       step < 0 ? "← " : "", step < 0 ? "Previous" : "Next", step > 0 ? " →" : "");
   };
   const partners = partnersOf(simulation);
+  const parent = index.simulations[simulation.parent];
   return h("header", { class: "game-head" },
     h("div", null,
       h("h1", { tabindex: -1 }, shown(simulation.condition.label), h("span", { class: "soft" }, ` · seed ${simulation.seed}${simulation.repeat ? `, repeat ${simulation.repeat}` : ""}`)),
@@ -31,6 +32,7 @@ function gameHead(simulation, kind) {
           simulation.failed ? `${number(simulation.failed)} failed` : null, simulation.short].filter(Boolean).join(" · ")))),
     h("nav", { "aria-label": "Games" }, to(-1, "p", "The game before"), to(1, "n", "The next game"),
       h("a", { class: "button", href: link([kind === "game" ? "read" : "game", simulation.short]) }, kind === "game" ? "Read through" : "Matrix"),
+      parent && h("a", { class: "button", href: link(["compare", parent.short, simulation.short]) }, "Beside the recorded game"),
       partners.length ? partnerChoice(simulation, partners) : null));
 }
 

@@ -15,9 +15,8 @@ from pathlib import Path
 
 import yaml
 
-from benchmarks.measure import PARLEY, REPOSITORY, Cost, Row, cost, temporary_folder
+from benchmarks.measure import PARLEY, REPOSITORY, Cost, Row, consensus_study, cost, temporary_folder
 from parley.engine.endpoint import Endpoint
-from parley.study import load_study
 
 MODEL, SERVICE = "instant", "instant-service"
 ENDPOINT = Path("endpoint.json")
@@ -52,11 +51,10 @@ def rows() -> Iterator[Row]:
 
 def _study(name: str, model: str, agents: int, seeds: int, rounds: int) -> list[Path]:
     """Write a study whose games last `rounds` rounds; return its records."""
-    grid = {"model": model, "n": agents, "prompt": "may_exist"}
     parameters = {"max_rounds": rounds, "stop_threshold": 1}
-    study = {"game": "consensus", "seeds": seeds, "shard_size": GAMES, "parameters": parameters, "grids": [grid]}
-    Path(f"{name}.yaml").write_text(yaml.safe_dump(study), encoding="utf-8")
-    return [simulation.record(name) for simulation in load_study(Path(f"{name}.yaml")).simulations()]
+    grid = {"model": model, "n": agents}
+    study = consensus_study(Path(f"{name}.yaml"), grid, seeds, parameters, shard_size=GAMES)
+    return [simulation.record(name) for simulation in study.simulations()]
 
 
 def _own_processes() -> Iterator[Row]:

@@ -14,13 +14,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 from scipy.stats import binom, multinomial, norm
 
-from benchmarks.margins import ALIKE, both_rates, drawn, modeled
 from parley.analysis.bounded import bounded_interval, p_below
-from parley.analysis.clustered import difference, rate_limits
+from parley.analysis.clustered import Standardized, difference, rate_limits, standardized
 from parley.analysis.contrasts import band, spread_of
+from parley.analysis.effects import effect_table
 from parley.analysis.endings import (
     RESAMPLED,
     incidences,
@@ -44,6 +45,8 @@ from parley.analysis.stats import (
     unpaired_p,
     wilson_of_mean,
 )
+from parley.games.consensus.game import ConsensusGame
+from parley.study.margins import Effects
 
 FOLDER = Path(__file__).parent
 PAGE = FOLDER.parent / "docs" / "explanation" / "statistics.md"
@@ -57,6 +60,9 @@ QUESTIONS = 6  # of a study
 DEADLINE = 20  # rounds
 HAZARDS = (0.05, 0.1, 0.2, 0.4)  # chance of a game to end in a round
 COMMON = 0.5  # correlation of games that share a seed
+# How much alike simulations of a seed are (correlation of the normal numbers behind them), and how much of that has
+# the other sign with the other value: a seed then favors one of the two.
+ALIKE = {"none": (0.0, 0.0), "0.5": (0.5, 0.0), "0.6, half of it for one value": (0.6, 0.3)}
 
 Random = np.random.Generator
 Found = Iterator[tuple[str, float]]  # a case, and how often an interval held there, or a test rejected
@@ -256,6 +262,33 @@ def noise(n: int, times: int, random: Random, of: str) -> Found:
 
 def noise_band(played: Floats, pairs: int, share: bool) -> float:
     return band([spread_of(played)], pairs, share)
+
+
+def drawn(random: Random, rates: Floats, seeds: int, alike: tuple[float, float]) -> Floats:
+    """Return answers: combination of the other axes, value, seed."""
+    whole, apart = alike
+    common, favor = np.sqrt(whole - apart) * random.normal(size=seeds), np.sqrt(apart) * random.normal(size=seeds)
+    level = np.stack([common + favor, common - favor]) + np.sqrt(1 - whole) * random.normal(size=(*rates.shape, seeds))
+    below: Floats = (level < norm.ppf(rates)[..., None]).astype(float)
+    return below
+
+
+def both_rates(answers: Floats) -> list[Standardized]:
+    """Return the rates with each of the two values."""
+    strata, _, seeds = answers.shape
+    cells, numbers = np.repeat(np.arange(strata), seeds), np.tile(np.arange(seeds), strata)
+    return [standardized(answers[:, v].ravel(), cells, numbers, np.full(strata, 1 / strata)) for v in (0, 1)]
+
+
+def modeled(answers: Floats, change: float) -> bool | None:
+    """Return whether the interval of the effect holds the true change; None where the model has none."""
+    rows = [
+        {"prompt": str(v), "model": str(s), "seed": seed, "outcome": "valid_consensus" if x else "no_consensus"}
+        for (s, v, seed), x in np.ndenumerate(answers)
+    ]
+    table = effect_table(pd.DataFrame(rows), ["model", "prompt"], ConsensusGame, Effects())
+    row = table[table["axis"] == "prompt"].iloc[0]
+    return None if np.isnan(row["low"]) else bool(row["low"] <= change <= row["high"])
 
 
 def margins(n: int, times: int, random: Random, what: str) -> Found:

@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import yaml
 
 from benchmarks.explorer_browser import in_browser
-from benchmarks.measure import PARLEY, Row, cost, temporary_folder
+from benchmarks.measure import PARLEY, Row, consensus_study, cost, temporary_folder
 from parley import paths
 from parley.identity import stream
 from parley.play.provenance import provenance
@@ -18,7 +17,7 @@ from parley.play.record import write_record
 from parley.play.runner import play
 from parley.policies import Ask, Completion
 from parley.policies.kinds import Rule
-from parley.study import Study, load_study
+from parley.study import Study
 
 _WORDS = 3_000  # of the language that made-up replies are in
 _LONG = (35, 70)  # words of a reply
@@ -47,11 +46,7 @@ def scripted_games() -> Iterator[Row]:
 
 
 def _study(name: str, seeds: int, rounds: int, grid: dict[str, Any]) -> Study:
-    whole = {"prompt": "may_exist", "byzantine": "random", **grid}
-    content = {"game": "consensus", "seeds": seeds, "parameters": {"max_rounds": rounds}, "grids": [whole]}
-    file = Path(f"{name}.yaml")
-    file.write_text(yaml.safe_dump(content), encoding="utf-8")
-    return load_study(file)
+    return consensus_study(Path(f"{name}.yaml"), {"byzantine": "random", **grid}, seeds, {"max_rounds": rounds})
 
 
 def _of(study: str, what: str, aim: str) -> Iterator[Row]:

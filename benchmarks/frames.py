@@ -8,13 +8,10 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-import yaml
-
-from benchmarks.measure import Row, cost, temporary_folder
+from benchmarks.measure import Row, consensus_study, cost, temporary_folder
 from parley import paths
 from parley.analysis.summarize import summarize
 from parley.play.simulate import simulate_shard
-from parley.study import load_study
 from parley.study.condition import SCRIPTED
 
 SEEDS = 500
@@ -62,12 +59,9 @@ def _row(what: str, expression: str, aim: str = "") -> Row:
 def _write_and_play() -> None:
     """Play 10,000 games of two rounds and write their tables."""
     grid = {"model": ["majority", "stubborn"], "n": [3, 4, 5, 6, 7], "b": [0, 1], "byzantine": "random"}
-    content = {"game": "consensus", "seeds": SEEDS, "parameters": {"max_rounds": 2}}
     paths.CONFIG.mkdir()
     Path("models.yaml").rename(paths.CONFIG / "models.yaml")
-    file = paths.study_file("many")
-    file.write_text(yaml.safe_dump({**content, "grids": [{**grid, "prompt": "may_exist"}]}), encoding="utf-8")
-    study = load_study(file)
+    study = consensus_study(paths.study_file("many"), grid, SEEDS, {"max_rounds": 2})
     for number in range(len(set(study.shards().values()))):
         simulate_shard(study, SCRIPTED, number)
     summarize(study)

@@ -19,11 +19,10 @@ from typing import Any
 import httpx
 import yaml
 
-from benchmarks.budget import TimeBudget
 from benchmarks.counters import Usage, difference, read, reset_cache, wait_idle
 from benchmarks.hours import AgentTokens, agent_tokens, hours, study_tokens
 from benchmarks.machine import Machine, chosen_shape, machine
-from benchmarks.measure import REPOSITORY, Row, temporary_folder
+from benchmarks.measure import REPOSITORY, Row, consensus_study, temporary_folder
 from benchmarks.random_model import NAME, SHAPES, make_model
 from benchmarks.real_lengths import LENGTHS, install, posted, waiting
 from benchmarks.run import rewrite, table
@@ -68,12 +67,22 @@ class Check:
     machine: Machine
     shape: str
     size: Size
-    budget: TimeBudget
+    minutes: float  # that all may take
+    began: float = field(default_factory=time.monotonic)
     seconds_started: float = 0.0
     rounds: int = 1
     agents: dict[int, AgentTokens] = field(default_factory=dict)
     main: Usage | None = None
     requests: list[bytes] = field(default_factory=list)  # of the main measurement, as they were sent
+
+    @property
+    def seconds_left(self) -> float:
+        return max(0.0, self.began + 60 * self.minutes - time.monotonic())
+
+    @property
+    def dropped(self) -> str:
+        """What the table says of something that no longer fits."""
+        return f"not measured: dropped to keep within --minutes {self.minutes:g}"
 
     def round_seconds(self, number: int) -> float:
         """Return the seconds that a round of `number` simulations may take at most, by the main measurement."""
@@ -120,11 +129,8 @@ def simulations(n: int, number: int, rounds: int) -> list[Simulation]:
 
     Only a stop vote of all agents ends one before, which is rare among random votes. All else is the paper's.
     """
-    grid = {"model": NAME, "n": n, "b": 0, "prompt": "may_exist"}
     parameters = {"max_rounds": rounds, "stop_threshold": 1}
-    study = {"game": "consensus", "seeds": number, "parameters": parameters, "grids": [grid]}
-    Path("gpu.yaml").write_text(yaml.safe_dump(study), encoding="utf-8")
-    return list(load_study(Path("gpu.yaml")).simulations())
+    return list(consensus_study(Path("gpu.yaml"), {"model": NAME, "n": n, "b": 0}, number, parameters).simulations())
 
 
 def stages(size: Size) -> list[Stage]:
@@ -171,8 +177,8 @@ def rows(check: Check) -> Iterator[Row]:
     for stage in stages(check.size):
         if stage.why_not:
             yield Row(stage.steps[0].what, f"not measured: {one_line(stage.why_not)}", "")
-        elif not check.budget.allows(_start_seconds(check) + stage.steps[0].most(check)):
-            yield from (Row(step.what, check.budget.dropped, "") for step in stage.steps)
+        elif _start_seconds(check) + stage.steps[0].most(check) > check.seconds_left:
+            yield from (Row(step.what, check.dropped, "") for step in stage.steps)
         else:
             yield from _on_an_engine(stage, check)
     yield from _paper(check)
@@ -188,8 +194,8 @@ def _on_an_engine(stage: Stage, check: Check) -> Iterator[Row]:
     entry = Path("entry.json")
     entry.write_text(json.dumps({**ENTRY, **stage.entry}), encoding="utf-8")
     # It may take longer than the first one did, as long as its first step still fits.
-    most = max(_start_seconds(check), check.budget.left - left[0].most(check))
-    _say(f"starts an engine {stage.what}: at most {most:.0f} s, {check.budget.left:.0f} s are left")
+    most = max(_start_seconds(check), check.seconds_left - left[0].most(check))
+    _say(f"starts an engine {stage.what}: at most {most:.0f} s, {check.seconds_left:.0f} s are left")
     # In its own module, which ends with this process.
     command = [sys.executable, "-m", "benchmarks.random_model", str(entry), str(ENDPOINT)]
     try:
@@ -203,10 +209,10 @@ def _on_an_engine(stage: Stage, check: Check) -> Iterator[Row]:
             while left:
                 step = left.pop(0)
                 most = step.most(check)
-                if not check.budget.allows(most):
-                    yield Row(step.what, check.budget.dropped, "")
+                if most > check.seconds_left:
+                    yield Row(step.what, check.dropped, "")
                     continue
-                _say(f"{step.what}: at most {most:.0f} s, {check.budget.left:.0f} s are left")
+                _say(f"{step.what}: at most {most:.0f} s, {check.seconds_left:.0f} s are left")
                 yield from _guarded(step, check, most)
     except EngineError as error:
         yield from (Row(step.what, f"not measured: {one_line(str(error), 300)}", "") for step in left)
@@ -255,7 +261,7 @@ def _ratio(check: Check, most: float) -> Iterator[Row]:
     with waiting(commands) as run:
         check.main, _ = check.measured(lambda: run(limit))
     check.requests = [line for file in files for line in Path(file).read_bytes().splitlines()]
-    what = f"{size.shard} simulations of {AGENTS} agents, {_rounds(check.rounds)}"
+    what = f"{size.shard} simulations of {AGENTS} agents, {check.rounds} round{'s' * (check.rounds > 1)}"
     yield Row(f"a shard of a cluster: {what}, a process each", _told(check.main, limit), "")
     with waiting([("alone", read_endpoint(ENDPOINT).socket, *files)]) as run:
         alone, _ = check.measured(lambda: run(limit))
@@ -265,10 +271,6 @@ def _ratio(check: Check, most: float) -> Iterator[Row]:
     yield Row("tokens per second of the shard / of vLLM alone", f"{check.main.rate / alone.rate:.2f}{cut}", aim)
     one, _ = check.measured(lambda: played(games, ENDPOINT, seconds=limit))
     yield Row("the same simulations in one process", _told(one, limit), "")
-
-
-def _rounds(number: int) -> str:
-    return f"{number} round{'s' * (number > 1)}"
 
 
 def _told(usage: Usage, limit: float) -> str:
@@ -368,8 +370,7 @@ def main() -> None:
 def _run(minutes: float, asked: str | None) -> None:
     if not 0 < minutes <= 600:
         raise UsageError("--minutes: give a number above 0, at most 600")
-    budget = TimeBudget(minutes)
-    found = machine()
+    began, found = time.monotonic(), machine()
     _say(str(found))
     shape = chosen_shape(asked, found)
     weights = SHAPES[shape].gigabytes
@@ -382,7 +383,7 @@ def _run(minutes: float, asked: str | None) -> None:
     if shape != PAPER:
         where = "CPU" if found.gpu is None else "GPU"
         lines[1:1] = ["", f"**{where}, {shape} shape: shows that the command works, says nothing of a GPU.**"]
-    check = Check(found, shape, GPU if found.gpu else CPU, budget)
+    check = Check(found, shape, GPU if found.gpu else CPU, minutes, began)
     install()
     try:
         with temporary_folder():
@@ -393,7 +394,7 @@ def _run(minutes: float, asked: str | None) -> None:
             rewrite("gpu", "\n".join(lines))
     if check.main is None:
         sys.exit("gpu-check: nothing was measured, and benchmarks/README.md is as it was; the rows above say why")
-    _say(f"done in {minutes * 60 - budget.left:.0f} s; the table is in benchmarks/README.md")
+    _say(f"done in {time.monotonic() - began:.0f} s; the table is in benchmarks/README.md")
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ import numpy as np
 from pydantic import BaseModel
 
 from benchmarks.measure import Row
-from parley.engine.grammar import GrammarVersion, constraint
+from parley.engine.grammar import LATEST, GrammarVersion, constraint
 from parley.games.consensus.parameters import proposal_model
 from parley.games.deliberation.parameters import reply_model
 from parley.games.stag_hunt.parameters import hunt_model
@@ -107,33 +107,6 @@ def cost(tag: str, reply: str, size: int = SIZE) -> Cost:
     return Cost(compiling, *_timed(start, _tokens(reply, words)))
 
 
-def _guidance(model: type[BaseModel], reply: str) -> Cost:
-    """Return the same of guidance, another backend of vLLM, with lengths and up to 12 characters of white space."""
-    import llguidance
-    import llguidance.torch as masks
-
-    class Tokenizer:
-        tokens, special_token_ids = vocabulary(), [SIZE - 1]
-        eos_token_id, bos_token_id = SIZE - 1, None
-
-        def __call__(self, text: str | bytes) -> list[int]:
-            return _tokens(text if isinstance(text, str) else text.decode(), self.tokens)
-
-    tokenizer = llguidance.LLTokenizer(llguidance.TokenizerWrapper(Tokenizer()))
-    began = time.process_time()
-    schema = json.dumps(model.model_json_schema())
-    grammar = llguidance.LLMatcher.grammar_from_json_schema(schema, overrides={"whitespace_pattern": r"[ \n\t]{0,12}"})
-    llguidance.LLMatcher(tokenizer, grammar)
-    compiling = time.process_time() - began
-    mask = masks.allocate_token_bitmask(1, SIZE)
-
-    def start() -> Matcher:
-        matcher = llguidance.LLMatcher(tokenizer, grammar)
-        return lambda: masks.fill_next_token_bitmask(matcher, mask, 0), matcher.consume_token
-
-    return Cost(compiling, *_timed(start, _tokens(reply, vocabulary())))
-
-
 def _timed(start: Callable[[], Matcher], tokens: Sequence[int]) -> tuple[float, float]:
     """Return the microseconds that filling a mask and accepting a token take; raises ValueError for a refused one."""
     filling, accepting = 0, 0
@@ -180,11 +153,6 @@ def replies() -> dict[str, tuple[type[BaseModel], dict[str, Any]]]:
 
 
 def rows() -> Iterator[Row]:
-    """Yield a row for each shape and each way to hold a reply to it."""
+    """Yield a row for each shape."""
     for name, (model, said) in replies().items():
-        reply = json.dumps(said, indent=2)
-        bounded, free = cost(sent(model, 1), reply), cost(sent(model, 2), reply)
-        yield Row(f"{name}: lengths in the grammar (version 1)", str(bounded), "")
-        ratio = f"{bounded.token / free.token:.0f} times less a token"
-        yield Row(f"{name}: as it is sent now (version 2)", f"{free}; {ratio}", "compile 0.2 s")
-        yield Row(f"{name}: guidance, with lengths", str(_guidance(model, reply)), "")
+        yield Row(name, str(cost(sent(model, LATEST), json.dumps(said, indent=2))), "compile 0.2 s")

@@ -14,16 +14,13 @@ from benchmarks.measure import PARLEY, Row, best, temporary_folder
 from parley import paths
 from parley.files import write_atomically
 from parley.games.evidence import Session, Utterance
-from parley.games.network import Network
 from parley.ledger.block import genesis, make_block, sign_session
-from parley.ledger.build import traffic
 from parley.ledger.check import block_line, head_line
 
 UTTERANCES = 10_000
 AGENTS = tuple(f"agent_{number}" for number in range(1, 9))
 ROUNDS = 5
 BLOCKS = UTTERANCES // (len(AGENTS) * ROUNDS)
-DIFFICULTY = 16
 CHAIN = Path("chain.jsonl")
 
 
@@ -36,15 +33,10 @@ def rows() -> Iterator[Row]:
 def _ledger() -> Iterator[Row]:
     sessions = [_session(number) for number in range(BLOCKS)]
     start = time.perf_counter()
-    lines = list(_chain(sessions, 0))
+    lines = list(_chain(sessions))
     made = time.perf_counter() - start
     what = f"{UTTERANCES:,} utterances of 600 characters in {BLOCKS} blocks"
     yield Row(f"{what}: signed and chained", f"{made:.2f} s", "")
-    start = time.perf_counter()
-    for number, session in enumerate(sessions):
-        traffic(Network.complete(len(AGENTS)), AGENTS, sign_session("made_up", _simulation(number), 0, session))
-    # Signing is in both, so that what it takes is known from the first row.
-    yield Row("the same signed, and their messages counted", f"{time.perf_counter() - start:.2f} s", "")
     size = sum(map(len, lines))
     write_atomically(CHAIN, lambda file: file.writelines(lines))
     last = lines[-1].split(b'"hash":"', 1)[1][:64].decode()
@@ -52,11 +44,6 @@ def _ledger() -> Iterator[Row]:
     yield Row("their ledger", f"{size / 1e6:.1f} MB, {size / BLOCKS / 1000:.1f} kB a block", "")
     yield Row("`parley ledger verify` of it, as a process", str(best(3, *PARLEY, "ledger", "verify", str(CHAIN))), "")
     _check_that_it_checks(lines)
-    few = sessions[:20]
-    start = time.perf_counter()
-    list(_chain(few, DIFFICULTY))
-    each = (time.perf_counter() - start) / len(few)
-    yield Row(f"a block of difficulty {DIFFICULTY}, mean of {len(few)}", f"{each:.2f} s", "")
 
 
 def _check_that_it_checks(lines: list[bytes]) -> None:
@@ -89,9 +76,9 @@ def _session(number: int) -> Session:
     return Session({"problem": number}, AGENTS, {"turns": ROUNDS}, tuple(said), True, {"answer": str(number)})
 
 
-def _chain(sessions: list[Session], difficulty: int) -> Iterator[bytes]:
-    previous = genesis(difficulty)
+def _chain(sessions: list[Session]) -> Iterator[bytes]:
+    previous = genesis(0)
     for height, session in enumerate(sessions):
-        block = make_block(sign_session("made_up", _simulation(height), 0, session), height, previous, difficulty)
+        block = make_block(sign_session("made_up", _simulation(height), 0, session), height, previous, 0)
         previous = block["hash"]
         yield block_line(block)

@@ -6,12 +6,16 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+import yaml
 
 from parley import paths
+from parley.study import Study, load_study
 
 REPOSITORY = Path(__file__).parent.parent
 
@@ -57,6 +61,15 @@ def cost(*command: str) -> Cost:
 def best(repeats: int, *command: str) -> Cost:
     """Return the cheapest of several runs: what the machine did besides only adds."""
     return min((cost(*command) for _ in range(repeats)), key=lambda c: c.seconds)
+
+
+def consensus_study(
+    file: Path, grid: Mapping[str, Any], seeds: int, parameters: Mapping[str, Any], **more: Any
+) -> Study:
+    """Write a study of consensus games, and return it."""
+    content = {"game": "consensus", "seeds": seeds, "parameters": {**parameters}, **more}
+    file.write_text(yaml.safe_dump({**content, "grids": [{"prompt": "may_exist", **grid}]}), encoding="utf-8")
+    return load_study(file)
 
 
 @contextmanager

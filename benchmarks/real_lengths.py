@@ -26,7 +26,7 @@ from parley.policies import Ask, Completion, Tokens
 GO = Path("go")
 # Tokens of Qwen2.5-Coder-1.5B's replies, white space included: quantiles of the 2,066 of each in findings/consensus.
 LENGTHS = {"propose": (74, 81, 87, 91, 96, 100, 105, 111, 121, 141), "vote": (7,)}
-_WORDS = (
+_WORDS = [
     "we",
     "value",
     "agree",
@@ -40,7 +40,7 @@ _WORDS = (
     "others",
     "stop",
     "fair",
-)
+]
 
 
 def install() -> None:

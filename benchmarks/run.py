@@ -1,7 +1,6 @@
 """Runs the benchmarks and writes their table into benchmarks/README.md.
 
-python -m benchmarks.run [scripted] [scale] [shipped] [frames] [storage] [ledger] [client] [grammar] [engine] [cpu]
-                         [view] [authors_code] [coverage]
+python -m benchmarks.run [scripted] [scale] [frames] [ledger] [client] [grammar] [view] [coverage]
 """
 
 import platform
@@ -9,20 +8,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from benchmarks import (
-    authors_code,
-    client,
-    coverage,
-    cpu,
-    engine,
-    explorer,
-    frames,
-    grammar,
-    ledger,
-    scale,
-    scripted,
-    storage,
-)
+from benchmarks import client, coverage, explorer, frames, grammar, ledger, scale, scripted
 from benchmarks.measure import Row
 from parley.engine import hardware
 
@@ -30,16 +16,11 @@ README = Path(__file__).parent / "README.md"
 SETS = {
     "scripted": scripted.rows,
     "scale": scale.rows,
-    "shipped": scale.shipped,
     "frames": frames.rows,
-    "storage": storage.rows,
     "ledger": ledger.rows,
     "client": client.rows,
-    "engine": engine.rows,
     "grammar": grammar.rows,
-    "cpu": cpu.rows,
     "view": explorer.rows,
-    "authors_code": authors_code.rows,
 }
 
 

@@ -9,11 +9,9 @@ import pandas as pd
 import yaml
 
 from benchmarks.measure import REPOSITORY, SNAKEMAKE, Cost, Row, cost, temporary_folder
-from benchmarks.storage import DVC
 from parley import paths
 
 SEEDS = {13: "1,001", 130: "10,010", 1298: "99,946"}
-SHIPPED = {"stag-hunt-theory": "15,200 simulations", "theory": "77,000", "theory-networks": "90,000"}
 _AIMS = {  # of 100,000 simulations
     "playing": "20 min, all shards on two cores",
     "tables": "2 min, 1.5 GB",
@@ -24,6 +22,7 @@ _AIMS = {  # of 100,000 simulations
     "add": "30 s",
     "push": "5 min",
 }
+DVC = (sys.executable, "-m", "dvc")
 _RUN = (*SNAKEMAKE, "--snakefile", str(REPOSITORY / "Snakefile"), "--quiet", "all", "--cores", "2")
 
 
@@ -34,16 +33,6 @@ def rows() -> Iterator[Row]:
         with temporary_folder():
             for what, aim, measured in _stages(seeds):
                 yield Row(f"{number} simulations: {what}", measured, _AIMS.get(aim, "") if last else "")
-
-
-def shipped() -> Iterator[Row]:
-    """Yield the time of each large study of scripted players that is shipped, to its end."""
-    for name, described in SHIPPED.items():
-        with temporary_folder():
-            Path("config").symlink_to(REPOSITORY / "config")
-            yield Row(
-                f"`{name}`, from the plan to the explorer", str(cost(*_RUN, "--config", f"study={name}")), described
-            )
 
 
 def _stages(seeds: int) -> Iterator[tuple[str, str, str]]:

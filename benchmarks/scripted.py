@@ -4,11 +4,9 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-import yaml
-
-from benchmarks.measure import PARLEY, REPOSITORY, SNAKEMAKE, Cost, Row, best, cost, temporary_folder
+from benchmarks.measure import PARLEY, REPOSITORY, SNAKEMAKE, Cost, Row, best, consensus_study, cost, temporary_folder
 from parley import paths
-from parley.study import load_study
+from parley.study import Study, load_study
 
 
 def rows() -> Iterator[Row]:
@@ -23,17 +21,13 @@ def rows() -> Iterator[Row]:
 _SNAKEMAKE = (*SNAKEMAKE, "--snakefile", str(REPOSITORY / "Snakefile"), "--cores", "2")
 
 
-def _write(name: str, grid: dict[str, object], seeds: int, max_rounds: int) -> None:
-    grid = {"prompt": "may_exist", **grid}
-    content = {"game": "consensus", "seeds": seeds, "parameters": {"max_rounds": max_rounds}, "grids": [grid]}
-    content["shard_size"] = 10_000
-    Path(f"{name}.yaml").write_text(yaml.safe_dump(content), encoding="utf-8")
+def _write(name: str, grid: dict[str, object], seeds: int, max_rounds: int) -> Study:
+    return consensus_study(Path(f"{name}.yaml"), grid, seeds, {"max_rounds": max_rounds}, shard_size=10_000)
 
 
 def _one_simulation() -> Iterator[Row]:
     # Stubborn agents never agree, so all 50 rounds are played: 800 calls.
-    _write("long", {"model": "stubborn", "n": 8}, seeds=3, max_rounds=50)
-    study = load_study(Path("long.yaml"))
+    study = _write("long", {"model": "stubborn", "n": 8}, seeds=3, max_rounds=50)
     costs = []
     for simulation in study.simulations():
         record = simulation.record("long")

@@ -1,4 +1,4 @@
-"""Starting an engine, playing simulations on it, and asking it the same questions again without the game."""
+"""Starting an engine, and playing simulations on it."""
 
 import asyncio
 import subprocess
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import httpx
 
-from parley.engine.client import Engine, LLMPolicy
+from parley.engine.client import Engine
 from parley.engine.endpoint import read_endpoint
 from parley.errors import EngineError
 from parley.play.runner import Exchange
@@ -48,13 +48,10 @@ async def _ready(endpoint: Path, seconds: float) -> None:
         await engine.wait_ready(seconds)
 
 
-async def played(
-    simulations: Sequence[Simulation], endpoint: Path, at_once: bool = True, seconds: float | None = None
-) -> list[Exchange]:
+async def played(simulations: Sequence[Simulation], endpoint: Path, seconds: float | None = None) -> list[Exchange]:
     """Play `simulations` by Parley's runner and client in this process; return every attempt.
 
-    They are played all at once or one after the other, each with a client of its own. What is left after `seconds` is
-    cut off.
+    They are played all at once, each with a client of its own. What is left after `seconds` is cut off.
     """
     exchanges: list[Exchange] = []  # what is cut off keeps its whole phases
 
@@ -64,21 +61,8 @@ async def played(
 
     with suppress(TimeoutError):
         async with asyncio.timeout(seconds):
-            if at_once:
-                await asyncio.gather(*map(play, simulations))
-            else:
-                for simulation in simulations:
-                    await play(simulation)
+            await asyncio.gather(*map(play, simulations))
     return exchanges
-
-
-async def asked_again(exchanges: Sequence[Exchange], endpoint: Path, seconds: float | None = None) -> None:
-    """Ask the same questions with the same seeds, all at once; what is left after `seconds` is cut off."""
-    async with Engine(endpoint) as engine:
-        policy = LLMPolicy(engine)
-        with suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                await asyncio.gather(*(policy.answer(x.ask, x.entry.seed, x.entry.attempt) for x in exchanges))
 
 
 @contextmanager

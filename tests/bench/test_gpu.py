@@ -8,7 +8,6 @@ import pytest
 import yaml
 
 from benchmarks import gpu
-from benchmarks.budget import TimeBudget
 from benchmarks.counters import difference, parse
 from benchmarks.gpu import CPU, Check, Stage, Step
 from benchmarks.hours import AgentTokens, agent_tokens, hours, study_tokens
@@ -129,7 +128,7 @@ def test_an_engine_of_random_weights_plays(tmp_path: Path, monkeypatch: pytest.M
     Path("models.yaml").write_text(yaml.safe_dump({"models": {gpu.NAME: gpu.ENTRY}}), encoding="utf-8")
     gpu.make_model(Path("model"), gpu.SHAPES["tiny"])
     small = replace(CPU, shard=1, seconds=20.0)
-    done = Check(HERE, "tiny", small, TimeBudget(60))
+    done = Check(HERE, "tiny", small, 60)
     steps = [
         Step("replies", lambda check: 60.0, gpu._tokens_of(4)),
         Step("ratio", lambda check: 360.0, gpu._ratio),

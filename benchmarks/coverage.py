@@ -2,8 +2,8 @@
 
     python -m benchmarks.run coverage
 
-coverage_before.csv has the former rules, at fewer n; docs/explanation/statistics.md has the worst cells of both. What
-are rates and their differences is enumerated, all else is simulated, with a seed.
+docs/explanation/statistics.md has the worst cells. What are rates and their differences is enumerated, all else is
+simulated, with a seed.
 """
 
 import csv
@@ -504,33 +504,30 @@ HEAD = ["kind", "what", "n", "worst", "where", "mean"]
 
 
 def table() -> Iterator[str]:
-    """Yield a table of the worst cells, before and now, as Markdown; measures all, and writes coverage.csv."""
+    """Yield a table of the worst cells, as Markdown; measures all, and writes coverage.csv."""
     with (FOLDER / "coverage.csv").open("w", encoding="utf-8", newline="") as file:
         csv.writer(file, lineterminator="\n").writerows([HEAD, *cells()])
     yield from shown()
 
 
-def kept(name: str) -> list[list[str]]:
-    """Return the rows of coverage.csv, or of coverage_before.csv."""
-    with (FOLDER / f"{name}.csv").open(encoding="utf-8", newline="") as file:
+def kept() -> list[list[str]]:
+    """Return the rows of coverage.csv."""
+    with (FOLDER / "coverage.csv").open(encoding="utf-8", newline="") as file:
         return list(csv.reader(file))[1:]
 
 
 def shown() -> Iterator[str]:
-    """Yield the table of what was measured last: what misses its promise, claims, and what changed."""
-    before, now = _worst(kept("coverage_before")), _worst(kept("coverage"))
-    yield "| | before | now | the worst of now |"
-    yield "|---|---|---|---|"
+    """Yield the table of what was measured last: what misses its promise, and claims."""
+    worst = _worst(kept())
+    yield "| | share | worst cell |"
+    yield "|---|---|---|"
     for kind in CASES:
-        yield f"| **{kind}** | | | |"
+        yield f"| **{kind}** | | |"
         for name, _ in CASES[kind]:
-            share, where = now[kind, name]
-            then = before.get((kind, name), (share,))[0]
-            holds = (
-                (float(share.rstrip("%")) >= 94) if kind.startswith("interval") else (float(share.rstrip("%")) <= 6)
-            )
-            if not holds or then != share or kind.startswith("claim"):
-                yield f"| {name} | {then} | {share} | {where} |"
+            share, where = worst[kind, name]
+            size = float(share.rstrip("%"))
+            if kind.startswith("claim") or (size < 94 if kind.startswith("interval") else size > 6):
+                yield f"| {name} | {share} | {where} |"
 
 
 def _worst(rows: Iterable[list[str]]) -> dict[tuple[str, str], tuple[str, str]]:

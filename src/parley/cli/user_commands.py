@@ -1,7 +1,8 @@
 """The commands for people: watch, read and check what was played; measure a model."""
 
+import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -38,10 +39,12 @@ from parley.errors import ParleyError, RecordError, UsageError
 from parley.text import one_line, table
 
 if TYPE_CHECKING:
+    from parley.games.base import Game
     from parley.study import Study
 
 # As parley.games.base has them, whose import takes longer than --help may.
 _FORMATS = ("json", "text", "two_steps")
+_ONLY_OF_A_GAME = ("honest", "byzantine", "rounds", "values", "set_to")
 
 
 @click.command()
@@ -110,14 +113,13 @@ def play(
                parley play consensus --honest 8 --b 2 --model majority --byzantine random --rounds 10 --values 0-50
                parley play stag_hunt --n 4 --model tit_for_tat --set topology=ring
     """
-    from parley.cli.game_flags import ONLY_OF_A_GAME, study_of_flags
     from parley.play.live import play as run
 
-    given = [name for name in ONLY_OF_A_GAME if axes[name] not in (None, ())]
+    given = [name for name in _ONLY_OF_A_GAME if axes[name] not in (None, ())]
     if is_game(study) or (given and study in game_names()):
         if where:
             raise UsageError("--where: chooses a condition of a study; a game from flags has one")
-        loaded, axes = study_of_flags(study, models, axes), {}
+        loaded, axes = _study_of_flags(study, models, axes), {}
     else:
         if given:
             named = given[0].removesuffix("_to")
@@ -129,6 +131,64 @@ def play(
             raise UsageError(f"--where {axis}={value}: --{axis} says {values[axis]}; give one of them")
     terminal = None if plain else sys.stdout
     run(loaded, values, seed, endpoints, engine_timeout, reasoning, click.echo, terminal, record)
+
+
+def _study_of_flags(game: str, models: Path | None, flags: Mapping[str, Any]) -> "Study":
+    """Return a study of one condition, as flags say it; raises UsageError for what the game does not know."""
+    from parley.games.registry import game_class
+    from parley.study.study import study_of
+
+    rules, b = game_class(game), flags["b"] or 0
+    if flags["model"] is None:
+        scripted = ", ".join(name for name, kind in rules.policies.items() if not kind.asks_model and not kind.roles)
+        raise UsageError(f"--model: say who plays: an entry of models.yaml, or a scripted policy ({scripted})")
+    if flags["n"] is not None and flags["honest"] is not None and flags["n"] != flags["honest"] + b:
+        raise UsageError(f"--n {flags['n']}: --honest {flags['honest']} and --b {b} make another; leave one out")
+    content: dict[str, Any] = {
+        "model": flags["model"],
+        "n": flags["n"] or (4 if flags["honest"] is None else flags["honest"] + b),
+        "b": b,
+        "prompt": flags["prompt"] or next(iter(rules.prompts)),
+    }
+    if flags["byzantine"] is not None:
+        if not b:
+            raise UsageError("--byzantine: there is no Byzantine agent; say how many with --b")
+        content["byzantine"] = flags["byzantine"]
+    study = {
+        "game": game,
+        "title": f"A game of {game.replace('_', ' ')}",
+        "seeds": 1,
+        "parameters": _parameters(rules, flags["rounds"], flags["values"], flags["set_to"]),
+        "grids": [content],
+    }
+    return study_of(game, study, models)
+
+
+def _parameters(
+    rules: "type[Game[Any]]", rounds: int | None, values: str | None, given: Sequence[str]
+) -> dict[str, Any]:
+    import yaml  # slow to import
+
+    known = rules.Parameters.model_fields
+    found = {name: yaml.safe_load(text) for name, text in axis_values(given, "--set").items()}
+    if rounds is not None:
+        name = next((name for name in ("max_rounds", "rounds", "turns") if name in known), "")
+        if not name:
+            raise UsageError(f"--rounds: {rules.name} has no number of rounds; leave it out")
+        _take(found, "--rounds", **{name: rounds})
+    if values is not None:
+        ends = re.fullmatch(r"(-?[0-9]{1,9})-(-?[0-9]{1,9})", values)
+        if "value_min" not in known or ends is None:
+            raise UsageError(f"--values {values}: for the game consensus, and written as 0-50 or -5-5; else use --set")
+        _take(found, "--values", value_min=int(ends[1]), value_max=int(ends[2]))
+    return found
+
+
+def _take(found: dict[str, Any], flag: str, **said: int) -> None:
+    """Add what a flag says to what --set said; raises UsageError if that is something else."""
+    for name, value in said.items():
+        if found.setdefault(name, value) != value:
+            raise UsageError(f"{flag}: --set {name}={found[name]} says something else; give one of them")
 
 
 @click.command()

@@ -11,6 +11,8 @@ from pathlib import Path
 from socket import gethostname
 from typing import Any
 
+import psutil
+
 from parley.errors import EngineError, UsageError
 from parley.files import read_regular
 
@@ -68,15 +70,7 @@ class Endpoint:
     @property
     def alive(self) -> bool:
         """Whether the server's process exists; True if it is on another machine and cannot be seen."""
-        if self.host != gethostname():
-            return True
-        try:
-            os.kill(self.pid, 0)
-        except ProcessLookupError:
-            return False
-        except PermissionError:
-            return True
-        return True
+        return self.host != gethostname() or psutil.pid_exists(self.pid)
 
 
 def read_endpoint(path: Path) -> Endpoint:

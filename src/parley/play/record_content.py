@@ -13,9 +13,8 @@ from parley.games.base import Game
 from parley.games.prompts import OwnPrompt, text_of
 from parley.identity import canonical_json
 from parley.play.degenerate import count_degenerate
-from parley.play.journal import ENTRY_FIELDS, Entry
+from parley.play.journal import ENTRY_FIELDS, Entry, last_sent
 from parley.play.parquet import packed_array
-from parley.play.requests import last_sent
 from parley.play.runner import Play, count_answered
 from parley.policies import FAILURE_CLASSES
 from parley.study.condition import Condition, Player, PlayerGroup, Simulation

@@ -16,8 +16,7 @@ from parley.errors import BudgetError, JournalError, PausedError
 from parley.games.base import Game, Outcome
 from parley.games.two_steps import cutting, playing
 from parley.identity import digest, request_seed
-from parley.play.journal import Entry, Journal, off_loop
-from parley.play.requests import requests_json
+from parley.play.journal import Entry, Journal, off_loop, requests_json
 from parley.policies import CHANGED, Ask, Policy, Reply, Request, requests_made, said_name, token_count
 from parley.policies.kinds import ScriptedPolicy
 from parley.policies.reply_text import read_reply

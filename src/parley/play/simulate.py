@@ -19,6 +19,8 @@ from multiprocessing.context import ForkProcess
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import psutil
+
 from parley import paths
 from parley.engine.endpoint import read_endpoint
 from parley.engine.models import compare_names
@@ -204,14 +206,9 @@ def _batches_of(study: Study, simulations: Sequence[Simulation]) -> "AbstractAsy
 
 async def _require_alive(process: int) -> None:
     """Raise ParleyError when a process is gone."""
-    while True:
-        try:
-            os.kill(process, 0)
-        except ProcessLookupError:
-            raise ParleyError(
-                "the workflow that started this process has ended; run its command again to go on"
-            ) from None
+    while psutil.pid_exists(process):
         await asyncio.sleep(_POLL_SECONDS)
+    raise ParleyError("the workflow that started this process has ended; run its command again to go on")
 
 
 async def _play_of_shard(

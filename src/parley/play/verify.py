@@ -23,9 +23,9 @@ from parley.engine.service.service import Service, service_of
 from parley.engine.supervisor import temporary_engine
 from parley.errors import EngineError, RecordError, UsageError
 from parley.identity import digest
+from parley.play.journal import requests_of
 from parley.play.record import read_record
 from parley.play.replay import play_recorded, rebuild_game
-from parley.play.requests import requests_of
 from parley.play.runner import Exchange
 from parley.policies import Completion
 from parley.text import one_line, valid_unicode

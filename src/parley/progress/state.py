@@ -19,6 +19,8 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import psutil
+
 from parley.files import read_regular
 from parley.identity import machine
 from parley.play.runner import Exchange, Watcher
@@ -316,12 +318,4 @@ def _adapter() -> "TypeAdapter[ProcessState]":
 
 def _may_live(state: ProcessState) -> bool:
     """Whether a process is there; True for one of another machine, which only its heartbeat tells of."""
-    if state.host != machine():
-        return True
-    try:
-        os.kill(state.pid, 0)
-    except ProcessLookupError:
-        return False
-    except (PermissionError, OverflowError):
-        pass
-    return True
+    return state.host != machine() or psutil.pid_exists(state.pid)

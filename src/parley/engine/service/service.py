@@ -3,30 +3,38 @@
 Whatever it says is untrusted, and may echo the API key: all of it is printed through `redacted`.
 """
 
+import html
 import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
-from urllib.parse import urlsplit
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any
+from urllib.parse import unquote, urlsplit
+
+import yaml
+from pydantic import Field, RootModel
 
 from parley.engine.models import ModelEntry
 from parley.engine.service.dialect import PLAIN, Dialect
 from parley.engine.service.errors import NOT_AS_ASKED, READ_CHARS, ServiceError, error_of
 from parley.engine.service.fetch import Client, RequestError, Response
-from parley.engine.service.key import holds_key
-from parley.engine.service.key_places import require_allowed
 from parley.engine.service.limits_config import SERVICE_SECONDS, ServiceLimits
 from parley.engine.service.native import APIS
 from parley.engine.sources import ServiceSource
 from parley.errors import EngineError, NotReadyError, UsageError
+from parley.files import write_atomically
 from parley.text import one_line
+from parley.text.yamlfile import load_yaml, validated
 
 PROBE_SECONDS = 30.0
 _VERSION = re.compile(r"[0-9][A-Za-z0-9.+-]{0,63}")
 # A shorter one could be part of an ordinary reply, which must not hold it; quotes and backslashes would be escaped
 # where it is echoed, and so not be found.
 _KEY = re.compile(r"[!#-&(-\[\]-~]{8,4096}")
+_ESCAPED = re.compile(r"\\+(?:u00|x)([0-9a-fA-F]{2})")  # as JSON in JSON has it
+_NO_LETTER = re.compile(r"[^A-Za-z0-9]+")
 _SHOWN_MODELS = 10
 
 
@@ -115,8 +123,12 @@ class Service:
         return {**found, "versions": {"vllm": version}} if known else found
 
     def holds_key(self, text: str) -> bool:
-        """Whether the key is in `text`, in whatever disguise."""
-        return any(holds_key(text, secret) for secret in self.secrets)
+        """Whether the key is in `text`: as it is, escaped, or with other characters between its letters and digits."""
+        plain = unquote(html.unescape(_ESCAPED.sub(lambda found: chr(int(found[1], 16)), text)))
+        letters = _NO_LETTER.sub("", plain)
+        own = (_NO_LETTER.sub("", secret) for secret in self.secrets)
+        # A shorter one may be part of anything.
+        return any(secret in text for secret in self.secrets) or any(len(key) >= 8 and key in letters for key in own)
 
     def lost(self, error: RequestError) -> EngineError:
         """Return the error for a request that got no answer."""
@@ -174,3 +186,57 @@ def _secret(model: str, variable: str, url: str) -> str:
             "space, quotes or backslashes"
         )
     return secret
+
+
+# Where the user's API keys may go: a models file may be anybody's, and names a variable and an address
+
+ALLOW = "PARLEY_ALLOW_KEYS"  # for jobs and in CI; `parley allow-key` lets a key go for good
+_MAKERS = {  # to whom their keys may go
+    "ANTHROPIC_API_KEY": "api.anthropic.com",
+    "DEEPINFRA_API_KEY": "api.deepinfra.com",
+    "DEEPSEEK_API_KEY": "api.deepseek.com",
+    "GEMINI_API_KEY": "generativelanguage.googleapis.com",
+    "GROQ_API_KEY": "api.groq.com",
+    "MISTRAL_API_KEY": "api.mistral.ai",
+    "OPENAI_API_KEY": "api.openai.com",
+    "OPENROUTER_API_KEY": "openrouter.ai",
+    "TOGETHER_API_KEY": "api.together.xyz",
+}
+
+
+class _Places(RootModel[dict[str, list[Annotated[str, Field(min_length=1)]]]]):
+    """Hosts by the name of a variable."""
+
+
+def places_file() -> Path:
+    """Return the user's own file of what was allowed."""
+    home = os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config"
+    return Path(home) / "parley" / "keys.yaml"
+
+
+def require_allowed(model: str, variable: str, url: str) -> None:
+    """Raise UsageError unless the key in an environment variable may go to a URL for a model."""
+    host = (urlsplit(url).hostname or "").lower()
+    is_safe = urlsplit(url).scheme == "https"  # else anybody on the way reads it
+    allowed = [each.strip().partition("=") for each in os.environ.get(ALLOW, "").split(",")]
+    hosts = [place for named, _, place in allowed if named == variable] + _allowed().get(variable, [])
+    is_makers = is_safe and _MAKERS.get(variable) == host
+    if not is_makers and host not in map(str.lower, hosts):
+        way = "" if is_safe else " unencrypted"
+        raise UsageError(
+            f"{model}: its entry sends the key in {variable} to {host}{way}; if it belongs there, say so once: parley "
+            f"allow-key {variable}={host} (in jobs and CI: {ALLOW}={variable}={host})"
+        )
+
+
+def allow_key(variable: str, host: str) -> Path:
+    """Let the key in an environment variable go to a host; return the file that says so from now on."""
+    path, places = places_file(), _allowed()
+    places[variable] = sorted({*places.get(variable, []), host.lower()})
+    write_atomically(path, partial(yaml.safe_dump, places, encoding="utf-8"))
+    return path
+
+
+def _allowed() -> dict[str, list[str]]:
+    path = places_file()
+    return validated(_Places, load_yaml(path), str(path)).root if path.exists() else {}

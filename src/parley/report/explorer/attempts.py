@@ -15,11 +15,10 @@ from parley.games.base import Game, Outcome
 from parley.games.two_steps import cutting, playing
 from parley.play.degenerate import degenerate_class, degenerate_of
 from parley.play.forks import SILENCED
-from parley.play.journal import ENTRY_FIELDS, Entry, journal_id, journaled
+from parley.play.journal import ENTRY_FIELDS, Entry, journal_id, journaled, last_sent
 from parley.play.parquet import values
 from parley.play.record import Summary, read_attempts
 from parley.play.replay import RecordedReply, replay_replies
-from parley.play.requests import last_sent
 from parley.play.runner import Exchange
 from parley.policies import Reply
 from parley.policies.reply_text import FreeText, read_reply

@@ -265,6 +265,25 @@ def test_two_games_are_aligned_and_part_where_a_cell_differs(opened: Open) -> No
     assert [tab.input_value(f"#diff-{which}") for which in (0, 1)] == [f"sim:{TWO_LIARS}", f"sim:{PLAIN}"]
 
 
+def test_a_recorded_game_shows_what_its_messages_changed_and_a_fork_without_them(opened: Open) -> None:
+    tab = opened(f"#/game/{PLAIN}")
+    tab.wait_for_selector(".weighed")
+    [weighed] = tab.locator("td.weighed").all()
+    label = weighed.get_attribute("aria-label")
+    assert label.startswith("agent_4, round 3")
+    assert "influence +0.60 [−0.10, +0.90] of say, 5 forks without it" in label
+    weighed.click()
+    # What has most influence comes first, and colors the cell.
+    assert [text.split(" ")[1] for text in texts(tab, ".influences li")] == ["+0.60", "+0.20"]
+    assert weighed.evaluate("cell => cell.style.getPropertyValue('--share')") == "42%"
+    tab.click(".influences a >> nth=0")
+    tab.wait_for_selector(".parting-note")
+    go(tab, f"#/game/{TWO_LIARS}", ".matrix")
+    tab.click("text=Beside the recorded game")
+    tab.wait_for_selector(".parting-note")
+    assert texts(tab, ".game-title a") == ["liars=0 · seed 0", "liars=2 · seed 0"]
+
+
 def test_discordant_pairs_of_two_conditions_and_of_two_outcomes_of_the_same_games(opened: Open) -> None:
     tab = opened("#/pairs?a.liars=0&b=0001&outcome=agreed")
     names = study_index(SEEDS)["simulations"]["outcome"]

@@ -100,7 +100,10 @@ def simulation_id(place: int) -> str:
 
 
 def study_index(seeds: int = 8, **changes: Any) -> dict[str, Any]:
-    """Return the index of a study, with a condition for each number of liars; one record is damaged, one grows."""
+    """Return the index of a study, with a condition for each number of liars; one record is damaged, one grows.
+
+    The first game with most liars is a fork of the first without.
+    """
     total = len(LIARS) * seeds
     conditions = [place // seeds for place in range(total)]
     names = [OUTCOMES[(place * 7 + place // seeds * 2) % 3]["name"] for place in range(total)]
@@ -114,6 +117,7 @@ def study_index(seeds: int = 8, **changes: Any) -> dict[str, Any]:
         "rounds": [len(ROUNDS)] * total,
         "replies": [AGENTS * len(ROUNDS)] * total,
         "failed": [int(place % 5 == 1) for place in range(total)],
+        "parent": [0 if place == total - seeds else None for place in range(total)],
     }
     columns["damaged"][2], columns["outcome"][2] = "seed=2.parquet: its checksum does not fit; play it again", None
     columns["running"][-1], columns["outcome"][-1] = True, None
@@ -144,6 +148,7 @@ def study_index(seeds: int = 8, **changes: Any) -> dict[str, Any]:
         ],
         "simulations": columns,
         "pairs": {"key": [str(place % seeds) for place in range(total)]},
+        "influences": [[0, "agent_4", 3, "say", 5, total - seeds, size, -0.1, 0.9] for size in (0.2, 0.6)],
     } | changes
 
 

@@ -5,8 +5,8 @@ the number of comparisons): that much a question has, whatever comes of the othe
 """
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 import scipy
 
+from parley.analysis.contrasts import REPEAT
 from parley.analysis.costs import UNKNOWN, Cost, Costs
 from parley.analysis.power import (
     Rates,
@@ -35,6 +36,7 @@ from parley.study.condition import Condition, Simulation
 PILOT = 20  # pairs that a correlation, a rate or a spread is taken from; fewer say too little
 TARGETS = (0.8, 0.9)
 _PILOT_ENDS, _PILOTS = (0.1, 0.9), 400  # of what a pilot says: the ends of an interval, and how often it is drawn anew
+_REPEATS = (1, 2, 5, 10, 20)  # of forks
 _SEEDS = (5, 10, 25, 50, 100, 200, 400)
 _RATES = (0.5, 0.9)
 # Of all pairs of rates that differ by as much these vary most.
@@ -56,6 +58,9 @@ class Planned:
     largest: float = math.nan  # difference in that direction that there can be
     # The same where spread or rate and correlation lie at the ends of the pilot's 80% interval.
     ends: tuple[Callable[[int, float, float], float], ...] = ()
+    # Of forks: their repeats, and `power` by how many these are.
+    repeats: int = 1
+    by_repeats: Mapping[int, Callable[[int, float, float], float]] = field(default_factory=dict)
 
 
 def level(study: Study) -> float:
@@ -68,16 +73,22 @@ def planned(study: Study, records: Records, base: float | None = None) -> list[P
 
     Raises UsageError if no rate is the smallest difference of a question away from `base`.
     """
-    rows = pd.DataFrame([simulation_row(*record) for record in records])
-    by = [*study.axes, "seed"]
+    if not any(comparison.averaged for comparison in study.comparisons):
+        records = [(simulation, summary) for simulation, summary in records if not simulation.condition.repeat]
+    repeats = [simulation.condition.repeat or 0 for simulation, _ in records]
+    rows = pd.DataFrame([simulation_row(*record) for record in records]).assign(**{REPEAT: repeats})
+    by = [*study.axes, "seed", REPEAT]
     # Another study may lack an axis, or have played the same.
     rows = pd.DataFrame() if any(name not in rows for name in by) else rows.dropna(subset=by).drop_duplicates(by)
-    return [_planned(comparison, pairs, base) for comparison, pairs in all_pairs(rows, study)]
+    times = max(repeats, default=0) + 1, max(condition.repeat or 0 for condition in study.conditions) + 1
+    found = [_planned(comparison, pairs, base, times) for comparison, pairs in all_pairs(rows, study)]
+    return [replace(plan, repeats=times[1] if plan.comparison.averaged else 1) for plan in found]
 
 
-def _planned(comparison: Comparison, pairs: Pairs, base: float | None) -> Planned:
+def _planned(comparison: Comparison, pairs: Pairs, base: float | None, times: tuple[int, int]) -> Planned:
+    """Return what is assumed of a comparison; `times` are the repeats of the pilot and of the study."""
     question, number = comparison.question, len(pairs.first)
-    if comparison.kind == "quantity" or comparison.between:
+    if comparison.of_numbers and not (comparison.averaged and number < PILOT):
         differences = pairs.second - pairs.first
         if number < PILOT or not differences.std():
             basis = f"spread unknown: needs {PILOT} pairs of a pilot that differ ({number} there)"
@@ -88,8 +99,18 @@ def _planned(comparison: Comparison, pairs: Pairs, base: float | None) -> Planne
 
         basis, smallest = f"spread of {number} pairs", question.smallest
         spreads = np.sqrt((number - 1) / scipy.stats.chi2.isf(_PILOT_ENDS, number - 1))
-        ends = tuple(partial(by_samples, wide=wide) for wide in spreads)
-        return Planned(comparison, math.nan, smallest, number, math.nan, basis, by_samples, 100 * smallest, ends)
+        now, by_repeats = 1.0, dict[int, Callable[[int, float, float], float]]()
+        if comparison.averaged and not np.isnan(pairs.sampling).all():
+            # What repeats leave of chance, of the whole variance: so much of it falls as one by their number.
+            played, planned = times
+            chance = min(1.0, float(np.nanmean(pairs.sampling) / differences.var(ddof=1)))
+            wide = {n: math.sqrt(1 - chance + chance * played / n) for n in sorted({*_REPEATS, planned})}
+            now, basis = wide[planned], f"{basis}, {chance:.0%} of its variance by the chance of {played} repeats"
+            by_repeats = {n: partial(by_samples, wide=each) for n, each in wide.items()}
+        ends = tuple(partial(by_samples, wide=now * wide) for wide in spreads)
+        power = partial(by_samples, wide=now)
+        found = Planned(comparison, math.nan, smallest, number, math.nan, basis, power, 100 * smallest, ends)
+        return replace(found, by_repeats=by_repeats)
     pilot = number >= PILOT
     phi = correlation(*pairs.counts) if pilot else 0.0
     given, difference, said = _assumed(comparison, float(pairs.first.mean()) if pilot else None, number, base)
@@ -105,7 +126,9 @@ def _planned(comparison: Comparison, pairs: Pairs, base: float | None) -> Planne
         low = 0.5 - difference / 2 if given is None else first
         return power_of_rates(n, Rates(low, min(max(low + difference, 0.0), 1.0), phi), alpha)
 
-    several = "; strata of a seed independent" * (len(comparison.strata) > 1)
+    several = (
+        "; strata of a seed independent" * (len(comparison.strata) > 1) + "; as with one repeat" * comparison.averaged
+    )
     basis, largest = f"{said}; {paired}{several}", 1.0 if given is None else room
     likely = _pilots(comparison, pairs.counts, base) if pilot and phi != -1 else ()
     ends = tuple(partial(_power_at, rates) for rates in likely)
@@ -193,7 +216,8 @@ def _row(plan: Planned, alpha: float, costs: Costs) -> dict[str, Any]:
     if plan.ends:
         high, low = (power_at(least["pairs"], plan.difference, alpha) for power_at in plan.ends)
         row |= {"power_low": low, "power_high": high, "seeds_80_cautious": seeds_for(TARGETS[0], plan.ends[1])}
-    return row | _costs(comparison, row["seeds_80"], costs)
+    needed = {f"seeds_80_repeats_{n}": seeds_for(TARGETS[0], power) for n, power in plan.by_repeats.items()}
+    return row | needed | _costs(comparison, plan.repeats, row["seeds_80"], costs)
 
 
 def _found(plan: Planned, counts: Sequence[int], alpha: float) -> dict[str, Any]:
@@ -226,8 +250,8 @@ def _smallest(plan: Planned, pairs: int, alpha: float) -> float:
     return math.nan if found is None else found
 
 
-def _costs(comparison: Comparison, seeds: Any, costs: Costs) -> dict[str, Any]:
-    conditions = comparison.conditions
+def _costs(comparison: Comparison, repeats: int, seeds: Any, costs: Costs) -> dict[str, Any]:
+    conditions = comparison.conditions * repeats
     now, most = (total_cost(conditions, costs, at_most)[0] for at_most in (False, True))
     each = sum((costs.of(condition)[0] for condition in conditions), Cost())
     then = each * (math.nan if pd.isna(seeds) else float(seeds))

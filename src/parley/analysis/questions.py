@@ -5,7 +5,7 @@ All questions of a study are one family. docs/explanation/statistics.md says wha
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, reduce
 from typing import Any
 
@@ -37,11 +37,16 @@ _ANYTIME = ("anytime_low", "anytime_high", "anytime_p")
 
 @dataclass(frozen=True)
 class Pairs:
-    """What the pairs of simulations of a comparison have, over all strata: rates as 1 and 0."""
+    """What the pairs of simulations of a comparison have, over all strata: rates as 1 and 0, of forks their means.
+
+    `sampling` is the variance that the difference of each pair has because there are no more forks of a game on either
+    side; NaN where there is one of a side.
+    """
 
     first: Floats
     second: Floats
     seeds: NDArray[np.int64]
+    sampling: Floats = field(default_factory=lambda: np.empty(0))
 
     @cached_property
     def by_seed(self) -> tuple[Floats, Floats]:
@@ -101,24 +106,31 @@ def all_pairs(rows: pd.DataFrame, study: Study) -> Iterable[tuple[Comparison, Pa
 
 
 def _stratum(comparison: Comparison, conditions: Sequence[Condition], groups: Any) -> tuple[Any, ...]:
-    """Return the values of the pairs of simulations of two conditions, and their seeds; a pair lacks no value.
+    """Return what `Pairs` has of the simulations of two conditions; a pair lacks no value.
 
     Of a trend these are the ends of the line of each seed that all conditions have.
     """
     sides = [groups.get(tuple(condition.axes.values())) for condition in conditions]
     if any(side is None for side in sides):
-        return np.empty(0), np.empty(0), np.empty(0, dtype=np.int64)
-    sides = [side.set_index(_PAIR) for side in sides]
-    common = reduce(lambda both, side: both.intersection(side.index), sides[1:], sides[0].index)
-    sides = [side.loc[common] for side in sides]
+        return np.empty(0), np.empty(0), np.empty(0, dtype=np.int64), np.empty(0)
     looked_at = list(zip(comparison.kinds, comparison.outcomes, strict=True))
     what = [looked_at[0], *looked_at[1:] * (len(sides) - 1)]
-    values = np.array([_values(*each, side) for each, side in zip(what, sides, strict=True)])
+    # Forks of one game are repeats within the pair.
+    found = [
+        pd.DataFrame({"seed": side["seed"].to_numpy(), "value": _values(*each, side)}, side[_PAIR])
+        .groupby(level=0, sort=False)
+        .agg(seed=("seed", "first"), value=("value", "mean"), error=("value", "sem"))
+        for each, side in zip(what, sides, strict=True)
+    ]
+    common = reduce(lambda both, side: both.intersection(side.index), found[1:], found[0].index)
+    found = [side.loc[common] for side in found]
+    values = np.array([side["value"] for side in found])
     known = ~np.isnan(values).any(axis=0)
-    seeds = sides[0]["seed"].to_numpy(dtype=np.int64)[known]
+    seeds = found[0]["seed"].to_numpy(dtype=np.int64)[known]
+    sampling = (found[0]["error"].to_numpy() ** 2 + found[-1]["error"].to_numpy() ** 2)[known]
     if comparison.between:
         values = line_ends([float(condition.axes[comparison.axis]) for condition in conditions], values)
-    return values[0][known], values[-1][known], seeds
+    return values[0][known], values[-1][known], seeds, sampling
 
 
 def line_ends(at: Sequence[float], values: Floats) -> Floats:
@@ -140,9 +152,7 @@ def _values(kind: Kind, name: str, rows: pd.DataFrame) -> Floats:
 def _row(comparison: Comparison, pairs: Pairs, questions: int) -> dict[str, Any]:
     question, (low_value, high_value) = comparison.question, comparison.values
     both, only_first, only_second, _ = pairs.counts
-    counts: Any = (
-        (pd.NA,) * 3 if comparison.kind == "quantity" or comparison.between else (only_first, only_second, both)
-    )
+    counts: Any = (pd.NA,) * 3 if comparison.of_numbers else (only_first, only_second, both)
     known = len(pairs.first) > 0
     test, found = _tested(comparison, pairs)
     return {
@@ -170,7 +180,7 @@ def _row(comparison: Comparison, pairs: Pairs, questions: int) -> dict[str, Any]
 def _tested(comparison: Comparison, pairs: Pairs) -> tuple[str, dict[str, Any]]:
     """Return the name of the test of a comparison, and the limits and p by it: by seed, where strata are pooled."""
     line, pooled, every = bool(comparison.between), len(comparison.strata) > 1, slice(None)
-    if comparison.kind == "quantity" or line:
+    if comparison.of_numbers:
         means = pairs.differences
         sides = (np.zeros(len(means)), means) if line or pooled else (pairs.first, pairs.second)
         found = number_differences([(*sides, every, every)], comparison.share)

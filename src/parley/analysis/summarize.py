@@ -110,7 +110,10 @@ def _tables(
         conditions["planned"] = [study.unfinished.planned(condition.name) for condition in played.conditions]
     of_traces = from_traces.tables()
     asked = with_equal_cost(with_lost(rows, of_traces["regret"]), from_traces.counts, study)
-    noise = noise_table(_again(records), by, game, _answers_again(records, by))
+    again = _again(records)
+    if any(condition.fork for condition in study.conditions):  # their repeats are all of one recorded game
+        asked = pd.concat([asked, again[again[REPEAT] > 0]])
+    noise = noise_table(again, by, game, _answers_again(records, by))
     return records, {
         "simulations": rows,
         "conditions": conditions,

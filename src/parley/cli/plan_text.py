@@ -122,6 +122,9 @@ def _questions(study: Study, plans: list[Planned], found: pd.DataFrame) -> Itera
             more.append(f"alone (p < 0.05) power {_percents(row, 'power_alone')}")
         if plan.power is not None and row["strata"] > 1:
             more.append(f"one of its {row['strata']} strata alone {_percents(row, 'power_one_stratum')}")
+        if plan.by_repeats:
+            needed = (f"{_count(row[f'seeds_80_repeats_{n}'], plan)} with {n}" for n in plan.by_repeats)
+            more.append(f"recorded games for 80% by repeats: {', '.join(needed)}")
         yield one_line("; ".join([f"{plan.comparison.label}: {plan.basis}", *more]))
         if plan.ends:
             yield one_line(
@@ -212,4 +215,4 @@ def _found(value: float, share: bool) -> str:
 def _count(value: Any, plan: Planned) -> str:
     if plan.power is None:
         return "?"
-    return "too many" if pd.isna(value) else f"{value:,}"
+    return "too many" if pd.isna(value) else f"{value:,.0f}"

@@ -76,6 +76,16 @@ class Comparison:
         return list({each.name: each for group in self.between or self.strata for each in group}.values())
 
     @property
+    def averaged(self) -> bool:
+        """Whether the unit is a recorded game of which there are several forks: its value is their mean."""
+        return any(condition.fork is not None and condition.repeat is not None for condition in self.conditions)
+
+    @property
+    def of_numbers(self) -> bool:
+        """Whether pairs differ by numbers, and not by yes and no."""
+        return self.kind == "quantity" or bool(self.between) or self.averaged
+
+    @property
     def least(self) -> float:
         """The least that a share or rate can be on both sides: of one of the honest agents, where they are as many."""
         conditions = self.conditions

@@ -46,7 +46,7 @@ from parley.analysis.stats import (
     wilson_of_mean,
 )
 from parley.games.consensus.game import ConsensusGame
-from parley.study.margins import Effects
+from parley.study.study_file import Effects
 
 FOLDER = Path(__file__).parent
 PAGE = FOLDER.parent / "docs" / "explanation" / "statistics.md"

@@ -15,6 +15,9 @@ exits with `exit_code`. Anything else that escapes is a defect of Parley.
         └── MissingRecordError  1   it is not there
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 
 class ParleyError(Exception):
     """Base of all errors that Parley raises on purpose.
@@ -76,3 +79,12 @@ class RecordError(ParleyError):
 
 class MissingRecordError(RecordError):
     """A record is not there: its simulation was not played yet, or somebody deleted it."""
+
+
+@contextmanager
+def located(where: str) -> Iterator[None]:
+    """Put `where: ` before the message of each of these errors that is raised within."""
+    try:
+        yield
+    except ParleyError as error:
+        raise type(error)(f"{where}: {error}") from None

@@ -13,7 +13,7 @@ from statsmodels.genmod.generalized_estimating_equations import GEE
 from parley.analysis.effects import _gee, design, effect_table, firth, separated_rates
 from parley.analysis.margins import Answers, margin_table
 from parley.games.consensus.game import ConsensusGame
-from parley.study.margins import Effects
+from parley.study.study_file import Effects
 from support.studies import AXES, VALID, Drawn, condition
 
 pytestmark = pytest.mark.promise(

@@ -10,7 +10,7 @@ import scipy
 from parley.analysis.margins import CLUSTERED, STRATIFIED, margin_table
 from parley.analysis.tables import read_table
 from parley.games.consensus.game import ConsensusGame
-from parley.study.margins import PaperRate
+from parley.study.study_file import PaperRate
 from support.figures import played
 from support.studies import AXES, VALID, StudyFactory, condition
 

@@ -19,7 +19,7 @@ from parley.play.simulate import simulate_shard
 from parley.study import Study
 from parley.study.condition import SCRIPTED, Simulation
 from parley.study.frozen import read_frozen, write_frozen
-from parley.study.unfinished import Unfinished
+from parley.study.study import Unfinished
 from support.commands import Parley
 from support.studies import StudyFactory
 

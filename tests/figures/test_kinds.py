@@ -19,7 +19,7 @@ from parley.figures.style import own_style
 from parley.games.consensus.game import ConsensusGame
 from parley.games.evidence import EFFECTS
 from parley.games.stag_hunt.game import StagHuntGame
-from parley.study.margins import Effects
+from parley.study.study_file import Effects
 from support.figures import data, pages_of, panels_of, played, study_of, text_of, ticks
 from support.playing import HUNTERS, hunt
 from support.studies import AXES, Drawn

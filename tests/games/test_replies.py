@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 import pytest
 
 from parley.games.base import Game
+from parley.games.playing import playing
 from parley.games.stag_hunt.policies import POLICIES
-from parley.games.two_steps import playing
 from parley.play.runner import Play, play
 from parley.policies import REPLY_FORMATS, Policy
 from parley.policies.kinds import ChosenPolicy, PolicyKind, PolicyParameters

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from parley.engine.grammar import constraint
+from parley.games.playing import playing
 from parley.games.registry import GAMES
-from parley.games.two_steps import playing
 from parley.identity import digest, stream
 from parley.policies import Ask, Reply
 from parley.policies.reply_text import FreeText, parse_reply

@@ -6,7 +6,7 @@ from urllib.parse import parse_qsl, urlsplit
 import pytest
 
 from parley import paths
-from parley.view_links import simulations_link
+from parley.paths import simulations_link
 from support import REPOSITORY
 
 pytestmark = pytest.mark.promise("Records have the documented path, and no two paths are the same.")

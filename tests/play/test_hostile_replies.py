@@ -14,8 +14,8 @@ from parley.analysis.summarize import summarize
 from parley.figures.make import figures
 from parley.games.base import Game
 from parley.games.deliberation.prompts import CUT
+from parley.games.playing import FIRST_STEP
 from parley.games.registry import GAMES
-from parley.games.two_steps import FIRST_STEP
 from parley.ledger.build import build
 from parley.play.live import _reply_lines
 from parley.play.record import read_summary, read_trace, write_record

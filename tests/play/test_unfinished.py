@@ -11,7 +11,7 @@ from parley.errors import RecordError, UsageError
 from parley.play.unfinished import finished_part, require_finished, unfinished_part
 from parley.study import Study
 from parley.study.condition import Simulation
-from parley.study.unfinished import Unfinished
+from parley.study.study import Unfinished
 from support.studies import StudyFactory
 
 pytestmark = pytest.mark.promise("Interim tables use complete seeds only, a fair sample of lengths.")

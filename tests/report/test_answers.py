@@ -11,7 +11,7 @@ from parley.games.consensus.game import ConsensusGame
 from parley.games.stag_hunt.game import StagHuntGame
 from parley.report.answers import answers, contrast_texts, difference_text, largest_differences
 from parley.report.links import Links
-from parley.study.companions import Companion
+from parley.study.load import Companion
 from support.figures import study_of
 
 pytestmark = pytest.mark.promise("The report answers first, in words and numbers, and each answer leads to its games.")

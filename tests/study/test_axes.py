@@ -7,7 +7,7 @@ import pytest
 from parley.errors import UsageError
 from parley.games.consensus.game import ConsensusGame
 from parley.games.stag_hunt.game import StagHuntGame
-from parley.study.axes import axis_names
+from parley.study.condition import axis_names
 from support.studies import StudyFactory
 
 NAMES: list[tuple[Any, str, str, str]] = [

@@ -7,8 +7,8 @@ import pytest
 
 from parley.errors import UsageError
 from parley.study import Study
-from parley.study.companions import companion_lines, companions
 from parley.study.frozen import content_of, frozen_state, write_frozen
+from parley.study.load import companion_lines, companions
 from support.studies import StudyFactory
 
 pytestmark = pytest.mark.promise("A frozen plan holds the studies of its noise and its control.")

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from parley.errors import UsageError
-from parley.study.planned import plan_of
+from parley.study.load import plan_of
 from support.studies import StudyFactory
 
 VALID = "valid_consensus"

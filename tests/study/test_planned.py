@@ -10,7 +10,7 @@ from parley.cli.program import commands
 from parley.errors import ParleyError
 from parley.games.consensus.game import ConsensusGame
 from parley.study import load_study
-from parley.study.planned import changed_since, plan_of, require_plan, run_plan
+from parley.study.load import changed_since, plan_of, require_plan, run_plan
 from support.studies import MODELS, StudyFactory
 
 pytestmark = pytest.mark.promise("Jobs refuse to run if the study changed after planning.")

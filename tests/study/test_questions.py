@@ -6,7 +6,7 @@ import pytest
 
 from parley.errors import UsageError
 from parley.study import Study
-from parley.study.planned import plan_of
+from parley.study.load import plan_of
 from support.studies import StudyFactory
 
 pytestmark = pytest.mark.promise("A question that nothing answers is refused with its key.")

@@ -15,8 +15,8 @@ from pydantic import BaseModel
 
 from parley.cli import program as cli
 from parley.games.base import Game
+from parley.games.playing import FIRST_STEP
 from parley.games.registry import GAMES
-from parley.games.two_steps import FIRST_STEP
 from parley.policies import Ask, Completion
 from parley.study.condition import Simulation
 from parley.text.logs import log_line, logged_to

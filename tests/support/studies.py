@@ -21,7 +21,7 @@ from parley.games.registry import GAMES
 from parley.play import record, show
 from parley.play.simulate import simulate, simulate_shard
 from parley.study import Study, load_study
-from parley.study import study as parley_study
+from parley.study import load as parley_study
 from parley.study.condition import SCRIPTED
 from support.answering import record_with_model
 from support.playing import CouncilGame

@@ -11,7 +11,7 @@ from parley import paths
 from parley.cli.program import commands
 from parley.errors import UsageError
 from parley.study import load_study
-from parley.text.suggest import choose, meant
+from parley.text import choose, meant
 from support.studies import GRID, MODELS, StudyFactory
 
 pytestmark = pytest.mark.promise("A misspelled value is answered with the one that was meant.")

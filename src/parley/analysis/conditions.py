@@ -17,7 +17,7 @@ from parley.games.evidence import OutcomeClass
 from parley.play.degenerate import ASKED, DEGENERATE_CLASSES, MEANINGS, WARN_FROM
 from parley.policies import FAILURE_CLASSES
 from parley.study import Study
-from parley.study.axes import axes_text
+from parley.study.condition import axes_text
 
 RATE = "degenerate_rate"
 _PARTS = ("count", "rate", "low", "high")  # of each outcome in the table of conditions

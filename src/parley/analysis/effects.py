@@ -24,7 +24,7 @@ from parley.analysis.margins import Answers, Comparison, answers_of, comparisons
 from parley.analysis.pairs import with_group_size
 from parley.analysis.stats import CONFIDENCE, Floats
 from parley.games.base import Game
-from parley.study.margins import Effects
+from parley.study.study_file import Effects
 from parley.text import one_line
 
 CHANGES = " -> "  # in `at`: how an effect changes from one value of another axis to the next

@@ -15,8 +15,7 @@ from parley.errors import RecordError
 from parley.play.record import Summary
 from parley.play.record_store import Records, mark_of_tables
 from parley.study import Study
-from parley.study.axes import axes_text
-from parley.study.condition import Simulation
+from parley.study.condition import Simulation, axes_text
 
 MAX_LINES = 40
 _SHOWN = 3

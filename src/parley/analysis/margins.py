@@ -32,8 +32,9 @@ from parley.analysis.pairs import pair_numbers, strata
 from parley.analysis.rates import by_condition, flags
 from parley.analysis.stats import Floats, holm
 from parley.games.base import Game
-from parley.study.axes import axes_text, axis_names
-from parley.study.margins import PaperRate, rates_of
+from parley.study.comparisons import rates_of
+from parley.study.condition import axes_text, axis_names
+from parley.study.study_file import PaperRate
 
 STRATIFIED = "Cochran-Mantel-Haenszel"
 

@@ -14,7 +14,7 @@ from parley.analysis.columns import declared, describe
 from parley.errors import RecordError
 from parley.files import write_atomically
 from parley.study import Study
-from parley.study.unfinished import COLUMN
+from parley.study.study import COLUMN
 
 _FORMULA = re.compile(r"^[=+\-@\t\r]")
 _NUMBER = re.compile(r"[-+]?\d+(\.\d+)?(/\d+)?")

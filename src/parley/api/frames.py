@@ -22,8 +22,7 @@ from parley.play.record_content import SCHEMA
 from parley.play.record_store import read_own
 from parley.study import Study
 from parley.study.condition import Condition, Simulation
-from parley.text import one_line
-from parley.text.suggest import choose
+from parley.text import choose, one_line
 
 _log = logging.getLogger(__name__)
 

@@ -32,9 +32,8 @@ from parley.play.record_store import Records as UsableRecords
 from parley.play.record_store import read_records, tables_are_current, usable_part, without
 from parley.study import Study
 from parley.study.condition import Simulation
-from parley.study.unfinished import Unfinished
-from parley.text import counted, one_line
-from parley.text.suggest import choose
+from parley.study.study import Unfinished
+from parley.text import choose, counted, one_line
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

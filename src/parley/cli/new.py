@@ -80,7 +80,7 @@ def _write_study(file: Path, name: str | None, options: dict[str, Any]) -> None:
     from parley.engine.models import load_models
     from parley.games.registry import GAMES, game_class
     from parley.study import load_study
-    from parley.study.study import check_alone, check_name
+    from parley.study.load import check_alone, check_name
 
     check_name(file)
     check_alone(file)

@@ -161,7 +161,7 @@ def load(study: str, models: Path | None, plan: str | None = None, needs_weights
     study changed since.
     """
     from parley.study import load_study
-    from parley.study.planned import require_plan
+    from parley.study.load import require_plan
 
     try:
         loaded = load_study(settle(study), models, needs_weights=needs_weights)

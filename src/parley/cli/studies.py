@@ -186,8 +186,8 @@ def plan(study: "Study", other: str | None, base: float | None, freeze: bool, fo
                parley plan paper --freeze
     """
     from parley.cli.plan_text import Plan
-    from parley.study.companions import companions
     from parley.study.frozen import frozen_state, frozen_when, write_frozen
+    from parley.study.load import companions
 
     if force and not freeze:
         raise UsageError("--force: only with --freeze")

@@ -136,7 +136,7 @@ def play(
 def _study_of_flags(game: str, models: Path | None, flags: Mapping[str, Any]) -> "Study":
     """Return a study of one condition, as flags say it; raises UsageError for what the game does not know."""
     from parley.games.registry import game_class
-    from parley.study.study import study_of
+    from parley.study.load import study_of
 
     rules, b = game_class(game), flags["b"] or 0
     if flags["model"] is None:
@@ -377,7 +377,7 @@ def calibrate(
     """
     from parley.calibration.arms import HEADER, STYLES, all_arms, cells, remedies, source_of
     from parley.calibration.run import calibrate as run
-    from parley.text.suggest import choose
+    from parley.text import choose
 
     if unknown := set(games) - set(STYLES):
         raise UsageError(f"--game {one_line(min(unknown), 60)}: {choose(min(unknown), STYLES)}")

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from parley.text.suggest import meant
+from parley.text import meant
 
 _SECRETS = {"key", "token", "secret", "password", "credentials"}
 # What a run may be allowed besides, by their names with commas between them: it is not part of any file.

@@ -24,8 +24,7 @@ from parley.engine.service.limits_config import OWN_SECONDS, SERVICE_SECONDS, Pr
 from parley.engine.sources import FolderSource, HubSource, ServiceSource, Source
 from parley.errors import UsageError
 from parley.identity import canonical_json
-from parley.text import without_folders
-from parley.text.suggest import choose
+from parley.text import choose, without_folders
 from parley.text.yamlfile import Slug, load_yaml, validated
 
 # Stands for the URL where a record is all that is known of a service; the name resolves nowhere (RFC 2606).

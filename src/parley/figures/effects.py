@@ -16,7 +16,7 @@ from parley.figures.page import Panel, empty, pages, wrapped
 from parley.figures.style import FAINT, line_style, look
 from parley.games.evidence import FigureSpec
 from parley.study import Study
-from parley.study.margins import labels_of_rates
+from parley.study.comparisons import labels_of_rates
 
 _ROWS, _ROW = 40, 0.18  # of a page, and inches of a row
 

@@ -17,10 +17,10 @@ from parley.analysis.stats import CONFIDENCE
 from parley.figures.page import Panel, heading, pages, panel_width, words, wrapped
 from parley.figures.style import FAINT, GRAY, line_handle, look
 from parley.games.evidence import FigureSpec, Indicator, Measure, Quantity
+from parley.paths import simulations_link
 from parley.study import Study
 from parley.study.condition import BYZANTINE_AXIS
 from parley.study.expand import NOBODY
-from parley.view_links import simulations_link
 
 Group = tuple[tuple[Any, ...], pd.DataFrame]  # the values of the axes that tell panels apart, and the conditions
 

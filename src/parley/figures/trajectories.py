@@ -16,11 +16,11 @@ from matplotlib.ticker import MaxNLocator
 from parley.figures.page import FEW_PANELS, Panel, evenly, heading, pages, panel_width, per_row, words, wrapped
 from parley.figures.style import HEIGHT, line_handle, line_style, look
 from parley.games.evidence import FigureSpec, Trajectory
+from parley.paths import single_link
 from parley.play.record import read_summary, read_trace
 from parley.study import Study
 from parley.study.condition import Simulation
 from parley.text import one_line
-from parley.view_links import single_link
 
 _WIDTH = 1.3  # inches, of a panel
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from statistics import median_low
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag
+from pydantic import BaseModel, BeforeValidator, Discriminator, Field, Tag
 
 from parley.errors import UsageError
 from parley.games.parameters import GameParameters, Positive
@@ -19,7 +19,7 @@ from parley.games.prompts import fill, text_of
 from parley.policies import Sampling
 from parley.policies.reply_text import reply_of_each
 from parley.text import by_number
-from parley.text.yamlfile import kind_spelled_out, kind_tag, kinds_of, tag
+from parley.text.yamlfile import StrictModel, kind_spelled_out, kind_tag, kinds_of, tag
 
 SCORE = "score"  # the phase in which agents score what they heard, and the kind of reply to it
 WORST, BEST = 0, 10  # of scores
@@ -30,10 +30,8 @@ Heard = Mapping[str, Any]  # by name, what was said to an agent in a round; None
 Distance = Callable[[Any, Sequence[Any]], float]  # how far a value is from what others said, 0 or more
 
 
-class _Filter(BaseModel):
+class _Filter(StrictModel):
     """What every filter has; the other field of a kind is its number."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
     kind: str
 

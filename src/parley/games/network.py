@@ -13,12 +13,12 @@ from math import isqrt
 from typing import Annotated, Any, Literal
 
 import numpy as np
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, model_validator
+from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag, model_validator
 
 from parley.columns import Column
 from parley.errors import UsageError
 from parley.identity import digest
-from parley.text.yamlfile import kind_spelled_out, kind_tag, kinds_of, tag
+from parley.text.yamlfile import StrictModel, kind_spelled_out, kind_tag, kinds_of, tag
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,10 +200,8 @@ _Number = Annotated[int, Field(ge=1, le=10_000)]
 _Link = Annotated[tuple[_Number, _Number], Field(strict=False)]
 
 
-class _Topology(BaseModel):
+class _Topology(StrictModel):
     """What every topology has; the other fields of a kind are its parameters."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
     kind: str
 

@@ -24,8 +24,7 @@ from parley.identity import canonical_json
 from parley.policies import Ask, Reply
 from parley.policies.kinds import LLM, PolicyKind, Rule
 from parley.policies.own_code import Source, describe_error, explained, first_problem, forget, import_own, source_of
-from parley.text import one_line
-from parley.text.suggest import choose
+from parley.text import choose, one_line
 from parley.text.yamlfile import Slug, is_slug, shown
 
 _sources: dict[str, str] = {}  # SHA-256 of the source of each game that was imported, by name

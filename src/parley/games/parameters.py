@@ -12,6 +12,7 @@ from typing_extensions import TypeVar
 from parley.games.network import Complete, Topology
 from parley.policies import ReplyFormat
 from parley.policies.kinds import BY_MODEL, ChosenPolicy
+from parley.text.yamlfile import StrictModel
 
 # What many parameters are: a number that may be 0, one that may not, and a probability.
 Count = Annotated[int, Field(ge=0, le=10_000)]
@@ -65,10 +66,8 @@ Seating = Annotated[
 ]
 
 
-class GameParameters(BaseModel):
+class GameParameters(StrictModel):
     """Parameters that every game has; each game adds its own."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
     retries: int = Field(
         default=3, ge=0, le=20, description="How often an unusable reply is asked for again, with a new seed."

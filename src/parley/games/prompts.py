@@ -19,7 +19,7 @@ from typing import Any, Generic
 from parley.errors import UsageError
 from parley.games.parameters import BYZANTINE, HONEST, P
 from parley.policies import ReplyFormat
-from parley.text.suggest import choose, meant
+from parley.text import choose, meant
 from parley.text.yamlfile import shown
 
 REPLY_TEMPLATES = Path(__file__).parent / "reply_templates"

@@ -20,8 +20,7 @@ from parley.policies.own_code import (
     names_own_code,
     of_entry_point,
 )
-from parley.text import one_line
-from parley.text.suggest import choose
+from parley.text import choose, one_line
 
 GAMES: dict[str, type[Game]] = {game.name: game for game in (ConsensusGame, DeliberationGame, StagHuntGame)}
 

@@ -18,8 +18,7 @@ from parley.play.journal import Entry
 from parley.play.replay import RecordedReply
 from parley.policies import said_name, token_count
 from parley.policies.own_code import entry_points, of_entry_point
-from parley.text import one_line, valid_unicode
-from parley.text.suggest import choose
+from parley.text import choose, one_line, valid_unicode
 
 ENTRY_POINTS = "parley.formats"
 FORMATS = {

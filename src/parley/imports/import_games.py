@@ -44,8 +44,7 @@ from parley.policies import said_name
 from parley.policies.kinds import IMPORTED, ChosenPolicy, ImportedGames
 from parley.study import Study, load_study
 from parley.study.condition import Simulation
-from parley.text import counted, one_line
-from parley.text.suggest import choose
+from parley.text import choose, counted, one_line
 from parley.text.yamlfile import is_slug, yaml_text
 
 _log = logging.getLogger(__name__)

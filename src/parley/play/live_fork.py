@@ -21,7 +21,7 @@ from parley.play.runner import Exchange, Play
 from parley.play.simulate import budget_for, play_simulation
 from parley.study import Study
 from parley.study.condition import Simulation
-from parley.study.study import study_of
+from parley.study.load import study_of
 from parley.text import counted, one_line
 
 _METRICS_SHOWN = 6

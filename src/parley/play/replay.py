@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from parley.errors import RecordError, UsageError
 from parley.games.base import Game, scripted_roles
-from parley.games.two_steps import playing
+from parley.games.playing import playing
 from parley.play.journal import Entry
 from parley.play.parquet import values
 from parley.play.record import Summary, read_attempts, read_record, read_trace

@@ -14,7 +14,7 @@ from typing import Any
 
 from parley.errors import BudgetError, JournalError, PausedError
 from parley.games.base import Game, Outcome
-from parley.games.two_steps import cutting, playing
+from parley.games.playing import cutting, playing
 from parley.identity import digest, request_seed
 from parley.play.journal import Entry, Journal, off_loop, requests_json
 from parley.policies import CHANGED, Ask, Policy, Reply, Request, requests_made, said_name, token_count

@@ -26,8 +26,8 @@ from parley.play.replay import (
 from parley.policies.kinds import IMPORTED, LLM
 from parley.study.condition import ARM_AXIS, BASE_AXES, BYZANTINE_AXIS, Condition, Player
 from parley.study.expand import NOBODY
+from parley.study.load import check_name
 from parley.study.recorded import rebuilt, recorded_templates
-from parley.study.study import check_name
 from parley.study.study_file import SAME
 from parley.text import one_line
 from parley.text.yamlfile import yaml_text

@@ -27,7 +27,7 @@ from parley.play.record import peek_summary, read_summary
 from parley.play.record_store import write_conditions
 from parley.study import Study
 from parley.study.condition import Condition, Simulation
-from parley.study.study import check_alone
+from parley.study.load import check_alone
 from parley.text import one_line
 from parley.text.yamlfile import is_slug
 

@@ -13,7 +13,7 @@ from parley.play.pausing import paused_lines
 from parley.play.record_store import read_own, without
 from parley.study import Study
 from parley.study.condition import Simulation
-from parley.study.unfinished import Unfinished
+from parley.study.study import Unfinished
 from parley.text import counted
 
 

@@ -10,10 +10,11 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, Protocol, get_args
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from parley.identity import digest
 from parley.text import one_line, without_folders
+from parley.text.yamlfile import StrictModel
 
 FailureClass = Literal[
     "invalid_json",
@@ -45,10 +46,8 @@ ReplyFormat = Literal["json", "text", "two_steps"]
 REPLY_FORMATS: tuple[ReplyFormat, ...] = get_args(ReplyFormat)
 
 
-class Sampling(BaseModel):
+class Sampling(StrictModel):
     """How one phase is sampled."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
     temperature: float = Field(ge=0.0, le=2.0, description="Sampling temperature; 0 is greedy.")
     max_tokens: int = Field(ge=1, le=32_768, description="Longest reply, in tokens.")

@@ -12,22 +12,20 @@ from functools import cached_property, partial
 from typing import Any, cast
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from parley.errors import UsageError
 from parley.identity import digest
 from parley.policies import Ask, Completion
 from parley.text import one_line
-from parley.text.yamlfile import is_slug
+from parley.text.yamlfile import StrictModel, is_slug
 
 # A scripted policy: (view, generator) -> the reply as a mapping. It sees what an agent may see, no more.
 Rule = Callable[[Any, np.random.Generator], Mapping[str, Any]]
 
 
-class PolicyParameters(BaseModel):
+class PolicyParameters(StrictModel):
     """Parameters of a policy; a kind adds its own."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
 @dataclass(frozen=True)

@@ -34,8 +34,7 @@ from parley.files import read_regular
 from parley.identity import digest
 from parley.policies import TOKEN_BYTES, TOO_LARGE, Ask, Completion, Policy, Request, requests_made
 from parley.policies.kinds import ChosenPolicy, PolicyKind, PolicyParameters
-from parley.text import one_line, valid_unicode
-from parley.text.suggest import choose
+from parley.text import choose, one_line, valid_unicode
 from parley.text.yamlfile import shown
 
 GAME_ENTRY_POINTS, POLICY_ENTRY_POINTS = "parley.games", "parley.policies"  # groups of entry points
@@ -304,12 +303,9 @@ class PluginParameters(PolicyParameters):
     __pydantic_extra__: dict[str, str | int | Annotated[float, Field(allow_inf_nan=False)] | bool]
 
 
-def plugin_kind(name: str, where: str) -> PolicyKind:
-    """Return the policy `module:attribute`, of which nothing is run; raises UsageError that begins with `where`."""
-    try:
-        code = source_of(name).sha256
-    except UsageError as error:
-        raise UsageError(f"{where}: {error}") from None
+def plugin_kind(name: str) -> PolicyKind:
+    """Return the policy `module:attribute`, of which nothing is run; raises UsageError as `source_of`."""
+    code = source_of(name).sha256
     return PolicyKind(name, "A policy of your own.", Parameters=PluginParameters, fingerprint=code)
 
 

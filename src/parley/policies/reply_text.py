@@ -11,10 +11,11 @@ from collections.abc import Container, Mapping, Sequence
 from functools import cache
 from typing import Annotated, Any, ClassVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
+from pydantic import BaseModel, Field, ValidationError, create_model
 
 from parley.policies import PROMPT_TOO_LONG, THOUGHT_CUT_OFF, THOUGHT_ONLY, TOOL_CALL, Ask, FailureClass, Reply
 from parley.text import one_line
+from parley.text.yamlfile import StrictModel
 
 _RANGE_ERRORS = {
     "greater_than",
@@ -100,7 +101,7 @@ def _failure_class(error: ValidationError) -> FailureClass:
 def _first_problem(error: ValidationError) -> str:
     problem = error.errors(include_url=False, include_input=False, include_context=False)[0]
     where = ".".join(str(part) for part in problem["loc"])
-    # Keys are named, and keys are the agent's own words.
+    # FileModel are named, and keys are the agent's own words.
     return one_line(f"{where}: {problem['msg']}" if where else problem["msg"], 200)
 
 
@@ -108,10 +109,8 @@ MAX_FREE_TEXT = 1_000_000  # characters; what a model writes freely ends at its 
 _INTEGER = re.compile(r"-?(?:0|[1-9][0-9]{0,17})")
 
 
-class ReplyModel(BaseModel):
+class ReplyModel(StrictModel):
     """Base of the replies of a game: strict, and told which field may be written freely."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
     free: ClassVar[str] = ""  # the field that free text becomes; "" for none
     labels: ClassVar[Mapping[str, str]] = {}  # of fields that are not called like their label

@@ -14,7 +14,7 @@ from parley.analysis.stats import CONFIDENCE
 from parley.engine.models import ModelEntry
 from parley.play.provenance import warnings
 from parley.study import Study
-from parley.study.axes import axes_text
+from parley.study.condition import axes_text
 from parley.study.growing import GrowingSeeds
 from parley.text import counted
 

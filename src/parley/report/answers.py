@@ -15,11 +15,9 @@ from parley.games.base import Game
 from parley.report.links import Links
 from parley.report.tables import Row, estimate, p_text
 from parley.study import Study
-from parley.study.axes import axes_text
-from parley.study.companions import companions
-from parley.study.comparisons import BOTH
-from parley.study.condition import Condition
-from parley.study.margins import labels_of_rates
+from parley.study.comparisons import BOTH, labels_of_rates
+from parley.study.condition import Condition, axes_text
+from parley.study.load import companions
 from parley.study.prompt_diff import ADDED, REMOVED, word_diff
 from parley.study.questions import question_text, where_text
 from parley.text import counted

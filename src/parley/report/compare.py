@@ -21,7 +21,7 @@ from parley.report.links import Links
 from parley.report.overview import bar, legend, study_sentence
 from parley.report.sections import rate_text
 from parley.study import Study
-from parley.study.axes import axes_text
+from parley.study.condition import axes_text
 
 
 def compare(studies: Sequence[Study], path: Path | None = None) -> Path:

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from parley import paths
+from parley.paths import pairs_link, simulations_link
 from parley.study import Study
 from parley.study.comparisons import Comparison
-from parley.view_links import pairs_link, simulations_link
 
 _BOTH = " -> "  # between the two values of an axis in a row of contrasts
 

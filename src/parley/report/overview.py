@@ -16,8 +16,7 @@ from parley.policies import FAILURE_CLASSES
 from parley.report.links import Links
 from parley.report.tables import interval_text
 from parley.study import Study
-from parley.study.axes import axes_text
-from parley.study.condition import ARM_AXIS
+from parley.study.condition import ARM_AXIS, axes_text
 from parley.study.frozen import CHANGED
 from parley.text import counted
 

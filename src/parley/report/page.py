@@ -56,9 +56,9 @@ from parley.report.overview import (
 )
 from parley.report.sections import all_tables, measure_tables
 from parley.study import Study
-from parley.study.axes import axes_text
-from parley.study.companions import companion_lines
+from parley.study.condition import axes_text
 from parley.study.frozen import frozen_state
+from parley.study.load import companion_lines
 
 
 def report(study: Study, explored: bool = False) -> Path:

@@ -24,7 +24,7 @@ from parley.report.links import Links
 from parley.report.overview import simulations_text
 from parley.report.tables import Column, Row, Table, estimate, interval_text, p_column, p_text, table, words
 from parley.study import Study
-from parley.study.margins import labels_of_rates
+from parley.study.comparisons import labels_of_rates
 from parley.text import counted
 
 MAX_CONTRASTS, MAX_MARGINS = 60, 80  # rows; tables on the disk have all

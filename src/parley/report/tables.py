@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from parley.study.axes import axes_text
+from parley.study.condition import axes_text
 
 Row = Mapping[Any, Any]
 MAX_AXES = 3  # with a column of their own

@@ -14,11 +14,9 @@ from typing import Any, Literal
 from parley.errors import UsageError
 from parley.games.base import Game
 from parley.games.evidence import Quantity
-from parley.study.axes import axes_text, axis_names
-from parley.study.condition import ARM_AXIS, BYZANTINE_AXIS, Condition
+from parley.study.condition import ARM_AXIS, BYZANTINE_AXIS, Condition, axes_text, axis_names
 from parley.study.questions import Question, Side, where_text
-from parley.text import counted
-from parley.text.suggest import choose
+from parley.text import choose, counted
 from parley.text.yamlfile import shown
 
 Kind = Literal["outcome", "indicator", "quantity"]
@@ -26,6 +24,19 @@ Strata = tuple[tuple[Condition, Condition], ...]
 
 BOTH = " -> "  # between the names of two sides
 _HONEST = "honest"  # in `where`, as grids have it: n - b
+
+
+def rates_of(game: type[Game]) -> dict[str, str]:
+    """Return what has a rate in simulations of `game`, by name, each with its kind: `outcome` or `indicator`."""
+    indicators = {each.name: "indicator" for each in game.evidence.indicators if each.contrasted}
+    return {**{each.name: "outcome" for each in game.outcomes}, **indicators}
+
+
+def labels_of_rates(game: type[Game]) -> dict[str, str]:
+    """Return the labels of outcomes and indicators, by name."""
+    outcomes = {each.name: each.label for each in game.outcomes}
+    equal = [game.evidence.at_equal_cost] if game.evidence.at_equal_cost else []
+    return outcomes | {each.name: each.label for each in (*game.evidence.indicators, *equal)}
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,13 @@ place in it.
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
 from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
 
 from parley import paths
 from parley.engine.grammar import cuts_texts
@@ -26,12 +29,13 @@ from parley.games.base import (
     seats_of,
     split_material,
 )
-from parley.games.forked import recast
 from parley.games.parameters import GameParameters, Group, Seat
+from parley.games.playing import recast
 from parley.identity import digest
 from parley.policies import Sampling
 from parley.policies.kinds import IMPORTED, LLM, ChosenPolicy
 from parley.study.growing import GrowingSeeds
+from parley.text.yamlfile import plain
 
 BASE_AXES = ("model", "n", "b", "prompt")  # in the order of the path
 SCRIPTED = "scripted"  # the engine of simulations that need none
@@ -40,6 +44,46 @@ SCRIPTED_AT_ONCE = 4  # while one is synced to the disk, or waits for others, an
 ARM_AXIS = "arm"  # the last, in studies that compare with arms
 TALK, NO_ARM = "talk", "none"  # its values for what arms are compared with, and for conditions without arms
 BYZANTINE_AXIS = "byzantine"  # after them, in studies that vary what plays the Byzantine agents
+
+
+# Axes: what a parameter's value is called in paths and tables, and what a user may write for it
+
+
+def axis_value(value: Any) -> Any:
+    """Return a parameter's value as it stands in a path and in the tables; a label is what it is called there.
+
+    What is returned is text or a number for all values that can be an axis.
+    """
+    value = getattr(value, "label", value)
+    if isinstance(value, tuple):
+        return "+".join(value) or "none"
+    if isinstance(value, bool):  # as YAML writes it
+        return str(value).lower()
+    if isinstance(value, Fraction):  # always text, so that an axis that mixes 1/2 and 2/3 has one type
+        exact = str(float(value))
+        return exact if Fraction(exact) == value else f"{value.numerator}_{value.denominator}"
+    return value
+
+
+def axes_text(axes: Mapping[str, Any]) -> str:
+    """Return axes with their values for people: `model=majority, n=4`."""
+    return ", ".join(f"{axis}={value}" for axis, value in axes.items())
+
+
+def axis_names(game: type[Game], axis: str, text: str) -> set[str]:
+    """Return what the value of an axis may be called in a path if a user writes `text` for it.
+
+    `text` is that name, or the value as it stands in a study: `0.80`, `2/3`, `True`, `{kind: erdos_renyi, p: 0.5}`.
+    """
+    given = plain(text)
+    names = {text, str(axis_value(given))}
+    if axis in game.Parameters.model_fields:
+        try:
+            value = TypeAdapter(game.Parameters.model_fields[axis].rebuild_annotation()).validate_python(given)
+        except ValidationError:  # no condition can have it
+            return names
+        names.add(str(axis_value(value)))
+    return names
 
 
 @dataclass(frozen=True)

@@ -11,19 +11,27 @@ from typing import Any
 
 from parley.engine.models import ModelEntry
 from parley.engine.weights import check_source
-from parley.errors import UsageError
+from parley.errors import UsageError, located
 from parley.games.base import Game
 from parley.games.parameters import GameParameters
 from parley.identity import digest
 from parley.policies.kinds import IMPORTED, LLM, ChosenPolicy, PolicyKind, find_kind
 from parley.policies.own_code import POLICY_ENTRY_POINTS, entry_points, of_entry_point, plugin_kind
-from parley.study.axes import axis_value
-from parley.study.condition import ARM_AXIS, BASE_AXES, BYZANTINE_AXIS, NO_ARM, TALK, Condition, Player, PlayerGroup
+from parley.study.condition import (
+    ARM_AXIS,
+    BASE_AXES,
+    BYZANTINE_AXIS,
+    NO_ARM,
+    TALK,
+    Condition,
+    Player,
+    PlayerGroup,
+    axis_value,
+)
 from parley.study.growing import GrowingSeeds
 from parley.study.own_prompts import OwnPrompts
 from parley.study.study_file import SAME, Grid, GroupEntry, PlayerChoice, PolicyChoice, StudyFile
-from parley.text import one_line
-from parley.text.suggest import choose
+from parley.text import choose, one_line
 from parley.text.yamlfile import is_slug, shown, validated
 
 MAX_CONDITIONS = 10_000
@@ -222,15 +230,13 @@ class Expander:
                 seeds=seed_numbers(seeds),
                 growing=seeds if isinstance(seeds, GrowingSeeds) else None,
             )
-            try:
+            with located(where):
                 if replaced > counts[self._honest]:
                     raise UsageError(f"{replaced} agents cannot replace {counts[self._honest]}; lower the count")
                 self._game.check(parameters, condition.playing)
                 for group in condition.seating:  # each may be replaced, and each may stay
                     if problem := group.policy.misfit(parameters):
                         raise UsageError(f"{group.role}: {group.policy.kind.name}: {problem}")
-            except UsageError as error:
-                raise UsageError(f"{where}: {error}") from None
             if condition.growing and condition.growing.until.outcome not in condition.possible_outcomes:
                 raise UsageError(
                     f"{where}: seeds.until.outcome: {condition.growing.until.outcome}: {condition.name} cannot end "
@@ -411,7 +417,9 @@ class Expander:
         if name in (*self._game.policies, IMPORTED.name):
             kind = find_kind(self._game.policies, name)
         else:
-            kind = plugin_kind(name if ":" in name else self._entry_point(name, where), where)
+            with located(where):
+                installed = None if ":" in name else of_entry_point(name, self._installed[name], POLICY_ENTRY_POINTS)
+                kind = plugin_kind(installed or name)
         self._check_role(kind, role, where)
         return ChosenPolicy(kind, validated(kind.Parameters, parameters, f"{where}: {name}"))
 
@@ -421,13 +429,6 @@ class Expander:
     @cached_property
     def _installed(self) -> Mapping[str, tuple[str, ...]]:
         return entry_points(POLICY_ENTRY_POINTS)
-
-    def _entry_point(self, name: str, where: str) -> str:
-        """Return what an installed entry point stands for, as module:attribute."""
-        try:
-            return of_entry_point(name, self._installed[name], POLICY_ENTRY_POINTS)
-        except UsageError as error:
-            raise UsageError(f"{where}: {error}") from None
 
     def _with_model(self, policy: ChosenPolicy, model: str | None, where: str) -> Player:
         if model is None:

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from parley import paths
-from parley.errors import RecordError, UsageError
+from parley.errors import RecordError, UsageError, located
 from parley.games.base import Game, Point
 from parley.identity import digest
 from parley.policies import FIRST_STEP
@@ -27,8 +27,7 @@ from parley.study.condition import Condition, Fork, Parent, Player, PlayerGroup,
 from parley.study.expand import MAX_CONDITIONS, MAX_SIMULATIONS, Expander
 from parley.study.recorded import rebuilt
 from parley.study.study_file import ALL, EACH, Change, ForkKeys, Said
-from parley.text import one_line
-from parley.text.suggest import choose
+from parley.text import choose, one_line
 from parley.text.yamlfile import is_slug
 
 _NO_FORK = frozenset({"at", "change"})  # axes of forks, which a fork of a fork would have twice
@@ -248,10 +247,8 @@ class Forks:
             fork=Fork(replace(before, repeat=None), point, written, parents),
         )
         if condition.fork is not None and condition.fork.recasts:
-            try:
+            with located(f"{self._where}: change"):
                 before.game.check(before.parameters, condition.playing)
-            except UsageError as error:
-                raise UsageError(f"{self._where}: change: {error}") from None
         return condition
 
     def _player(self, before: Condition, change: Change) -> tuple[Player | None, str | None]:

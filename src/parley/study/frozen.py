@@ -18,8 +18,8 @@ from parley import __version__, paths
 from parley.errors import RecordError, UsageError
 from parley.files import read_regular, write_atomically
 from parley.identity import digest
-from parley.study.companions import companion_lines, companions
 from parley.study.condition import Condition, Simulation
+from parley.study.load import companion_lines, companions
 from parley.study.questions import question_text
 from parley.study.study import Study
 from parley.text import counted, one_line

@@ -15,15 +15,14 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from parley import paths
 from parley.files import read_regular, write_atomically
+from parley.text.yamlfile import FileModel
 
 _MAX_BYTES = 10_000_000
 _Number = Annotated[int, Field(strict=True, ge=1, le=10_000)]
 
 
-class Until(BaseModel):
+class Until(FileModel):
     """How precise is precise enough: about the width alone, never about a p value."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     outcome: str = Field(description="An outcome of the game.")
     width: float = Field(gt=0.0, lt=1.0, description="Widest 95% Wilson interval of its rate that is narrow enough.")

@@ -18,7 +18,7 @@ from parley.files import read_regular, write_new
 from parley.games.base import Game
 from parley.games.prompts import OwnPrompt, appended, content_of, text_of
 from parley.study.condition import Condition
-from parley.text.suggest import choose
+from parley.text import choose
 from parley.text.yamlfile import shown, tag
 
 README = "README.txt"  # in a folder of templates, what tells people of them

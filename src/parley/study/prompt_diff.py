@@ -18,7 +18,7 @@ from parley.games.prompts import text_of
 from parley.study import Study
 from parley.study.condition import Condition, Simulation
 from parley.study.prompt_sent import PARTS, asked, part_text
-from parley.text.suggest import choose
+from parley.text import choose
 
 REMOVED, ADDED = "red strike", "bold green"  # styles of words that went, and that came
 _Sent = dict[tuple[int, str], dict[str, str]]

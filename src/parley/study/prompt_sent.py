@@ -19,15 +19,14 @@ from parley.engine.service.limits import BYTES_PER_TOKEN, estimated_tokens
 from parley.errors import ParleyError, UsageError
 from parley.games.base import Game
 from parley.games.parameters import Seat
-from parley.games.two_steps import playing
+from parley.games.playing import playing
 from parley.identity import stream
 from parley.policies import Ask, Reply
 from parley.policies.kinds import BY_MODEL, ChosenPolicy, PolicyKind, Rule
 from parley.policies.reply_text import FreeText, parse_reply, schema_of
 from parley.study import Study
 from parley.study.condition import BYZANTINE_AXIS, Condition, Player, PlayerGroup, Simulation
-from parley.text import by_number
-from parley.text.suggest import choose, meant
+from parley.text import by_number, choose, meant
 from parley.text.yamlfile import validated
 
 PARTS = ("system", "user", "reply")  # the last one is what goes with the request: a JSON schema, or nothing

@@ -14,9 +14,9 @@ from pydantic import (
     model_validator,
 )
 
-from parley.study.axes import axes_text
+from parley.study.condition import axes_text
 from parley.text import one_line
-from parley.text.yamlfile import Slug, tag
+from parley.text.yamlfile import FileModel, Slug, tag
 
 _Value = str | int | float | bool | dict[str, Any]
 _Rate = Annotated[float, Field(strict=True, ge=0, le=1, allow_inf_nan=False)]
@@ -41,19 +41,15 @@ _WHERE = (
 )
 
 
-class Side(BaseModel):
+class Side(FileModel):
     """One of the two sides that a question compares: a condition, and what is looked at there."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     outcome: _Outcome | None = Field(default=None, description="What is looked at; by default the question's outcome.")
     where: _Where = Field(default={}, description="The values of axes that this side has: they choose one condition.")
 
 
-class Sides(BaseModel):
+class Sides(FileModel):
     """Two conditions that a question compares, which may differ in several axes, or two outcomes of them."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     first: Side = Field(description="The one side.")
     second: Side = Field(description="The other one; the difference is this side minus the first.")

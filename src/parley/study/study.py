@@ -1,51 +1,41 @@
-"""A study: one YAML file that names a game, its grids of conditions, its fixed parameters and its seeds.
+"""A study: its conditions, the simulations that these have, and the shards into which they are dealt."""
 
-The file is checked (`study_file.py`), expanded into conditions (`expand.py`), and these into simulations, which are
-dealt into shards.
-"""
-
-import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from os.path import exists
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from parley import paths
-from parley.engine.models import ModelEntry, load_models
+from parley.engine.models import ModelEntry
 from parley.engine.service.limits_config import BudgetLimits
-from parley.errors import GameError, RecordError, UsageError
+from parley.errors import UsageError
 from parley.games.base import Game
 from parley.games.evidence import EFFECTS, INFLUENCE, FigureSpec
-from parley.games.figure_kinds import KINDS
-from parley.games.registry import game_class
 from parley.identity import digest
 from parley.policies.kinds import ChosenPolicy
-from parley.policies.own_code import look_beside
-from parley.study.axes import axes_text, axis_names
 from parley.study.comparisons import Comparison, compared
-from parley.study.condition import BYZANTINE_AXIS, OWN_CODE, SCRIPTED, SCRIPTED_AT_ONCE, Condition, Simulation
-from parley.study.expand import NOBODY, Expander
-from parley.study.forks import Forks
-from parley.study.growing import GrowingSeeds, decided, on_disk
-from parley.study.margins import Effects, PaperRate, check_rates
+from parley.study.condition import (
+    BYZANTINE_AXIS,
+    OWN_CODE,
+    SCRIPTED,
+    SCRIPTED_AT_ONCE,
+    Condition,
+    Simulation,
+    axes_text,
+    axis_names,
+)
 from parley.study.own_prompts import OwnPrompts
 from parley.study.questions import Question
-from parley.study.study_file import LEDGER_FORMAT, SAME, Companions, Drawn, LedgerSettings, StudyFile
-from parley.study.unfinished import Unfinished
-from parley.text import one_line
-from parley.text.suggest import choose, meant
-from parley.text.yamlfile import is_slug, load_yaml, validated
+from parley.study.study_file import LEDGER_FORMAT, Companions, Drawn, Effects, LedgerSettings, PaperRate
+from parley.text import choose, counted, meant, one_line
 
 SCRIPTED_SHARD = 500  # simulations: some seconds, so that few starts of a process keep all cores busy
 # Raised when the same records give other tables, figures or reports: what is there is made again.
 TABLES_VERSION = 16
-_PLAIN_LEDGER = LedgerSettings()
-_MOST_DRAWN = 24  # simulations that a study may name for one figure
-_PLAIN_EFFECTS = Effects()
+PLAIN_LEDGER = LedgerSettings()
+PLAIN_EFFECTS = Effects()
 _SEED_FILE = re.compile(r"seed=(0|[1-9][0-9]{0,8})\.parquet")
 
 
@@ -63,15 +53,15 @@ class Study:
     models: Mapping[str, ModelEntry]
     budget: BudgetLimits | None = None
     most_unusable: float | None = None
-    ledger: LedgerSettings = _PLAIN_LEDGER
+    ledger: LedgerSettings = PLAIN_LEDGER
     drawn: Mapping[str, Sequence[Drawn]] = field(default_factory=dict)
     questions: tuple[Question, ...] = ()
     paper: tuple[PaperRate, ...] = ()
-    effects: Effects = _PLAIN_EFFECTS
+    effects: Effects = PLAIN_EFFECTS
     companions: Companions | None = None
     own_prompts: OwnPrompts | None = None
     achievable: ChosenPolicy | None = None
-    unfinished: Unfinished | None = None  # what this is a part of, if not all that was asked for is played
+    unfinished: "Unfinished | None" = None  # what this is a part of, if not all that was asked for is played
 
     @cached_property
     def axes(self) -> list[str]:
@@ -197,8 +187,7 @@ class Study:
     def comparisons(self) -> tuple[Comparison, ...]:
         """What the questions compare, in the order of the file: the family whose p are corrected together."""
         if self.unfinished is not None:  # also those of which no condition was played
-            whole: Study = self.unfinished.whole
-            return whole.comparisons
+            return self.unfinished.whole.comparisons
         return tuple(
             comparison
             for place, question in enumerate(self.questions)
@@ -208,7 +197,7 @@ class Study:
     @property
     def shown_besides(self) -> list[Any]:
         """What is shown that no record has: the rates of a paper, the model of effects, the studies beside it."""
-        effects = [] if self.effects == _PLAIN_EFFECTS else [self.effects.model_dump(mode="json")]
+        effects = [] if self.effects == PLAIN_EFFECTS else [self.effects.model_dump(mode="json")]
         beside = [] if self.companions is None else [self.companions.model_dump(mode="json")]
         wanted = [] if self.achievable is None else [self.achievable.identity()]
         return [*(each.model_dump(mode="json") for each in self.paper), *effects, *beside, *wanted]
@@ -294,206 +283,57 @@ def _compare(conditions: Sequence[Condition], axis: str, besides: str = "") -> b
     return any(len(values) > 1 for values in found.values())
 
 
-def _check_drawn(study: Study) -> None:
-    """Raise UsageError if a study names figures, conditions or seeds that it does not have, or too many."""
-    known = [spec.name for spec in study.game.evidence.figures if KINDS[spec.kind].single]
-    for figure in study.drawn:
-        if figure not in known:
-            remedy = choose(figure, known)
-            raise UsageError(f"{study.file}: figures.{figure}: no figure of single simulations; {remedy}")
-        if (number := len(study.named_for(figure))) > _MOST_DRAWN:
-            raise UsageError(
-                f"{study.file}: figures.{figure}: {number} simulations; at most {_MOST_DRAWN} are drawn; name fewer"
-            )
+# A study that is not played to its end: what is counted of it, and the sentences that say so wherever it is shown
+
+COLUMN = "unfinished"  # the last of each table of such a study
 
 
-def check_name(file: Path) -> None:
-    """Raise UsageError if a study file's name cannot name its study."""
-    if not is_slug(file.stem):
-        raise UsageError(
-            f"{one_line(str(file), 300)}: the file's name becomes a folder; use letters, digits, '.', '_' and '-'"
-        )
+@dataclass(frozen=True)
+class Unfinished:
+    """How many simulations of `whole` are counted, and how many more are `waiting`: played, but not counted.
 
-
-def check_alone(file: Path, *known: Path) -> None:
-    """Raise UsageError if another study file, none of `known`, has the same name, and so the same results."""
-    beside = (file.with_suffix(suffix) for suffix in (".yaml", ".yml"))
-    for other in (paths.study_file(file.stem), *beside):
-        if other not in known and other.exists() and not (file.exists() and other.samefile(file)):
-            raise UsageError(
-                f"{file} and {other}: two studies of one name would share {paths.results(file.stem)}; give one of the "
-                "files another name (mv)"
-            )
-
-
-def check_there(file: Path) -> None:
-    """Raise UsageError for a study file that is not there, with those that are beside it."""
-    try:
-        file.stat()
-    except FileNotFoundError:
-        there = paths.studies(file.parent) or paths.studies(paths.root())
-        remedy = choose(file.stem, there) if there else "parley new NAME writes a study"
-        raise UsageError(f"{file}: no such file; {remedy}") from None
-    except OSError:  # reading it says why
-        pass
-
-
-def _repeated(conditions: tuple[Condition, ...], repeats: int, where: str) -> tuple[Condition, ...]:
-    """Return the conditions once for each time that they are played; raises UsageError if nothing can differ."""
-    if repeats == 1:
-        return conditions
-    if greedy := next((condition.name for condition in conditions if not condition.samples), None):
-        raise UsageError(
-            f"{where}: repeats: {repeats}: {greedy} asks its models at temperature 0, so the same seed gives "
-            "the same game again; remove repeats, or raise a temperature"
-        )
-    return tuple(replace(condition, repeat=repeat) for repeat in range(repeats) for condition in conditions)
-
-
-def _as_decided(conditions: tuple[Condition, ...], study: str) -> tuple[Condition, ...]:
-    """Return the conditions with the seeds that they have by now, where they grow: as decided, else as on the disk."""
-    numbers = decided(study) if any(condition.growing for condition in conditions) else {}
-
-    def seeds(condition: Condition, growing: GrowingSeeds) -> range:
-        number = numbers.get(condition.place)
-        if number is None:
-            number = on_disk(paths.simulation(study, condition.place, 0).parent)
-        return range(growing.step(number))
-
-    return tuple(replace(c, seeds=seeds(c, c.growing)) if c.growing else c for c in conditions)
-
-
-def load_study(
-    file: Path,
-    models_file: Path | None = None,
-    recorded: Mapping[str, ModelEntry] | None = None,
-    needs_weights: bool = True,
-) -> Study:
-    """Read and check a study; raises UsageError with one line: file, key, value, remedy.
-
-    To look at results, `recorded` entries stand in for those that the models file does not have, or for a file that is
-    gone, and without `needs_weights` those on this machine are not looked for.
+    `under_way` says that of some models games are counted although none of their shards is played to its end, and
+    `damaged` how many records cannot be used.
     """
-    where = str(file)
-    check_there(file)
-    content = validated(StudyFile, load_yaml(file), where)
-    check_name(file)
-    look_beside(file.parent)
-    try:
-        game = game_class(content.game)
-    except (UsageError, GameError) as error:
-        raise type(error)(f"{where}: game: {error}") from None
-    if content.ledger is not None and not game.evidence.keeps_ledger:
-        raise UsageError(f"{where}: ledger: the game {game.name} keeps none; remove this key")
-    models_file = models_file or paths.models_file(file)
-    recorded = recorded or {}
-    models = {**recorded, **(load_models(models_file) if exists(models_file) else {})}
-    for name in models:
-        if name in game.policies or name in (SAME, SCRIPTED, OWN_CODE, NOBODY):
-            raise UsageError(f"{models_file}: models.{name}: a reserved name; rename the entry")
-    expander = Expander(where, content, game, models, models_file, needs_weights)
-    _check_made_of(content, where)
-    if content.fork is None:
-        once, repeats = expander.conditions(), content.repeats
-    else:
-        once, repeats = Forks(f"{where}: fork", game, expander).conditions(content.fork, file), content.fork.repeats
-        models = {**{name: entry for c in once for name, entry in c.entries.items()}, **models}
-    conditions = _as_decided(_repeated(once, repeats, where), file.stem)
-    used = (name for c in conditions for name in c.models if models[name] is not recorded.get(name))
-    check_prices(content.budget, used, models, where, models_file)
-    _check_batches(conditions, where)
-    study = Study(
-        name=file.stem,
-        file=file,
-        models_file=models_file,
-        title=content.title or file.stem,
-        game=game,
-        shard_size=content.shard_size,
-        conditions=conditions,
-        models=models,
-        budget=content.budget,
-        most_unusable=content.most_unusable,
-        ledger=content.ledger or _PLAIN_LEDGER,
-        drawn=content.figures,
-        questions=tuple(content.questions),
-        paper=tuple(content.paper),
-        effects=content.effects or _PLAIN_EFFECTS,
-        companions=content.companions,
-        own_prompts=expander.own_prompts,
-        achievable=None if content.achievable is None else expander.protocol(content.achievable),
-    )
-    _check_drawn(study)
-    _ = study.comparisons  # a question that no condition answers is refused before anything is played
-    _check_achievable(study)
-    check_rates(study.paper, study.effects, game, study.axes, where)
-    for each in study.paper:
-        study.fitting(each.where)
-    return study
 
+    whole: "Study"
+    counted: int
+    waiting: int = 0
+    under_way: bool = False
+    damaged: int = 0
 
-def study_of(name: str, content: Mapping[str, Any], models_file: Path | None, needs_weights: bool = True) -> Study:
-    """Return the study that a file of this name and content would be, which there is none of; raises as `load_study`.
+    @property
+    def label(self) -> str:
+        """How much is there: `24 of 96 simulations`."""
+        least = sum(len(condition.seeds) for condition in self.whole.conditions)
+        most = sum(len(condition.most_seeds) for condition in self.whole.conditions)
+        return f"{self.counted} of {'' if most == least else f'{least} to '}{counted(most, 'simulation')}"
 
-    Messages do not name the file.
-    """
-    with TemporaryDirectory() as folder:
-        file = Path(folder) / f"{name}.yaml"
-        file.write_text(json.dumps(content), encoding="utf-8")  # JSON is YAML
-        try:
-            return load_study(file, models_file or paths.models_file(Path("study.yaml")), needs_weights=needs_weights)
-        except (UsageError, RecordError) as error:
-            raise type(error)(str(error).removeprefix(f"{file}: ")) from None
+    @property
+    def sentence(self) -> str:
+        """The sentence that nobody may miss."""
+        waiting = f" of those played, {self.waiting} do not count yet;" if self.waiting else ""
+        damaged = f" {counted(self.damaged, 'record')} damaged and left out;" if self.damaged else ""
+        return f"UNFINISHED: {self.label};{waiting}{damaged} the rest is not played."
 
-
-def _check_made_of(content: StudyFile, where: str) -> None:
-    """Raise UsageError unless either grids or recorded games make the conditions."""
-    if content.fork is None and not content.grids:
-        raise UsageError(f"{where}: grids: missing; add a block of conditions")
-    if content.fork is not None and (
-        said := {"grids", "parameters", "seeds", "repeats", "compare_with"} & content.model_fields_set
-    ):
-        raise UsageError(f"{where}: {min(said)}: the recorded games of `fork` say it already; remove this key")
-
-
-def _check_achievable(study: Study) -> None:
-    """Raise UsageError for a protocol that cannot play, and questions about what was lost where none is played."""
-    for condition in study.conditions if study.achievable else ():
-        try:
-            Simulation(condition, 0).game().best_known(study.achievable)
-        except UsageError as error:
-            raise UsageError(f"{study.file}: {error}") from None
-    lost = {quantity.name for quantity in study.game.evidence.lost}
-    asked = next((name for each in study.comparisons for name in each.outcomes if name in lost), None)
-    if asked and study.achievable is None and all(condition.honest_by_rules for condition in study.conditions):
-        raise UsageError(
-            f"{study.file}: questions: {asked}: games of rules are held against no protocol; add achievable: PROTOCOL"
+    def cautions(self) -> Iterator[str]:
+        """Yield what a reader has to know, sentence by sentence."""
+        yield (
+            "A condition that is finished counts with all its seeds. Of the others, a seed counts when all of them "
+            "that the same models play have finished it: so they are compared over the same seeds, and a long game is "
+            "missing together with its pair. Games of a shard are played at once, and the short ones end first: those "
+            "of a shard that is under way do not count."
         )
-
-
-def _check_batches(conditions: Iterable[Condition], where: str) -> None:
-    """Raise UsageError if a game that asks in batches has a process of its own, or counts how long replies take."""
-    for condition in conditions:
-        batched = next((name for name, entry in condition.entries.items() if entry.batch), None)
-        why = (
-            "code of the user's own plays, in a process for each game"
-            if condition.runs_own_code
-            else "time_limit counts how long replies take"
-            if getattr(condition.parameters, "time_limit", None) is not None
-            else None
-        )
-        if batched and why:
-            raise UsageError(f"{where}: {condition.name}: {why}, and {batched} is asked in batches; remove its batch")
-
-
-def check_prices(
-    budget: BudgetLimits | None, used: Iterable[str], models: Mapping[str, ModelEntry], where: str, models_file: Path
-) -> None:
-    """Raise UsageError if money is limited and a model that is used has no price."""
-    if budget is None or budget.cost is None:
-        return
-    for name in sorted(set(used)):
-        if models[name].price is None:
-            raise UsageError(
-                f"{where}: budget.cost: {budget.cost:g}: {name} has no price; add price: {{prompt: ..., "
-                f"completion: ...}} to models.{name} in {models_file}, or give budget.tokens alone"
+        if self.under_way:
+            yield (
+                "But of some models nothing else is there: no shard of theirs is finished yet, and the seeds that "
+                "count are those whose games were short. Rates and times will change."
             )
+        yield (
+            "The intervals are of these seeds. The p values are those of a look in between: who goes on, or stops, "
+            "because of them finds differences where there are none."
+        )
+
+    def planned(self, path: str) -> int:
+        """Return how many simulations the condition with this path has in the whole study."""
+        return next(len(condition.seeds) for condition in self.whole.conditions if condition.name == path)

@@ -8,10 +8,9 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Dis
 from parley.engine.service.limits_config import BudgetLimits
 from parley.policies.own_code import names_own_code
 from parley.study.growing import GrowingSeeds
-from parley.study.margins import Effects, PaperRate
 from parley.study.own_prompts import PromptSource
 from parley.study.questions import Question
-from parley.text.yamlfile import Slug, is_slug, tag
+from parley.text.yamlfile import FileModel, Slug, StrictModel, is_slug, tag
 
 SAME = "same"  # Byzantine agents are played by what plays the honest ones
 
@@ -130,10 +129,8 @@ _OneOrMorePlayers = Annotated[
 ]
 
 
-class GroupEntry(BaseModel):
+class GroupEntry(FileModel):
     """Agents that are played alike; a list makes an axis."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     role: _listed(Slug) = Field(description="Role of the agents.")  # type: ignore[valid-type]
     count: _listed(_Count) = Field(description="Number of the agents.")  # type: ignore[valid-type]
@@ -149,10 +146,8 @@ class GroupEntry(BaseModel):
     )
 
 
-class Grid(BaseModel):
+class Grid(FileModel):
     """A block of conditions: every combination of the listed values."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     groups: Annotated[list[GroupEntry], Field(min_length=1, max_length=20)] | None = Field(
         default=None, description="The population, group by group; instead of model, n, honest, b and byzantine."
@@ -190,10 +185,8 @@ def _is_no_path(name: Any) -> Any:
 _StudyName = Annotated[Slug, BeforeValidator(_is_no_path)]
 
 
-class Companions(BaseModel):
+class Companions(FileModel):
     """Studies beside a study; not part of any identity."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     noise: _StudyName | None = Field(
         default=None, description="The study that is its noise floor: it plays some of its conditions with `repeats`."
@@ -220,10 +213,8 @@ LEDGER_FORMAT = 2  # of a block: chains of another are made anew from the record
 MAX_DIFFICULTY = 24  # 17 million hashes for a block: half a minute
 
 
-class LedgerSettings(BaseModel):
+class LedgerSettings(StrictModel):
     """How the ledger of a study is made; not part of any identity."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
     difficulty: int = Field(
         default=0,
@@ -233,10 +224,8 @@ class LedgerSettings(BaseModel):
     )
 
 
-class Drawn(BaseModel):
+class Drawn(FileModel):
     """Simulations of some conditions."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     where: dict[str, str | int | float | bool] = Field(
         default_factory=dict, description="A value for some of the axes; all conditions that have them are drawn."
@@ -261,10 +250,8 @@ class Said(BaseModel):
         return self
 
 
-class Swapped(BaseModel):
+class Swapped(FileModel):
     """Who plays a seat from a point on."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     seat: Slug = Field(description="An agent, a role (all of its agents), or `all`.")
     to: WrittenPlayer = Field(
@@ -273,10 +260,8 @@ class Swapped(BaseModel):
     )
 
 
-class Change(BaseModel):
+class Change(FileModel):
     """One change of a recorded game; without any key, none: the same game again with other sampling seeds."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     silence: Slug | None = Field(
         default=None, description="This agent, or all of this role, says nothing from there on; `each`: see `at`."
@@ -336,10 +321,8 @@ WrittenChange = Annotated[
 ]
 
 
-class ForkKeys(BaseModel):
+class ForkKeys(FileModel):
     """Recorded games that are played again up to a point, changed there, and let go on."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     of: str = Field(
         min_length=1,
@@ -364,10 +347,30 @@ class ForkKeys(BaseModel):
     )
 
 
-class StudyFile(BaseModel):
-    """The content of a study file."""
+class PaperRate(FileModel):
+    """A rate that a paper gives, to be shown beside the study's own; not part of any identity."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    what: Slug = Field(description="An outcome of the game, or an indicator.")
+    where: dict[str, Any] = Field(
+        default_factory=dict, description="Values of axes: the rate is over all conditions that have them."
+    )
+    rate: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)] = Field(description="The rate in the paper.")
+    source: str = Field(default="", max_length=200, description="Where the paper says so.")
+
+
+class Effects(FileModel):
+    """The model over all axes of a study; not part of any identity."""
+
+    outcome: Slug | None = Field(
+        default=None, description="The outcome of the game, or the indicator, that is modeled; default the first."
+    )
+    interactions: tuple[tuple[str, str], ...] = Field(
+        default=(), description="Pairs of axes: the effect of each may depend on the other's value."
+    )
+
+
+class StudyFile(FileModel):
+    """The content of a study file."""
 
     game: Annotated[str, AfterValidator(_check_name)] = Field(
         description="The game that is played, or your own: module:attribute or an installed entry point."

@@ -1,14 +1,105 @@
-"""Text that comes from outside: cleaned before it is shown, read as strict YAML, answered with a suggestion."""
+"""Text that comes from outside: cleaned before it is shown, read as strict YAML, answered with a suggestion.
 
-from parley.text.cleaning import (
-    by_number,
-    counted,
-    duration,
-    last_part,
-    one_line,
-    table,
-    valid_unicode,
-    without_folders,
-)
+A model's text is hostile, a user's may name folders and people.
+"""
 
-__all__ = ["by_number", "counted", "duration", "last_part", "one_line", "table", "valid_unicode", "without_folders"]
+import difflib
+import re
+import unicodedata
+from collections.abc import Iterable, Sequence
+
+# Categories of characters that print nothing or move the cursor: controls, format characters (among them
+# the right-to-left marks), surrogates, private use.
+_DROPPED = {"Cc", "Cf", "Cs", "Co"}
+_SPACES = re.compile(r"\s+")  # of any kind, line and paragraph separators included
+
+
+def valid_unicode(text: str) -> str:
+    """Return `text` with lone surrogates replaced by U+FFFD, so that it can be stored as UTF-8."""
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def one_line(text: str, limit: int | None = None) -> str:
+    """Return `text` as one printable line of at most `limit` characters, without controls: it can forge nothing."""
+    spaced = _SPACES.sub(" ", text)
+    # What is printable has no character to drop, and is by far the most: it is not looked at one by one.
+    kept = spaced if spaced.isprintable() else "".join(c for c in spaced if unicodedata.category(c) not in _DROPPED)
+    line = _SPACES.sub(" ", kept).strip()
+    return line if limit is None else line[:limit].rstrip()
+
+
+def by_number(name: str) -> tuple[str, int]:
+    """Return a key that sorts `agent_10` after `agent_2`: what stands before the last number, and the number."""
+    stem, _, number = name.replace("-", "_").rpartition("_")
+    return (stem, int(number)) if number.isdecimal() else (name, 0)
+
+
+_HOME = re.compile(r"(?<![\w./~-])/(?:home|Users)/[^\s\"',;:=/]+(?![^\s\"',;:=])")
+_FOLDERS = re.compile(r"(?<![\w./~-])(?:file://)?(?:~[\w.-]*|\.{1,2})?/(?:[^\s\"',;:=/]+/)*(?=[^\s\"',;:=/])")
+_WHOLE_PATH = re.compile(r"(?:file://)?(?:~[\w.-]*|\.{1,2})?/[^\"',;{}\[\]]*")
+
+
+def last_part(path: str) -> str:
+    """Return the last part of a path; `~` for a home, whose last part is a user's name."""
+    found = path.removeprefix("file://").rstrip("/")
+    return "~" if _HOME.fullmatch(found) or re.fullmatch(r"~[^/]*", found) else found.rpartition("/")[2] or path
+
+
+def without_folders(text: str) -> str:
+    """Return `text` with each path that is absolute, or starts at a home or a dot, reduced to its last part."""
+    if _WHOLE_PATH.fullmatch(text):  # it may hold spaces
+        return last_part(text)
+    return _FOLDERS.sub("", _HOME.sub("~", text))
+
+
+def counted(number: int, kind: str) -> str:
+    """Return a number of things: `1 record`, `2 records`."""
+    return f"{number:,} {kind}{'' if number == 1 else 's'}"
+
+
+def duration(seconds: float) -> str:
+    """Return a time in words, such as "7 s", "2 min 5 s", "3 h 20 min"; exact where it is short."""
+    whole = max(round(seconds), 0)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 600:
+        return f"{whole // 60} min {whole % 60} s" if whole % 60 else f"{whole // 60} min"
+    minutes = round(whole / 60)
+    return f"{minutes // 60} h {minutes % 60} min" if minutes >= 60 else f"{minutes} min"
+
+
+def table(header: Sequence[str], rows: Sequence[Sequence[str | int | float]]) -> list[str]:
+    """Return the lines of a table: a header, aligned columns, numbers to the right; floats get one digit."""
+    cells = [[f"{cell:.1f}" if isinstance(cell, float) else one_line(str(cell)) for cell in row] for row in rows]
+    right = [bool(rows) and all(isinstance(row[column], int | float) for row in rows) for column in range(len(header))]
+    widths = [max(map(len, column)) for column in zip(header, *cells, strict=True)]
+    return [
+        "  ".join(
+            cell.rjust(width) if to_right else cell.ljust(width)
+            for cell, width, to_right in zip(line, widths, right, strict=True)
+        ).rstrip()
+        for line in [list(header), *cells]
+    ]
+
+
+# What an error says of a misspelled name
+
+
+_MAX_LIST = 300  # characters
+
+
+def meant(written: object, known: Iterable[str], close_by: float = 0.6) -> str | None:
+    """Return which of `known` was meant, in any case; None if none is close, from 0 to 1."""
+    by_lower = {name.lower(): name for name in reversed(list(known))}
+    close = difflib.get_close_matches(str(written)[:200].lower(), by_lower, n=1, cutoff=close_by)
+    return by_lower[close[0]] if close else None
+
+
+def choose(written: object, known: Iterable[str], installed: Iterable[str] = ()) -> str:
+    """Return the remedy for a value that is none of `known`: "did you mean 'x'? choose one of: x, y"."""
+    names, others = list(known), list(installed)
+    close = meant(written, [*names, *others])
+    remedy = f"choose one of: {one_line(', '.join(names), _MAX_LIST)}" if names else "there is none"
+    if others:
+        remedy += f", or of those installed: {one_line(', '.join(others), _MAX_LIST)}"
+    return f"did you mean {close!r}? {remedy}" if close else remedy

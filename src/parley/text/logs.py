@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from parley.text.cleaning import one_line
+from parley.text import one_line
 
 NAME = "parley"
 _NEVER = float("-inf")

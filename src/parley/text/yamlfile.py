@@ -6,12 +6,11 @@ from pathlib import Path
 from typing import Annotated, Any, TypeVar, get_args
 
 import yaml
-from pydantic import AfterValidator, BaseModel, Tag, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Tag, ValidationError
 
 from parley.errors import UsageError
 from parley.files import read_regular
-from parley.text import one_line
-from parley.text.suggest import choose, meant
+from parley.text import choose, meant, one_line
 
 _USER_INFO = re.compile(r"//[^\s'\"]*@")  # of a URL: it may hold a password, and errors end up in logs
 _QUERY = re.compile(r"(https?://[^\s?#]*)[?#][^\s'\"]*")  # of an address, which may hold a key
@@ -148,6 +147,18 @@ def plain(text: str) -> Any:
 
 def _reason(error: Exception) -> str:
     return one_line(str(error), 200) or type(error).__name__
+
+
+class FileModel(BaseModel):
+    """A mapping of which all keys are known, and which nobody changes; a text may stand for a number."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class StrictModel(FileModel):
+    """The same, in which every value has exactly its type."""
+
+    model_config = ConfigDict(strict=True)
 
 
 _Model = TypeVar("_Model", bound=BaseModel)

@@ -11,8 +11,8 @@ from parley import paths
 from parley.errors import JournalError, RecordError, UsageError
 from parley.files import hold_lock, is_locked
 from parley.play.stale_records import walk
-from parley.study.study import check_alone, check_name
-from parley.text.suggest import choose
+from parley.study.load import check_alone, check_name
+from parley.text import choose
 from parley.text.yamlfile import is_slug, shown
 from parley.workflow.slurm import jobs_left
 

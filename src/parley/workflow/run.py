@@ -24,10 +24,8 @@ from parley.play.record_store import recall_left_out
 from parley.play.spending import gather_spending, refused_line
 from parley.play.stale_records import Moves, find_moves, missing_records, move_records
 from parley.study import Study, load_study
-from parley.study.companions import companions
 from parley.study.growing import decide
-from parley.study.planned import changed_since, run_plan
-from parley.study.study import check_alone
+from parley.study.load import changed_since, check_alone, companions, run_plan
 from parley.text import one_line
 from parley.workflow.run_log import announce, follow, show_log
 from parley.workflow.slurm import wait_for_former_jobs

@@ -15,11 +15,10 @@ from hypothesis import strategies as st
 from parley.analysis.summarize import summarize
 from parley.analysis.tables import read_table
 from parley.errors import UsageError
-from parley.games.consensus.parameters import ConsensusView, Goal, Said, Value
+from parley.games.consensus.achievable import robustness, tolerates
+from parley.games.consensus.parameters import ConsensusView, Goal, Said, Signer, Value
 from parley.games.consensus.policies import POLICIES
-from parley.games.consensus.signatures import Signer
 from parley.games.network import Network
-from parley.games.robustness import robustness, tolerates
 from parley.play.simulate import simulate
 from support.playing import play_of
 from support.studies import StudyFactory
@@ -430,7 +429,7 @@ def test_robustness_is_what_its_definition_says(one_way: bool, monkeypatch: pyte
         r, faults = by_definition(network)
         assert (robustness(network), tolerates(network)) == ((r, True), faults)
         with monkeypatch.context() as patch:  # as if it were too large to be exact
-            patch.setattr("parley.games.robustness.EXACT_TO", 1)
+            patch.setattr("parley.games.consensus.achievable.EXACT_TO", 1)
             lower, exact = robustness.__wrapped__(network)
             assert lower == r if exact else lower <= r
             assert (tolerates.__wrapped__(network) or 0) <= (faults or 0)

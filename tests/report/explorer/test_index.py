@@ -2,10 +2,10 @@
 
 import pytest
 
+from parley.paths import simulations_link
 from parley.report.explorer.index import Known, index_content, read_rows
 from parley.report.explorer.selection import select
 from parley.study import Study
-from parley.view_links import simulations_link
 from support import REPOSITORY
 from support.pages import Json, recorded
 from support.records import edit

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, get_args
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from parley.policies import Sampling
-from parley.text.suggest import choose
+from parley.text import choose
 
 Preset = Literal[
     "openai",

@@ -9,7 +9,7 @@ from pathlib import Path
 from statistics import fmean, median
 from typing import Any
 
-from parley.games.consensus.achievable import ACHIEVABLE, reached
+from parley.games.consensus.achievable import ACHIEVABLE, reached, robustness, tolerates
 from parley.games.consensus.parameters import ConsensusParameters, Round, Value, in_hull
 from parley.games.evidence import (
     ENDINGS,
@@ -29,7 +29,6 @@ from parley.games.evidence import (
 )
 from parley.games.network import FACTS, Network
 from parley.games.parameters import BYZANTINE, Group
-from parley.games.robustness import robustness, tolerates
 from parley.text import by_number
 
 

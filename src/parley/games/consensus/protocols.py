@@ -23,6 +23,7 @@ from parley.games.consensus.parameters import (
     Proposal,
     Round,
     Said,
+    Signer,
     Value,
     proposal_model,
 )
@@ -36,7 +37,6 @@ from parley.games.consensus.prompts import (
     published_vote_text,
     threshold_text,
 )
-from parley.games.consensus.signatures import Signer
 from parley.games.filters import SCORE, NoFilter, Scored, filtered, scores_model, told_text
 from parley.games.network import Links, Network
 from parley.games.parameters import BYZANTINE

@@ -16,8 +16,7 @@ from pydantic import BaseModel
 from parley.errors import UsageError
 from parley.games.base import Game, Outcome, Paper, threat_class
 from parley.games.deliberation.ballots import BALLOT, ballot_model, kind_of, read_ballot, style_of
-from parley.games.deliberation.evidence import DeliberationEvidence
-from parley.games.deliberation.outcome import (
+from parley.games.deliberation.decisions import (
     CORRECT,
     GRADED,
     HUNG,
@@ -27,6 +26,7 @@ from parley.games.deliberation.outcome import (
     outcome_of,
     said_of,
 )
+from parley.games.deliberation.evidence import DeliberationEvidence
 from parley.games.deliberation.parameters import (
     ANOTHER_PROBLEM,
     Agent,

@@ -25,7 +25,7 @@ from parley.games.problems.numbers import READINGS, read_as, read_number
 from parley.games.problems.problem import MAX_CHARACTERS, Problem, is_card, question, read_choice, right_cards
 from parley.identity import digest
 from parley.text import one_line
-from parley.text.yamlfile import Slug, load_yaml, validated
+from parley.text.yamlfile import FileModel, Slug, load_yaml, validated
 
 _OWN = 'each line is a JSON object: {"question": ..., "answer": ...}, perhaps with "choices": [...] and "facts": [...]'
 _MAX_BYTES = 64 * 2**20  # of one file
@@ -315,17 +315,13 @@ OUR_POLICIES = Path(__file__).parent / "policies.yaml"
 OUR_PROFILES = Path(__file__).parent / "hidden_profiles.jsonl"
 
 
-class _Entry(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
+class _Entry(FileModel):
     id: Slug
     question: Annotated[str, AfterValidator(one_line), Field(min_length=1, max_length=_MAX_QUESTION)]
     policies: list[Annotated[str, Field(max_length=MAX_CHARACTERS)]] = Field(max_length=50)
 
 
-class _PolicyFile(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
+class _PolicyFile(FileModel):
     problems: list[_Entry] = Field(min_length=1, max_length=10_000)
 
 

@@ -15,9 +15,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from pydantic import (
-    BaseModel,
     BeforeValidator,
-    ConfigDict,
     Discriminator,
     Field,
     Tag,
@@ -43,7 +41,7 @@ from parley.games.problems.data_sets import (
 from parley.games.problems.problem import VOWELS, Kind, Problem, letters, question, right_cards
 from parley.identity import stream
 from parley.text import one_line
-from parley.text.yamlfile import kind_spelled_out, kind_tag, kinds_of, tag
+from parley.text.yamlfile import StrictModel, kind_spelled_out, kind_tag, kinds_of, tag
 
 # Folders of problems of one's own, besides those that a study may name.
 ALLOW = "PARLEY_ALLOW_FOLDERS"
@@ -52,13 +50,11 @@ _CONSONANTS = "BCDFGHJKLMNPQRSTVWXZ"
 _EVEN, _ODD = "2468", "3579"  # no 0 and no 1, which look like letters
 
 
-class _Source(BaseModel):
+class _Source(StrictModel):
     """What every source has; the other fields of a kind are its parameters.
 
     As it stands, a source of problems that a seed makes: problem number s depends on `order`, s and the parameters.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
     kind: str
     order: int = Field(default=0, ge=0, le=999_999_999, description="Seed of the order of the problems.")

@@ -12,7 +12,7 @@ from pydantic import BaseModel
 
 from parley.errors import JournalError, ParleyError
 from parley.games.base import Game, Outcome
-from parley.games.two_steps import cutting, playing
+from parley.games.playing import cutting, playing
 from parley.play.degenerate import degenerate_class, degenerate_of
 from parley.play.forks import SILENCED
 from parley.play.journal import ENTRY_FIELDS, Entry, journal_id, journaled, last_sent

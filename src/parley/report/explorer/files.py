@@ -22,7 +22,7 @@ from parley.report.explorer.game import part_content
 from parley.report.explorer.index import Row, index_content, part_rows
 from parley.report.explorer.selection import Part, Selection
 from parley.report.html import json_in_html, page
-from parley.text.cleaning import valid_unicode
+from parley.text import valid_unicode
 from parley.text.logs import every, limited_logger
 
 _log = limited_logger(__name__)

@@ -17,8 +17,7 @@ from parley.play.record_store import read_own
 from parley.policies.kinds import IMPORTED
 from parley.report.explorer.game import FORMAT, exact
 from parley.report.explorer.selection import Part, Selection, SimulationFile
-from parley.study.axes import axes_text
-from parley.study.condition import Condition, Simulation
+from parley.study.condition import Condition, Simulation, axes_text
 from parley.study.expand import telling_axes
 from parley.text import one_line
 from parley.text.logs import every, limited_logger

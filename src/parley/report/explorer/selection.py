@@ -9,8 +9,7 @@ from pathlib import Path
 from parley import paths
 from parley.errors import RecordError
 from parley.study import Study
-from parley.study.axes import axes_text
-from parley.study.condition import Condition, Simulation
+from parley.study.condition import Condition, Simulation, axes_text
 from parley.text import counted
 
 MOST = 10_000  # simulations, unless somebody asks for another number

@@ -1,4 +1,4 @@
-"""Playing a game whose asks may have two steps: each becomes two asks. `policies/reply_text.py` reads the replies.
+"""How a game is played: asks that have two steps become two, and a fork goes on otherwise from a point.
 
 With `two_steps` an agent is first asked for free text, then, in the same chat, for JSON with the other fields. Each
 step is an ask of its own with its own retries, so journal, record and replay know nothing of it. What was written
@@ -10,13 +10,17 @@ from collections.abc import Generator
 from dataclasses import replace
 from functools import cache
 
-from pydantic import BaseModel, create_model
+from pydantic import BaseModel, ValidationError, create_model
 
-from parley.games.base import Game, Outcome
-from parley.games.forked import going_on
+from parley.errors import UsageError
+from parley.games.base import Game, Outcome, Point
 from parley.games.own_game import checked_play
+from parley.games.parameters import Seat
+from parley.identity import stream
 from parley.policies import FIRST_STEP, Ask, Reply
 from parley.policies.reply_text import FreeText, ReplyModel, free_field, schema_of
+
+Playing = Generator[list[Ask], list[Reply], Outcome]
 
 
 def cutting(game: Game) -> frozenset[str]:
@@ -24,7 +28,7 @@ def cutting(game: Game) -> frozenset[str]:
     return frozenset(seat.name for seat in game.seats if seat.cut_texts)
 
 
-def playing(game: Game) -> Generator[list[Ask], list[Reply], Outcome]:
+def playing(game: Game) -> Playing:
     """Play a game like `Game.play`, with the asks that have two steps asked one after the other."""
     inner = _begun(game)
     asks = next(inner)
@@ -37,7 +41,7 @@ def playing(game: Game) -> Generator[list[Ask], list[Reply], Outcome]:
             return outcome
 
 
-def _begun(game: Game) -> Generator[list[Ask], list[Reply], Outcome]:
+def _begun(game: Game) -> Playing:
     """Play a game as its rules say; one that goes on in another one begins as that."""
     inner = checked_play(game) if game.code_sha256 else game.play()
     return inner if game.begun is None else going_on(_begun(game.begun[0]), inner, game.begun[1])
@@ -96,3 +100,55 @@ def _without_free(model: type[BaseModel]) -> type[BaseModel]:
         return model
     fields = {name: (field.annotation, field) for name, field in model.model_fields.items() if name != free}
     return create_model(model.__name__, __base__=ReplyModel, **fields)  # type: ignore[call-overload, no-any-return]
+
+
+# Games that go on otherwise from a point: the same rules and replies up to it, other seats from there
+#
+# Two games of the same seed are played side by side with the same replies until the point is reached; then the second
+# one goes on alone. Since games are pure, that needs nothing of any game but its generator.
+
+
+def recast(begun: Game, seats: tuple[Seat, ...], seed: int, point: Point) -> Game:
+    """Return the game of a seed whose agents sit as `begun` has them up to the point, and as in `seats` from there."""
+    rng = stream("game", begun.name, seed)
+    game = type(begun)(begun.parameters, seats, seats[0].prompt, rng, begun.network, begun.material)
+    game.begun = begun, point
+    return game
+
+
+def going_on(first: Playing, second: Playing, point: Point) -> Playing:
+    """Play `first`, and from the point on `second`, which was told the same replies.
+
+    Raises UsageError if the second would have asked somebody else before that, or something of another kind.
+    """
+    asks, others = next(first), next(second)
+    while not any(point.is_of(ask.round, ask.phase) for ask in asks):
+        if [_key(ask) for ask in asks] != [_key(ask) for ask in others]:
+            raise UsageError("the change makes another game from its start, so it cannot begin in its middle")
+        replies = yield asks
+        try:
+            asks = first.send(replies)
+            others = second.send([_read_as(ask, reply) for ask, reply in zip(others, replies, strict=True)])
+        except StopIteration:
+            raise UsageError(f"the game ends before round {point.round}; choose an earlier one") from None
+    while True:
+        replies = yield others
+        try:
+            others = second.send(replies)
+        except StopIteration as end:
+            outcome: Outcome = end.value
+            return outcome
+
+
+def _key(ask: Ask) -> tuple[int, str, str]:
+    return ask.round, ask.phase, ask.agent
+
+
+def _read_as(ask: Ask, reply: Reply) -> Reply:
+    """Return a reply as the rules would have taken it from this agent: what another role may say may be unusable."""
+    if reply.value is None or isinstance(reply.value, ask.reply_model):
+        return reply
+    try:
+        return Reply(ask.reply_model.model_validate(reply.value.model_dump()), milliseconds=reply.milliseconds)
+    except ValidationError as error:
+        return Reply(None, "out_of_range", str(error.errors()[0]["msg"]), reply.milliseconds)

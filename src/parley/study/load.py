@@ -1,0 +1,379 @@
+"""A study file becomes a study: checked (`study_file.py`), expanded into conditions (`expand.py`), fit to play.
+
+With the studies that it names beside it, and the plan of a run, by which jobs refuse to run if the study changed.
+"""
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from os.path import exists, lexists
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from parley import paths
+from parley.engine.models import ModelEntry, load_models
+from parley.errors import ParleyError, RecordError, UsageError, located
+from parley.games.figure_kinds import KINDS
+from parley.games.registry import game_class
+from parley.identity import digest
+from parley.policies.own_code import look_beside
+from parley.study.comparisons import rates_of
+from parley.study.condition import OWN_CODE, SCRIPTED, Condition, Simulation
+from parley.study.expand import NOBODY, Expander
+from parley.study.forks import Forks
+from parley.study.growing import decided, on_disk
+from parley.study.study import PLAIN_EFFECTS, PLAIN_LEDGER, Study
+from parley.study.study_file import SAME, StudyFile
+from parley.text import choose, counted, one_line
+from parley.text.yamlfile import is_slug, load_yaml, validated
+
+_MOST_DRAWN = 24  # simulations that a study may name for one figure
+
+
+def load_study(
+    file: Path,
+    models_file: Path | None = None,
+    recorded: Mapping[str, ModelEntry] | None = None,
+    needs_weights: bool = True,
+) -> Study:
+    """Read and check a study; raises UsageError with one line: file, key, value, remedy.
+
+    To look at results, `recorded` entries stand in for those that the models file does not have, or for a file that is
+    gone, and without `needs_weights` those on this machine are not looked for.
+    """
+    where = str(file)
+    if not lexists(file):
+        there = paths.studies(file.parent) or paths.studies(paths.root())
+        remedy = choose(file.stem, there) if there else "parley new NAME writes a study"
+        raise UsageError(f"{file}: no such file; {remedy}")
+    content = validated(StudyFile, load_yaml(file), where)
+    check_name(file)
+    look_beside(file.parent)
+    with located(f"{where}: game"):
+        game = game_class(content.game)
+    if content.ledger is not None and not game.evidence.keeps_ledger:
+        raise UsageError(f"{where}: ledger: the game {game.name} keeps none; remove this key")
+    models_file = models_file or paths.models_file(file)
+    recorded = recorded or {}
+    models = {**recorded, **(load_models(models_file) if exists(models_file) else {})}
+    for name in models:
+        if name in game.policies or name in (SAME, SCRIPTED, OWN_CODE, NOBODY):
+            raise UsageError(f"{models_file}: models.{name}: a reserved name; rename the entry")
+    expander = Expander(where, content, game, models, models_file, needs_weights)
+    _check_made_of(content, where)
+    if content.fork is None:
+        once, repeats = expander.conditions(), content.repeats
+    else:
+        once, repeats = Forks(f"{where}: fork", game, expander).conditions(content.fork, file), content.fork.repeats
+        models = {**{name: entry for c in once for name, entry in c.entries.items()}, **models}
+    conditions = _as_decided(_repeated(once, repeats, where), file.stem)
+    study = Study(
+        name=file.stem,
+        file=file,
+        models_file=models_file,
+        title=content.title or file.stem,
+        game=game,
+        shard_size=content.shard_size,
+        conditions=conditions,
+        models=models,
+        budget=content.budget,
+        most_unusable=content.most_unusable,
+        ledger=content.ledger or PLAIN_LEDGER,
+        drawn=content.figures,
+        questions=tuple(content.questions),
+        paper=tuple(content.paper),
+        effects=content.effects or PLAIN_EFFECTS,
+        companions=content.companions,
+        own_prompts=expander.own_prompts,
+        achievable=None if content.achievable is None else expander.protocol(content.achievable),
+    )
+    if study.budget is not None and study.budget.cost is not None:
+        _check_prices(study, study.budget.cost, recorded)
+    _check_batches(study)
+    _check_drawn(study)
+    _ = study.comparisons  # a question that no condition answers is refused before anything is played
+    _check_achievable(study)
+    _check_rates(study)
+    return study
+
+
+def study_of(name: str, content: Mapping[str, Any], models_file: Path | None, needs_weights: bool = True) -> Study:
+    """Return the study that a file of this name and content would be, which there is none of; raises as `load_study`.
+
+    Messages do not name the file.
+    """
+    with TemporaryDirectory() as folder:
+        file = Path(folder) / f"{name}.yaml"
+        file.write_text(json.dumps(content), encoding="utf-8")  # JSON is YAML
+        try:
+            return load_study(file, models_file or paths.models_file(Path("study.yaml")), needs_weights=needs_weights)
+        except (UsageError, RecordError) as error:
+            raise type(error)(str(error).removeprefix(f"{file}: ")) from None
+
+
+def _check_made_of(content: StudyFile, where: str) -> None:
+    """Raise UsageError unless either grids or recorded games make the conditions."""
+    if content.fork is None and not content.grids:
+        raise UsageError(f"{where}: grids: missing; add a block of conditions")
+    if content.fork is not None and (
+        said := {"grids", "parameters", "seeds", "repeats", "compare_with"} & content.model_fields_set
+    ):
+        raise UsageError(f"{where}: {min(said)}: the recorded games of `fork` say it already; remove this key")
+
+
+def _check_achievable(study: Study) -> None:
+    """Raise UsageError for a protocol that cannot play, and questions about what was lost where none is played."""
+    for condition in study.conditions if study.achievable else ():
+        with located(f"{study.file}"):
+            Simulation(condition, 0).game().best_known(study.achievable)
+    lost = {quantity.name for quantity in study.game.evidence.lost}
+    asked = next((name for each in study.comparisons for name in each.outcomes if name in lost), None)
+    if asked and study.achievable is None and all(condition.honest_by_rules for condition in study.conditions):
+        raise UsageError(
+            f"{study.file}: questions: {asked}: games of rules are held against no protocol; add achievable: PROTOCOL"
+        )
+
+
+def _check_batches(study: Study) -> None:
+    """Raise UsageError if a game that asks in batches has a process of its own, or counts how long replies take."""
+    for condition in study.conditions:
+        batched = next((name for name, entry in condition.entries.items() if entry.batch), None)
+        why = ""
+        if condition.runs_own_code:
+            why = "code of the user's own plays, in a process for each game"
+        elif getattr(condition.parameters, "time_limit", None) is not None:
+            why = "time_limit counts how long replies take"
+        if batched and why:
+            remedy = f"{why}, and {batched} is asked in batches; remove its batch"
+            raise UsageError(f"{study.file}: {condition.name}: {remedy}")
+
+
+def _check_prices(study: Study, cost: float, recorded: Mapping[str, ModelEntry]) -> None:
+    """Raise UsageError if a model that is used, and is not only `recorded`, has no price."""
+    used = {name: study.models[name] for condition in study.conditions for name in condition.models}
+    for name, entry in sorted(used.items()):
+        if entry.price is None and entry is not recorded.get(name):
+            raise UsageError(
+                f"{study.file}: budget.cost: {cost:g}: {name} has no price; add price: {{prompt: ..., completion: "
+                f"...}} to models.{name} in {study.models_file}, or give budget.tokens alone"
+            )
+
+
+# Its file
+
+
+def check_name(file: Path) -> None:
+    """Raise UsageError if a study file's name cannot name its study."""
+    if not is_slug(file.stem):
+        raise UsageError(
+            f"{one_line(str(file), 300)}: the file's name becomes a folder; use letters, digits, '.', '_' and '-'"
+        )
+
+
+def check_alone(file: Path, *known: Path) -> None:
+    """Raise UsageError if another study file, none of `known`, has the same name, and so the same results."""
+    beside = (file.with_suffix(suffix) for suffix in (".yaml", ".yml"))
+    for other in (paths.study_file(file.stem), *beside):
+        if other not in known and other.exists() and not (file.exists() and other.samefile(file)):
+            raise UsageError(
+                f"{file} and {other}: two studies of one name would share {paths.results(file.stem)}; give one of the "
+                "files another name (mv)"
+            )
+
+
+# Its conditions, and what else it says
+
+
+def _repeated(conditions: tuple[Condition, ...], repeats: int, where: str) -> tuple[Condition, ...]:
+    """Return the conditions once for each time that they are played; raises UsageError if nothing can differ."""
+    if repeats == 1:
+        return conditions
+    if greedy := next((condition.name for condition in conditions if not condition.samples), None):
+        raise UsageError(
+            f"{where}: repeats: {repeats}: {greedy} asks its models at temperature 0, so the same seed gives "
+            "the same game again; remove repeats, or raise a temperature"
+        )
+    return tuple(replace(condition, repeat=repeat) for repeat in range(repeats) for condition in conditions)
+
+
+def _as_decided(conditions: tuple[Condition, ...], study: str) -> tuple[Condition, ...]:
+    """Return the conditions with the seeds that they have by now, where they grow: as decided, else as on the disk."""
+    numbers = decided(study) if any(condition.growing for condition in conditions) else {}
+    found = []
+    for each in conditions:
+        number = numbers.get(each.place)
+        if each.growing and number is None:
+            number = on_disk(paths.simulation(study, each.place, 0).parent)
+        found.append(replace(each, seeds=range(each.growing.step(number or 0))) if each.growing else each)
+    return tuple(found)
+
+
+def _check_drawn(study: Study) -> None:
+    """Raise UsageError if a study names figures, conditions or seeds that it does not have, or too many."""
+    known = [spec.name for spec in study.game.evidence.figures if KINDS[spec.kind].single]
+    for figure in study.drawn:
+        if figure not in known:
+            remedy = choose(figure, known)
+            raise UsageError(f"{study.file}: figures.{figure}: no figure of single simulations; {remedy}")
+        if (number := len(study.named_for(figure))) > _MOST_DRAWN:
+            raise UsageError(
+                f"{study.file}: figures.{figure}: {number} simulations; at most {_MOST_DRAWN} are drawn; name fewer"
+            )
+
+
+def _check_rates(study: Study) -> None:
+    """Raise UsageError for rates of a paper, or a model of effects, that are about what the study does not have."""
+    known, axes = list(rates_of(study.game)), study.axes
+    named = [(f"paper[{index}].what", each.what) for index, each in enumerate(study.paper)]
+    named += [("effects.outcome", study.effects.outcome)] if study.effects.outcome else []
+    for key, name in named:
+        if name not in known:
+            raise UsageError(f"{study.file}: {key}: {name!r}: no outcome or indicator; {choose(name, known)}")
+    for index, pair in enumerate(study.effects.interactions):
+        key = f"{study.file}: effects.interactions[{index}]"
+        for axis in pair:
+            if axis not in axes:
+                raise UsageError(f"{key}: {axis!r}: not an axis of this study; {choose(axis, axes)}")
+        if pair[0] == pair[1]:
+            raise UsageError(f"{key}: {pair[0]!r} twice; name two axes")
+    for each in study.paper:
+        study.fitting(each.where)
+
+
+# The studies that it names beside it: its noise floor and its positive control
+
+_LABELS = {"noise": "noise floor", "control": "positive control"}
+
+
+@dataclass(frozen=True)
+class Companion:
+    """A study that another one names: as its noise floor (`noise`) or its positive control (`control`)."""
+
+    kind: str
+    study: Study
+
+    @property
+    def label(self) -> str:
+        """What it is to the study that names it."""
+        return _LABELS[self.kind]
+
+    @property
+    def text(self) -> str:
+        """Its name, and how much it plays."""
+        conditions = self.study.first_repeat.conditions
+        times = len(self.study.conditions) // len(conditions)
+        again = f", each seed played {times} times" if times > 1 else ""
+        simulations = sum(len(condition.most_seeds) for condition in self.study.conditions)
+        played = f"{counted(len(conditions), 'condition')}, {counted(simulations, 'simulation')}"
+        return f"{self.study.name} ({played}{again})"
+
+
+def companions(study: Study) -> list[Companion]:
+    """Return the studies that a study names; raises UsageError if one is not there or does not fit."""
+    if study.companions is None:
+        return []
+    found = []
+    for kind, name in study.companions:
+        if name is not None:
+            where = f"{study.file}: companions.{kind}: {name}"
+            if name == study.name:
+                raise UsageError(f"{where}: is this study itself; name another one")
+            beside = study.file.with_name(f"{name}.yaml")
+            file = beside if beside.exists() else paths.study_file(name)
+            with located(where):
+                other = load_study(file, study.models_file, needs_weights=False)
+            if problem := next(_misfits(study, kind, other), None):
+                raise UsageError(f"{where}: {problem}")
+            found.append(Companion(kind, other))
+    return found
+
+
+def companion_lines(study: Study) -> list[str]:
+    """Return a line for each companion of a study; one that says what is wrong where they cannot be had."""
+    try:
+        return [f"{each.label}: {each.text}" for each in companions(study)]
+    except ParleyError as error:
+        return [one_line(str(error).removeprefix(f"{study.file}: "))]
+
+
+def _misfits(study: Study, kind: str, other: Study) -> Iterator[str]:
+    """Yield what is wrong with a companion, and what to do."""
+    if other.game.name != study.game.name:
+        yield f"plays {other.game.name}, and this study {study.game.name}; name a study of the same game"
+    if kind == "control":
+        questions = {question.name for question in study.questions}
+        if questions and questions.isdisjoint(question.name for question in other.questions):
+            yield f"answers no question of this study; give it one of the same name ({sorted(questions)[0]})"
+        if asked := sorted({model for condition in other.conditions for model in condition.models}):
+            yield f"asks a model ({asked[0]}); a control is scripted, since its answers have to be known"
+        return
+    if other.conditions[0].repeat is None:
+        yield f"plays no seed again; add to {other.file} repeats: 2"
+    own = {condition.place for condition in study.first_repeat.conditions}
+    if own.isdisjoint(
+        replace(each, repeat=study.conditions[0].repeat).place for each in other.first_repeat.conditions
+    ):
+        yield "plays no condition of this study; give it one of the same players, prompt and parameters"
+
+
+# The plan of a run
+
+_PLAN = "PARLEY_PLAN"
+
+
+def plan_of(study: Study) -> str:
+    """Return eight hexadecimal digits that name all that the jobs of a run depend on.
+
+    They are the simulations, the shards these are dealt into, and what else shows in what is made of them: the title,
+    the ledger settings, the questions. It takes time in proportion to the conditions, not the simulations: each job
+    computes it.
+    """
+    conditions = [
+        [
+            condition.name,
+            condition.place,
+            condition.engine,
+            condition.at_once,
+            str(seeds) if isinstance(seeds := condition.seeds, range) else list(seeds),
+        ]
+        for condition in study.conditions
+    ]
+    ledger = study.ledger.model_dump(mode="json")
+    more = [*study.questions_json, *study.shown_besides]
+    return digest([study.name, study.title, study.shard_size, ledger, conditions, *more])[:8]
+
+
+def require_plan(study: Study, plan: str | None) -> None:
+    """Raise ParleyError if `study` is another one than when its run was planned; None is a command given by hand."""
+    if plan is not None and plan_of(study) != plan:
+        raise ParleyError(changed(study))
+
+
+def changed_since(study: Study, plan: str) -> str | None:
+    """Return the line to end a run with, whose plan this was, if its files say something else now; else None."""
+    try:
+        require_plan(load_study(study.file, study.models_file), plan)
+    except ParleyError:
+        return changed(study)
+    return None
+
+
+def changed(study: Study) -> str:
+    """Return the line that says that a study changed while it ran."""
+    return (
+        f"{study.file} changed while it ran (or {study.models_file}, a prompt, or code that it names); what was "
+        "played stays, and the same command plans anew and goes on"
+    )
+
+
+def run_plan(study: Study, new: bool) -> str:
+    """Return the plan of this run of the workflow: the same in all its jobs, on whatever node.
+
+    `new` begins a run. Raises ParleyError if the study changed since it began.
+    """
+    if new or _PLAN not in os.environ:
+        os.environ[_PLAN] = plan_of(study)
+    require_plan(study, os.environ[_PLAN])
+    return os.environ[_PLAN]

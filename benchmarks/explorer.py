@@ -12,8 +12,7 @@ from benchmarks.explorer_browser import in_browser
 from benchmarks.measure import PARLEY, Row, consensus_study, cost, temporary_folder
 from parley import paths
 from parley.identity import stream
-from parley.play.provenance import provenance
-from parley.play.record import write_record
+from parley.play.record import provenance, write_record
 from parley.play.runner import play
 from parley.policies import Ask, Completion
 from parley.policies.kinds import Rule

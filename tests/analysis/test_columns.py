@@ -18,8 +18,7 @@ from parley.errors import UsageError
 from parley.games.registry import GAMES
 from parley.identity import digest
 from parley.ledger.build import build
-from parley.play.provenance import provenance
-from parley.play.record import write_record
+from parley.play.record import provenance, write_record
 from parley.play.record_content import COLUMNS
 from parley.play.runner import play
 from parley.policies.kinds import ScriptedPolicy

@@ -19,8 +19,7 @@ from parley.figures.make import draw, figures
 from parley.figures.style import own_style
 from parley.games.evidence import INFLUENCE
 from parley.games.stag_hunt.parameters import HARE
-from parley.play.provenance import provenance
-from parley.play.record import write_record
+from parley.play.record import provenance, write_record
 from parley.play.runner import play
 from parley.play.simulate import simulate_shard
 from parley.policies.kinds import Rule, ScriptedPolicy

@@ -6,14 +6,14 @@ import pytest
 
 from parley import __version__
 from parley.engine import hardware
-from parley.play import provenance
+from parley.play import record
 
 pytestmark = pytest.mark.promise("A record says what made it, without a word about who or where.")
 
 
 def test_provenance_names_versions_machine_and_times() -> None:
     started = datetime.now(UTC) - timedelta(minutes=1)
-    found = provenance.provenance(started, {"tiny": {"engine": "vllm"}})
+    found = record.provenance(started, {"tiny": {"engine": "vllm"}})
     assert found["parley"] == __version__
     assert set(found["packages"]) == {
         *("numpy", "pandas", "pyarrow", "pydantic", "scipy", "networkx", "aiohttp", "snakemake", "dvc"),
@@ -32,7 +32,7 @@ def test_readers_are_warned_of_each_engine_and_of_its_load() -> None:
         "c": {"deterministic": None},
         "d": {},
     }
-    found = provenance.warnings({"engines": engines})
+    found = record.provenance_warnings({"engines": engines})
     assert found[:2] == ["a: no proof", "b: a beta"]
     assert found[2].startswith("b: up to 64 requests at once")
     assert len(found) == 3

@@ -26,7 +26,7 @@ from typing import Any, TextIO
 import yaml
 
 from parley import paths
-from parley.play.record import read_summary
+from parley.play.record import provenance, read_summary
 from parley.study import load_study
 
 
@@ -218,7 +218,6 @@ def _nurse() -> None:
 
     from parley.cli import program  # noqa: F401
     from parley.play import simulate  # noqa: F401
-    from parley.play.provenance import provenance
 
     # What it finds out is cached: a fork need not run git and read versions again.
     provenance(datetime.now(UTC), {})

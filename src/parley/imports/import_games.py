@@ -35,8 +35,7 @@ from parley.imports.games import (
     ImportedGame,
     format_called,
 )
-from parley.play.provenance import provenance
-from parley.play.record import write_record
+from parley.play.record import provenance, write_record
 from parley.play.record_store import read_own, write_conditions
 from parley.play.replay import Key, replay_replies
 from parley.play.runner import Play

@@ -14,11 +14,9 @@ from parley.engine.sources import FolderSource, GgufSource, ServiceSource
 from parley.errors import RecordError, UsageError
 from parley.files import write_new
 from parley.play.journal import Entry
-from parley.play.live import outcome_line, transcript_lines
-from parley.play.live_screen import can_draw, print_final
+from parley.play.live import can_draw, outcome_line, print_final, transcript_lines
 from parley.play.matrix import WatchedGame
-from parley.play.provenance import warnings
-from parley.play.record import Summary, read_record
+from parley.play.record import Summary, provenance_warnings, read_record
 from parley.play.replay import (
     play_recorded,
     rebuild_game,
@@ -43,7 +41,7 @@ class StudyFiles:
 
 def summary_text(path: Path, summary: Summary) -> str:
     """Return what a record says of its simulation as a whole, provenance in full, as YAML."""
-    of_engines = warnings(summary.provenance)
+    of_engines = provenance_warnings(summary.provenance)
     return yaml_text(
         {
             "record": str(path),

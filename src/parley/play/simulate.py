@@ -28,8 +28,7 @@ from parley.errors import EngineError, JournalError, NotReadyError, ParleyError,
 from parley.play.forks import forked_policies
 from parley.play.journal import Journal, delete_journal, off_loop
 from parley.play.pausing import PauseWatcher
-from parley.play.provenance import provenance, warnings
-from parley.play.record import write_record
+from parley.play.record import provenance, provenance_warnings, write_record
 from parley.play.record_store import read_own, write_conditions
 from parley.play.runner import Exchange, Play, Watcher, play_async
 from parley.policies import Policy, Reply
@@ -438,7 +437,7 @@ async def play_simulation(
     async with AsyncExitStack() as stack:
         engines = await _connect(stack, simulation, places, engine_timeout, budget, batches) if places else {}
         provenances = {name: await engine.provenance() for name, engine in engines.items()}
-        for text in warnings({"engines": provenances}):
+        for text in provenance_warnings({"engines": provenances}):
             _log.warning("%s", text)
         policies: dict[str, Policy] = {}
         made: dict[int, Policy] = {}

@@ -12,7 +12,6 @@ from pathlib import Path
 
 from parley import paths
 from parley.calibration.arms import planned_report
-from parley.engine.service.batch_files import waiting_batches
 from parley.engine.weights import model_marker
 from parley.errors import JournalError, ParleyError, RecordError
 from parley.identity import machine
@@ -220,8 +219,12 @@ class Progress:
         return now - at < KEPT_SECONDS and (self._since is None or at >= self._since)
 
     def _waiting_batches(self) -> list[str]:
+        if not (folder := paths.batches(self._study.name)).exists():
+            return []
+        from parley.engine.service.batches import waiting_batches  # with an HTTP client
+
         try:
-            return [batch.line() for batch in waiting_batches(paths.batches(self._study.name))]
+            return [batch.line() for batch in waiting_batches(folder)]
         except JournalError as error:
             return [one_line(str(error), 200)]
 

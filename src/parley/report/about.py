@@ -12,7 +12,7 @@ from parley.analysis.made_by import MadeBy
 from parley.analysis.simulations import engine_label
 from parley.analysis.stats import CONFIDENCE
 from parley.engine.models import ModelEntry
-from parley.play.provenance import warnings
+from parley.play.record import provenance_warnings
 from parley.study import Study
 from parley.study.condition import axes_text
 from parley.study.growing import GrowingSeeds
@@ -125,5 +125,5 @@ def engine_warnings(made_by: MadeBy) -> list[str]:
     """Return each warning of the engines that answered, with the number of simulations behind it."""
     counts: Counter[str] = Counter()
     for made, number in made_by.provenances:
-        counts.update(dict.fromkeys(warnings(made), number))
+        counts.update(dict.fromkeys(provenance_warnings(made), number))
     return [f"{text} ({count} simulations)" for text, count in sorted(counts.items())]

@@ -16,7 +16,7 @@ import pytest
 from parley import paths
 from parley.cli.plan_text import Plan
 from parley.engine.service import batches
-from parley.engine.service.batch_files import BatchFile, read_batches, waiting_batches
+from parley.engine.service.batches import BatchFile, read_batches, waiting_batches
 from parley.engine.service.budget import read_databases
 from parley.errors import BudgetError, EngineError, JournalError, ParleyError, UsageError
 from parley.play.record import read_attempts, read_summary

@@ -15,22 +15,23 @@ import time
 import uuid
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import AsyncExitStack, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import aiohttp
 
-from parley.engine.service.batch_files import BatchFile, read_batches
 from parley.engine.service.budget import Budget
 from parley.engine.service.errors import NOT_AS_ASKED, error_of
 from parley.engine.service.fetch import MAX_BODY_BYTES, Client, RequestError, Response
 from parley.engine.service.native import APIS
 from parley.engine.service.retrying import Retries, Send, passing_error
 from parley.engine.service.service import PROBE_SECONDS, Service
-from parley.errors import EngineError
+from parley.errors import EngineError, JournalError
+from parley.files import checked_line, open_regular, parse_line, write_atomically
 from parley.identity import digest
 from parley.policies import Ask, Tokens, used_tokens
+from parley.text import duration, one_line
 from parley.text.logs import every, limited_logger
 
 _MOST_BYTES, _MOST_OUTPUT = 100_000_000, 2_000_000_000  # of a file that is sent (OpenAI takes 200 MB), and read
@@ -41,6 +42,67 @@ _POLL_SECONDS = (1.0, 60.0)  # the first pause and the longest
 _APPEARS_SECONDS = 60.0  # after which a batch is in the service's list, if it was begun
 _TRIES = 3  # batches that a request goes into
 _log = limited_logger(__name__)
+
+
+# What this machine knows of batches: a file for each, there before its service is asked to begin it. So whoever goes
+# on after a death finds the batch, and asks nothing twice
+
+
+@dataclass
+class BatchFile:
+    """A batch: what it is called, where it is, and what it asks."""
+
+    name: str  # in its metadata at the service
+    model: str
+    service: str  # a hash that tells who answers
+    number: int  # of requests
+    # By custom id what each request set aside of a budget, tokens of prompt and reply; None without a budget.
+    requests: dict[str, list[int] | None] = field(repr=False)
+    input: str = ""  # the service's id of the file with the requests
+    sent: float = 0.0  # when the service was asked to begin it, seconds since the epoch
+    id: str = ""  # the service's own; "" while nobody here knows it
+    status: str = ""  # by the service's last word
+    answered: int = 0  # requests, by the same
+    is_over: bool = False  # whether its replies were there: then `requests` are those that have one
+
+    def write(self, folder: Path) -> None:
+        """Write it, whole; raises RecordError if it cannot."""
+        content = checked_line(asdict(self))
+        write_atomically(self.path(folder), lambda file: file.write(content))
+
+    def path(self, folder: Path) -> Path:
+        """Return where it is written."""
+        return folder / f"{self.name}.jsonl"
+
+    def line(self) -> str:
+        """Return it in words: `batch_1 of gpt-4o: 40 of 96 requests answered, sent 3 h ago (in_progress)`."""
+        status, age = self.status or "not begun", duration(max(time.time() - self.sent, 0.0))
+        who = f"{self.id or 'a batch'} of {self.model}"
+        return one_line(f"{who}: {self.answered:,} of {self.number:,} requests answered, sent {age} ago ({status})")
+
+
+def read_batches(folder: Path) -> list[BatchFile]:
+    """Return the batches of a folder, the oldest first; raises JournalError for a file that is damaged."""
+    found = []
+    for path in folder.glob("*.jsonl"):
+        try:
+            with open_regular(path) as file:
+                found.append(BatchFile(**(parse_line(file.read()) or {})))
+        except FileNotFoundError:  # it is over, and was removed
+            continue
+        except (OSError, TypeError):
+            raise JournalError(
+                f"{path}: cannot be read; look at the batches of the service, and move it away to ask again"
+            ) from None
+    return sorted(found, key=lambda batch: batch.sent)
+
+
+def waiting_batches(folder: Path) -> list[BatchFile]:
+    """Return the batches whose replies are not there yet; raises JournalError for a file that is damaged."""
+    return [batch for batch in read_batches(folder) if not batch.is_over]
+
+
+# What is asked in batches
 
 
 class _Channel:

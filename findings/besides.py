@@ -228,6 +228,7 @@ def _rules(study: Study, played: Results) -> Beside:
     table = played.table("decision_rates").query("voters == 'honest'")
     axes = _axes(study, table)
     data = table[[*axes, "answers", "rule", "simulations", "decided", "right", "low", "high", "difference", "p_holm"]]
+    first = data.query("rule == 'plurality'").set_index([*axes, "answers"])
     rows = [
         [
             *(row[axis] for axis in axes),
@@ -237,15 +238,23 @@ def _rules(study: Study, played: Results) -> Beside:
             "–" if pd.isna(row["difference"]) else f"{100 * row['difference']:+.0f} (p {row['p_holm']:.2g})",
         ]
         for row in data.to_dict("records")
+        if row["rule"] == "plurality" or not _as_plurality(row, first, axes)
     ]
     return Beside(
         "rules",
-        "What honest agents would have decided under each rule, read off the same games, and rightly; with the "
-        "difference from the plurality of first answers, in points (p corrected by Holm over the rules of a row of "
-        "games; [how](explanation/talking.md)).",
+        "What honest agents would have decided under each rule, and rightly; with the difference from the plurality "
+        "of first answers, in points (p corrected by Holm over the rules of a row of games; "
+        "[how](explanation/talking.md)). Majorities and two thirds without a row decide as often, and as often "
+        "rightly, as the plurality of the same answers.",
         markdown_table([*axes, "rule", "decided", "right", "difference"], rows),
         data,
     )
+
+
+def _as_plurality(row: dict[Any, Any], pluralities: pd.DataFrame, axes: Sequence[str]) -> bool:
+    """Return whether a rule decides as often, and as often rightly, as the plurality of the same answers."""
+    key = tuple(row[name] for name in (*axes, "answers"))
+    return key in pluralities.index and all(row[name] == pluralities.loc[key, name] for name in ("decided", "right"))
 
 
 def _share(value: Any, holds: Callable[[Any], object]) -> float:

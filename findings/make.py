@@ -129,16 +129,11 @@ def _wrapped(text: str) -> str:
 
 
 def _in_short(found: Sequence[tuple[Asked, Answer]]) -> Iterator[str]:
-    """Yield a table and a figure of the questions of finished studies that have an answer."""
+    """Yield a figure of the questions of finished studies that have an answer, and which answers have changed."""
     answered = [(asked, each) for asked, each in found if each.pairs >= FEWEST_PAIRS]
     if not answered:
         return
     yield "## In short"
-    rows = [
-        (asked.text, each.said + " (exploratory)" * asked.in_prose, _interval(each), each.pairs)
-        for asked, each in answered
-    ]
-    yield markdown_table(("question", "answer", "difference", "pairs"), rows)
     titles = [next(STUDIES[name][0] for name in STUDIES if asked in ASKED[name].values()) for asked, _ in answered]
     _draw(answered, "findings", titles)
     yield "![Answers to all questions that have one](images/findings.png)"
@@ -251,13 +246,13 @@ def _registered(found: Sequence[tuple[Asked, Answer]]) -> str:
 def _anew(found: Sequence[tuple[Asked, Answer]]) -> Iterator[str]:
     """Yield a table of the questions whose answer is another one than before."""
     rows = [
-        (asked.text, ANSWERED_BEFORE[each.question], each.said, each.note or "–")
+        (asked.text, ANSWERED_BEFORE[each.question], each.said)
         for asked, each in found
         if ANSWERED_BEFORE.get(each.question, each.said) != each.said
     ]
     if rows:
-        yield "Answers that are others now than on this page before, by the same records:"
-        yield markdown_table(("question", "before", "now", "why"), rows)
+        yield "Answers that are others now than on this page before, by the same records (reasons stand below):"
+        yield markdown_table(("question", "before", "now"), rows)
 
 
 def _draw(found: Sequence[tuple[Asked, Answer]], name: str, titles: Sequence[str] = ()) -> None:
@@ -279,7 +274,8 @@ def _sentence(asked: Asked, each: Answer) -> str:
     if not each.pairs:
         return f"**{asked.text}** No pairs yet."
     measured = asked.measured[0].upper() + asked.measured[1:]
-    text = f"**{asked.text}** *{each.said}.* {measured} {each.value_from:.0%} {asked.first}, "
+    text = f"**{asked.text}** *{each.said}{' (exploratory)' * asked.in_prose}.* "
+    text += f"{measured} {each.value_from:.0%} {asked.first}, "
     text += f"{each.value_to:.0%} {asked.second}: {_interval(each)}"
     few = each.pairs < FEWEST_PAIRS
     text += f" over {counted(each.pairs, 'pair')}"

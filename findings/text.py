@@ -32,14 +32,13 @@ class Asked:
 INTRODUCTION = """\
 # Findings of our own
 
-Made by `make findings` from the records in `findings/`; do not edit it. Questions were frozen before the first
-reply, or stand in the frozen page's prose alone: it is said of each. One small model plays,
+Made by `make findings` from the records in `findings/`; do not edit it. One small model plays,
 Qwen2.5-Coder-1.5B-Instruct with 8-bit weights, on two cores of a CPU.
 
 The difference is the second value minus the first, in percentage points, with its 95% interval, over pairs of
 simulations with the same seed. *More* and *less* are said if p is below 0.05 after Holm's correction over the
-questions of the study; *no difference that matters* if two one-sided tests say that it is smaller than what was
-declared to matter (bounded limits, whatever the law; corrected over the questions, too); else *open*. *Noise alone*
+questions of the study; *no difference that matters* if two one-sided tests with bounded limits say that it is smaller
+than what was declared to matter (corrected over the questions, too); else *open*. *Noise alone*
 is how far from 0 so many pairs lie in 95% of cases if only the model's sampling differs, by the one condition of
 each study that was played again. *Control* is the answer of scripted players, which is known
 (`config/findings/findings-NAME-control.yaml`). With fewer than ten pairs there is no answer."""
@@ -233,29 +232,25 @@ LIMITS = """\
 
 - One small model (1.5 billion parameters), tuned for code, with 8-bit weights: no answer here says that a paper is
   wrong.
-- Not as planned: until the consensus games Snakemake took shards in an order of its own, not in that of the seeds.
-  Shards were made larger after 32 hunts (24 games instead of 8, of the deliberations 30, of the consensus games
-  12); each still holds the same seeds of all conditions.
+- Not as planned: until the consensus games shards were not played in the order of the seeds, and they were made larger
+  after 32 hunts. Each holds the same seeds of all conditions.
 - One language and one set of prompts. Games are shorter than the papers' (three rounds of five, eight of fifty).
-  The stag hunt is played at temperature 0.7, not 0 as published: at 0, games of one model differ in next to
-  nothing.
+  The stag hunt is played at temperature 0.7, not 0 as published: at 0, games of one model hardly differ.
 - Half of the deliberations (seeds 0 to 9 and 20 to 29) were played on a CPU without AVX-512. Of the first
-  majorities there 24 of 60 are right (of three agents without an adversary 6 of 20), of the others 34 of 60 (12 of
-  20): harder problems or another arithmetic, nobody can tell. All conditions of a seed were played on the same
-  CPU, so no answer rests on it; the records do not show which. The consensus games and all repeats (seeds 0 to 11)
-  were played with AVX-512: *noise alone* of the deliberation holds the other arithmetic, too.
+  majorities there 24 of 60 are right, of the others 34 of 60: harder problems or another arithmetic, nobody can tell.
+  All conditions of a seed were played on the same CPU, so no answer rests on it; the records do not show which. The
+  consensus games and all repeats (seeds 0 to 11) were played with AVX-512: *noise alone* of the deliberation holds the
+  other arithmetic, too.
 - Twenty pairs answer little of valid consensus: one pair that differs rules out *no difference that matters*. Of
   the consensus study's controls only that of valid consensus with a Byzantine agent shows that an effect would be
   found: the other scripted players do not read their prompt, or keep one value.
-- An open question is open: the interval has the differences that are still possible.
-- Replies depend on the machine's arithmetic, and on what shares the batch. `parley replay` gives identical games
-  from the recorded replies. Of 16 replies of four hunts that were asked again on the same CPU, 4 were identical
-  one at a time, 12 with about as many requests at once as in the games, and 13 if the prompts were in the cache
-  ([`parley verify`](../findings/verify.txt)).
+- Replies depend on the machine's arithmetic, and on what shares the batch. Of 16 replies of four hunts that were asked
+  again on the same CPU, 4 were identical one at a time, 12 with about as many requests at once as in the games, and 13
+  if the prompts were in the cache ([`parley verify`](../findings/verify.txt)).
 
 ## Check it
 
 `make findings` rebuilds this page, its figures and the tables in `findings/tables/` from the records in
 [`findings/`](../findings/README.md), byte for byte, and replays each record. It also writes each finished study as
-a Workflow Run RO-Crate and in Croissant, into `results/STUDY/exports/` (CC BY 4.0). The records are copied to
+a Workflow Run RO-Crate and in Croissant, into `results/STUDY/exports/` (CC BY 4.0), and copies the records to
 `results/`: `parley report config/findings/findings-hunt.yaml` goes on from there."""

@@ -160,5 +160,5 @@ def test_an_answer_that_is_another_one_than_before_is_listed_with_the_old_one() 
     )
     asked = findings.ASKED["hunt"]
     [_, table] = findings._anew([(asked["retreat"], same), (asked["told"], other)])
-    assert table.splitlines()[2:] == [f"| {asked['told'].text} | No difference that matters | Open | so |"]
+    assert table.splitlines()[2:] == [f"| {asked['told'].text} | No difference that matters | Open |"]
     assert not list(findings._anew([(asked["retreat"], same)]))

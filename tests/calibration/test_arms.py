@@ -3,6 +3,7 @@
 import itertools
 import json
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -16,7 +17,7 @@ from parley.games.problems.problem import Problem
 from parley.games.problems.sources import Arithmetic
 from parley.play.journal import Entry
 from parley.play.runner import Exchange
-from parley.policies import REPLY_FORMATS
+from parley.policies import REPLY_FORMATS, Ask
 from parley.policies.reply_text import FreeText, read_reply
 
 PROBLEM = Problem("eighteen", "number", "What is nine times two?", "18")
@@ -64,15 +65,30 @@ def test_deliberation_asks_what_its_game_asks_first() -> None:
 
 
 @pytest.mark.promise("A calibration of votes shows the right answer and a wrong one, lettered anew for each question.")
-def test_a_judge_gets_the_right_answer_and_a_wrong_one() -> None:
-    arm, shown = Arm("deliberation_judge", "json"), []
+@pytest.mark.parametrize(
+    ("vote", "prefer", "all_alike"),
+    [
+        ("judge", lambda right, wrong: {"choice": right}, None),
+        ("ranked", lambda right, wrong: {wrong: 2, right: 1}, None),
+        ("approval", lambda right, wrong: {right: "yes", wrong: "no"}, {"A": "yes", "B": "yes"}),
+        ("cumulative", lambda right, wrong: {right: 6, wrong: 4}, {"A": 5, "B": 5}),
+    ],
+)
+def test_a_judge_or_voter_gets_the_right_answer_and_a_wrong_one(vote: str, prefer: Any, all_alike: Any) -> None:
+    arm, shown = Arm(f"deliberation_{vote}", "json"), []
     for number in range(20):
         ask = arm.ask(PROBLEM, number)
         shown.append([letter for letter, answer in ask.view.heard.items() if answer == PROBLEM.answer])
         assert len(ask.view.heard) == 2
         entry = Entry(1, "x", ask.agent, 0, 7, ask.digest, "", "stop", 9, 1, 0, 0.0, 0.1)
-        reply = read_reply(ask, json.dumps({"choice": shown[-1][0]}), "stop")
-        assert arm.answer(PROBLEM, Exchange(ask, entry, reply)) == PROBLEM.answer
+        [right], [wrong] = shown[-1], {"A", "B"}.difference(shown[-1])
+
+        def answer(said: Any, ask: Ask = ask, entry: Entry = entry) -> str | None:
+            return arm.answer(PROBLEM, Exchange(ask, entry, read_reply(ask, json.dumps(said), "stop")))
+
+        assert answer(prefer(right, wrong)) == PROBLEM.answer
+        assert answer(prefer(wrong, right)) != PROBLEM.answer
+        assert all_alike is None or answer(all_alike) == ""
     assert {tuple(letters) for letters in shown} == {("A",), ("B",)}
 
 

@@ -70,7 +70,7 @@ def test_a_model_that_is_always_right_is_right_in_every_arm(engine: Engine) -> N
         rows = rows_of(calibrate_arms(all_arms(STYLES, REPLY_FORMATS)))
     assert list(rows) == [arm.name for arm in all_arms(STYLES, REPLY_FORMATS)]
     # Two steps are two requests, and what is answered first has none.
-    total = NUMBER * (1 + 5 + 5 + 8)
+    total = NUMBER * (1 + 5 + 5 + 8 + 3 * 4)
     assert len(server.bodies) == total
     for name, row in rows.items():
         assert (row["right"], row["questions"], row["unreadable"]) == (NUMBER, NUMBER, 0.0), name
@@ -107,7 +107,7 @@ def test_what_cannot_be_read_is_unreadable_and_not_asked_for_again(engine: Engin
 
     with engine(sometimes) as (calibrate_arms, server):
         rows = rows_of(calibrate_arms())
-    assert len(server.bodies) == 6 * NUMBER
+    assert len(server.bodies) == 9 * NUMBER
     hunt = rows.pop("stag_hunt-json")
     assert (hunt["unreadable"], hunt["degenerate"]["no_letter"]) == (1.0, 1.0)  # degenerate replies have their class
     assert rows.pop("plain")["unreadable"] == 0.0
@@ -132,7 +132,7 @@ def test_an_interrupted_calibration_goes_on_and_comes_to_the_same(
     assert NUMBER <= kept <= 30
     with engine() as (calibrate_arms, server):
         found = calibrate_arms()
-    assert len(server.bodies) == 6 * NUMBER - kept
+    assert len(server.bodies) == 9 * NUMBER - kept
     for path in paths.RESULTS.rglob("*.*"):
         path.unlink()
     with engine() as (calibrate_arms, _):
@@ -148,7 +148,7 @@ def test_what_was_found_is_in_files_and_finished_arms_are_not_asked_again(engine
         assert path.parent == Path("results/calibrations/tiny")
         assert json.loads(path.read_text()) == found
         replies = pq.read_table(path.with_suffix(".parquet")).to_pylist()
-        assert len(replies) == len(server.bodies) == 6 * NUMBER
+        assert len(replies) == len(server.bodies) == 9 * NUMBER
         assert all(reply["right"] and reply["answer"] == reply["right_answer"] for reply in replies)
         seeds = {(reply["arm"], reply["problem"]): reply["seed"] for reply in replies}
         assert len(set(seeds.values())) == len(seeds)
@@ -156,7 +156,7 @@ def test_what_was_found_is_in_files_and_finished_arms_are_not_asked_again(engine
 
         assert calibrated(models, None)["arms"] == found["arms"]  # and no engine is started
         more = rows_of(calibrate_arms([Arm("consensus", "text")]))
-        assert len(server.bodies) == 7 * NUMBER
+        assert len(server.bodies) == 10 * NUMBER
         assert set(more) == {*rows_of(found), "consensus-text"}
         assert more["plain"] == rows_of(found)["plain"]
         # Without their journal there is nothing to go on from.
@@ -164,7 +164,7 @@ def test_what_was_found_is_in_files_and_finished_arms_are_not_asked_again(engine
         for arms in (JSON_ARMS, all_arms(STYLES, ("text",))):
             with pytest.raises(RecordError, match=r"lacks replies of .*, which is finished; .*delete"):
                 calibrate_arms(arms)
-        assert len(server.bodies) == 7 * NUMBER
+        assert len(server.bodies) == 10 * NUMBER
 
 
 def test_bad_input_is_one_line_before_an_engine_is_started(

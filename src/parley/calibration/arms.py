@@ -96,8 +96,11 @@ class Arm:
         if last.reply.value is None:
             return None
         style = STYLES[self.style][1]
-        said = str(last.reply.value.model_dump()[style.answer_field])
-        return problem.read(last.ask.view.heard[said] if style.lettered else said)
+        fields = last.reply.value.model_dump()
+        if style.letter is None:
+            return problem.read(str(fields[style.answer_field]))
+        preferred = style.letter(fields)
+        return "" if preferred is None else problem.read(last.ask.view.heard[preferred])
 
     @property
     def exists(self) -> bool:
@@ -112,7 +115,7 @@ class Arm:
         game, style = STYLES[self.style]
         parameters = game.Parameters.model_validate({**style.parameters, "reply_format": self.reply_format})
         material = None if style.about else problem.as_json()
-        seed = number if style.lettered else 0
+        seed = number if style.letter else 0
         ask = new_game(game, parameters, [Group(HONEST, _AGENTS)], style.prompt, seed, material).first_question()
         if not style.about:
             return ask

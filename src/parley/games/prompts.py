@@ -9,7 +9,7 @@ are named after kinds of replies, which each game names itself.
 
 import hashlib
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from pathlib import Path
@@ -114,16 +114,17 @@ def without_json(printed: str) -> str:
 class QuestionStyle:
     """How a game asks the first of four honest agents a question that is not its own, for calibrations.
 
-    `answer_field` of the reply has the answer, and `about` says so in the prompt; "" if it need not be said. With
-    `lettered` it is the letter of one of the answers that the agent is shown, in an order drawn for each question.
+    `answer_field` of the reply has the answer, and `about` says so in the prompt; "" if it need not be said. Or the
+    agent is shown lettered answers, in an order drawn for each question, and `letter` tells from the fields of its
+    reply which one it prefers; None for several.
     """
 
     name: str
     prompt: str
-    answer_field: str
+    answer_field: str = ""
     parameters: Mapping[str, Any] = field(default_factory=dict)
     about: str = ""
-    lettered: bool = False
+    letter: Callable[[Mapping[str, Any]], str | None] | None = None
 
 
 class OwnPrompt(str):

@@ -1,12 +1,13 @@
 """The prompts of the deliberation game: Parley's own, after Algorithms 1 and 2 of the paper, which prints none."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import repeat
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
-from parley.games.deliberation.ballots import BALLOT, OUTSIDER, kind_of, style_of
+from parley.games.deliberation.ballots import BALLOT, OUTSIDER, kind_of, leading, style_of
 from parley.games.deliberation.parameters import (
     ANOTHER_PROBLEM,
     Answer,
@@ -166,6 +167,11 @@ def places(
 _VARIANTS = {"improve": _variant("improve"), "skeptical": _variant("skeptical")}
 
 
+def _ballot_style(name: str, vote: str, letter: Callable[[Mapping[str, Any]], str | None]) -> QuestionStyle:
+    parameters = {"turns": 0, "panel_size": 3, "facts": "kept", "decision": vote}
+    return QuestionStyle(f"deliberation_{name}", "improve", parameters=parameters, letter=letter)
+
+
 class DeliberationPrompts(Prompts[DeliberationParameters]):
     """Two variants, with the answers' form as the problems and the reply format want it."""
 
@@ -179,13 +185,11 @@ class DeliberationPrompts(Prompts[DeliberationParameters]):
         QuestionStyle("deliberation_cot", "improve", "answer", {"cot_share": 1}),
         QuestionStyle("deliberation_zero_shot", "improve", "answer", {"cot_share": 0}),
         # A judge who has no answer of its own gets the right one and a wrong one, both without arguments.
-        QuestionStyle(
-            "deliberation_judge",
-            "improve",
-            "choice",
-            {"turns": 0, "panel_size": 3, "facts": "kept", "decision": "judge_outside"},
-            lettered=True,
-        ),
+        _ballot_style("judge", "judge_outside", itemgetter("choice")),
+        # So have voters, one of the two as their own.
+        _ballot_style("ranked", "ranked", lambda ranks: min(ranks, key=ranks.__getitem__)),
+        _ballot_style("approval", "approval", lambda words: leading({each: words[each] == "yes" for each in words})),
+        _ballot_style("cumulative", "cumulative", leading),
     )
 
     def files(self, prompt: str, parameters: DeliberationParameters) -> Mapping[str, Template]:

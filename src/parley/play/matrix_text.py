@@ -5,7 +5,7 @@ Whatever a reply holds is letters: `rich.text.Text`, never markup, without contr
 
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 
 from rich.cells import cell_len, set_cell_size
@@ -40,7 +40,7 @@ def live_view(snapshot: Snapshot, heading: Sequence[str], note: str, game: Game,
     width, height = size
     top = [_line(line, style="dim" if at else "bold") for at, line in enumerate(heading[: height // 6])]
     top += [*_state(snapshot, game, note), Text()]
-    legend = _wrapped(_legend(snapshot.timeline), width)[:2]
+    legend = wrapped(_legend(snapshot.timeline), width)[:2]
     below = bool(snapshot.timeline.results)
     room = height - len(top) - 1 - below - len(legend) - 2 - _FEWEST_SAID
     rows = _rows(snapshot.timeline, max(room, 1))
@@ -61,7 +61,7 @@ def final_view(snapshot: Snapshot, heading: Sequence[str], game: Game, width: in
         each for table in _tables(snapshot.timeline, rows, game.evidence.round_name, width) for each in (Text(), table)
     ]
     ending = [Text(line.plain, style=line.style) for line in _state(snapshot, game, "")]
-    return Group(*top, *blocks, Text(), *_wrapped(_legend(snapshot.timeline), width), Text(), *ending)
+    return Group(*top, *blocks, Text(), *wrapped(_legend(snapshot.timeline), width), Text(), *ending)
 
 
 def outcome_words(game: type[Game], outcome: Outcome) -> str:
@@ -211,12 +211,12 @@ def _legend(timeline: Timeline) -> list[Text]:
     return found
 
 
-def _wrapped(items: Sequence[Text], width: int) -> list[Text]:
-    """Return short texts in as many lines as they need."""
+def wrapped(items: Iterable[Text], width: int, between: str = "   ") -> list[Text]:
+    """Return short texts in as many lines as they need, with something `between` two in a line."""
     lines: list[Text] = []
     for item in items:
-        if lines and lines[-1].cell_len + 3 + item.cell_len <= width:
-            lines[-1].append("   ").append_text(item)
+        if lines and lines[-1].cell_len + len(between) + item.cell_len <= width:
+            lines[-1].append(between).append_text(item)
         else:
             lines.append(_line("").append_text(item))
     return lines

@@ -9,6 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from parley.play.degenerate import WARN_FROM
+from parley.play.matrix_text import wrapped
 from parley.progress.snapshot import DONE, FAILED_STAGE, RUNNING, Cell, Problem, Snapshot, Stage
 from parley.text import duration, one_line
 
@@ -63,10 +64,7 @@ def _facts(snapshot: Snapshot, width: int) -> Iterator[Text]:
     known = facts(snapshot)
     if snapshot.elapsed is not None:
         known.append(duration(snapshot.elapsed) + (" in all" if snapshot.over else " so far"))
-    while known:  # in as many lines as they need
-        fitting = next((n for n in range(len(known), 1, -1) if len(" · ".join(known[:n])) <= width), 1)
-        yield Text(" · ".join(known[:fitting]))
-        known = known[fitting:]
+    yield from wrapped(map(Text, known), width, " · ")
     if snapshot.budget is not None:
         yield Text(f"budget: {snapshot.budget}")
     if quiet := silence(snapshot):
@@ -89,16 +87,8 @@ def _problems(problems: Sequence[Problem], console: Console, most: int, width: i
 
 
 def _stages(stages: Sequence[Stage], width: int) -> list[Text]:
-    lines = [Text()]
-    for stage in stages:
-        mark, style = _MARKS.get(stage.state, ("·", "dim"))
-        words = f"{mark} {one_line(stage_words(stage))}"
-        if lines[-1] and len(lines[-1]) + 3 + len(words) > width:
-            lines.append(Text())
-        if lines[-1]:
-            lines[-1].append("   ")
-        lines[-1].append(words, style=style)
-    return lines
+    marked = ((*_MARKS.get(stage.state, ("·", "dim")), one_line(stage_words(stage))) for stage in stages)
+    return wrapped((Text(f"{mark} {words}", style) for mark, style, words in marked), width)
 
 
 def _conditions(snapshot: Snapshot, room: int, width: int) -> Table | None:

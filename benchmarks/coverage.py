@@ -18,8 +18,6 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.stats import binom, multinomial, norm
 
-from parley.analysis.bounded import bounded_interval, p_below
-from parley.analysis.clustered import Standardized, difference, rate_limits, standardized
 from parley.analysis.contrasts import band, spread_of
 from parley.analysis.effects import effect_table
 from parley.analysis.endings import (
@@ -31,13 +29,16 @@ from parley.analysis.endings import (
     paired_log_rank,
     resampled_medians,
 )
+from parley.analysis.margins import Standardized, difference, rate_limits, standardized
 from parley.analysis.precision import anytime_interval, log_capital
 from parley.analysis.questions import Pairs, line_ends
 from parley.analysis.rates import line_of
 from parley.analysis.stats import (
     Floats,
+    bounded_interval,
     mcnemar,
     mean_interval,
+    p_below,
     paired_difference,
     paired_mean,
     paired_share,

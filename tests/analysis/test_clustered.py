@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy
 
-from parley.analysis.clustered import (
+from parley.analysis.margins import (
     Paired,
     Sample,
     Standardized,

@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from parley.analysis.equal_cost import equal_cost_table, what_counts
 from parley.analysis.summarize import summarize
 from parley.analysis.tables import read_table
+from parley.analysis.talking import equal_cost_table, what_counts
 from parley.play.simulate import simulate
 from parley.policies import Ask, Completion
 from parley.policies.kinds import ScriptedPolicy

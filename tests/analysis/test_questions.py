@@ -7,12 +7,11 @@ import pandas as pd
 import pytest
 import scipy
 
-from parley.analysis.bounded import p_below
 from parley.analysis.contrasts import contrast_table
 from parley.analysis.precision import anytime_difference
 from parley.analysis.questions import Pairs, line_ends, question_table
 from parley.analysis.simulations import simulation_row
-from parley.analysis.stats import holm, mcnemar, paired_difference, paired_mean
+from parley.analysis.stats import holm, mcnemar, p_below, paired_difference, paired_mean
 from parley.errors import ParleyError
 from parley.play.record_store import read_records
 from parley.play.simulate import simulate_shard

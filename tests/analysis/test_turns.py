@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from parley import paths
-from parley.analysis import turns
+from parley.analysis import traces as turns
 from parley.analysis.summarize import summarize
 from parley.analysis.tables import read_table
 from parley.columns import Column

@@ -16,7 +16,7 @@ from parley import paths
 from parley.errors import RecordError, UsageError
 from parley.figures.make import figures
 from parley.figures.panels import error_bars
-from parley.figures.trajectories import choose
+from parley.figures.single_games import choose
 from parley.study import Study
 from support.figures import intervals, pages_of, panels_of, text_of
 from support.studies import GRIDS, make_study

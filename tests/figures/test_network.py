@@ -11,8 +11,8 @@ from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
 from parley.figures.network import layout, networks, rounds_shown, spacing
+from parley.figures.single_games import read_played
 from parley.figures.style import Look, own_style
-from parley.figures.trajectories import read_played
 from parley.games.consensus.evidence import STATES
 from parley.games.evidence import Timeline, TimelineCell
 from parley.games.network import Network

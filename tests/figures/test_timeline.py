@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from matplotlib.figure import Figure
 
+from parley.figures.single_games import fitted, names_shown, rounds_shown, timelines
 from parley.figures.style import Look, own_style
-from parley.figures.timeline import fitted, names_shown, rounds_shown, timelines
 from parley.games.evidence import Mark, State, Timeline, TimelineCell
 from parley.games.stag_hunt.game import StagHuntGame
 from parley.study import Study

@@ -10,7 +10,7 @@ from parley.figures.panels import linker
 from parley.games.consensus.game import ConsensusGame
 from parley.games.stag_hunt.game import StagHuntGame
 from parley.report.answers import answers, contrast_texts, difference_text, largest_differences
-from parley.report.links import Links
+from parley.report.html import Links
 from parley.study.load import Companion
 from support.figures import study_of
 

@@ -10,7 +10,7 @@ import pytest
 from parley.analysis.precision import anytime_interval
 from parley.analysis.summarize import summarize
 from parley.report.answers import contrast_texts, labels_of
-from parley.report.links import Links
+from parley.report.html import Links
 from parley.report.page import report
 from parley.report.sections import MAX_CONTRASTS, contrast_table, measure_tables
 from parley.report.tables import p_text

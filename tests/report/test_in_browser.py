@@ -14,7 +14,7 @@ from click.testing import CliRunner
 
 from parley.cli.program import commands
 from parley.report.compare import compare
-from parley.report.explorer.files import data_js
+from parley.report.explorer.site import data_js
 from parley.report.page import report
 from support.pages import (
     HOSTILE,

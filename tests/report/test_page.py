@@ -17,8 +17,8 @@ from parley.engine.models import ModelEntry
 from parley.errors import RecordError
 from parley.play import record
 from parley.report import page as report
-from parley.report.about import model_text
-from parley.report.links import Links
+from parley.report.html import Links
+from parley.report.methods import model_text
 from parley.report.sections import condition_table as table_of_conditions
 from parley.report.sections import ending_table
 from parley.study import Study, load_study

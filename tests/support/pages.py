@@ -17,9 +17,9 @@ import pytest
 
 from parley import paths
 from parley.play.simulate import simulate
-from parley.report.explorer.files import data_js, page_html, write_view
 from parley.report.explorer.game import part_content
 from parley.report.explorer.selection import select
+from parley.report.explorer.site import data_js, page_html, write_view
 from parley.study import Study
 
 Json = dict[str, Any]

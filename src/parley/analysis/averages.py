@@ -14,7 +14,7 @@ from typing import Any
 import pandas as pd
 
 from parley.analysis.columns import names_of
-from parley.analysis.differences import number_differences
+from parley.analysis.pairs import number_differences
 from parley.analysis.simulations import PlayedGame
 from parley.analysis.stats import wilson_of_mean
 from parley.study import Study

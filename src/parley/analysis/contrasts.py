@@ -15,8 +15,15 @@ import pandas as pd
 import scipy
 
 from parley.analysis.columns import names_of
-from parley.analysis.differences import count_pairs, number_differences, rate_differences
-from parley.analysis.pairs import Compared, compared_conditions, pair_numbers, shared
+from parley.analysis.pairs import (
+    Compared,
+    compared_conditions,
+    count_pairs,
+    number_differences,
+    pair_numbers,
+    rate_differences,
+    shared,
+)
 from parley.analysis.rates import by_condition, flags, numbers
 from parley.analysis.stats import CONFIDENCE, Floats, benjamini_hochberg, holm
 from parley.games.base import Game

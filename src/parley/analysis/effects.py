@@ -17,10 +17,9 @@ import pandas as pd
 import scipy
 from numpy.typing import NDArray
 
-from parley.analysis.clustered import MIN_SEEDS
 from parley.analysis.columns import names_of
 from parley.analysis.contrasts import NONE_IMPOSSIBLE, Impossible
-from parley.analysis.margins import Answers, Comparison, answers_of, comparisons
+from parley.analysis.margins import MIN_SEEDS, Answers, Comparison, answers_of, comparisons
 from parley.analysis.pairs import with_group_size
 from parley.analysis.stats import CONFIDENCE, Floats
 from parley.games.base import Game

@@ -1,10 +1,13 @@
 """The table `margins`: rates over several conditions, for each value of each axis, standardized over the other axes.
 
 It answers what a study asks of an axis as a whole: how often do games end well with this prompt, whatever the model
-and the number of agents? docs/explanation/statistics.md says what is computed, and why.
+and the number of agents? A rate is a mean of the rates of conditions, so no condition counts more because it was
+played more often. All simulations of a seed are a cluster: what a seed deals makes them alike.
+docs/explanation/statistics.md says what is computed, and why, and has the coverage of the intervals.
 """
 
 import itertools
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,29 +15,184 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import scipy
 from numpy.typing import NDArray
 
-from parley.analysis.clustered import (
-    CLUSTERED,
-    Indices,
-    Sample,
-    Standardized,
-    apart,
-    difference,
-    mantel_haenszel,
-    paired,
-    rate_limits,
-    standardized,
-)
 from parley.analysis.columns import names_of
 from parley.analysis.contrasts import NONE_IMPOSSIBLE, Impossible
 from parley.analysis.pairs import pair_numbers, strata
 from parley.analysis.rates import by_condition, flags
-from parley.analysis.stats import Floats, holm
+from parley.analysis.stats import CONFIDENCE, Floats, holm, wilson_of_mean
 from parley.games.base import Game
 from parley.study.comparisons import rates_of
 from parley.study.condition import axes_text, axis_names
 from parley.study.study_file import PaperRate
+
+CLUSTERED = "clustered McNemar"
+MIN_SEEDS = 5  # with fewer nobody can say how much seeds differ
+_NOTHING = 1e-18  # a variance that is none but for rounding
+Indices = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Standardized:
+    """A rate over conditions: the estimate, what each seed adds to its error, and how many simulations it is of.
+
+    `influence` has a number per seed of the study, 0 for seeds without a simulation here; `seeds` counts the others,
+    and `effective` says how many the variance between them comes from: fewer where conditions have other numbers of
+    seeds (Satterthwaite, Biometrics Bulletin 2, 1946, pp. 110-114, for a variance that goes with a seed's weight).
+    """
+
+    rate: float
+    influence: Floats
+    simulations: int
+    seeds: int
+    effective: float
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Simulations of a condition: answers (1, 0, NaN), and the numbers of their seeds and pairs, each pair once."""
+
+    values: Floats
+    seeds: Indices
+    pairs: Indices
+
+
+@dataclass(frozen=True)
+class Paired:
+    """Two rates of simulations that are pairs, the number of pairs, and in how many only one of the two has it."""
+
+    first: Standardized
+    second: Standardized
+    pairs: int
+    only_first: int
+    only_second: int
+
+
+def standardized(answers: Floats, cells: Indices, seeds: Indices, weights: Floats) -> Standardized:
+    """Return the mean of the rates of conditions, by their `weights` (a number per condition, adding up to 1).
+
+    `answers` are 1, 0, or NaN for none, one for each simulation; `cells` and `seeds` are the numbers of its condition
+    and seed, from 0. Each condition with a weight must have an answer. The influence of a seed is the sum of its
+    simulations' deviations from the rate of their condition, as in the linearized variance of a stratified sample of
+    clusters (Binder, International Statistical Review 51, 1983, pp. 279-292).
+    """
+    used = ~np.isnan(answers) & (weights[cells] > 0)
+    y, cell, seed = answers[used], cells[used], seeds[used]
+    size = np.bincount(cell, minlength=len(weights))
+    rates = np.bincount(cell, y, len(weights)) / np.maximum(size, 1)
+    number = int(seeds.max(initial=-1)) + 1
+    parts = (y - rates[cell]) * weights[cell] / size[cell]
+    influence = np.bincount(seed, parts, number).astype(float)
+    shares = np.bincount(seed, weights[cell] / size[cell], number)
+    effective = float((shares**2).sum() ** 2 / (shares**4).sum()) if len(y) else 0.0
+    return Standardized(float(weights @ rates), influence, len(y), int((shares > 0).sum()), effective)
+
+
+def paired(combinations: Sequence[tuple[Sample, Sample]]) -> Paired | None:
+    """Return the rates of both sides over combinations, each with equal weight, among the simulations that are pairs.
+
+    What has no counterpart does not count: a side with more seeds would else be compared with what the other was
+    never asked, and a side that always has it would hide how much those seeds differ. None if a combination has no
+    pair.
+    """
+    sides: list[list[Floats]] = [[], []]
+    seeds: list[Indices] = []
+    for first, second in combinations:
+        known = [~np.isnan(side.values) for side in (first, second)]
+        _, here, there = np.intersect1d(
+            first.pairs[known[0]], second.pairs[known[1]], assume_unique=True, return_indices=True
+        )
+        if not len(here):
+            return None
+        sides[0].append(first.values[known[0]][here])
+        sides[1].append(second.values[known[1]][there])
+        seeds.append(first.seeds[known[0]][here])
+    cells = np.repeat(np.arange(len(seeds)), [len(part) for part in seeds])
+    weights = np.full(len(seeds), 1 / len(seeds))
+    x, y = (np.concatenate(side) for side in sides)
+    one, two = (standardized(side, cells, np.concatenate(seeds), weights) for side in (x, y))
+    return Paired(one, two, len(x), int((x > y).sum()), int((x < y).sum()))
+
+
+def rate_limits(of: Standardized) -> tuple[float, float]:
+    """Return the interval of a rate: Wilson's, of the effective number of simulations, with the quantile of t.
+
+    That number is the one of which a plain rate would have the variance found between seeds, at most all simulations
+    (Franco, Little, Louis and Slud, J. Survey Statistics and Methodology 7, 2019, pp. 334-364). A rate of 0 or 1
+    counts as one simulation per seed: nothing says how alike those of a seed are. NaN with fewer than MIN_SEEDS seeds.
+    """
+    if of.seeds < MIN_SEEDS:
+        return math.nan, math.nan
+    rate = min(max(of.rate, 0.0), 1.0)
+    spread = rate * (1 - rate)
+    variance = of.seeds / (of.seeds - 1) * float(of.influence @ of.influence)
+    if spread < 1e-12:  # but for rounding
+        rate, size = float(round(rate)), float(of.seeds)
+    else:
+        size = min(spread / variance if variance > 0 else math.inf, float(of.simulations))
+    # Wilson's limits with another quantile are those at another level.
+    quantile = scipy.special.stdtrit(of.seeds - 1, 0.5 + CONFIDENCE / 2)
+    level = 2 * float(scipy.special.ndtr(quantile)) - 1
+    low, high = wilson_of_mean(rate, size, level)
+    return float(low), float(high)
+
+
+def difference(first: Standardized, second: Standardized) -> tuple[float, float, float]:
+    """Return limits and two-sided p of the second rate minus the first; both are of the same pairs (see `paired`).
+
+    The test is McNemar's for clustered pairs (Durkalski, Palesch, Lipsitz and Rust, Statistics in Medicine 22, 2003,
+    pp. 2417-2428) with weights: the squared difference by the sum of squares of what each seed adds to it, which has
+    one degree of freedom. With one condition on each side it is McNemar's score test. The interval holds what the
+    test does not refuse, so the two never contradict each other; with an effective number of seeds below 3.84 it
+    refuses nothing. Where all seeds say the same there is no variance: then it is `apart`. NaN with fewer than
+    MIN_SEEDS seeds.
+    """
+    if min(first.seeds, second.seeds) < MIN_SEEDS:
+        return math.nan, math.nan, math.nan
+    change, seeds = second.rate - first.rate, min(first.effective, second.effective)
+    parts = second.influence - first.influence
+    variance = float(parts @ parts)
+    under_null = variance + change * change / seeds
+    p = float(scipy.special.chdtrc(1, change * change / under_null)) if under_null > _NOTHING else 1.0
+    if variance < _NOTHING:
+        return *apart(first, second), p
+    z = float(scipy.special.ndtri(0.5 + CONFIDENCE / 2))
+    room = 1 - z * z / seeds
+    half = z * math.sqrt(variance / room) if room > 0 else math.inf
+    return max(-1.0, change - half), min(1.0, change + half), p
+
+
+def apart(first: Standardized, second: Standardized) -> tuple[float, float]:
+    """Return the interval of the second rate minus the first, where no seed says anything of their correlation.
+
+    Square-and-add from the limits of both (Newcombe, Statistics in Medicine 17, 1998, pp. 873-890). NaN if either has
+    fewer than MIN_SEEDS seeds.
+    """
+    (a, b), (c, d) = rate_limits(first), rate_limits(second)
+    if math.isnan(a) or math.isnan(c):
+        return math.nan, math.nan
+    change = second.rate - first.rate
+    low, high = math.hypot(second.rate - c, b - first.rate), math.hypot(d - second.rate, first.rate - a)
+    return max(-1.0, change - low), min(1.0, change + high)
+
+
+def mantel_haenszel(tables: NDArray[np.int64]) -> float:
+    """Return the two-sided p of the Cochran-Mantel-Haenszel test, without continuity correction.
+
+    `tables` has a 2 by 2 table per stratum (its first index): first and second sample, yes and no. Strata of which
+    nothing can be learned are left out: less than two simulations, or all alike (Mantel and Haenszel, Journal of the
+    National Cancer Institute 22, 1959). NaN if none is left.
+    """
+    from statsmodels.stats.contingency_tables import StratifiedTable  # a second, and few studies need it
+
+    known = (tables.sum(axis=2) > 0).all(axis=1) & (tables.sum(axis=1) > 0).all(axis=1)
+    if not known.any():
+        return math.nan
+    found = StratifiedTable(tables[known].transpose(1, 2, 0).astype(float))
+    return float(found.test_null_odds(correction=False).pvalue)
+
 
 STRATIFIED = "Cochran-Mantel-Haenszel"
 

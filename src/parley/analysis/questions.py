@@ -14,14 +14,12 @@ import pandas as pd
 import scipy
 from numpy.typing import NDArray
 
-from parley.analysis.bounded import bounded_interval, p_below
-from parley.analysis.clustered import CLUSTERED, MIN_SEEDS, difference, standardized
 from parley.analysis.columns import names_of
-from parley.analysis.differences import number_differences, rate_differences
-from parley.analysis.pairs import pair_numbers
+from parley.analysis.margins import CLUSTERED, MIN_SEEDS, difference, standardized
+from parley.analysis.pairs import number_differences, pair_numbers, rate_differences
 from parley.analysis.precision import anytime_difference
 from parley.analysis.rates import by_condition, flags, numbers
-from parley.analysis.stats import CONFIDENCE, Floats, holm, paired_mean
+from parley.analysis.stats import CONFIDENCE, Floats, bounded_interval, holm, p_below, paired_mean
 from parley.study import Study
 from parley.study.comparisons import Comparison, Kind
 from parley.study.condition import Condition

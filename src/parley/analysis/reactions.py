@@ -16,7 +16,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from parley.analysis.columns import names_of
-from parley.analysis.differences import count_pairs, number_differences, rate_differences
+from parley.analysis.pairs import count_pairs, number_differences, rate_differences
 from parley.analysis.simulations import PlayedGame
 from parley.analysis.stats import Floats, holm, mean_interval, wilson_of_mean
 from parley.games.evidence import Behaved, Indicator, Quantity

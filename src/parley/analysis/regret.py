@@ -13,11 +13,10 @@ import numpy as np
 import pandas as pd
 
 from parley.analysis.columns import names_of
-from parley.analysis.differences import count_pairs, number_differences, rate_differences
+from parley.analysis.pairs import number_differences, rate_difference
 from parley.analysis.rates import by_condition
 from parley.analysis.reactions import Trace
 from parley.analysis.simulations import PlayedGame
-from parley.analysis.stats import Floats
 from parley.games.base import BestKnown, Game, Outcome, split_material
 from parley.identity import request_seed, stream
 from parley.policies import Ask, Reply
@@ -25,7 +24,6 @@ from parley.policies.kinds import IMPORTED, Rule, ScriptedPolicy
 from parley.policies.reply_text import parse_reply
 from parley.study import Study
 
-_EVERY = slice(None)
 _LOST, _BEST, _REACHED = "_lost", "best_", "reached_"
 
 
@@ -141,16 +139,14 @@ def _rows(regret: pd.DataFrame, study: Study) -> Iterator[Sequence[Any]]:
                 rows[name].to_numpy(dtype=np.float64) for name in (f"{_REACHED}{of.name}", f"{_BEST}{of.name}")
             )
             sides = (own, best) if of.more else (best, own)
-            found = _shares_lost(*sides) if of.share else number_differences([(*sides, _EVERY, _EVERY)], share=False)
+            if of.share:
+                found = rate_difference(*sides)
+            else:
+                every = slice(None)
+                found = {n: c[0] for n, c in number_differences([(*sides, every, every)], share=False).items()}
             promised = float(rows["promised"].str.split(", ").map(lambda said, name=of.name: name in said).mean())
-            cells = [float(found[name][0]) for name in ("difference", "low", "high", "p")]
+            cells = [float(found[name]) for name in ("difference", "low", "high", "p")]
             yield [*key, of.name, len(rows), promised, float(own.mean()), float(best.mean()), *cells]
-
-
-def _shares_lost(first: Floats, second: Floats) -> Mapping[str, Any]:
-    """Return what pairs of games differ by that have something (1) or not (0)."""
-    counts = count_pairs(first.astype(np.int8), second.astype(np.int8), _EVERY, _EVERY)
-    return rate_differences(counts[np.newaxis])
 
 
 def with_lost(rows: pd.DataFrame, regret: pd.DataFrame) -> pd.DataFrame:

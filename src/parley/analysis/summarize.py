@@ -22,7 +22,6 @@ from parley.analysis.conditions import RATE, condition_table, impossible_outcome
 from parley.analysis.contrasts import REPEAT, contrast_table, noise_table
 from parley.analysis.effects import effect_table
 from parley.analysis.endings import ending_table, times_table
-from parley.analysis.equal_cost import with_equal_cost
 from parley.analysis.forks import fork_tables
 from parley.analysis.made_by import made_by
 from parley.analysis.margins import margin_table
@@ -32,9 +31,8 @@ from parley.analysis.registration import with_registration
 from parley.analysis.regret import with_lost
 from parley.analysis.simulations import PlayedGame, simulation_table
 from parley.analysis.tables import write_table
-from parley.analysis.traces import FromTraces, ImpossibleTracesError
-from parley.analysis.turns import NAME as TURNS
-from parley.analysis.turns import turn_piece, write_turns
+from parley.analysis.talking import with_equal_cost
+from parley.analysis.traces import TURNS, FromTraces, ImpossibleTracesError, turn_piece, write_turns
 from parley.files import remove_empty_below, write_atomically
 from parley.games.base import Game
 from parley.play.pausing import clear_pauses

@@ -14,9 +14,7 @@ from parley import paths
 from parley.analysis.simulations import simulation_table
 from parley.analysis.summarize import make_tables, played_games
 from parley.analysis.tables import read_table, typed
-from parley.analysis.traces import recorded
-from parley.analysis.turns import NAME as TURNS
-from parley.analysis.turns import turn_table
+from parley.analysis.traces import TURNS, recorded, turn_table
 from parley.api.frames import (
     attempt_frame,
     check_columns,

@@ -427,8 +427,8 @@ def view(
     """
     from parley.api.studies import load_to_read
     from parley.files import forget_done, mark_done
-    from parley.report.explorer.files import write_view
     from parley.report.explorer.selection import MOST, select
+    from parley.report.explorer.site import write_view
 
     if serve and output is not None:
         raise UsageError("--output: not used with --serve, which writes nothing; leave one of them out")
@@ -442,7 +442,7 @@ def view(
 
     file, axes = str(settle(study)), axis_values(where)
     if serve:
-        from parley.report.explorer.server import serve_view
+        from parley.report.explorer.site import serve_view
 
         serve_view(lambda: shown(journals=True), port or 0, click.echo)
         return

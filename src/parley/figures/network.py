@@ -19,9 +19,8 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from parley.figures.page import Panel, evenly, pages, room
+from parley.figures.single_games import few, game_link, legend_of, read_played, titles_of
 from parley.figures.style import GRAY
-from parley.figures.timeline import legend_of
-from parley.figures.trajectories import few, game_link, read_played, titles_of
 from parley.games.evidence import FigureSpec, Timeline
 from parley.games.network import Network
 from parley.play.record import read_summary

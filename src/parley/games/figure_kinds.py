@@ -120,7 +120,7 @@ KINDS: Mapping[str, FigureKind] = {
     ),
     # Lines over rounds, a row of panels per value of x.
     "trajectories": FigureKind(
-        "trajectories:trajectories",
+        "single_games:trajectories",
         ("simulations",),
         "A line is an agent, a panel a single simulation: examples, not evidence.",
         evidence="trajectory",
@@ -128,7 +128,7 @@ KINDS: Mapping[str, FigureKind] = {
     ),
     # Tables of what each agent said and did.
     "timeline": FigureKind(
-        "timeline:timelines",
+        "single_games:timelines",
         ("turns",),
         "A row is an agent, a column a round, a panel a single simulation: examples, not evidence.",
         evidence="timeline",

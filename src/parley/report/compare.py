@@ -15,9 +15,8 @@ from parley.analysis.stats import CONFIDENCE
 from parley.errors import UsageError
 from parley.files import write_atomically
 from parley.play.record_store import left_out_of_tables
-from parley.report.about import facts, models_used, parameters, provenance
-from parley.report.html import page
-from parley.report.links import Links
+from parley.report.html import Links, page
+from parley.report.methods import facts, models_used, parameters, provenance
 from parley.report.overview import bar, legend, study_sentence
 from parley.report.sections import rate_text
 from parley.study import Study

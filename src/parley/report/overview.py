@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from parley.analysis.equal_cost import FIRST, INDEPENDENT
 from parley.analysis.stats import CONFIDENCE
+from parley.analysis.talking import FIRST, INDEPENDENT
 from parley.games.base import Game
 from parley.games.evidence import OutcomeClass
 from parley.play.pausing import REMEDIES
 from parley.policies import FAILURE_CLASSES
-from parley.report.links import Links
+from parley.report.html import Links
 from parley.report.tables import interval_text
 from parley.study import Study
 from parley.study.condition import ARM_AXIS, axes_text

@@ -27,20 +27,20 @@ from parley.games.figure_kinds import KINDS
 from parley.play.pausing import paused_lines
 from parley.play.record_store import left_out_of_tables, usable_part
 from parley.play.unfinished import unfinished_part
-from parley.report.about import (
+from parley.report.answers import answers, largest_differences
+from parley.report.explorer.selection import MOST, select
+from parley.report.explorer.site import write_view
+from parley.report.html import Links, downloads, page
+from parley.report.methods import (
+    Citations,
     engine_warnings,
     facts,
+    methods,
     mixed_engines,
     models_used,
     parameters,
     provenance,
 )
-from parley.report.answers import answers, largest_differences
-from parley.report.explorer.files import write_view
-from parley.report.explorer.selection import MOST, select
-from parley.report.html import page
-from parley.report.links import Links, downloads
-from parley.report.methods import Citations, methods
 from parley.report.overview import (
     Warn,
     achieved_sentence,

@@ -20,7 +20,7 @@ from parley.games.base import Game
 from parley.games.evidence import OutcomeClass, Quantity
 from parley.policies import FAILURE_CLASSES
 from parley.report.answers import contrast_texts, labels_of
-from parley.report.links import Links
+from parley.report.html import Links
 from parley.report.overview import simulations_text
 from parley.report.tables import Column, Row, Table, estimate, interval_text, p_column, p_text, table, words
 from parley.study import Study

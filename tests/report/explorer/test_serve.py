@@ -13,7 +13,7 @@ import pytest
 from parley.errors import UsageError
 from parley.play.simulate import simulate
 from parley.report.explorer.selection import select
-from parley.report.explorer.server import ServedView, ViewServer
+from parley.report.explorer.site import ServedView, ViewServer
 from parley.study import Study
 from support.pages import games_of, index_of, unpacked
 from support.records import forge
@@ -104,7 +104,7 @@ def test_other_names_other_sites_and_other_files_are_refused(server: ViewServer)
 def test_odd_addresses_and_clients_that_leave_or_drip_are_not_worth_a_line(
     server: ViewServer, sent: str, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("parley.report.explorer.server._MOST_SECONDS", 0.3)
+    monkeypatch.setattr("parley.report.explorer.site._MOST_SECONDS", 0.3)
     host = f"Host: 127.0.0.1:{server.server_port}"
     address = ("127.0.0.1", server.server_port)
     for _ in range(20):

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from parley.report.explorer.files import data_js, page_html
 from parley.report.explorer.game import exact
 from parley.report.explorer.index import index_content, read_rows
 from parley.report.explorer.selection import select
+from parley.report.explorer.site import data_js, page_html
 from support.figures import study_of
 from support.pages import Json, Page, index_of, small_played, unpacked
 from support.replies import TEXTS

@@ -9,8 +9,8 @@ from parley.analysis.summarize import summarize
 from parley.calibration.run import calibrate
 from parley.files import mark_done, write_atomically
 from parley.games.problems.sources import Arithmetic
-from parley.report.explorer.files import write_view
 from parley.report.explorer.selection import select
+from parley.report.explorer.site import write_view
 from parley.report.page import report
 from parley.study import Study
 from support.answering import record_with_model, standing_in

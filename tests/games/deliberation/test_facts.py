@@ -15,6 +15,7 @@ from parley.games.problems.sources import HiddenProfiles, JsonLines
 from parley.play.replay import replay
 from parley.play.simulate import simulate
 from parley.study import Study
+from parley.study.condition import Simulation
 from support.studies import StudyFactory
 
 OURS = HiddenProfiles(kind="hidden_profiles")
@@ -57,6 +58,21 @@ def test_each_fact_is_dealt_to_one_agent_and_stays_with_it(study_factory: StudyF
         assert next(simulation.game().play())[0].user == asks[0].user
         holders.add(next(name for name, each in held.items() if facts[0] in each))
     assert len(holders) > n / 2
+
+
+def test_who_answers_alone_knows_what_one_who_talks_knows_at_first(study_factory: StudyFactory) -> None:
+    grid = {"model": "pooler", "n": 4, "prompt": "improve"}
+    parameters = {"problems": "hidden_profiles", "turns": 1}
+    study = study_factory(grid, game="deliberation", parameters=parameters, seeds=3, compare_with=["independent"])
+    [alone] = [condition for condition in study.conditions if condition.axes["arm"] == "independent"]
+    for seed in alone.seeds:
+        game = Simulation(alone, seed).game()
+        users = [ask.user for ask in next(game.play())]
+        held = [tuple(fact for fact in game.problem.facts if fact in user) for user in users]  # type: ignore[attr-defined]
+        assert len(held) == 3 * 4 * 2
+        assert [len(facts) for facts in held] == [1] * len(held)
+        assert held == [*held[:4]] * 6
+        assert len(set(held)) == 4
 
 
 def test_who_holds_none_is_told_of_none_and_all_may_hold_all(study_factory: StudyFactory) -> None:

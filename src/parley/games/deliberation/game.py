@@ -53,6 +53,7 @@ from parley.games.deliberation.turns import (
 from parley.games.filters import SCORE, NoFilter, Scored, check_filter, filtered, scores_model, told_text
 from parley.games.parameters import BYZANTINE, HONEST, Group
 from parley.games.problems.problem import MATCHING, Problem, read_answer
+from parley.games.problems.sources import HiddenProfiles, JsonLines
 from parley.games.prompts import fill, instruction
 from parley.policies import Ask, Reply, Sampling
 from parley.policies.kinds import with_instructions
@@ -103,9 +104,10 @@ class DeliberationGame(Game[DeliberationParameters]):
         facts = self.problem.facts
         if not facts or self.parameters.facts == "all":
             return dict.fromkeys(names, facts)
-        order, holders = (self.rng.permutation(len(of)) for of in (facts, names))
-        places = {names[agent]: sorted(order[place :: len(names)]) for place, agent in enumerate(holders)}
-        return {name: tuple(facts[fact] for fact in places[name]) for name in names}
+        among = min(self.parameters.dealt_among or len(names), len(names))
+        order, holders = self.rng.permutation(len(facts)), self.rng.permutation(among)
+        places = {agent: sorted(order[place::among]) for place, agent in enumerate(holders)}
+        return {name: tuple(facts[fact] for fact in places[at % among]) for at, name in enumerate(names)}
 
     @property
     def about(self) -> str:
@@ -165,8 +167,7 @@ class DeliberationGame(Game[DeliberationParameters]):
                 f"{parameters.problems.problem_kind}; remove it"
             )
         parameters.problems.check(of_study=True)
-        of_files = parameters.problems.stored() if parameters.facts != "dealt" else None
-        if parameters.facts != "dealt" and not (of_files and any(problem.facts for problem in of_files.problems)):
+        if parameters.facts != "dealt" and not has_facts(parameters):
             raise UsageError(
                 f"facts: {parameters.facts}: {parameters.problems} has problems without facts; use problems: "
                 "hidden_profiles, or remove it"
@@ -210,6 +211,8 @@ class DeliberationGame(Game[DeliberationParameters]):
             return {}
         alone = {"hears": "nobody", "filter": "none", "filter_told": False, "told_yields": False}
         answers = {**alone, "turns": 0, "topology": "complete", "panel_size": None}
+        if p.facts == "dealt" and has_facts(p):  # each knows what one who talks knows at first
+            answers["dealt_among"] = agents
         return {
             "independent": (answers, 3 * agents * (p.turns + 1)),
             "self_correction": (alone, agents),
@@ -515,6 +518,12 @@ class DeliberationGame(Game[DeliberationParameters]):
         view = self._view(agent, BALLOT, last.number, own, candidates, heard=heard, vote=vote)
         session, agents, model = self.trace[-1]["session"], len(ended.panel), ballot_model(vote, tuple(heard))
         return self._sent(agent, session, style_of(vote), view, agents, own, candidates, model, self.parameters.ballot)
+
+
+def has_facts(parameters: DeliberationParameters) -> bool:
+    """Whether any of the problems has facts that agents may hold."""
+    source = parameters.problems
+    return isinstance(source, JsonLines | HiddenProfiles) and any(each.facts for each in source.stored().problems)
 
 
 def _slowest(replies: Sequence[Reply]) -> int:

@@ -44,6 +44,12 @@ class DeliberationParameters(FilteredParameters):
         "all (all); or to one, and others hear answers without arguments, which could tell it (kept).",
         exclude_if=lambda value: bool(value == "dealt"),  # identities are older than this parameter
     )
+    dealt_among: int | None = Field(
+        default=None,
+        ge=1,
+        description="Facts are dealt once to each so many agents, so that several know each; default: to all once.",
+        exclude_if=lambda value: value is None,
+    )
     hears: Literal["all", "neighbor", "relay", "report", "debate", "nobody", "another_problem"] = Field(
         default="all",
         description="Whose last answers an agent gets: all others'; one other's, the next one each turn (neighbor); "

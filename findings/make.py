@@ -251,7 +251,7 @@ def _anew(found: Sequence[tuple[Asked, Answer]]) -> Iterator[str]:
         if ANSWERED_BEFORE.get(each.question, each.said) != each.said
     ]
     if rows:
-        yield "Answers that are others now than on this page before, by the same records (reasons stand below):"
+        yield "Answers that have changed on this page, from the same records (the reasons stand below):"
         yield markdown_table(("question", "before", "now"), rows)
 
 

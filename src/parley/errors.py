@@ -83,7 +83,7 @@ class MissingRecordError(RecordError):
 
 @contextmanager
 def located(where: str) -> Iterator[None]:
-    """Put `where: ` before the message of each of these errors that is raised within."""
+    """Put `where` and a colon before the message of each of these errors that is raised within."""
     try:
         yield
     except ParleyError as error:

@@ -1,6 +1,5 @@
 """The budget of a study: it stops cleanly, can be raised, and holds for all processes, however they die."""
 
-import asyncio
 import json
 import os
 import signal
@@ -86,15 +85,12 @@ def total() -> int:
 def add_spent(study: Study) -> None:
     """Have a request of 107 tokens counted."""
 
-    async def add() -> None:
-        account = Account()
-        account.add("tiny", Tokens(100, 7), None)
-        budget = budget_of(study)
-        assert budget is not None
-        async with budget:
-            budget.add(account)
-
-    asyncio.run(add())
+    account = Account()
+    account.add("tiny", Tokens(100, 7), None)
+    budget = budget_of(study)
+    assert budget is not None
+    with budget:
+        budget.add(account)
 
 
 def lost_requests() -> int:

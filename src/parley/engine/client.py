@@ -93,8 +93,8 @@ class Engine:
         try:
             self._http = self._server.http()
             await self._stack.enter_async_context(self._http)
-            if isinstance(self._sender, Retries):
-                self._stack.enter_context(self._sender)
+            if isinstance(self._sender, Retries) and self._sender.limiter is not None:
+                self._stack.enter_context(self._sender.limiter)
         except BaseException:
             await self._stack.aclose()
             raise

@@ -130,10 +130,11 @@ def nvidia_smi(query: str) -> str:
     visible = os.environ.get("CUDA_VISIBLE_DEVICES", "")
     # It takes the same indices and UUIDs, but does not look at the variable by itself.
     chosen = [f"--id={visible}"] if re.fullmatch(r"[\w,-]+", visible) else []
-    return _said("nvidia-smi", f"--query-gpu={query}", "--format=csv,noheader", *chosen)
+    return output_of("nvidia-smi", f"--query-gpu={query}", "--format=csv,noheader", *chosen)
 
 
-def _said(*command: str) -> str:
+def output_of(*command: str) -> str:
+    """Return what a program prints; "" if it fails, or is not there."""
     try:
         return subprocess.run(command, capture_output=True, text=True, timeout=30, check=True).stdout
     except (OSError, subprocess.SubprocessError):
@@ -145,7 +146,7 @@ def driver_error() -> str | None:
 
     By the version of CUDA that nvidia-smi prints above its table: it is that of a forward compatible libcuda, too.
     """
-    said, built = _said("nvidia-smi"), cuda_version()
+    said, built = output_of("nvidia-smi"), cuda_version()
     driver = re.search(r"Driver Version *: *(\d[\d.]*)", said)
     knows = re.search(r"CUDA (?:UMD )?Version *: *(\d[\d.]*)", said)
     if driver is None or knows is None or built is None or not _is_older(knows[1], built):
@@ -166,7 +167,7 @@ def toolkit_warning() -> str | None:
     if not home:
         nvcc = shutil.which("nvcc")
         home = os.path.dirname(os.path.dirname(nvcc)) if nvcc else "/usr/local/cuda"
-    release = re.search(r"release (\d[\d.]*)", _said(os.path.join(home, "bin", "nvcc"), "--version"))
+    release = re.search(r"release (\d[\d.]*)", output_of(os.path.join(home, "bin", "nvcc"), "--version"))
     built = cuda_version()
     if release is None or built is None or not _is_older(release[1], built):
         return None

@@ -478,7 +478,7 @@ async def _connect(
     from parley.engine.client import Engine
 
     if budget is not None:
-        await stack.enter_async_context(budget)
+        stack.enter_context(budget)
     engines: dict[str, Engine] = {}
     for name, place in places.items():
         entry = simulation.condition.entries[name]

@@ -1,6 +1,5 @@
 """What a study spent: where it is counted, and what its records and journals hold of it."""
 
-import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -48,16 +47,12 @@ def gather_spending(study: Study) -> None:
 
     Raises RecordError or JournalError for a file that cannot be read.
     """
-    asyncio.run(_gather(study))
-
-
-async def _gather(study: Study) -> None:
     counted = paths.spent(study.name).exists()  # else all is in the records and journals
     jobs = [path for path in _databases(study) if path != paths.spent(study.name)]
     budget = budget_of(study)
     if budget is None:
         return
-    async with budget:
+    with budget:
         for path in jobs:
             if counted:
                 budget.add(read_databases([path], _prices(study), in_flight=True)[0])

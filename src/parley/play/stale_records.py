@@ -46,7 +46,7 @@ class SimulationFile:
     path: Path
     folder: str  # below that of records or journals
     seed: int
-    kind: int  # 0 a record, 1 one beside the journals, where earlier versions had a second name of each, 2 a journal
+    is_journal: bool
 
 
 class Survey:
@@ -55,30 +55,25 @@ class Survey:
     def __init__(self, study: Study) -> None:
         self.study = study
         self.files: dict[str, list[SimulationFile]] = defaultdict(list)  # by folder
-        for root, is_journals in ((paths.simulations(study.name), False), (paths.journals(study.name), True)):
+        for root, suffix in ((paths.simulations(study.name), ".parquet"), (paths.journals(study.name), ".jsonl")):
             for path in walk(root):
                 name = _NAME.fullmatch(path.name)
-                if name and _SPEC.fullmatch(path.parent.name) and (is_journals or name[2] == ".parquet"):
-                    kind = 2 if name[2] == ".jsonl" else int(is_journals)
+                if name and name[2] == suffix and _SPEC.fullmatch(path.parent.name):
                     folder = path.parent.relative_to(root).as_posix()
-                    self.files[folder].append(SimulationFile(path, folder, int(name[1]), kind))
+                    self.files[folder].append(SimulationFile(path, folder, int(name[1]), suffix == ".jsonl"))
         self._by_id: dict[int, dict[str, list[Condition]]] = {}
 
     def played(self, folder: str) -> dict[int, Path]:
         """Return the finished simulations in a folder: a record of each."""
-        return {file.seed: file.path for file in self.files.get(folder, []) if file.kind == 0}
+        return {file.seed: file.path for file in self.files.get(folder, []) if not file.is_journal}
 
     def strays(self) -> Iterator[tuple[int, list[SimulationFile]]]:
-        """Yield seed and files of each simulation of which some lie at no path of the study, its record first."""
-        for folder, files in sorted(self.files.items()):
+        """Yield seed and files of each simulation in the folders that no condition has, its record first."""
+        for folder in self.stale:
             by_seed: dict[int, list[SimulationFile]] = defaultdict(list)
-            for file in sorted(files, key=lambda file: file.kind):
+            for file in sorted(self.files[folder], key=lambda file: file.is_journal):
                 by_seed[file.seed].append(file)
-            for seed, own in by_seed.items():
-                if folder in self.stale:
-                    yield seed, own
-                elif own[0].kind == 1:
-                    yield seed, own[:1]
+            yield from by_seed.items()
 
     @cached_property
     def stale(self) -> list[str]:
@@ -157,14 +152,12 @@ class Moves:
     def add(self, simulation: Simulation, record: Path, files: Sequence[SimulationFile]) -> None:
         """Have the files of a simulation moved to their paths: its record, if there is one, and its journal."""
         for file in files:
-            if file.kind == 1 and file is not files[0]:  # the same record once more
-                continue
-            target = paths.journal(record) if file.kind == 2 else record
+            target = paths.journal(record) if file.is_journal else record
             if target.exists():
                 self.notes.append(f"{one_line(str(file.path))}: left where it is: {target} is there already")
                 continue
             self.files.append((file.path, target))
-        if files[0].kind == 2:
+        if files[0].is_journal:
             self.journals += 1
         else:
             self.simulations.append(simulation)
@@ -206,7 +199,7 @@ def find_moves(study: Study, survey: Survey | None = None) -> Moves:
             why = "cannot be read as a record or a journal"
         elif owners and not free:
             why = f"{records[0]} is there already"
-        elif owners and any(file.kind == 2 and is_locked(file.path) for file in files):
+        elif owners and any(file.is_journal and is_locked(file.path) for file in files):
             why = "a process is playing it; wait for it or stop it"
         elif owners:
             moves.add(Simulation(owners[free[0]], seed), records[free[0]], files)
@@ -217,7 +210,7 @@ def find_moves(study: Study, survey: Survey | None = None) -> Moves:
 
 
 def _id(file: SimulationFile) -> str | None:
-    if file.kind == 2:
+    if file.is_journal:
         return journal_id(file.path)
     found = description(file.path)
     return found["id"] if found else None

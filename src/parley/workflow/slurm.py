@@ -6,6 +6,7 @@ import subprocess
 import time
 from pathlib import Path
 
+from parley.engine.hardware import output_of
 from parley.errors import ParleyError
 from parley.text import one_line
 from parley.text.logs import every, limited_logger
@@ -84,23 +85,16 @@ def listed_jobs(option: str) -> list[list[str]] | None:
 
 def job_line(job: str) -> str:
     """Return what SLURM says of a job that ended: its state, node and exit code; "" if it says nothing any more."""
-    found = dict(re.findall(r"(\w+)=(\S+)", _asked("scontrol", "show", "job", "--oneliner", job)))
+    found = dict(re.findall(r"(\w+)=(\S+)", output_of("scontrol", "show", "job", "--oneliner", job)))
     names = ("JobState", "NodeList", "ExitCode", "Reason")
     state, node, code, reason = (found.get(name, "") for name in names)
     if not state:  # forgotten after some minutes, unless there is accounting
-        line = _asked("sacct", "-j", job, "-X", "-n", "-P", "-o", "State,NodeList,ExitCode,Reason").splitlines()[:1]
+        line = output_of("sacct", "-j", job, "-X", "-n", "-P", "-o", "State,NodeList,ExitCode,Reason").splitlines()[:1]
         state, node, code, reason = (line[0].split("|") + [""] * 4)[:4] if line else ("", "", "", "")
     if not state:
         return ""
     why = f" ({reason})" if reason and reason not in ("None", "NonZeroExitCode") else ""
     return one_line(f"SLURM job {job}: {state}{why} on {node or 'no node'}, exit code {code}", 300)
-
-
-def _asked(*command: str) -> str:
-    try:
-        return subprocess.run(command, capture_output=True, text=True, timeout=10, check=True).stdout
-    except (OSError, subprocess.SubprocessError):
-        return ""
 
 
 def sbatch_line(call: str) -> str:

@@ -94,8 +94,8 @@ class Bill:
     used: Tokens | None = None
 
 
-class Budget:
-    """Pays the requests of one process from what a study may spend; an async context manager.
+class Budget(SharedDatabase):
+    """Pays the requests of one process from what a study may spend; a context manager.
 
     Without limits it only counts. Raises JournalError if its database cannot be used.
     """
@@ -113,35 +113,32 @@ class Budget:
 
         `elsewhere` is what other databases counted.
         """
+        super().__init__(path, _SCHEMA)
         self._whose = whose
         self._limits = limits
         self._prices = prices
         self._before = before
         self._elsewhere = elsewhere or Account()
-        self._database = SharedDatabase(path, _SCHEMA)
 
-    async def __aenter__(self) -> "Budget":
-        self._database.__enter__()
+    def __enter__(self) -> "Budget":
+        super().__enter__()
         try:
             # Records take long to read: meanwhile another process may count them, and go on.
-            with self._database.transaction() as database:
+            with self.transaction() as database:
                 is_new = _is_new(database)
-            before = await asyncio.to_thread(self._before) if is_new else Account()
-            with self._database.transaction() as database:
+            before = self._before() if is_new else Account()
+            with self.transaction() as database:
                 if _is_new(database):
                     _write(database, before)
                 self._charge_lost_requests(database)
         except BaseException:
-            self._database.__exit__()
+            self.__exit__()
             raise
         return self
 
-    async def __aexit__(self, *_: object) -> None:
-        self._database.__exit__()
-
     def require(self, model: str, most: Tokens) -> None:
         """Raise BudgetError if the budget has no room for a request that can use `most`, whatever is in flight."""
-        with self._database.transaction() as database:
+        with self.transaction() as database:
             if self._limits is None or self._has_room(database, [(model, most)]):
                 return
             row = (model, most.prompt, most.completion)
@@ -151,7 +148,7 @@ class Budget:
 
     def add(self, account: Account) -> None:
         """Count what another database counted, which is given up."""
-        with self._database.transaction() as database:
+        with self.transaction() as database:
             _write(database, account)
 
     @asynccontextmanager
@@ -177,7 +174,7 @@ class Budget:
 
         Returns how many these are, beside those in flight.
         """
-        with self._database.transaction() as database:
+        with self.transaction() as database:
             spent = _account(database) + self._elsewhere
             in_flight: dict[str, Tokens] = {}
             for model, most in _reserved(database):
@@ -187,7 +184,7 @@ class Budget:
                 if self._limits is not None and not fits(self._limits, spent, in_flight.items(), self._prices):
                     self._charge_lost_requests(database)
                     return number
-                row = (name, self._database.owner, model, most.prompt, most.completion)
+                row = (name, self.owner, model, most.prompt, most.completion)
                 database.execute("INSERT INTO reserved VALUES (?, ?, ?, ?, ?)", row)
             return len(requests)
 
@@ -197,7 +194,7 @@ class Budget:
         The first time alone: a process may die before it keeps the reply. `used` is None if nobody knows.
         """
         price, account = self._prices.get(model), Account()
-        with self._database.transaction() as database:
+        with self.transaction() as database:
             is_first = database.execute("INSERT OR IGNORE INTO refunded VALUES (?)", (name,)).rowcount
             if not is_first or used is None:
                 return
@@ -211,14 +208,14 @@ class Budget:
     def settle(self, name: str, model: str, most: Tokens, used: Tokens | None) -> None:
         """Count what a request used that something was set aside for; None counts at `most`."""
         used, lost = (most, True) if used is None else (used, False)
-        with self._database.transaction() as database:
+        with self.transaction() as database:
             reserved = database.execute("DELETE FROM reserved WHERE name = ?", (name,)).rowcount
             if reserved and used.total:
                 _count(database, model, used, self._prices.get(model), lost)
 
     def _charge_lost_requests(self, database: sqlite3.Connection) -> None:
         """Count what dead processes had set aside as spent: nobody knows what their requests used."""
-        for owner in self._database.dead_owners("reserved"):
+        for owner in self.dead_owners("reserved"):
             for model, most in _reserved(database, owner):
                 _count(database, model, most, self._prices.get(model), lost=True)
             database.execute("DELETE FROM reserved WHERE owner = ?", (owner,))

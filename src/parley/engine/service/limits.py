@@ -61,7 +61,7 @@ class Turn:
     tokens: int
 
 
-class Limiter:
+class Limiter(SharedDatabase):
     """Lets requests to one service start within its limits; a context manager.
 
     In a run that is divided among jobs it keeps its job's part. What the job before it began within the last minute it
@@ -84,20 +84,13 @@ class Limiter:
         by_the_minute = any(bound is not None for bound in self._bounds[1:])
         self._closed_until = clock() + WINDOW_SECONDS if by_the_minute and share.at_once > 1 else float("-inf")
         path = paths.service_use(f"{digest(['service', *service])[:16]}-{share.holder}")
-        self._database = SharedDatabase(path, _SCHEMA, can_be_lost=True)
+        super().__init__(path, _SCHEMA, can_be_lost=True)
         self._who = who
         self._clock = clock
         self._head = asyncio.Lock()  # one request of this process queues at a time, in order
         self._freed = asyncio.Event()
         self._opened = time.monotonic()
         self.waited = 0.0  # seconds that requests of this process waited, added up
-
-    def __enter__(self) -> "Limiter":
-        self._database.__enter__()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._database.__exit__()
 
     @asynccontextmanager
     async def turn(self, tokens: int) -> AsyncIterator[Turn]:
@@ -106,8 +99,8 @@ class Limiter:
         turn, number = Turn(tokens), 0
         try:
             async with self._head:
-                with self._database.transaction() as database:
-                    added = database.execute(_ADD, (self._database.owner, tokens, *self._bounds))
+                with self.transaction() as database:
+                    added = database.execute(_ADD, (self.owner, tokens, *self._bounds))
                     number = added.lastrowid or 0
                     reason = self._advance(database, number)
                 if reason is not None:
@@ -115,7 +108,7 @@ class Limiter:
             self.waited += time.monotonic() - began
             yield turn
         finally:
-            with self._database.transaction() as database:
+            with self.transaction() as database:
                 database.execute(_CORRECT, {"number": number, "tokens": max(turn.tokens, 0)})
                 database.execute("DELETE FROM open WHERE number = ?", (number,))
             self._freed.set()
@@ -126,7 +119,7 @@ class Limiter:
         began = time.monotonic()
         while True:
             self._freed.clear()
-            with self._database.transaction() as database:
+            with self.transaction() as database:
                 reason = self._advance(database, number)
             if reason is None:
                 return
@@ -151,7 +144,7 @@ class Limiter:
                 values = {"now": now, "number": first[0], "tokens": first[1]}
                 database.execute(_BEGIN, values)
                 database.execute(_COUNT, values)
-            elif dead := self._database.dead_owners("open"):
+            elif dead := self.dead_owners("open"):
                 database.executemany("DELETE FROM open WHERE owner = ?", [(owner,) for owner in dead])
             else:
                 return reason if first[0] <= number else None

@@ -45,28 +45,19 @@ class _PassingError(Exception):
 
 
 class Retries:
-    """Sends the requests of one simulation to a service, within its limits; a context manager."""
+    """Sends the requests of one simulation to a service, within its limits."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
-        self._limiter: Limiter | None = None
+        self.limiter: Limiter | None = None  # who sends enters it
         known_by = (service.url, service.key_variable, service.served)
         self._mark = paths.service_answered(digest(["answered", *known_by])[:16])
         self._heard = False
         if service.limits.any:
-            self._limiter = Limiter(known_by, service.limits, service.who)
+            self.limiter = Limiter(known_by, service.limits, service.who)
         self._requests = 0
         self._retried = 0
         self._paused = 0.0  # seconds, added up over all requests
-
-    def __enter__(self) -> "Retries":
-        if self._limiter is not None:
-            self._limiter.__enter__()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._limiter is not None:
-            self._limiter.__exit__()
 
     async def ready(self, http: Client) -> bool:
         """Return True if the service lists the model; raises NotReadyError, in words, if it does not."""
@@ -90,7 +81,7 @@ class Retries:
 
     def effort(self) -> dict[str, Any]:
         """Return what the requests took, for a record's provenance; nothing if all went at once."""
-        waited = round(self._limiter.waited, 1) if self._limiter is not None else 0.0
+        waited = round(self.limiter.waited, 1) if self.limiter is not None else 0.0
         if not self._retried and not waited:
             return {}
         counts = {"requests": self._requests, "retried": self._retried, "retry_seconds": round(self._paused, 1)}
@@ -171,9 +162,9 @@ class Retries:
         raise _PassingError(self._service.refused(error), retry_after(response, datetime.now(UTC)))
 
     def _turn(self, tokens: int | None) -> AbstractAsyncContextManager[Turn]:
-        if self._limiter is None or tokens is None:  # asking for the list of models uses none
+        if self.limiter is None or tokens is None:  # asking for the list of models uses none
             return nullcontext(Turn(0))
-        return self._limiter.turn(tokens)
+        return self.limiter.turn(tokens)
 
 
 def passing_error(service: Service, response: Response) -> ServiceError | None:

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 
 from parley.errors import JournalError
 from parley.files import make_folder
@@ -61,7 +62,7 @@ class SharedDatabase:
         self._path, self._schema, self._can_be_lost = path, schema, can_be_lost
         self._looked = float("-inf")
 
-    def __enter__(self) -> "SharedDatabase":
+    def __enter__(self) -> Self:
         with _named_errors(self._path):
             make_folder(self._path.parent)
             try:

@@ -108,12 +108,17 @@ def influence_map(study: Study, spec: FigureSpec, table: pd.DataFrame) -> list[F
     rows = []
     for key, of in table.groupby(study.axes, sort=False):
         low, high, _ = paired_share(of["same"], of["same_unchanged"])
-        rows.append([*key, len(of), of["influence"].mean(), low, high])
+        rows.append([*key, len(of), of["influence"].mean(), max(low, -1.0), min(high, 1.0)])
     found = pd.DataFrame(rows, columns=[*study.axes, "simulations", "mean", "low", "high"])
     what = f"By how much less often games end as recorded, in percentage points with the {CONFIDENCE:.0%} t interval"
     # No influence has the same color in every figure.
     content = _Content(what, ("mean", "low", "high"), lambda share: f"{100 * share:+.0f}", _points, (-1.0, 1.0))
-    return _map(study, spec, found, content)
+    games = table.drop_duplicates("parent")["no_return"]
+    most = games.dropna().sort_values()[len(games) // 2 :]  # the first of these rounds has passed in more than half
+    if most.empty:
+        return _map(study, spec, found, content)
+    note = f"Line: the point of no return of more than half of the {len(games)} recorded games."
+    return _map(study, spec, found, content, [note], begin=int(most.iloc[0]))
 
 
 def _points(low: float, high: float) -> str:
@@ -137,8 +142,14 @@ def _axes(study: Study, table: pd.DataFrame) -> list[str]:
 
 
 def _map(
-    study: Study, spec: FigureSpec, table: pd.DataFrame, content: _Content, more: Sequence[str] = ()
+    study: Study,
+    spec: FigureSpec,
+    table: pd.DataFrame,
+    content: _Content,
+    more: Sequence[str] = (),
+    begin: int | None = None,
 ) -> list[Figure]:
+    """Draw a map; before the first column of the round `begin`, if there is one, a line."""
     others = [axis for axis in _axes(study, table) if axis != spec.x]
     sizes: list[str] = []
     if spec.x == "b":
@@ -186,6 +197,8 @@ def _map(
             for value, found in rows[key].items():
                 _cell(ax, xs.index(value), y, found, content, link, narrow=narrow, bare=width < _LEAST)
         _frame(ax, columns, [names[key] for key in part], label, every=ceil(_LEAST / width))
+        for x in [x for x, value in enumerate(xs) if begin is not None and int(str(value).split("-")[0]) >= begin][:1]:
+            ax.axvline(x - 0.5, color="#D55E00", linewidth=2.5)
 
     parts = _in_parts(rows, content.columns[0], most=max(1, int(_ROWS * _CELL[1] / cell[1])))
     panels = [Panel([partial(draw, part=part)], -place, 0, cell[1] * len(part)) for place, part in enumerate(parts)]

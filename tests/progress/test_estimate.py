@@ -1,7 +1,6 @@
 import pytest
 
-from parley.progress.estimate import Pace, sum_time_left
-from parley.progress.snapshot import TimeLeft
+from parley.progress.snapshot import Pace, TimeLeft, sum_time_left
 
 
 def test_a_rate_is_over_what_has_passed_since_the_first_request() -> None:

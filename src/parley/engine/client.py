@@ -87,17 +87,13 @@ class Engine:
         self._api = APIS[self._server.dialect.api]
         self._chat = self._server.api + self._api.path
         self._budget = budget
-        self._stack = AsyncExitStack()
 
     async def __aenter__(self) -> "Engine":
-        try:
-            self._http = self._server.http()
-            await self._stack.enter_async_context(self._http)
+        async with AsyncExitStack() as stack:
+            self._http = await stack.enter_async_context(self._server.http())
             if isinstance(self._sender, Retries) and self._sender.limiter is not None:
-                self._stack.enter_context(self._sender.limiter)
-        except BaseException:
-            await self._stack.aclose()
-            raise
+                stack.enter_context(self._sender.limiter)
+            self._stack = stack.pop_all()
         return self
 
     async def __aexit__(self, *_: object) -> None:

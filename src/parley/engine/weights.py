@@ -158,7 +158,7 @@ def fetch(name: str, entry: ModelEntry, models_file: Path) -> Path:
     refuse_service(name, entry)
     folder = model_folder(name, entry, models_file)
     marker = model_marker(name, entry)
-    if _is_prepared(entry, marker, folder):
+    if is_ready(name, entry, models_file):
         return marker
     if isinstance(entry.source, FolderSource):
         check_source(name, entry, models_file)
@@ -167,7 +167,7 @@ def fetch(name: str, entry: ModelEntry, models_file: Path) -> Path:
         return marker
     try:
         with _alone(folder.parent):
-            if not _is_prepared(entry, marker, folder):
+            if not is_ready(name, entry, models_file):
                 # Of a folder that was copied only the times are others.
                 if _made(entry, marker).get("weights_sha256") != _hashes(folder):
                     _prepare(name, entry, models_file, folder)
@@ -187,11 +187,8 @@ def refuse_service(name: str, entry: ModelEntry) -> None:
 
 def is_ready(name: str, entry: ModelEntry, models_file: Path) -> bool:
     """Whether a model is prepared and its weights did not change since."""
-    return _is_prepared(entry, model_marker(name, entry), model_folder(name, entry, models_file))
-
-
-def _is_prepared(entry: ModelEntry, marker: Path, folder: Path) -> bool:
-    return bool(_made(entry, marker).get("files") == _file_states(folder))
+    made = _made(entry, model_marker(name, entry))
+    return bool(made.get("files") == _file_states(model_folder(name, entry, models_file)))
 
 
 def _made(entry: ModelEntry, marker: Path) -> Mapping[str, Any]:

@@ -18,13 +18,13 @@ from parley.identity import machine
 from parley.play.degenerate import degenerate_of
 from parley.play.record import peek_summary
 from parley.play.spending import spending_line
-from parley.progress.estimate import Estimate
 from parley.progress.snapshot import (
     DONE,
     FAILED_STAGE,
     RUNNING,
     TO_DO,
     Cell,
+    Estimate,
     Playing,
     Problem,
     Snapshot,

@@ -139,11 +139,11 @@ class Budget(SharedDatabase):
     def require(self, model: str, most: Tokens) -> None:
         """Raise BudgetError if the budget has no room for a request that can use `most`, whatever is in flight."""
         with self.transaction() as database:
-            if self._limits is None or self._has_room(database, [(model, most)]):
+            spent = _account(database) + self._elsewhere
+            if self._limits is None or fits(self._limits, spent, [(model, most)], self._prices):
                 return
             row = (model, most.prompt, most.completion)
             database.execute("INSERT OR REPLACE INTO refused VALUES (1, ?, ?, ?)", row)
-            spent = _account(database) + self._elsewhere
         raise BudgetError(spent_line(self._whose, self._limits, spent, (model, most), self._prices))
 
     def add(self, account: Account) -> None:
@@ -219,10 +219,6 @@ class Budget(SharedDatabase):
             for model, most in _reserved(database, owner):
                 _count(database, model, most, self._prices.get(model), lost=True)
             database.execute("DELETE FROM reserved WHERE owner = ?", (owner,))
-
-    def _has_room(self, database: sqlite3.Connection, requests: Iterable[Request]) -> bool:
-        limits = self._limits
-        return limits is None or fits(limits, _account(database) + self._elsewhere, requests, self._prices)
 
 
 def part_of(limits: BudgetLimits, spent: Account, prices: Prices, parts: int) -> BudgetLimits:

@@ -8,7 +8,7 @@ import asyncio
 import re
 import time
 from collections.abc import Awaitable, Callable
-from contextlib import AbstractAsyncContextManager, nullcontext, suppress
+from contextlib import nullcontext, suppress
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
@@ -23,7 +23,7 @@ from parley.engine.service.service import PROBE_SECONDS, Service
 from parley.errors import EngineError, NotReadyError
 from parley.files import make_folder
 from parley.identity import digest, stream
-from parley.policies import used_tokens
+from parley.policies import Tokens, used_tokens
 from parley.text.logs import limited_logger, waiting
 
 _UNANSWERED_SECONDS = 30.0  # of patience with a service that never answered: most often its address is wrong
@@ -65,19 +65,11 @@ class Retries:
         if not service.dialect.lists_models:
             return True  # its first request tells
         try:
-            listed = await self._send(lambda: http.fetch("GET", f"{service.api}/models", PROBE_SECONDS), 0, None)
+            listed = await self.send(lambda: http.fetch("GET", f"{service.api}/models", PROBE_SECONDS), 0, None)
             service.check_models(listed)
         except EngineError as error:
             raise NotReadyError(str(error)) from error
         return True
-
-    async def send(self, post: Send, seed: int, tokens: int | None) -> Response:
-        """Send a request of about `tokens` by `post`, and return what comes: a reply, or an error that will not pass.
-
-        Without `tokens` it uses none and counts for no limit. Raises EngineError if patience ends.
-        """
-        self._requests += 1
-        return await self._send(post, seed, tokens)
 
     def effort(self) -> dict[str, Any]:
         """Return what the requests took, for a record's provenance; nothing if all went at once."""
@@ -87,30 +79,37 @@ class Retries:
         counts = {"requests": self._requests, "retried": self._retried, "retry_seconds": round(self._paused, 1)}
         return {"effort": {**counts, "limit_seconds": waited}}
 
-    async def _send(self, post: Send, seed: int, tokens: int | None) -> Response:
-        """Patience counts the pauses, and the tries after the first that failed; waits for limits it does not.
+    async def send(self, post: Send, seed: int, tokens: int | None) -> Response:
+        """Send a request of about `tokens` by `post`, and return what comes: a reply, or an error that will not pass.
 
-        There is little of it with a service that never answered, and then it counts the first try, too.
+        Without `tokens` it uses none and counts for no limit. Raises EngineError if patience ends: that counts the
+        pauses, and the tries after the first that failed; waits for limits it does not. There is little of it with a
+        service that never answered, and then it counts the first try, too.
         """
-        failed_tries: list[float] = []  # seconds of each
+        self._requests += tokens is not None
+        service, failed_tries = self._service, list[float]()  # seconds of each
 
         def patience() -> float:
-            most = self._service.limits.patience_seconds
+            most = service.limits.patience_seconds
             return most if self._answered else min(most, _UNANSWERED_SECONDS)
 
         async def attempt() -> Response:
-            async with self._turn(tokens) as turn:
+            limiter = None if tokens is None else self.limiter
+            async with nullcontext(Turn(0)) if limiter is None else limiter.turn(tokens or 0) as turn:
                 began = time.monotonic()
                 try:
                     response = await post()
-                    self._hear()
-                    turn.tokens = _charged(response, turn.tokens)
-                    return self._checked(response)
                 except RequestError as error:
-                    failure = self._service.lost(error)
+                    failure = service.lost(error)
                     raise failure if error.final else _PassingError(failure) from None
                 finally:
                     failed_tries.append(time.monotonic() - began)
+                self._hear()
+                spent = Tokens() if error_of(response) is not None else used_tokens(response.content)
+                turn.tokens = turn.tokens if spent is None else spent.total
+                if (passing := passing_error(service, response)) is not None:
+                    raise _PassingError(service.refused(passing), retry_after(response, datetime.now(UTC)))
+                return response
 
         def used(state: RetryCallState) -> float:
             return state.idle_for + sum(failed_tries[self._answered :])
@@ -155,17 +154,6 @@ class Retries:
                 make_folder(self._mark.parent)
                 self._mark.touch()
 
-    def _checked(self, response: Response) -> Response:
-        """Return an answer that asking again would not change; raises _PassingError for another one."""
-        if (error := passing_error(self._service, response)) is None:
-            return response
-        raise _PassingError(self._service.refused(error), retry_after(response, datetime.now(UTC)))
-
-    def _turn(self, tokens: int | None) -> AbstractAsyncContextManager[Turn]:
-        if self.limiter is None or tokens is None:  # asking for the list of models uses none
-            return nullcontext(Turn(0))
-        return self.limiter.turn(tokens)
-
 
 def passing_error(service: Service, response: Response) -> ServiceError | None:
     """Return the error that another try may not meet; None for an answer that asking again would not change."""
@@ -178,14 +166,6 @@ def _failed(state: RetryCallState) -> _PassingError:
     failed = state.outcome.exception()
     assert isinstance(failed, _PassingError)
     return failed
-
-
-def _charged(response: Response, estimate: int) -> int:
-    """Return the tokens that an answer used of a limit: what it says; none for an error."""
-    if error_of(response) is not None:
-        return 0
-    used = used_tokens(response.content)
-    return estimate if used is None else used.total
 
 
 def pause(seed: int, tries: int, asked: float | None = None) -> float:

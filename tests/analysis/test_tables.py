@@ -169,7 +169,9 @@ def test_a_table_that_is_not_there_or_not_whole_says_how_to_make_it(study_factor
 IMPOSSIBLE: list[Any] = [[], [[]], [{}], [{"values": 3}]]
 
 
-@pytest.mark.promise("A record whose trace is of no game is named and left out, whatever its checksums say.")
+@pytest.mark.promise(
+    "A record whose outcome or trace is of no game is named and left out, whatever its checksums say."
+)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("game", "trace"),
@@ -191,11 +193,41 @@ def test_a_record_with_an_impossible_trace_is_named_and_left_out(
     forge(bad, trace=trace)
     with heard() as lines:
         summarize(study, processes=2)
-    assert f"left out: {bad}: is of no game" in "\n".join(lines)
+    assert f"left out: {bad}: its outcome or trace is of no game" in "\n".join(lines)
     assert list(left_out_of_tables(study)) == [bad]
     assert len(read_table("small", "simulations")) == 2
-    with pytest.raises(RecordError, match="is of no game"):
+    with pytest.raises(RecordError, match="its outcome or trace is of no game"):
         summarize(study, strict=True)
+
+
+IMPOSSIBLE_OUTCOMES: list[dict[str, Any]] = [
+    *({"metrics": {"value_changes": value}} for value in ("many", [1, 2], 10**25, 10**400)),
+    *({"metrics": {"final_honest_share": value}} for value in (7.0, float("inf"))),
+    {"metrics": {"consensus_value": {"a": 1}}},
+    {"metrics": {"first_unanimity_round": True}},
+    {"name": "all_agreed"},
+    *({"rounds": rounds} for rounds in (3, 2**50)),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("repeat", [None, 1])
+@pytest.mark.parametrize("forged", IMPOSSIBLE_OUTCOMES)
+def test_a_record_with_an_impossible_outcome_is_named_and_left_out(
+    study_factory: StudyFactory, forged: dict[str, Any], repeat: int | None
+) -> None:
+    study = write_all(study_factory(seeds=2, parameters={"max_rounds": 2}, **({"repeats": 2} if repeat else {})))
+    bad = next(each for each in study.simulations() if each.condition.repeat == repeat).record("small")
+
+    def change(described: dict[str, Any]) -> None:
+        outcome = described["outcome"]
+        outcome.update({**forged, "metrics": {**outcome["metrics"], **forged.get("metrics", {})}})
+
+    forge(bad, meta=change)
+    with heard() as lines:
+        summarize(study)
+    assert f"left out: {bad}: its outcome or trace is of no game" in "\n".join(lines)
+    assert len(read_table("small", "manifest")) == (3 if repeat else 1)
 
 
 def test_no_metric_takes_the_place_of_a_column_of_parley(study: Study) -> None:

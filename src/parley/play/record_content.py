@@ -2,12 +2,14 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import Annotated, Any
 
 import pyarrow as pa
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
-from parley.columns import Column, schema
+from parley.columns import Column, find, schema
+from parley.games.base import Game
 from parley.games.prompts import OwnPrompt, text_of
 from parley.identity import canonical_json
 from parley.play.degenerate import count_degenerate
@@ -327,5 +329,35 @@ def metadata_problem(meta: Mapping[str, Any]) -> str | None:
     return None
 
 
-# What reading a trace raises that no game makes, whatever its checksums say.
+_NUMBER = (int, float)
+_TYPES = {"int64": _NUMBER, "double": _NUMBER, "bool": (bool,), "string": (str, list, dict)}  # of metrics, as JSON
+# What reading an outcome or a trace raises that no game makes, whatever its checksums say.
 IMPOSSIBLE = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError)
+
+
+def outcome_problem(condition: Condition, outcome: Mapping[str, Any]) -> str | None:
+    """Return what is wrong with an outcome that no game of a condition has, in a few words; None for nothing."""
+    game, rounds, longest = condition.game, outcome["rounds"], condition.parameters.longest
+    try:
+        ending = game.class_of(outcome["name"], outcome["detail"])
+        game.evidence.derived({"rounds": rounds, **outcome["metrics"]})
+    except IMPOSSIBLE as error:
+        return one_line(repr(error), 150)
+    if ending not in {known.name for known in game.outcomes}:
+        return f"its outcome is {one_line(repr(ending), 60)}"
+    if longest is not None and rounds > longest:
+        return f"{rounds:,} rounds, and {longest:,} are the most"
+    for name, value in outcome["metrics"].items():
+        types, least, most = _metric(game, name)
+        is_wrong = bool(types) and value is not None and type(value) not in types
+        if is_wrong or (types == _NUMBER and value is not None and (value < least or value > most)):
+            return f"{name} is {one_line(repr(value), 60)}"
+    return None
+
+
+@lru_cache(maxsize=1000)
+def _metric(game: type[Game], name: str) -> tuple[tuple[type, ...], int, int]:
+    """Return of which types a metric of a game may be, any if there are none, and its least and greatest number."""
+    column = find(game.evidence.metrics, name, {})
+    is_share = any(quantity.share and quantity.name == name for quantity in game.evidence.quantities)
+    return _TYPES.get(column.kind, ()) if column else (), *((0, 1) if is_share else (-(2**53), 2**53))

@@ -25,6 +25,7 @@ from parley.forked import forked_map
 from parley.identity import canonical_json, digest
 from parley.play.parquet import packed_array
 from parley.play.record import Summary, read_summary
+from parley.play.record_content import outcome_problem
 from parley.study import Study
 from parley.study.condition import Condition, Simulation
 from parley.text import counted
@@ -151,21 +152,23 @@ def _read_piece(study: str, simulations: Sequence[Simulation]) -> list[Summary |
 
 
 def read_own(path: Path, simulation: Simulation) -> Summary:
-    """Return the summary of the record of a simulation; raises RecordError, also if it is of another one."""
+    """Return the summary of the record of a simulation; raises RecordError, also if it is not of a game of it."""
     summary = read_summary(path)
     require_own(path, simulation, summary)
     return summary
 
 
 def require_own(path: Path, simulation: Simulation, summary: Summary) -> None:
-    """Raise RecordError unless a record is of a simulation."""
+    """Raise RecordError unless a record is of a simulation, and its outcome one that a game of it can have."""
     if summary.simulation["id"] != simulation.id:
         raise RecordError(f"{path}: holds another simulation; move it away")
+    if problem := outcome_problem(simulation.condition, summary.outcome):
+        raise RecordError(of_no_game(path, problem))
 
 
 def of_no_game(path: Path, problem: str) -> str:
     """Return in a line that a record is of no game that can be played."""
-    return f"{path}: is of no game ({problem}); delete it and run the study again"
+    return f"{path}: its outcome or trace is of no game ({problem}); delete it and run the study again"
 
 
 def without(study: Study, left_out: Collection[Path]) -> Study:

@@ -127,7 +127,7 @@ def test_what_cannot_be_read_is_named_in_its_place(study_factory: StudyFactory) 
     forge(odd, meta=lambda meta: meta["simulation"].update(material={"imported": 3}))
     games = data_of(study)
     assert [sorted(game) == ["damaged", "id", "seed"] for game in games] == [False, True, True]
-    assert f"{odd}: is of no game" in games[2]["damaged"]
+    assert f"{odd}: its outcome or trace is of no game" in games[2]["damaged"]
     assert str(bad) in games[1]["damaged"]
     assert games[0]["metrics"]["odd"] == [str(2**60), None]
     with pytest.raises(UsageError, match="n=7"):

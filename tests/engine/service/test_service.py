@@ -1,6 +1,7 @@
 """A service that somebody else runs: a real HTTP server on 127.0.0.1, which answers what it should and should not."""
 
 import asyncio
+import base64
 import json
 import socket
 from dataclasses import replace
@@ -15,6 +16,7 @@ from yarl import URL
 
 from parley.engine.models import ModelEntry, load_models, recorded_entry
 from parley.engine.service.fetch import _proxy_of
+from parley.engine.service.key import holds_key
 from parley.engine.service.service import Service, places_file, service_of
 from parley.errors import EngineError, ParleyError, UsageError
 from support.answering import (
@@ -229,25 +231,31 @@ def test_a_reply_that_holds_the_key_is_an_error_and_never_recorded(server: Stand
         assert "put the API key into a reply" in error(server.url), place
 
 
-ESCAPED: list[str] = [
-    *("".join(f"\\u{ord(c):04x}" for c in KEY), "\\\\u0073k-" + KEY[3:], "".join(f"\\x{ord(c):02x}" for c in KEY)),
-    *("".join(f"&#{ord(c)};" for c in KEY), "".join(f"%{ord(c):02X}" for c in KEY)),
+DISGUISED: list[str] = [
+    *("".join(f"\\u{ord(c):04x}" for c in KEY), KEY[:4] + f"\\u{{{ord(KEY[4]):x}}}" + KEY[5:], KEY.upper(), KEY[::-1]),
+    *("\\\\u0073k-" + KEY[3:], "".join(f"\\x{ord(c):02x}" for c in KEY), "".join(f"&#{ord(c)};" for c in KEY)),
+    *("".join(f"%{ord(c):02X}" for c in KEY), " ".join(KEY), "\n".join(KEY), KEY[:9] + '", "' + KEY[9:]),
+    *("".join(chr(ord(c) + 0xFEE0) for c in KEY), KEY.encode().hex(), "0x" + KEY.encode().hex(" ").upper()),
+    *(base64.b64encode(b"x" * n + KEY.encode() + b"y" * n).decode() for n in range(4)),
     "".join(f"\\u{ord(c):04x}" if at % 3 == 1 else c for at, c in enumerate(KEY)),
+    *("".join(f"\\U{ord(c):08x}" for c in KEY), "".join(f"\\{ord(c):03o}" for c in KEY), "\u0323".join(KEY)),
+    *(str(list(KEY.encode())), ", ".join(map(hex, KEY.encode())), " ".join(f"{ord(c):08b}" for c in KEY)),
+    *(base64.urlsafe_b64encode(f"k: {KEY}".encode()).decode(), base64.b32encode(KEY.encode()).decode()),
 ]
 
 
-@pytest.mark.promise("No reply, and no prompt, that holds the API key, as it is or escaped, is used or recorded.")
-@pytest.mark.parametrize("escaped", ESCAPED)
-def test_an_escaped_key_is_found(server: StandInService, escaped: str) -> None:
-    assert KEY not in escaped
-    inner = json.dumps({"value": 3, "public_reasoning": f"so {escaped}."}) if "\\" not in escaped else escaped
-    for content in (f"so {escaped}.", inner, json.dumps({"again": inner})):
+@pytest.mark.promise("No reply, and no prompt, in which a service hides the API key is used or recorded.")
+@pytest.mark.parametrize("disguised", DISGUISED)
+def test_a_key_in_disguise_is_found(server: StandInService, disguised: str) -> None:
+    assert KEY not in disguised
+    inner = json.dumps({"value": 3, "public_reasoning": f"so {disguised}."}) if "\\" not in disguised else disguised
+    for content in (f"so {disguised}.", inner, json.dumps({"again": inner})):
         message = {"content": content}
         body = {"choices": [{"message": message, "finish_reason": "stop"}], "model": SERVED}
         server.answer = lambda _, body=body: (200, body)
         assert "put the API key into a reply" in error(server.url)
         server.answer = lambda _, content=content: (401, {"error": {"message": content}})
-        assert escaped not in error(server.url)
+        assert disguised not in error(server.url)
 
 
 def test_a_prompt_that_holds_the_key_is_not_sent(server: StandInService, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -256,6 +264,12 @@ def test_a_prompt_that_holds_the_key_is_not_sent(server: StandInService, monkeyp
     with pytest.raises(EngineError, match="its API key is in a prompt"):
         ask(server.url)
     assert server.bodies == []
+
+
+@given(st.text(max_size=2000))
+def test_what_does_not_hold_the_key_passes(text: str) -> None:
+    assert not holds_key(text, KEY)
+    assert not holds_key(f"sk-7f3a {text} and a word of 12 letters: 9c51d2", KEY)
 
 
 def test_a_key_that_is_missing_or_unusable_is_an_error_that_does_not_show_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,7 +3,6 @@
 Whatever it says is untrusted, and may echo the API key: all of it is printed through `redacted`.
 """
 
-import html
 import os
 import re
 from collections.abc import Mapping
@@ -11,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import urlsplit
 
 import yaml
 from pydantic import Field, RootModel
@@ -20,6 +19,7 @@ from parley.engine.models import ModelEntry
 from parley.engine.service.dialect import PLAIN, Dialect
 from parley.engine.service.errors import NOT_AS_ASKED, READ_CHARS, ServiceError, error_of
 from parley.engine.service.fetch import Client, RequestError, Response
+from parley.engine.service.key import holds_key
 from parley.engine.service.limits_config import SERVICE_SECONDS, ServiceLimits
 from parley.engine.service.native import APIS
 from parley.engine.sources import ServiceSource
@@ -33,8 +33,6 @@ _VERSION = re.compile(r"[0-9][A-Za-z0-9.+-]{0,63}")
 # A shorter one could be part of an ordinary reply, which must not hold it; quotes and backslashes would be escaped
 # where it is echoed, and so not be found.
 _KEY = re.compile(r"[!#-&(-\[\]-~]{8,4096}")
-_ESCAPED = re.compile(r"\\+(?:u00|x)([0-9a-fA-F]{2})")  # as JSON in JSON has it
-_NO_LETTER = re.compile(r"[^A-Za-z0-9]+")
 _SHOWN_MODELS = 10
 
 
@@ -123,12 +121,8 @@ class Service:
         return {**found, "versions": {"vllm": version}} if known else found
 
     def holds_key(self, text: str) -> bool:
-        """Whether the key is in `text`: as it is, escaped, or with other characters between its letters and digits."""
-        plain = unquote(html.unescape(_ESCAPED.sub(lambda found: chr(int(found[1], 16)), text)))
-        letters = _NO_LETTER.sub("", plain)
-        own = (_NO_LETTER.sub("", secret) for secret in self.secrets)
-        # A shorter one may be part of anything.
-        return any(secret in text for secret in self.secrets) or any(len(key) >= 8 and key in letters for key in own)
+        """Whether the key is in `text`, in whatever disguise."""
+        return any(holds_key(text, secret) for secret in self.secrets)
 
     def lost(self, error: RequestError) -> EngineError:
         """Return the error for a request that got no answer."""

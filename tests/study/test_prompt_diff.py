@@ -25,9 +25,7 @@ RING = {"topology": ["ring"], "disclosure": ["silent", "explicit"]}
 
 def changed(found: PromptDiff) -> dict[tuple[int, str, str], list[str]]:
     """Return the lines that differ, without their surroundings, of each text that differs."""
-    return {
-        (d.round, d.phase, d.part): [line for line in d.lines if line[0] in "+-"] for d in found.differences if d.lines
-    }
+    return {key: [line for line in lines if line[0] in "+-"] for key, lines in found.differences.items() if lines}
 
 
 def compare(
@@ -48,7 +46,7 @@ def test_silent_against_explicit_differ_in_the_disclosure_alone(study_factory: S
         assert {axis for axis, value in found.where.axes.items() if value != found.against.axes[axis]} == {
             "disclosure"
         }
-        assert [(d.round, d.phase, d.part) for d in found.differences] == [
+        assert list(found.differences) == [
             (number, phase, part) for number in (1, 2) for phase in ("signal", "act") for part in PARTS
         ]
         differs = changed(found)

@@ -112,22 +112,28 @@ def attempt_frame(
     Texts are categories. Records that cannot be used are left out with a warning, unless already `reported`; raises
     RecordError if none can be used.
     """
-    stored = _stored(simulations[0][0].condition, columns)
-    return attempts_of(
-        _each(simulations, lambda simulation, path: _attempts(simulation, path, stored), reported), columns
-    )
+    axes = list(simulations[0][0].condition.axes)
+    stored = _stored(axes, check_columns(columns, attempt_columns(axes)))
+
+    def read(simulation: Simulation, path: Path) -> pa.Table:
+        summary, rows = read_attempts(path, stored or ["round"])  # a column at least, for the number of rows
+        if summary.simulation.get("id") != simulation.id:
+            raise RecordError(f"{path}: holds another simulation; move it away")
+        return rows
+
+    return attempts_of(_each(simulations, read, reported), columns)
 
 
-def _stored(condition: Condition, columns: Sequence[str] | None) -> list[str]:
+def _stored(axes: Sequence[str], wanted: Sequence[str]) -> list[str]:
     """Return which of the columns are read from records; the others are known."""
-    wanted = check_columns(columns, attempt_columns(list(condition.axes)))
-    return [name for name in wanted if name in SCHEMA.names and name not in (*condition.axes, *_KNOWN)]
+    return [name for name in wanted if name in SCHEMA.names and name not in (*axes, *_KNOWN)]
 
 
 def attempts_of(read: Sequence[tuple[Simulation, pa.Table]], columns: Sequence[str] | None) -> pd.DataFrame:
     """Return the frame of `attempt_frame` from the rows of some simulations, which have the columns that it needs."""
-    condition = read[0][0].condition
-    wanted, stored = check_columns(columns, attempt_columns(list(condition.axes))), _stored(condition, columns)
+    axes = list(read[0][0].condition.axes)
+    wanted = check_columns(columns, attempt_columns(axes))
+    stored = _stored(axes, wanted)
     counts = [table.num_rows for _, table in read]
     simulations = [simulation for simulation, _ in read]
     rows = np.repeat(np.arange(len(read)), counts)
@@ -140,13 +146,6 @@ def attempts_of(read: Sequence[tuple[Simulation, pa.Table]], columns: Sequence[s
         },
         copy=False,
     )
-
-
-def _attempts(simulation: Simulation, path: Path, names: Sequence[str]) -> pa.Table:
-    summary, rows = read_attempts(path, names or ["round"])  # a column at least, for the number of rows
-    if summary.simulation.get("id") != simulation.id:
-        raise RecordError(f"{path}: holds another simulation; move it away")
-    return rows
 
 
 def _with_texts_once(rows: pa.Table) -> pa.Table:
@@ -163,12 +162,12 @@ def _with_texts_once(rows: pa.Table) -> pa.Table:
 
 
 def _repeated(simulations: Sequence[Simulation], rows: npt.NDArray[np.int64], name: str) -> Any:
-    of: dict[str, Callable[[Simulation], Any]] = {
+    known: dict[str, Callable[[Simulation], Any]] = {
         "spec": lambda simulation: simulation.condition.spec,
         "id": lambda simulation: simulation.id,
         "simulation_seed": lambda simulation: simulation.seed,
     }
-    value = of[name] if name in of else lambda simulation: simulation.condition.axes[name]
+    value = known[name] if name in known else lambda simulation: simulation.condition.axes[name]
     values = pd.Series([value(simulation) for simulation in simulations])
     if values.dtype.kind not in "iuf":
         values = values.astype("category")

@@ -4,7 +4,7 @@ Names and titles may come from anyone: they are cleaned, and escaped in HTML.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from html import escape
 from pathlib import Path
@@ -17,6 +17,7 @@ from parley.api.frames import attempt_frame, attempts_of, is_seed, selection
 from parley.engine.models import load_models
 from parley.engine.weights import check_source
 from parley.errors import UsageError
+from parley.games.base import Outcome
 from parley.play.live import outcome_line, play_once, transcript_lines
 from parley.play.record import Summary, read_trace
 from parley.play.record_content import attempt_rows
@@ -37,20 +38,27 @@ class Shown(ABC):
     def _facts(self) -> Mapping[str, str]:
         """Return up to three facts by their names."""
 
+    def _shown(self) -> list[tuple[str, str]]:
+        return [(one_line(key, 100), one_line(value, 500)) for key, value in self._facts().items()]
+
     def __repr__(self) -> str:
-        (kind, name), *others = _cleaned(self._facts()).items()
+        (kind, name), *others = self._shown()
         lines = [f"{kind} {name}", *(f"  {key}: {value}" if key else f"  {value}" for key, value in others)]
         return "\n".join(line if len(line) <= _WIDEST else f"{line[: _WIDEST - 3]}..." for line in lines)
 
     def _repr_html_(self) -> str:
-        (kind, name), *others = _cleaned(self._facts()).items()
+        (kind, name), *others = self._shown()
         rows = "".join(f"<tr><th>{escape(key)}</th><td>{escape(value)}</td></tr>" for key, value in others)
         heading = f'<tr><th colspan="2">{escape(kind)} {escape(name)}</th></tr>'
         return f'<table class="parley">{heading}{rows}</table>'
 
 
-def _cleaned(facts: Mapping[str, str]) -> dict[str, str]:
-    return {one_line(key, 100): one_line(value, 500) for key, value in facts.items()}
+def _ending(condition: Condition, outcome: Outcome | Mapping[str, Any]) -> str:
+    """Return how a game ended in a few words; what a record says of it may be forged."""
+    said = outcome.as_json() if isinstance(outcome, Outcome) else outcome
+    ending, rounds = condition.game.class_of(said["name"], said["detail"]), said["rounds"]
+    detail = f" ({said['detail']})" if said["detail"] not in (None, ending) else ""
+    return f"{ending}{detail}, after {rounds} round{'' if rounds == 1 else 's'}"
 
 
 class Record(Shown):
@@ -167,15 +175,11 @@ class Record(Shown):
         return read_own(self.path, self._simulation)
 
     def _facts(self) -> dict[str, str]:
-        outcome = self.outcome
-        ending = self._simulation.condition.game.class_of(outcome["name"], outcome["detail"])
-        detail = f" ({outcome['detail']})" if outcome["detail"] not in (None, ending) else ""
-        path = self.path
-        rounds = f"{outcome['rounds']} round{'' if outcome['rounds'] == 1 else 's'}"  # which a record may forge
+        condition = self._simulation.condition
         return {
-            "Record of": f"{self._study.name}: {self._simulation.condition.name.replace('/', ', ')}, seed={self.seed}",
-            "outcome": f"{ending}{detail}, after {rounds}",
-            "path": str(path.relative_to(self._root)),
+            "Record of": f"{self._study.name}: {condition.name.replace('/', ', ')}, seed={self.seed}",
+            "outcome": _ending(condition, self.outcome),
+            "path": str(self.path.relative_to(self._root)),
         }
 
 
@@ -207,9 +211,6 @@ class Records(Shown, Sequence[Record]):
             return Record(self._study, self._simulations[place], self._root)
         except IndexError:
             raise IndexError(f"{self._study.name}: {counted(len(self), 'record')} here; none at [{place}]") from None
-
-    def __iter__(self) -> Iterator[Record]:
-        return (Record(self._study, simulation, self._root) for simulation in self._simulations)
 
     def where(self, **chosen: Any) -> "Records":
         """Return those with these values of axes, and of `seed`; a list means any of its values.
@@ -314,13 +315,10 @@ class Played(Shown):
         return "\n".join([*lines, outcome_line(self._simulation.condition.game, self.outcome)])
 
     def _facts(self) -> dict[str, str]:
-        outcome, exchanges = self.outcome, self._play.exchanges
-        ending = self._simulation.condition.game.class_of(outcome.name, outcome.detail)
-        detail = f" ({outcome.detail})" if outcome.detail not in (None, ending) else ""
+        condition, exchanges = self._simulation.condition, self._play.exchanges
         unusable = sum(exchange.reply.failure is not None for exchange in exchanges)
-        path = self._simulation.condition.name.replace("/", ", ")
         return {
-            "Played": f"{self._study}: {path}, seed={self.seed}",
-            "outcome": f"{ending}{detail}, after {counted(outcome.rounds, 'round')}",
+            "Played": f"{self._study}: {condition.name.replace('/', ', ')}, seed={self.seed}",
+            "outcome": _ending(condition, self.outcome),
             "replies": f"{len(exchanges):,}, {unusable:,} of them unusable",
         }

@@ -1,6 +1,6 @@
 """The results of a study, as data frames, figures and records."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from io import BytesIO
@@ -238,16 +238,12 @@ class Results(Shown):
         return self._study if self._is_current else self._usable.first_repeat.study
 
     @cached_property
-    def _made(self) -> dict[str, pd.DataFrame]:
-        return {name: self._typed(table, name) for name, table in make_tables(self._study, self._usable).items()}
+    def _made(self) -> Mapping[str, pd.DataFrame]:
+        return make_tables(self._study, self._usable)
 
     @cached_property
     def _made_simulations(self) -> pd.DataFrame:
-        return self._typed(simulation_table(played_games(self._usable.first_repeat)), "simulations")
-
-    def _typed(self, table: pd.DataFrame, name: str) -> pd.DataFrame:
-        found: pd.DataFrame = typed(table, self._study, name).to_pandas()
-        return found
+        return simulation_table(played_games(self._usable.first_repeat))
 
     def _table(self, name: str) -> pd.DataFrame:
         if name not in self.tables:
@@ -258,7 +254,9 @@ class Results(Shown):
             games = played_games(self._usable.first_repeat)
             turns: pd.DataFrame = turn_table(self._study, recorded(self._study, games)).to_pandas()
             return turns
-        return self._made_simulations.copy() if name == "simulations" else self._made[name].copy()
+        made = self._made_simulations if name == "simulations" else self._made[name]
+        found: pd.DataFrame = typed(made, self._study, name).to_pandas()
+        return found
 
     def _part_of_table(self, name: str, columns: Sequence[str] | None, chosen: dict[str, Any]) -> pd.DataFrame:
         """Return some columns and rows of a table; no others are read from a file."""

@@ -132,10 +132,7 @@ class Study(Shown):
 
     def _facts(self) -> dict[str, str]:
         study = self._study
-        values: dict[str, set[Any]] = {}
-        for condition in study.conditions:
-            for axis, value in condition.axes.items():
-                values.setdefault(axis, set()).add(value)
+        values = {axis: {condition.axes[axis] for condition in study.conditions} for axis in study.axes}
         simulations = sum(len(condition.seeds) for condition in study.conditions)
         return {
             "Study": f"{study.name}: {study.title}",
@@ -187,11 +184,8 @@ class Condition(Shown):
 def path_text(argument: str, value: Any) -> str:
     """Return the path that is given for an argument; raises UsageError for what can be none."""
     found = os.fspath(value) if isinstance(value, str | os.PathLike) else None
-    try:
-        if isinstance(found, str) and b"\0" not in os.fsencode(found):
-            return found
-    except UnicodeEncodeError:
-        pass
+    if isinstance(found, str) and "\0" not in found:
+        return found
     raise UsageError(f"{argument}={one_line(repr(value), 60)}: give a name or a path, as text")
 
 
@@ -236,8 +230,5 @@ def _recorded_entries(study: str) -> Mapping[str, ModelEntry]:
 
 def _one_of_each_condition(study: str) -> Iterator[Path]:
     """Yield the first record of each condition, those of former configurations too."""
-    seen = set()
-    for path in walk(paths.simulations(study)):
-        if paths.is_record(path) and path.parent not in seen:
-            seen.add(path.parent)
-            yield path
+    records = (path for path in walk(paths.simulations(study)) if paths.is_record(path))
+    yield from {path.parent: path for path in reversed(list(records))}.values()

@@ -9,7 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from parley.errors import RecordError, UsageError
 from parley.files import read_regular
 from parley.games.base import Game, new_game
 from parley.games.parameters import HONEST, Group
+from parley.games.problems.numbers import FLEXIBLE, as_fraction
 from parley.games.problems.problem import Problem
 from parley.games.problems.sources import Arithmetic, Gsm8k
 from parley.games.prompts import QuestionStyle
@@ -49,8 +50,6 @@ _ANY = Problem("any", "number", "What is 1 + 1?", "2")
 _LARGEST = 1_000_000  # whole numbers up to it can be said in every game
 _PLAIN_TOKENS = 600
 _PLAIN_TASK = "Think step by step, then end with: The answer is N."
-# "flexible-extract" of gsm8k in EleutherAI's lm-evaluation-harness: its last match is the answer.
-_FLEXIBLE = re.compile(r"(-?[$0-9.,]{2,})|(-?[0-9]+)")
 _BOXED = re.compile(r"\\boxed\{([^{}]*(?:\{[^{}]*\}[^{}]*)*)\}")
 
 Source = Arithmetic | Gsm8k
@@ -148,15 +147,11 @@ def questions(source: Source, number: int) -> list[Problem]:
     """
     source.check()
     seeds = range(source.size if source.size is not None else 100 * number)
-    found = (problem for problem in map(source.problem, seeds) if _is_whole(problem.answer))
-    kept = [problem for problem, _ in zip(found, range(number), strict=False)]
+    whole = (each for each in map(source.problem, seeds) if each.answer is not None and each.answer.isdecimal())
+    kept = list(islice((each for each in whole if int(each.answer or 0) <= _LARGEST), number))
     if len(kept) < number:
         raise UsageError(f"--number {number}: {source.label} has {len(kept)} questions with a whole number; lower it")
     return kept
-
-
-def _is_whole(answer: str | None) -> bool:
-    return answer is not None and answer.isdecimal() and int(answer) <= _LARGEST
 
 
 def prompts_digest(problem: Problem, arms: Sequence[Arm]) -> str:
@@ -168,13 +163,8 @@ def prompts_digest(problem: Problem, arms: Sequence[Arm]) -> str:
 def plain_answer(text: str) -> str | None:
     r"""Return the answer of a text in normal form: the number in its last \boxed{}, else its last number, or None."""
     boxed = _BOXED.findall(text)
-    for said in [*boxed[-1:], text]:
-        found = [one or other for one, other in _FLEXIBLE.findall(said)]
-        while found:
-            number = found.pop().replace("$", "").replace(",", "").rstrip(".")
-            if re.fullmatch(r"-?[0-9]{1,40}(\.[0-9]{1,40})?", number):
-                return str(Fraction(number))
-    return None
+    numbers = (as_fraction(found) for said in [*boxed[-1:], text] for found in reversed(FLEXIBLE.findall(said)))
+    return next((number for number in numbers if number is not None), None)
 
 
 def _plain(problem: Problem) -> Ask:
@@ -283,23 +273,19 @@ def calibrations_of(entry: ModelEntry) -> list[dict[str, Any]]:
 
 def calibration_tables(study: Study) -> list[dict[str, Any]]:
     """Return, for the report, each model that the study asks with the tables of its calibrations, as text."""
-    return [
-        {
-            "model": name,
-            "tables": [
-                {
-                    "title": f"{one['number']} questions of {one['problems_label']}",
-                    "rows": [cells(row) for row in one["arms"]],
-                }
-                for one in calibrations_of(study.models[name])
-            ],
-        }
-        for name in _models(study)
-    ]
+    tables = []
+    for name, found in _of_study(study).items():
+        titles = [f"{one['number']} questions of {one['problems_label']}" for one in found]
+        rows = [[cells(row) for row in one["arms"]] for one in found]
+        of_model = [{"title": title, "rows": arms} for title, arms in zip(titles, rows, strict=True)]
+        tables.append({"model": name, "tables": of_model})
+    return tables
 
 
-def _models(study: Study) -> list[str]:
-    return sorted({name for condition in study.conditions for name in condition.models})
+def _of_study(study: Study) -> dict[str, list[dict[str, Any]]]:
+    """Return the calibrations of each model that a study asks."""
+    models = sorted({name for condition in study.conditions for name in condition.models})
+    return {name: calibrations_of(study.models[name]) for name in models}
 
 
 def report_plan(study: Study) -> str:
@@ -307,7 +293,7 @@ def report_plan(study: Study) -> str:
 
     Without the last two it is the study's plan.
     """
-    found = [one for name in _models(study) for one in calibrations_of(study.models[name])]
+    found = [one for of_model in _of_study(study).values() for one in of_model]
     frozen = [frozen_state(study)] if paths.frozen(study.file).exists() else []
     return digest([study.plan, found, *frozen])[:8] if found or frozen else study.plan
 

@@ -5,7 +5,7 @@ Koutsoukos, Sundaram 2013; around language models in arXiv 2606.15024), `scored`
 (arXiv 2605.09076). Byzantine agents hear all: an adversary does not protect itself. Nobody's own message is dropped.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from functools import cache, partial
 from pathlib import Path
 from statistics import median_low
@@ -16,7 +16,7 @@ from pydantic import BaseModel, BeforeValidator, Discriminator, Field, Tag
 from parley.errors import UsageError
 from parley.games.parameters import GameParameters, Positive
 from parley.games.prompts import fill, text_of
-from parley.policies import Sampling
+from parley.policies import Ask, Reply, Sampling
 from parley.policies.reply_text import reply_of_each
 from parley.text import by_number
 from parley.text.yamlfile import StrictModel, kind_spelled_out, kind_tag, kinds_of, tag
@@ -178,6 +178,28 @@ def filtered(
         case Scored(f=f):
             return dict.fromkeys(_last((name for name in peers if name in scores), scores.__getitem__, f))
     return {}
+
+
+def passed(
+    chosen: Filter,
+    received: Mapping[str, Sequence[Heard]],
+    distance: Distance,
+    ask: Callable[[str, tuple[str, ...]], Ask],
+) -> Generator[list[Ask], list[Reply], tuple[dict[str, dict[str, Any]], Sequence[Reply]]]:
+    """Let what was said to agents pass their filters, who with `scored` are asked for scores first.
+
+    `received` has the rounds of each agent up to now (`filtered`), `ask` makes the question of one about the messages
+    of some. Returns by agent what it hears otherwise, and the replies with scores.
+    """
+    judged = {}
+    if isinstance(chosen, Scored):
+        said = {name: rounds[-1].items() for name, rounds in received.items()}
+        spoke = {name: tuple(p for p, value in now if p != name and value is not None) for name, now in said.items()}
+        judged = {name: peers for name, peers in spoke.items() if peers}
+    replies = (yield [ask(name, peers) for name, peers in judged.items()]) if judged else []
+    scores = {name: reply.value.model_dump() for name, reply in zip(judged, replies, strict=True) if reply.value}
+    changed = {name: filtered(chosen, name, of, distance, scores.get(name, {})) for name, of in received.items()}
+    return changed, replies
 
 
 def _last(names: Iterable[str], key: Callable[[str], Any], f: int) -> list[str]:

@@ -219,7 +219,11 @@ class Expander:
             if self._by_byzantine:
                 axes[BYZANTINE_AXIS] = population.byzantine
             for name in self._varied:
-                axes[name] = self._axis_value(getattr(parameters, name), f"{where}.vary.{name}")
+                value = axes[name] = axis_value(getattr(parameters, name))
+                fits = is_slug(value.replace("+", "-")) if isinstance(value, str) else isinstance(value, int | float)
+                if not fits:
+                    problem = "only plain numbers and names can be an axis"
+                    raise UsageError(f"{where}.vary.{name}: {shown(value)}: {problem}")
             seeds = grid.seeds or self._content.seeds
             condition = Condition(
                 game=self._game,
@@ -274,13 +278,6 @@ class Expander:
     def _parameters(self, chosen: Mapping[str, Any], where: str) -> GameParameters:
         return validated(self._game.Parameters, {**self._content.parameters, **chosen}, where)
 
-    def _axis_value(self, value: Any, where: str) -> str | int | float:
-        """Return a parameter's value as it stands in a path; raises UsageError if it can be no part of one."""
-        value = axis_value(value)
-        if not isinstance(value, int | float) and not (isinstance(value, str) and is_slug(value.replace("+", "-"))):
-            raise UsageError(f"{where}: {shown(value)}: only plain numbers and names can be an axis")
-        return value
-
     # Populations
 
     def _shorthand(self, grid: Grid, where: str) -> Iterator[_Population]:
@@ -294,7 +291,7 @@ class Expander:
                 raise UsageError(f"{where}.honest: {honest}: there must be at least one agent")
             if b > total:
                 raise UsageError(f"{where}.b: {b}: more Byzantine agents than agents (n = {total}); lower b")
-            player = self._named(model, f"{where}.model", self._honest)
+            player = self.player(model, f"{where}.model", self._honest)
             # All are looked up, so that a misspelled name is found even where nobody has the role.
             found = [(a, self._adversary(a, player, f"{where}.byzantine", total == b)) for a in adversaries]
             # Without Byzantine agents, what would play them makes no difference.
@@ -307,7 +304,7 @@ class Expander:
         if written == SAME:
             self._check_role(honest.policy.kind, self._byzantine, where)
             return honest
-        return self._named(written, where, self._byzantine, honest.model)
+        return self.player(written, where, self._byzantine, honest.model)
 
     def _groups(self, grid: Grid, where: str) -> Iterator[_Population]:
         """Yield the populations of a grid that names its groups, each once."""
@@ -365,8 +362,8 @@ class Expander:
 
     # Players
 
-    def _named(self, written: str | PlayerChoice, where: str, role: str, model: str | None = None) -> Player:
-        """Return the player that a grid's `model` or `byzantine` names: a model entry or a policy.
+    def player(self, written: str | PlayerChoice, where: str, role: str, model: str | None = None) -> Player:
+        """Return what a model entry or a policy stands for; raises UsageError if it may not play this role.
 
         A policy that asks a model asks the one that it names, else `model`.
         """
@@ -378,10 +375,6 @@ class Expander:
         own = written.model if isinstance(written, PlayerChoice) else None
         chosen = self._policy(written, where, role)
         return self._with_model(chosen, own or (model if chosen.kind.asks_model else None), where)
-
-    def player(self, written: str | PlayerChoice, where: str, role: str) -> Player:
-        """Return what a model entry or a policy stands for; raises UsageError if it may not play this role."""
-        return self._named(written, where, role)
 
     def entry_as(self, model: str, recorded: ModelEntry) -> ModelEntry:
         """Return the entry of a model that is as the recorded one; raises UsageError if it is needed and not there."""

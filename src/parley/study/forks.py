@@ -95,8 +95,7 @@ def _records(of: str, where: str, file: Path) -> list[Path]:
     places = [paths.simulations(of)] if "/" not in of and not of.endswith(".parquet") else []
     places += [file.parent / of, paths.root() / of]
     for place in places:
-        found = [place] if place.is_file() else [path for path in sorted(place.rglob("*")) if paths.is_record(path)]
-        if found:
+        if found := [place] if place.is_file() else sorted(filter(paths.is_record, place.rglob("*"))):
             return found
     raise UsageError(
         f"{where}.of: {one_line(of, 200)}: no records; name a study that was played, or a folder of records"

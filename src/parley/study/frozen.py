@@ -173,17 +173,10 @@ def _changes(frozen: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]
     if frozen["game"] != now["game"]:
         yield f"game {frozen['game']} -> {now['game']}"
     before, after = ({str(q.get("name")): q for q in part["questions"]} for part in (frozen, now))
-    kinds = {
-        "added": [name for name in after if name not in before],
-        "removed": [name for name in before if name not in after],
-        "changed": [name for name in after if name in before and after[name] != before[name]],
-    }
+    kinds = _by_change(before, after)
     yield from (f"questions {kind}: {', '.join(names)}" for kind, names in kinds.items() if names)
-    beside, is_beside = (part.get("companions", {}) for part in (frozen, now))
-    for kind in dict.fromkeys([*beside, *is_beside]):
-        if beside.get(kind) != is_beside.get(kind):
-            way = "added" if kind not in beside else "removed" if kind not in is_beside else "changed"
-            yield f"companions: {kind} {way}"
+    beside = _by_change(frozen.get("companions", {}), now.get("companions", {}))
+    yield from (f"companions: {name} {kind}" for kind, names in beside.items() for name in names)
     if list(before) != list(after) and not any(kinds.values()):
         yield "questions in another order"
     old, new = frozen["conditions"], now["conditions"]
@@ -195,6 +188,15 @@ def _changes(frozen: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]
         "with other seeds": sum(old[path][1] != new[path][1] for path in both),
     }
     yield from (f"{counted(number, 'condition')} {kind}" for kind, number in counts.items() if number)
+
+
+def _by_change(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, list[str]]:
+    """Return which keys were added, were removed, and have another value."""
+    return {
+        "added": [name for name in after if name not in before],
+        "removed": [name for name in before if name not in after],
+        "changed": [name for name in after if name in before and after[name] != before[name]],
+    }
 
 
 def _text(study: Study, frozen: Frozen) -> str:

@@ -6,7 +6,7 @@ of their templates.
 
 import difflib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,36 +25,25 @@ _Sent = dict[tuple[int, str], dict[str, str]]
 
 
 @dataclass(frozen=True)
-class Difference:
-    """One text in two conditions; `lines` are those of a unified diff, empty where both are identical."""
-
-    round: int
-    phase: str
-    part: str  # "system", "user", or "reply": the JSON schema that is asked for
-    lines: tuple[str, ...]
-
-
-@dataclass(frozen=True)
 class PromptDiff:
-    """What `agent` is sent in the condition `where` and in the condition `against`."""
+    """What `agent` is sent in the condition `where` and in the condition `against`.
+
+    `differences` has the lines of a unified diff, none where both are identical, by round, phase and part.
+    """
 
     where: Condition
     against: Condition
     agent: str
-    differences: tuple[Difference, ...]
+    differences: Mapping[tuple[int, str, str], Sequence[str]]
 
     def text(self) -> Iterator[str]:
         """Yield the lines that people read: "identical", or the difference, for each round, phase and part."""
         yield f"--- {self.where.name}"
         yield f"+++ {self.against.name}"
         yield f"{self.agent}, the same seed in both"
-        for found in self.differences:
-            head = f"round {found.round}, {found.phase}, {found.part}:"
-            if not found.lines:
-                yield f"{head} identical"
-                continue
-            yield head
-            yield from (f"    {line}" for line in found.lines)
+        for (number, phase, part), lines in self.differences.items():
+            yield f"round {number}, {phase}, {part}:{'' if lines else ' identical'}"
+            yield from (f"    {line}" for line in lines)
 
 
 def prompt_diff(
@@ -69,21 +58,18 @@ def prompt_diff(
     candidates = [condition for condition in study.fitting(against) if condition is not first]
     if not candidates:
         raise UsageError(f"{study.file}: {first.name}: --where and --against choose the same condition; choose two")
-    second = max(candidates, key=lambda condition: _agreement(first, condition))
+    second = max(candidates, key=lambda other: sum(first.axes[axis] == value for axis, value in other.axes.items()))
     games = [Simulation(condition, seed).game() for condition in (first, second)]
     agent = _agent(games[0], games[1], role)
     sent = [_sent(game, agent, seed, last_round) for game in games]
     keys = sorted({key: None for found in sent for key in found}, key=lambda key: key[0])
-    differences = [
-        Difference(*key, part, _unified(*(found.get(key, {}).get(part, "") for found in sent)))
-        for key in keys
-        for part in PARTS
-    ]
-    return PromptDiff(first, second, agent, tuple(differences))
-
-
-def _agreement(one: Condition, other: Condition) -> int:
-    return sum(one.axes[axis] == value for axis, value in other.axes.items())
+    differences = {}
+    for key in keys:
+        for part in PARTS:
+            one, other = (found.get(key, {}).get(part, "").splitlines() for found in sent)
+            lines = difflib.unified_diff(one, other, lineterm="", n=1)
+            differences[*key, part] = list(lines)[2:]  # without its header
+    return PromptDiff(first, second, agent, differences)
 
 
 def _agent(one: Game, other: Game, role: str) -> str:
@@ -102,11 +88,6 @@ def _sent(game: Game, agent: str, seed: int, last_round: int) -> _Sent:
         for ask in asked(game, seed, last_round)
         if ask.agent == agent
     }
-
-
-def _unified(one: str, other: str) -> tuple[str, ...]:
-    """Return the lines of a unified diff of two texts, without its header."""
-    return tuple(difflib.unified_diff(one.splitlines(), other.splitlines(), lineterm="", n=1))[2:]
 
 
 def word_diff(study: Study, one: str, other: str) -> Iterator[Text]:

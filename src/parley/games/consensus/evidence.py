@@ -233,11 +233,7 @@ class ConsensusEvidence(Evidence[ConsensusParameters, Round]):
             "consensus_quality_score": 50 + 30 * centrality + 20 * max(0, 1 - len(trace) / parameters.max_rounds),
         }
 
-    def reached(
-        self, parameters: ConsensusParameters, outcome: Mapping[str, Any], trace: Sequence[Round]
-    ) -> Mapping[str, float]:
-        """Return whether it agreed, validly, and in the hull, and after how many rounds."""
-        return reached(parameters, outcome, trace)
+    reached = staticmethod(reached)
 
     def of_agents(self, metrics: Mapping[str, Any], trace: Sequence[Round]) -> Mapping[str, Mapping[str, float]]:
         """Return for each honest agent whether it ends with their most frequent value: 1 or 0, 1/k of k values."""

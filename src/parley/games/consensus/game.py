@@ -26,7 +26,7 @@ from parley.games.network import Edges
 from parley.games.parameters import BYZANTINE, HONEST, Group
 from parley.identity import digest
 from parley.policies import Ask, Reply
-from parley.policies.kinds import ChosenPolicy, Rule
+from parley.policies.kinds import ChosenPolicy
 from parley.text import by_number
 
 PREMATURE_STOP = "premature_stop"
@@ -91,9 +91,7 @@ class ConsensusGame(Game[ConsensusParameters]):
         faults = len(self.agents) - len(self.honest)
         return best_known(self.parameters, len(self.agents), faults, self.network, wanted)
 
-    def as_recorded(self, agent: str, trace: Sequence[Any]) -> Rule:
-        """Return the rule that proposes and votes again what an agent did."""
-        return as_recorded(agent, trace)
+    as_recorded = staticmethod(as_recorded)
 
     @classmethod
     def check(cls, parameters: ConsensusParameters, groups: Sequence[Group]) -> None:

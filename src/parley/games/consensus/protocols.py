@@ -9,7 +9,7 @@ from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 from statistics import median_low
-from typing import Any, overload
+from typing import Any
 
 from pydantic import BaseModel
 
@@ -37,7 +37,7 @@ from parley.games.consensus.prompts import (
     published_vote_text,
     threshold_text,
 )
-from parley.games.filters import SCORE, NoFilter, Scored, filtered, scores_model, told_text
+from parley.games.filters import SCORE, NoFilter, passed, scores_model, told_text
 from parley.games.network import Links, Network
 from parley.games.parameters import BYZANTINE
 from parley.games.prompts import fill, text_of
@@ -59,31 +59,6 @@ _PUBLISHED_NOTES = 5
 _PUBLISHED_CHARS = 50
 
 
-class _Earlier(Sequence[Mapping[str, Said]]):
-    """What one agent heard in the rounds that are over when it is asked, found where somebody looks."""
-
-    def __init__(self, protocol: "Protocol", agent: Agent) -> None:
-        self._protocol, self._agent, self._over = protocol, agent, len(protocol.history)
-
-    def __len__(self) -> int:
-        return self._over
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Sequence) and list(self) == list(other)
-
-    __hash__ = None  # type: ignore[assignment]
-
-    @overload
-    def __getitem__(self, place: int) -> Mapping[str, Said]: ...
-    @overload
-    def __getitem__(self, place: slice) -> Sequence[Mapping[str, Said]]: ...
-    def __getitem__(self, place: int | slice) -> Any:
-        """Return a round, or some, counted from 0."""
-        if isinstance(place, slice):
-            return [self[each] for each in range(self._over)[place]]
-        return self._protocol.said_in(self._agent, range(self._over)[place] + 1)
-
-
 class Protocol(ABC):
     """Who is asked what, in which order, and when votes end the game; with the agents, the history and the trace."""
 
@@ -101,7 +76,7 @@ class Protocol(ABC):
         self.history: list[Sequence[Proposal]] = []  # what agents see of each round that is over
         self.trace: list[Round] = []
         self._seen: dict[tuple[str, int], Sequence[Proposal]] = {}
-        self._said: dict[tuple[str, int], Mapping[str, Said]] = {}
+        self._said: dict[str, list[Mapping[str, Said]]] = {agent.name: [] for agent in agents}
         # Of honest agents with a filter: what was said to them by round, and what they heard in its place.
         self._received: dict[str, list[Mapping[str, Value | None]]] = {agent.name: [] for agent in self.honest}
         self._heard_as: dict[tuple[str, int], Mapping[str, Value | None]] = {}
@@ -172,7 +147,7 @@ class Protocol(ABC):
                 neighbors=self.links.neighbors(agent.name),
                 early_vote=early,
                 system=system,
-                earlier=_Earlier(self, agent),
+                earlier=self._earlier(agent),
                 goal=self.goal,
                 signer=Signer(agent.name, self.secret),
             ),
@@ -203,13 +178,13 @@ class Protocol(ABC):
             self._seen[key] = self.visible(agent, number, self.history[number - 1])
         return self._seen[key]
 
-    def said_in(self, agent: Agent, number: int) -> Mapping[str, Said]:
-        """Return by name what `agent` heard in a round that is over, from 1."""
-        key = agent.name, number
-        if key not in self._said:
-            seen = self.visible(agent, number, self.history[number - 1])
-            self._said[key] = {said.agent: Said(said.value, said.justification) for said in seen}
-        return self._said[key]
+    def _earlier(self, agent: Agent) -> tuple[Mapping[str, Said], ...]:
+        """Return by name what `agent` heard in each of the rounds that are over."""
+        heard = self._said[agent.name]
+        for number in range(len(heard) + 1, len(self.history) + 1):
+            seen = self.seen_of(agent, number)
+            heard.append({said.agent: Said(said.value, said.justification) for said in seen})
+        return tuple(heard)
 
     def _shown_rounds(self) -> range:
         """Return the numbers of the rounds that prompts show: the last `history_rounds` of those that are over."""
@@ -306,21 +281,16 @@ class PaperProtocol(Protocol):
         chosen = self.parameters.filter
         if isinstance(chosen, NoFilter):
             return
+        honest = {agent.name: agent for agent in self.honest}
         for agent in self.honest:
             seen = {said.agent: said.value for said in self.visible(agent, number, proposals)}
             self._received[agent.name].append(seen | {agent.name: agent.current_value})
-        judging = [agent for agent in self.honest if isinstance(chosen, Scored) and self._speakers(agent)]
-        replies = (yield [self._ask(agent, number, SCORE, proposals) for agent in judging]) if judging else []
-        given = {agent.name: reply.value for agent, reply in zip(judging, replies, strict=True) if reply.value}
-        scores = {name: value.model_dump() for name, value in given.items()}
-        for agent in self.honest:
-            received, scored = self._received[agent.name], scores.get(agent.name, {})
-            self._heard_as[agent.name, number] = filtered(chosen, agent.name, received, _apart, scored)
 
-    def _speakers(self, agent: Agent) -> tuple[str, ...]:
-        """Return whose messages reached an honest agent in the last round that there was, before any was dropped."""
-        last = self._received[agent.name][-1]
-        return tuple(name for name, value in last.items() if name != agent.name and value is not None)
+        def scoring(name: str, peers: tuple[str, ...]) -> Ask:
+            return self._ask(honest[name], number, SCORE, proposals, peers)
+
+        changed, _ = yield from passed(chosen, self._received, _apart, scoring)
+        self._heard_as |= {(name, number): heard for name, heard in changed.items()}
 
     def _vote_asks(self, number: int, proposals: Sequence[Proposal]) -> list[Ask]:
         """Return the asks of a vote, and add its round to the history.
@@ -331,7 +301,9 @@ class PaperProtocol(Protocol):
         self.history.append(proposals)
         return asks
 
-    def _ask(self, agent: Agent, number: int, phase: str, proposals: Sequence[Proposal]) -> Ask:
+    def _ask(
+        self, agent: Agent, number: int, phase: str, proposals: Sequence[Proposal], scored: tuple[str, ...] = ()
+    ) -> Ask:
         p, role = self.parameters, agent.seat.role
         now = self.visible(agent, number, proposals)
         history = (
@@ -348,10 +320,8 @@ class PaperProtocol(Protocol):
             )
             return self.ask(agent, number, phase, values, now, model, p.propose)
         if phase == SCORE:
-            names = self._speakers(agent)
-            return self.ask(
-                agent, number, phase, values | {"scored": ", ".join(names)}, now, scores_model(names), p.score
-            )
+            values["scored"] = ", ".join(scored)
+            return self.ask(agent, number, phase, values, now, scores_model(scored), p.score)
         vote = ByzantineVote if role == BYZANTINE else HonestVote
         return self.ask(agent, number, phase, values, now, vote, p.vote)
 

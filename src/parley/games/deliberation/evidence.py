@@ -229,8 +229,7 @@ class DeliberationEvidence(Evidence[DeliberationParameters, Round]):
 
     def series(self, outcome: Mapping[str, Any], trace: Sequence[Round]) -> Mapping[str, Sequence[tuple[int, float]]]:
         """Return the points of each measure by turn, of the last deliberation on the problem."""
-        last = [entry for entry in trace if entry["session"] == trace[-1]["session"]]
-        return super().series(outcome, [{**entry, "round": entry["turn"]} for entry in last])
+        return super().series(outcome, [{**entry, "round": entry["turn"]} for entry in last_panel(trace)])
 
     def last_round(self, outcome: Mapping[str, Any], trace: Sequence[Round]) -> int:
         """Return the last turn of the last deliberation on the problem."""
@@ -329,6 +328,4 @@ class DeliberationEvidence(Evidence[DeliberationParameters, Round]):
             )
         return sessions
 
-    def check_verdict(self, session: Session) -> None:
-        """Raise ValueError if a deliberation of the ledger cannot have its verdict after what was said."""
-        check_verdict(session)
+    check_verdict = staticmethod(check_verdict)

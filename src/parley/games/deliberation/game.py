@@ -50,7 +50,7 @@ from parley.games.deliberation.turns import (
     verdict,
     yielded,
 )
-from parley.games.filters import SCORE, NoFilter, Scored, check_filter, filtered, scores_model, told_text
+from parley.games.filters import SCORE, NoFilter, check_filter, passed, scores_model, told_text
 from parley.games.parameters import BYZANTINE, HONEST, Group
 from parley.games.problems.problem import MATCHING, Problem, read_answer
 from parley.games.problems.sources import HiddenProfiles, JsonLines
@@ -260,10 +260,10 @@ class DeliberationGame(Game[DeliberationParameters]):
             yields = {name: yielded(turns, name) for name in names} if p.told_yields and number > 1 else {}
             before = turns[-1] if turns else None
             asked = partial(self._ask, len(panel), session, number, before, yields=yields)
-            dropped, took = yield from self._dropped(panel, turns, heard, asked)
+            dropped, scores = yield from self._dropped(panel, turns, heard, asked)
             heard = {name: tuple(of for of in heard[name] if of not in dropped.get(name, ())) for name in names}
             replies = yield [asked(heard, agent) for agent in panel]
-            milliseconds += took + _slowest(replies)
+            milliseconds += _slowest(scores) + _slowest(replies)
             answers = {a.name: self._answer(a.name, reply) for a, reply in zip(panel, replies, strict=True)}
             if self._aside:  # nobody heard of the problem at hand
                 heard = dict.fromkeys(names, ())
@@ -290,29 +290,24 @@ class DeliberationGame(Game[DeliberationParameters]):
         turns: Sequence[Turn],
         heard: Mapping[str, tuple[str, ...]],
         asked: Callable[..., Ask],
-    ) -> Generator[list[Ask], list[Reply], tuple[dict[str, dict[str, None]], int]]:
-        """Return whose last answers each honest agent's filter drops, and the milliseconds that scores took.
+    ) -> Generator[list[Ask], list[Reply], tuple[dict[str, dict[str, None]], Sequence[Reply]]]:
+        """Return whose last answers each honest agent's filter drops, and the replies with scores.
 
         Answers that cannot be read are compared as they were written.
         """
-        chosen, took = self.parameters.filter, 0
-        if isinstance(chosen, NoFilter) or not turns:
-            return {}, 0
-        honest = [agent for agent in panel if agent.honest]
-        spoke = {name: tuple(of for of in heard[name] if not turns[-1].answers[of].silent) for name in heard}
-        scores: dict[str, Mapping[str, int]] = {}
-        judging = [agent for agent in honest if isinstance(chosen, Scored) and spoke[agent.name]]
-        if judging:
-            replies = yield [asked(spoke, agent, scoring=True) for agent in judging]
-            took = _slowest(replies)
-            given = zip(judging, replies, strict=True)
-            scores = {agent.name: reply.value.model_dump() for agent, reply in given if reply.value}
-        found = {}
-        for agent in honest:
-            of = (agent.name, *heard[agent.name])
-            rounds = [{name: _compared(turn.answers[name]) for name in of} for turn in turns]
-            found[agent.name] = filtered(chosen, agent.name, rounds, _apart, scores.get(agent.name, {}))
-        return {name: dropped for name, dropped in found.items() if dropped}, took
+        if isinstance(self.parameters.filter, NoFilter) or not turns:
+            return {}, []
+        honest = {agent.name: agent for agent in panel if agent.honest}
+        received = {
+            name: [{peer: _compared(turn.answers[peer]) for peer in (name, *heard[name])} for turn in turns]
+            for name in honest
+        }
+
+        def scoring(name: str, peers: tuple[str, ...]) -> Ask:
+            return asked({name: peers}, honest[name], scoring=True)
+
+        found, replies = yield from passed(self.parameters.filter, received, _apart, scoring)
+        return {name: dropped for name, dropped in found.items() if dropped}, replies
 
     def _ask(
         self,
@@ -527,7 +522,7 @@ def has_facts(parameters: DeliberationParameters) -> bool:
 
 
 def _slowest(replies: Sequence[Reply]) -> int:
-    return max(reply.milliseconds for reply in replies)
+    return max((reply.milliseconds for reply in replies), default=0)
 
 
 def _compared(answer: Answer) -> Value | None:

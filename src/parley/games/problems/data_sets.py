@@ -21,7 +21,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from parley.errors import UsageError
 from parley.files import read_regular
-from parley.games.problems.numbers import READINGS, read_as, read_number
+from parley.games.problems.numbers import READINGS, Reading, read_as, read_number
 from parley.games.problems.problem import MAX_CHARACTERS, Problem, is_card, question, read_choice, right_cards
 from parley.identity import digest
 from parley.text import one_line
@@ -119,17 +119,14 @@ def load_json_lines(path: Path, answers: Literal["number", "choice"]) -> Problem
     """
     problems = []
     for number, line in enumerate(_text(path, _OWN).splitlines(), 1):
-        if not line.strip():
-            continue
         where = f"{path}: line {number}"
         try:
-            row = validated(_Row, json.loads(line), where)
+            row = validated(_Row, json.loads(line), where) if line.strip() else None
         except (ValueError, RecursionError):
             raise UsageError(f"{where}: no JSON; {_OWN}") from None
-        problems.append(_own_problem(row, answers, number, where))
-    if not problems:
-        raise UsageError(f"{path}: no problems; {_OWN}")
-    return ProblemSet(tuple(problems), {"rows": len(problems), "used": len(problems)})
+        if row is not None:
+            problems.append(_own_problem(row, answers, number, where))
+    return _problem_set(path, problems, _OWN)
 
 
 def _own_problem(row: _Row, answers: Literal["number", "choice"], number: int, where: str) -> Problem:
@@ -183,7 +180,7 @@ def _rows(found: Sequence[Path]) -> Iterator[Any]:
         yield from _parquet(file) if file.suffix == ".parquet" else _lines(file)
 
 
-def readings_of_gold(found: Sequence[Path]) -> list[tuple[str, int, dict[str, int]]]:
+def readings_of_gold(found: Sequence[Path]) -> list[tuple[str, int, dict[Reading, int]]]:
     """Count how often each reading finds the gold number when gold solutions are replies.
 
     Returns a row per form of the reply: what it is, how many there are, and the count of each reading. Solutions have
@@ -203,9 +200,7 @@ def readings_of_gold(found: Sequence[Path]) -> list[tuple[str, int, dict[str, in
     counts = []
     for what, form in forms.items():
         replies = [(form(solution, gold), number) for solution, gold, number in golds]
-        right: dict[str, int] = {
-            each: sum(read_as(each, *reply) == number for reply, number in replies) for each in READINGS
-        }
+        right = {each: sum(read_as(each, *reply) == number for reply, number in replies) for each in READINGS}
         counts.append((what, len(golds), right))
     return counts
 
@@ -229,12 +224,11 @@ def _problem(row: Any, problem_id: str) -> Problem | str:
 def _lines(file: Path) -> Iterator[Any]:
     lines = [line for line in _text(file, _GSM8K).split("\n") if line.strip()]
     for place, line in enumerate(lines, start=1):
-        try:
+        row = None
+        with suppress(ValueError, RecursionError):
             row = json.loads(line)
-        except (ValueError, RecursionError):
-            if place == len(lines) > 1:
-                raise UsageError(f"{file}: its last line is broken: the file is cut; get it again") from None
-            row = None
+        if row is None and place == len(lines) > 1:
+            raise UsageError(f"{file}: its last line is broken: the file is cut; get it again")
         yield row
 
 

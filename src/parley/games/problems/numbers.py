@@ -219,7 +219,7 @@ READINGS: tuple[Reading, ...] = get_args(Reading)
 
 _MARK = "#### "
 _STRICT = re.compile(r"-?[0-9.,]+")  # after the mark
-_FLEXIBLE = re.compile(r"-?[$0-9.,]{2,}|-?[0-9]+")  # the last one
+FLEXIBLE = re.compile(r"-?[$0-9.,]{2,}|-?[0-9]+")  # the last one
 _IGNORED = re.compile(r"[,$]|\.$")
 _HARNESS_NUMBER = re.compile(r"-?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)")
 
@@ -233,12 +233,12 @@ def read_as(reading: Reading, answer: str, argument: str = "") -> str | None:
         return read_number(answer)
     if reading == "strict":
         found = _STRICT.match(answer.rpartition(_MARK)[2].strip())
-        return None if found is None else _as_fraction(found[0])
-    every = _FLEXIBLE.findall(f"{argument}\n{answer}")
-    return _as_fraction(every[-1]) if every else None
+        return None if found is None else as_fraction(found[0])
+    every = FLEXIBLE.findall(f"{argument}\n{answer}")
+    return as_fraction(every[-1]) if every else None
 
 
-def _as_fraction(text: str) -> str | None:
+def as_fraction(text: str) -> str | None:
     """Return what the harness compares, without `,`, `$` and a period at the end, as a number."""
     text = _IGNORED.sub("", text)
     if len(text) > MAX_DIGITS or not _HARNESS_NUMBER.fullmatch(text):

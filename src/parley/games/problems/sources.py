@@ -38,6 +38,7 @@ from parley.games.problems.data_sets import (
     load_policies,
     readings_of_gold,
 )
+from parley.games.problems.numbers import Reading
 from parley.games.problems.problem import VOWELS, Kind, Problem, letters, question, right_cards
 from parley.identity import stream
 from parley.text import one_line
@@ -298,7 +299,7 @@ class Gsm8k(_Hub):
     def _name(self) -> str:
         return f"{self.kind}-{self.split}"
 
-    def readings(self) -> list[tuple[str, int, dict[str, int]]]:
+    def readings(self) -> list[tuple[str, int, dict[Reading, int]]]:
         """Return how often each reading finds the gold number in gold solutions. Raises UsageError like `check`."""
         return readings_of_gold(self._files())
 

@@ -117,7 +117,7 @@ def test_metrics_and_outcomes_are_those_of_the_conditions(study_factory: StudyFa
     former = paths.metric("small", "model=majority/n=99/b=0/prompt=may_exist")
     former.parent.mkdir(parents=True)
     former.write_text("{}")
-    write_metrics(study, conditions, rates)
+    write_metrics(study, conditions, rates, study)
     assert not former.exists()
     first, second = metrics_of(study)
     assert list(first) == ["simulations", *OUTCOMES, "failed_reply_rate", "indicators"]

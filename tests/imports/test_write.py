@@ -213,7 +213,9 @@ def test_what_cannot_be_imported_is_one_line(raw: Path, parley: Parley) -> None:
 
 def test_a_format_of_one_s_own_is_a_plug_in(raw: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Path("their_format.py").write_text(
-        "from parley.imports.byzantine_cheap_talk import ByzantineCheapTalk\nFORMAT = ByzantineCheapTalk()\n"
+        "from pathlib import Path\nfrom parley.imports.byzantine_cheap_talk import FORMAT as theirs\n"
+        "class Own:\n    source = license = 'own'\n    def read(self, path: Path):\n        return theirs.read(path)\n"
+        "FORMAT = Own()\n"
     )
     monkeypatch.syspath_prepend(str(Path.cwd()))
     monkeypatch.setattr(formats, "entry_points", lambda group: {"own": ("their_format:FORMAT",)})

@@ -83,7 +83,10 @@ def condition_table(
         for failure in FAILURE_CLASSES:
             row[failure] = int(group[failure].sum())
         row["failed_reply_rate"] = row["failed_replies"] / group["calls"].sum()
-        row |= condition_cells(group)
+        if ASKED in group:  # some model is asked
+            degenerate = {name: group[name].sum(min_count=1) for name in DEGENERATE_COUNTS}
+            known = not pd.isna(degenerate[ASKED]) and degenerate[ASKED] > 0
+            row |= {**degenerate, RATE: degenerate[ALL] / degenerate[ASKED] if known else math.nan}
         row["engines"] = group["engine"].nunique()
         table.append(row)
     counts = [f"{outcome.name}_count" for outcome in game.outcomes if table]
@@ -106,7 +109,7 @@ def outcome_table(study: Study, conditions: pd.DataFrame) -> pd.DataFrame:
                 rate = {"outcome": outcome.name, "simulations": row["simulations"], **values}
                 at_any_time = anytime_interval(int(values["count"]), int(row["simulations"]))
                 rate |= dict(zip(("anytime_low", "anytime_high"), at_any_time, strict=True))
-                rows.append({**of, **rate, **outcome_cells(row)})
+                rows.append({**of, **rate, **{name: row[name] for name in (*DEGENERATE_COUNTS, RATE) if name in row}})
     return with_counts(pd.DataFrame(rows))
 
 
@@ -143,32 +146,17 @@ def print_conditions(table: pd.DataFrame, by: Sequence[str], game: type[Game]) -
 # Degenerate replies: records of before they were counted do not tell them, so they are missing there, never 0
 
 
-def condition_cells(group: pd.DataFrame) -> dict[str, Any]:
-    """Return the counts of the simulations of one condition, and the share in [0, 1]; nothing if none asks a model."""
-    if ASKED not in group:
-        return {}
-    counts = {name: group[name].sum(min_count=1) for name in DEGENERATE_COUNTS}
-    known = not pd.isna(counts[ASKED]) and counts[ASKED] > 0
-    return {**counts, RATE: counts[ALL] / counts[ASKED] if known else float("nan")}
-
-
-def outcome_cells(row: Any) -> dict[str, Any]:
-    """Return the cells of `condition_cells` from a row of the table of conditions."""
-    return {name: row[name] for name in (*DEGENERATE_COUNTS, RATE) if name in row}
-
-
 def degenerate_warnings(conditions: pd.DataFrame, by: Sequence[str]) -> list[str]:
     """Return a line for each condition in which at least WARN_FROM of the replies of models are degenerate."""
     if RATE not in conditions:
         return []
-    return [_warning(row, by) for _, row in conditions[conditions[RATE] >= WARN_FROM].iterrows()]
-
-
-def _warning(row: Any, by: Sequence[str]) -> str:
-    where = axes_text({axis: row[axis] for axis in by})
-    name = max(DEGENERATE_CLASSES, key=lambda name: row[COLUMNS[name]])
-    most = f"{row[COLUMNS[name]] / row[ASKED]:.1%} {name} ({MEANINGS[name]})"
-    return f"{where}: {row[RATE]:.1%} of {row[ASKED]} replies of models are degenerate; {most}"
+    lines = []
+    for _, row in conditions[conditions[RATE] >= WARN_FROM].iterrows():
+        name = max(DEGENERATE_CLASSES, key=lambda name: row[COLUMNS[name]])
+        most = f"{row[COLUMNS[name]] / row[ASKED]:.1%} {name} ({MEANINGS[name]})"
+        where = axes_text({axis: row[axis] for axis in by})
+        lines.append(f"{where}: {row[RATE]:.1%} of {row[ASKED]} replies of models are degenerate; {most}")
+    return lines
 
 
 def degenerate_rows(conditions: pd.DataFrame, by: Sequence[str]) -> dict[str, Any]:

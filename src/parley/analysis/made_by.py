@@ -4,9 +4,9 @@
 """
 
 import json
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from parley import paths
@@ -19,36 +19,27 @@ from parley.study.condition import Simulation, axes_text
 
 MAX_LINES = 40
 _SHOWN = 3
+_COUNTS = ("models", "fingerprints")
 _TIMES = ("started", "ended")  # of one simulation, not of what made it
 
 
+@dataclass(frozen=True)
 class Answered:
-    """What answered for one model of a study, over all its records."""
+    """What answered for one model of a study, over all its records: by condition, names with numbers of replies."""
 
-    def __init__(self, name: str, entry: ModelEntry) -> None:
-        self.name = name
-        self.asked = entry.served or name
-        self.is_service = entry.is_service
-        self.models: dict[str, Counter[str]] = {}  # by condition: names with their numbers of replies
-        self.fingerprints: dict[str, Counter[str]] = {}
-
-    @classmethod
-    def read(cls, name: str, entry: ModelEntry, counts: Mapping[str, Any]) -> "Answered":
-        """Return what `counts` returned."""
-        found = cls(name, entry)
-        for each in ("models", "fingerprints"):
-            setattr(found, each, {condition: Counter(own) for condition, own in counts[each].items()})
-        return found
+    name: str
+    entry: ModelEntry
+    models: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+    fingerprints: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
 
     @property
-    def counts(self) -> dict[str, Any]:
-        """Replies by condition, and there by the name and by the fingerprint of what answered; JSON values."""
-        return {"models": self.models, "fingerprints": self.fingerprints}
+    def asked(self) -> str:
+        """The name that it was asked for by."""
+        return self.entry.served or self.name
 
     def add(self, condition: str, rows: Sequence[Sequence[Any]]) -> None:
         """Count what the record of one simulation says."""
-        models = self.models.setdefault(condition, Counter())
-        fingerprints = self.fingerprints.setdefault(condition, Counter())
+        models, fingerprints = self.models[condition], self.fingerprints[condition]
         for model, fingerprint, number in rows:
             if model is not None:
                 models[model] += number
@@ -74,7 +65,7 @@ class Answered:
             if len(found) > 1:
                 lines.append(f"{self.name}: more than one model in {condition}: {_listed(found)}")
         changed = [found for found in self.fingerprints.values() if len(found) > 1]
-        if changed and self.is_service:
+        if changed and self.entry.is_service:
             lines.append(
                 f"{self.name}: more than one system_fingerprint in {len(changed)} of {len(self.fingerprints)} "
                 f"conditions, which means that the service changed how it runs the model: "
@@ -126,7 +117,8 @@ class MadeBy:
     @property
     def as_json(self) -> dict[str, Any]:
         """All of it, as `kept` reads it."""
-        return {"provenances": self.provenances, "models": {model.name: model.counts for model in self.models}}
+        own = {model.name: {"models": model.models, "fingerprints": model.fingerprints} for model in self.models}
+        return {"provenances": self.provenances, "models": own}
 
 
 def made_by(records: Records) -> MadeBy:
@@ -144,7 +136,12 @@ def kept(study: Study) -> MadeBy:
     entries = {name: entry for condition in study.conditions for name, entry in condition.entries.items()}
     try:
         mark = mark_of_tables(study)["made_by"]
-        models = [Answered.read(name, entries[name], counts) for name, counts in mark["models"].items()]
+        models = [
+            Answered(
+                name, entries[name], *({of: Counter(own) for of, own in counts[each].items()} for each in _COUNTS)
+            )
+            for name, counts in mark["models"].items()
+        ]
         return MadeBy([(made, number) for made, number in mark["provenances"]], models)
     except (LookupError, TypeError, ValueError, AttributeError):
         run = f"parley summarize {paths.study_command(study.file)}"

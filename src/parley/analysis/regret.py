@@ -6,7 +6,7 @@ paired difference. What the theory promises there, and what not, the game says (
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -27,14 +27,6 @@ from parley.study import Study
 _LOST, _BEST, _REACHED = "_lost", "best_", "reached_"
 
 
-@dataclass(frozen=True)
-class Achieved:
-    """How the best known protocol did in the seats of one game: what it reached, by measure, and what is promised."""
-
-    best: BestKnown
-    reached: Mapping[str, float]
-
-
 def regret_row(study: Study, game: PlayedGame, trace: Trace) -> Mapping[str, Any]:
     """Return the row of a game in the table `regret`; empty for one that is compared with nothing.
 
@@ -44,16 +36,16 @@ def regret_row(study: Study, game: PlayedGame, trace: Trace) -> Mapping[str, Any
     condition = game.simulation.condition
     if condition.honest_by_rules and study.achievable is None:
         return {}
-    achieved = achievable(study, game, trace)
-    if achieved is None:
+    if (achieved := achievable(study, game, trace)) is None:
         return {}
+    best, best_reached = achieved
     reached = condition.game.evidence.reached(condition.parameters, game.summary.outcome, trace)
     measures = condition.game.evidence.achievable
-    lost = {f"{of.name}{_LOST}": _lost(achieved.reached[of.name], reached[of.name], more=of.more) for of in measures}
+    lost = {f"{of.name}{_LOST}": _lost(best_reached[of.name], reached[of.name], more=of.more) for of in measures}
     sides = {f"{_REACHED}{name}": value for name, value in reached.items()}
-    sides |= {f"{_BEST}{name}": value for name, value in achieved.reached.items()}
-    promises = [of.name for of in measures if of.name in achieved.best.promises]
-    told = {"protocol": achieved.best.policy.label, "promised": ", ".join(promises), "theory": achieved.best.why}
+    sides |= {f"{_BEST}{name}": value for name, value in best_reached.items()}
+    promises = [of.name for of in measures if of.name in best.promises]
+    told = {"protocol": best.policy.label, "promised": ", ".join(promises), "theory": best.why}
     return {**condition.axes, "seed": game.simulation.seed, "id": game.simulation.id, **told, **sides, **lost}
 
 
@@ -61,8 +53,8 @@ def _lost(best: float, own: float, *, more: bool) -> float:
     return best - own if more else own - best
 
 
-def achievable(study: Study, game: PlayedGame, trace: Trace) -> Achieved | None:
-    """Play the best known protocol in the seats of a game; None if there is none."""
+def achievable(study: Study, game: PlayedGame, trace: Trace) -> tuple[BestKnown, Mapping[str, float]] | None:
+    """Play the best known protocol in the seats of a game, and return it with what it reached; None if there is none."""
     recorded = game.summary.simulation.get("material")
     simulation = replace(game.simulation, recorded=recorded)
     own = simulation.game()
@@ -90,7 +82,7 @@ def achievable(study: Study, game: PlayedGame, trace: Trace) -> Achieved | None:
     )
     told = {"rounds": outcome.rounds, "finished_early": outcome.finished_early, "metrics": outcome.metrics}
     told |= {"name": outcome.name, "detail": outcome.detail}
-    return Achieved(best, own.evidence.reached(own.parameters, told, outcome.trace))
+    return best, own.evidence.reached(own.parameters, told, outcome.trace)
 
 
 def rule_of(seat: Any) -> Rule | None:

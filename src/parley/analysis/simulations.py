@@ -93,7 +93,8 @@ def simulation_row(simulation: Simulation, summary: Summary) -> dict[str, Any]:
         **{key: _cell(value) for key, value in {**outcome["metrics"], **derived}.items()},
         **{key: summary.telemetry.get(key, 0) for key in _TELEMETRY},
         **(_degenerate(summary.telemetry.get("degenerate")) if simulation.condition.models else {}),
-        **_seconds(summary.telemetry),
+        SECONDS: summary.telemetry.get("wall_seconds", math.nan),
+        **{f"{SECONDS}_{phase}": taken for phase, taken in summary.telemetry.get("phase_seconds", {}).items()},
         "started": summary.provenance.get("started", ""),
         "engine": engine_label(summary.provenance),
         "spec": simulation.condition.spec,
@@ -109,13 +110,6 @@ def _degenerate(counts: Mapping[str, int] | None) -> dict[str, Any]:
         return dict.fromkeys(DEGENERATE_COUNTS)
     by_class = {column: counts.get(name, 0) for name, column in COLUMNS.items()}
     return {ASKED: counts[ASKED], ALL: sum(by_class.values()), **by_class}
-
-
-def _seconds(telemetry: Mapping[str, Any]) -> dict[str, float]:
-    """Return how long the simulation and each of its phases took; older records do not tell it."""
-    phases = telemetry.get("phase_seconds", {})
-    whole = {SECONDS: telemetry.get("wall_seconds", math.nan)}
-    return whole | {f"{SECONDS}_{phase}": seconds for phase, seconds in phases.items()}
 
 
 def _cell(value: Any) -> Any:

@@ -62,8 +62,7 @@ def summarize(study: Study, strict: bool = False, processes: int = 1) -> pd.Data
     conditions = tables["conditions"]
     for name, table in tables.items():
         write_table(table, study, name)
-    write_metrics(records.first_repeat.study, conditions, tables["rates"])
-    write_empty_metrics(study.first_repeat, records.first_repeat.study)
+    write_metrics(records.first_repeat.study, conditions, tables["rates"], study.first_repeat)
     if study.unfinished is None:
         remove_empty_below(paths.journals(study.name))
         write_conditions(study)
@@ -187,26 +186,21 @@ def manifest_table(study: str, records: Records) -> pd.DataFrame:
 # What DVC compares between commits. `dvc metrics show` prints a row per file: a file per condition makes a table.
 
 
-def write_metrics(study: Study, conditions: pd.DataFrame, rates: pd.DataFrame) -> None:
-    """Write a JSON file per condition of `study`; those of former conditions go.
+def write_metrics(study: Study, conditions: pd.DataFrame, rates: pd.DataFrame, whole: Study) -> None:
+    """Write a JSON file per condition of the `whole` study; those of former conditions go.
 
-    `conditions` is the table of conditions, a row for each in the study's order, and `rates` that of the indicators,
-    as many rows for each as the game has. Raises RecordError if the disk refuses.
+    `study` has the conditions that were played, `conditions` is the table of these, a row for each in the study's
+    order, and `rates` that of the indicators, as many rows for each as the game has. Raises RecordError if the disk
+    refuses.
     """
     number = len(study.game.evidence.indicators)
     shutil.rmtree(paths.metrics(study.name), ignore_errors=True)
+    texts = {condition.name: '{"simulations": 0}' for condition in whole.conditions}
     for place, (condition, (_, row)) in enumerate(zip(study.conditions, conditions.iterrows(), strict=True)):
         metrics = condition_metrics(row, study.game, rates.iloc[place * number : (place + 1) * number])
-        text = json.dumps(metrics, indent=1, allow_nan=False) + "\n"
-        write_atomically(paths.metric(study.name, condition.name), methodcaller("write", text.encode()))
-
-
-def write_empty_metrics(study: Study, played: Study) -> None:
-    """Write the file of each condition of `study` that `played` has nothing of; raises as `write_metrics`."""
-    left = {condition.name for condition in played.conditions}
-    for condition in study.conditions:
-        if condition.name not in left:
-            write_atomically(paths.metric(study.name, condition.name), methodcaller("write", b'{"simulations": 0}\n'))
+        texts[condition.name] = json.dumps(metrics, indent=1, allow_nan=False)
+    for name, text in texts.items():
+        write_atomically(paths.metric(study.name, name), methodcaller("write", f"{text}\n".encode()))
 
 
 def condition_metrics(row: Any, game: type[Game], rates: pd.DataFrame) -> dict[str, Any]:

@@ -11,13 +11,13 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import NullLocator, PercentFormatter
+from matplotlib.ticker import NullLocator
 
 from parley import paths
 from parley.analysis.planning import TARGETS, Planned, level
 from parley.analysis.stats import CONFIDENCE
 from parley.figures.page import Panel, pages, wrapped, write
-from parley.figures.panels import grid_lines
+from parley.figures.panels import share_axis
 from parley.figures.style import line_handle, line_style, own_style
 from parley.games.evidence import FigureSpec
 from parley.study import Study
@@ -56,8 +56,7 @@ def _power(study: Study, plans: Sequence[Planned], table: pd.DataFrame) -> list[
     def draw(ax: Axes, panel: tuple[Planned, dict[Any, Any]]) -> None:
         plan, row = panel
         ax.set_title(wrapped(_title(plan), _SIZE[0], 12))
-        ax.set_ylim(0, 1)
-        ax.yaxis.set_major_formatter(PercentFormatter(1))
+        share_axis(ax, 1)
         ax.set_ylabel("power")
         if plan.power is None:
             ax.text(0.5, 0.5, wrapped(plan.basis, _SIZE[0]), ha="center", va="center", transform=ax.transAxes)
@@ -109,8 +108,7 @@ def _widths(study: Study, table: pd.DataFrame) -> list[Figure]:
     def draw(ax: Axes) -> None:
         for index, name in enumerate(columns):
             ax.plot(table["seeds"], table[name], **line_style(index))
-        ax.set_ylim(0, 1)
-        ax.yaxis.set_major_formatter(PercentFormatter(1))
+        share_axis(ax, 1)
         ax.set_ylabel("width of the interval")
         _seeds_axis(ax, most, table[table["of_the_study"]]["seeds"].tolist())
 
@@ -125,6 +123,5 @@ def _seeds_axis(ax: Axes, most: float, planned: Sequence[int]) -> None:
     ax.set_xticks(ticks, [f"{tick:,}" for tick in ticks], rotation=45 if len(ticks) > 5 else 0)
     ax.xaxis.set_minor_locator(NullLocator())
     ax.set_xlabel("seeds per condition")
-    grid_lines(ax)
     for seeds in planned:
         ax.axvline(seeds, color="black", linewidth=1, linestyle=(0, (2, 2)), zorder=1)

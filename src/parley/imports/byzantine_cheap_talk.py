@@ -16,7 +16,7 @@ from parley.games.parameters import BYZANTINE, HONEST
 from parley.games.stag_hunt.game import StagHuntGame
 from parley.games.stag_hunt.parameters import PUBLISHED
 from parley.games.stag_hunt.prompts import AGAIN
-from parley.imports.games import Defect, ImportedAgent, ImportedGame, json_games, reply
+from parley.imports.games import Defect, Format, ImportedAgent, ImportedGame, json_games, reply
 from parley.play.replay import RecordedReply
 
 _TOPOLOGIES = {"broadcast": "complete", "ring": "ring", "star": "star"}
@@ -24,16 +24,12 @@ _TRIALS = 20  # of the paper's runs; games of another number are a run of their 
 _REASONING = 10_000  # characters: the most that the stag hunt allows
 
 
-class ByzantineCheapTalk:
-    """Reads `results.json` files, wherever they lie below a folder."""
+SOURCE = "github.com/saleml/byzantine-cheap-talk"
 
-    source = "github.com/saleml/byzantine-cheap-talk"
-    license = "none given in the repository: do not pass the games on"
 
-    def read(self, path: Path) -> Iterator[ImportedGame | Defect]:
-        """Yield the game of each `results.json`, in the order of the paths."""
-        remedy = f"name the folder results of a copy of {self.source}"
-        yield from json_games(path, "results.json", remedy, _game)
+def _read(path: Path) -> Iterator[ImportedGame | Defect]:
+    """Yield the game of each `results.json`, wherever they lie below a folder, in the order of the paths."""
+    yield from json_games(path, "results.json", f"name the folder results of a copy of {SOURCE}", _game)
 
 
 def _game(path: Path, file: str, content: bytes, found: Mapping[str, Any]) -> ImportedGame:
@@ -104,4 +100,4 @@ def _replies(
         yield reply(entry["round"], asked, name, text, model="" if by_rule else model)
 
 
-FORMAT = ByzantineCheapTalk()
+FORMAT = Format(SOURCE, "none given in the repository: do not pass the games on", _read)

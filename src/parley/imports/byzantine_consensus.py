@@ -16,7 +16,7 @@ from typing import Any
 from parley.games.consensus.game import ConsensusGame
 from parley.games.consensus.parameters import PUBLISHED_CODE
 from parley.games.parameters import BYZANTINE, HONEST
-from parley.imports.games import Defect, ImportedAgent, ImportedGame, json_games, reply
+from parley.imports.games import Defect, Format, ImportedAgent, ImportedGame, json_games, reply
 from parley.play.replay import RecordedReply
 from parley.text import by_number
 
@@ -34,15 +34,12 @@ _LINE = re.compile(
 _FAILED = "ABSTAINING (all attempts failed)"
 
 
-class ByzantineConsensus:
-    """Reads `run_NNN.json` files, wherever they lie below a folder, each with its log in `../logs`."""
+SOURCE = "github.com/leorugli/byzantine-consensus-llm-agents"
 
-    source = "github.com/leorugli/byzantine-consensus-llm-agents"
-    license = "MIT for the code; of these games not said"
 
-    def read(self, path: Path) -> Iterator[ImportedGame | Defect]:
-        """Yield the game of each `run_NNN.json`, in the order of the paths."""
-        yield from json_games(path, "run_*.json", f"name the folder results of a copy of {self.source}", _game)
+def _read(path: Path) -> Iterator[ImportedGame | Defect]:
+    """Yield the game of each `run_NNN.json`, wherever they lie below a folder, each with its log in `../logs`."""
+    yield from json_games(path, "run_*.json", f"name the folder results of a copy of {SOURCE}", _game)
 
 
 def _game(path: Path, file: str, content: bytes, found: Mapping[str, Any]) -> ImportedGame:
@@ -124,4 +121,4 @@ def _replies(log: str) -> Iterator[RecordedReply]:
             said = None if line["silent"] == _FAILED else said
 
 
-FORMAT = ByzantineConsensus()
+FORMAT = Format(SOURCE, "MIT for the code; of these games not said", _read)

@@ -9,7 +9,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from parley.errors import UsageError
 from parley.games.parameters import BYZANTINE, HONEST
@@ -144,15 +144,16 @@ def json_games(
             yield made
 
 
-class Format(Protocol):
-    """A format of games: where they are from, under which license, and how files are read."""
+@dataclass(frozen=True)
+class Format:
+    """A format of games: where they are from, under which license, and how files are read.
+
+    `read` yields the games in a file or folder, in order, and what is no game; it raises UsageError if there is none.
+    """
 
     source: str
     license: str
-
-    def read(self, path: Path) -> Iterator[ImportedGame | Defect]:
-        """Yield the games in a file or folder, in order, and what is no game; raises UsageError if PATH has none."""
-        ...
+    read: Callable[[Path], Iterator[ImportedGame | Defect]]
 
 
 def format_called(name: str) -> Format:

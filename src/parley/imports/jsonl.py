@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from parley import paths
 from parley.games.stag_hunt.game import StagHuntGame
-from parley.imports.games import NO_GAME, UNREADABLE, Defect, ImportedAgent, ImportedGame, files_below, reply
+from parley.imports.games import NO_GAME, UNREADABLE, Defect, Format, ImportedAgent, ImportedGame, files_below, reply
 from parley.play.replay import RecordedReply
 from parley.study.schema import text as schema_text
 from parley.text import one_line
@@ -73,16 +73,10 @@ class ReplyLine(BaseModel):
         return self
 
 
-class JsonLines:
-    """Reads `.jsonl` files: one, or all below a folder."""
-
-    source = "JSON lines"
-    license = "not said"
-
-    def read(self, path: Path) -> Iterator[ImportedGame | Defect]:
-        """Yield the games of each file, in the order of the paths and of their first lines."""
-        for file, name in files_below(path, "*.jsonl", "docs/how-to/import.md describes the format"):
-            yield from _games(file, name)
+def _read(path: Path) -> Iterator[ImportedGame | Defect]:
+    """Yield the games of a `.jsonl` file, or of all below a folder, in the order of the paths and of their first lines."""
+    for file, name in files_below(path, "*.jsonl", "docs/how-to/import.md describes the format"):
+        yield from _games(file, name)
 
 
 def _games(file: Path, name: str) -> Iterator[ImportedGame | Defect]:
@@ -162,7 +156,7 @@ def _reply(line: ReplyLine) -> RecordedReply:
     )
 
 
-FORMAT = JsonLines()
+FORMAT = Format("JSON lines", "not said", _read)
 
 if __name__ == "__main__":
     path = paths.schema(SCHEMA)

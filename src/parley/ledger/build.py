@@ -11,7 +11,7 @@ counted, not sent: the counts follow from the network alone, the sizes from the 
 
 import hashlib
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
@@ -125,15 +125,6 @@ class Source:
         return f"{self.record}, session {self.signed.number}"
 
 
-@dataclass(frozen=True)
-class Link:
-    """A block of the chain of a study, as JSON and as it is stored, and what it was made from."""
-
-    source: Source
-    block: dict[str, Any]
-    line: bytes
-
-
 def build(study: Study, strict: bool = False) -> pd.DataFrame:
     """Write the ledger of a study and the table of its blocks, and return the table.
 
@@ -145,9 +136,9 @@ def build(study: Study, strict: bool = False) -> pd.DataFrame:
     began = time.monotonic()
 
     def write(file: BinaryIO) -> None:
-        for link in links(study, strict):
-            file.write(link.line)
-            rows.append(_row(link))
+        for source, block, line in links(study, strict):
+            file.write(line)
+            rows.append(_row(source, block, len(line)))
             _log.info("%s blocks made", f"{len(rows):,}", extra=every(since=began))
 
     write_atomically(chain, write)
@@ -164,13 +155,14 @@ def check_against_records(study: Study) -> ChainChecker:
     chain = paths.ledger(study.name)
     began = time.monotonic()
     with open_chain(chain) as file:
-        for height, (line, link) in enumerate(zip_longest(lines(file), links(study))):
-            if link is None:
+        for height, (line, made) in enumerate(zip_longest(lines(file), links(study))):
+            if made is None:
                 raise RecordError(f"{chain}: block {height}: the study's records give {height} blocks only; {_AGAIN}")
+            source, _, right = made
             if line is None:
-                raise RecordError(f"{chain}: ends before block {height} ({link.source.where}); {_AGAIN}")
-            if line != link.line:
-                raise RecordError(f"{chain}: block {height}: not what {link.source.where} gives; {_AGAIN}")
+                raise RecordError(f"{chain}: ends before block {height} ({source.where}); {_AGAIN}")
+            if line != right:
+                raise RecordError(f"{chain}: block {height}: not what {source.where} gives; {_AGAIN}")
             counts = (f"{height + 1:,}", f"{checker.blocks:,}")
             _log.info("%s of %s blocks compared with the records", *counts, extra=every(since=began))
     return checker
@@ -190,8 +182,11 @@ def _require_ledger(study: Study) -> None:
         raise UsageError(f"{study.file}: its game, {study.game.name}, keeps no ledger")
 
 
-def links(study: Study, strict: bool = False) -> Iterator[Link]:
-    """Yield the blocks of a study's chain; raises as `build`."""
+def links(study: Study, strict: bool = False) -> Iterator[tuple[Source, dict[str, Any], bytes]]:
+    """Yield what each block of a study's chain is made from, the block as JSON, and as it is stored.
+
+    Raises as `build`.
+    """
     _require_ledger(study)
     previous = genesis(study.ledger.difficulty)
     order = Order()
@@ -211,7 +206,7 @@ def links(study: Study, strict: bool = False) -> Iterator[Link]:
         if len(line) > MAX_BLOCK_BYTES:
             raise RecordError(f"{source.where}: {len(line):,} bytes, and a block has {MAX_BLOCK_BYTES:,} at most")
         previous = block["hash"]
-        yield Link(source, block, line)
+        yield source, block, line
 
 
 def _sessions(simulation: Simulation, record: Path, summary: Summary) -> Iterator[Source]:
@@ -231,8 +226,7 @@ def _sessions(simulation: Simulation, record: Path, summary: Summary) -> Iterato
         yield Source(simulation, record, signed, nodes, game.network)
 
 
-def _row(link: Link) -> dict[str, Any]:
-    source, block = link.source, link.block
+def _row(source: Source, block: Mapping[str, Any], size: int) -> dict[str, Any]:
     return {
         **source.simulation.condition.axes,
         "seed": source.simulation.seed,
@@ -242,7 +236,7 @@ def _row(link: Link) -> dict[str, Any]:
         "agents": len(block["agents"]),
         "utterances": block["spoken"],
         "rounds": source.signed.rounds,
-        "block_bytes": len(link.line),
+        "block_bytes": size,
         **traffic(source.network, source.nodes, source.signed),
         "nonce": block["nonce"],
         "hash": block["hash"],

@@ -8,8 +8,7 @@ import pytest
 import scipy
 
 from parley.analysis.costs import ALIKE, PER_AGENT, SAME, SCRIPTED, UNKNOWN, Costs
-from parley.analysis.planning import level, plan_table, planned, total_cost, width_table
-from parley.analysis.power import Rates, power_of_rates
+from parley.analysis.planning import Rates, level, plan_table, planned, power_of_rates, total_cost, width_table
 from parley.analysis.questions import Pairs
 from parley.play.record import Summary
 from parley.play.record_store import read_records

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import scipy
 
-from parley.analysis import power as module
-from parley.analysis.power import (
+from parley.analysis import planning as module
+from parley.analysis.planning import (
     Rates,
     correlation,
     pairs_needed,

@@ -10,8 +10,7 @@ from matplotlib.figure import Figure
 
 from parley.analysis.costs import Costs
 from parley.analysis.effects import effect_table
-from parley.analysis.planning import plan_table, planned, width_table
-from parley.analysis.power import Rates, power_of_rates
+from parley.analysis.planning import Rates, plan_table, planned, power_of_rates, width_table
 from parley.analysis.tables import read_table
 from parley.figures.effects import effects
 from parley.figures.power import _power, _widths

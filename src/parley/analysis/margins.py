@@ -370,11 +370,9 @@ def _tested(answers: Answers, cells: list[tuple[int, int]]) -> dict[str, Any]:
     else:
         first, second = (answers.over(side) for side in zip(*cells, strict=True))
         low, high = apart(first, second)
-        p = mantel_haenszel(np.array([[_counts(sample.values) for sample in both] for both in samples]))
+        p = mantel_haenszel(
+            np.array([[[(each.values == 1).sum(), (each.values == 0).sum()] for each in both] for both in samples])
+        )
         row = {"pairs": 0, "only_from": 0, "only_value": 0, "test": STRATIFIED}
     rates = {"rate_from": first.rate, "rate_value": second.rate, "difference": second.rate - first.rate}
     return row | rates | {"difference_low": low, "difference_high": high, "p": p}
-
-
-def _counts(values: Floats) -> tuple[int, int]:
-    return int((values == 1).sum()), int((values == 0).sum())

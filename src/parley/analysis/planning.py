@@ -1,37 +1,149 @@
 """What `parley plan` says of a study before it runs: what its questions can find, the seeds that takes, and the costs.
 
 Power is that of the tests that `parley.analysis.questions` makes, at the first level of Holm's correction (0.05 by
-the number of comparisons): that much a question has, whatever comes of the others.
+the number of comparisons): that much a question has, whatever comes of the others. For McNemar's test all tables that
+can occur are enumerated, or, where that are too many, drawn with a fixed seed; the paired t test is simulated.
 """
 
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import scipy
+from numpy.typing import NDArray
 
 from parley.analysis.contrasts import REPEAT
 from parley.analysis.costs import UNKNOWN, Cost, Costs
-from parley.analysis.power import (
-    Rates,
-    correlation,
-    pairs_needed,
-    power_of_differences,
-    power_of_rates,
-    smallest_found,
-)
 from parley.analysis.questions import Pairs, all_pairs
 from parley.analysis.simulations import simulation_row
-from parley.analysis.stats import CONFIDENCE, wilson_of_mean
+from parley.analysis.stats import CONFIDENCE, Floats, mcnemar, wilson_of_mean
 from parley.errors import UsageError
 from parley.play.record import Summary
 from parley.study import Study
 from parley.study.comparisons import Comparison
 from parley.study.condition import Condition, Simulation
+
+_ENUMERATED = 3000  # discordant pairs; with more, tables are drawn
+_DRAWN = 20_000
+_SAMPLES, _NUMBERS = 2_000, 10_000_000  # samples of differences of a quantity for each power, and what they hold
+_TAIL = 1e-12  # of a distribution, which is left out
+_ROUNDING = 1e-12
+MAX_PAIRS = 100_000
+
+
+@dataclass(frozen=True)
+class Rates:
+    """Rates of two paired conditions, and the correlation of 1 and 0 within the pairs."""
+
+    first: float
+    second: float
+    correlation: float = 0.0
+
+    @property
+    def discordant(self) -> tuple[float, float]:
+        """The share of pairs in which only the first has it, and only the second; as correlated as can be."""
+        p, q = self.first, self.second
+        both = p * q + self.correlation * float(np.sqrt(p * (1 - p) * q * (1 - q)))
+        both = min(max(both, 0.0, p + q - 1), p, q)
+        return p - both, q - both
+
+
+def correlation(both: int, only_first: int, only_second: int, neither: int) -> float:
+    """Return the correlation (phi) of counted pairs; 0 where a margin is empty."""
+    margins = (both + only_first) * (only_second + neither) * (both + only_second) * (only_first + neither)
+    return (both * neither - only_first * only_second) / margins**0.5 if margins else 0.0
+
+
+@cache
+def _limits(alpha: float) -> NDArray[np.int64]:
+    """Return, by the number of discordant pairs, the largest smaller count that the test rejects at `alpha`; -1: none.
+
+    The test is symmetric, and rejects the more the smaller the smaller count is.
+    """
+    m = np.arange(_ENUMERATED + 1)
+    rejected, kept = np.full(m.shape, -1), m // 2 + 1  # the largest known to be, the smallest known not to be
+    while np.any(kept - rejected > 1):
+        middle = (rejected + kept) // 2
+        found = (middle >= 0) & (mcnemar(m - np.maximum(middle, 0), np.maximum(middle, 0)) < alpha)
+        rejected, kept = np.where(found, middle, rejected), np.where(found, kept, middle)
+    return np.asarray(rejected, dtype=np.int64)
+
+
+def power_of_rates(pairs: int, rates: Rates, alpha: float) -> float:
+    """Return the probability that McNemar's test of so many pairs has a p below `alpha`, exact but for rounding."""
+    only_first, only_second = rates.discordant
+    discordant = only_first + only_second
+    if pairs < 1 or discordant <= 0:
+        return 0.0
+    low, high = (int(scipy.stats.binom.ppf(tail, pairs, discordant)) for tail in (_TAIL, 1 - _TAIL))
+    if high > _ENUMERATED:
+        random = np.random.default_rng([pairs, *(round(1e9 * share) for share in (only_first, only_second))])
+        drawn = random.multinomial(pairs, [only_first, only_second, max(0.0, 1 - discordant)], size=_DRAWN)
+        return float((mcnemar(drawn[:, 0], drawn[:, 1]) < alpha).mean())
+    m = np.arange(max(low, 0), high + 1)
+    limit, share = _limits(alpha)[m], only_second / discordant
+    # The second count is at most the limit, or the first is.
+    tails = scipy.stats.binom.cdf(limit, m, share) + scipy.stats.binom.sf(m - limit - 1, m, share)
+    found = scipy.stats.binom.pmf(m, pairs, discordant) * np.where(limit >= 0, tails, 0.0)
+    return float(min(1.0, found.sum()))
+
+
+def power_of_differences(pairs: int, differences: Floats, shift: float, alpha: float, share: bool = False) -> float:
+    """Return how often the paired t test has a p below `alpha` if pairs differ by `shift` in the mean.
+
+    That of a `share` has a p also where all pairs of a sample differ by the same (`paired_share`).
+
+    Samples are drawn from measured `differences`, whose mean is taken from them, with a seed that `pairs` gives: the
+    standard error is about one point.
+    """
+    if pairs < 2 or not differences.any():
+        return 0.0
+    size = (min(_SAMPLES, max(_NUMBERS // pairs, 100)), pairs)
+    drawn = np.random.default_rng(pairs).choice(differences - differences.mean(), size=size)
+    means, sd = drawn.mean(axis=1) + shift, drawn.std(axis=1, ddof=1)
+    alike = sd <= _ROUNDING
+    t = np.abs(means) * np.sqrt(pairs) / np.where(alike, np.inf, sd)  # without variation there is no p
+    found = t > scipy.stats.t.isf(alpha / 2, pairs - 1)
+    if share:
+        found |= alike & (np.sqrt(pairs * np.minimum(np.abs(means), 1)) > scipy.stats.norm.isf(alpha / 2))
+    return float(found.mean())
+
+
+def pairs_needed(power: Callable[[int], float], target: float, step: int = 1, most: int = MAX_PAIRS) -> int | None:
+    """Return the smallest multiple of `step` from which on `power` is at least `target`; None if above `most`.
+
+    The power of a test of counts goes up and down a little as pairs are added: the next 20 steps are looked at, too.
+    """
+    high = 1
+    while power(high * step) < target:
+        high *= 2
+        if high * step > most:
+            return None
+    low = high // 2
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if power(middle * step) >= target else (middle, high)
+    # Where a dip below the target ends.
+    for steps in range(high + 20, max(high - 20, 0), -1):
+        if power(steps * step) < target:
+            return (steps + 1) * step
+    return max(high - 19, 1) * step
+
+
+def smallest_found(power: Callable[[float], float], most: float, target: float = 0.8) -> float | None:
+    """Return the smallest difference in (0, most] that is found with this power; None if there is none."""
+    if most <= 0 or power(most) < target:
+        return None
+    low, high = 0.0, most
+    while high - low > 1e-4 * most:
+        middle = (low + high) / 2
+        low, high = (low, middle) if power(middle) >= target else (middle, high)
+    return high
+
 
 PILOT = 20  # pairs that a correlation, a rate or a spread is taken from; fewer say too little
 TARGETS = (0.8, 0.9)

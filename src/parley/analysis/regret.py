@@ -41,7 +41,10 @@ def regret_row(study: Study, game: PlayedGame, trace: Trace) -> Mapping[str, Any
     best, best_reached = achieved
     reached = condition.game.evidence.reached(condition.parameters, game.summary.outcome, trace)
     measures = condition.game.evidence.achievable
-    lost = {f"{of.name}{_LOST}": _lost(best_reached[of.name], reached[of.name], more=of.more) for of in measures}
+    lost = {}
+    for of in measures:
+        best_one, own = best_reached[of.name], reached[of.name]
+        lost[f"{of.name}{_LOST}"] = best_one - own if of.more else own - best_one
     sides = {f"{_REACHED}{name}": value for name, value in reached.items()}
     sides |= {f"{_BEST}{name}": value for name, value in best_reached.items()}
     promises = [of.name for of in measures if of.name in best.promises]
@@ -49,12 +52,8 @@ def regret_row(study: Study, game: PlayedGame, trace: Trace) -> Mapping[str, Any
     return {**condition.axes, "seed": game.simulation.seed, "id": game.simulation.id, **told, **sides, **lost}
 
 
-def _lost(best: float, own: float, *, more: bool) -> float:
-    return best - own if more else own - best
-
-
 def achievable(study: Study, game: PlayedGame, trace: Trace) -> tuple[BestKnown, Mapping[str, float]] | None:
-    """Play the best known protocol in the seats of a game, and return it with what it reached; None if there is none."""
+    """Play the best known protocol in the seats of a game; return it with what it reached, None if there is none."""
     recorded = game.summary.simulation.get("material")
     simulation = replace(game.simulation, recorded=recorded)
     own = simulation.game()

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -248,19 +249,13 @@ def write_logs(study: Study, folder: Path) -> None:
         conditions.setdefault(tuple(condition.axes.items()), []).append(condition)
     total = sum(len(condition.seeds) for condition in study.conditions)
     samples = with_progress(_samples(study, conditions.values()), total, "simulation")
-    found: list[tuple[EvalSample, Summary]] = []
-    current: Condition | None = None
     number = 0
-    for condition, sample, summary in samples:
-        if current is not None and condition.axes != current.axes:
-            _write(study, current, found, folder)
-            found = []
-        current = condition
-        number += 1
-        found.append((sample, summary))
-    if current is None:
+    for _, group in groupby(samples, key=lambda each: each[0].axes):
+        alike = list(group)
+        _write(study, alike[-1][0], [(sample, summary) for _, sample, summary in alike], folder)
+        number += len(alike)
+    if not number:
         raise RecordError(f"{study.name}: none of its records can be used; delete them and run the study again")
-    _write(study, current, found, folder)
     _log.info("%d of %d simulations in %d logs", number, total, len(list(folder.iterdir())))
 
 

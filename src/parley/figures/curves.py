@@ -27,13 +27,13 @@ from parley.figures.panels import (
     counted,
     differences,
     error_bars,
-    known_only,
     labels_of,
     legend_of_lines,
     linker,
     not_shown,
     panel_rows,
     share_axis,
+    shown_of,
     values_along,
     varied,
 )
@@ -55,10 +55,9 @@ def curves(study: Study, spec: FigureSpec, table: pd.DataFrame) -> list[Figure]:
     Lines are the values of `spec.x`, else of the model, else of the axis that leaves the fewest panels.
     """
     notes: list[str] = []
-    labels = known_only(table, "measure", labels_of(study.game.evidence.measures, spec.of), notes)
+    table, labels = shown_of(table, "measure", study.game.evidence.measures, spec.of, notes)
     if not labels:
         return empty(study, spec, " ".join(["Nothing to draw.", *notes]))
-    table = table[table["measure"].isin(labels)]
     axes = study.axes
     not_shown(len(study.conditions), len(table[axes].drop_duplicates()), notes)
     table, axes = _side_by_side(study, spec.x, table, axes, notes)

@@ -8,6 +8,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import combinations, pairwise
 from typing import Any
 
@@ -19,7 +20,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from parley.figures.page import Panel, evenly, pages, room
-from parley.figures.single_games import few, game_link, legend_of, read_played, titles_of
+from parley.figures.single_games import few, legend_of, read_played, titled, titles_of
 from parley.figures.style import GRAY
 from parley.games.evidence import FigureSpec, Timeline
 from parley.games.network import Network
@@ -73,17 +74,8 @@ def networks(study: Study, spec: FigureSpec) -> list[Figure]:
 
     panels = []
     for game, words, simulation, title in zip(games, texts, chosen, titles, strict=True):
-
-        def panel(
-            ax: Axes,
-            game: _Game = game,
-            words: Mapping[tuple[str, int], str] = words,
-            url: str | None = game_link(simulation),
-            title: str = title,
-        ) -> None:
-            _strip(ax, game, words, cell, columns, study.game.evidence.round_name)
-            ax.set_title(title, size=7, url=url)
-
+        draw = partial(_strip, game=game, texts=words, cell=cell, columns=columns)
+        panel = titled(partial(draw, rounds_are=study.game.evidence.round_name), simulation, title)
         height = cell * math.ceil(len(game.rounds) / columns)
         panels.append(Panel([panel], float(len(game.rounds)), title.count("\n") + 1, height))
     beside = max(1, int(room() / width + 1e-6))

@@ -250,12 +250,22 @@ def labels_of(named: Sequence[Measure | Indicator | Quantity], names: Sequence[s
     return {name: known.get(name, name) for name in names}
 
 
-def known_only(table: pd.DataFrame, column: str, labels: dict[str, str], notes: list[str]) -> dict[str, str]:
-    """Return the labels of what some simulation has, by the table's column `simulations`; a note names the others."""
-    has = set(table[table["simulations"] > 0][column])
+def shown_of(
+    table: pd.DataFrame,
+    column: str,
+    named: Sequence[Measure | Indicator | Quantity],
+    names: Sequence[str],
+    notes: list[str],
+) -> tuple[pd.DataFrame, dict[str, str]]:
+    """Return the rows and the labels of those of the names in `column` that some simulation has; a note on the others.
+
+    `simulations` in the table says how many have it, `named` are what the game describes.
+    """
+    labels, has = labels_of(named, names), set(table[table["simulations"] > 0][column])
     if missing := [label for name, label in labels.items() if name not in has]:
         notes.append(f"No simulation has: {', '.join(missing)}.")
-    return {name: label for name, label in labels.items() if name in has}
+    shown = {name: label for name, label in labels.items() if name in has}
+    return table[table[column].isin(shown)], shown
 
 
 def styles_of(study: Study, axis: str | None, values: Sequence[Any]) -> list[int]:

@@ -32,13 +32,12 @@ from parley.figures.panels import (
     error_bars,
     grid_lines,
     instead,
-    known_only,
-    labels_of,
     legend_of_lines,
     linker,
     not_shown,
     panel_rows,
     share_axis,
+    shown_of,
     values_along,
     varied,
 )
@@ -84,10 +83,9 @@ def indicators(study: Study, spec: FigureSpec, table: pd.DataFrame, noise: pd.Da
     """Draw the rates of the indicators in `spec.of` by `spec.x`, a panel per value of all else; `table` is `rates`."""
     notes: list[str] = []
     table = _with_bands(table, _bands(noise, "indicator").rename(columns={"what": "indicator"}))
-    labels = known_only(table, "indicator", labels_of(study.game.evidence.indicators, spec.of), notes)
+    table, labels = shown_of(table, "indicator", study.game.evidence.indicators, spec.of, notes)
     if not labels:
         return empty(study, spec, " ".join(["Nothing to draw.", *notes]))
-    table = table[table["indicator"].isin(labels)]
     notes.append(f"Rate with its {WILSON}.")
     same = counted(table, notes)
     along = _places_along(study, spec, table, max(0.35, 0.13 * len(labels) + 0.1), notes)
@@ -102,10 +100,9 @@ def quantities(study: Study, spec: FigureSpec, table: pd.DataFrame) -> list[Figu
     notes: list[str] = []
     table = _of_blocks(study, table) if spec.blocks else table
     described = all_quantities(table["quantity"], study.game)
-    labels = known_only(table, "quantity", labels_of(described, spec.of), notes)
+    table, labels = shown_of(table, "quantity", described, spec.of, notes)
     if not labels:
         return empty(study, spec, " ".join(["Nothing to draw.", *notes]))
-    table = table[table["quantity"].isin(labels)]
     shown = {what.name: what for what in described if what.name in labels}
     titles = {name: f"{label} ({unit})" if (unit := shown[name].unit) else label for name, label in labels.items()}
     notes.append(_interval_note(shown.values()))

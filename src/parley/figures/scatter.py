@@ -51,9 +51,9 @@ def scatter(study: Study, spec: FigureSpec, simulations: pd.DataFrame, quality: 
 
     link = linker(study)
 
-    def draw(ax: Axes, key: tuple[Any, ...], group: pd.DataFrame) -> None:
+    def draw(ax: Axes, key: tuple[Any, ...], group: pd.DataFrame, title: str) -> None:
         values = dict(zip(study.axes, key, strict=True))
-        ax.set_title(heading(by, [values[axis] for axis in by], _SIDE), size=8)
+        ax.set_title(title, size=8)
         ax.set(
             xlim=(low - room, high + room),
             ylim=(low - room, high + room),
@@ -77,19 +77,10 @@ def scatter(study: Study, spec: FigureSpec, simulations: pd.DataFrame, quality: 
 
     panels = []
     for key, group in groups:
-        slope, title = (
-            lines[key]["slope"],
-            heading(by, [dict(zip(study.axes, key, strict=True))[x] for x in by], _SIDE),
-        )
+        slope, title = lines[key]["slope"], heading(study.axes, key, _SIDE, by)
         tells = 0.0 if pd.isna(slope) else abs(1 - slope) + differences(group, names[1]) / 1e6
-        panels.append(
-            Panel(
-                [partial(draw, key=key, group=group)],
-                tells,
-                title.count("\n") + 1,
-                family=family(study, study.axes, key),
-            )
-        )
+        drawing = partial(draw, key=key, group=group, title=title)
+        panels.append(Panel([drawing], tells, title.count("\n") + 1, family=family(study, study.axes, key)))
     legend = [Line2D([], [], label=outcome.label, markersize=4, **styles[outcome.name]) for outcome in shown]
     legend.append(Line2D([], [], label="equal", **_EQUAL))
     if quality["slope"].notna().any():

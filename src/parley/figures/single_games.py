@@ -8,7 +8,7 @@ made one printable line and cut to what fits.
 import textwrap
 import unicodedata
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -41,17 +41,16 @@ def trajectories(study: Study, spec: FigureSpec) -> list[Figure]:
     notes.append("Lines are shifted slightly up or down so that equal values stay visible.")
     low, high = _range(played)
 
-    def panel(ax: Axes, trajectory: Trajectory, simulation: Simulation, title: str) -> None:
+    def panel(ax: Axes, trajectory: Trajectory, simulation: Simulation) -> None:
         draw_trajectory(ax, trajectory, low, high)
-        ax.set_title(title, size=7, url=game_link(simulation))
         value = simulation.condition.axes.get(spec.x)
         ax.set_ylabel("value" if len(rows) < 2 else f"{wrapped(words([spec.x], [value]), HEIGHT + 0.4)}\nvalue")
 
     panels = []
     for row in rows:
         for at in row:
-            draws = partial(panel, trajectory=played[at], simulation=chosen[at], title=titles[at])
-            panels.append(Panel([draws], 0.0, titles[at].count("\n") + 1))
+            draw = partial(panel, trajectory=played[at], simulation=chosen[at])
+            panels.append(Panel([titled(draw, chosen[at], titles[at])], 0.0, titles[at].count("\n") + 1))
         panels += [Panel([])] * (-len(row) % columns)
     return pages(study, spec, panels, (_WIDTH, HEIGHT), notes, _trajectory_legend(played), columns)
 
@@ -101,9 +100,14 @@ def titles_of(study: Study, chosen: Sequence[Simulation], width: float, apart: s
     return titles
 
 
-def game_link(simulation: Simulation) -> str | None:
-    """Return the address of one simulation; None in figures for a paper."""
-    return None if look().for_paper else single_link(simulation.id)
+def titled(draw: Callable[[Axes], None], simulation: Simulation, title: str) -> Callable[[Axes], None]:
+    """Return what draws a panel of a simulation and its title, which leads to it, but for a paper."""
+
+    def panel(ax: Axes) -> None:
+        draw(ax)
+        ax.set_title(title, size=7, url=None if look().for_paper else single_link(simulation.id))
+
+    return panel
 
 
 def read_played(study: Study, simulation: Simulation) -> tuple[Mapping[str, Any], list[dict[str, Any]]]:
@@ -228,14 +232,8 @@ def timelines(study: Study, spec: FigureSpec) -> list[Figure]:
     panels = []
     for timeline, simulation, title in zip(drawn, chosen, titles, strict=True):
         rows = len(names_shown(timeline))
-
-        def panel(
-            ax: Axes, timeline: Timeline = timeline, url: str | None = game_link(simulation), title: str = title
-        ) -> None:
-            rows = len(names_shown(timeline))
-            draw_timeline(ax, timeline, (rows, columns), cell, looks, study.game.evidence.round_name)
-            ax.set_title(title, size=7, url=url)
-
+        draw = partial(draw_timeline, timeline=timeline, shape=(rows, columns), width=cell, looks=looks)
+        panel = titled(partial(draw, rounds_are=study.game.evidence.round_name), simulation, title)
         height = _HEIGHT * (rows + 1)  # a line for the results
         panels.append(Panel([panel], float(len(timeline.marks)), title.count("\n") + 1, height))
     highest = max(panel.height for panel in panels)

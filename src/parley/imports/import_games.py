@@ -258,7 +258,8 @@ def import_games(
     form = format_called(name)
     checked, none = check(form.read(path))
     defects = (*none, *(defect for each in checked for defect in each.defects))
-    kept = [each for each in checked if _is_kept(each, keep_damaged)]
+    may_keep = [each for each in checked if all(defect.kind != TWICE for defect in each.defects)]
+    kept = may_keep if keep_damaged else [each for each in checked if not each.defects]
     if not kept:
         for defect in defects:
             _log.warning("%s", defect)
@@ -274,10 +275,6 @@ def import_games(
     files = {each.game.file for each in checked} | {defect.file for defect in none}
     rounds = sum(len({given.entry.round for given in each.game.replies}) for each in checked)
     return Imported(file, len(files), len(checked), rounds, len(kept), len(loaded.conditions), defects)
-
-
-def _is_kept(each: Checked, keep_damaged: bool) -> bool:
-    return not each.defects or (keep_damaged and all(defect.kind != TWICE for defect in each.defects))
 
 
 # The study
@@ -331,9 +328,8 @@ def _text(groups: Sequence[Sequence[Checked]], note: Mapping[str, str]) -> str:
 
 
 def _parameters(each: Checked) -> dict[str, Any]:
-    rules = game_class(each.game.game).Parameters.model_validate(each.game.parameters)
-    dumped = rules.model_dump(mode="json")
-    return {name: dumped.get(name, value) for name, value in each.game.parameters.items()}
+    own = _own(each.game)
+    return {name: own.get(name, value) for name, value in each.game.parameters.items()}
 
 
 def _grid(games: Sequence[Checked], note: Mapping[str, str], varied: Sequence[str]) -> dict[str, Any]:

@@ -74,7 +74,7 @@ class ReplyLine(BaseModel):
 
 
 def _read(path: Path) -> Iterator[ImportedGame | Defect]:
-    """Yield the games of a `.jsonl` file, or of all below a folder, in the order of the paths and of their first lines."""
+    """Yield the games of a `.jsonl` file, or of all below a folder, in the order of paths and of first lines."""
     for file, name in files_below(path, "*.jsonl", "docs/how-to/import.md describes the format"):
         yield from _games(file, name)
 

@@ -28,17 +28,14 @@ from parley.games.network import Network
 from parley.identity import canonical_json
 from parley.ledger.block import SignedSession, genesis, make_block, sign_session
 from parley.ledger.check import (
-    MAX_BLOCK_BYTES,
     ChainChecker,
-    Order,
     block_line,
     check_chain,
     head_line,
     lines,
-    misplaced,
     open_chain,
 )
-from parley.play.record import Summary, read_trace
+from parley.play.record import read_trace
 from parley.play.record_store import read_records
 from parley.play.replay import rebuild_game
 from parley.study import Study
@@ -174,7 +171,14 @@ _AGAIN = "if the study changed since, run: parley ledger build"
 def check_study(study: Study) -> ChainChecker:
     """Check the ledger of a study by itself; raises as `check_against_records`."""
     _require_ledger(study)
-    return check_chain(paths.ledger(study.name), {study.game.name: study.game.evidence})
+    return check_chain(paths.ledger(study.name), _checker(study))
+
+
+def _checker(study: Study) -> ChainChecker:
+    """Return what checks a chain of a study, whose game may be the user's own."""
+    checker = ChainChecker()
+    checker.evidence[study.game.name] = study.game.evidence
+    return checker
 
 
 def _require_ledger(study: Study) -> None:
@@ -188,42 +192,23 @@ def links(study: Study, strict: bool = False) -> Iterator[tuple[Source, dict[str
     Raises as `build`.
     """
     _require_ledger(study)
-    previous = genesis(study.ledger.difficulty)
-    order = Order()
+    checker = _checker(study)
     records = read_records(study, strict)
-    found = zip(records.simulations, records.summaries, strict=True)
-    for source in (each for one, summary in found for each in _sessions(one, one.record(study.name), summary)):
+    for simulation, summary in zip(records.simulations, records.summaries, strict=True):
+        record = simulation.record(study.name)
+        game = rebuild_game(record, summary)
+        nodes = sorted((seat.name for seat in game.seats), key=by_number)
         try:
-            session = source.signed.session
-            order.add(source.signed.simulation, source.signed.number, session.subject, session.agents, session.agreed)
-            if (wrong := misplaced(session.utterances)) is not None:
-                said = session.utterances[wrong[0]]
-                raise ValueError(f"utterance {wrong[0]} ({said.agent}, round {said.round}): {wrong[1]}")
-            block = make_block(source.signed, order.height - 1, previous, study.ledger.difficulty)
-            line = block_line(block)
-        except (ValueError, TypeError, RecursionError) as error:
-            raise RecordError(f"{source.where}: cannot be chained: {one_line(str(error), 200)}") from None
-        if len(line) > MAX_BLOCK_BYTES:
-            raise RecordError(f"{source.where}: {len(line):,} bytes, and a block has {MAX_BLOCK_BYTES:,} at most")
-        previous = block["hash"]
-        yield source, block, line
-
-
-def _sessions(simulation: Simulation, record: Path, summary: Summary) -> Iterator[Source]:
-    game = rebuild_game(record, summary)
-    try:
-        sessions = simulation.condition.game.evidence.transcript(summary.outcome, read_trace(record))
-    except (LookupError, TypeError, ValueError, AttributeError) as error:
-        raise RecordError(f"{record}: tells of nothing that was said: {one_line(str(error), 150)}") from None
-    nodes = sorted((seat.name for seat in game.seats), key=by_number)
-    for number, session in enumerate(sessions):
-        if strangers := set(session.agents) - set(nodes):
-            raise RecordError(f"{record}, session {number}: {one_line(min(strangers), 60)} did not play")
-        try:
-            signed = sign_session(game.name, simulation.id, number, session)
-        except (ValueError, TypeError, RecursionError) as error:
-            raise RecordError(f"{record}, session {number}: cannot be signed: {one_line(str(error), 200)}") from None
-        yield Source(simulation, record, signed, nodes, game.network)
+            sessions = simulation.condition.game.evidence.transcript(summary.outcome, read_trace(record))
+            for number, session in enumerate(sessions):
+                signed = sign_session(game.name, simulation.id, number, session)
+                previous = checker.last or genesis(study.ledger.difficulty)
+                block = make_block(signed, checker.blocks, previous, study.ledger.difficulty)
+                line = block_line(block)
+                checker.add(line)  # a game of the user's own may tell of sessions that no chain can hold
+                yield Source(simulation, record, signed, nodes, game.network), block, line
+        except (LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
+            raise RecordError(f"{record}: cannot be chained: {one_line(str(error), 200)}") from None
 
 
 def _row(source: Source, block: Mapping[str, Any], size: int) -> dict[str, Any]:

@@ -6,7 +6,7 @@ byte, and keys, signatures, roots and hashes are computed again. `Order` says wh
 
 import json
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -136,7 +136,7 @@ def parse_block(line: bytes) -> Block:
 class ChainChecker:
     """Takes the lines of a chain one after the other; the counts are of what was found good so far."""
 
-    evidence: Mapping[str, Evidence] = field(
+    evidence: dict[str, Evidence] = field(
         default_factory=lambda: {name: game.evidence for name, game in GAMES.items()}
     )  # of games by name, which check their verdicts; a chain names no code that would be run
     utterances: int = 0
@@ -255,10 +255,9 @@ def lines(file: BinaryIO) -> Iterator[bytes]:
         yield line
 
 
-def check_chain(path: Path, evidence: Mapping[str, Evidence] | None = None, head: bool = True) -> ChainChecker:
+def check_chain(path: Path, checker: ChainChecker | None = None, head: bool = True) -> ChainChecker:
     """Check a chain, with the `head` beside it; raises RecordError that names the first bad place."""
-    checker = ChainChecker()
-    checker.evidence = {**checker.evidence, **(evidence or {})}
+    checker = checker or ChainChecker()
     began = time.monotonic()
     try:
         with open_chain(path) as file:

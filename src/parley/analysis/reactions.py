@@ -7,7 +7,7 @@ share in it is that among the agents that it plays there and that are judged.
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from statistics import fmean
 from typing import Any
 
@@ -30,7 +30,7 @@ _SEAT = "seat"
 _Values = Mapping[str, Any]
 Trace = Sequence[Mapping[str, Any]]
 Reacted = Mapping[tuple[str, str], _Values]  # by the ids of a game and of its source
-Judged = Mapping[str, list[Behaved]]  # agents by player
+Judged = tuple[str, str, list[Behaved]]  # a condition, a player, and its agents in one game
 
 
 class Reactions:
@@ -198,39 +198,36 @@ def _mean(values: Sequence[_Values], name: str) -> float:
     return float(np.mean(known)) if known else np.nan
 
 
-class Behaviors:
-    """What agents that met an adversary do, by who plays them, from the traces of games with one."""
+# What agents that met an adversary do, by who plays them
 
-    def __init__(self, study: Study) -> None:
-        self._study = study
-        self._names = [ANY, *(each.name for each in study.game.evidence.behaviors)]
-        self._judged: dict[str, dict[str, list[list[Behaved]]]] = defaultdict(lambda: defaultdict(list))
 
-    def found(self, game: PlayedGame, trace: Trace) -> Judged:
-        """Return the judged agents of a game: all of them, and those of each player."""
-        condition, evidence = game.simulation.condition, self._study.game.evidence
-        if not condition.axes["b"] or not evidence.behaviors:
-            return {}
-        found = evidence.behaved(condition.parameters, game.summary.outcome["metrics"], trace)
-        by_player: dict[str, list[Behaved]] = {EVERYBODY: list(found.values())} if found else {}
-        for name, behaved in sorted(found.items(), key=lambda item: game.players[item[0]]):
-            by_player.setdefault(game.players[name], []).append(behaved)
-        return by_player
+def behaved_rows(study: Study, game: PlayedGame, trace: Trace) -> list[Judged]:
+    """Return the judged agents of a game with an adversary: all of them, and those of each player."""
+    condition, evidence = game.simulation.condition, study.game.evidence
+    if not condition.axes["b"] or not evidence.behaviors:
+        return []
+    found = evidence.behaved(condition.parameters, game.summary.outcome["metrics"], trace)
+    by_player: dict[str, list[Behaved]] = {EVERYBODY: list(found.values())} if found else {}
+    for name, behaved in sorted(found.items(), key=lambda item: game.players[item[0]]):
+        by_player.setdefault(game.players[name], []).append(behaved)
+    return [(condition.name, player, agents) for player, agents in by_player.items()]
 
-    def add(self, game: PlayedGame, found: Judged) -> None:
-        """Take what was `found` in the trace of a game."""
-        for player, agents in found.items():
-            self._judged[game.simulation.condition.name][player].append(agents)
 
-    def table(self) -> pd.DataFrame:
-        """Return a row per condition, player (`all` first) and behavior of the game's evidence (`any` first)."""
-        table = [
-            [*condition.axes.values(), player, *_behavior(behavior, games)]
-            for condition in self._study.conditions
-            for player, games in self._judged[condition.name].items()
-            for behavior in self._names
-        ]
-        return pd.DataFrame(table, columns=names_of("behaviors", self._study.axes, self._study.game))
+def behavior_table(rows: Iterable[Judged], study: Study) -> pd.DataFrame:
+    """Return a row per condition, player (`all` first) and behavior of the game's evidence (`any` first).
+
+    `rows` are those of `behaved_rows` of all games.
+    """
+    judged: dict[str, dict[str, list[list[Behaved]]]] = defaultdict(lambda: defaultdict(list))
+    for condition_name, player, agents in rows:
+        judged[condition_name][player].append(agents)
+    table = [
+        [*condition.axes.values(), player, *_behavior(behavior, games)]
+        for condition in study.conditions
+        for player, games in judged[condition.name].items()
+        for behavior in [ANY, *(each.name for each in study.game.evidence.behaviors)]
+    ]
+    return pd.DataFrame(table, columns=names_of("behaviors", study.axes, study.game))
 
 
 def _behavior(behavior: str, games: Sequence[Sequence[Behaved]]) -> list[Any]:

@@ -17,7 +17,7 @@ from typing import Any
 import pandas as pd
 
 from parley import paths
-from parley.analysis.averages import player_table, round_table, threshold_table
+from parley.analysis.averages import round_table, threshold_table
 from parley.analysis.conditions import RATE, condition_table, impossible_outcomes, outcome_table
 from parley.analysis.contrasts import REPEAT, contrast_table, noise_table
 from parley.analysis.effects import effect_table
@@ -119,13 +119,10 @@ def _tables(
         "thresholds": threshold_table(played, games),
         "rates": rate_table(rows, by, game),
         "quantities": quantity_table(rows, by, game),
-        "players": player_table(played, from_traces.shares),
         "contrasts": contrast_table(rows, by, game, impossible, noise),
         "endings": ending_table(rows, by, game, impossible),
         "times": times_table(rows, by, game),
         "quality": quality_table(rows, by, game),
-        "reactions": from_traces.reactions.table(),
-        "behaviors": from_traces.behaviors.table(),
         **of_traces,
         "margins": margin_table(rows, by, game, impossible, study.paper),
         "effects": effect_table(rows, by, game, study.effects, impossible),

@@ -47,13 +47,9 @@ def typed(frame: pd.DataFrame, study: Study, name: str) -> pa.Table:
 
 
 def rounded(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return a table of estimates with 10 significant digits."""
-    return frame.assign(**{str(name): _significant(frame[name]) for name in frame.select_dtypes("float64")})
-
-
-def _significant(numbers: pd.Series) -> pd.Series:
-    # Through text: to scale and scale back is itself not exact.
-    return numbers.map(lambda number: float(f"{number:.{_DIGITS}g}"), na_action="ignore")
+    """Return a table of estimates with 10 significant digits; through text: to scale and back is itself not exact."""
+    estimates = frame.select_dtypes("float64")
+    return frame.assign(**estimates.map(lambda number: float(f"{number:.{_DIGITS}g}"), na_action="ignore"))
 
 
 def marked(table: pa.Table, study: Study) -> pa.Table:

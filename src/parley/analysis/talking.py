@@ -40,12 +40,6 @@ def decision_rows(game: PlayedGame, trace: Trace) -> list[dict[str, Any]]:
     ]
 
 
-def decision_table(rows: Sequence[Mapping[str, Any]], study: Study) -> pd.DataFrame:
-    """Return the rows of all games as a table."""
-    table = pd.DataFrame(rows, columns=names_of("decisions", study.axes, study.game))
-    return table.astype({"right": "boolean"})
-
-
 def decision_rate_table(decisions: pd.DataFrame, study: Study) -> pd.DataFrame:
     """Return a row per condition and rule: how often it decides, and rightly, and the difference from the first rule.
 

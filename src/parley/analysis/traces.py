@@ -13,16 +13,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from parley import paths
-from parley.analysis.averages import Averages, Rounds, Share, by_player, rounds_of
+from parley.analysis.averages import Averages, Rounds, by_player, player_table, rounds_of
 from parley.analysis.columns import columns_of, in_study, names_of
-from parley.analysis.reactions import Behaviors, Judged, Reacted, Reactions, Trace
+from parley.analysis.reactions import Reacted, Reactions, Trace, behaved_rows, behavior_table
 from parley.analysis.regret import achievable_table, regret_row, regret_table
 from parley.analysis.simulations import PlayedGame
 from parley.analysis.tables import csv_text, marked
 from parley.analysis.talking import (
     decision_rate_table,
     decision_rows,
-    decision_table,
     equal_cost_table,
     martingale_table,
     paid_rows,
@@ -127,7 +126,7 @@ def _cell(value: Any) -> Any:
 
 _PIECE = 200  # games that a process reads at once
 Rows = Mapping[str, list[Any]]
-Found = tuple[Rounds, list[Share], list[Reacted], Judged, Rows]
+Found = tuple[Rounds, list[Reacted], Rows]
 Made = TypeVar("Made")
 
 
@@ -165,9 +164,7 @@ class FromTraces:
     def __init__(self, study: Study, games: Sequence[PlayedGame]) -> None:
         self._study, self._games = study, games
         self.rounds = Averages(study)
-        self.shares: list[Share] = []
         self.reactions = Reactions(study, games)
-        self.behaviors = Behaviors(study)
         self._rows: dict[str, list[Any]] = defaultdict(list)
 
     def read(self, make: Callable[[Sequence[Recorded]], Made], processes: int = 1) -> Iterator[Made]:
@@ -181,9 +178,7 @@ class FromTraces:
             found = [
                 (
                     rounds_of(self._study, game.summary.outcome, trace),
-                    by_player(game, trace),
                     self.reactions.found(game, trace),
-                    self.behaviors.found(game, trace),
                     _rows_of(self._study, game, trace),
                 )
                 for game, trace in those
@@ -207,11 +202,9 @@ class FromTraces:
                 impossible |= read
                 continue
             found, made = read
-            for game, (rounds, shares, reactions, behaviors, rows) in zip(games, found, strict=False):
+            for game, (rounds, reactions, rows) in zip(games, found, strict=False):
                 self.rounds.add_rounds(game.simulation.condition.name, rounds)
-                self.shares += shares
                 self.reactions.add(game, reactions)
-                self.behaviors.add(game, behaviors)
                 for name, found_rows in rows.items():
                     self._rows[name] += found_rows
             yield made
@@ -221,9 +214,13 @@ class FromTraces:
     def tables(self) -> dict[str, pd.DataFrame]:
         """Return the tables whose rows come from traces alone, by name."""
         study, rows = self._study, self._rows
-        decided = decision_table(rows["decisions"], study)
+        decided = pd.DataFrame(rows["decisions"], columns=names_of("decisions", study.axes, study.game))
+        decided = decided.astype({"right": "boolean"})
         regret = regret_table(rows["regret"], study)
         return {
+            "players": player_table(study, rows["players"]),
+            "reactions": self.reactions.table(),
+            "behaviors": behavior_table(rows["behaviors"], study),
             "measures": pd.DataFrame(rows["measures"], columns=names_of("measures", study.axes, study.game)),
             "regret": regret,
             "achievable": achievable_table(regret, study),
@@ -244,6 +241,8 @@ def _rows_of(study: Study, game: PlayedGame, trace: Trace) -> Rows:
     measured, regret = _measured(game, trace), regret_row(study, game, trace)
     return {
         "measures": [measured] if measured else [],
+        "players": by_player(game, trace),
+        "behaviors": behaved_rows(study, game, trace),
         "regret": [regret] if regret else [],
         "decisions": decision_rows(game, trace),
         "martingale": steps_of(game, trace),

@@ -12,7 +12,7 @@ from parley.analysis.costs import Costs
 from parley.analysis.effects import effect_table
 from parley.analysis.planning import Rates, plan_table, planned, power_of_rates, width_table
 from parley.analysis.tables import read_table
-from parley.figures.effects import effects
+from parley.figures.points import effects
 from parley.figures.power import _power, _widths
 from parley.figures.style import own_style
 from parley.games.consensus.game import ConsensusGame

@@ -21,7 +21,7 @@ from parley.play.runner import Exchange, Watcher
 from parley.play.simulate import play_simulation, simulate, simulate_shard
 from parley.play.verify import verify
 from parley.policies import own_code
-from parley.report.explorer.attempts import recorded_attempts
+from parley.report.explorer.game import recorded_attempts
 from parley.report.explorer.selection import select
 from support.answering import StandInService
 from support.commands import heard

@@ -106,7 +106,7 @@ KINDS: Mapping[str, FigureKind] = {
     ),
     # Those of all axes, which every study that compares conditions has.
     "effects": FigureKind(
-        "effects:effects",
+        "points:effects",
         ("effects",),
         "A point is how much a value of an axis changes the rate, all else unchanged, the bar its interval. A bar "
         "that crosses 0 does not tell whether there is a change.",

@@ -11,8 +11,7 @@ from parley.imports.import_games import import_games
 from parley.play.journal import Entry
 from parley.play.matrix import AGAIN, FAILED
 from parley.policies import Ask, Completion
-from parley.report.explorer.attempts import Attempt
-from parley.report.explorer.game import replies_of
+from parley.report.explorer.game import Attempt, replies_of
 from parley.report.explorer.index import index_content, read_rows
 from parley.report.explorer.selection import select
 from parley.study import Study, load_study

@@ -11,8 +11,7 @@ from parley.files import checked_line
 from parley.play.journal import Journal
 from parley.play.record import read_record
 from parley.play.simulate import simulate
-from parley.report.explorer.attempts import running_attempts
-from parley.report.explorer.game import part_content
+from parley.report.explorer.game import part_content, running_attempts
 from parley.report.explorer.selection import select
 from parley.study import Study
 from support.pages import Json, data_of, games_of

@@ -236,7 +236,7 @@ def stage(study: str, profile: str | None, remove: bool, models: Path | None) ->
                parley stage paper --profile slurm
                parley stage demo --remove
     """
-    from parley.workflow.dvc_stage import call_dvc, write_stage
+    from parley.workflow.command import call_dvc, write_stage
 
     if remove:
         call_dvc("remove", settle(study).stem)

@@ -24,7 +24,7 @@ from parley.analysis.pairs import (
     rate_differences,
     shared,
 )
-from parley.analysis.rates import by_condition, flags, numbers
+from parley.analysis.rates import by_condition, flags, numbers, values_of
 from parley.analysis.stats import CONFIDENCE, Floats, benjamini_hochberg, holm
 from parley.games.base import Game
 
@@ -202,16 +202,11 @@ def is_share(what: str, game: type[Game]) -> bool:
 
 def measured(group: pd.DataFrame, game: type[Game]) -> Iterator[tuple[str, str, Floats]]:
     """Yield what is compared of simulations: its kind, its name, and a number or NaN for each."""
-    ended = group["outcome"].to_numpy()
-    for outcome in game.outcomes:
-        yield "outcome", outcome.name, (ended == outcome.name).astype(float)
-    for indicator in game.evidence.indicators:
-        if indicator.contrasted:
-            answers = flags(group, indicator.name)
-            yield "indicator", indicator.name, np.where(answers >= 0, answers, np.nan)
-    for quantity in game.evidence.quantities:
-        if quantity.contrasted:
-            yield "quantity", quantity.name, numbers(group, quantity.name)
+    names = [("outcome", outcome.name) for outcome in game.outcomes]
+    names += [("indicator", each.name) for each in game.evidence.indicators if each.contrasted]
+    names += [("quantity", each.name) for each in game.evidence.quantities if each.contrasted]
+    for kind, name in names:
+        yield kind, name, values_of(group, kind, name)
 
 
 def _times(group: pd.DataFrame, values: Floats) -> Floats:

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from parley.analysis.columns import names_of
 from parley.analysis.contrasts import NONE_IMPOSSIBLE, Impossible
 from parley.analysis.pairs import pair_numbers, strata
-from parley.analysis.rates import by_condition, flags
+from parley.analysis.rates import by_condition, values_of
 from parley.analysis.stats import CONFIDENCE, Floats, holm, wilson_of_mean
 from parley.games.base import Game
 from parley.study.comparisons import rates_of
@@ -254,13 +254,10 @@ def answers_of(
     seeds = np.unique(rows["seed"].to_numpy(), return_inverse=True)[1].astype(np.int64)
     pairs = pair_numbers(rows, game)
     for name, kind in rates_of(game).items():
+        values = values_of(rows, kind, name)
         if kind == "outcome":
-            values = (rows["outcome"] == name).to_numpy().astype(float)
             never = [name in impossible.get(key, frozenset()) for key, _ in groups]
             values[np.array(never, dtype=bool)[cells]] = np.nan
-        else:
-            found = flags(rows, name)
-            values = np.where(found >= 0, found, np.nan).astype(float)
         if not np.isnan(values).all():
             yield kind, name, Answers(keys, values, cells, seeds, pairs)
 

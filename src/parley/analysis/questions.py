@@ -18,10 +18,10 @@ from parley.analysis.columns import names_of
 from parley.analysis.margins import CLUSTERED, MIN_SEEDS, difference, standardized
 from parley.analysis.pairs import number_differences, pair_numbers, rate_differences
 from parley.analysis.precision import anytime_difference
-from parley.analysis.rates import by_condition, flags, numbers
+from parley.analysis.rates import by_condition, values_of
 from parley.analysis.stats import CONFIDENCE, Floats, bounded_interval, holm, p_below, paired_mean
 from parley.study import Study
-from parley.study.comparisons import Comparison, Kind
+from parley.study.comparisons import Comparison
 from parley.study.condition import Condition
 from parley.text import counted
 
@@ -115,7 +115,7 @@ def _stratum(comparison: Comparison, conditions: Sequence[Condition], groups: An
     what = [looked_at[0], *looked_at[1:] * (len(sides) - 1)]
     # Forks of one game are repeats within the pair.
     found = [
-        pd.DataFrame({"seed": side["seed"].to_numpy(), "value": _values(*each, side)}, side[_PAIR])
+        pd.DataFrame({"seed": side["seed"].to_numpy(), "value": values_of(side, *each)}, side[_PAIR])
         .groupby(level=0, sort=False)
         .agg(seed=("seed", "first"), value=("value", "mean"), error=("value", "sem"))
         for each, side in zip(what, sides, strict=True)
@@ -136,15 +136,6 @@ def line_ends(at: Sequence[float], values: Floats) -> Floats:
     x = np.asarray(at) - np.mean(at)
     slopes = x @ values / (x @ x)
     return np.asarray(values.mean(axis=0) + np.outer([x[0], x[-1]], slopes))
-
-
-def _values(kind: Kind, name: str, rows: pd.DataFrame) -> Floats:
-    if kind == "outcome":
-        return np.asarray(rows["outcome"] == name, dtype=np.float64)
-    if kind == "quantity":
-        return numbers(rows, name)
-    answers = flags(rows, name).astype(float)
-    return np.where(answers < 0, np.nan, answers)
 
 
 def _row(comparison: Comparison, pairs: Pairs, questions: int) -> dict[str, Any]:

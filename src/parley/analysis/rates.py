@@ -119,6 +119,16 @@ def flags(rows: pd.DataFrame, name: str) -> np.ndarray[Any, np.dtype[np.int8]]:
     return found
 
 
+def values_of(rows: pd.DataFrame, kind: str, name: str) -> Floats:
+    """Return what simulations have: 1 or 0 of an outcome or indicator, a number of a quantity; NaN where nothing."""
+    if kind == "outcome":
+        return np.asarray(rows["outcome"] == name, dtype=np.float64)
+    if kind == "quantity":
+        return numbers(rows, name)
+    answers = flags(rows, name).astype(float)
+    return np.where(answers < 0, np.nan, answers)
+
+
 def numbers(rows: pd.DataFrame, name: str) -> Floats:
     """Return a metric that is a number or None as floats, NaN for None and where no record has it."""
     if name not in rows:

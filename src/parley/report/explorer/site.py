@@ -136,19 +136,12 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         """Answer a request."""
-        self._answer(body=True)
-
-    def do_HEAD(self) -> None:
-        """Answer a request for the headers."""
-        self._answer(body=False)
-
-    def _answer(self, body: bool) -> None:
         # A name of another site that leads here, or a page of another site that loads a data file as its script.
         if self.headers.get("Host") not in self.server.hosts or self.headers.get("Sec-Fetch-Site") in (
             "cross-site",
             "same-site",
         ):
-            self._send(HTTPStatus.FORBIDDEN, "text/plain; charset=utf-8", b"only for pages of this address\n", body)
+            self._send(HTTPStatus.FORBIDDEN, "text/plain; charset=utf-8", b"only for pages of this address\n")
             return
         try:
             found = self.server.view.content(urlsplit(self.path).path)
@@ -156,20 +149,19 @@ class _Handler(BaseHTTPRequestHandler):
             found = None
         except ParleyError as error:
             text = f"parley: {one_line(str(error))}\n".encode()
-            self._send(HTTPStatus.INTERNAL_SERVER_ERROR, "text/plain; charset=utf-8", text, body)
+            self._send(HTTPStatus.INTERNAL_SERVER_ERROR, "text/plain; charset=utf-8", text)
             return
         if found is None:
-            self._send(HTTPStatus.NOT_FOUND, "text/plain; charset=utf-8", b"no such file\n", body)
+            self._send(HTTPStatus.NOT_FOUND, "text/plain; charset=utf-8", b"no such file\n")
         else:
-            self._send(HTTPStatus.OK, *found, body)
+            self._send(HTTPStatus.OK, *found)
 
-    def _send(self, status: HTTPStatus, kind: str, content: bytes, body: bool) -> None:
+    def _send(self, status: HTTPStatus, kind: str, content: bytes) -> None:
         self.send_response(status)
         for name, value in {**_HEADERS, "Content-Type": kind, "Content-Length": str(len(content))}.items():
             self.send_header(name, value)
         self.end_headers()
-        if body:
-            self.wfile.write(content)
+        self.wfile.write(content)
 
     def log_message(self, format: str, *args: Any) -> None:
         """Say nothing: the terminal is for the address."""

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from parley import paths
 from parley.analysis.summarize import summarize
-from parley.export.write import Format, Terms, export
+from parley.export.write import Format, export
 from parley.play.show import read_lines
 from parley.study import Study, load_study
 from parley.study.condition import Simulation
@@ -17,7 +17,7 @@ from parley.study.condition import Simulation
 FINDINGS = Path("findings")
 GAMES = FINDINGS / "games"
 FORMS: tuple[Format, ...] = ("ro-crate", "croissant")
-TERMS = Terms(license="CC-BY-4.0", author="The Parley authors")
+LICENSE, AUTHOR = "CC-BY-4.0", "The Parley authors"
 _GAME = re.compile(r"\(\.\./findings/games/(\w+-[0-9a-f]{8})\.txt\)")
 
 
@@ -56,7 +56,7 @@ def describe(study: Study) -> None:
     summarize(study)
     for form in FORMS:
         shutil.rmtree(paths.export(study.name, form), ignore_errors=True)
-        export(study, form, terms=TERMS)
+        export(study, form, license_note=LICENSE, author=AUTHOR)
 
 
 def write_games(text: str, names: Iterable[str]) -> None:

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from datetime import datetime
 from typing import Any
 
@@ -39,14 +39,10 @@ class Cost:
         return self.prompt + self.completion
 
     def __add__(self, other: "Cost") -> "Cost":
-        return Cost(*(a + b for a, b in zip(self._parts, other._parts, strict=True)))
+        return Cost(*(a + b for a, b in zip(astuple(self), astuple(other), strict=True)))
 
     def __mul__(self, times: float) -> "Cost":
-        return Cost(*(times * part for part in self._parts))
-
-    @property
-    def _parts(self) -> tuple[float, ...]:
-        return (self.prompt, self.completion, self.hours, self.gpu_hours, self.money)
+        return Cost(*(times * part for part in astuple(self)))
 
 
 _NOTHING_KNOWN = Cost(*[math.nan] * 5)

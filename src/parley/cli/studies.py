@@ -147,12 +147,11 @@ def export(study: str, form: Any, output: Path | None, license_note: str, author
                parley export demo --format croissant --license CC-BY-4.0 --author "Jo Doe" --output demo-data
     """
     from parley.api.studies import load_to_read
-    from parley.export.write import Terms
     from parley.export.write import export as run
 
     log_to_stderr("parley: ")  # what is on stdout is the folder
     file = str(settle(study))
-    click.echo(str(run(load_to_read(file, paths.root(), models), form, output, Terms(license_note, author))))
+    click.echo(str(run(load_to_read(file, paths.root(), models), form, output, license_note, author)))
 
 
 @click.command()

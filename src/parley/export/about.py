@@ -38,11 +38,6 @@ class About:
     paper: Paper | None
     left_out: int
 
-    @property
-    def imported(self) -> bool:
-        """Whether games were played elsewhere."""
-        return bool(self.sources)
-
 
 def about(records: Records, license_note: str, author: str) -> About:
     """Return what is known of the study that has these records."""

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 
 from parley import __version__, paths
 from parley.analysis.columns import declared, describe
-from parley.columns import Column, find
+from parley.columns import find
 from parley.export.about import About, with_progress
 from parley.files import sha256
 from parley.play.record import read_attempts
@@ -105,11 +105,9 @@ def _record_set(records: Records, path: Path, text: str) -> mlc.RecordSet:
 def _meaning(records: Records, table: str, name: str) -> str:
     study = records.study
     found = find(COLUMNS, name, {}) if table == REPLIES else describe(table, name, study)
-    return _words(found) if found else name.replace("_", " ")
-
-
-def _words(column: Column) -> str:
-    return f"{column.text} ({column.unit})" if column.unit else column.text
+    if found is None:
+        return name.replace("_", " ")
+    return f"{found.text} ({found.unit})" if found.unit else found.text
 
 
 def _data_type(kind: pa.DataType) -> Any:

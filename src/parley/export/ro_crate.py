@@ -103,7 +103,11 @@ def write_crate(records: Records, known: About, folder: Path) -> None:
     readme = _README.format(title=known.title, description=known.description, license=known.license, name=study.name)
     about = {"name": "README", "encodingFormat": "text/markdown", "about": root}
     crate.add_file(StringIO(readme), "README.md", properties=about)
-    _copy_records(records, folder)
+    for simulation in with_progress(records.simulations, len(records.simulations), "record"):
+        source = simulation.record(study.name)
+        target = folder / _place(source)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(source, target)
     crate.write(folder)
 
 
@@ -193,12 +197,3 @@ def _sources(crate: ROCrate, known: About) -> Iterable[Any]:
         about = {"name": f"Games played elsewhere: {each['source']}", "license": each["license"]}
         about["description"] = f"Imported from the format {each['format']}. Source: {each['source']}."
         yield crate.add(ContextEntity(crate, f"#imported-{number}", {"@type": "CreativeWork", **about}))
-
-
-def _copy_records(records: Records, folder: Path) -> None:
-    name = records.study.name
-    for simulation in with_progress(records.simulations, len(records.simulations), "record"):
-        source = simulation.record(name)
-        target = folder / _place(source)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(source, target)

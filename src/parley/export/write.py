@@ -3,7 +3,6 @@
 import logging
 import os
 import shutil
-from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal
@@ -20,17 +19,10 @@ Format = Literal["inspect", "croissant", "ro-crate"]
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True)
-class Terms:
-    """What an author says of the results: a license (an SPDX identifier, a URL or words) and who made them."""
-
-    license: str = ""
-    author: str = ""
-
-
-def export(study: Study, form: Format, out: Path | None = None, terms: Terms = Terms()) -> Path:
+def export(study: Study, form: Format, out: Path | None = None, license_note: str = "", author: str = "") -> Path:
     """Write the results of a study for another tool; return the folder, `out` or results/STUDY/exports/FORMAT.
 
+    `license_note` is the license of the results, an SPDX identifier, a URL or words; `author` is who made them.
     The folder appears whole or not at all. Raises UsageError if it exists, if the library that writes the format is
     not installed, or if there is no Snakefile that a crate could hold; RecordError if the study has no results yet.
     """
@@ -51,7 +43,7 @@ def export(study: Study, form: Format, out: Path | None = None, terms: Terms = T
     temporary = temporary_name(out)
     try:
         make_folder(temporary)
-        _write(study, form, temporary, terms)
+        _write(study, form, temporary, license_note, author)
         os.rename(temporary, out)
     except OSError as error:
         raise RecordError(f"{out}: cannot be written: {error.strerror or error}") from error
@@ -60,7 +52,7 @@ def export(study: Study, form: Format, out: Path | None = None, terms: Terms = T
     return out
 
 
-def _write(study: Study, form: Format, folder: Path, terms: Terms) -> None:
+def _write(study: Study, form: Format, folder: Path, license_note: str, author: str) -> None:
     # Each format imports a library of its own, which may not be installed.
     if form == "inspect":
         from parley.export.inspect_logs import write_logs
@@ -69,7 +61,7 @@ def _write(study: Study, form: Format, folder: Path, terms: Terms) -> None:
         return
     require_done(study.name, "tables", study.plan, f"summarize {paths.study_command(study.file)}")
     records = read_records(usable_part(study))
-    known = about(records, terms.license, terms.author)
+    known = about(records, license_note, author)
     if form == "croissant":
         from parley.export.croissant import write_croissant
 

@@ -6,7 +6,6 @@ made one printable line and cut to what fits.
 """
 
 import textwrap
-import unicodedata
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -18,6 +17,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
 from matplotlib.ticker import MaxNLocator
+from rich.cells import cell_len, chop_cells
 
 from parley.figures.page import FEW_PANELS, Panel, evenly, heading, pages, panel_width, per_row, words, wrapped
 from parley.figures.style import HEIGHT, line_handle, line_style, look
@@ -259,17 +259,8 @@ def names_shown(timeline: Timeline) -> list[str]:
 
 def fitted(text: str, width: float) -> str:
     """Return a text as one printable line that fits a width in inches; a cut one ends in an ellipsis."""
-    line, most = one_line(text), max(1, int(width / _CHARACTER))
-    sizes = [2 if unicodedata.east_asian_width(letter) in "WF" else 1 for letter in line]
-    if sum(sizes) <= most:
-        return line
-    kept = ""
-    for letter, size in zip(line, sizes, strict=True):
-        most -= size
-        if most < 1:
-            break
-        kept += letter
-    return kept + _CUT
+    line, most = one_line(text), max(2, int(width / _CHARACTER))
+    return line if cell_len(line) <= most else chop_cells(line, most - 1)[0] + _CUT
 
 
 def _texts(drawn: Sequence[Timeline]) -> list[str]:

@@ -7,7 +7,7 @@ import pytest
 
 from parley.errors import UsageError
 from parley.study import Study, load_study
-from parley.study.prompt_diff import PARTS, PromptDiff, prompt_diff
+from parley.study.prompt_sent import PARTS, PromptDiff, prompt_diff
 from support import REPOSITORY
 from support.studies import StudyFactory
 

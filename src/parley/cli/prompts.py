@@ -163,7 +163,7 @@ def _print_first(options: _Options, study: "Study", phase: str | None) -> None:
 
 
 def _print_against(options: _Options) -> None:
-    from parley.study.prompt_diff import prompt_diff
+    from parley.study.prompt_sent import prompt_diff
 
     chosen_axes = axis_values(options["where"]), axis_values(options["against"], "--against")
     last = 1 if options["round_number"] is None else options["round_number"]
@@ -174,7 +174,7 @@ def _print_against(options: _Options) -> None:
 def _print_diff(options: _Options) -> None:
     from rich.console import Console
 
-    from parley.study.prompt_diff import word_diff
+    from parley.study.prompt_sent import word_diff
 
     console = Console(highlight=False, soft_wrap=True)
     for line in word_diff(_study(options), *options["diff"]):

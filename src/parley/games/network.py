@@ -5,7 +5,7 @@ simple graphs, undirected but for the `one_way` links of a list. They are drawn 
 imported where it is needed: its import takes longer than many a scripted game.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property, lru_cache, partial
 from itertools import chain, permutations
@@ -278,41 +278,36 @@ class ErdosRenyi(_Topology):
     p: _Probability = Field(description="Probability of each link.")
 
 
-def _simple(links: tuple[tuple[int, int], ...]) -> tuple[tuple[int, int], ...]:
+def _distinct(links: tuple[tuple[int, int], ...], one_way: bool = False) -> tuple[tuple[int, int], ...]:
     """Return the links in order, so that the same network is the same value however it was written."""
-    return tuple(sorted(_distinct(links, lambda a, b: (min(a, b), max(a, b)))))
-
-
-def _directed(links: tuple[tuple[int, int], ...]) -> tuple[tuple[int, int], ...]:
-    return tuple(sorted(_distinct(links, lambda a, b: (a, b))))
-
-
-def _distinct(
-    links: Iterable[tuple[int, int]], same: Callable[[int, int], tuple[int, int]]
-) -> Iterator[tuple[int, int]]:
-    seen: set[tuple[int, int]] = set()
+    found: set[tuple[int, int]] = set()
     for a, b in links:
-        link = same(a, b)
+        link = (a, b) if one_way else (min(a, b), max(a, b))
         if a == b:
             raise ValueError(f"[{a}, {b}] links an agent to itself; remove it")
-        if link in seen:
+        if link in found:
             raise ValueError(f"[{a}, {b}] is repeated; list each link once, in one direction")
-        seen.add(link)
-        yield link
+        found.add(link)
+    return tuple(sorted(found))
+
+
+_one_way = partial(_distinct, one_way=True)
 
 
 class Edges(_Topology):
     """The links that the study lists; agents are numbered from 1, as in their names."""
 
     kind: Literal["edges"] = "edges"
-    edges: Annotated[tuple[_Link, ...], Field(strict=False), AfterValidator(_simple)] = Field(
+    edges: Annotated[tuple[_Link, ...], Field(strict=False), AfterValidator(_distinct)] = Field(
         description="Pairs of neighbors, each a list of two agents."
     )
 
-    one_way: Annotated[tuple[_Link, ...], Field(strict=False), AfterValidator(_directed)] = Field(
-        default=(),
-        description="Pairs of a speaker and who hears it, and not the other way around (consensus).",
-        exclude_if=lambda value: not value,  # identities are older than this
+    one_way: Annotated[tuple[_Link, ...], Field(strict=False), AfterValidator(partial(_distinct, one_way=True))] = (
+        Field(
+            default=(),
+            description="Pairs of a speaker and who hears it, and not the other way around (consensus).",
+            exclude_if=lambda value: not value,  # identities are older than this
+        )
     )
 
     @property

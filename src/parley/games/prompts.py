@@ -96,6 +96,16 @@ def instruction_files(kind: str, reply_format: ReplyFormat) -> Mapping[str, Path
     return {reply_format: REPLY_TEMPLATES / reply_format / f"{kind}.txt"}
 
 
+def files_of_replies(roles: Iterable[str], kinds: Mapping[str, tuple[str, ReplyFormat]]) -> dict[str, Path]:
+    """Return the files that tell agents of `roles` of replies: by a name, the kind and its format."""
+    return {
+        f"{role}_{name}_{part}": path
+        for role in roles
+        for name, (kind, reply_format) in kinds.items()
+        for part, path in instruction_files(kind, reply_format).items()
+    }
+
+
 @cache
 def instruction(kind: str, reply_format: ReplyFormat) -> Instruction:
     """Return what is said of a kind of reply in a format."""

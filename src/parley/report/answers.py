@@ -18,7 +18,7 @@ from parley.study import Study
 from parley.study.comparisons import BOTH, labels_of_rates
 from parley.study.condition import Condition, axes_text
 from parley.study.load import companions
-from parley.study.prompt_diff import ADDED, REMOVED, word_diff
+from parley.study.prompt_sent import ADDED, REMOVED, word_diff
 from parley.study.questions import question_text, where_text
 from parley.text import counted
 

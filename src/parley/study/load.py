@@ -22,8 +22,8 @@ from parley.policies.own_code import look_beside
 from parley.study.comparisons import rates_of
 from parley.study.condition import OWN_CODE, SCRIPTED, Condition, Simulation
 from parley.study.expand import NOBODY, Expander
-from parley.study.forks import Forks
 from parley.study.growing import decided, on_disk
+from parley.study.recorded import Forks
 from parley.study.study import PLAIN_EFFECTS, PLAIN_LEDGER, Study
 from parley.study.study_file import SAME, StudyFile
 from parley.text import choose, counted, one_line

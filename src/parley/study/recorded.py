@@ -1,20 +1,38 @@
-"""What a record describes: its game, prompts and policies, and the simulation that it is of."""
+"""What a record describes: its game, prompts and policies, the simulation that it is of; and forks of such games.
 
-from collections.abc import Mapping
+Forks are recorded games that are played again up to a point, changed there, and let go on. A condition of them is what
+a change at a point does to the recorded games of one condition; its seeds are theirs. What is read here of a record is
+what it says it is; that its replies are these is checked before anything is played (`parley.play.forks`).
+"""
+
+import json
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 from pydantic import ValidationError
 
+from parley import paths
 from parley.engine.models import recorded_entry
-from parley.errors import RecordError, UsageError
+from parley.errors import RecordError, UsageError, located
 from parley.games.base import Game, Point
 from parley.games.own_game import changed_source
 from parley.games.registry import game_class
-from parley.policies.kinds import ChosenPolicy, PolicyKind, find_kind
+from parley.identity import digest
+from parley.policies import FIRST_STEP
+from parley.policies.kinds import IMPORTED, ChosenPolicy, PolicyKind, find_kind
 from parley.policies.own_code import PluginParameters
 from parley.study.condition import BASE_AXES, Condition, Fork, Parent, Player, PlayerGroup, Simulation
-from parley.text import one_line
+from parley.study.expand import MAX_CONDITIONS, MAX_SIMULATIONS, Expander
+from parley.study.study_file import ALL, EACH, Change, ForkKeys, Said
+from parley.text import choose, one_line
+from parley.text.yamlfile import is_slug
 
 
 def rebuilt(path: Path, described: Any, version: object = "unknown") -> Simulation:
@@ -115,3 +133,271 @@ def recorded_policy(game: type[Game], group: Mapping[str, Any]) -> ChosenPolicy:
     else:
         kind = find_kind(game.policies, group["policy"])
     return ChosenPolicy(kind, kind.Parameters.model_validate(parameters))
+
+
+# Forks
+
+
+_NO_FORK = frozenset({"at", "change"})  # axes of forks, which a fork of a fork would have twice
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """A recorded game: its simulation, the digest of its content, and who was asked in which phases, in order."""
+
+    record: Path
+    simulation: Simulation
+    digest: str
+    phases: Sequence[tuple[int, str, frozenset[str]]]
+
+    def at(self, point: Point) -> frozenset[str] | None:
+        """Return who was asked in the first phase at a point; None for a game that ended before it."""
+        return next((agents for number, phase, agents in self.phases if point.is_of(number, phase)), None)
+
+    def left(self, point: Point, change: Change) -> int:
+        """Return how many questions of the game are not answered by its record in a fork."""
+        start = next(i for i, (number, phase, _) in enumerate(self.phases) if point.is_of(number, phase))
+        return sum(len(agents) for _, _, agents in self.phases[start + change.of_messages :])
+
+    @property
+    def axes(self) -> Mapping[str, Any]:
+        """What `where` chooses it by."""
+        return {**self.simulation.condition.axes, "spec": self.simulation.condition.spec}
+
+    @cached_property
+    def roles(self) -> Mapping[str, str]:
+        """The role of each agent."""
+        return {seat.name: seat.role for seat in self.simulation.seats}
+
+    def selected(self, seat: str) -> frozenset[str]:
+        """Return the agents that an agent's name, a role or "" (all) stands for; raises UsageError if nobody."""
+        found = frozenset(name for name, role in self.roles.items() if seat in ("", ALL, name, role))
+        if not found:
+            known = [*dict.fromkeys(self.roles.values()), *self.roles]
+            raise UsageError(
+                f"{seat}: nobody in {self.record} has this name or role; {choose(seat, known)}; or leave it out with "
+                "where or seeds"
+            )
+        return found
+
+
+def read_game(path: Path) -> Recorded:
+    """Return a recorded game; raises RecordError for what is no record, or no game that this version plays."""
+    try:
+        content = json.loads((pq.read_schema(path).metadata or {})[b"parley"])
+        rows = pq.read_table(path, columns=["round", "phase", "agent"]).to_pylist()
+        found, version = str(content["digest"]), content.get("provenance", {}).get("parley", "unknown")
+        described = content["simulation"]
+    except (OSError, pa.ArrowException, ValueError, LookupError, TypeError, AttributeError):
+        raise RecordError(f"{path}: no record of Parley; name one, which is called seed=N.parquet") from None
+    simulation = rebuilt(path, described, version)
+    if _NO_FORK & set(simulation.condition.axes):
+        raise RecordError(f"{path}: is a fork itself; name the game that it is of")
+    asked = groupby(rows, lambda row: (row["round"], row["phase"].removesuffix(FIRST_STEP)))
+    phases = [(*key, frozenset(row["agent"] for row in of)) for key, of in asked]
+    return Recorded(path, simulation, found, phases)
+
+
+def _records(of: str, where: str, file: Path) -> list[Path]:
+    """Return the records that `of` names, as a study, a folder or a file."""
+    places = [paths.simulations(of)] if "/" not in of and not of.endswith(".parquet") else []
+    places += [file.parent / of, paths.root() / of]
+    for place in places:
+        if found := [place] if place.is_file() else sorted(filter(paths.is_record, place.rglob("*"))):
+            return found
+    raise UsageError(
+        f"{where}.of: {one_line(of, 200)}: no records; name a study that was played, or a folder of records"
+    )
+
+
+def _chosen(keys: ForkKeys, where: str, file: Path) -> list[Recorded]:
+    """Return the recorded games that a study has forks of: of what was played several times, the first."""
+    found = [game for game in map(read_game, _records(keys.of, where, file)) if not game.simulation.condition.repeat]
+    for axis, value in keys.where.items():
+        known = {str(game.axes.get(axis)): game for game in found}
+        if str(value) not in known:
+            raise UsageError(f"{where}.where: no game has {axis}={value}; {choose(str(value), sorted(known))}")
+        found = [game for game in found if str(game.axes.get(axis)) == str(value)]
+    found = [game for game in found if keys.seeds is None or game.simulation.seed in keys.seeds]
+    if not found:
+        raise UsageError(f"{where}.seeds: no game has one of them; name others")
+    return found
+
+
+def label(change: Change, player: Player | None) -> str:
+    """Return what a change is called in a path: `silence-byzantine`, `swap-agent_2-majority`."""
+    parts = [change.kind, change.seat]
+    if isinstance(change.say, Said):
+        parts += [str(value) for value in (change.say.model_extra or {}).values()]
+        parts += [] if change.say.text is None else [digest(change.say.text)[:6]]
+    if change.swap is not None:
+        to = change.swap.to
+        parts.append(to if isinstance(to, str) else player.label if player else "")
+    if change.prompt is not None:
+        parts.append(change.prompt)
+    text = "-".join(part for part in parts if part)
+    return text if is_slug(text.replace("+", "-")) else f"{change.kind}-{digest(text)[:6]}"
+
+
+class Forks:
+    """Turns recorded games, points and changes into conditions."""
+
+    def __init__(self, where: str, game: type[Game], expander: Expander) -> None:
+        """`where` is what messages begin with; the expander knows the players and prompts of the study."""
+        self._where, self._game, self._expander = where, game, expander
+
+    def conditions(self, keys: ForkKeys, file: Path) -> tuple[Condition, ...]:
+        """Return a condition for each one of the recorded games, point and change; raises UsageError, RecordError.
+
+        Games that end before a point are left out of its conditions.
+        """
+        by_condition: dict[str, list[Recorded]] = defaultdict(list)
+        for each in _chosen(keys, self._where, file):
+            if (name := each.simulation.condition.game.name) != self._game.name:
+                raise UsageError(f"{self._where}: {each.record}: is a game of {name}, not {self._game.name}")
+            by_condition[each.simulation.condition.identity].append(each)
+        played = [phase for own in by_condition.values() for game in own for phase in game.phases]
+        known = list(dict.fromkeys(phase for _, phase, _ in played))
+        if unknown := [phase for each in keys.at if (phase := str(each).partition("-")[2]) and phase not in known]:
+            raise UsageError(f"{self._where}: at: {unknown[0]}: no phase of these games; {choose(unknown[0], known)}")
+        found: dict[str, Condition] = {}
+        for own in by_condition.values():
+            for point, change in self._places(own, keys.at, keys.change):
+                condition = self._condition(own, point, change)
+                if condition is not None and found.setdefault(condition.name, condition).spec != condition.spec:
+                    raise UsageError(
+                        f"{self._where}: {condition.name}: two conditions of one name; choose one with "
+                        "where: {spec: ...}, as in their folders"
+                    )
+        if not found:
+            rounds = [number for number, _, _ in played]
+            raise UsageError(
+                f"{self._where}: at: no game has this point; choose one of the rounds {min(rounds)} to {max(rounds)}"
+            )
+        conditions = list(found.values())
+        if any(isinstance(condition.axes["at"], str) for condition in conditions):  # an axis has one type
+            conditions = [replace(c, axes={**c.axes, "at": str(c.axes["at"])}) for c in conditions]
+        number = sum(len(condition.seeds) for condition in conditions) * keys.repeats
+        if len(conditions) * keys.repeats > MAX_CONDITIONS or number > MAX_SIMULATIONS:
+            raise UsageError(
+                f"{self._where}: {len(conditions) * keys.repeats:,} conditions and {number:,} simulations; a study "
+                f"may have {MAX_CONDITIONS:,} and {MAX_SIMULATIONS:,}, so choose fewer with where, seeds or at"
+            )
+        self._expander.own_prompts.check(conditions)
+        return tuple(conditions)
+
+    def _places(
+        self, games: Sequence[Recorded], at: Sequence[int | str], changes: Sequence[Change]
+    ) -> Iterator[tuple[Point, Change]]:
+        """Yield points and changes, in the order of the game."""
+        phases = list(dict.fromkeys((number, phase) for game in games for number, phase, _ in game.phases))
+        phases.sort(key=lambda each: each[0])  # stable: phases stay in their order
+        rounds = list(dict.fromkeys(number for number, _ in phases))
+        points: list[Point] = []
+        for each in at:
+            number, _, phase = str(each).partition("-")
+            points += [Point(n) for n in rounds] if each == EACH else [Point(int(number), phase or None)]
+        messages = [Point(*phase) for phase in phases if any(point.is_of(*phase) for point in points)]
+        by_message = any(change.silence == EACH for change in changes)
+        is_compared = any(change.kind == "none" for change in changes)
+        for point in dict.fromkeys([*points, *messages] if by_message else points):
+            here = [c for c in changes if point in (messages if c.silence == EACH else points)]
+            if is_compared and any(change.of_messages or change.silence == EACH for change in here):
+                yield point, Change(keep=True)
+            for change in here:
+                if change.silence == EACH:
+                    asked = {name for game in games for name in game.at(point) or ()}
+                    yield from ((point, Change(silence_once=name)) for name in sorted(asked))
+                else:
+                    yield point, change
+
+    def _condition(self, games: Sequence[Recorded], point: Point, change: Change) -> Condition | None:
+        before = games[0].simulation.condition
+        player, role = self._player(before, change)
+        parents: dict[int, Parent] = {}
+        groups: tuple[PlayerGroup, ...] | None = None
+        for game in games:
+            asked, selected = game.at(point), game.selected(change.seat)
+            if asked is None or (change.kind in ("say", "silence_once") and not selected & asked):
+                continue
+            own, seats = self._cast(game.simulation, selected, change, player, role)
+            if groups not in (None, own):
+                raise UsageError(
+                    f"{self._where}: change: {change.kind}: {change.seat}: is of another group in other games; name a "
+                    "role, or choose one seed"
+                )
+            groups = own
+            seed = game.simulation.seed
+            if seed in parents:
+                raise UsageError(f"{self._where}: of: {game.record}: another record of the same game; choose one")
+            parents[seed] = Parent(
+                game.record, game.simulation.id, game.digest, game.simulation.material, seats, game.left(point, change)
+            )
+        if groups is None:
+            return None
+        if any(group.player.policy.kind is IMPORTED for group in groups):
+            raise UsageError(
+                f"{self._where}: {games[0].record}: was played elsewhere, so its players cannot be asked; swap all"
+            )
+        written = change.model_dump(mode="json", exclude_none=True)
+        prompt = before.prompt
+        if change.prompt is not None:
+            prompt = self._expander.own_prompts.by_name.get(change.prompt, change.prompt)
+        number = point.round if point.phase is None else str(point)
+        condition = Condition(
+            game=before.game,
+            axes={**before.axes, "at": number, "change": label(change, player)},
+            parameters=before.parameters,
+            groups=groups,
+            prompt=prompt,
+            seeds=tuple(sorted(parents)),
+            fork=Fork(replace(before, repeat=None), point, written, parents),
+        )
+        if condition.fork is not None and condition.fork.recasts:
+            with located(f"{self._where}: change"):
+                before.game.check(before.parameters, condition.playing)
+        return condition
+
+    def _player(self, before: Condition, change: Change) -> tuple[Player | None, str | None]:
+        """Return who plays the seats of a change from then on, and their role if that is another one."""
+        where = f"{self._where}: change"
+        prompts = [*self._game.prompts, *self._expander.own_prompts.by_name]
+        if change.prompt is not None and change.prompt not in prompts:
+            raise UsageError(f"{where}: prompt: {change.prompt!r}: unknown prompt; {choose(change.prompt, prompts)}")
+        if change.swap is None:
+            return None, None
+        to = change.swap.to
+        if isinstance(to, str) and to in self._game.roles:
+            own = next((group.player for group in before.groups if group.role == to and group.count), None)
+            if own is None:
+                raise UsageError(f"{where}: swap: to: {to}: no agent of these games has this role")
+            return own, to
+        role = change.swap.seat if change.swap.seat in self._game.roles else self._game.roles[-1]
+        return self._expander.player(to, f"{where}: swap: to", role), None
+
+    def _cast(
+        self, game: Simulation, selected: Collection[str], change: Change, player: Player | None, role: str | None
+    ) -> tuple[tuple[PlayerGroup, ...], dict[str, int]]:
+        """Return the groups that play from the point on, and the group of each agent by name."""
+        old = game.condition.groups
+        if change.kind not in ("swap", "prompt"):
+            return tuple(self._found(group) for group in old), {seat.name: seat.group for seat in game.seats}
+        places = {seat.name: (seat.name in selected, seat.group) for seat in game.seats}
+        order = sorted(set(places.values()))
+        groups = []
+        for is_new, at in order:
+            count = sum(place == (is_new, at) for place in places.values())
+            group = replace(old[at], count=count)
+            if is_new and player is not None:
+                group = PlayerGroup(role or group.role, count, replace(player, prompt=group.player.prompt))
+            elif is_new:
+                group = replace(group, player=replace(group.player, prompt=None))
+            groups.append(self._found(group))
+        return tuple(groups), {name: order.index(place) for name, place in places.items()}
+
+    def _found(self, group: PlayerGroup) -> PlayerGroup:
+        """Return a group whose model is asked where models.yaml says, if the record's is there."""
+        player = group.player
+        if player.model is None or player.entry is None:
+            return group
+        return replace(group, player=replace(player, entry=self._expander.entry_as(player.model, player.entry)))

@@ -43,9 +43,9 @@ from parley.games.prompts import (
     Prompts,
     QuestionStyle,
     Template,
+    files_of_replies,
     fill,
     instruction,
-    instruction_files,
     text_of,
     without_json,
 )
@@ -315,12 +315,12 @@ class ConsensusPrompts(Prompts[ConsensusParameters]):
             found |= {f"{role}_network": disclosed_template(parameters) for role in _ROLES}
         if parameters.told_of_filter:
             found[f"{HONEST}_filter"] = parameters.told_of_filter
-        return found | {
-            f"{role}_reply_{phase}_{part}": path
-            for phase in (scored if parameters.reply_format == "json" else phases)  # others are as printed
-            for role in (_ROLES if phase != SCORE else (HONEST,))
-            for part, path in instruction_files(reply_kind(role, phase), parameters.reply_format).items()
-        }
+        asked = scored if parameters.reply_format == "json" else phases  # others are as printed
+        for role in _ROLES:
+            own = [phase for phase in asked if phase != SCORE or role == HONEST]
+            kinds = {f"reply_{phase}": (reply_kind(role, phase), parameters.reply_format) for phase in own}
+            found |= files_of_replies([role], kinds)
+        return found
 
     def digests(
         self, prompt: str, roles: Iterable[str], parameters: ConsensusParameters, scripted: Collection[str] = ()

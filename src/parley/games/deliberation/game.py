@@ -118,7 +118,7 @@ class DeliberationGame(Game[DeliberationParameters]):
     def play(self) -> Generator[list[Ask], list[Reply], Outcome]:
         """Deliberate until a panel agrees, or until the last one that is allowed hangs."""
         for session in range(self.parameters.redeliberations + 1):
-            ended = yield from self._deliberate(self._seated(self._panel()), session)
+            ended = yield from self._deliberate(self._seated(self._drawn_panel()), session)
             if ended.detail is None:
                 break
         if self.parameters.decision != "none":
@@ -231,7 +231,7 @@ class DeliberationGame(Game[DeliberationParameters]):
 
     # One deliberation
 
-    def _panel(self) -> Sequence[str]:
+    def _drawn_panel(self) -> Sequence[str]:
         """Draw who deliberates, one of them honest at least; none twice: a hung problem goes on (Definition XI.2)."""
         names = list(self._seats)
         size = self.parameters.panel_size or len(names)
@@ -251,16 +251,17 @@ class DeliberationGame(Game[DeliberationParameters]):
 
     def _deliberate(self, panel: tuple[Agent, ...], session: int) -> Generator[list[Ask], list[Reply], Ended]:
         p = self.parameters
+        self._panel, self._session = panel, session
         names = [agent.name for agent in panel]
-        yield from self._ask_another_problem(panel, session)
+        yield from self._ask_another_problem()
         turns: list[Turn] = []
         milliseconds = 0
         for number in range(p.turns + 1):
             heard = heard_by(names, self._reach, p.hears, number) if number else dict.fromkeys(names, ())
             yields = {name: yielded(turns, name) for name in names} if p.told_yields and number > 1 else {}
             before = turns[-1] if turns else None
-            asked = partial(self._ask, len(panel), session, number, before, yields=yields)
-            dropped, scores = yield from self._dropped(panel, turns, heard, asked)
+            asked = partial(self._ask, number, before, yields=yields)
+            dropped, scores = yield from self._dropped(turns, heard, asked)
             heard = {name: tuple(of for of in heard[name] if of not in dropped.get(name, ())) for name in names}
             replies = yield [asked(heard, agent) for agent in panel]
             milliseconds += _slowest(scores) + _slowest(replies)
@@ -269,27 +270,21 @@ class DeliberationGame(Game[DeliberationParameters]):
                 heard = dict.fromkeys(names, ())
             turns.append(Turn(number, answers, heard, dropped))
             ended = verdict(p, self.problem.definitive, panel, tuple(turns), milliseconds)
-            self._close(panel, session, turns, ended)
+            self._close(turns, ended)
             if ended is not None:
                 return ended
         raise AssertionError("the last turn ends a deliberation")
 
-    def _ask_another_problem(self, panel: tuple[Agent, ...], session: int) -> Generator[list[Ask], list[Reply], None]:
+    def _ask_another_problem(self) -> Generator[list[Ask], list[Reply], None]:
         """Keep what the agents answer to the other problem, where there is one."""
         if self.another is not None:
-            nobody = dict.fromkeys((agent.name for agent in panel), ())
-            replies = yield [
-                self._ask(len(panel), session, 0, None, nobody, agent, of=self.another) for agent in panel
-            ]
-            both = zip(panel, replies, strict=True)
+            nobody = dict.fromkeys((agent.name for agent in self._panel), ())
+            replies = yield [self._ask(0, None, nobody, agent, of=self.another) for agent in self._panel]
+            both = zip(self._panel, replies, strict=True)
             self._aside = {agent.name: self._answer(agent.name, reply, self.another) for agent, reply in both}
 
     def _dropped(
-        self,
-        panel: tuple[Agent, ...],
-        turns: Sequence[Turn],
-        heard: Mapping[str, tuple[str, ...]],
-        asked: Callable[..., Ask],
+        self, turns: Sequence[Turn], heard: Mapping[str, tuple[str, ...]], asked: Callable[..., Ask]
     ) -> Generator[list[Ask], list[Reply], tuple[dict[str, dict[str, None]], Sequence[Reply]]]:
         """Return whose last answers each honest agent's filter drops, and the replies with scores.
 
@@ -297,7 +292,7 @@ class DeliberationGame(Game[DeliberationParameters]):
         """
         if isinstance(self.parameters.filter, NoFilter) or not turns:
             return {}, []
-        honest = {agent.name: agent for agent in panel if agent.honest}
+        honest = {agent.name: agent for agent in self._panel if agent.honest}
         received = {
             name: [{peer: _compared(turn.answers[peer]) for peer in (name, *heard[name])} for turn in turns]
             for name in honest
@@ -311,8 +306,6 @@ class DeliberationGame(Game[DeliberationParameters]):
 
     def _ask(
         self,
-        agents: int,
-        session: int,
         number: int,
         before: Turn | None,
         heard: Mapping[str, tuple[str, ...]],
@@ -334,63 +327,52 @@ class DeliberationGame(Game[DeliberationParameters]):
             if scoring
             else reply_model(style, problem.kind, problem.options, p.answer_chars, argument_chars)
         )
-        view = self._view(
-            agent,
-            ANOTHER_PROBLEM if of else SCORE if scoring else "reflect" if before else "initial",
-            number,
-            own,
-            others,
-            heard={} if self._aside else {answer.agent: answer.value for answer in others},
-            yields={name: yields[name] for name in heard[agent.name]} if yields and not scoring else {},
-        )
+        phase = ANOTHER_PROBLEM if of else SCORE if scoring else "reflect" if before else "initial"
         sampling = p.score if scoring else p.reflect if before else p.initial
-        return self._sent(agent, session, style, view, agents, own, others, model, sampling)
+        values = {} if self._aside else {answer.agent: answer.value for answer in others}
+        given_up = {name: yields[name] for name in heard[agent.name]} if yields and not scoring else {}
+        return self._sent(agent, style, phase, number, own, others, model, sampling, heard=values, yields=given_up)
 
-    def _view(
-        self, agent: Agent, phase: str, turn: int, own: Answer | None, others: Sequence[Answer], **more: Any
-    ) -> DeliberationView:
-        aside = phase == ANOTHER_PROBLEM
-        return DeliberationView(
+    def _sent(
+        self,
+        agent: Agent,
+        style: str,
+        phase: str,
+        turn: int,
+        own: Answer | None,
+        others: Sequence[Answer],
+        model: type[BaseModel],
+        sampling: Sampling,
+        **seen: Any,
+    ) -> Ask:
+        """Return what an agent is asked, in the words of a style; it sees answers of `others`, and what is `seen`."""
+        p, role, seat, aside = self.parameters, agent.seat.role, agent.seat, phase == ANOTHER_PROBLEM
+        view = DeliberationView(
             phase=phase,
             agent=agent.name,
-            role=agent.seat.role,
+            role=role,
             turn=turn,
             problem=self.another if aside and self.another else self.problem,
             own=own.value if own else None,
             target=None if agent.honest else self._other_target if aside else self.target,
             facts=() if aside else self._known(agent.name, [*others, own] if own else others),
-            **more,
+            **seen,
         )
-
-    def _sent(
-        self,
-        agent: Agent,
-        session: int,
-        style: str,
-        view: DeliberationView,
-        agents: int,
-        own: Answer | None,
-        others: Sequence[Answer],
-        model: type[BaseModel],
-        sampling: Sampling,
-    ) -> Ask:
-        """Return what an agent is asked, in the words of a style; it sees answers of `others`."""
-        p, role, seat = self.parameters, agent.seat.role, agent.seat
         asked = prompt_of(style, p)
         reply_format = format_of(style, p.format_for(seat))
         kind = kind_of(view.vote) if view.vote else style
         form = instruction(reply_kind(kind, self.problem.definitive), reply_format)
         listed = ", ".join(answer.agent for answer in others)
         reply, follow_up = (fill(text, {"scored": listed, "letters": listed}) for text in (form.reply, form.follow_up))
-        facts = () if view.phase == ANOTHER_PROBLEM else self._facts[agent.name]
+        facts = () if aside else self._facts[agent.name]
         other = self.another.question if self.another else ""
-        values = places(p, view, facts, agents, own, others, reply, other)
+        values = places(p, view, facts, len(self._panel), own, others, reply, other)
         system = PROMPTS.filled(seat.prompt, role, asked, "system", values) + (told_text(p) if agent.honest else "")
         return Ask(
             agent=agent.name,
             role=role,
-            round=session * (p.turns + 1) + view.turn,
-            phase=view.phase,
+            round=self._session * (p.turns + 1) + turn,
+            phase=phase,
             system=with_instructions(system, seat.policy),
             user=PROMPTS.filled(seat.prompt, role, asked, "user", values),
             reply_model=model,
@@ -423,12 +405,12 @@ class DeliberationGame(Game[DeliberationParameters]):
         value = self.problem.read_policies(named)
         return Answer(name, value, "; ".join(named), argument, policies=tuple(named), unknown=unknown)
 
-    def _close(self, panel: tuple[Agent, ...], session: int, turns: list[Turn], ended: Ended | None) -> None:
+    def _close(self, turns: list[Turn], ended: Ended | None) -> None:
         p, now, before = self.parameters, turns[-1], turns[-2] if len(turns) > 1 else None
-        honest = [agent.name for agent in panel if agent.honest]
+        honest = [agent.name for agent in self._panel if agent.honest]
         entry: Round = {
-            "round": session * (p.turns + 1) + now.number,
-            "session": session,
+            "round": self._session * (p.turns + 1) + now.number,
+            "session": self._session,
             "turn": now.number,
             "answers": {name: answer.value for name, answer in now.answers.items()},
             "said": {name: said_of(answer) for name, answer in now.answers.items()},
@@ -439,7 +421,7 @@ class DeliberationGame(Game[DeliberationParameters]):
             entry["filtered"] = now.filtered
         if not now.number:
             prioritized = {} if self.problem.definitive else {"theta": str(p.theta), "matching": MATCHING}
-            malicious = len(panel) - len(honest)
+            malicious = len(self._panel) - len(honest)
             entry["subject"] = {key: value for key, value in self.problem.as_json().items() if key != "answer"}
             if self.problem.facts:
                 entry["facts"] = {name: list(self._facts[name]) for name in now.answers}
@@ -485,16 +467,17 @@ class DeliberationGame(Game[DeliberationParameters]):
             return
         letters = {value: letter for letter, value in by_letter.items()}
         own = {name: letters[answer.value] for name, answer in last.answers.items() if answer.value is not None}
-        voters = self._voters(ended.panel, own)
-        replies = yield [self._ballot(ended, candidates, agent) for agent in voters]
+        voters = self._voters(own)
+        replies = yield [self._ballot(last, candidates, agent) for agent in voters]
         ballots = {
             agent.name: None if reply.value is None else read_ballot(vote, own.get(agent.name), reply.value)
             for agent, reply in zip(voters, replies, strict=True)
         }
         self.trace[-1]["vote"] = {"kind": vote, "candidates": by_letter, "ballots": ballots}
 
-    def _voters(self, panel: tuple[Agent, ...], readable: Collection[str]) -> Sequence[Agent]:
+    def _voters(self, readable: Collection[str]) -> Sequence[Agent]:
         """Return who is asked: a judge, drawn; who has an answer to be sure of; or all of the last panel."""
+        panel = self._panel
         match self.parameters.decision:
             case "judge_outside":
                 argued = {agent.name for agent in panel}.union(*self._drawn)
@@ -506,13 +489,12 @@ class DeliberationGame(Game[DeliberationParameters]):
                 return [agent for agent in panel if agent.name in readable]
         return panel
 
-    def _ballot(self, ended: Ended, candidates: Sequence[Answer], agent: Agent) -> Ask:
-        vote, last = self.parameters.decision, ended.turns[-1]
-        own = last.answers.get(agent.name)
-        heard = {candidate.agent: candidate.value for candidate in candidates}
-        view = self._view(agent, BALLOT, last.number, own, candidates, heard=heard, vote=vote)
-        session, agents, model = self.trace[-1]["session"], len(ended.panel), ballot_model(vote, tuple(heard))
-        return self._sent(agent, session, style_of(vote), view, agents, own, candidates, model, self.parameters.ballot)
+    def _ballot(self, last: Turn, candidates: Sequence[Answer], agent: Agent) -> Ask:
+        p, own = self.parameters, last.answers.get(agent.name)
+        seen = {"heard": {candidate.agent: candidate.value for candidate in candidates}, "vote": p.decision}
+        model = ballot_model(p.decision, tuple(candidate.agent for candidate in candidates))
+        style = style_of(p.decision)
+        return self._sent(agent, style, BALLOT, last.number, own, candidates, model, p.ballot, **seen)
 
 
 def has_facts(parameters: DeliberationParameters) -> bool:

@@ -18,12 +18,13 @@ from parley.games.deliberation.parameters import (
 from parley.games.filters import SCORE, Scored
 from parley.games.parameters import BYZANTINE, HONEST
 from parley.games.problems.problem import Problem, letters
-from parley.games.prompts import Prompts, QuestionStyle, Template, fill, instruction_files, text_of
+from parley.games.prompts import Prompts, QuestionStyle, Template, files_of_replies, fill, text_of
 from parley.policies import ReplyFormat
 from parley.text import one_line
 
 FOLDER = Path(__file__).parent / "templates"
 _TOLD_YIELDS = FOLDER / "told_yields.txt"
+_ROLES = (HONEST, BYZANTINE)
 STYLES = ("cot", "zero_shot", "reflect")  # the first two are those of the initial round
 OF_POLICIES = "_policies"  # ends the names of prompts on prioritized problems, which have no right answer
 ALONE = "_alone"  # ends those of agents that hear nobody, and know it
@@ -58,7 +59,7 @@ def _variant(name: str) -> dict[str, Path]:
         files[f"{role}_{style}_system"] = FOLDER / f"{system}_system.txt"
         files[f"{role}_{style}_user"] = FOLDER / f"{user}_user.txt"
 
-    for role in (HONEST, BYZANTINE):
+    for role in _ROLES:
         for kind in ("", OF_POLICIES):
             asked = {**{style: style + kind for style in STYLES}, "reflect": f"reflect_{name}{kind}", BALLOT: BALLOT}
             for style, user in ({**asked, SCORE: SCORE} if role == HONEST else asked).items():
@@ -195,30 +196,21 @@ class DeliberationPrompts(Prompts[DeliberationParameters]):
     def files(self, prompt: str, parameters: DeliberationParameters) -> Mapping[str, Template]:
         """Return the files that are sent with these problems, in this format."""
         vote = parameters.decision
-        replies = {
-            f"{role}_reply_{kind}_{part}": path
-            for role in (HONEST, BYZANTINE)
-            for style in STYLES
-            for kind in [reply_kind(style, parameters.definitive)]
-            for part, path in instruction_files(kind, format_of(style, parameters.reply_format)).items()
-        }
+        form = parameters.reply_format
+        kinds = {reply_kind(style, parameters.definitive): format_of(style, form) for style in STYLES}
+        replies = files_of_replies(_ROLES, {f"reply_{kind}": (kind, of) for kind, of in kinds.items()})
         scored, voted = isinstance(parameters.filter, Scored), vote != "none"
         styles = (*STYLES, *[SCORE] * scored, *[style_of(vote)] * voted)
         asked = [prompt_of(style, parameters) for style in styles]
-        names = {
-            f"{role}_{each}_{part}" for role in (HONEST, BYZANTINE) for each in asked for part in ("system", "user")
-        }
+        names = {f"{role}_{each}_{part}" for role in _ROLES for each in asked for part in ("system", "user")}
         sent = {name: path for name, path in self.templates(prompt).items() if name in names}
         if voted:
-            files = {"task": _task(vote), **instruction_files(kind_of(vote), parameters.reply_format)}
-            replies |= {
-                f"{role}_{BALLOT}_{part}": path for role in (HONEST, BYZANTINE) for part, path in files.items()
-            }
-        if isinstance(parameters.filter, Scored):
-            of_scores = instruction_files(SCORE, parameters.reply_format)
-            replies |= {f"{HONEST}_reply_{SCORE}_{part}": path for part, path in of_scores.items()}
+            replies |= files_of_replies(_ROLES, {BALLOT: (kind_of(vote), form)})
+            replies |= {f"{role}_{BALLOT}_task": _task(vote) for role in _ROLES}
+        if scored:
+            replies |= files_of_replies([HONEST], {f"reply_{SCORE}": (SCORE, form)})
         if parameters.told_yields:
-            replies |= {f"{role}_reflect_yields": _TOLD_YIELDS for role in (HONEST, BYZANTINE)}
+            replies |= {f"{role}_reflect_yields": _TOLD_YIELDS for role in _ROLES}
         if parameters.told_of_filter:
             replies[f"{HONEST}_filter"] = parameters.told_of_filter
         return {**sent, **replies}

@@ -13,8 +13,8 @@ from parley.games.prompts import (
     Prompts,
     QuestionStyle,
     Template,
+    files_of_replies,
     fill,
-    instruction_files,
     text_of,
 )
 from parley.games.stag_hunt.parameters import ALL, HARE, PUBLISHED, STAG, YOU, Action, SeenRound, StagHuntParameters
@@ -155,13 +155,9 @@ class StagHuntPrompts(Prompts[StagHuntParameters]):
         found = {name: template for name, template in self.templates(prompt).items() if name in names}
         if published:
             return found
-        return found | {
-            f"{role}_reply_{phase}_{part}": path
-            for role in _ROLES
-            for phase in PHASES
-            if phase == "act" or parameters.cheap_talk
-            for part, path in instruction_files(REPLIES[phase], parameters.reply_format).items()
-        }
+        phases = PHASES if parameters.cheap_talk else ("act",)
+        kinds = {f"reply_{phase}": (REPLIES[phase], parameters.reply_format) for phase in phases}
+        return found | files_of_replies(_ROLES, kinds)
 
     def template(self, prompt: str, role: str, phase: str, part: str) -> str:
         """Return the unfilled text of one prompt: of actions the one after words."""

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
-from parley.progress.display import Block, PlainLines, plain_line
+from parley.progress.display import PlainLines, plain_line, screenful
 from parley.progress.snapshot import Cell, Playing, Problem, Snapshot, Stage, TimeLeft
 from parley.progress.snapshot import cells_of as conditions_of
 from support.studies import StudyFactory
@@ -53,7 +53,7 @@ def finish(cell: Cell, number: int, replies: int = 0, unusable: int = 0) -> None
 def drawn(shown: Snapshot, width: int = 80, height: int = 24) -> list[str]:
     file = io.StringIO()
     console = Console(file=file, width=width, height=height, force_terminal=True, color_system=None)
-    console.print(Block(shown))
+    console.print(screenful(shown, console))
     return [line.rstrip() for line in file.getvalue().splitlines()]
 
 

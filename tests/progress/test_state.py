@@ -14,7 +14,7 @@ from parley import paths
 from parley.identity import machine
 from parley.play.runner import Watcher
 from parley.play.simulate import simulate
-from parley.progress.state import PLAY, SERVE, PlayState, ProcessState, ProcessStates, note_server_line, working
+from parley.progress.state import PLAY, SERVE, ProcessState, ProcessStates, note_server_line, watched_play, working
 from parley.study.condition import Simulation
 from parley.text.logs import waiting
 from support.records import write_state
@@ -106,16 +106,16 @@ def test_replies_are_counted_while_a_simulation_is_played(study_factory: StudyFa
     folder = paths.processes(paths.results("small"))
     states: list[ProcessState] = []
 
-    class Seen(PlayState):
-        @contextmanager
-        def __call__(self, simulation: Simulation) -> Iterator[Watcher]:
-            with super().__call__(simulation) as watcher:
-                yield watcher
-                assert self._file is not None
-                states.append(ProcessState(**json.loads(json.dumps(vars(self._file.state), default=vars))))
-
     with working(folder, PLAY) as file:
-        simulate(study, record, [], 1.0, Seen(file, "small"))
+
+        @contextmanager
+        def seen(simulation: Simulation) -> Iterator[Watcher]:
+            with watched_play(file, "small", simulation) as watcher:
+                yield watcher
+                assert file is not None
+                states.append(ProcessState(**json.loads(json.dumps(vars(file.state), default=vars))))
+
+        simulate(study, record, [], 1.0, seen)
     [state] = states
     game = state.games[str(record)]
     assert isinstance(game, dict)
@@ -129,7 +129,7 @@ def test_what_a_simulation_waits_for_is_told_until_it_fails(study_factory: Study
     log = logging.getLogger("parley.test")
 
     def play() -> None:
-        with working(FOLDER, PLAY) as file, PlayState(file, "small")(simulation):
+        with working(FOLDER, PLAY) as file, watched_play(file, "small", simulation):
             assert file is not None
             log.info("trying again in 4 s", extra=waiting("trying again"))
             assert file.state.games[record].waits_for == "trying again"

@@ -1,7 +1,6 @@
 """Running `parley` in this process."""
 
 import io
-import logging
 import re
 import sys
 from collections.abc import Callable, Iterator
@@ -19,7 +18,7 @@ from parley.games.playing import FIRST_STEP
 from parley.games.registry import GAMES
 from parley.policies import Ask, Completion
 from parley.study.condition import Simulation
-from parley.text.logs import log_line, logged_to
+from parley.text.logs import Hearing, log_line, logged_to
 from support.replies import TEXTS, Hostility, play_parameters, reply_kinds
 from support.studies import StudyFactory
 
@@ -64,21 +63,12 @@ def one_line_error(ran: Ran, status: int) -> str:
 # Hear what the library says while it works, as the command line would print it
 
 
-class _Heard(logging.Handler):
-    def __init__(self) -> None:
-        super().__init__()
-        self.lines: list[str] = []
-
-    def emit(self, record: logging.LogRecord) -> None:
-        self.lines.append(log_line(record))
-
-
 @contextmanager
 def heard() -> Iterator[list[str]]:
     """Collect the lines that the library says while the context lasts."""
-    handler = _Heard()
-    with logged_to(handler):
-        yield handler.lines
+    lines: list[str] = []
+    with logged_to(Hearing(lambda record: lines.append(log_line(record)))):
+        yield lines
 
 
 # Games to be watched: agents that mostly reply as asked, with hostile texts; a terminal that keeps what is drawn

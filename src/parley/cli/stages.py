@@ -2,6 +2,7 @@
 
 import os
 from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -175,10 +176,10 @@ def simulate(study: "Study", record: Path, endpoints: tuple[Path, ...], engine_t
     Example:  parley simulate demo "$(parley expand demo --paths | grep majority | head -1)"
     """
     from parley.play.simulate import simulate as run
-    from parley.progress.state import PLAY, PlayState
+    from parley.progress.state import PLAY, watched_play
 
     with at_work(study.name, PLAY) as file:
-        run(study, record, endpoints, engine_timeout, PlayState(file, study.name))
+        run(study, record, endpoints, engine_timeout, partial(watched_play, file, study.name))
 
 
 @click.command("simulate-shard")
@@ -199,11 +200,11 @@ def simulate_shard(study: "Study", number: int, services: str | None, exit_with:
     Example:  parley simulate-shard theory 0
     """
     from parley.play.simulate import simulate_shard as run
-    from parley.progress.state import PLAY, PlayState
+    from parley.progress.state import PLAY, watched_play
     from parley.study.condition import SCRIPTED
 
     with at_work(study.name, PLAY) as file:
-        run(study, services or SCRIPTED, number, exit_with, PlayState(file, study.name))
+        run(study, services or SCRIPTED, number, exit_with, partial(watched_play, file, study.name))
 
 
 @click.command()

@@ -29,7 +29,7 @@ from parley.policies import Ask
 from parley.study import Study
 from parley.study.condition import Condition, Simulation
 from parley.text import one_line
-from parley.text.logs import NAME, log_line
+from parley.text.logs import NAME, Hearing, log_line
 
 _LONGEST_TEXT = 300  # characters of a text
 SUFFIXES = (".svg", ".cast")
@@ -311,7 +311,7 @@ class LiveScreen(WatchedGame):
         logger = logging.getLogger(NAME)
         handlers = logger.handlers[:]
         if self._console is not None:
-            logger.handlers[:] = [_Notes(self)]
+            logger.handlers[:] = [Hearing(self._note_message)]  # it would tear the screen
             # On a screen of its own: what was there before comes back, and a new size leaves no traces.
             self._live = Live(
                 get_renderable=self._view,
@@ -347,7 +347,7 @@ class LiveScreen(WatchedGame):
         elif self._record is not None and snapshot.attempts:
             write_svg(self._record, lambda width: final_view(snapshot, self._heading, self.game, width), "parley play")
 
-    def note(self, record: logging.LogRecord) -> None:
+    def _note_message(self, record: logging.LogRecord) -> None:
         """Show what the library says; warnings are said again when the screen is left."""
         self._note = log_line(record)
         if record.levelno >= logging.WARNING:
@@ -379,14 +379,3 @@ class LiveScreen(WatchedGame):
             return live_view(self.see(), self._heading, self._note, self.game, self._console.size)
         except Exception as error:  # noqa: BLE001 (a display that fails must not end the game)
             return Group(f"the display failed, and the game goes on: {type(error).__name__}")
-
-
-class _Notes(logging.Handler):
-    """Hands what the library says to the screen, which it would tear."""
-
-    def __init__(self, screen: LiveScreen) -> None:
-        super().__init__()
-        self._screen = screen
-
-    def emit(self, record: logging.LogRecord) -> None:
-        self._screen.note(record)

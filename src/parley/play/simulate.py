@@ -37,7 +37,7 @@ from parley.policies.own_code import load_plugin
 from parley.study import Study
 from parley.study.condition import Condition, Player, Simulation
 from parley.text import one_line
-from parley.text.logs import NAME, every, limited_logger, log_line, logged_to, own_log
+from parley.text.logs import NAME, Hearing, every, limited_logger, log_line, logged_to, own_log
 
 if TYPE_CHECKING:
     from parley.engine.client import Engine
@@ -114,7 +114,7 @@ def simulate_shard(
     missing = [simulation for simulation in mine if not _is_finished(simulation.record(study.name), simulation)]
     _log.info("shard %d: %d simulations, %d finished before", number, len(mine), len(mine) - len(missing))
     provenance(datetime.now(UTC), {})  # what it finds out once, processes that are forked know
-    with logged_to(_OwnLogs()):
+    with logged_to(Hearing(_write_own_log)):
         failed = asyncio.run(_play_shard(study, missing, exit_with, playing))
     if failed:
         _log.info("%d of %d simulations failed", len(failed), len(missing))
@@ -514,13 +514,11 @@ def _tell_phase(exchanges: list[Exchange]) -> None:
     _log.info(text, first.round, first.phase, len(exchanges), failed, tokens)
 
 
-class _OwnLogs(logging.Handler):
-    """Writes what a simulation of a shard says where a job of its own would have its log."""
-
-    def emit(self, record: logging.LogRecord) -> None:
-        log = own_log.get()
-        if log is not None:
-            # Opened for each line: as many files as simulations that play at once could be too many. A log that cannot
-            # be written ends no game.
-            with suppress(OSError), log.open("a", encoding="utf-8") as file:
-                file.write(f"{log_line(record)}\n")
+def _write_own_log(record: logging.LogRecord) -> None:
+    """Write what a simulation of a shard says where a job of its own would have its log."""
+    log = own_log.get()
+    if log is not None:
+        # Opened for each line: as many files as simulations that play at once could be too many. A log that cannot be
+        # written ends no game.
+        with suppress(OSError), log.open("a", encoding="utf-8") as file:
+            file.write(f"{log_line(record)}\n")

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Iterator, Sequence
 
-from rich.console import Console, ConsoleOptions, Group, RenderResult
+from rich.console import Console, Group
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
@@ -19,27 +19,22 @@ _PROBLEM_LINES = 3  # of one problem
 _SILENT_SECONDS = 20.0  # as long as this without a reply is nothing to tell
 
 
-class Block:
-    """A study as it is now, in no more lines and columns than the terminal has."""
-
-    def __init__(self, snapshot: Snapshot) -> None:
-        self._snapshot = snapshot
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        # A line less than there is: where the block ends the cursor stands.
-        height, width = max(console.size.height - 1, 1), options.max_width
-        head: list[Text | Table] = [*_head(self._snapshot, width), *_facts(self._snapshot, width)]
-        stages = _stages(self._snapshot.stages, width)
-        kept = max(height - len(head) - len(stages) - _FEWEST_CONDITIONS - 2, 1)
-        problems = _problems(self._snapshot.problems, console, kept, width)
-        room = height - len(head) - len(stages) - len(problems)
-        table = _conditions(self._snapshot, room, width)
-        lines: list[Text | Table] = [*head, *([table] if table is not None else []), *problems, *stages]
-        for line in lines if table is not None else lines[:height]:
-            if isinstance(line, Text):
-                line.truncate(width, overflow="ellipsis")
-                line.no_wrap = True
-        yield Group(*(lines if table is not None else lines[:height]))
+def screenful(snapshot: Snapshot, console: Console) -> Group:
+    """Return a study as it is now, in no more lines and columns than the terminal has."""
+    # A line less than there is: where it ends the cursor stands.
+    height, width = max(console.size.height - 1, 1), console.width
+    head: list[Text | Table] = [*_head(snapshot, width), *_facts(snapshot, width)]
+    stages = _stages(snapshot.stages, width)
+    kept = max(height - len(head) - len(stages) - _FEWEST_CONDITIONS - 2, 1)
+    problems = _problems(snapshot.problems, console, kept, width)
+    table = _conditions(snapshot, height - len(head) - len(stages) - len(problems), width)
+    lines = [*head, *([] if table is None else [table]), *problems, *stages]
+    shown = lines[:height] if table is None else lines
+    for line in shown:
+        if isinstance(line, Text):
+            line.truncate(width, overflow="ellipsis")
+            line.no_wrap = True
+    return Group(*shown)
 
 
 def _head(snapshot: Snapshot, width: int) -> list[Text | Table]:

@@ -13,7 +13,7 @@ from rich.live import Live
 from rich.text import Text
 
 from parley.play.changes import Changes, changes_of, former_lines, renamed_lines
-from parley.progress.display import Block, PlainLines, counts, facts, is_terminal, plain_line, silence, stage_words
+from parley.progress.display import PlainLines, counts, facts, is_terminal, plain_line, screenful, silence, stage_words
 from parley.progress.follow import IDLE, Progress
 from parley.progress.snapshot import FAILED_STAGE, RUNNING, TO_DO, Snapshot
 from parley.study import Study
@@ -97,7 +97,7 @@ class Screen:
         snapshot = self.snapshot = self._progress.look(last)
         with self._lock:
             if self.live:
-                self._drawn.update(Block(snapshot), refresh=True)
+                self._drawn.update(screenful(snapshot, self._console), refresh=True)
             else:
                 for line in self._plain.look(snapshot, time.monotonic()):
                     self.say(line)

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import asdict, dataclass, field
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +26,7 @@ from parley.identity import machine
 from parley.play.runner import Exchange, Watcher
 from parley.study.condition import SCRIPTED, Simulation
 from parley.text import one_line
-from parley.text.logs import logged_to
+from parley.text.logs import Hearing, logged_to
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -154,23 +154,17 @@ def note_server_line(file: StateFile | None, line: str) -> None:
             state.load = (time.time(), float(found[1]), int(found[2]), int(found[3]))
 
 
-class _Messages(logging.Handler):
-    """Keeps what a process warns of and waits for, by the data of its messages and not by their words."""
-
-    def __init__(self, file: StateFile) -> None:
-        super().__init__()
-        self._file = file
-
-    def emit(self, record: logging.LogRecord) -> None:
-        if waits_for := getattr(record, "waits_for", ""):
-            with self._file.changing() as state:
-                if game := state.games.get(_current.get()):
-                    game.waits_for, game.serious = one_line(waits_for, 400), record.serious  # type: ignore[attr-defined]
-        elif record.levelno == logging.WARNING:
-            text = one_line(record.getMessage(), 300)
-            with self._file.changing() as state:
-                if text not in state.warnings[-_MAX_WARNINGS:]:
-                    state.warnings = [*state.warnings, text][-_MAX_WARNINGS:]
+def _note_message(file: StateFile, record: logging.LogRecord) -> None:
+    """Keep what a process warns of and waits for, by the data of its messages and not by their words."""
+    if waits_for := getattr(record, "waits_for", ""):
+        with file.changing() as state:
+            if game := state.games.get(_current.get()):
+                game.waits_for, game.serious = one_line(waits_for, 400), record.serious  # type: ignore[attr-defined]
+    elif record.levelno == logging.WARNING:
+        text = one_line(record.getMessage(), 300)
+        with file.changing() as state:
+            if text not in state.warnings[-_MAX_WARNINGS:]:
+                state.warnings = [*state.warnings, text][-_MAX_WARNINGS:]
 
 
 @contextmanager
@@ -185,7 +179,7 @@ def working(folder: Path | None, stage: str, **facts: Any) -> Iterator[StateFile
     file.start()
     keep = stage not in (RUN, PLAY, SERVE, FETCH_MODEL)
     try:
-        with logged_to(_Messages(file)):
+        with logged_to(Hearing(partial(_note_message, file))):
             yield file
     except BaseException as error:
         keep |= isinstance(error, Exception)
@@ -233,36 +227,32 @@ def _count(state: ProcessState, asked: float, came: float, prompt: int, completi
         del state.bins[old]
 
 
-class PlayState:
-    """What `parley.play.simulate` tells of the simulations that it plays; without a file nobody is told."""
+@contextmanager
+def watched_play(file: StateFile | None, study: str, simulation: Simulation) -> Iterator[Watcher]:
+    """Give what `parley.play.simulate` tells of each reply of a simulation, as long as it is played in this task.
 
-    def __init__(self, file: StateFile | None, study: str) -> None:
-        self._file = file
-        self._study = study
-
-    @contextmanager
-    def __call__(self, simulation: Simulation) -> Iterator[Watcher]:
-        """Give what is told of each reply of a simulation, as long as it is played in this task."""
-        if self._file is None:
-            yield Watcher()
-            return
-        record = str(simulation.record(self._study))
-        with self._file.changing() as state:
-            state.engine = "+".join(simulation.condition.models) or SCRIPTED
-            state.games[record] = PlayedGame()
-        here, failed = _current.set(record), ""
-        try:
-            yield PlayWatcher(self._file, record)
-        except Exception as error:
-            failed = one_line(str(error), 400)
-            raise
-        finally:  # whatever was interrupted goes on from its journal
-            _current.reset(here)
-            with self._file.changing() as state:
-                if failed:
-                    state.games[record].error, state.games[record].waits_for = failed, ""
-                else:
-                    del state.games[record]
+    Without a file nobody is told.
+    """
+    if file is None:
+        yield Watcher()
+        return
+    record = str(simulation.record(study))
+    with file.changing() as state:
+        state.engine = "+".join(simulation.condition.models) or SCRIPTED
+        state.games[record] = PlayedGame()
+    here, failed = _current.set(record), ""
+    try:
+        yield PlayWatcher(file, record)
+    except Exception as error:
+        failed = one_line(str(error), 400)
+        raise
+    finally:  # whatever was interrupted goes on from its journal
+        _current.reset(here)
+        with file.changing() as state:
+            if failed:
+                state.games[record].error, state.games[record].waits_for = failed, ""
+            else:
+                del state.games[record]
 
 
 # The file as it was, when it was seen to be written, and what it said.

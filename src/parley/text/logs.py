@@ -6,7 +6,7 @@ sees warnings, as logging does by itself, and the rest with `logging.basicConfig
 
 import logging
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
@@ -66,6 +66,18 @@ def log_line(record: logging.LogRecord) -> str:
     """Return a message as one clean line."""
     warning = "warning: " if record.levelno == logging.WARNING else ""
     return one_line(f"{warning}{record.getMessage()}")
+
+
+class Hearing(logging.Handler):
+    """Hands what the library says to a function."""
+
+    def __init__(self, hear: Callable[[logging.LogRecord], object]) -> None:
+        super().__init__()
+        self._hear = hear
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Hand on a message."""
+        self._hear(record)
 
 
 @contextmanager

@@ -21,7 +21,7 @@ from snakemake_interface_logger_plugins.common import LogEvent
 
 from parley import paths
 from parley.text import one_line
-from parley.text.logs import NAME, log_line
+from parley.text.logs import NAME, Hearing, log_line
 from parley.workflow.slurm import job_line, sbatch_line
 from parley.workflow.stopping import STOPPED, leave_with
 
@@ -85,16 +85,14 @@ def show_log() -> None:
     """Have Snakemake show what the library says in this process."""
     logger = logging.getLogger(NAME)
     logger.setLevel(INFO)
-    logger.addHandler(_ToSnakemake())
+    logger.addHandler(Hearing(_to_snakemake))
 
 
-class _ToSnakemake(logging.Handler):
-    """Hands what the library says on to Snakemake: as warnings at least, since it says little, and only on purpose."""
+def _to_snakemake(record: LogRecord) -> None:
+    """Hand what the library says on to Snakemake: as warnings at least, since it says little, and only on purpose."""
+    from snakemake.logging import logger
 
-    def emit(self, record: LogRecord) -> None:
-        from snakemake.logging import logger
-
-        logger.log(max(record.levelno, WARNING), log_line(record))
+    logger.log(max(record.levelno, WARNING), log_line(record))
 
 
 class RunLog:

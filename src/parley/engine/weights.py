@@ -271,7 +271,8 @@ def check_room(name: str, entry: ModelEntry, size: int, packages: int = 0) -> No
 
     Installing its `packages` takes so many bytes where the environment is.
     """
-    models, environment = existing(paths.MODELS), Path(sys.prefix)
+    folder, environment = paths.MODELS.absolute(), Path(sys.prefix)
+    models = next(path for path in (folder, *folder.parents) if path.exists())
     shared = packages if models.stat().st_dev == environment.stat().st_dev else 0
     for folder, needed, what, remedy in (
         (models, preparing_bytes(entry, size) + shared, f"{paths.MODELS}/", _MAKE_ROOM),
@@ -290,12 +291,6 @@ def preparing_bytes(entry: ModelEntry, size: int) -> int:
     if isinstance(entry.source, HubSource):
         return size
     return int(size * (1 + _GROWTH[entry.quantization]))
-
-
-def existing(folder: Path) -> Path:
-    """Return the folder, or the first above it that exists."""
-    folder = folder.absolute()
-    return next(path for path in (folder, *folder.parents) if path.exists())
 
 
 def _folder(source: FolderSource, models_file: Path) -> Path:

@@ -295,7 +295,9 @@ class ProcessStates:
             state = _adapter().validate_json(read_regular(path, _MAX_BYTES))
             # Written while somebody looks: whatever the clock of the other machine says, it lives.
             written = status.st_mtime if before is None else now
-        state.alive = state.ended is None and now - written < _DEAD_SECONDS and _may_live(state)
+        # Of another machine only its heartbeat tells.
+        may_live = state.host != machine() or psutil.pid_exists(state.pid)
+        state.alive = state.ended is None and now - written < _DEAD_SECONDS and may_live
         return version, written, state
 
 
@@ -304,8 +306,3 @@ def _adapter() -> "TypeAdapter[ProcessState]":
     from pydantic import TypeAdapter
 
     return TypeAdapter(ProcessState)
-
-
-def _may_live(state: ProcessState) -> bool:
-    """Whether a process is there; True for one of another machine, which only its heartbeat tells of."""
-    return state.host != machine() or psutil.pid_exists(state.pid)

@@ -78,7 +78,9 @@ class Jobs:
 
     def engine_endpoints(self, wildcards: Any) -> list[str]:
         """Return the endpoints of the servers of a simulation's shard."""
-        return [] if self._is_there_when_planned(wildcards) else self._endpoints(*self._shard_of(wildcards))
+        if self._run.is_main and os.path.exists(_record_of(wildcards)):  # what hangs on a server is played again
+            return []
+        return self._endpoints(*self._shard_of(wildcards))
 
     @cache  # noqa: B019 (there is one for each run)
     def _endpoints(self, engine: str, shard: int) -> list[str]:
@@ -209,10 +211,6 @@ class Jobs:
 
     def _shard_of(self, wildcards: Any) -> tuple[str, int]:
         return self._run.shards[_record_of(wildcards)]
-
-    def _is_there_when_planned(self, wildcards: Any) -> bool:
-        """Whether the record is there when the run is planned: what hangs on a server is played again."""
-        return self._run.is_main and os.path.exists(_record_of(wildcards))
 
     def _shards_per_job(self, engine: str) -> int:
         """Return how many shards one cluster job plays side by side; what ties them together is its alone."""

@@ -252,7 +252,8 @@ class Dialect(BaseModel):
         """Return in words that a key is refused, and the dialect that would do, as its entry writes it."""
         changed = {**self.model_dump(mode="json"), **change}
         usual = {**_PLAIN, **PRESETS.get(self.preset or "", {})}
-        remedy = [f"{name}: {_yaml(value)}" for name, value in changed.items() if value != usual[name]]
+        other = {name: value for name, value in changed.items() if value != usual[name]}
+        remedy = [f"{name}: {value if isinstance(value, str) else json.dumps(value)}" for name, value in other.items()]
         return f"it takes no {key}: write dialect: {{{', '.join(remedy)}}} in its entry"
 
 
@@ -295,10 +296,6 @@ def _place(words: str, message: str, param: str) -> int | None:
         return -1
     found = re.search(rf"(?<!\w)(?:{words})(?!\w)", message)
     return found.start() if found else None
-
-
-def _yaml(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value)
 
 
 def _of_name(value: Any) -> Any:

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from parley import paths
-from parley.analysis.conditions import degenerate_rows, degenerate_warnings
+from parley.analysis.conditions import degenerate_warnings
 from parley.analysis.summarize import summarize
 from parley.analysis.tables import read_table
 from parley.play.degenerate import (
@@ -25,6 +25,7 @@ from parley.play.degenerate import (
 from parley.play.record import read_summary, write_record
 from parley.policies import Ask, Completion
 from parley.policies.reply_text import parse_reply
+from parley.report.sections import degenerate_table
 from parley.study import Study
 from support.answering import SeedPolicy, record_with_model
 from support.playing import CHOICES, ListPolicy, new_consensus, new_deliberation, new_hunt, play_of
@@ -207,5 +208,12 @@ def test_a_condition_is_warned_of_from_two_percent(study: Study) -> None:
     for rate, warned in ((0.0199, False), (0.02, True)):
         conditions.loc[1, "degenerate_rate"] = rate
         assert bool(degenerate_warnings(conditions, study.axes)) is warned
-    shown = degenerate_rows(conditions, study.axes)
-    assert shown["rows"][1][1] == ["16", "8 (50.0%)", "0 (0.0%)", "8 (50.0%)", "0 (0.0%)", "0 (0.0%)"]
+    shown = degenerate_table(conditions, study.axes)
+    assert [cell.text for cell in shown.rows[1]][-6:] == [
+        "16",
+        "8 (50.0%)",
+        "0 (0.0%)",
+        "8 (50.0%)",
+        "0 (0.0%)",
+        "0 (0.0%)",
+    ]

@@ -157,17 +157,3 @@ def degenerate_warnings(conditions: pd.DataFrame, by: Sequence[str]) -> list[str
         where = axes_text({axis: row[axis] for axis in by})
         lines.append(f"{where}: {row[RATE]:.1%} of {row[ASKED]} replies of models are degenerate; {most}")
     return lines
-
-
-def degenerate_rows(conditions: pd.DataFrame, by: Sequence[str]) -> dict[str, Any]:
-    """Return the classes with what they mean, and per condition its axes and counts as text, for the report."""
-    if ASKED not in conditions:
-        return {"classes": [], "rows": []}
-    rows = []
-    for _, row in conditions.iterrows():
-        if pd.isna(row[ASKED]):  # older records, or scripted agents
-            rows.append(([row[axis] for axis in by], ["-"] * (2 + len(COLUMNS))))
-            continue
-        counts = [f"{row[name]} ({row[name] / row[ASKED]:.1%})" for name in (ALL, *COLUMNS.values())]
-        rows.append(([row[axis] for axis in by], [f"{row[ASKED]:,}", *counts]))
-    return {"classes": list(MEANINGS.items()), "rows": rows}

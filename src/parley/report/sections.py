@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from parley.analysis.conditions import degenerate_rows, outcomes_of
+from parley.analysis.conditions import outcomes_of
 from parley.analysis.effects import CHANGES, points
 from parley.analysis.endings import ANY as ANY_ENDING
 from parley.analysis.forks import AS_PARENT, UNCHANGED
@@ -15,9 +15,11 @@ from parley.analysis.precision import anytime_interval
 from parley.analysis.rates import SECONDS, all_quantities
 from parley.analysis.reactions import ANY as ANY_BEHAVIOR
 from parley.analysis.reactions import NONE
+from parley.analysis.simulations import ALL, COLUMNS
 from parley.analysis.stats import CONFIDENCE
 from parley.games.base import Game
 from parley.games.evidence import OutcomeClass, Quantity
+from parley.play.degenerate import ASKED, MEANINGS
 from parley.policies import FAILURE_CLASSES
 from parley.report.answers import contrast_texts, labels_of
 from parley.report.html import Links
@@ -38,7 +40,7 @@ def all_tables(study: Study, made: Mapping[str, pd.DataFrame], links: Links) -> 
     return {
         "conditions": condition_table(made["conditions"], by, outcomes_of(made["conditions"], game), grew, links),
         "endings": ending_table(made["simulations"], by),
-        "degenerate": _degenerate_table(made["conditions"], by),
+        "degenerate": degenerate_table(made["conditions"], by),
         "contrasts": contrast_table("contrasts", contrasts[differ], by, game, links),
         "no_difference": contrast_table("no-difference", contrasts[~differ], by, game, links),
         "equal_cost": _equal_cost_table(made["equal_cost"], by),
@@ -124,11 +126,20 @@ def ending_table(simulations: pd.DataFrame, by: Sequence[str]) -> Table:
     )
 
 
-def _degenerate_table(conditions: pd.DataFrame, by: Sequence[str]) -> Table:
-    made = degenerate_rows(conditions, by)
-    names = ("replies", "degenerate", *(name for name, _ in made["classes"]))
-    rows = [{**dict(zip(by, key, strict=True)), **dict(zip(names, cells, strict=True))} for key, cells in made["rows"]]
-    return table("degenerate", rows, *(Column(name, name) for name in names), by=by, classes=made["classes"])
+def degenerate_table(conditions: pd.DataFrame, by: Sequence[str]) -> Table:
+    """Return how many replies of models say nothing, of all and by class; "-" where nobody counted or asked any."""
+
+    def share(row: Row, name: str) -> str:
+        return "-" if pd.isna(row[ASKED]) else f"{row[name]} ({row[name] / row[ASKED]:.1%})"
+
+    return table(
+        "degenerate",
+        conditions.to_dict("records") if ASKED in conditions else [],
+        Column("replies", lambda row: "-" if pd.isna(row[ASKED]) else f"{row[ASKED]:,}"),
+        *(Column(label, partial(share, name=name)) for label, name in [(ALL, ALL), *COLUMNS.items()]),
+        by=by,
+        classes=list(MEANINGS.items()),
+    )
 
 
 def measure_tables(

@@ -273,7 +273,7 @@ class ProcessStates:
             for entry in os.scandir(self._folder):
                 path = Path(entry.path)
                 if path.suffix == ".json" and not path.name.startswith("."):
-                    with suppress(OSError, ValueError):
+                    with suppress(OSError, ValueError, OverflowError):  # the last of an impossible process id
                         self._read[path] = self._look_at(path, before.get(path), now)
         found = [state for _, _, state in self._read.values()]
         return sorted(found, key=lambda state: (state.began, state.host, state.pid))

@@ -141,8 +141,10 @@ class RunLog:
             if event in _FAILED and _followed and not self._silent:  # their pages are long, or are not shown
                 self._tell_failure(record.__dict__)
             return
-        if STOPPED.is_set():
-            self._tell_stop(record)
+        if STOPPED.is_set():  # jobs that are ended are no failures: nothing but the last line is shown
+            if str(record.msg).startswith("stopped; "):
+                self.close()
+                self._say(str(record.msg))
         elif event == LogEvent.WORKFLOW_STARTED:
             self._begin()
         elif event in _FAILED:
@@ -154,12 +156,6 @@ class RunLog:
             self._say(str(record.msg), "yellow")
         elif record.levelno == INFO and event is None:
             self._tell_on_the_way(str(record.msg))
-
-    def _tell_stop(self, record: LogRecord) -> None:
-        """Show nothing of a run that is being stopped but its last line: jobs that are ended are no failures."""
-        if str(record.msg).startswith("stopped; "):
-            self.close()
-            self._say(str(record.msg))
 
     def _tell_on_the_way(self, text: str) -> None:
         """Show what is no problem, if people want to know it."""

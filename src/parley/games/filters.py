@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, Discriminator, Field, Tag
 
 from parley.errors import UsageError
-from parley.games.parameters import GameParameters, Positive
+from parley.games.parameters import GameParameters, Positive, newer_field
 from parley.games.prompts import fill, text_of
 from parley.policies import Ask, Reply, Sampling
 from parley.policies.reply_text import reply_of_each
@@ -113,20 +113,15 @@ _SCORES = Sampling(temperature=0.3, max_tokens=300)
 class FilteredParameters(GameParameters):
     """Parameters of games whose agents may hear through a filter."""
 
-    filter: Filter = Field(
+    filter: Filter = newer_field(
         default=NoFilter(),
         description="What honest agents do not hear of what is said to them: none, {trim: f}, {median_of_rounds: k}, "
         "{reputation: f} or {scored: f}.",
-        exclude_if=lambda value: isinstance(value, NoFilter),  # identities are older than these
     )
-    filter_told: bool = Field(
-        default=False,
-        description="Whether the prompts of honest agents say that there is a filter.",
-        exclude_if=lambda value: not value,
+    filter_told: bool = newer_field(
+        default=False, description="Whether the prompts of honest agents say that there is a filter."
     )
-    score: Sampling = Field(
-        default=_SCORES, description="Scores (filter scored).", exclude_if=lambda value: bool(value == _SCORES)
-    )
+    score: Sampling = newer_field(default=_SCORES, description="Scores (filter scored).")
 
     @property
     def told_of_filter(self) -> Path | None:

@@ -20,6 +20,11 @@ Positive = Annotated[int, Field(ge=1, le=10_000)]
 Chance = Annotated[float, Field(ge=0, le=1)]
 
 
+def newer_field(*, default: Any, description: str, **bounds: Any) -> Any:
+    """Return the field of a parameter that older identities do not have: with its default it is left out of them."""
+    return Field(default=default, description=description, exclude_if=lambda value: bool(value == default), **bounds)
+
+
 def as_tuple(value: Any) -> Any:
     """Return what a study lists, or names alone, as a tuple."""
     return (value,) if isinstance(value, str) else tuple(value) if isinstance(value, list) else value
@@ -75,24 +80,21 @@ class GameParameters(StrictModel):
     topology: Topology = Field(
         default=Complete(), description="Who hears whom: a name, or a kind with its parameters. Drawn for each seed."
     )
-    reply_format: ReplyFormat = Field(
+    reply_format: ReplyFormat = newer_field(
         default="json",
         description="How language models reply: in JSON; in free text with labeled lines (text); or freely first, and "
         "then in JSON (two_steps).",
-        exclude_if=lambda value: bool(value == "json"),  # identities are older than this parameter
     )
 
-    seat: Seating | None = Field(
+    seat: Seating | None = newer_field(
         default=None,
         description="Where Byzantine agents sit: hub or spoke of a star, any, agent_N, or {degree: most}. Who "
         "is the hub is then drawn for each seed, too. Without it that is the first agent.",
-        exclude_if=lambda value: value is None,  # identities are older than this parameter
     )
-    replaces_honest: bool = Field(
+    replaces_honest: bool = newer_field(
         default=False,
         description="Whether Byzantine agents take the seats of listed honest agents, who do not play then, not "
         "seats of their own. Agent k is the k-th that is listed. Needs seat.",
-        exclude_if=lambda value: not value,
     )
 
     @property

@@ -293,14 +293,14 @@ class Expander:
                 raise UsageError(f"{where}.b: {b}: more Byzantine agents than agents (n = {total}); lower b")
             player = self.player(model, f"{where}.model", self._honest)
             # All are looked up, so that a misspelled name is found even where nobody has the role.
-            found = [(a, self._adversary(a, player, f"{where}.byzantine", total == b)) for a in adversaries]
+            found = [(a, self._adversary(a, player, f"{where}.byzantine")) for a in adversaries]
             # Without Byzantine agents, what would play them makes no difference.
             for written, adversary in found if b else found[:1]:
                 agents = (PlayerGroup(self._honest, total - b, player), PlayerGroup(self._byzantine, b, adversary))
                 label = (SAME if written == SAME else adversary.label) if b else NOBODY
                 yield _Population(tuple(group for group in agents if group.count), player.label, label)
 
-    def _adversary(self, written: str | PlayerChoice, honest: Player, where: str, alone: bool) -> Player:
+    def _adversary(self, written: str | PlayerChoice, honest: Player, where: str) -> Player:
         if written == SAME:
             self._check_role(honest.policy.kind, self._byzantine, where)
             return honest

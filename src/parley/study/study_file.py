@@ -1,6 +1,8 @@
 """What stands in a study file: the pydantic models of its keys."""
 
 import re
+from collections import Counter
+from itertools import combinations
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, model_validator
@@ -30,26 +32,20 @@ _Positive = Annotated[int, Field(strict=True, ge=1, le=10_000)]
 
 
 def _each_once(numbers: list[int]) -> list[int]:
-    seen: set[int] = set()
-    for number in numbers:
-        if number in seen:
-            raise ValueError(f"seed {number} is repeated; list it once")
-        seen.add(number)
+    [(number, times)] = Counter(numbers).most_common(1)
+    if times > 1:
+        raise ValueError(f"seed {number} is repeated; list it once")
     return numbers
 
 
 def _asked_once(questions: list[Question]) -> list[Question]:
-    names = [question.name for question in questions]
-    for name in names:
-        if names.count(name) > 1:
-            raise ValueError(f"{name!r} is repeated; give each question a name of its own")
     # Twice the same would make Holm's correction of all of them stricter.
-    asked: list[tuple[Question, str]] = []
-    for question in questions:
-        plain = question.model_copy(update={"name": "", "over": sorted(question.over)})
-        if same := next((name for other, name in asked if other == plain), None):
-            raise ValueError(f"{question.name!r} asks the same as {same!r}; remove one")
-        asked.append((plain, question.name))
+    plain = [question.model_copy(update={"name": "", "over": sorted(question.over)}) for question in questions]
+    for (question, asked), (other, same) in combinations(zip(questions, plain, strict=True), 2):
+        if question.name == other.name:
+            raise ValueError(f"{question.name!r} is repeated; give each question a name of its own")
+        if asked == same:
+            raise ValueError(f"{other.name!r} asks the same as {question.name!r}; remove one")
     return questions
 
 

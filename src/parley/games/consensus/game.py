@@ -18,8 +18,7 @@ from parley.games.consensus.evidence import ConsensusEvidence
 from parley.games.consensus.parameters import NAMES, PUBLISHED_CODE, Agent, ConsensusParameters, Value
 from parley.games.consensus.policies import POLICIES
 from parley.games.consensus.prompts import PROMPTS, share_text
-from parley.games.consensus.protocols import PaperProtocol, Protocol, PublishedCodeProtocol
-from parley.games.consensus.swarms import SwarmsProtocol
+from parley.games.consensus.protocols import PaperProtocol, Protocol, PublishedCodeProtocol, SwarmsProtocol
 from parley.games.evidence import OutcomeClass
 from parley.games.filters import check_filter
 from parley.games.network import Edges

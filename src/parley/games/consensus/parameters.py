@@ -22,7 +22,7 @@ from pydantic import (
 )
 
 from parley.games.filters import FilteredParameters, NoFilter
-from parley.games.parameters import BYZANTINE, Count, Positive, Seat, Seated, Share, as_tuple, in_order
+from parley.games.parameters import BYZANTINE, Count, Positive, Seat, Seated, Share, as_tuple, in_order, newer_field
 from parley.identity import digest
 from parley.policies import Sampling
 from parley.policies.reply_text import ReplyModel
@@ -75,12 +75,11 @@ class ConsensusParameters(FilteredParameters):
         description="How a round goes: as in the paper, or as in the published Swarms code, whose defaults are other "
         "ones: max_rounds 10, stop_threshold 2/3, history_rounds 3.",
     )
-    rules: Literal["paper", "published_code"] = Field(
+    rules: Literal["paper", "published_code"] = newer_field(
         default="paper",
         description="The paper's text, or what its authors' code does besides: other defaults (retries 2, "
         "stop_threshold 2/3, history_rounds 3), its words and orders in the history, votes and notes, five notes, "
         "history cut at 50 characters, a vote's own round in it, old values sent again.",
-        exclude_if=lambda value: bool(value == "paper"),  # identities are older than this parameter
     )
     max_rounds: Positive = Field(
         default=50,
@@ -93,24 +92,21 @@ class ConsensusParameters(FilteredParameters):
         default=Fraction(66, 100),
         description="Share of all agents whose stop votes end the game, in (0, 1]; compared exactly.",
     )
-    values: Literal["integer", "real"] = Field(
+    values: Literal["integer", "real"] = newer_field(
         default="integer",
         description="Whether values are whole numbers, or any numbers of the range (`approximate agreement`).",
-        exclude_if=lambda value: bool(value == "integer"),  # identities are older than this parameter
     )
-    agree_within: float = Field(
+    agree_within: float = newer_field(
         default=0.0,
         ge=0,
         le=1_000_000,
         allow_inf_nan=False,
         description="Honest agents agree if their values lie within so much of each other.",
-        exclude_if=lambda value: not value,
     )
-    validity: Literal["initial", "hull"] = Field(
+    validity: Literal["initial", "hull"] = newer_field(
         default="initial",
         description="What may be agreed on: initial values of honest agents (the paper's), or all that lies between "
         "the smallest and the largest of them (`hull`: approximate and resilient consensus).",
-        exclude_if=lambda value: bool(value == "initial"),
     )
     disclose_topology: bool = Field(
         default=False, description="Whether agents are told who their neighbors are; else they are told nothing of it."

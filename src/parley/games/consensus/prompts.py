@@ -339,8 +339,12 @@ class ConsensusPrompts(Prompts[ConsensusParameters]):
         reply_format: ReplyFormat = "json",
         early_vote: bool = False,
         goal: Goal = THE_PAPERS_GOAL,
+        threshold: str | None = None,
     ) -> str:
-        """Return the unfilled text of one prompt; `follow_up` is the second of two steps, "" in other formats."""
+        """Return the unfilled text of one prompt, in a reply format; `threshold` stands for the printed one.
+
+        The part `follow_up` is the second of two steps, "" in other formats.
+        """
         printed = reply_format == "json" and phase != SCORE
         form = None if printed else instruction(reply_kind(role, phase), reply_format)
         words = goal_words(goal)
@@ -351,25 +355,8 @@ class ConsensusPrompts(Prompts[ConsensusParameters]):
             text = without_json(text) + (f"\n{_reworded(form.reply, words)}" if part == "user" else "")
         if phase == TURN and part == "system" and not early_vote:
             text += f"\n\n{text_of(self.templates(prompt)[f'{role}_{_VOTE_ON_LAST_ROUND}'])}"
-        return text
-
-    def filled(
-        self,
-        prompt: str,
-        role: str,
-        phase: str,
-        part: str,
-        values: Mapping[str, object],
-        reply_format: ReplyFormat = "json",
-        early_vote: bool = False,
-        threshold: str | None = None,
-        goal: Goal = THE_PAPERS_GOAL,
-    ) -> str:
-        """Return one prompt with its places filled, in a reply format; `threshold` stands for the printed one."""
-        text = self.template(prompt, role, phase, part, reply_format, early_vote, goal)
-        if threshold is not None:
-            text = text.replace(_PRINTED["swarms" if phase == TURN else "paper"][1], threshold)
-        return fill(text, values, doubled=phase == TURN)
+        printed_as = _PRINTED["swarms" if phase == TURN else "paper"][1]
+        return text if threshold is None else text.replace(printed_as, threshold)
 
 
 PROMPTS = ConsensusPrompts()

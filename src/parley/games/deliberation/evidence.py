@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -309,23 +310,14 @@ class DeliberationEvidence(Evidence[DeliberationParameters, Round]):
     def transcript(self, outcome: Mapping[str, Any], trace: Sequence[Round]) -> Sequence[Session]:
         """Return the deliberations of one simulation, for the ledger."""
         sessions = []
-        for number in range(trace[-1]["session"] + 1):
-            entries = [entry for entry in trace if entry["session"] == number]
-            sessions.append(
-                Session(
-                    subject=entries[0]["subject"],
-                    agents=tuple(entries[0]["answers"]),
-                    parameters=entries[0]["rules"],
-                    utterances=tuple(
-                        Utterance(entry["round"], agent, said)
-                        for entry in entries
-                        for agent, said in entry["said"].items()
-                        if said is not None
-                    ),
-                    agreed=entries[-1]["verdict"]["agreed"],
-                    verdict=entries[-1]["verdict"],
-                )
-            )
+        for _, turns in groupby(trace, lambda entry: entry["session"]):
+            entries = list(turns)
+            first, last = entries[0], entries[-1]
+            said = [(entry["round"], agent, of) for entry in entries for agent, of in entry["said"].items()]
+            utterances = tuple(Utterance(number, agent, of) for number, agent, of in said if of is not None)
+            verdict = last["verdict"]
+            agents, rules = tuple(first["answers"]), first["rules"]
+            sessions.append(Session(first["subject"], agents, rules, utterances, verdict["agreed"], verdict))
         return sessions
 
     check_verdict = staticmethod(check_verdict)

@@ -15,7 +15,7 @@ from pydantic import BaseModel, Field, create_model, model_validator
 from parley.games.deliberation.ballots import Ballot, Vote
 from parley.games.filters import FilteredParameters, MedianOfRounds, NoFilter, Trim
 from parley.games.network import Complete, Topology
-from parley.games.parameters import Count, Positive, Seat, Seated, Share, ShareOrNone
+from parley.games.parameters import Count, Positive, Seat, Seated, Share, ShareOrNone, newer_field
 from parley.games.problems.numbers import Reading
 from parley.games.problems.problem import Kind, Problem, letters
 from parley.games.problems.sources import Arithmetic, ProblemSource
@@ -38,17 +38,15 @@ class DeliberationParameters(FilteredParameters):
         default=Fraction(1, 2),
         description="Share of the agents that answer first by chain of thought; the rest answer zero-shot.",
     )
-    facts: Literal["dealt", "all", "kept"] = Field(
+    facts: Literal["dealt", "all", "kept"] = newer_field(
         default="dealt",
         description="Who knows the facts of a problem that has some: each is dealt to one agent, in turn (dealt); to "
         "all (all); or to one, and others hear answers without arguments, which could tell it (kept).",
-        exclude_if=lambda value: bool(value == "dealt"),  # identities are older than this parameter
     )
-    dealt_among: int | None = Field(
+    dealt_among: int | None = newer_field(
         default=None,
         ge=1,
         description="Facts are dealt once to each so many agents, so that several know each; default: to all once.",
-        exclude_if=lambda value: value is None,
     )
     hears: Literal["all", "neighbor", "relay", "report", "debate", "nobody", "another_problem"] = Field(
         default="all",
@@ -56,11 +54,10 @@ class DeliberationParameters(FilteredParameters):
         "that of the one before it (relay); of the first, who gets all (report), and of the one before it, too "
         "(debate); nobody's; or, in their place, what all others answered to another problem (a placebo).",
     )
-    told_yields: bool = Field(
+    told_yields: bool = newer_field(
         default=False,
         description="Whether agents are told how often each of those they hear has given up its answer for one that "
         "it heard (arXiv:2604.02668).",
-        exclude_if=lambda value: not value,  # identities are older than this parameter
     )
     topology: Topology = Field(
         default=Complete(),
@@ -101,12 +98,11 @@ class DeliberationParameters(FilteredParameters):
         "then in JSON (two_steps), but for answers that come before their argument, which are JSON. A small model "
         "that reasons inside of JSON loses half of its right answers (docs/explanation/reply-formats.md).",
     )
-    reading: Reading = Field(
+    reading: Reading = newer_field(
         default="exact",
         description="How the number of an answer is read: the one that the answer states (exact); what the answer "
         "begins with (strict), or the last number of the argument and the answer (flexible), as lm-evaluation-harness "
         "reads GSM8K.",
-        exclude_if=lambda value: bool(value == "exact"),  # identities are older than this parameter
     )
     argument_chars: Positive = Field(
         default=2_500, description="Longest argument in JSON: as long as 600 tokens. One in free text is never cut."
@@ -121,16 +117,13 @@ class DeliberationParameters(FilteredParameters):
     )
     initial: Sampling = Field(default=Sampling(temperature=0.7, max_tokens=600), description="First answers.")
     reflect: Sampling = Field(default=Sampling(temperature=0.7, max_tokens=600), description="Later answers.")
-    decision: Vote = Field(
+    decision: Vote = newer_field(
         default="none",
         description="What agents are asked once a deliberation is over, about the answers that are left: a ranking "
         "(ranked), approvals, ten points to give (cumulative), how sure they are of their own (confidence), or one of "
         "them or an agent that was on no panel decides ({judge: one_of_them}, {judge: outside}).",
-        exclude_if=lambda value: bool(value == "none"),  # identities are older than these
     )
-    ballot: Sampling = Field(
-        default=_BALLOT, description="The vote (decision).", exclude_if=lambda value: bool(value == _BALLOT)
-    )
+    ballot: Sampling = newer_field(default=_BALLOT, description="The vote (decision).")
 
     @property
     def longest(self) -> int:

@@ -179,7 +179,7 @@ class StagHuntGame(Game[StagHuntParameters]):
         watched = self._watched(name)
         if self._published:
             seen = [other for other in self._players if other == name or other in watched]
-            return {other: YOU if other == name else texts.agent_name(by_number(other)[-1]) for other in seen}
+            return {other: YOU if other == name else texts.agent_name(other) for other in seen}
         return {name: YOU} | {peer: f"player_{i + 1}" for i, peer in enumerate(watched)}
 
     def _ask(self, name: str, number: int, phase: str, words: Mapping[str, str | None]) -> Ask:
@@ -232,19 +232,8 @@ class StagHuntGame(Game[StagHuntParameters]):
         links = self._links
         hubs = [each for each in self._players if len(links.neighbors(each)) == len(self._players) - 1]
         hub = hubs[0] if isinstance(self.parameters.topology, Star) else ""
-        number_of = {each: by_number(each)[-1] for each in self._players}
-        as_called = texts.shown_as(self._known[name], name)
-        words = "\n".join(f"  {as_called[who]}: {texts.word_text(word)}" for who, word in values.words.items())
-        return texts.published_user(
-            phase,
-            self.parameters,
-            number_of[name],
-            len(self._players),
-            values.seen,
-            texts.agent_name(number_of[hub]) if hub else "",
-            {"round_num": values.round, "history_str": texts.history_text(values), "comm_str": words},
-            self._texts[name],
-        )
+        called = texts.shown_as(self._known[name], name)
+        return texts.published_user(phase, self.parameters, values, name, hub, called, self._texts[name])
 
     def _remember(self, done: Round) -> None:
         """Add a round to what each player saw."""

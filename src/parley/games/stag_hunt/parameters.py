@@ -23,7 +23,7 @@ from pydantic import (
 )
 
 from parley.games.network import Complete
-from parley.games.parameters import Count, GameParameters, Positive, Share
+from parley.games.parameters import Count, GameParameters, Positive, Share, newer_field
 from parley.policies import Sampling
 from parley.policies.reply_text import ReplyModel
 from parley.text import one_line
@@ -187,12 +187,11 @@ _Points = Annotated[int, Field(ge=0, le=1_000_000)]
 class StagHuntParameters(GameParameters):
     """Fixed parameters of the stag hunt."""
 
-    rules: Literal["parley", "published"] = Field(
+    rules: Literal["parley", "published"] = newer_field(
         default="parley",
         description="Parley's prompts, or those of the paper's appendix A, word for word, with other defaults: 5 "
         "rounds, temperature 0, 512 tokens, points shown; an unusable reply is asked for once more, and if that fails "
         "the round is excluded from the statistics.",
-        exclude_if=lambda value: bool(value == "parley"),  # identities are older than this parameter
     )
     rounds: Positive = Field(default=10, description="Rounds; all are played.")
     cheap_talk: bool = Field(

@@ -198,9 +198,9 @@ _WORDS_OF_THE_ROUND = (
 _REASONING = '"reasoning": "..."'
 
 
-def agent_name(number: int) -> str:
-    """Return what players call the one of this number."""
-    return f"Agent_{number}"
+def agent_name(name: str) -> str:
+    """Return what players call the one of this name."""
+    return f"Agent_{by_number(name)[-1]}"
 
 
 def _published_names(parameters: StagHuntParameters) -> list[str]:
@@ -221,26 +221,25 @@ def published_system(role: str, texts: Mapping[str, str]) -> str:
 def published_user(
     phase: str,
     p: StagHuntParameters,
-    me: int,
-    players: int,
-    heard: Sequence[str],
+    values: PromptValues,
+    name: str,
     hub: str,
-    values: Mapping[str, object],
+    called: Mapping[str, str],
     texts: Mapping[str, str],
 ) -> str:
-    """Return the user prompt of a phase for player `me` of so many `players`.
+    """Return the user prompt of a phase for the player of this name.
 
-    `heard` are those whose words it sees, by name, itself left out; `hub` is whom a star is around, "" for other
-    networks. `values` stand for the places `round_num`, `history_str` and, for actions, `comm_str`. `texts` are those
-    of the player's role.
+    `hub` is whom a star is around, "" for other networks. `called` is what prompts call those whom the view knows,
+    `texts` are those of the player's role.
     """
+    players, heard = values.players, values.seen
     text = texts[f"{PUBLISHED}_{'a1_communication' if phase == 'signal' else 'a2_action'}"]
     if p.payoff_note:
         sentence = "hare hunters get 3." if phase == "signal" else "hare hunters get 3 each."
         text = text.replace(sentence, f"{sentence} {texts['payoff_note']}")
     if phase == "act":
         if p.links_told:
-            visibility = texts[_visibility(me, players, heard, hub)]
+            visibility = texts[_visibility(name, players, heard, hub)]
             seen = f"### COMMUNICATION VISIBILITY\n{visibility}\n\n### MESSAGES YOU CAN SEE"
             text = text.replace(_WORDS_OF_THE_ROUND, seen)
         elif len(heard) + 1 < players:
@@ -249,7 +248,10 @@ def published_user(
             text = text.replace(_REASONING, f'{_REASONING[:-1]} {texts["nudge"]}"')
     for printed, (counted, uncounted) in _COUNTS.items():
         text = text.replace(printed, counted.format(n=players) if p.count_told else uncounted)
-    return fill(text, {"player_id": me, "neighbors": ", ".join(heard), "hub_name": hub, **values})
+    words = "\n".join(f"  {called[who]}: {word_text(word)}" for who, word in values.words.items())
+    places = {"round_num": values.round, "history_str": history_text(values), "comm_str": words}
+    places |= {"player_id": by_number(name)[-1], "neighbors": ", ".join(heard)}
+    return fill(text, places | {"hub_name": agent_name(hub) if hub else ""})
 
 
 def asked_again(ask: Ask, texts: Mapping[str, str]) -> Ask:
@@ -259,12 +261,12 @@ def asked_again(ask: Ask, texts: Mapping[str, str]) -> Ask:
 
 def shown_as(labels: Mapping[str, str], me: str) -> Mapping[str, str]:
     """Return how prompts call those whom the view calls by `labels`: the player `me` itself by its own name."""
-    return {label: agent_name(by_number(me)[-1]) if label == YOU else label for label in labels.values()}
+    return {label: agent_name(me) if label == YOU else label for label in labels.values()}
 
 
-def _visibility(me: int, players: int, heard: Sequence[str], hub: str) -> str:
+def _visibility(me: str, players: int, heard: Sequence[str], hub: str) -> str:
     """Return which piece tells who sees whom: a star's own words for a star, else those of the ring (A.3)."""
-    if hub == agent_name(me):
+    if hub == me:
         return f"{PUBLISHED}_a3_star_hub"
     if len(heard) + 1 == players:
         return f"{PUBLISHED}_a3_broadcast"

@@ -204,10 +204,7 @@ def _made_by(study: Study, stage: str) -> str:
 
 def _figures(study: Study) -> Iterator[dict[str, Any]]:
     listed = paths.figure(study.name, "figures", ".json")
-    try:
-        known = {each["name"]: each for each in json.loads(listed.read_text("utf-8"))} if listed.is_file() else {}
-    except (ValueError, LookupError, TypeError):
-        raise RecordError(f"{listed}: damaged; run: parley figures") from None
+    known = {each["name"]: each for each in json.loads(listed.read_text("utf-8"))} if listed.is_file() else {}
     for spec in study.figures:
         listing = known.get(spec.name, {})
         tables = [

@@ -75,7 +75,7 @@ def recorded_attempts(file: SimulationFile) -> tuple[Summary, list[Attempt]]:
             attempt.parsed = _json_object(attempt.entry.text)
             attempt.as_written = attempt.parsed is not None
     unread = any(a.failure is None and a.parsed is None and a.entry.text for a in attempts)
-    if unread or _has_degenerate(summary):
+    if unread or degenerate_of(summary.telemetry)[1]:
         _read_again(simulation_of(file, summary), attempts)
     return summary, attempts
 
@@ -111,13 +111,6 @@ def _read_again(simulation: Simulation, attempts: Sequence[Attempt]) -> None:
         if exchange is not None and exchange.reply.failure == attempt.failure:
             attempt.parsed = attempt.parsed or _plain(exchange.reply.value)
             attempt.degenerate = attempt.entry.agent in asked and _is_degenerate(exchange)
-
-
-def _has_degenerate(summary: Summary) -> bool:
-    try:
-        return degenerate_of(summary.telemetry)[1] > 0
-    except (LookupError, TypeError, ValueError):
-        return False
 
 
 def _plain(value: BaseModel | None) -> Any:

@@ -43,20 +43,19 @@ class Averages:
     def __init__(self, study: Study) -> None:
         self._study = study
         # Condition, then name and place -> number of values, and their sum.
-        self._sums: dict[str, dict[tuple[str, Any], list[float]]] = {
-            condition.name: defaultdict(lambda: [0, 0.0]) for condition in study.conditions
-        }
-        # Condition, then name -> last place and last value of what stays.
-        self._ended: dict[str, dict[str, list[tuple[Any, float]]]] = defaultdict(lambda: defaultdict(list))
+        self._sums: dict[str, dict[tuple[str, Any], list[float]]]
+        self._sums = {condition.name: defaultdict(lambda: [0, 0.0]) for condition in study.conditions}
+        # Condition and name -> last place and last value of what stays.
+        self._ended: dict[tuple[str, str], list[tuple[Any, float]]] = defaultdict(list)
 
     def add_rounds(self, condition: str, rounds: Rounds) -> None:
         """Add the measures of one simulation by round; `carried` ones keep their value after its last one."""
         series, last = rounds
         self.add(condition, series)
-        for name in [measure.name for measure in self._study.game.evidence.measures if measure.carried]:
-            value = dict(series.get(name, ())).get(last, math.nan)
-            if not math.isnan(value):
-                self._ended[condition][name].append((last, value))
+        for measure in self._study.game.evidence.measures:
+            value = dict(series.get(measure.name, ())).get(last, math.nan)
+            if measure.carried and not math.isnan(value):
+                self._ended[condition, measure.name].append((last, value))
 
     def add(self, condition: str, series: Mapping[str, Iterable[tuple[Any, float]]]) -> None:
         """Add one simulation of the condition with this path: by name, its (place, share in [0, 1]) points.
@@ -81,26 +80,19 @@ class Averages:
 
         `playing` counts the simulations that have the place; n also those that ended before it, if the value stays.
         """
-        wanted = list(names)
         rows = []
-        for condition in self._study.conditions:
-            sums, ended = self._sums[condition.name], self._ended[condition.name]
-            for name in wanted:
-                for place in sorted(place for found, place in sums if found == name):
-                    playing, total = sums[name, place]
-                    kept = [value for last, value in ended[name] if last < place]
-                    where = [*condition.axes.values(), name, place]
-                    rows.append([*where, playing + len(kept), playing, total + sum(kept)])
+        for condition, name in product(self._study.conditions, names):
+            sums, ended = self._sums[condition.name], self._ended[condition.name, name]
+            for place in sorted(place for found, place in sums if found == name):
+                playing, total = sums[name, place]
+                kept = [value for last, value in ended if last < place]
+                where = [*condition.axes.values(), name, place]
+                rows.append([*where, playing + len(kept), playing, total + sum(kept)])
         counts = ["simulations", "playing"]
         table = pd.DataFrame(rows, columns=[*self._study.axes, name_column, place_column, *counts, "mean"])
         table["mean"] = table["mean"].astype(float) / table["simulations"].astype(float)
         limits = wilson_of_mean(table["mean"].to_numpy(), table["simulations"].to_numpy(dtype=float))
         return table.assign(low=limits[0], high=limits[1])
-
-
-def round_table(study: Study, averages: Averages) -> pd.DataFrame:
-    """Return a row per condition, measure of the game and round, from the points of `Game.series`."""
-    return averages.table([measure.name for measure in study.game.evidence.measures], "measure", "round")
 
 
 def threshold_table(study: Study, games: Iterable[PlayedGame]) -> pd.DataFrame:

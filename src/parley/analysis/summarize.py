@@ -17,7 +17,7 @@ from typing import Any
 import pandas as pd
 
 from parley import paths
-from parley.analysis.averages import round_table, threshold_table
+from parley.analysis.averages import threshold_table
 from parley.analysis.conditions import RATE, condition_table, impossible_outcomes, outcome_table
 from parley.analysis.contrasts import REPEAT, contrast_table, noise_table
 from parley.analysis.effects import effect_table
@@ -115,7 +115,6 @@ def _tables(
         "simulations": rows,
         "conditions": conditions,
         "outcomes": outcome_table(played, conditions),
-        "rounds": round_table(played, from_traces.rounds),
         "thresholds": threshold_table(played, games),
         "rates": rate_table(rows, by, game),
         "quantities": quantity_table(rows, by, game),

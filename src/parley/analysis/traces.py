@@ -217,7 +217,9 @@ class FromTraces:
         decided = pd.DataFrame(rows["decisions"], columns=names_of("decisions", study.axes, study.game))
         decided = decided.astype({"right": "boolean"})
         regret = regret_table(rows["regret"], study)
+        measures = [measure.name for measure in study.game.evidence.measures]
         return {
+            "rounds": self.rounds.table(measures, "measure", "round"),
             "players": player_table(study, rows["players"]),
             "reactions": self.reactions.table(),
             "behaviors": behavior_table(rows["behaviors"], study),

@@ -9,8 +9,8 @@ from parley import paths
 from parley.analysis.summarize import summarize
 from parley.errors import EngineError, PausedError, RecordError
 from parley.play.pausing import GO_ON, REMEDIES, clear_pauses, paused_lines
+from parley.play.record_store import finished_part
 from parley.play.simulate import simulate, simulate_shard
-from parley.play.unfinished import finished_part
 from parley.policies import FAILURE_CLASSES
 from parley.study import Study, load_study
 from support.answering import StandInService, as_recorded, completion

@@ -8,7 +8,7 @@ import pytest
 
 from parley import paths
 from parley.errors import RecordError, UsageError
-from parley.play.unfinished import finished_part, require_finished, unfinished_part
+from parley.play.record_store import finished_part, require_finished, unfinished_part
 from parley.study import Study
 from parley.study.condition import Simulation
 from parley.study.study import Unfinished
@@ -23,7 +23,7 @@ def _records_are_empty_files(monkeypatch: pytest.MonkeyPatch) -> None:
         if path.is_file() and path.read_bytes():
             raise RecordError(f"{path}: damaged")
 
-    monkeypatch.setattr("parley.play.unfinished.read_own", read)
+    monkeypatch.setattr("parley.play.record_store.read_own", read)
 
 
 def play(study: Study, *played: tuple[int, Iterable[int]]) -> None:

@@ -37,8 +37,7 @@ from parley.files import remove_empty_below, write_atomically
 from parley.games.base import Game
 from parley.play.pausing import clear_pauses
 from parley.play.record import read_attempts
-from parley.play.record_store import Records, mark_tables, read_records, write_conditions
-from parley.play.unfinished import forget_unfinished
+from parley.play.record_store import Records, forget_unfinished, mark_tables, read_records, write_conditions
 from parley.policies import Sampling
 from parley.study import Study
 

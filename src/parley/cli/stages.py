@@ -226,7 +226,7 @@ def summarize(study: "Study", strict: bool, unfinished: bool, processes: int, as
     from parley.analysis.questions import answer_lines
     from parley.analysis.summarize import summarize as run
     from parley.analysis.tables import read_table
-    from parley.play.unfinished import unfinished_part
+    from parley.play.record_store import unfinished_part
 
     with unfinished_part(study) if unfinished else nullcontext(study) as part, at_work(study.name, "tables"):
         table = run(part, strict, processes)
@@ -344,8 +344,7 @@ def _require(study: "Study", stage: str, command: str) -> None:
     An unfinished study is said to be so.
     """
     from parley.files import require_done
-    from parley.play.record_store import changed_table
-    from parley.play.unfinished import require_finished
+    from parley.play.record_store import changed_table, require_finished
 
     try:
         require_done(study.name, stage, study.plan, f"{command} {paths.study_command(study.file)}")

@@ -25,8 +25,7 @@ from parley.errors import RecordError
 from parley.files import write_atomically
 from parley.games.figure_kinds import KINDS
 from parley.play.pausing import paused_lines
-from parley.play.record_store import left_out_of_tables, usable_part
-from parley.play.unfinished import unfinished_part
+from parley.play.record_store import left_out_of_tables, unfinished_part, usable_part
 from parley.report.answers import answers, largest_differences
 from parley.report.explorer.selection import MOST, select
 from parley.report.explorer.site import write_view

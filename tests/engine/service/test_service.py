@@ -16,8 +16,7 @@ from yarl import URL
 
 from parley.engine.models import ModelEntry, load_models, recorded_entry
 from parley.engine.service.fetch import _proxy_of
-from parley.engine.service.key import holds_key
-from parley.engine.service.service import Service, places_file, service_of
+from parley.engine.service.service import Service, holds_key, places_file, service_of
 from parley.errors import EngineError, ParleyError, UsageError
 from support.answering import (
     KEY,

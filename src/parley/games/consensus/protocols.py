@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from functools import cache
 from statistics import median_low
 from typing import Any
 
@@ -79,6 +80,8 @@ class Protocol(ABC):
         self.history: list[Sequence[Proposal]] = []  # what agents see of each round that is over
         self.trace: list[Round] = []
         self._seen: dict[tuple[str, int], Sequence[Proposal]] = {}
+        self._shown: dict[tuple[str, int], str] = {}  # the same as text
+        self._template = cache(PROMPTS.template)  # of this game, whose prompts are few
         self._said: dict[str, list[Mapping[str, Said]]] = {agent.name: [] for agent in agents}
         # Of honest agents with a filter: what was said to them by round, and what they heard in its place.
         self._received: dict[str, list[Mapping[str, Value | None]]] = {agent.name: [] for agent in self.honest}
@@ -114,7 +117,7 @@ class Protocol(ABC):
         threshold = self._thresholds[agent.seat.policy.kind.rule is not None]
 
         def prompted(part: str) -> str:
-            text = PROMPTS.template(agent.seat.prompt, role, phase, part, written, early, self.goal, threshold)
+            text = self._template(agent.seat.prompt, role, phase, part, written, early, self.goal, threshold)
             return fill(text, values, doubled=phase == TURN)
 
         told = self._told_of_network(agent) + (told_text(p) if agent.honest else "")
@@ -328,10 +331,13 @@ class PaperProtocol(Protocol):
 
     def _history_text(self, agent: Agent) -> str:
         """Return the last `history_rounds` rounds, the latest first; "" in round 1."""
-        return "\n".join(
-            f"Round {number}:\n{proposals_text(agent.name, self.seen_of(agent, number))}"
-            for number in reversed(self._shown_rounds())
-        )
+        return "\n".join(self._round_text(agent, number) for number in reversed(self._shown_rounds()))
+
+    def _round_text(self, agent: Agent, number: int) -> str:
+        key = agent.name, number
+        if key not in self._shown:
+            self._shown[key] = f"Round {number}:\n{proposals_text(agent.name, self.seen_of(agent, number))}"
+        return self._shown[key]
 
     def _notes_text(self, agent: Agent) -> str:
         """Return the agent's own notes of the last rounds in which it wrote one: `history_rounds`, at least one."""

@@ -232,21 +232,21 @@ def replay(records: tuple[Path, ...], as_json: bool) -> None:
 
     for path in records:
         refuse_folder(path)
-    rows: list[tuple[str, str, str]] = []
+    rows: list[dict[str, str]] = []
     damaged: list[RecordError] = []
     for path in records:
         try:
             result = run(path)
-            rows.append((result.difference or "identical", result.summary.digest[:12], str(path)))
+            verdict, digest = result.difference or "identical", result.summary.digest[:12]
+            rows.append({"replay": verdict, "digest": digest, "record": str(path)})
         except RecordError as problem:
             damaged.append(problem)
-    header = ("replay", "digest", "record")
-    tell(as_json, [dict(zip(header, row, strict=True)) for row in rows], _table(header, rows))
+    tell(as_json, rows, _table(rows))
     if len(records) == 1 and damaged:
         raise damaged[0]
     for error in damaged:
         click.echo(f"parley: {one_line(str(error))}", err=True)
-    different = sum(row[0] != "identical" for row in rows) + len(damaged)
+    different = sum(row["replay"] != "identical" for row in rows) + len(damaged)
     if different:
         raise ParleyError(f"{different} of {len(records)} records did not replay identically")
 
@@ -285,7 +285,7 @@ def verify(
     \b
     Example:  parley verify results/demo/simulations/model=smollm2-135m/n=4/*/*/*/seed=0.parquet --sample 20
     """
-    from parley.play.verify import HEADER, Verified, difference_lines, row
+    from parley.play.verify import Verified, difference_lines, row
     from parley.play.verify import verify as run
 
     log_to_stderr()  # what it finds is on stdout
@@ -296,7 +296,7 @@ def verify(
     finally:  # what was found before an engine died
         lines = [line for result in done for line in difference_lines(result)]
         found = [{**vars(result), "first": result.first and result.first.where} for result in done]
-        tell(as_json, found, [*_table(HEADER, [row(result) for result in done]), *lines])
+        tell(as_json, found, [*_table([row(result) for result in done]), *lines])
     different = sum(result.different > 0 for result in done)
     if different:
         raise ParleyError(f"{different} of {len(done)} passes gave other replies than the records")
@@ -385,7 +385,7 @@ def calibrate(
     if len(arms) == 1:
         raise UsageError(f"--reply-format {', '.join(formats)}: {', '.join(games)} has no such format; choose another")
     found = run(model, models, source_of(problems), number, arms, endpoint, engine_timeout)
-    table = _table(HEADER, [cells(row) for row in found["arms"]])
+    table = _table([dict(zip(HEADER, cells(row), strict=True)) for row in found["arms"]])
     tell(as_json, found, [*table, *remedies(found["arms"]), str(found["path"])])
 
 
@@ -457,8 +457,8 @@ def view(
     click.echo(str(page))
 
 
-def _table(header: Sequence[str], rows: Sequence[Sequence[str | int | float]]) -> list[str]:
-    return table(header, rows) if rows else []
+def _table(rows: Sequence[Mapping[str, str | int | float]]) -> list[str]:
+    return table([*rows[0]], [[*row.values()] for row in rows]) if rows else []
 
 
 COMMANDS = (play, status, view, replay, verify, show, calibrate)

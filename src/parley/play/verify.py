@@ -201,34 +201,20 @@ class Verified:
         return "warm" if self.warm else "cold"
 
 
-HEADER = (
-    "model",
-    "batch",
-    "cache",
-    "asked",
-    "identical",
-    "different",
-    "cached",
-    "seconds",
-    "first difference",
-    "record",
-)
-
-
-def row(result: Verified) -> tuple[str | int | float, ...]:
-    """Return one pass as a row of the table under HEADER."""
-    return (
-        result.model,
-        result.batch,
-        result.cache,
-        result.asked,
-        result.asked - result.different,
-        result.different,
-        "-" if result.cached is None else f"{result.cached:.0%}",
-        result.seconds,
-        result.first.where if result.first else "-",
-        str(result.path),
-    )
+def row(result: Verified) -> dict[str, str | int | float]:
+    """Return one pass as a row of the table, by the names of its columns."""
+    return {
+        "model": result.model,
+        "batch": result.batch,
+        "cache": result.cache,
+        "asked": result.asked,
+        "identical": result.asked - result.different,
+        "different": result.different,
+        "cached": "-" if result.cached is None else f"{result.cached:.0%}",
+        "seconds": result.seconds,
+        "first difference": result.first.where if result.first else "-",
+        "record": str(result.path),
+    }
 
 
 def difference_lines(result: Verified) -> Iterator[str]:

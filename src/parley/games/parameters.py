@@ -172,19 +172,11 @@ def _exact_share(value: Any) -> Fraction:
 _READ = BeforeValidator(_exact_share)
 _WRITTEN = PlainSerializer(str, return_type=str)
 
-# A share in (0, 1].
-Share = Annotated[
-    Fraction,
-    _READ,
-    Field(gt=0, le=1),
-    _WRITTEN,
-    WithJsonSchema({"anyOf": [{"type": "number", "exclusiveMinimum": 0, "maximum": 1}, {"type": "string"}]}),
-]
-# A share in [0, 1].
-ShareOrNone = Annotated[
-    Fraction,
-    _READ,
-    Field(ge=0, le=1),
-    _WRITTEN,
-    WithJsonSchema({"anyOf": [{"type": "number", "minimum": 0, "maximum": 1}, {"type": "string"}]}),
-]
+
+def _schema(lowest: str) -> WithJsonSchema:
+    return WithJsonSchema({"anyOf": [{"type": "number", lowest: 0, "maximum": 1}, {"type": "string"}]})
+
+
+# A share in (0, 1], and one in [0, 1].
+Share = Annotated[Fraction, _READ, Field(gt=0, le=1), _WRITTEN, _schema("exclusiveMinimum")]
+ShareOrNone = Annotated[Fraction, _READ, Field(ge=0, le=1), _WRITTEN, _schema("minimum")]

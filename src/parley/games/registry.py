@@ -54,14 +54,12 @@ def policy_lines(game: type[Game]) -> Iterator[str]:
         agents = f"{' and '.join(kind.roles) or 'any'} agents"
         answers = "scripted" if kind.rule is not None else "asks a model"
         needs = f", needs {kind.needs}: true" if kind.needs else ""
-        threat = threat_text(game, kind)
-        yield f"{kind.name}  ({agents}, {answers}{needs}{'; ' if threat else ''}{threat})"
+        yield f"{kind.name}  ({'; '.join(filter(None, [f'{agents}, {answers}{needs}', threat_text(game, kind)]))})"
         yield f"    {kind.summary}"
         properties = kind.Parameters.model_json_schema().get("properties", {})
         for name, field in kind.Parameters.model_fields.items():
             yield f"    - {name}: {_taken(properties[name])}, {_default(field)}. {field.description or ''}".rstrip()
-    threat = threat_text(game, _OWN)
-    yield f"module:attribute  (any agents{'; ' if threat else ''}{threat})"
+    yield f"module:attribute  ({'; '.join(filter(None, ['any agents', threat_text(game, _OWN)]))})"
     yield "    A policy of your own: a class or function of a module on Python's path; its parameters are yours."
     for name, values in entry_points(POLICY_ENTRY_POINTS).items():
         yield f"    {one_line(name, 100)}: installed, {one_line(' and '.join(values), 300)}"

@@ -109,21 +109,15 @@ def scripted_kind(
     rule: Callable[..., Mapping[str, Any]],
     parameters: type[PolicyParameters] = PolicyParameters,
     roles: tuple[str, ...] = (),
-    beyond: str = "",
-    needs: str = "",
-    misfit: Callable[[Any, Any], str] | None = None,
+    **more: Any,
 ) -> PolicyKind:
-    """Return the kind of a rule (view, generator, parameters): its name, and the first line of its docstring."""
-    return PolicyKind(
-        name=rule.__name__,
-        summary=one_line((rule.__doc__ or "").splitlines()[0]),
-        roles=roles,
-        Parameters=parameters,
-        rule=partial(_with_parameters, rule),  # studies are pickled: no lambda
-        beyond=beyond,
-        needs=needs,
-        misfit=misfit,
-    )
+    """Return the kind of a rule (view, generator, parameters): its name, and the first line of its docstring.
+
+    `more` are what else a PolicyKind has: `beyond`, `needs`, `misfit`.
+    """
+    summary = one_line((rule.__doc__ or "").splitlines()[0])
+    make = partial(_with_parameters, rule)  # studies are pickled: no lambda
+    return PolicyKind(rule.__name__, summary, roles, parameters, make, **more)
 
 
 def policy_table(*kinds: PolicyKind) -> dict[str, PolicyKind]:

@@ -1,6 +1,7 @@
 """The grids of a study file become conditions; every mistake is one line that names the key and the remedy."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
@@ -136,15 +137,12 @@ class Expander:
 
     def _check_fixed(self) -> None:
         where = f"{self._where}: parameters"
-        try:
-            self._parameters({}, where)
-        except UsageError as error:
-            # Whether a parameter is allowed may hang on one that is varied.
-            first = {name: values[0] for name, values in self._content.grids[0].vary.items()}
-            try:
-                self._parameters(first, where)
-            except UsageError:
-                raise error from None
+        # Whether a parameter is allowed may hang on one that is varied.
+        first = {name: values[0] for name, values in self._content.grids[0].vary.items()}
+        with suppress(UsageError):
+            self._parameters(first, where)
+            return
+        self._parameters({}, where)
 
     def _check_keys(self, grid: Grid, where: str) -> None:
         known = self._game.Parameters.model_fields
@@ -301,16 +299,15 @@ class Expander:
                 yield _Population(tuple(group for group in agents if group.count), player.label, label)
 
     def _adversary(self, written: str | PlayerChoice, honest: Player, where: str) -> Player:
-        if written == SAME:
-            self._check_role(honest.policy.kind, self._byzantine, where)
-            return honest
-        return self.player(written, where, self._byzantine, honest.model)
+        if written != SAME:
+            return self.player(written, where, self._byzantine, honest.model)
+        self._check_role(honest.policy.kind, self._byzantine, where)
+        return honest
 
     def _groups(self, grid: Grid, where: str) -> Iterator[_Population]:
         """Yield the populations of a grid that names its groups, each once."""
-        choices = [
-            list(self._choices(group, f"{where}.groups[{index}]")) for index, group in enumerate(grid.groups or [])
-        ]
+        written = enumerate(grid.groups or [])
+        choices = [list(self._choices(group, f"{where}.groups[{index}]")) for index, group in written]
         seen = set()
         for agents in product(*choices):
             # By role, as they sit: in which order a file names the roles makes no difference.

@@ -23,6 +23,7 @@ from parley.engine.models import recorded_entry
 from parley.errors import RecordError, UsageError, located
 from parley.games.base import Game, Point
 from parley.games.own_game import changed_source
+from parley.games.prompts import OwnPrompt
 from parley.games.registry import game_class
 from parley.identity import digest
 from parley.policies import FIRST_STEP
@@ -63,7 +64,7 @@ def recorded_simulation(path: Path, described: Any) -> Simulation:
         axes={**{axis: described["axes"][axis] for axis in BASE_AXES}, **described["axes"]},
         parameters=game.Parameters.model_validate(described["parameters"]),
         groups=tuple(PlayerGroup(g["role"], g["count"], _player_of(game, g, own)) for g in described["groups"]),
-        prompt=own[described["prompt"]],
+        prompt=own.get(described["prompt"], described["prompt"]),
         seeds=(seed,),
         repeat=described.get("repeat"),
         fork=_fork_of(path, described["fork"], seed) if "fork" in described else None,
@@ -79,28 +80,22 @@ def _fork_of(path: Path, described: Any, seed: int) -> Fork:
 
 
 def _player_of(game: type[Game], group: Mapping[str, Any], prompts: Mapping[Any, Any]) -> Player:
-    policy, prompt = recorded_policy(game, group), prompts[group.get("prompt")]
+    policy, prompt = recorded_policy(game, group), group.get("prompt")
+    prompt = prompts.get(prompt, prompt)
     if "model" not in group:
         return Player(policy, prompt=prompt)
     return Player(policy, group["model_name"], recorded_entry(group["model"], group.get("grammar")), prompt)
 
 
-class _Named(dict[Any, Any]):
-    """Prompts by name; a name without one is the prompt itself."""
-
-    def __missing__(self, name: Any) -> Any:
-        return name
-
-
-def recorded_prompts(game: type[Game], simulation: Mapping[str, Any]) -> Mapping[Any, Any]:
+def recorded_prompts(game: type[Game], simulation: Mapping[str, Any]) -> dict[str, OwnPrompt]:
     """Return, by name, the prompts that a study brought, with their templates as far as a record has them.
 
-    Any other name, and None, is itself. Raises UsageError, or AttributeError, TypeError or ValueError, for templates
+    Raises UsageError, or AttributeError, TypeError or ValueError, for templates
     that the game cannot fill in.
     """
     unsent = next(iter(game.prompts.variants.values()))
     found = recorded_templates(simulation)
-    return _Named({name: game.prompts.own(name, {**unsent, **templates}) for name, templates in found.items()})
+    return {name: game.prompts.own(name, {**unsent, **templates}) for name, templates in found.items()}
 
 
 def recorded_templates(simulation: Mapping[str, Any]) -> dict[str, dict[str, str]]:

@@ -20,6 +20,7 @@ from rich.terminal_theme import SVG_EXPORT_THEME
 from parley.engine.service.service import Service
 from parley.engine.supervisor import temporary_engine
 from parley.errors import UsageError
+from parley.files import write_new
 from parley.games.base import Game, Outcome
 from parley.play.matrix import WatchedGame, decided
 from parley.play.matrix_text import final_view, live_view
@@ -200,7 +201,7 @@ def write_svg(path: Path, view: Callable[[int], Group], title: str) -> None:
     console.print(view(console.width))
     form = _FONT_FACE.sub("", CONSOLE_SVG_FORMAT).replace("Fira Code, monospace", _FONTS)
     text = console.export_svg(title=title, theme=SVG_EXPORT_THEME, code_format=form)
-    _open(path, text).close()
+    write_new({path: text})
 
 
 class Cast:
@@ -217,7 +218,8 @@ class Cast:
             "title": title,
             "env": {"TERM": "xterm-256color"},
         }
-        self._file = _open(path, json.dumps(header) + "\n")
+        write_new({path: json.dumps(header) + "\n"})
+        self._file = path.open("a", encoding="utf-8")
         self._began, self._at, self._shown = time.monotonic(), -_SHORTEST_STEP, ""
 
     @property
@@ -255,19 +257,6 @@ def _console(width: int, record: bool = False) -> Console:
         legacy_windows=False,
         highlight=False,
     )
-
-
-def _open(path: Path, text: str) -> TextIO:
-    """Return a new file that begins with `text`."""
-    try:
-        file = path.open("x", encoding="utf-8")
-        file.write(text)
-        file.flush()
-    except FileExistsError:
-        raise UsageError(f"{path}: exists already, and nothing is overwritten; choose another name") from None
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be written: {one_line(str(error.strerror))}") from None
-    return file
 
 
 def can_draw(stream: TextIO) -> bool:

@@ -139,22 +139,28 @@ def sync_folder(path: Path) -> None:
         os.close(folder)
 
 
-def try_lock(fd: int, path: Path) -> bool:
+def try_lock(fd: int, path: Path, patience: float = 0.0) -> bool:
     """Lock an open file until it is closed, whatever ends this process; whether nobody else has it.
+
+    Another process is given so many seconds to end.
 
     Raises JournalError where the file system knows no locks: without them two processes would play one simulation,
     or use more of a service than it allows.
     """
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    except OSError as error:
-        raise JournalError(
-            f"{path}: its file system cannot lock files ({error.strerror}); mount it with locks (option flock), or "
-            "work in a folder on another file system"
-        ) from error
-    return True
+    end = time.monotonic() + patience
+    while True:
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
+        except BlockingIOError:
+            if time.monotonic() >= end:
+                return False
+            time.sleep(0.05)
+        except OSError as error:
+            raise JournalError(
+                f"{path}: its file system cannot lock files ({error.strerror}); mount it with locks (option flock), "
+                "or work in a folder on another file system"
+            ) from error
 
 
 _LOCK_SECONDS = 0.5  # `parley status` has the lock for an instant, to see whether it is held
@@ -172,11 +178,7 @@ def hold_lock(path: Path) -> None:
     except OSError as error:
         raise JournalError(f"{path}: cannot be opened: {error.strerror}") from error
     try:
-        end = time.monotonic() + _LOCK_SECONDS
-        while not try_lock(fd, path):
-            if time.monotonic() < end:
-                time.sleep(0.05)
-                continue
+        if not try_lock(fd, path, _LOCK_SECONDS):
             raise JournalError(f"{path}: another run of this study holds it; wait for that run or stop it")
     except JournalError:
         os.close(fd)

@@ -7,12 +7,12 @@ dequantized into safetensors; a user's own folder is left where it is. No remote
 import errno
 import hashlib
 import json
+import math
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -241,8 +241,7 @@ def _alone(folder: Path) -> Iterator[None]:
     with lock.open("wb") as file:
         if not try_lock(file.fileno(), lock):
             with Step("waiting for another process that prepares this model"):
-                while not try_lock(file.fileno(), lock):
-                    time.sleep(0.5)
+                try_lock(file.fileno(), lock, math.inf)
         yield
 
 

@@ -9,7 +9,6 @@ import errno
 import json
 import math
 import os
-import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields, replace
@@ -95,7 +94,8 @@ class Journal:
             raise self._failed("opened", error) from error
         try:
             require_regular(os.fstat(self._fd), path)
-            self._lock(patience)
+            if not try_lock(self._fd, path, patience):
+                raise JournalError(f"{path}: another process is playing this simulation; wait for it or stop it")
             self._read(simulation_id)
             sync_folder(path.parent)  # else a new journal could be gone with the machine, however often it is synced
         except OSError as error:
@@ -123,13 +123,6 @@ class Journal:
             os.fsync(self._fd)
         except OSError as error:
             raise self._failed("written", error) from error
-
-    def _lock(self, patience: float) -> None:
-        end = time.monotonic() + patience
-        while not try_lock(self._fd, self.path):
-            if time.monotonic() >= end:
-                raise JournalError(f"{self.path}: another process is playing this simulation; wait for it or stop it")
-            time.sleep(0.2)
 
     def _read(self, simulation_id: str) -> None:
         with open(self._fd, "rb", closefd=False) as file:

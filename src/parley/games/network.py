@@ -165,11 +165,6 @@ class Links:
         """Return whom an agent sees, in the agents' order; they see it, but for one-way links."""
         return self._neighbors[name]
 
-    @property
-    def is_one_way(self) -> bool:
-        """Whether somebody sees an agent that does not see it."""
-        return self._network.is_one_way
-
     def hearers(self, name: str) -> tuple[str, ...]:
         """Return who sees an agent, in the agents' order."""
         return tuple(self._names[peer] for peer in self._network.heard_by.neighbors(self._names.index(name)))

@@ -90,8 +90,7 @@ def _player_of(game: type[Game], group: Mapping[str, Any], prompts: Mapping[Any,
 def recorded_prompts(game: type[Game], simulation: Mapping[str, Any]) -> dict[str, OwnPrompt]:
     """Return, by name, the prompts that a study brought, with their templates as far as a record has them.
 
-    Raises UsageError, or AttributeError, TypeError or ValueError, for templates
-    that the game cannot fill in.
+    Raises UsageError, or AttributeError, TypeError or ValueError, for templates that the game cannot fill in.
     """
     unsent = next(iter(game.prompts.variants.values()))
     found = recorded_templates(simulation)

@@ -68,6 +68,7 @@ def test_how_arms_are_written(study_factory: StudyFactory) -> None:
         ({"b": 1, "byzantine": "stubborn"}, {"compare_with": ["placebo"]}, "remove this key"),
         ({}, {"compare_with": ["placebo"], "parameters": {"problems": "policies"}}, "remove this key"),
         ({"vary": {"hears": ["all", "neighbor"]}}, {"compare_with": ["placebo"]}, "are the same games"),
+        ({"n": [3, 5]}, {"compare_with": {"independent": 8}}, "are the same games"),
     ],
 )
 def test_arms_that_cannot_be_are_refused(

@@ -120,12 +120,12 @@ class Expander:
     def _check_arms(self, conditions: Sequence[Condition]) -> None:
         if self._content.compare_with is None:
             return
-        places: dict[str, str] = {}
+        names: dict[str, str] = {}
         for condition in conditions:
-            if (same := places.setdefault(condition.place, condition.name)) != condition.name:
+            if (same := names.setdefault(condition.identity, condition.name)) != condition.name:
                 raise UsageError(
-                    f"{self._where}: compare_with: {same} and {condition.name} are the same games; put the two in "
-                    "studies of their own"
+                    f"{self._where}: compare_with: {same} and {condition.name} are the same games; leave out how many "
+                    "answers are independent, or put the two in studies of their own"
                 )
         if all(condition.axes[ARM_AXIS] == NO_ARM for condition in conditions):
             raise UsageError(

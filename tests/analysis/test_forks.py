@@ -29,6 +29,7 @@ from parley.report.page import report
 from parley.study import Study, load_study
 from parley.study.condition import SCRIPTED
 from support.playing import scripted
+from support.records import edit
 from support.studies import StudyFactory
 
 pytestmark = pytest.mark.promise("Forks of games whose answer is known give it, from the study to the table.")
@@ -200,6 +201,12 @@ def test_one_betrayal_is_the_cause_and_no_other_message(study_factory: StudyFact
     rows = index["simulations"]
     assert (rows["id"][game], rows["parent"][fork]) == (simulation.id, game)
     assert rows["outcome"][fork] != rows["outcome"][game]
+    # It says nothing where it lacks what a message is held against.
+    shown = select(load_study(Path("forks.yaml")), {"change": f"silence_once-{betrayer}"}, 10_000, journals=False)
+    assert not index_content(shown, read_rows(shown.parts))["influences"]
+    shown = select(load_study(Path("forks.yaml")), {}, 10_000, journals=False)
+    edit(simulation.record("small"), lambda replies: replies.pop())
+    assert not index_content(shown, read_rows(shown.parts))["influences"]
 
 
 @pytest.mark.parametrize(

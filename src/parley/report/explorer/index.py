@@ -2,7 +2,7 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from time import monotonic
@@ -74,6 +74,7 @@ def index_content(selection: Selection, rows: Sequence[Sequence[Row]], served: b
     for row, simulation in zip(flat, simulations, strict=True):
         row["parent"] = at.get(simulation.before.id) if simulation.parent else None
     ended = max((row["ended"] for row in flat), default="")
+    kept = {str(condition.axes["at"]) for condition in study.conditions if condition.axes.get("change") == _KEEP}
     return {
         "format": FORMAT,
         "study": study.name,
@@ -105,7 +106,7 @@ def index_content(selection: Selection, rows: Sequence[Sequence[Row]], served: b
         "conditions": [_condition(parts[number], values) for number in numbers],
         "simulations": {name: [row[name] for row in flat] for name in _COLUMNS},
         "pairs": {"key": [row["key"] for row in flat]},
-        "influences": _influences(simulations, flat),
+        "influences": _influences(simulations, flat, kept),
     }
 
 
@@ -115,25 +116,29 @@ _COLUMNS = (
 )
 
 
-def _influences(simulations: Sequence[Simulation], rows: Sequence[Row]) -> list[list[Any]]:
+def _influences(simulations: Sequence[Simulation], rows: Sequence[Row], kept: Collection[str]) -> list[list[Any]]:
     """Return, for each message that forks left out, what `templates/explorer/influence.js` reads.
 
     That is the place of the recorded game, agent, round, phase, how many forks, the place of one of them, and the
-    influence with its interval.
+    influence with its interval. None where the recorded game cannot be read, or at points where the study has forks
+    that leave nothing out (`kept`) and none of them is among the simulations.
     """
     ended: dict[tuple[int, str, str], list[int]] = defaultdict(list)  # by game, point and change: the places of forks
     for place, (simulation, row) in enumerate(zip(simulations, rows, strict=True)):
-        if row["parent"] is not None and row["outcome"] is not None:
+        parent = row["parent"]
+        if parent is not None and None not in (row["outcome"], rows[parent]["outcome"]):
             axes = simulation.condition.axes
-            ended[row["parent"], str(axes["at"]), str(axes["change"])].append(place)
+            ended[parent, str(axes["at"]), str(axes["change"])].append(place)
     found, counts = [], []
     for (parent, at, _), places in ended.items():
         fork = simulations[places[0]].condition.fork
         seat = fork.change.get("silence_once") if fork else None
         agents = [each.name for each in simulations[parent].seats if seat in (each.name, each.role)]
-        if fork and len(agents) == 1:
-            kept = ended.get((parent, at, _KEEP), [parent])
-            same = [[rows[place]["outcome"] == rows[parent]["outcome"] for place in own] for own in (places, kept)]
+        unchanged = ended.get((parent, at, _KEEP), [] if at in kept else [parent])
+        if fork and unchanged and len(agents) == 1:
+            same = [
+                [rows[place]["outcome"] == rows[parent]["outcome"] for place in own] for own in (places, unchanged)
+            ]
             counts.append([number for own in same for number in (sum(own), len(own))])
             found.append([parent, *agents, fork.point.round, fork.point.phase or "", len(places), places[0]])
     if not counts:

@@ -60,9 +60,15 @@ def test_each_fact_is_dealt_to_one_agent_and_stays_with_it(study_factory: StudyF
     assert len(holders) > n / 2
 
 
-def test_who_answers_alone_knows_what_one_who_talks_knows_at_first(study_factory: StudyFactory) -> None:
+@pytest.mark.parametrize(
+    ("given", "known"),
+    [({}, 1), ({"facts": "kept"}, 1), ({"facts": "all"}, 4), ({"dealt_among": 2}, 2), ({"dealt_among": 9}, 1)],
+)
+def test_who_answers_alone_knows_what_one_who_talks_knows_at_first(
+    study_factory: StudyFactory, given: dict[str, object], known: int
+) -> None:
     grid = {"model": "pooler", "n": 4, "prompt": "improve"}
-    parameters = {"problems": "hidden_profiles", "turns": 1}
+    parameters = {"problems": "hidden_profiles", "turns": 1, **given}
     study = study_factory(grid, game="deliberation", parameters=parameters, seeds=3, compare_with=["independent"])
     [alone] = [condition for condition in study.conditions if condition.axes["arm"] == "independent"]
     for seed in alone.seeds:
@@ -70,9 +76,10 @@ def test_who_answers_alone_knows_what_one_who_talks_knows_at_first(study_factory
         users = [ask.user for ask in next(game.play())]
         held = [tuple(fact for fact in game.problem.facts if fact in user) for user in users]  # type: ignore[attr-defined]
         assert len(held) == 3 * 4 * 2
-        assert [len(facts) for facts in held] == [1] * len(held)
-        assert held == [*held[:4]] * 6
-        assert len(set(held)) == 4
+        assert [len(facts) for facts in held] == [known] * len(held)
+        among = 4 // known
+        assert held == [*held[:among]] * (len(held) // among)
+        assert len(set(held)) == among
 
 
 def test_who_holds_none_is_told_of_none_and_all_may_hold_all(study_factory: StudyFactory) -> None:
@@ -127,7 +134,8 @@ def test_facts_of_ones_own(study_factory: StudyFactory) -> None:
 
 
 def test_what_cannot_be_is_refused_before_a_game(study_factory: StudyFactory) -> None:
-    with pytest.raises(UsageError, match="facts: kept: arithmetic has problems without facts; use problems: hidden_"):
-        study_of(study_factory, problems="arithmetic", facts="kept")
+    for key, value in {"facts": "kept", "dealt_among": 2}.items():
+        with pytest.raises(UsageError, match=f"{key}: {value}: arithmetic has problems without facts; use problems: "):
+            study_of(study_factory, problems="arithmetic", **{key: value})
     with pytest.raises(UsageError, match="hidden_profiles: come with Parley; remove path, or write kind: jsonl"):
         study_of(study_factory, problems={"kind": "hidden_profiles", "path": "x"})

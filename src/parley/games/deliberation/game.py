@@ -167,11 +167,12 @@ class DeliberationGame(Game[DeliberationParameters]):
                 f"{parameters.problems.problem_kind}; remove it"
             )
         parameters.problems.check(of_study=True)
-        if parameters.facts != "dealt" and not has_facts(parameters):
-            raise UsageError(
-                f"facts: {parameters.facts}: {parameters.problems} has problems without facts; use problems: "
-                "hidden_profiles, or remove it"
-            )
+        for key, usual in (("facts", "dealt"), ("dealt_among", None)):
+            if (value := getattr(parameters, key)) != usual and not has_facts(parameters):
+                raise UsageError(
+                    f"{key}: {value}: {parameters.problems} has problems without facts; use problems: "
+                    "hidden_profiles, or remove it"
+                )
 
     @classmethod
     def draw_material(cls, parameters: DeliberationParameters, seed: int) -> Any:
@@ -211,8 +212,8 @@ class DeliberationGame(Game[DeliberationParameters]):
             return {}
         alone = {"hears": "nobody", "filter": "none", "filter_told": False, "told_yields": False}
         answers = {**alone, "turns": 0, "topology": "complete", "panel_size": None}
-        if p.facts == "dealt" and has_facts(p):  # each knows what one who talks knows at first
-            answers["dealt_among"] = agents
+        if p.facts != "all" and has_facts(p):  # each knows what one who talks knows at first
+            answers["dealt_among"] = min(p.dealt_among or agents, agents)
         return {
             "independent": (answers, 3 * agents * (p.turns + 1)),
             "self_correction": (alone, agents),

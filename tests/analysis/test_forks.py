@@ -129,20 +129,23 @@ def test_questions_and_plans_take_the_mean_of_the_forks_of_a_game(study_factory:
     study = study_factory({"n": 5, "b": 1, "byzantine": "random"}, seeds=24, parameters={"max_rounds": 10})
     simulate_shard(study, SCRIPTED, 0)
     question = {"name": "loud", "outcome": "valid_consensus", "compare": "change", "smallest": 0.2}
+    longer = {"name": "longer", "outcome": "rounds", "compare": "change", "smallest": 1}
     change = ["none", {"silence": "byzantine"}]
     content = {"game": "consensus", "fork": {"of": "small", "at": [2], "change": change, "repeats": 4}}
-    Path("forks.yaml").write_text(yaml.safe_dump(content | {"questions": [question]}), encoding="utf-8")
+    Path("forks.yaml").write_text(yaml.safe_dump(content | {"questions": [question, longer]}), encoding="utf-8")
     study = load_study(Path("forks.yaml"))
+    # Rounds are no rate: without a pilot nothing is known of their spread.
+    assert [plan.power is None for plan in planned(study, [])] == [False, True]
     simulate_shard(study, SCRIPTED, 0)
     summarize(study)
-    [row] = read_table("forks", "questions").to_dict("records")
+    row, _ = read_table("forks", "questions").to_dict("records")
     of_table = effect(read_table("forks", "forks"), "2", "silence-byzantine", "valid_consensus")
     assert 0 < row["value_from"] < row["value_to"] < 1
     for name in ("value_from", "value_to", "difference", "low", "high"):
         assert row[name] == pytest.approx(of_table[name])
     assert (row["pairs"], row["test"]) == (24, "t")
 
-    [plan] = planned(study, played(study))
+    plan, _ = planned(study, played(study))
     by_repeats = {n: power(24, 0.2, 0.05) for n, power in plan.by_repeats.items()}
     assert list(by_repeats) == [1, 2, 4, 5, 10, 20]
     assert list(by_repeats.values()) == sorted(by_repeats.values())
@@ -150,7 +153,7 @@ def test_questions_and_plans_take_the_mean_of_the_forks_of_a_game(study_factory:
     assert plan.power is not None
     assert plan.power(24, 0.2, 0.05) == by_repeats[4]
     # What four repeats foretell of one is what a plan from the first repeats alone says.
-    [alone] = planned(study, [row for row in played(study) if not row[0].condition.repeat])
+    alone, _ = planned(study, [row for row in played(study) if not row[0].condition.repeat])
     assert alone.power is not None
     assert not alone.by_repeats
     assert alone.power(24, 0.2, 0.05) == pytest.approx(by_repeats[1], abs=0.06)

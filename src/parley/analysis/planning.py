@@ -200,7 +200,8 @@ def planned(study: Study, records: Records, base: float | None = None) -> list[P
 def _planned(comparison: Comparison, pairs: Pairs, base: float | None, times: tuple[int, int]) -> Planned:
     """Return what is assumed of a comparison; `times` are the repeats of the pilot and of the study."""
     question, number = comparison.question, len(pairs.first)
-    if comparison.of_numbers and not (comparison.averaged and number < PILOT):
+    rates = comparison.averaged and comparison.kind != "quantity" and not comparison.between  # means of yes and no
+    if comparison.of_numbers and not (rates and number < PILOT):
         differences = pairs.second - pairs.first
         if number < PILOT or not differences.std():
             basis = f"spread unknown: needs {PILOT} pairs of a pilot that differ ({number} there)"

@@ -12,6 +12,7 @@ import yaml
 
 from parley.analysis.costs import played
 from parley.analysis.planning import planned
+from parley.analysis.registration import registrations
 from parley.analysis.stats import sign_flip
 from parley.analysis.summarize import summarize
 from parley.analysis.tables import read_table
@@ -28,6 +29,7 @@ from parley.report.explorer.selection import select
 from parley.report.page import report
 from parley.study import Study, load_study
 from parley.study.condition import SCRIPTED
+from parley.study.frozen import write_frozen
 from support.playing import scripted
 from support.records import edit
 from support.studies import StudyFactory
@@ -131,11 +133,12 @@ def test_questions_and_plans_take_the_mean_of_the_forks_of_a_game(study_factory:
     question = {"name": "loud", "outcome": "valid_consensus", "compare": "change", "smallest": 0.2}
     longer = {"name": "longer", "outcome": "rounds", "compare": "change", "smallest": 1}
     change = ["none", {"silence": "byzantine"}]
-    content = {"game": "consensus", "fork": {"of": "small", "at": [2], "change": change, "repeats": 4}}
+    content: dict[str, Any] = {"game": "consensus", "fork": {"of": "small", "at": [2], "change": change, "repeats": 4}}
     Path("forks.yaml").write_text(yaml.safe_dump(content | {"questions": [question, longer]}), encoding="utf-8")
     study = load_study(Path("forks.yaml"))
     # Rounds are no rate: without a pilot nothing is known of their spread.
     assert [plan.power is None for plan in planned(study, [])] == [False, True]
+    write_frozen(study)
     simulate_shard(study, SCRIPTED, 0)
     summarize(study)
     row, _ = read_table("forks", "questions").to_dict("records")
@@ -144,6 +147,12 @@ def test_questions_and_plans_take_the_mean_of_the_forks_of_a_game(study_factory:
     for name in ("value_from", "value_to", "difference", "low", "high"):
         assert row[name] == pytest.approx(of_table[name])
     assert (row["pairs"], row["test"]) == (24, "t")
+    # More repeats are other answers: what was frozen says how many.
+    assert row["confirmatory"]
+    content["fork"] |= {"repeats": 5}
+    Path("forks.yaml").write_text(yaml.safe_dump(content | {"questions": [question, longer]}), encoding="utf-8")
+    told = list(registrations(read_table("forks", "simulations"), load_study(Path("forks.yaml"))))
+    assert told == [("its repeats CHANGED since it was frozen: exploratory", False, False)] * 2
 
     plan, _ = planned(study, played(study))
     by_repeats = {n: power(24, 0.2, 0.05) for n, power in plan.by_repeats.items()}

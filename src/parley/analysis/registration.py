@@ -79,6 +79,10 @@ def _changed(frozen: Frozen, study: Study, question: str, conditions: Sequence[C
     frozen_ones, ours = _first(then["conditions"]), _first(now["conditions"])
     if any(frozen_ones.get(_name(each), [""])[0] != each.identity for each in conditions):
         return f"its conditions {CHANGED} since they were frozen"
+    names = {_name(each) for each in conditions if each.fork}  # the mean of all repeats of a fork is its value
+    repeats = [{name for name in part["conditions"] if _REPEAT.sub("", name) in names} for part in (then, now)]
+    if repeats[0] != repeats[1]:
+        return f"its repeats {CHANGED} since it was frozen"
     if gone := sum(name not in ours for name in frozen_ones):
         return f"{counted(gone, 'condition')} left out since it was frozen"
     if gone := sum(name not in after for name in before):  # p is corrected for those that are left

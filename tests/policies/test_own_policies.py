@@ -261,7 +261,7 @@ class Faulty:
         if self.fault == "crashes":
             os.kill(os.getpid(), signal.SIGTERM)
         if self.fault == "closes":
-            os.closerange(3, 99)
+            os.closerange(3, 10_000)
             time.sleep(999)
         reply = '{"internal_strategy": "", "value": 7, "public_reasoning": ""}'
         return Completion('{"decision": "stop"}' if ask.phase == "vote" else reply, "stop")

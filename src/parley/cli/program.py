@@ -11,7 +11,7 @@ from types import FrameType
 import click
 
 from parley import __version__
-from parley.cli import forks, ledger, new, prompts, stages, studies, user_commands
+from parley.cli import forks, ledger, prompts, stages, studies, user_commands
 from parley.cli.options import print_log
 from parley.errors import GameError, ParleyError
 from parley.text import one_line
@@ -100,6 +100,6 @@ def commands(context: click.Context) -> None:
     print_log(context)
 
 
-for module in (new, stages, ledger, user_commands, forks, studies, prompts):
+for module in (stages, ledger, user_commands, forks, studies, prompts):
     for command in module.COMMANDS:
         commands.add_command(command)

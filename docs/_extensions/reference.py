@@ -8,7 +8,7 @@ import click
 import schema_tables
 
 from parley import paths
-from parley.cli.program import commands
+from parley.cli import commands
 
 ROOT = Path(__file__).parents[2]
 BEGIN, END = "<!-- made by `make reference` -->\n", "<!-- end -->\n"

@@ -3,7 +3,7 @@
 import pytest
 from click.shell_completion import ShellComplete
 
-from parley.cli.program import commands
+from parley.cli import commands
 from support.commands import Parley, one_line_error
 
 pytestmark = pytest.mark.promise(

@@ -8,7 +8,7 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from parley.cli.program import commands
+from parley.cli import commands
 from parley.games.registry import GAMES
 from parley.study import load_study
 from support import REPOSITORY

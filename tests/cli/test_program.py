@@ -7,8 +7,7 @@ from pathlib import Path
 import click
 import pytest
 
-from parley import __version__, paths
-from parley.cli import program as cli
+from parley import __version__, cli, paths
 from parley.engine import supervisor
 from parley.errors import EngineError
 from parley.play.record import read_summary
@@ -135,10 +134,8 @@ def test_a_server_ends_with_the_job_that_started_it_if_told_to(
 
 @pytest.mark.slow
 def test_letters_that_an_encoding_lacks_end_nothing() -> None:
-    code = "import click; from parley.cli import program; "
-    code += (
-        "program.commands.add_command(click.Command('say', callback=lambda: click.echo('a \u2192 b'))); program.main()"
-    )
+    code = "import click; from parley import cli; "
+    code += "cli.commands.add_command(click.Command('say', callback=lambda: click.echo('a \u2192 b'))); cli.main()"
     ran = subprocess.run(
         [sys.executable, "-c", code, "say"],
         env={**os.environ, "PYTHONIOENCODING": "latin-1"},

@@ -9,7 +9,7 @@ import pytest
 from click.shell_completion import BashComplete
 
 from parley import paths
-from parley.cli.program import commands
+from parley.cli import commands
 from parley.errors import UsageError
 from parley.workflow.command import snakemake_command
 from support.commands import Parley

@@ -6,8 +6,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from parley import paths
-from parley.cli import program
+from parley import cli, paths
 from parley.play.record import read_attempts, read_trace
 from parley.play.record_content import SCHEMA
 from parley.study import load_study
@@ -59,7 +58,7 @@ def _facts(study: str) -> dict[str, Any]:
     from inspect_ai.log import list_eval_logs, read_eval_log
 
     sys.argv = ["parley", "export", study, "--format", "inspect"]
-    program.main()
+    cli.main()
     where = str(paths.export(Path(study).stem, "inspect"))
     listed = list_eval_logs(where)  # as its viewer does
     logs = sorted((read_eval_log(each, resolve_attachments=True) for each in listed), key=lambda log: log.eval.task)

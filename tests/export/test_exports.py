@@ -14,7 +14,7 @@ from click.testing import CliRunner
 
 from parley import paths
 from parley.analysis.summarize import summarize
-from parley.cli.program import commands
+from parley.cli import commands
 from parley.export.about import NO_LICENSE, license_url
 from parley.export.write import export
 from parley.games.registry import GAMES

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from parley.cli.program import commands
+from parley.cli import commands
 from parley.games.consensus.game import ConsensusGame
 from parley.games.consensus.policies import STRATEGIES
 from parley.games.registry import GAMES, policy_lines, threat_text

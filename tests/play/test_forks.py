@@ -9,7 +9,7 @@ import yaml
 from click.testing import CliRunner
 
 from parley import paths
-from parley.cli.program import commands
+from parley.cli import commands
 from parley.errors import ParleyError, RecordError, UsageError
 from parley.imports.import_games import import_games
 from parley.play.forks import forked_policies

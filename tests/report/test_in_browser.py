@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from parley.cli.program import commands
+from parley.cli import commands
 from parley.report.compare import compare
 from parley.report.explorer.site import data_js
 from parley.report.page import report

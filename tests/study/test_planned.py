@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from parley.cli.program import commands
+from parley.cli import commands
 from parley.errors import ParleyError
 from parley.games.consensus.game import ConsensusGame
 from parley.study import load_study

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from parley.cli import program as cli
+from parley import cli
 from parley.games.base import Game
 from parley.games.playing import FIRST_STEP
 from parley.games.registry import GAMES

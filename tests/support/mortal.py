@@ -170,7 +170,7 @@ def _die() -> int:
 
 def _live(life: Life) -> int:
     """Run `parley` in this process and return its exit status."""
-    from parley.cli import program as cli
+    from parley import cli
     from parley.play import simulate
     from parley.policies.kinds import ScriptedPolicy
     from parley.progress.state import StateFile
@@ -216,7 +216,7 @@ def _nurse() -> None:
     import pandas  # noqa: F401  # pyarrow imports it when it makes its first table
     import pyarrow.compute  # noqa: F401
 
-    from parley.cli import program  # noqa: F401
+    from parley import cli  # noqa: F401
     from parley.play import simulate  # noqa: F401
 
     # What it finds out is cached: a fork need not run git and read versions again.

@@ -20,7 +20,7 @@ from markdown_it.token import Token
 from parley import paths
 from parley.analysis.summarize import summarize
 from parley.analysis.tables import read_table
-from parley.cli.program import commands
+from parley.cli import commands
 from parley.engine.arguments import MACHINE_ARGUMENTS
 from parley.engine.models import ModelsFile
 from parley.play.simulate import simulate_shard

@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from parley import paths
-from parley.cli.program import commands
+from parley.cli import commands
 from parley.engine.client import Engine
 from parley.engine.service.service import Service
 from parley.errors import EngineError, UsageError

@@ -8,7 +8,7 @@ import yaml
 from click.testing import CliRunner
 
 from parley import paths
-from parley.cli.program import commands
+from parley.cli import commands
 from parley.errors import UsageError
 from parley.study import load_study
 from parley.text import choose, meant

@@ -1,5 +1,5 @@
 """`python -m parley.cli` is the command `parley`."""
 
-from parley.cli.program import main
+from parley.cli import main
 
 main()

@@ -16,7 +16,7 @@ from pathlib import Path
 import yaml
 
 from benchmarks.measure import PARLEY, REPOSITORY, Cost, Row, consensus_study, cost, temporary_folder
-from parley.engine.endpoint import Endpoint
+from parley.engine.supervisor import Endpoint
 
 MODEL, SERVICE = "instant", "instant-service"
 ENDPOINT = Path("endpoint.json")

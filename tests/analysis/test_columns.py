@@ -11,8 +11,8 @@ import pytest
 import yaml
 
 from parley import paths
-from parley.analysis.columns import columns_of, declared, describe, page, table_names
 from parley.analysis.summarize import summarize
+from parley.analysis.tables import columns_of, declared, describe, page, table_names
 from parley.columns import Column, find
 from parley.errors import UsageError
 from parley.games.registry import GAMES
@@ -161,7 +161,7 @@ def test_all_of_records_and_metrics_is_described_and_nothing_else(studies: list[
 
 def test_the_page_is_what_the_columns_give() -> None:
     text = PAGE.read_text(encoding="utf-8")
-    assert page(text) == text, f"run: python -m parley.analysis.columns {PAGE}"
+    assert page(text) == text, f"run: python -m parley.analysis.tables {PAGE}"
     with pytest.raises(UsageError, match="no place"):
         page("# A page\n")
 

@@ -4,7 +4,7 @@ import pytest
 
 from parley import paths
 from parley.errors import ParleyError
-from parley.report.compare import compare
+from parley.report.page import compare
 from parley.study import Study
 from support.figures import played, study_of
 from support.pages import Page

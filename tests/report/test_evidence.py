@@ -10,10 +10,9 @@ import pytest
 from parley.analysis.precision import anytime_interval
 from parley.analysis.summarize import summarize
 from parley.report.answers import contrast_texts, labels_of
-from parley.report.html import Links
+from parley.report.html import Links, p_text
 from parley.report.page import report
 from parley.report.sections import MAX_CONTRASTS, contrast_table, measure_tables
-from parley.report.tables import p_text
 from parley.study.frozen import write_frozen
 from support.figures import MeasuredGame, measured, played, study_of
 from support.pages import Page, with_pictures

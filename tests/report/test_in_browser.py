@@ -13,9 +13,8 @@ import pytest
 from click.testing import CliRunner
 
 from parley.cli import commands
-from parley.report.compare import compare
 from parley.report.explorer.site import data_js
-from parley.report.page import report
+from parley.report.page import compare, report
 from support.pages import (
     HOSTILE,
     LIARS,

@@ -10,7 +10,7 @@ from parley.analysis.margins import margin_table
 from parley.games.consensus.game import ConsensusGame
 from parley.games.stag_hunt.game import StagHuntGame
 from parley.report import sections
-from parley.report.tables import Table
+from parley.report.html import Table
 from parley.study.study_file import Effects, PaperRate
 from support.studies import AXES, VALID, Drawn
 

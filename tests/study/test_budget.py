@@ -2,7 +2,7 @@
 
 import pytest
 
-from parley.engine.service.limits_config import Price
+from parley.engine.service.dialect import Price
 from parley.policies import Tokens
 
 

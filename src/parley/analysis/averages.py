@@ -13,10 +13,10 @@ from typing import Any
 
 import pandas as pd
 
-from parley.analysis.columns import names_of
 from parley.analysis.pairs import number_differences
 from parley.analysis.simulations import PlayedGame
 from parley.analysis.stats import wilson_of_mean
+from parley.analysis.tables import names_of
 from parley.study import Study
 
 # By name, the (round, share in [0, 1]) points of one simulation, and its last round.

@@ -14,7 +14,6 @@ import numpy as np
 import pandas as pd
 import scipy
 
-from parley.analysis.columns import names_of
 from parley.analysis.pairs import (
     Compared,
     compared_conditions,
@@ -26,6 +25,7 @@ from parley.analysis.pairs import (
 )
 from parley.analysis.rates import by_condition, flags, numbers, values_of
 from parley.analysis.stats import CONFIDENCE, Floats, benjamini_hochberg, holm
+from parley.analysis.tables import names_of
 from parley.games.base import Game
 
 # By the values of a condition's axes, the names of the outcomes that it cannot have; none where it is not in it.

@@ -17,11 +17,11 @@ import pandas as pd
 import scipy
 from numpy.typing import NDArray
 
-from parley.analysis.columns import names_of
 from parley.analysis.contrasts import NONE_IMPOSSIBLE, Impossible
 from parley.analysis.margins import MIN_SEEDS, Answers, Comparison, answers_of, comparisons
 from parley.analysis.pairs import with_group_size
 from parley.analysis.stats import CONFIDENCE, Floats
+from parley.analysis.tables import names_of
 from parley.games.base import Game
 from parley.study.study_file import Effects
 from parley.text import one_line

@@ -14,11 +14,11 @@ import pandas as pd
 import scipy
 from numpy.typing import ArrayLike, NDArray
 
-from parley.analysis.columns import names_of
 from parley.analysis.contrasts import NONE_IMPOSSIBLE, Impossible
 from parley.analysis.pairs import compared_conditions, pair_numbers
 from parley.analysis.rates import by_condition
 from parley.analysis.stats import CONFIDENCE, Floats, censored_median, holm, wilson_of_mean
+from parley.analysis.tables import names_of
 from parley.games.base import Game
 
 ANY = "any"  # way to end: whichever

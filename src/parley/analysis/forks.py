@@ -12,10 +12,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from parley.analysis.columns import names_of
 from parley.analysis.contrasts import is_share, measured
 from parley.analysis.simulations import PlayedGame, simulation_table
 from parley.analysis.stats import Floats, holm, paired_mean, paired_share, sign_flip, unpaired_difference
+from parley.analysis.tables import names_of
 from parley.games.base import Game
 from parley.play.record import peek_summary
 from parley.play.record_store import Records

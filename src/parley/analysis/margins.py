@@ -18,11 +18,11 @@ import pandas as pd
 import scipy
 from numpy.typing import NDArray
 
-from parley.analysis.columns import names_of
 from parley.analysis.contrasts import NONE_IMPOSSIBLE, Impossible
 from parley.analysis.pairs import pair_numbers, strata
 from parley.analysis.rates import by_condition, values_of
 from parley.analysis.stats import CONFIDENCE, Floats, holm, wilson_of_mean
+from parley.analysis.tables import names_of
 from parley.games.base import Game
 from parley.study.comparisons import rates_of
 from parley.study.condition import axes_text, axis_names

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from parley.analysis.columns import names_of
 from parley.analysis.stats import CONFIDENCE, Floats, mean_interval, paired_mean, wilson_interval, wilson_of_mean
+from parley.analysis.tables import names_of
 from parley.games.base import Game
 from parley.games.evidence import Quantity
 

@@ -15,10 +15,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from parley.analysis.columns import names_of
 from parley.analysis.pairs import count_pairs, number_differences, rate_differences
 from parley.analysis.simulations import PlayedGame
 from parley.analysis.stats import Floats, holm, mean_interval, wilson_of_mean
+from parley.analysis.tables import names_of
 from parley.games.evidence import Behaved, Indicator, Quantity
 from parley.study import Study
 from parley.study.condition import BYZANTINE_AXIS, Condition

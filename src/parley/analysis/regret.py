@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from parley.analysis.columns import names_of
 from parley.analysis.pairs import number_differences, rate_difference
 from parley.analysis.rates import by_condition
 from parley.analysis.reactions import Trace
 from parley.analysis.simulations import PlayedGame
+from parley.analysis.tables import names_of
 from parley.games.base import BestKnown, Game, Outcome, split_material
 from parley.identity import request_seed, stream
 from parley.policies import Ask, Reply

@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from parley.analysis.columns import names_of
 from parley.analysis.costs import money_of
 from parley.analysis.pairs import rate_difference
 from parley.analysis.rates import by_condition
 from parley.analysis.reactions import Trace
 from parley.analysis.simulations import PlayedGame
 from parley.analysis.stats import holm, paired_mean, wilson_interval
+from parley.analysis.tables import names_of
 from parley.play.record import read_attempts
 from parley.policies import Tokens
 from parley.study import Study

@@ -14,11 +14,10 @@ import pyarrow.parquet as pq
 
 from parley import paths
 from parley.analysis.averages import Averages, Rounds, by_player, player_table, rounds_of
-from parley.analysis.columns import columns_of, in_study, names_of
 from parley.analysis.reactions import Reacted, Reactions, Trace, behaved_rows, behavior_table
 from parley.analysis.regret import achievable_table, regret_row, regret_table
 from parley.analysis.simulations import PlayedGame
-from parley.analysis.tables import csv_text, marked
+from parley.analysis.tables import columns_of, csv_text, in_study, marked, names_of
 from parley.analysis.talking import (
     decision_rate_table,
     decision_rows,

@@ -94,7 +94,7 @@ def verify(target: str, models: Path | None, chain_only: bool, no_head: bool, pu
     whole = "" if file or chain_only else ", and that of the study's records"
     whole += "; without a head.json, its end may be missing" if no_head else ""
     if public_key is not None:
-        from parley.ledger.signing import check_signature
+        from parley.ledger.block import check_signature
 
         check_signature(chain, public_key)
         whole += f"; its head is signed by the owner of {public_key}"
@@ -125,7 +125,7 @@ def sign(target: str, models: Path | None, key: Path) -> None:
     Example:  openssl genpkey -algorithm ed25519 -out author.pem
               parley ledger sign deliberation --key author.pem > author.pub
     """
-    from parley.ledger.signing import sign_head
+    from parley.ledger.block import sign_head
 
     log_to_stderr()
     chain, _ = _checked(target, models)
@@ -146,7 +146,7 @@ def show(target: str, models: Path | None, block: int | None, as_json: bool) -> 
     Examples:  parley ledger show deliberation
                parley ledger show deliberation --block 0
     """
-    from parley.ledger.show import blocks, history, overview
+    from parley.ledger.build import blocks, history, overview
 
     chain = _chain(target, models)
     lines = overview(chain) if block is None else list(history(chain, block))
@@ -167,7 +167,7 @@ def export(target: str, models: Path | None, form: Literal["jsonl", "csv"], outp
     Example:  parley ledger export deliberation --format csv --output utterances.csv
     """
     from parley.files import write_atomically
-    from parley.ledger.show import export as run
+    from parley.ledger.build import export as run
 
     rows = run(_chain(target, models), form)
     if output is None:

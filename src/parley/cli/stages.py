@@ -313,7 +313,7 @@ def report(
     if unfinished and (compare or len(studies) > 1):
         raise UsageError("--unfinished: for the report of one study; leave it out, or name one STUDY")
     if compare:
-        from parley.report.compare import compare as beside
+        from parley.report.page import compare as beside
 
         several = [load(study, models, needs_weights=False) for study in studies]
         for each in several:

@@ -9,19 +9,25 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from parley.engine.endpoint import FAILED, read_endpoint
 from parley.engine.grammar import constraint
 from parley.engine.models import Asking, compare_names
 from parley.engine.service.batches import Batched
 from parley.engine.service.budget import Budget
-from parley.engine.service.dialect import PLAIN
-from parley.engine.service.errors import NOT_AS_ASKED, ServiceError, error_of
-from parley.engine.service.fetch import MAX_BODY_BYTES, Client, RequestError, Response
+from parley.engine.service.dialect import OWN_SECONDS, PLAIN
+from parley.engine.service.fetch import (
+    MAX_BODY_BYTES,
+    NOT_AS_ASKED,
+    Client,
+    RequestError,
+    Response,
+    ServiceError,
+    error_of,
+)
 from parley.engine.service.limits import estimated_tokens
-from parley.engine.service.limits_config import OWN_SECONDS
 from parley.engine.service.native import APIS
 from parley.engine.service.retrying import Retries, Send
 from parley.engine.service.service import Service
+from parley.engine.supervisor import FAILED, read_endpoint
 from parley.errors import EngineError
 from parley.policies import (
     THOUGHT_CUT_OFF,

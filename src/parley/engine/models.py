@@ -19,8 +19,15 @@ from parley.engine.arguments import (
     tensor_parallel,
 )
 from parley.engine.grammar import LATEST, GrammarVersion, grammar_name, grammar_version
-from parley.engine.service.dialect import MAX_REASONING, PLAIN, DialectField
-from parley.engine.service.limits_config import OWN_SECONDS, SERVICE_SECONDS, Price, ServiceLimits
+from parley.engine.service.dialect import (
+    MAX_REASONING,
+    OWN_SECONDS,
+    PLAIN,
+    SERVICE_SECONDS,
+    DialectField,
+    Price,
+    ServiceLimits,
+)
 from parley.engine.sources import FolderSource, HubSource, ServiceSource, Source
 from parley.errors import UsageError
 from parley.identity import canonical_json

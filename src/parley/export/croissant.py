@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from parley import __version__, paths
-from parley.analysis.columns import declared, describe
+from parley.analysis.tables import declared, describe
 from parley.columns import find
 from parley.export.about import About, with_progress
 from parley.files import sha256

@@ -12,8 +12,7 @@ from parley.analysis.stats import CONFIDENCE
 from parley.analysis.tables import read_table
 from parley.errors import ParleyError
 from parley.games.base import Game
-from parley.report.html import Links
-from parley.report.tables import Row, estimate, p_text
+from parley.report.html import Links, Row, estimate, p_text
 from parley.study import Study
 from parley.study.comparisons import BOTH, labels_of_rates
 from parley.study.condition import Condition, axes_text

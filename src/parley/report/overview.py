@@ -13,8 +13,7 @@ from parley.games.base import Game
 from parley.games.evidence import OutcomeClass
 from parley.play.pausing import REMEDIES
 from parley.policies import FAILURE_CLASSES
-from parley.report.html import Links
-from parley.report.tables import interval_text
+from parley.report.html import Links, interval_text
 from parley.study import Study
 from parley.study.condition import ARM_AXIS, axes_text
 from parley.study.frozen import CHANGED

@@ -22,9 +22,8 @@ from parley.games.evidence import OutcomeClass, Quantity
 from parley.play.degenerate import ASKED, MEANINGS
 from parley.policies import FAILURE_CLASSES
 from parley.report.answers import contrast_texts, labels_of
-from parley.report.html import Links
+from parley.report.html import Column, Links, Row, Table, estimate, interval_text, p_column, p_text, table, words
 from parley.report.overview import simulations_text
-from parley.report.tables import Column, Row, Table, estimate, interval_text, p_column, p_text, table, words
 from parley.study import Study
 from parley.study.comparisons import labels_of_rates
 from parley.text import counted

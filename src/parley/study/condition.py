@@ -18,7 +18,7 @@ from pydantic import TypeAdapter, ValidationError
 from parley import paths
 from parley.engine.grammar import cuts_texts
 from parley.engine.models import ModelEntry
-from parley.engine.service.limits_config import DEFAULT_CONCURRENT
+from parley.engine.service.dialect import DEFAULT_CONCURRENT
 from parley.games.base import (
     Game,
     ImportedSeating,

@@ -2,7 +2,7 @@
 
 The file is Markdown that a person completes. Its fenced block is Parley's: the questions, the conditions with all that
 can change their results, the seeds and the rules, and a hash over all of it. To it a study is compared. The time, and
-how many games were there by then, stand beside the hash: `parley.analysis.registration` compares them with the games.
+how many games were there by then, stand beside the hash: `parley.analysis.questions` compares them with the games.
 """
 
 import json

@@ -9,7 +9,7 @@ from typing import Any
 
 from parley import paths
 from parley.engine.models import ModelEntry
-from parley.engine.service.limits_config import BudgetLimits
+from parley.engine.service.dialect import BudgetLimits
 from parley.errors import UsageError
 from parley.games.base import Game
 from parley.games.evidence import EFFECTS, INFLUENCE, FigureSpec

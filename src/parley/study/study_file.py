@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, model_validator
 
-from parley.engine.service.limits_config import BudgetLimits
+from parley.engine.service.dialect import BudgetLimits
 from parley.policies.own_code import names_own_code
 from parley.study.growing import GrowingSeeds
 from parley.study.own_prompts import PromptSource

@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from parley.engine.service.errors import error_of
-from parley.engine.service.fetch import Response
+from parley.engine.service.fetch import Response, error_of
 from parley.policies.reply_text import read_reply
 from support.answering import StandInService, ask, completion, error, first_ask
 from support.commands import heard

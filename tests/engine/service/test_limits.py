@@ -14,8 +14,8 @@ import pytest
 
 from parley import paths
 from parley.engine.service import limits
+from parley.engine.service.dialect import ServiceLimits
 from parley.engine.service.limits import Limiter, estimated_tokens
-from parley.engine.service.limits_config import ServiceLimits
 from support.answering import SERVED, VARIABLE, StandInService, completion
 
 pytestmark = pytest.mark.promise("All processes together keep a service's limits, also when one is killed.")
@@ -33,7 +33,7 @@ def quick_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 HOLD = """
 from parley.engine.service.limits import Limiter
-from parley.engine.service.limits_config import ServiceLimits
+from parley.engine.service.dialect import ServiceLimits
 
 async def run(url):
     with Limiter((url,), ServiceLimits(concurrent=1), "it") as limiter:

@@ -22,7 +22,7 @@ LOWERED = {
     "parley.report.overview:MAX_BARS": 2,
     "parley.report.overview:_MAX_VALUES": 2,
     "parley.report.overview:_MAX_LINES": 1,
-    "parley.report.tables:MAX_AXES": 1,
+    "parley.report.html:MAX_AXES": 1,
     "parley.report.answers:MAX_DIFFERENCES": 1,
     "parley.report.sections:MAX_CONTRASTS": 2,
     "parley.report.sections:MAX_MARGINS": 2,

@@ -22,8 +22,7 @@ from typing import Any
 import aiohttp
 
 from parley.engine.service.budget import Budget
-from parley.engine.service.errors import NOT_AS_ASKED, error_of
-from parley.engine.service.fetch import MAX_BODY_BYTES, Client, RequestError, Response
+from parley.engine.service.fetch import MAX_BODY_BYTES, NOT_AS_ASKED, Client, RequestError, Response, error_of
 from parley.engine.service.native import APIS
 from parley.engine.service.retrying import Retries, Send, passing_error
 from parley.engine.service.service import PROBE_SECONDS, Service

@@ -14,7 +14,7 @@ from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from parley.engine.service.limits_config import BudgetLimits, Price
+from parley.engine.service.dialect import BudgetLimits, Price
 from parley.engine.service.shared_database import SharedDatabase
 from parley.errors import BudgetError, JournalError
 from parley.policies import Tokens

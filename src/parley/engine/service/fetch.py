@@ -1,4 +1,9 @@
-"""One HTTP request and its whole answer, bounded in time and in size: what answers is not trusted."""
+"""One HTTP request and its whole answer, bounded in time and in size; and what the error of a service means.
+
+What answers is not trusted. An error answers the question, or will pass, or will not: by status, `error.code`,
+`error.type`, then words, in this order; docs/how-to/services.md has the table. The forms and words are those of the
+services' documents and of public bug reports, each named where it is looked for.
+"""
 
 import asyncio
 import json
@@ -17,6 +22,8 @@ from urllib.request import getproxies, proxy_bypass
 import aiohttp
 import certifi
 from yarl import URL
+
+from parley.policies import NO_SCHEMA, PROMPT_TOO_LONG
 
 MAX_BODY_BYTES = 4_000_000  # decoded; the largest list of models seen had one million, a reply a few thousand
 _CONNECT_SECONDS = 30.0
@@ -189,3 +196,148 @@ def _tls_context() -> ssl.SSLContext:
     """Return whom this process trusts: read once, since it takes as long as thirty requests."""
     file, folder = os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR")
     return ssl.create_default_context(cafile=file or (None if folder else certifi.where()), capath=folder)
+
+
+# What it can raise to look into JSON of another shape than the one asked for, or nested too deep.
+NOT_AS_ASKED = (ValueError, LookupError, TypeError, AttributeError, RecursionError)
+READ_CHARS = 2_000  # characters of what a service says: a prompt may be quoted in it
+# Time-outs and conflicts of load on the way, rate limits, errors of a server that may be another one next time; 424
+# is TGI's for a generation that failed, 498 Groq's for no capacity. 501 and 505 say what a server never does.
+_PASSING = frozenset((408, 409, 424, 425, 429, 498, 499, *range(500, 600))) - {501, 505}
+# Why a reply ended that its service broke off: OpenRouter and vLLM, SGLang, DeepSeek, Zhipu.
+_BROKEN_OFF = ("error", "abort", "insufficient_system_resource", "network_error")
+# No answer to a question: keys, addresses, money, and what passes.
+_NO_ANSWER = frozenset((401, 402, 404, 405, 408, 409, 424, 425, 429, 498, 499))
+# OpenAI, Azure, OpenRouter and Cerebras (`context_length_exceeded`), llama.cpp, Anthropic, GitHub, OpenAI.
+_CONTEXT_CODES = re.compile(
+    r"context_length_exceeded|exceed_context_size_error|request_too_large|tokens_limit|string_above_max_length",
+    re.IGNORECASE,
+)
+_CONTEXT = re.compile(
+    r"maximum (?:context|model|prompt) length|maximum (?:context|input) (?:size|tokens)|"  # vLLM, OpenAI, Mistral, xAI
+    # Anthropic, Bedrock, Baidu, Ollama, LM Studio, MiniMax; no time that is over in a server of Go
+    r"(?:prompt|input|messages?|context(?! deadline))\b[^.]{0,40}(?:too long|exceed)|too large for model with|"
+    # llama.cpp, Moonshot, Zhipu, Cloudflare, watsonx, Volcengine
+    r"(?:exceed(?:s|ed|ing)?|(?:longer|larger|greater) than|over) .{0,60}"
+    r"(?:context(?! deadline)|model (?:token )?limit|tokens? limit|max length|max message)|"
+    r"exceeds? the (?:maximum number of tokens|configured limit)|"  # Gemini, GPT-5
+    r"\btokens? \+ .{0,40}max_new_tokens|`inputs` must have less|"  # TGI and Together
+    r"input token count is .{0,40}only supports|context length of only|"  # Vertex, LM Studio
+    r"reduce the length of the (?:messages|prompt|input)|range of input length|too many (?:input )?tokens",
+    re.IGNORECASE | re.DOTALL,
+)
+# A reply that may not be as long as the entry asks for is no fault of the prompt (Bedrock and others).
+_OF_REPLY = re.compile(r"(?is)(?!.*(?:context|input|prompt|message)).*(?:max(?:imum)?[_ ](?:\w+[_ ])?|output )tokens")
+# OpenAI and Azure, DashScope, Volcengine; words of DeepSeek ("exists risk"), OpenRouter, Vertex, xAI, Zhipu, Cohere.
+_FILTER_CODES = re.compile(
+    r"content_?filter|content_policy|ResponsibleAIPolicy|invalid_prompt|data_?inspection|moderation|sensitive_?content",
+    re.IGNORECASE,
+)
+_FILTER = re.compile(
+    r"content (?:management|filter|polic|exists risk)|usage (?:polic|guideline)|safety (?:system|filter|polic|setting)"
+    r"|\bflagged\b|inappropriate content|prohibited[ _]content|(?<!case[ -])sensitive (?:content|info|words)|"
+    r"new_sensitive|responsible ai|guardrail|blocked (?:input|output)",
+    re.IGNORECASE,
+)
+# The model did not do it: Groq's codes, and the words of llama.cpp (#27279).
+_SCHEMA_CODES = re.compile(r"json_validate_failed|tool_use_failed|output_parse_failed", re.IGNORECASE)
+_SCHEMA = re.compile(r"output (?:that )?does not match the expected|failed to parse input at pos", re.IGNORECASE)
+# OpenAI and Moonshot; the words of Zhipu, xAI, Anthropic, Moonshot. Gemini says "your current quota" of a minute's.
+_QUOTA_CODES = re.compile(r"insufficient_(?:quota|balance|funds)|billing|exceeded_current_quota_error", re.IGNORECASE)
+_QUOTA = re.compile(r"insufficient (?:balance|funds|credit)|spending limit|credit (?:balance|limit)|recharge", re.I)
+# What others say with status 400: Gemini and xAI of keys; Mistral, DeepSeek, OpenRouter and Zhipu of models.
+_KEY = re.compile(r"(?:incorrect|invalid) api.?key|api.?key (?:is )?(?:not valid|invalid|expired)", re.IGNORECASE)
+_MODEL = re.compile(r"(?:valid|unknown) model\b|model\b.{0,80}not (?:exist|found)", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class ServiceError:
+    """What a service said in place of a reply; `message` as it came, `param` the key that it named."""
+
+    status: int
+    code: str = ""  # `error.code` and `error.type`
+    message: str = ""
+    param: str = ""
+
+    @property
+    def answers(self) -> str | None:
+        """The finish reason of the reply that it stands for: no other try would have another; None for no reply."""
+        if not 400 <= self.status <= 500 or self.status in _NO_ANSWER:
+            return None
+        words = self.words
+        if _FILTER_CODES.search(self.code) or (_FILTER.search(words) and not _CONTEXT_CODES.search(self.code)):
+            return "content_filter"
+        if self.status == 403 or "rate_limit" in self.code:  # Groq says 413 of a limit by the minute
+            return None
+        is_prompt = _CONTEXT.search(words) and not _OF_REPLY.match(words)
+        if self.status == 413 or _CONTEXT_CODES.search(self.code) or is_prompt:
+            return PROMPT_TOO_LONG
+        return NO_SCHEMA if _SCHEMA_CODES.search(self.code) or _SCHEMA.search(words) else None
+
+    @property
+    def passes(self) -> bool:
+        """Whether another try may be answered; no money left does not pass."""
+        return self.status in _PASSING and self.usual_status != 402
+
+    @property
+    def usual_status(self) -> int:
+        """The status that most services give to what it says, of money, keys and models."""
+        if self.status in (400, 403, 429) and (_QUOTA_CODES.search(self.code) or _QUOTA.search(self.words)):
+            return 402
+        if self.status == 400 and _KEY.search(self.words):
+            return 401
+        is_model = "model_not_found" in self.code or (self.status == 400 and _MODEL.search(self.words))
+        return 404 if is_model else self.status
+
+    @property
+    def words(self) -> str:
+        """As much of its message as is read."""
+        return self.message[:READ_CHARS]
+
+
+def error_of(response: Response) -> ServiceError | None:
+    """Return the error that an answer is; None for one that is none, whatever else it is.
+
+    With status 200 it is one if it is empty, holds no choice but an error or nothing, or a choice that ended with
+    one (OpenRouter).
+    """
+    status = response.status_code
+    try:
+        body = response.json()
+    except NOT_AS_ASKED:
+        body = None
+    if isinstance(body, list) and len(body) == 1:  # Gemini
+        body = body[0]
+    body = body if isinstance(body, Mapping) else {}
+    found: Any = body.get("error") or (body if body.get("object") == "error" else None)
+    if status == 200:
+        choices = body.get("choices")
+        choice = choices[0] if isinstance(choices, list) and choices and isinstance(choices[0], Mapping) else {}
+        failed = choice.get("finish_reason") in _BROKEN_OFF
+        is_none = not (response.is_cut or response.content.strip()) or ("choices" in body and not choices)
+        if not failed and (choice or not (found or is_none)):
+            return None
+        found = found or choice.get("error") or (None if failed else "no choice, and no reason")
+    elif not found:  # Mistral and FastAPI
+        found = body if "message" in body else body.get("detail") or response.text
+    error = found if isinstance(found, Mapping) else {"message": found}
+    raw = _inner(error, "metadata").get("raw")  # OpenRouter: what its provider said
+    codes = [
+        body.get("code"),
+        error.get("code"),
+        error.get("type"),
+        error.get("status"),
+        _inner(error, "innererror").get("code"),
+    ]
+    with suppress(*NOT_AS_ASKED):
+        codes += [json.loads(str(raw))["error"].get(name) for name in ("code", "type")]
+    message = " ".join(str(part) for part in (error.get("message"), raw) if part)
+    if status == 200:  # what passed between
+        status = code if isinstance(code := error.get("code"), int) and 400 <= code < 600 else 502
+    return ServiceError(status, " ".join(map(str, filter(None, codes))), message, str(error.get("param") or ""))
+
+
+def _inner(error: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """Return a mapping inside an error (Azure's `innererror`, OpenRouter's `metadata`); empty if there is none."""
+    found = error.get(name)
+    return found if isinstance(found, Mapping) else {}

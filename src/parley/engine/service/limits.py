@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from parley import paths
-from parley.engine.service.limits_config import ServiceLimits
+from parley.engine.service.dialect import ServiceLimits
 from parley.engine.service.shared_database import SharedDatabase, parts
 from parley.identity import digest
 from parley.text.logs import limited_logger, waiting

@@ -11,8 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from parley.engine.service.dialect import ApiName
-from parley.engine.service.errors import NOT_AS_ASKED
-from parley.engine.service.fetch import Response
+from parley.engine.service.fetch import NOT_AS_ASKED, Response
 
 _Body = dict[str, Any]
 

@@ -16,8 +16,7 @@ from typing import Any
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type
 
 from parley import paths
-from parley.engine.service.errors import ServiceError, error_of
-from parley.engine.service.fetch import Client, RequestError, Response
+from parley.engine.service.fetch import Client, RequestError, Response, ServiceError, error_of
 from parley.engine.service.limits import Limiter, Turn
 from parley.engine.service.service import PROBE_SECONDS, Service
 from parley.errors import EngineError, NotReadyError

@@ -20,10 +20,16 @@ import yaml
 from pydantic import Field, RootModel
 
 from parley.engine.models import ModelEntry
-from parley.engine.service.dialect import PLAIN, Dialect
-from parley.engine.service.errors import NOT_AS_ASKED, READ_CHARS, ServiceError, error_of
-from parley.engine.service.fetch import Client, RequestError, Response
-from parley.engine.service.limits_config import SERVICE_SECONDS, ServiceLimits
+from parley.engine.service.dialect import PLAIN, SERVICE_SECONDS, Dialect, ServiceLimits
+from parley.engine.service.fetch import (
+    NOT_AS_ASKED,
+    READ_CHARS,
+    Client,
+    RequestError,
+    Response,
+    ServiceError,
+    error_of,
+)
 from parley.engine.service.native import APIS
 from parley.engine.sources import ServiceSource
 from parley.errors import EngineError, NotReadyError, UsageError

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache, partial
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -139,10 +140,10 @@ def reference() -> str:
     from parley.play.record_content import COLUMNS
 
     parts = ["### Axes\n", *_rows(_columns(_file()["axes"])), "### Shared columns\n"]
-    parts += ["The tables below name these, and describe only their own.\n"]
+    parts += ["The tables below name these (`a` to `b`: all from one to the other), and describe only their own.\n"]
     parts += _rows(_columns(_file()["shared"]))
     for table in map(declared, [*_file()["tables"], *_file()["documents"]]):
-        shared = ", ".join(f"`{column.name}`" for column in table.columns if column not in table.own)
+        shared = _listed([column.name for column in table.columns if column not in table.own])
         row = f"One row per {table.row}." + (f" Shared: {shared}." if shared else "")
         parts += [f"### {table.name}\n", f"{row}\n", *_rows(table.own)]
         if table.name == "simulations":
@@ -153,6 +154,18 @@ def reference() -> str:
             parts += _by_game("Turns of", {game.name: game.evidence.columns.turns for game in GAMES.values()})
     parts += ["### records\n", "One row per attempt: `simulations/model=<name>/.../seed=<seed>.parquet`.\n"]
     return "\n".join([*parts, *_rows(COLUMNS)])
+
+
+def _listed(names: list[str]) -> str:
+    """Return names of shared columns; four or more that follow one another among these are the first `to` the last."""
+    order = list(_file()["shared"])
+    runs = [
+        [name for _, name in run]
+        for _, run in groupby(enumerate(names), key=lambda placed: order.index(placed[1]) - placed[0])
+    ]
+    return ", ".join(
+        f"`{run[0]}` to `{run[-1]}`" if len(run) > 3 else ", ".join(f"`{name}`" for name in run) for run in runs
+    )
 
 
 def _by_game(heading: str, columns: dict[str, tuple[Column, ...]]) -> list[str]:

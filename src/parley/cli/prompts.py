@@ -269,9 +269,8 @@ def policies(game: str | None) -> None:
 @click.option("--order", type=int, help="Seed of the order; default: 0.")
 @click.option("--first", type=int, help="Use the first problems of the order only.")
 @click.option("--show", default=5, show_default=True, type=click.IntRange(0, 10_000), help="Problems to print.")
-@click.option("--readings", is_flag=True, help="Count how often each reading of numbers finds GSM8K's gold number.")
 @JSON
-def problems(source: str, show: int, readings: bool, as_json: bool, **options: Any) -> None:
+def problems(source: str, show: int, as_json: bool, **options: Any) -> None:
     """Check problems: how many there are, what did not fit, their SHA-256, and the first with their answers.
 
     KIND is arithmetic, wason, gsm8k, delidata, jsonl or policies; else a study is meant, whose own problems are shown.
@@ -280,19 +279,16 @@ def problems(source: str, show: int, readings: bool, as_json: bool, **options: A
     Examples:  parley problems arithmetic --show 10
                parley problems gsm8k --path data/gsm8k --split train
                parley problems jsonl --path own.jsonl --answers choice
-               parley problems gsm8k --path data/gsm8k --readings --show 0
     """
     from parley.games.problems.sources import KINDS
 
     named = {name: str(value) if name == "path" else value for name, value in options.items() if value is not None}
-    if readings and source != "gsm8k":
-        raise UsageError("--readings: GSM8K alone has worked solutions; write: parley problems gsm8k --readings")
     if source not in KINDS and named:
         raise UsageError(
             f"{one_line(source, 60)}: no kind of problems ({', '.join(KINDS)}), and a study has no options"
         )
     found = [_validated({"kind": source, **named}, source)] if source in KINDS else _of_study(source)
-    described = [_described(each, show, readings) for each in found]
+    described = [_described(each, show) for each in found]
     tell(as_json, described, "\n\n".join("\n".join(_lines(each)) for each in described).splitlines())
 
 
@@ -325,16 +321,12 @@ def _question(problem: Any) -> str:
     return " ".join([problem.question, *(f"{letter}) {option}" for letter, option in listed), *facts])
 
 
-def _described(source: Any, show: int, readings: bool) -> dict[str, Any]:
+def _described(source: Any, show: int) -> dict[str, Any]:
     source.check()
     size, stored = source.size, source.stored()
     asked = [source.problem(seed) for seed in range(show if size is None else min(show, size))]
     rows = [
         {"seed": seed, "problem": p.id, "answer": _answer(p), "question": _question(p)} for seed, p in enumerate(asked)
-    ]
-    read = [
-        {"gold solutions as replies": what, "replies": count, **found}
-        for what, count, found in (source.readings() if readings else ())
     ]
     return {
         "source": source.label,
@@ -343,7 +335,6 @@ def _described(source: Any, show: int, readings: bool) -> dict[str, Any]:
         "counts": dict(stored.counts) if stored else {},
         "sha256": source.problems_sha256() or None,
         "first": rows,
-        "readings": read,
     }
 
 
@@ -355,9 +346,8 @@ def _lines(described: dict[str, Any]) -> Iterator[str]:
         yield f"  {what}: {count:,}"
     if described["sha256"]:
         yield f"  sha256: {described['sha256']}"
-    for rows in (described["first"], described["readings"]):
-        if rows:
-            yield from table([*rows[0]], [[*row.values()] for row in rows])
+    if rows := described["first"]:
+        yield from table([*rows[0]], [[*row.values()] for row in rows])
 
 
 def _answer(problem: Any) -> str:

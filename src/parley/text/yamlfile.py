@@ -252,38 +252,23 @@ def shown(value: Any) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
-def _keys_at(model: Any, loc: Sequence[int | str]) -> list[str]:
+def _keys_at(model: type[BaseModel], loc: Sequence[int | str]) -> list[str]:
     """Return the keys that the model knows at `loc`, in which tags say which member of a union is meant."""
-    written = model  # the type as it is written, unions and all
+    here = [(model, "")]
     for part in loc:
-        if _is_tag(part):
-            written = _tagged(written, str(part)) or written
-        elif _is_model(model) and part in model.model_fields:
-            written = model.model_fields[str(part)].annotation
-        model = _last_model(written)
-    return list(model.model_fields) if _is_model(model) else []
+        fields = [each.model_fields[part] for each, _ in here if isinstance(part, str) and part in each.model_fields]
+        named = [(each, own) for each, own in here if own == part]
+        here = named or [found for field in fields for found in _models(field.annotation)] or here
+    return [*dict.fromkeys(key for each, _ in here for key in each.model_fields)]
 
 
-def _tagged(written: Any, name: str) -> Any:
-    """Return the member of a union, however deep in a type, that has this tag; None if there is none."""
-    members = get_args(written)
-    if any(isinstance(part, Tag) and part.tag == name for part in members):
-        return members[0]
-    return next((found for part in members if (found := _tagged(part, name)) is not None), None)
-
-
-def _last_model(model: Any) -> Any:
-    while model is not None and not isinstance(model, type):
-        nested = [arg for arg in get_args(model) if get_args(arg) or _is_model(arg)]
-        model = nested[-1] if nested else None
-    if model is not None and not _is_model(model):
-        nested = [arg for arg in get_args(model) if _is_model(arg)]
-        model = nested[-1] if nested else None
-    return model
-
-
-def _is_model(value: Any) -> bool:
-    return isinstance(value, type) and issubclass(value, BaseModel)
+def _models(written: Any, name: str = "") -> Iterator[tuple[type[BaseModel], str]]:
+    """Yield the models in a type, unions and all, each with its tag."""
+    if isinstance(written, type) and issubclass(written, BaseModel):
+        yield written, name
+    tags = [part.tag for part in get_args(written) if isinstance(part, Tag)]
+    for part in get_args(written):
+        yield from _models(part, *tags)
 
 
 def _suggestion(key: str, known: list[str]) -> str:

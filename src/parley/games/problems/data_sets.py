@@ -10,10 +10,11 @@ not fit is left out and counted, and more than 5% of such rows are an error agai
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -21,7 +22,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from parley.errors import UsageError
 from parley.files import read_regular
-from parley.games.problems.numbers import READINGS, Reading, read_as, read_number
+from parley.games.problems.numbers import read_number
 from parley.games.problems.problem import MAX_CHARACTERS, Problem, is_card, question, read_choice, right_cards
 from parley.identity import digest
 from parley.text import one_line
@@ -170,39 +171,9 @@ def gsm8k_files(path: Path, split: str) -> list[Path]:
 
 def load_gsm8k(found: Sequence[Path], split: str) -> ProblemSet:
     """Return the problems of the files of a split; row k (from 1, empty lines left out) is `gsm8k-<split>-<k>`."""
-    made = (_problem(row, f"gsm8k-{split}-{number}") for number, row in enumerate(_rows(found), 1))
+    rows = chain.from_iterable(_parquet(file) if file.suffix == ".parquet" else _lines(file) for file in found)
+    made = (_problem(row, f"gsm8k-{split}-{number}") for number, row in enumerate(rows, 1))
     return _problem_set(found[0], made, _GSM8K)
-
-
-def _rows(found: Sequence[Path]) -> Iterator[Any]:
-    """Yield what each row of the files holds, None for a line that is no JSON; raises UsageError if a file is cut."""
-    for file in found:
-        yield from _parquet(file) if file.suffix == ".parquet" else _lines(file)
-
-
-def readings_of_gold(found: Sequence[Path]) -> list[tuple[str, int, dict[Reading, int]]]:
-    """Count how often each reading finds the gold number when gold solutions are replies.
-
-    Returns a row per form of the reply: what it is, how many there are, and the count of each reading. Solutions have
-    no calculator annotations; rows without one are left out.
-    """
-    forms: dict[str, Callable[[str, str], tuple[str, str]]] = {  # (answer, argument)
-        "argument: the solution; answer: what follows ####": lambda solution, gold: (gold, solution),
-        "answer: the solution with its #### line": lambda solution, gold: (f"{solution}\n#### {gold}", ""),
-        "answer: the last line of the solution": lambda solution, gold: (solution.rpartition("\n")[2], ""),
-    }
-    golds = []
-    for row in _rows(found):
-        text = row.get("answer") if isinstance(row, dict) else None
-        if isinstance(text, str) and (stated := _ANSWER.search(text)) is not None:
-            gold = stated[1].strip()
-            golds.append((_ANNOTATION.sub("", text[: stated.start()]).strip(), gold, str(int(gold.replace(",", "")))))
-    counts = []
-    for what, form in forms.items():
-        replies = [(form(solution, gold), number) for solution, gold, number in golds]
-        right = {each: sum(read_as(each, *reply) == number for reply, number in replies) for each in READINGS}
-        counts.append((what, len(golds), right))
-    return counts
 
 
 def _problem(row: Any, problem_id: str) -> Problem | str:

@@ -36,9 +36,7 @@ from parley.games.problems.data_sets import (
     load_gsm8k,
     load_json_lines,
     load_policies,
-    readings_of_gold,
 )
-from parley.games.problems.numbers import Reading
 from parley.games.problems.problem import VOWELS, Kind, Problem, letters, question, right_cards
 from parley.identity import stream
 from parley.text import one_line
@@ -299,15 +297,8 @@ class Gsm8k(_Hub):
     def _name(self) -> str:
         return f"{self.kind}-{self.split}"
 
-    def readings(self) -> list[tuple[str, int, dict[Reading, int]]]:
-        """Return how often each reading finds the gold number in gold solutions. Raises UsageError like `check`."""
-        return readings_of_gold(self._files())
-
-    def _files(self) -> list[Path]:
-        return gsm8k_files(self._place(f"main/{self.split}-*.parquet"), self.split)
-
     def _loaded(self) -> ProblemSet:
-        found = self._files()
+        found = gsm8k_files(self._place(f"main/{self.split}-*.parquet"), self.split)
         return _load(_states(found), load_gsm8k, tuple(found), self.split)
 
 

@@ -404,7 +404,7 @@ IN_PLAY: list[tuple[str, str]] = [
     ("raise SystemExit(0)", AFTER + "SystemExit: 0 (mine.py, line 22)"),
     ("return self._ended(name='draw')", "'draw' is none of its outcomes; choose one of: cooperation"),
     ("return self._with(mean=float('nan'))", "metrics: {'mean': nan} is no JSON"),
-    ("return self._ended(trace=({'round': 1},))", "evidence.series: KeyError: 'measures'"),
+    ("return self._ended(trace=({'round': 1},))", "outcome after round 1, contribute: KeyError: 'measures'"),
     ("return self._with(earned=99)", "earned: 99: must be from 0 to most_earned (32.0)"),
 ]
 

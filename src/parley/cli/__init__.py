@@ -48,8 +48,11 @@ def main() -> None:
     except Exception as error:
         if os.environ.get("PARLEY_DEBUG"):
             raise
+        from parley.policies.own_code import own_line  # slow to import
+
         kind = "" if isinstance(error, OSError) else f"{type(error).__name__}: "
-        click.echo(f"parley: {kind}{one_line(str(error), 300)} (PARLEY_DEBUG=1 shows where)", err=True)
+        said = f"{kind}{one_line(str(error), 300)}{own_line(error)}"
+        click.echo(f"parley: {said} (PARLEY_DEBUG=1 shows where)", err=True)
         sys.exit(1)
 
 

@@ -4,11 +4,8 @@ How games of the user's own are loaded, and what is checked of them, before and 
 names the game, the round, the phase and the agent, or the user's file and line.
 """
 
-import inspect
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from copy import copy
-from dataclasses import replace
 from functools import cache, wraps
 from pathlib import Path
 from typing import Annotated, Any
@@ -23,11 +20,11 @@ from parley.games.deliberation.game import DeliberationGame
 from parley.games.evidence import Evidence, OutcomeClass
 from parley.games.figure_kinds import KINDS
 from parley.games.parameters import BYZANTINE, HONEST, GameParameters, Group
-from parley.games.prompts import Prompts, content_of
+from parley.games.prompts import content_of
 from parley.games.stag_hunt.game import StagHuntGame
 from parley.identity import canonical_json
 from parley.policies import Ask, Reply
-from parley.policies.kinds import LLM, ChosenPolicy, PolicyKind, Rule
+from parley.policies.kinds import LLM, ChosenPolicy, PolicyKind
 from parley.policies.own_code import (
     GAME_ENTRY_POINTS,
     POLICY_ENTRY_POINTS,
@@ -87,9 +84,7 @@ def _loaded(name: str, sha256: str) -> type[Game]:
     own |= {
         "name": name,
         "code_sha256": sha256,
-        "prompts": _guarded_object(name, "prompts", found.prompts, Prompts),
-        "evidence": _guarded_object(name, "evidence", found.evidence, Evidence),
-        "policies": {kind.name: _guarded_kind(name, kind) for kind in found.policies.values()},
+        "policies": {kind.name: kind for kind in found.policies.values()},
         "set_up": _guarded(name, "set_up", found.set_up),
         "__module__": found.__module__,
         "__doc__": found.__doc__,
@@ -107,24 +102,6 @@ def _guarded(name: str, what: str, function: Callable[..., Any]) -> Callable[...
             return function(*arguments, **keywords)
 
     return guarded
-
-
-def _guarded_object(name: str, what: str, found: Any, base: type) -> Any:
-    """Return a copy of the user's object whose methods say which it was when they raise."""
-    guarded = copy(found)
-    for hook, method in vars(base).items():
-        if inspect.isfunction(method) and not hook.startswith("_"):
-            setattr(guarded, hook, _guarded(name, f"{what}.{hook}", getattr(found, hook)))
-    return guarded
-
-
-def _guarded_kind(name: str, kind: PolicyKind) -> PolicyKind:
-    """Return a policy of the user's game whose rule says which it was when it raises."""
-    if kind.rule is None:
-        return kind
-    what = f"policy {kind.name}"
-    made: Callable[[Any], Rule] = _guarded(name, what, kind.rule)
-    return replace(kind, rule=lambda given: _guarded(name, what, made(given)))
 
 
 def changed_source(simulation: Mapping[str, Any]) -> str | None:
@@ -218,8 +195,9 @@ def checked_play(game: Game) -> Generator[list[Ask], list[Reply], Outcome]:
         except StopIteration as end:
             if not seen:
                 raise GameError(f"{game.name}: {where}: ends; yield the asks of a phase") from None
-            for problem in _outcome_problems(game, end.value):
-                raise GameError(f"{game.name}: outcome {where}: {problem}") from None
+            with explained(game.name, f"outcome {where}: ", GameError):
+                for problem in _outcome_problems(game, end.value):
+                    raise GameError(f"{game.name}: outcome {where}: {problem}") from None
             return end.value  # type: ignore[no-any-return]
         except ParleyError:
             raise

@@ -20,7 +20,7 @@ import sysconfig
 import traceback
 import warnings
 from asyncio import CancelledError, current_task
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
@@ -222,10 +222,14 @@ def describe_error(error: BaseException, name: str) -> str:
         own = {str(file) for file in source_of(name, whole_package=True).files}
     except UsageError:  # gone since it was imported
         own = set()
-    frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename in own or not _is_foreign(f.filename)]
-    where = f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else ""
     remedy = "; raise an error instead of calling exit()" if isinstance(error, SystemExit) else ""
-    return f"{one_line(type(error).__name__, 100)}{message and f': {message}'}{where}{remedy}"
+    return f"{one_line(type(error).__name__, 100)}{message and f': {message}'}{own_line(error, own)}{remedy}"
+
+
+def own_line(error: BaseException, own: Collection[str] = ()) -> str:
+    """Return the last file and line of the user's that an error came through, in parentheses; "" for none."""
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename in own or not _is_foreign(f.filename)]
+    return f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else ""
 
 
 @contextmanager

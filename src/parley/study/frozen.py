@@ -201,65 +201,25 @@ def _by_change(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str,
 
 def _text(study: Study, frozen: Frozen) -> str:
     """Return the preregistration: a form for a person, and the frozen block."""
-    content = frozen.content
-    simulations = sum(
-        condition.growing.to if condition.growing else len(condition.seeds) for condition in study.conditions
-    )
-    most = "at most " if any(condition.growing for condition in study.conditions) else ""
-    questions = [f"{place}. **{q.name}**: {question_text(q)}." for place, q in enumerate(study.questions, 1)]
-    beside = companion_lines(study)
-    conditions = [f"    {path}: {_seeds_text(seeds)}" for path, (_, seeds) in content["conditions"].items()]
+    from jinja2 import Template  # slow to import
+
+    growing = any(condition.growing for condition in study.conditions)
+    most = sum(each.growing.to if each.growing else len(each.seeds) for each in study.conditions)
+    simulations = f"{'at most ' * growing}{counted(most, 'simulation')}"
     # A condition a line: what changed can be seen in a diff.
     times = {"time": frozen.time, "played": frozen.played}
     block = json.dumps({"format": FORMAT, "parley": __version__, "hash": frozen.hash, **times})[:-1]
-    parts = [f'"{name}": {_json(part)}' for name, part in content.items()]
-    return "\n".join(
-        [
-            f"# Preregistration: {one_line(study.title)}",
-            "",
-            f"`parley plan {paths.study_argument(study.file)} --freeze` wrote this page. Complete it, and commit it "
-            "with the study before anything is played. You may edit all but the block at its end.",
-            "",
-            "- Authors: *who*",
-            "- Date: *when*",
-            "- Played before this was written: *nothing, or which simulations and what was seen of them*",
-            "",
-            "## Why",
-            "",
-            "*What is to be learned, and what you expect.*",
-            "",
-            "## Questions",
-            "",
-            *questions,
-            "",
-            "*Which answer to each would count for your hypothesis, and which against it.*",
-            "",
-            "## Conditions",
-            "",
-            f"{counted(len(study.conditions), 'condition')}, {most}{counted(simulations, 'simulation')}:",
-            "",
-            *conditions,
-            "",
-            *(["## Beside it", "", *(f"- {line[0].upper()}{line[1:]}." for line in beside), ""] if beside else []),
-            "## Rules",
-            "",
-            *(f"- {name.capitalize()}: {rule}" for name, rule in _RULES.items()),
-            "- *Your own, such as what you do if a model is not available any more.*",
-            "",
-            "## Exploratory",
-            "",
-            "*What you will look at besides, without claiming that it was foreseen.*",
-            "",
-            "## Frozen",
-            "",
-            "Reports compare the study to this block. Do not edit it.",
-            "",
-            "```json parley-frozen",
-            f'{block}, "content": {{',
-            ",\n".join(parts) + "}}",
-            "```",
-            "",
-        ]
+    parts = ",\n".join(f'"{name}": {_json(part)}' for name, part in frozen.content.items())
+    form = Path(__file__).with_name("preregistration.md.j2").read_text(encoding="utf-8")
+    return Template(form, trim_blocks=True, keep_trailing_newline=True).render(
+        title=one_line(study.title),
+        command=f"parley plan {paths.study_argument(study.file)} --freeze",
+        questions=[(question.name, question_text(question)) for question in study.questions],
+        size=f"{counted(len(study.conditions), 'condition')}, {simulations}",
+        conditions={path: _seeds_text(seeds) for path, (_, seeds) in frozen.content["conditions"].items()},
+        beside=companion_lines(study),
+        rules=_RULES,
+        block=f'{block}, "content": {{\n{parts}}}}}',
     )
 
 

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 import yaml
 
-from parley.analysis.costs import played
+from parley.analysis.made_by import played
 from parley.analysis.planning import planned
 from parley.analysis.questions import registrations
 from parley.analysis.stats import sign_flip

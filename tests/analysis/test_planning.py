@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import scipy
 
-from parley.analysis.costs import ALIKE, PER_AGENT, SAME, SCRIPTED, UNKNOWN, Costs
+from parley.analysis.made_by import ALIKE, PER_AGENT, SAME, SCRIPTED, UNKNOWN, Costs
 from parley.analysis.planning import Rates, level, plan_table, planned, power_of_rates, total_cost, width_table
 from parley.analysis.questions import Pairs
 from parley.play.record import Summary

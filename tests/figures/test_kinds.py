@@ -8,12 +8,12 @@ import pytest
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 
-from parley.analysis.costs import Costs
 from parley.analysis.effects import effect_table
+from parley.analysis.made_by import Costs
 from parley.analysis.planning import Rates, plan_table, planned, power_of_rates, width_table
 from parley.analysis.tables import read_table
+from parley.figures.curves import _power, _widths
 from parley.figures.points import effects
-from parley.figures.power import _power, _widths
 from parley.figures.style import own_style
 from parley.games.consensus.game import ConsensusGame
 from parley.games.evidence import EFFECTS

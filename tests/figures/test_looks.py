@@ -20,11 +20,11 @@ from matplotlib.transforms import Affine2D
 from PIL import Image
 
 from parley import paths
-from parley.analysis.costs import Costs
+from parley.analysis.made_by import Costs
 from parley.analysis.planning import plan_table, planned
 from parley.analysis.tables import read_table
+from parley.figures.curves import _power
 from parley.figures.make import draw
-from parley.figures.power import _power
 from parley.figures.style import _STYLE, own_style
 from parley.study import Study, load_study
 from support.figures import played, text_of

@@ -11,7 +11,7 @@ from parley import paths
 from parley.errors import UsageError
 from parley.imports.games import NO_GAME, UNREADABLE, Defect, ImportedGame
 from parley.imports.jsonl import FORMAT, SCHEMA, ReplyLine
-from parley.study.schema import text
+from parley.study.study_file import text
 from support import REPOSITORY
 from support.records import reply_lines, write_lines
 

@@ -16,7 +16,7 @@ from parley.play.runner import Watcher
 from parley.play.simulate import simulate
 from parley.progress.state import PLAY, SERVE, ProcessState, ProcessStates, note_server_line, watched_play, working
 from parley.study.condition import Simulation
-from parley.text.logs import waiting
+from parley.text import waiting
 from support.records import write_state
 from support.studies import StudyFactory
 

@@ -9,8 +9,8 @@ import pytest
 from parley import paths
 from parley.errors import UsageError
 from parley.study import Study
+from parley.study.condition import decide
 from parley.study.frozen import frozen_state, write_frozen
-from parley.study.growing import decide
 from support.studies import StudyFactory
 
 pytestmark = pytest.mark.promise("A frozen study that changed is said to have changed.")

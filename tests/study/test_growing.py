@@ -6,7 +6,7 @@ import pytest
 
 from parley import paths
 from parley.errors import UsageError
-from parley.study.growing import GrowingSeeds, decide
+from parley.study.condition import GrowingSeeds, decide
 from support.studies import StudyFactory
 
 pytestmark = pytest.mark.promise("Seeds grow until an interval is narrow enough.")

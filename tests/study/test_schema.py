@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from parley import paths
-from parley.study.schema import schemas, text
+from parley.study.study_file import schemas, text
 from support import REPOSITORY
 
 pytestmark = pytest.mark.promise("The JSON schemas say what the models say.")
@@ -27,7 +27,7 @@ def places_of_errors(content: Any, name: str = "study") -> list[list[str | int]]
 def test_the_schema_files_are_up_to_date() -> None:
     for name in ("study", "models"):
         stored = (REPOSITORY / paths.schema(name)).read_text(encoding="utf-8")
-        assert stored == text(schemas()[name]), "run: python -m parley.study.schema"
+        assert stored == text(schemas()[name]), "run: python -m parley.study.study_file"
 
 
 def test_files_that_are_read_fit_the_schema_and_misspelled_keys_do_not() -> None:

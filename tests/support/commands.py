@@ -18,7 +18,7 @@ from parley.games.playing import FIRST_STEP
 from parley.games.registry import GAMES
 from parley.policies import Ask, Completion
 from parley.study.condition import Simulation
-from parley.text.logs import Hearing, log_line, logged_to
+from parley.text import Hearing, log_line, logged_to
 from support.replies import TEXTS, Hostility, play_parameters, reply_kinds
 from support.studies import StudyFactory
 

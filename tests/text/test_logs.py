@@ -8,9 +8,9 @@ import click
 import pytest
 from click.testing import CliRunner
 
+from parley import text as logs
 from parley.cli.options import log_to_stderr, print_log
-from parley.text import logs
-from parley.text.logs import every, limited_logger, logged_to, own_log
+from parley.text import every, limited_logger, logged_to, own_log
 from support.commands import heard
 
 log = limited_logger("parley.of_this_test")

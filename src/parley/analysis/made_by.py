@@ -1,21 +1,26 @@
-"""What made the records of a study: machines, engines, versions, and which models answered, by their own word.
+"""What made the records of a study, and what that took: tokens, hours of engines and GPUs, money.
+
+Machines, engines and versions made them, and models, by their own word. What was not measured is unknown.
 
 `summarize` keeps it with the tables, so that a report of 100,000 simulations need not open each of their records.
 """
 
 import json
+import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
+from datetime import datetime
 from typing import Any
 
 from parley import paths
 from parley.engine.models import ModelEntry, compare_names
 from parley.errors import RecordError
 from parley.play.record import Summary
-from parley.play.record_store import Records, mark_of_tables
+from parley.play.record_store import Records, mark_of_tables, read_own
+from parley.policies import Tokens
 from parley.study import Study
-from parley.study.condition import Simulation, axes_text
+from parley.study.condition import Condition, Simulation, axes_text
 
 MAX_LINES = 40
 _SHOWN = 3
@@ -146,3 +151,166 @@ def kept(study: Study) -> MadeBy:
     except (LookupError, TypeError, ValueError, AttributeError):
         run = f"parley summarize {paths.study_command(study.file)}"
         raise RecordError(f"{study.name}: its tables do not say what their records were made by; run: {run}") from None
+
+
+_TOKENS = ("prompt_tokens", "completion_tokens", "cached_tokens")
+SAME, ALIKE, PER_AGENT, SCRIPTED, UNKNOWN = (
+    "this condition",
+    "conditions of this model and n",
+    "conditions of this model, by agent",
+    "no model is asked",
+    "unknown",
+)
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What some simulations take; NaN is unknown. `hours` are an engine's as if one server answered all."""
+
+    prompt: float = 0.0
+    completion: float = 0.0
+    hours: float = 0.0
+    gpu_hours: float = 0.0
+    money: float = 0.0
+
+    @property
+    def tokens(self) -> float:
+        """Tokens of prompts and replies."""
+        return self.prompt + self.completion
+
+    def __add__(self, other: "Cost") -> "Cost":
+        return Cost(*(a + b for a, b in zip(astuple(self), astuple(other), strict=True)))
+
+    def __mul__(self, times: float) -> "Cost":
+        return Cost(*(times * part for part in astuple(self)))
+
+
+_NOTHING_KNOWN = Cost(*[math.nan] * 5)
+
+
+@dataclass(frozen=True)
+class Batches:
+    """What simulations that ask services alone take in batches and one by one; NaN is unknown."""
+
+    engine: str
+    chosen: bool  # whether their entries say that they are asked in batches
+    money_in_batches: float
+    money_alone: float
+    hours_alone: float
+    phases: float  # of the longest game, each of which waits for a batch
+    hours_of_batch: int  # within which each is answered
+
+
+def played(study: Study) -> list[tuple[Simulation, Summary]]:
+    """Return the simulations of a study that have a record that can be read, with what it says."""
+    found = []
+    for simulation in study.simulations():
+        try:
+            found.append((simulation, read_own(simulation.record(study.name), simulation)))
+        except RecordError:
+            continue
+    return found
+
+
+class Costs:
+    """Tells what a simulation of a condition takes, by the records that come nearest to it."""
+
+    def __init__(self, records: Sequence[tuple[Simulation, Summary]]) -> None:
+        asked = [(simulation, summary) for simulation, summary in records if simulation.condition.models]
+        self._by_axes: dict[tuple[Any, ...], list[Summary]] = {}
+        self._by_size: dict[tuple[Any, ...], list[Summary]] = {}
+        self._by_model: dict[Any, list[tuple[int, Summary]]] = {}
+        engines: dict[str, list[Summary]] = {}
+        self._phases: dict[str, int] = {}
+        for simulation, summary in asked:
+            axes, agents = simulation.condition.axes, _agents(simulation.condition)
+            self._by_axes.setdefault(tuple(axes.items()), []).append(summary)
+            self._by_size.setdefault((axes["model"], agents), []).append(summary)
+            self._by_model.setdefault(axes["model"], []).append((agents, summary))
+            engine, telemetry = simulation.condition.engine, summary.telemetry
+            phases = int(summary.outcome.get("rounds", 0)) * len(telemetry.get("phase_seconds", ()))
+            self._phases[engine] = max(phases, self._phases.get(engine, 0))
+            if not any("batches" in each for each in summary.provenance.get("engines", {}).values()):
+                engines.setdefault(engine, []).append(summary)  # else it waited for batches
+        self._pace = {engine: _seconds_per_token(summaries) for engine, summaries in engines.items()}
+        self._on_gpus = {engine: _on_gpus(summaries) for engine, summaries in engines.items()}
+
+    def of(self, condition: Condition) -> tuple[Cost, str]:
+        """Return what one simulation of a condition takes, and from what that is known."""
+        if not condition.models:
+            return Cost(), SCRIPTED
+        axes, agents = condition.axes, _agents(condition)
+        same, alike = self._by_axes.get(tuple(axes.items())), self._by_size.get((axes["model"], agents))
+        if same or alike:
+            return self._cost(condition, _mean_tokens((s, 1.0) for s in same or alike or [])), SAME if same else ALIKE
+        by_agent = [(summary, agents / n) for n, summary in self._by_model.get(axes["model"], [])]
+        if by_agent:
+            return self._cost(condition, _mean_tokens(by_agent)), PER_AGENT
+        return _NOTHING_KNOWN, UNKNOWN
+
+    def batches(self, conditions: Sequence[Condition]) -> list[Batches]:
+        """Return what the simulations of some conditions take in batches, by engine, where services alone answer."""
+        engines: dict[str, list[Condition]] = {}
+        for condition in conditions:
+            if condition.models and condition.plays_by_shard:
+                engines.setdefault(condition.engine, []).append(condition)
+        found = []
+        for engine, its in engines.items():
+            entries = [entry for condition in its for entry in condition.entries.values()]
+            cost = sum((self.of(condition)[0] * len(condition.seeds) for condition in its), Cost())
+            chosen = all(entry.batch for entry in entries)
+            half = cost.money if chosen else cost.money / 2
+            hours = cost.tokens * self._pace.get(engine, math.nan) / 3600
+            within = max(entry.limits.batch_hours for entry in entries)
+            found.append(Batches(engine, chosen, half, 2 * half, hours, self._phases.get(engine, math.nan), within))
+        return found
+
+    def _cost(self, condition: Condition, tokens: Tokens) -> Cost:
+        entries = list(condition.entries.values())
+        own = [entry for entry in entries if not entry.is_service]
+        hours = self._pace.get(condition.engine, math.nan) * tokens.total / 3600 if own else 0.0
+        gpus = sum(entry.gpus_served for entry in own) if self._on_gpus.get(condition.engine) else 0
+        return Cost(
+            tokens.prompt, tokens.completion, hours, gpus * hours if gpus else 0.0, money_of(condition, tokens)
+        )
+
+
+def money_of(condition: Condition, tokens: Tokens) -> float:
+    """Return what tokens of a condition cost; NaN where nobody knows."""
+    prices = {entry.run_price for entry in condition.entries.values()}
+    price = prices.pop() if len(prices) == 1 else None  # records do not say what each of several models used
+    return price.of(tokens) if price is not None else math.nan
+
+
+def _agents(condition: Condition) -> int:
+    return sum(group.count for group in condition.playing)
+
+
+def _mean_tokens(summaries: Iterable[tuple[Summary, float]]) -> Tokens:
+    rows = [[times * float(summary.telemetry[name] or 0) for name in _TOKENS] for summary, times in summaries]
+    return Tokens(*(round(sum(column) / len(rows)) for column in zip(*rows, strict=True)))
+
+
+def _seconds_per_token(summaries: Sequence[Summary]) -> float:
+    """Return how long an engine took for a token: the time in which any simulation was played, without the pauses."""
+    spans = sorted(span for summary in summaries if (span := _span(summary.provenance)) is not None)
+    tokens = sum(sum(int(summary.telemetry[name] or 0) for name in _TOKENS[:2]) for summary in summaries)
+    seconds, end = 0.0, -math.inf
+    for start, stop in spans:
+        seconds += max(0.0, stop - max(start, end))
+        end = max(end, stop)
+    return seconds / tokens if tokens and len(spans) == len(summaries) else math.nan
+
+
+def _span(made: Mapping[str, Any]) -> tuple[float, float] | None:
+    try:
+        start, stop = (datetime.fromisoformat(made[name]).timestamp() for name in ("started", "ended"))
+    except (LookupError, TypeError, ValueError):
+        return None
+    return start, stop
+
+
+def _on_gpus(summaries: Sequence[Summary]) -> bool:
+    engines = [engine for summary in summaries for engine in summary.provenance.get("engines", {}).values()]
+    devices = [str(engine.get("device", "")) for engine in engines]
+    return any(device and not device.startswith("CPU") for device in devices)

@@ -17,7 +17,7 @@ import scipy
 from numpy.typing import NDArray
 
 from parley.analysis.contrasts import REPEAT
-from parley.analysis.costs import UNKNOWN, Cost, Costs
+from parley.analysis.made_by import UNKNOWN, Cost, Costs
 from parley.analysis.questions import Pairs, all_pairs
 from parley.analysis.simulations import simulation_row
 from parley.analysis.stats import CONFIDENCE, Floats, mcnemar, wilson_of_mean

@@ -18,8 +18,7 @@ from parley.analysis.stats import CONFIDENCE, Floats, wilson_interval
 from parley.errors import RecordError
 from parley.play.record_store import read_own
 from parley.study import Study
-from parley.study.condition import Condition, Simulation
-from parley.study.growing import GrowingSeeds
+from parley.study.condition import Condition, GrowingSeeds, Simulation
 from parley.text import counted
 
 

@@ -27,14 +27,13 @@ from parley.analysis.made_by import made_by
 from parley.analysis.margins import margin_table
 from parley.analysis.questions import question_table, with_registration
 from parley.analysis.rates import quality_table, quantity_table, rate_table
-from parley.analysis.regret import with_lost
 from parley.analysis.simulations import PlayedGame, simulation_table
 from parley.analysis.tables import write_table
 from parley.analysis.talking import with_equal_cost
-from parley.analysis.traces import TURNS, FromTraces, ImpossibleTracesError, turn_piece, write_turns
+from parley.analysis.traces import TURNS, FromTraces, ImpossibleTracesError, turn_piece, with_lost, write_turns
 from parley.files import remove_empty_below, write_atomically
 from parley.games.base import Game
-from parley.play.pausing import clear_pauses
+from parley.play.degenerate import clear_pauses
 from parley.play.record import read_attempts
 from parley.play.record_store import Records, forget_unfinished, mark_tables, read_records, write_conditions
 from parley.policies import Sampling

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from parley.analysis.costs import money_of
+from parley.analysis.made_by import money_of
 from parley.analysis.pairs import rate_difference
 from parley.analysis.rates import by_condition
 from parley.analysis.reactions import Trace

@@ -47,8 +47,7 @@ from parley.play.degenerate import degenerate_class
 from parley.play.journal import Journal
 from parley.play.runner import Exchange, Play, play_async
 from parley.policies import FIRST_STEP, REPLY_FORMATS, Ask, Completion, Policy, Reply
-from parley.text import duration
-from parley.text.logs import every, limited_logger
+from parley.text import duration, every, limited_logger
 
 _log = limited_logger(__name__)
 _AT_ONCE = 64  # requests; more wait here, not at the engine, whose patience ends

@@ -13,8 +13,7 @@ from click.shell_completion import CompletionItem
 
 from parley import paths
 from parley.errors import ParleyError, UsageError
-from parley.text import one_line
-from parley.text.logs import log_line, logged_to, own_log
+from parley.text import log_line, logged_to, one_line, own_log
 
 _Completing = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
 

@@ -8,14 +8,14 @@ from typing import Any
 import pandas as pd
 
 from parley import paths
-from parley.analysis.costs import PER_AGENT, SCRIPTED, UNKNOWN, Costs, played
+from parley.analysis.made_by import PER_AGENT, SCRIPTED, UNKNOWN, Costs, played
 from parley.analysis.planning import Planned, level, plan_table, planned, total_cost, untold, width_table
 from parley.analysis.questions import registered_lines
 from parley.analysis.simulations import simulation_row
-from parley.figures.power import draw_power
+from parley.figures.curves import draw_power
 from parley.files import write_atomically
+from parley.play.degenerate import REMEDIES
 from parley.play.forks import forks_line
-from parley.play.pausing import REMEDIES
 from parley.study import Study
 from parley.study.prompt_sent import too_long
 from parley.text import one_line, table

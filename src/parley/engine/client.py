@@ -42,8 +42,7 @@ from parley.policies import (
     usage_of,
     used_tokens,
 )
-from parley.text import one_line
-from parley.text.logs import every, limited_logger
+from parley.text import every, limited_logger, one_line
 
 _log = limited_logger(__name__)
 _POLL_SECONDS = 0.5

@@ -13,8 +13,7 @@ from parley.analysis.simulations import simulation_table
 from parley.analysis.summarize import played_games
 from parley.games.base import Paper
 from parley.play.record_store import Records
-from parley.text import counted, one_line
-from parley.text.logs import every, limited_logger
+from parley.text import counted, every, limited_logger, one_line
 
 NO_LICENSE = "No license was given for these results: ask their author before you pass them on."
 _SPDX = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+-]*")

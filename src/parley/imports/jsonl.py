@@ -17,7 +17,7 @@ from parley import paths
 from parley.games.stag_hunt.game import StagHuntGame
 from parley.imports.games import NO_GAME, UNREADABLE, Defect, Format, ImportedAgent, ImportedGame, files_below, reply
 from parley.play.replay import RecordedReply
-from parley.study.schema import text as schema_text
+from parley.study.study_file import text as schema_text
 from parley.text import one_line
 from parley.text.yamlfile import Slug
 

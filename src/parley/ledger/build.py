@@ -46,8 +46,7 @@ from parley.play.record_store import read_records
 from parley.play.replay import rebuild_game
 from parley.study import Study
 from parley.study.condition import Simulation
-from parley.text import by_number, one_line, table, valid_unicode
-from parley.text.logs import every, limited_logger
+from parley.text import by_number, every, limited_logger, one_line, table, valid_unicode
 
 _HASH_DIGITS = 2 * hashlib.sha256().digest_size
 ANNOUNCE_BYTES = len(canonical_json({"announce": "0" * _HASH_DIGITS}))

@@ -30,8 +30,7 @@ from parley.ledger.block import (
     utterances_root,
 )
 from parley.study.study_file import LEDGER_FORMAT, MAX_DIFFICULTY
-from parley.text import one_line
-from parley.text.logs import every, limited_logger
+from parley.text import every, limited_logger, one_line
 
 
 @dataclass

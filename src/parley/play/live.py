@@ -22,15 +22,13 @@ from parley.engine.supervisor import temporary_engine
 from parley.errors import UsageError
 from parley.files import write_new
 from parley.games.base import Game, Outcome
-from parley.play.matrix import WatchedGame, decided
-from parley.play.matrix_text import final_view, live_view
+from parley.play.matrix import WatchedGame, decided, final_view, live_view
 from parley.play.runner import Exchange, Play
 from parley.play.simulate import budget_for, engine_places, play_simulation
 from parley.policies import Ask
 from parley.study import Study
 from parley.study.condition import Condition, Simulation
-from parley.text import one_line
-from parley.text.logs import NAME, Hearing, log_line
+from parley.text import NAME, Hearing, log_line, one_line
 
 _LONGEST_TEXT = 300  # characters of a text
 SUFFIXES = (".svg", ".cast")

@@ -25,9 +25,9 @@ from parley import paths
 from parley.engine.models import compare_names
 from parley.engine.supervisor import read_endpoint
 from parley.errors import EngineError, JournalError, NotReadyError, ParleyError, UsageError
+from parley.play.degenerate import PauseWatcher
 from parley.play.forks import forked_policies
 from parley.play.journal import Journal, delete_journal, off_loop
-from parley.play.pausing import PauseWatcher
 from parley.play.record import provenance, provenance_warnings, write_record
 from parley.play.record_store import read_own, write_conditions
 from parley.play.runner import Exchange, Play, Watcher, play_async
@@ -36,8 +36,7 @@ from parley.policies.kinds import ScriptedPolicy
 from parley.policies.own_code import load_plugin
 from parley.study import Study
 from parley.study.condition import Condition, Player, Simulation
-from parley.text import one_line
-from parley.text.logs import NAME, Hearing, every, limited_logger, log_line, logged_to, own_log
+from parley.text import NAME, Hearing, every, limited_logger, log_line, logged_to, one_line, own_log
 
 if TYPE_CHECKING:
     from parley.engine.client import Engine

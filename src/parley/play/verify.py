@@ -27,8 +27,7 @@ from parley.play.record import read_record
 from parley.play.replay import play_recorded, rebuild_game
 from parley.play.runner import Exchange
 from parley.policies import Completion
-from parley.text import one_line, valid_unicode
-from parley.text.logs import every, limited_logger
+from parley.text import every, limited_logger, one_line, valid_unicode
 
 MAX_AT_ONCE = 1024
 

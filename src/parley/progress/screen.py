@@ -20,7 +20,7 @@ from rich.text import Text
 
 from parley.play.changes import Changes, changes_of, former_lines, renamed_lines
 from parley.play.degenerate import WARN_FROM
-from parley.play.matrix_text import wrapped
+from parley.play.matrix import wrapped
 from parley.progress.follow import IDLE, Progress
 from parley.progress.snapshot import DONE, FAILED_STAGE, RUNNING, TO_DO, Cell, Problem, Snapshot, Stage
 from parley.study import Study

@@ -25,8 +25,7 @@ from parley.files import read_regular
 from parley.identity import machine
 from parley.play.runner import Exchange, Watcher
 from parley.study.condition import SCRIPTED, Simulation
-from parley.text import one_line
-from parley.text.logs import Hearing, logged_to
+from parley.text import Hearing, logged_to, one_line
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter

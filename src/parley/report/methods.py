@@ -24,8 +24,7 @@ from parley.play.record import provenance_warnings
 from parley.policies import Sampling
 from parley.report.overview import study_sentence
 from parley.study import Study
-from parley.study.condition import axes_text
-from parley.study.growing import GrowingSeeds
+from parley.study.condition import GrowingSeeds, axes_text
 from parley.text import counted, one_line
 
 # By a value of a game's parameter: whose it is.

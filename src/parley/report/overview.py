@@ -11,7 +11,7 @@ from parley.analysis.stats import CONFIDENCE
 from parley.analysis.talking import FIRST, INDEPENDENT
 from parley.games.base import Game
 from parley.games.evidence import OutcomeClass
-from parley.play.pausing import REMEDIES
+from parley.play.degenerate import REMEDIES
 from parley.policies import FAILURE_CLASSES
 from parley.report.html import Links, interval_text
 from parley.study import Study

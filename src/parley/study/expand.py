@@ -25,11 +25,11 @@ from parley.study.condition import (
     NO_ARM,
     TALK,
     Condition,
+    GrowingSeeds,
     Player,
     PlayerGroup,
     axis_value,
 )
-from parley.study.growing import GrowingSeeds
 from parley.study.own_prompts import OwnPrompts
 from parley.study.study_file import SAME, Grid, GroupEntry, PlayerChoice, PolicyChoice, StudyFile
 from parley.text import choose, one_line

@@ -211,7 +211,7 @@ def _text(study: Study, frozen: Frozen) -> str:
     block = json.dumps({"format": FORMAT, "parley": __version__, "hash": frozen.hash, **times})[:-1]
     parts = ",\n".join(f'"{name}": {_json(part)}' for name, part in frozen.content.items())
     form = Path(__file__).with_name("preregistration.md.j2").read_text(encoding="utf-8")
-    return Template(form, trim_blocks=True, keep_trailing_newline=True).render(
+    text: str = Template(form, trim_blocks=True, keep_trailing_newline=True).render(
         title=one_line(study.title),
         command=f"parley plan {paths.study_argument(study.file)} --freeze",
         questions=[(question.name, question_text(question)) for question in study.questions],
@@ -221,6 +221,7 @@ def _text(study: Study, frozen: Frozen) -> str:
         rules=_RULES,
         block=f'{block}, "content": {{\n{parts}}}}}',
     )
+    return text
 
 
 def _json(value: Any) -> str:

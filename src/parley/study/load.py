@@ -20,9 +20,8 @@ from parley.games.registry import game_class
 from parley.identity import digest
 from parley.policies.own_code import look_beside
 from parley.study.comparisons import rates_of
-from parley.study.condition import OWN_CODE, SCRIPTED, Condition, Simulation
+from parley.study.condition import OWN_CODE, SCRIPTED, Condition, Simulation, decided, on_disk
 from parley.study.expand import NOBODY, Expander
-from parley.study.growing import decided, on_disk
 from parley.study.recorded import Forks
 from parley.study.study import PLAIN_EFFECTS, PLAIN_LEDGER, Study
 from parley.study.study_file import SAME, StudyFile

@@ -18,13 +18,13 @@ from parley.calibration.arms import planned_report
 from parley.engine.service.shared_database import Parts
 from parley.errors import BudgetError, ParleyError, RecordError, UsageError
 from parley.files import hold_lock, remove_leftovers
+from parley.play.degenerate import clear_pauses
 from parley.play.forks import check_parents
-from parley.play.pausing import clear_pauses
 from parley.play.record_store import recall_left_out
 from parley.play.spending import gather_spending, refused_line
 from parley.play.stale_records import Moves, find_moves, missing_records, move_records
 from parley.study import Study, load_study
-from parley.study.growing import decide
+from parley.study.condition import decide
 from parley.study.load import changed_since, check_alone, companions, run_plan
 from parley.text import one_line
 from parley.workflow.run_log import announce, follow, show_log

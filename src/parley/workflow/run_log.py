@@ -20,8 +20,7 @@ from typing import TYPE_CHECKING, Any
 from snakemake_interface_logger_plugins.common import LogEvent
 
 from parley import paths
-from parley.text import one_line
-from parley.text.logs import NAME, Hearing, log_line
+from parley.text import NAME, Hearing, log_line, one_line
 from parley.workflow.slurm import job_line, sbatch_line
 from parley.workflow.stopping import STOPPED, leave_with
 

@@ -8,8 +8,7 @@ from pathlib import Path
 
 from parley.engine.hardware import output_of
 from parley.errors import ParleyError
-from parley.text import one_line
-from parley.text.logs import every, limited_logger
+from parley.text import every, limited_logger, one_line
 
 _log = limited_logger(__name__)
 

@@ -15,8 +15,7 @@ from snakemake_interface_executor_plugins.executors.base import SubmittedJobInfo
 from snakemake_interface_executor_plugins.registry import ExecutorPluginRegistry
 
 from parley.errors import ParleyError
-from parley.text import one_line
-from parley.text.logs import every, limited_logger
+from parley.text import every, limited_logger, one_line
 from parley.workflow.slurm import listed_jobs
 from parley.workflow.stopping import STOPPED
 

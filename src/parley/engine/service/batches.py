@@ -30,8 +30,7 @@ from parley.errors import EngineError, JournalError
 from parley.files import checked_line, open_regular, parse_line, write_atomically
 from parley.identity import digest
 from parley.policies import Ask, Tokens, used_tokens
-from parley.text import duration, one_line
-from parley.text.logs import every, limited_logger
+from parley.text import duration, every, limited_logger, one_line
 
 _MOST_BYTES, _MOST_OUTPUT = 100_000_000, 2_000_000_000  # of a file that is sent (OpenAI takes 200 MB), and read
 _ENDED = ("completed", "expired", "cancelled", "failed")

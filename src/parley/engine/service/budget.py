@@ -18,7 +18,7 @@ from parley.engine.service.dialect import BudgetLimits, Price
 from parley.engine.service.shared_database import SharedDatabase
 from parley.errors import BudgetError, JournalError
 from parley.policies import Tokens
-from parley.text.logs import limited_logger, waiting
+from parley.text import limited_logger, waiting
 
 _POLL_SECONDS = 0.2
 _TELL_SECONDS = 30.0

@@ -17,7 +17,7 @@ from parley import paths
 from parley.engine.service.dialect import ServiceLimits
 from parley.engine.service.shared_database import SharedDatabase, parts
 from parley.identity import digest
-from parley.text.logs import limited_logger, waiting
+from parley.text import limited_logger, waiting
 
 WINDOW_SECONDS = 60
 _POLL_SECONDS = (0.05, 0.5)  # the first one and the longest

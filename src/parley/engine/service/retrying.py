@@ -23,7 +23,7 @@ from parley.errors import EngineError, NotReadyError
 from parley.files import make_folder
 from parley.identity import digest, stream
 from parley.policies import Tokens, used_tokens
-from parley.text.logs import limited_logger, waiting
+from parley.text import limited_logger, waiting
 
 _UNANSWERED_SECONDS = 30.0  # of patience with a service that never answered: most often its address is wrong
 _FIRST_SECONDS = 1.0

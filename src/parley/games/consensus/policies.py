@@ -18,9 +18,7 @@ import numpy as np
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from parley.games.consensus import agreement
-from parley.games.consensus.parameters import ConsensusView, Value
-from parley.games.consensus.prompts import FOLDER, TURN
-from parley.games.consensus.rules import (
+from parley.games.consensus.agreement import (
     ABSTENTION,
     VOTES,
     Adversary,
@@ -35,6 +33,8 @@ from parley.games.consensus.rules import (
     uniform,
     vote,
 )
+from parley.games.consensus.parameters import ConsensusView, Value
+from parley.games.consensus.prompts import FOLDER, TURN
 from parley.games.filters import BEST, SCORE
 from parley.games.parameters import BYZANTINE, Count, Positive, as_tuple, in_order
 from parley.games.prompts import Template, fill, text_of

@@ -19,8 +19,7 @@ from parley.report.explorer.game import FORMAT, exact
 from parley.report.explorer.selection import Part, Selection, SimulationFile
 from parley.study.condition import Condition, Simulation, axes_text
 from parley.study.expand import telling_axes
-from parley.text import one_line
-from parley.text.logs import every, limited_logger
+from parley.text import every, limited_logger, one_line
 
 # A line of the index, and what a data file is made anew for.
 Row = dict[str, Any]

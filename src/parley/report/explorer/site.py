@@ -33,8 +33,7 @@ from parley.report.explorer.game import part_content
 from parley.report.explorer.index import Known, Row, index_content, part_rows, read_rows
 from parley.report.explorer.selection import Part, Selection, current_file
 from parley.report.html import json_in_html, page
-from parley.text import one_line, valid_unicode
-from parley.text.logs import every, limited_logger
+from parley.text import every, limited_logger, one_line, valid_unicode
 
 _HOST = "127.0.0.1"
 _HTML, _SCRIPT = "text/html; charset=utf-8", "text/javascript; charset=utf-8"

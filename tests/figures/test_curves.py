@@ -7,9 +7,9 @@ import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 
+from parley.figures.common import axis_of_lines
 from parley.figures.curves import curves
 from parley.figures.page import BELOW
-from parley.figures.panels import axis_of_lines
 from parley.figures.style import Look, own_style
 from parley.study import Study
 from support.figures import (

@@ -14,8 +14,8 @@ from matplotlib.figure import Figure
 
 from parley import paths
 from parley.errors import RecordError, UsageError
+from parley.figures.common import error_bars
 from parley.figures.make import figures
-from parley.figures.panels import error_bars
 from parley.figures.single_games import choose
 from parley.study import Study
 from support.figures import intervals, pages_of, panels_of, text_of

@@ -16,9 +16,9 @@ from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 
 from parley import paths
+from parley.figures.common import alike
 from parley.figures.make import figures
 from parley.figures.page import Panel, pages, text_about, write
-from parley.figures.panels import alike
 from parley.figures.style import COLORS, Look, line_style, own_style
 from parley.games.evidence import FigureSpec
 from parley.games.registry import GAMES

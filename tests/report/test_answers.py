@@ -6,7 +6,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from parley.figures.panels import linker
+from parley.figures.common import linker
 from parley.games.consensus.game import ConsensusGame
 from parley.games.stag_hunt.game import StagHuntGame
 from parley.report.answers import answers, contrast_texts, difference_text, largest_differences

@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from parley import text as logs
-from parley.cli.options import log_to_stderr, print_log
+from parley.cli.common import log_to_stderr, print_log
 from parley.text import every, limited_logger, logged_to, own_log
 from support.commands import heard
 

@@ -17,16 +17,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from parley.analysis.stats import (
-    Floats,
-    mcnemar,
-    paired_difference,
-    paired_mean,
-    paired_share,
-    unpaired_difference,
-    unpaired_p,
-    welch,
-)
+from parley.analysis import stats
 from parley.games.base import Game
 from parley.study.condition import BYZANTINE_AXIS
 from parley.study.expand import NOBODY
@@ -157,7 +148,7 @@ def with_undisturbed(table: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
 # One difference, with its interval and its test
 
 
-Sides = tuple[Floats, Floats, Any, Any]  # all values of either side, and the places of the pairs in each
+Sides = tuple[stats.Floats, stats.Floats, Any, Any]  # all values of either side, and the places of the pairs in each
 
 
 def count_pairs(first: NDArray[Any], second: NDArray[Any], mine: Any, yours: Any) -> NDArray[np.int64]:
@@ -182,8 +173,8 @@ def rate_differences(counts: NDArray[np.int64]) -> dict[str, Any]:
     # Each interval is a search: only where it is needed.
     inside, apart = np.flatnonzero(paired), np.flatnonzero(~paired)
     low, high = np.full(pairs.shape, np.nan), np.full(pairs.shape, np.nan)
-    low[inside], high[inside] = paired_difference(*counts[inside, :4].T)
-    low[apart], high[apart] = unpaired_difference(*counts[apart, 4:].T)
+    low[inside], high[inside] = stats.paired_difference(*counts[inside, :4].T)
+    low[apart], high[apart] = stats.unpaired_difference(*counts[apart, 4:].T)
     return {
         **{"pairs": pairs, "simulations_from": n_from, "simulations_to": n_to},
         **{"only_first": first, "only_second": second, "both": both},
@@ -193,7 +184,7 @@ def rate_differences(counts: NDArray[np.int64]) -> dict[str, Any]:
         "low": low,
         "high": high,
         "test": np.where(paired, "McNemar", "chi-squared"),
-        "p": np.where(paired, mcnemar(first, second), unpaired_p(true_from, n_from, true_to, n_to)),
+        "p": np.where(paired, stats.mcnemar(first, second), stats.unpaired_p(true_from, n_from, true_to, n_to)),
     }
 
 
@@ -204,7 +195,7 @@ def rate_difference(first: ArrayLike, second: ArrayLike) -> dict[str, Any]:
     return {name: cells[0] for name, cells in found.items()}
 
 
-def _ratio(part: NDArray[np.int64], whole: NDArray[np.int64]) -> Floats:
+def _ratio(part: NDArray[np.int64], whole: NDArray[np.int64]) -> stats.Floats:
     return np.where(whole > 0, part / np.maximum(whole, 1), np.nan)
 
 
@@ -224,12 +215,16 @@ def number_differences(compared: Iterable[Sides], share: bool, unpaired: bool = 
         here, there = (float(x.mean()), float(y.mean())) if x.size else whole
         low, high, p, test = np.nan, np.nan, np.nan, ""
         if x.size:
-            (low, high, p), test = (paired_share if share else paired_mean)(x, y), "t"
+            (low, high, p), test = (stats.paired_share if share else stats.paired_mean)(x, y), "t"
         elif unpaired and share:
             counts = own.sum(), own.size, other.sum(), other.size
-            (low, high), p, test = map(float, unpaired_difference(*counts)), float(unpaired_p(*counts)), "chi-squared"
+            (low, high), p, test = (
+                map(float, stats.unpaired_difference(*counts)),
+                float(stats.unpaired_p(*counts)),
+                "chi-squared",
+            )
         elif unpaired:
-            (low, high, p), test = welch(own, other), "Welch"
+            (low, high, p), test = stats.welch(own, other), "Welch"
         row = (x.size, own.size, other.size, here, there, *whole, there - here, low, high, test, p)
         for name, value in zip(_NUMBERS, row, strict=True):
             cells[name].append(value)
@@ -243,5 +238,5 @@ _NUMBERS = (
 )
 
 
-def _mean(values: Floats) -> float:
+def _mean(values: stats.Floats) -> float:
     return float(values.mean()) if values.size else np.nan

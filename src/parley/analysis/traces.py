@@ -21,21 +21,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from parley import paths
+from parley.analysis import talking
 from parley.analysis.averages import Averages, Rounds, by_player, player_table, rounds_of
 from parley.analysis.pairs import number_differences, rate_difference
 from parley.analysis.rates import by_condition
 from parley.analysis.reactions import Reacted, Reactions, Trace, behaved_rows, behavior_table
 from parley.analysis.simulations import PlayedGame
 from parley.analysis.tables import columns_of, csv_text, in_study, marked, names_of
-from parley.analysis.talking import (
-    decision_rate_table,
-    decision_rows,
-    equal_cost_table,
-    martingale_table,
-    paid_rows,
-    steps_of,
-    what_counts,
-)
 from parley.errors import RecordError
 from parley.files import write_atomically
 from parley.forked import forked_map
@@ -362,15 +354,15 @@ class FromTraces:
             "regret": regret,
             "achievable": achievable_table(regret, study),
             "decisions": decided,
-            "decision_rates": decision_rate_table(decided, study),
-            "martingale": martingale_table(rows["martingale"], study),
-            "equal_cost": equal_cost_table(self.counts, study),
+            "decision_rates": talking.decision_rate_table(decided, study),
+            "martingale": talking.martingale_table(rows["martingale"], study),
+            "equal_cost": talking.equal_cost_table(self.counts, study),
         }
 
     @cached_property
     def counts(self) -> pd.DataFrame:
         """What counts of the games of arms (`what_counts`)."""
-        return what_counts(self._rows["equal_cost"], self._study)
+        return talking.what_counts(self._rows["equal_cost"], self._study)
 
 
 def _rows_of(study: Study, game: PlayedGame, trace: Trace) -> Rows:
@@ -381,9 +373,9 @@ def _rows_of(study: Study, game: PlayedGame, trace: Trace) -> Rows:
         "players": by_player(game, trace),
         "behaviors": behaved_rows(study, game, trace),
         "regret": [regret] if regret else [],
-        "decisions": decision_rows(game, trace),
-        "martingale": steps_of(game, trace),
-        "equal_cost": paid_rows(study, game, trace),
+        "decisions": talking.decision_rows(game, trace),
+        "martingale": talking.steps_of(game, trace),
+        "equal_cost": talking.paid_rows(study, game, trace),
     }
 
 

@@ -12,7 +12,7 @@ import click
 
 from parley import __version__
 from parley.cli import forks, ledger, prompts, stages, studies, user_commands
-from parley.cli.options import print_log
+from parley.cli.common import print_log
 from parley.errors import GameError, ParleyError
 from parley.text import one_line
 from parley.workflow.stopping import ALL_SECONDS, GOES_ON, SIGNALS, end_now

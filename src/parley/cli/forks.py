@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from parley.cli.options import ENDPOINTS, JSON, TIMEOUT, refuse_folder, tell
+from parley.cli.common import ENDPOINTS, JSON, TIMEOUT, refuse_folder, tell
 from parley.text import counted, table
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from parley import paths
-from parley.cli.options import JSON, MODELS, STRICT, STUDY_NAMES, at_work, load, log_to_stderr, study_loaded, tell
+from parley.cli.common import JSON, MODELS, PATH, STRICT, STUDY_NAMES, at_work, load, log_to_stderr, study_loaded, tell
 from parley.text import one_line
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def build(study: "Study", strict: bool) -> None:
 @click.option("--no-head", is_flag=True, help="Check the blocks of a FILE without the head.json beside it.")
 @click.option(
     "--public-key",
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="Check that the owner of this Ed25519 key (PEM or OpenSSH) signed the head.",
 )
 def verify(target: str, models: Path | None, chain_only: bool, no_head: bool, public_key: Path | None) -> None:
@@ -111,7 +111,7 @@ def verify(target: str, models: Path | None, chain_only: bool, no_head: bool, pu
 @MODELS
 @click.option(
     "--key",
-    type=click.Path(path_type=Path),
+    type=PATH,
     required=True,
     help="File of your Ed25519 private key (PEM or OpenSSH, without a passphrase).",
 )
@@ -159,7 +159,7 @@ def show(target: str, models: Path | None, block: int | None, as_json: bool) -> 
 @click.option(
     "--format", "form", type=click.Choice(["jsonl", "csv"]), default="jsonl", show_default=True, help="Kind of file."
 )
-@click.option("--output", type=click.Path(path_type=Path), help="File to write; default: print.")
+@click.option("--output", type=PATH, help="File to write; default: print.")
 def export(target: str, models: Path | None, form: Literal["jsonl", "csv"], output: Path | None) -> None:
     """Write the utterances of a ledger, one a line, with their keys and signatures; nothing is checked.
 

@@ -1,25 +1,13 @@
 """The commands that tell what agents are sent, what may play them, and what they would deliberate about."""
 
 from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
 from string import ascii_uppercase
 from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
 
-from parley.cli.options import (
-    GAME_NAMES,
-    JSON,
-    MODELS,
-    STUDY_NAMES,
-    WHERE,
-    axis_values,
-    is_game,
-    load,
-    say,
-    tell,
-)
+from parley.cli import common
 from parley.errors import UsageError
 from parley.text import one_line, table
 
@@ -31,9 +19,9 @@ _FIRST_GAME = "default: the first of those there are, which an unknown one lists
 
 
 @click.command()
-@click.argument("study", required=False, metavar="[STUDY | GAME]", shell_complete=STUDY_NAMES)
-@click.option("--game", shell_complete=GAME_NAMES, help=f"Game, where no study is named; {_FIRST_GAME}")
-@WHERE
+@click.argument("study", required=False, metavar="[STUDY | GAME]", shell_complete=common.STUDY_NAMES)
+@click.option("--game", shell_complete=common.GAME_NAMES, help=f"Game, where no study is named; {_FIRST_GAME}")
+@common.WHERE
 @click.option("--role", default="honest", show_default=True, help="Role of the agent.")
 @click.option("--prompt", help="Prompt; default: the game's first. Of a study, that of the agent.")
 @click.option(
@@ -76,8 +64,8 @@ _FIRST_GAME = "default: the first of those there are, which an unknown one lists
 @click.option("--diff", nargs=2, metavar="PROMPT PROMPT", help="Print in which words two prompts of a study differ.")
 @click.option("--lengths", is_flag=True, help="Print how long the prompts of a study are.")
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(min=0), help="Seed of the games.")
-@click.option("--write", type=click.Path(path_type=Path), metavar="FOLDER", help="Write templates of a game there.")
-@MODELS
+@click.option("--write", type=common.PATH, metavar="FOLDER", help="Write templates of a game there.")
+@common.MODELS
 @click.pass_context
 def prompts(context: click.Context, /, **_: Any) -> None:
     """Print what an agent is sent.
@@ -124,7 +112,7 @@ class _Options:
         self._set = {
             name for name in self._values if context.get_parameter_source(name) is not ParameterSource.DEFAULT
         }
-        if self["study"] is not None and is_game(named := self["study"]):
+        if self["study"] is not None and common.is_game(named := self["study"]):
             if self.is_set("game"):
                 raise UsageError("--game: not used with a GAME, which is named already; leave it out")
             self._values |= {"study": None, "game": named}
@@ -142,7 +130,7 @@ class _Options:
 
 
 def _study(options: _Options) -> "Study":
-    return load(options["study"], options["models"], needs_weights=False)  # type: ignore[no-any-return]
+    return common.load(options["study"], options["models"], needs_weights=False)  # type: ignore[no-any-return]
 
 
 def _print_study(options: _Options) -> None:
@@ -156,7 +144,7 @@ def _print_first(options: _Options, study: "Study", phase: str | None) -> None:
     any_role = options.is_set("agent_id") and not options.is_set("role")
     role, prompt = None if any_role else options["role"], options["prompt"]
     query = PromptQuery(role, options["agent_id"], options["round_number"], phase, prompt)
-    sent = prompt_sent(study, axis_values(options["where"]), query, options["seed"])
+    sent = prompt_sent(study, common.axis_values(options["where"]), query, options["seed"])
     for line in sent.about():
         click.echo(one_line(line), err=True)
     click.echo(sent.text(options["part"]))
@@ -165,7 +153,7 @@ def _print_first(options: _Options, study: "Study", phase: str | None) -> None:
 def _print_against(options: _Options) -> None:
     from parley.study.prompt_sent import prompt_diff
 
-    chosen_axes = axis_values(options["where"]), axis_values(options["against"], "--against")
+    chosen_axes = common.axis_values(options["where"]), common.axis_values(options["against"], "--against")
     last = 1 if options["round_number"] is None else options["round_number"]
     for line in prompt_diff(_study(options), *chosen_axes, options["role"], options["seed"], last).text():
         click.echo(line)
@@ -198,7 +186,7 @@ def _print_write(options: _Options) -> None:
 
     game = _game(options["study"] or options["game"])
     for path in write_templates(game, _prompt(options, game), options["write"]):
-        say(f"wrote: {path}")
+        common.say(f"wrote: {path}")
 
 
 def _print_game(options: _Options) -> None:
@@ -246,7 +234,7 @@ def _game(name: str | None) -> "type[Game]":
 
 
 @click.command()
-@click.option("--game", shell_complete=GAME_NAMES, help=f"Game; {_FIRST_GAME}")
+@click.option("--game", shell_complete=common.GAME_NAMES, help=f"Game; {_FIRST_GAME}")
 def policies(game: str | None) -> None:
     """List what may play the agents of a game: policies, their parameters and defaults.
 
@@ -260,8 +248,8 @@ def policies(game: str | None) -> None:
 
 
 @click.command()
-@click.argument("source", metavar="KIND_OR_STUDY", shell_complete=STUDY_NAMES)
-@click.option("--path", type=click.Path(path_type=Path), help="File or folder of the problems.")
+@click.argument("source", metavar="KIND_OR_STUDY", shell_complete=common.STUDY_NAMES)
+@click.option("--path", type=common.PATH, help="File or folder of the problems.")
 @click.option("--repo", metavar="OWNER/NAME", help="Data set of the Hugging Face hub, instead of --path.")
 @click.option("--revision", help="Its commit, 40 hexadecimal digits.")
 @click.option("--split", type=click.Choice(["train", "test"]), help="Part of GSM8K; default: test.")
@@ -269,7 +257,7 @@ def policies(game: str | None) -> None:
 @click.option("--order", type=int, help="Seed of the order; default: 0.")
 @click.option("--first", type=int, help="Use the first problems of the order only.")
 @click.option("--show", default=5, show_default=True, type=click.IntRange(0, 10_000), help="Problems to print.")
-@JSON
+@common.JSON
 def problems(source: str, show: int, as_json: bool, **options: Any) -> None:
     """Check problems: how many there are, what did not fit, their SHA-256, and the first with their answers.
 
@@ -289,7 +277,7 @@ def problems(source: str, show: int, as_json: bool, **options: Any) -> None:
         )
     found = [_validated({"kind": source, **named}, source)] if source in KINDS else _of_study(source)
     described = [_described(each, show) for each in found]
-    tell(as_json, described, "\n\n".join("\n".join(_lines(each)) for each in described).splitlines())
+    common.tell(as_json, described, "\n\n".join("\n".join(_lines(each)) for each in described).splitlines())
 
 
 def _validated(value: Any, where: str) -> Any:
@@ -307,7 +295,7 @@ def _validated(value: Any, where: str) -> Any:
 def _of_study(name: str) -> list[Any]:
     """Return the problems that a study names, each once; raises UsageError if its game has none."""
     found: list[Any] = []
-    for condition in load(name, None, needs_weights=False).conditions:
+    for condition in common.load(name, None, needs_weights=False).conditions:
         source = getattr(condition.parameters, "problems", None)
         found += [] if source is None or source in found else [source]
     if not found:

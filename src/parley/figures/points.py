@@ -22,29 +22,8 @@ from parley.analysis.effects import CHANGES
 from parley.analysis.pairs import beside_undisturbed
 from parley.analysis.rates import all_quantities, quantity_table
 from parley.analysis.stats import CONFIDENCE, wilson_of_mean
+from parley.figures import common
 from parley.figures.page import Panel, axis_label, empty, pages, room, wrapped
-from parley.figures.panels import (
-    T_INTERVAL,
-    WILSON,
-    Group,
-    Linker,
-    add_line,
-    alike,
-    axis_of_lines,
-    counted,
-    differences,
-    error_bars,
-    grid_lines,
-    instead,
-    legend_of_lines,
-    linker,
-    not_shown,
-    panel_rows,
-    share_axis,
-    shown_of,
-    values_along,
-    varied,
-)
 from parley.figures.style import FAINT, HEIGHT, line_handle, line_style, look
 from parley.games.evidence import FigureSpec, Quantity
 from parley.study import Study
@@ -71,8 +50,8 @@ def rates(study: Study, spec: FigureSpec, table: pd.DataFrame, noise: pd.DataFra
         notes.append(f"Conditions with a larger b are not shown here: {more}.")
         table = table[table["b"] == table["b"].min()]
     outcomes = outcomes_of(table, study.game, spec.of)
-    notes.append(f"Rate of each outcome with its {WILSON}.")
-    same = counted(table, notes)
+    notes.append(f"Rate of each outcome with its {common.WILSON}.")
+    same = common.counted(table, notes)
     parts = ("rate", "low", "high", "band")
     rows = pd.concat(
         table.rename(columns={f"{outcome.name}_{part}": part for part in parts}).assign(outcome=outcome.name)
@@ -88,11 +67,11 @@ def indicators(study: Study, spec: FigureSpec, table: pd.DataFrame, noise: pd.Da
     """Draw the rates of the indicators in `spec.of` by `spec.x`, a panel per value of all else; `table` is `rates`."""
     notes: list[str] = []
     table = _with_bands(table, _bands(noise, "indicator").rename(columns={"what": "indicator"}))
-    table, labels = shown_of(table, "indicator", study.game.evidence.indicators, spec.of, notes)
+    table, labels = common.shown_of(table, "indicator", study.game.evidence.indicators, spec.of, notes)
     if not labels:
         return empty(study, spec, " ".join(["Nothing to draw.", *notes]))
-    notes.append(f"Rate with its {WILSON}.")
-    same = counted(table, notes)
+    notes.append(f"Rate with its {common.WILSON}.")
+    same = common.counted(table, notes)
     along = _places_along(study, spec, table, max(0.35, 0.13 * len(labels) + 0.1), notes)
     along = replace(along, lines_by="indicator", lines=list(labels))
     styles = [spec.of.index(name) for name in labels]  # as in other studies of the game
@@ -105,19 +84,19 @@ def quantities(study: Study, spec: FigureSpec, table: pd.DataFrame) -> list[Figu
     notes: list[str] = []
     table = _of_blocks(study, table) if spec.blocks else table
     described = all_quantities(table["quantity"], study.game)
-    table, labels = shown_of(table, "quantity", described, spec.of, notes)
+    table, labels = common.shown_of(table, "quantity", described, spec.of, notes)
     if not labels:
         return empty(study, spec, " ".join(["Nothing to draw.", *notes]))
     shown = {what.name: what for what in described if what.name in labels}
     titles = {name: f"{label} ({unit})" if (unit := shown[name].unit) else label for name, label in labels.items()}
     notes.append(_interval_note(shown.values()))
-    same = counted(table, notes, "blocks" if spec.blocks else "sims")
-    along = _places_along(study, spec, table, 0.35, notes, partial(axis_of_lines, wish=spec.lines))
+    same = common.counted(table, notes, "blocks" if spec.blocks else "sims")
+    along = _places_along(study, spec, table, 0.35, notes, partial(common.axis_of_lines, wish=spec.lines))
     of = {name: table[table["quantity"] == name] for name in labels}
     ranges = {name: _range(of[name], whole=shown[name].bounded) for name in labels if not shown[name].share}
     if any(cut for _, _, cut in ranges.values()):
         notes.append("Intervals that leave a panel are cut; the tables hold all.")
-    spans = {name: differences(rows, "mean") or 1.0 for name, rows in of.items()}
+    spans = {name: common.differences(rows, "mean") or 1.0 for name, rows in of.items()}
     cut = {name for name, what in shown.items() if not what.bounded}
     return _points(study, spec, table, titles, "quantity", along, notes, same, "mean", ranges, spans, cut)
 
@@ -131,8 +110,8 @@ def achievable(study: Study, spec: FigureSpec, table: pd.DataFrame) -> list[Figu
     both = [table.assign(side=side, rate=table[side]) for side in _SIDES]
     rows = pd.concat(both, ignore_index=True)
     rows["low"], rows["high"] = wilson_of_mean(rows["rate"], rows["simulations"])
-    notes = [f"Share of games with its {WILSON}."]
-    same = counted(rows, notes)
+    notes = [f"Share of games with its {common.WILSON}."]
+    same = common.counted(rows, notes)
     along = replace(_places_along(study, spec, rows, 0.35, notes), lines_by="side", lines=list(_SIDES))
     named = f"{study.achievable.label} in the same seats" if study.achievable else BEST
     legend: list[Artist] = [line_handle(style, label) for style, label in enumerate(("reached", named))]
@@ -184,8 +163,8 @@ def _points(
     """
     if "band" in table:
         notes.append(NOISE)
-    styles, legend = marks or sides or legend_of_lines(study, along.lines_by, along.lines)
-    names, link = list(titles), linker(study)
+    styles, legend = marks or sides or common.legend_of_lines(study, along.lines_by, along.lines)
+    names, link = list(titles), common.linker(study)
 
     def draw(ax: Axes, index: int, conditions: pd.DataFrame) -> None:
         name = names[index]
@@ -196,11 +175,11 @@ def _points(
             if marks or row[column] == name
         }
         if ranges and name in ranges:
-            grid_lines(ax)
+            common.grid_lines(ax)
             ax.set_xlim(-0.5, along.per_panel - 0.5)
             ax.set_ylim(*ranges[name][:2])
         else:
-            share_axis(ax, along.per_panel)
+            common.share_axis(ax, along.per_panel)
         lines = [[found.get((line, value)) for value, _ in places] for line in along.lines]
         # Between names a line would say nothing.
         joined = not marks and not any(isinstance(value, str) for value, _ in places)
@@ -208,12 +187,16 @@ def _points(
 
     def tells(group: pd.DataFrame) -> float:
         # Of panels that differ as much, those with more to compare come first.
-        each = (differences(group[group[column] == name], of) / (spans[name] if spans else 1.0) for name in names)
+        each = (
+            common.differences(group[group[column] == name], of) / (spans[name] if spans else 1.0) for name in names
+        )
         return max(each) + 1e-6 * len(group)
 
     size = (along.width, _ALONE if marks else HEIGHT)
     labels = ["rate"] if marks else list(titles.values())
-    return panel_rows(study, spec, labels, along.groups, along.by, size, notes, legend, draw, tells, along.lines_below)
+    return common.panel_rows(
+        study, spec, labels, along.groups, along.by, size, notes, legend, draw, tells, along.lines_below
+    )
 
 
 def _range(rows: pd.DataFrame, *, whole: bool) -> tuple[float, float, bool]:
@@ -234,12 +217,12 @@ def _interval_note(shown: Iterable[Quantity]) -> str:
     """Return which interval the means of these quantities have: one for all, or which of them have which."""
     bounded, others = ([what.label for what in shown if what.bounded is kind] for kind in (True, False))
     if not bounded:
-        return f"Mean with its {T_INTERVAL}; a single one has none."
+        return f"Mean with its {common.T_INTERVAL}; a single one has none."
     if not others:
-        return f"Mean with its {WILSON}."
+        return f"Mean with its {common.WILSON}."
     return (
-        f"Mean with its interval: {WILSON} of {', '.join(bounded)}; {T_INTERVAL}, which a single one has not, of "
-        f"{', '.join(others)}."
+        f"Mean with its interval: {common.WILSON} of {', '.join(bounded)}; {common.T_INTERVAL}, which a single one "
+        f"has not, of {', '.join(others)}."
     )
 
 
@@ -264,7 +247,7 @@ def _point_panel(
     lines: Sequence[Sequence[Any]],
     styles: Sequence[int],
     same: bool,
-    link: Linker,
+    link: common.Linker,
     joined: bool = False,
     of: str = "rate",
     cut: bool = False,
@@ -283,9 +266,9 @@ def _point_panel(
         rows = [line[place] for line in lines]
         ticks.append(_place_text(label, [row and int(row["simulations"]) for row in rows], same))
         if of == "rate" and not any(rows):
-            instead(ax, place, "not run")
+            common.instead(ax, place, "not run")
         elif all(row is None or (row["simulations"] and math.isnan(row[of])) for row in rows) and any(rows):
-            instead(ax, place, "cannot be")
+            common.instead(ax, place, "cannot be")
         for index, row in enumerate(rows):
             if row and not math.isnan(row[of]):
                 at = place + (index - (len(lines) - 1) / 2) * step
@@ -293,16 +276,16 @@ def _point_panel(
                 if not math.isnan(row["low"]):
                     limits[index].append((at, row[of], row["low"], row["high"]))
                 # Of an outcome that none has, all simulations are behind the mark.
-                add_line(ax, at, row[of], url=link(row, row.get("outcome") if row[of] else None), **style)
+                common.add_line(ax, at, row[of], url=link(row, row.get("outcome") if row[of] else None), **style)
                 if (band := row.get("band", 0.0)) > 0:
                     low, high = max(0.0, row[of] - band), min(1.0, row[of] + band)
                     ax.vlines(at, low, high, color=style["color"], linewidth=7, alpha=0.2, zorder=1)
                 points[index].append((at, row[of]))
     for number, line, bars in zip(styles, points, limits, strict=True):
-        error_bars(ax, bars, line_style(number)["color"], 1.1, 2, clip_on=cut, zorder=2.5)
+        common.error_bars(ax, bars, line_style(number)["color"], 1.1, 2, clip_on=cut, zorder=2.5)
         if joined and line:
             joint = line_style(number) | {"marker": "none", "alpha": 0.6, "zorder": 2}
-            add_line(ax, *zip(*line, strict=True), **joint)
+            common.add_line(ax, *zip(*line, strict=True), **joint)
     ax.set_xticks(range(len(places)), ticks)
     ax.set_xlabel(along.label)
 
@@ -319,7 +302,7 @@ class Along:
     lines_by: str | None
     lines: list[Any]
     by: list[str]
-    groups: list[Group]
+    groups: list[common.Group]
     places: dict[Any, str]
     per_panel: int
     width: float
@@ -361,25 +344,25 @@ def _places_along(
         others = [axis for axis in axes if axis != "b"]
         table, others = beside_undisturbed(table, others, study.game.roles[0], notes)
         axes = ["b", *others]
-    varying = varied(table, axes, notes)
+    varying = common.varied(table, axes, notes)
     numbers = {axis: len(table[axis].unique()) for axis in varying}
     x = spec.x if spec.x in varying else max(varying, key=numbers.__getitem__, default=None)
     others = [axis for axis in varying if axis != x]
     lines_by = lines(table, others) if lines else None
     by = [axis for axis in others if axis != lines_by]
-    xs = [] if x is None else values_along(table[x])
+    xs = [] if x is None else common.values_along(table[x])
     # Names that are broken at their joints take two lines or three.
     longest = max((len(str(value)) for value in xs), default=0)
     each = max(each, min(0.9, 0.034 * longest), min(1.5, 0.026 * longest))
     per_panel = math.ceil(max(1, len(xs)) / math.ceil(max(1, len(xs)) / max(1, int(room() / each))))
     places = {value: wrapped(str(value), each) for value in xs}
-    groups: list[Group] = []
-    for key, conditions in alike(study, table, by):
+    groups: list[common.Group] = []
+    for key, conditions in common.alike(study, table, by):
         parts = [xs[at : at + per_panel] for at in range(0, len(xs), per_panel)]
         cut = [conditions[conditions[x].isin(part)] for part in parts] if len(parts) > 1 else [conditions]
         groups += [(key, part) for part in cut if (part["simulations"] > 0).any()]
-    not_shown(run, len({number for _, part in groups for number in part[_CONDITION]}), notes)
-    values = [None] if lines_by is None else values_along(table[lines_by])
+    common.not_shown(run, len({number for _, part in groups for number in part[_CONDITION]}), notes)
+    values = [None] if lines_by is None else common.values_along(table[lines_by])
     width = max(1.3, each * per_panel)
     return Along(x, axis_label(study, x), lines_by, values, by, groups, places, per_panel, width)
 

@@ -8,15 +8,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from parley.figures import common
 from parley.figures.page import Panel, empty, heading, pages
-from parley.figures.panels import (
-    alike,
-    differences,
-    family,
-    linker,
-    not_shown,
-    varied,
-)
 from parley.figures.style import GRAY
 from parley.games.evidence import FigureSpec
 from parley.study import Study
@@ -34,9 +27,9 @@ def scatter(study: Study, spec: FigureSpec, simulations: pd.DataFrame, quality: 
     if names is None or rows.empty:
         return empty(study, spec, "Nothing to draw: no simulation ended in agreement on a value.")
     notes: list[str] = []
-    by = varied(rows, study.axes, notes)
-    groups = alike(study, rows, study.axes)
-    not_shown(len(study.conditions), rows.groupby(study.axes, sort=False).ngroups, notes)
+    by = common.varied(rows, study.axes, notes)
+    groups = common.alike(study, rows, study.axes)
+    common.not_shown(len(study.conditions), rows.groupby(study.axes, sort=False).ngroups, notes)
     if quality["slope"].notna().any():
         notes.append("The table quality has the slope of the line, and the bias, with their intervals.")
     drawn = pd.concat([group for _, group in groups])
@@ -49,7 +42,7 @@ def scatter(study: Study, spec: FigureSpec, simulations: pd.DataFrame, quality: 
     }
     lines = {tuple(row[axis] for axis in study.axes): row for row in quality.to_dict("records")}
 
-    link = linker(study)
+    link = common.linker(study)
 
     def draw(ax: Axes, key: tuple[Any, ...], group: pd.DataFrame, title: str) -> None:
         values = dict(zip(study.axes, key, strict=True))
@@ -78,9 +71,9 @@ def scatter(study: Study, spec: FigureSpec, simulations: pd.DataFrame, quality: 
     panels = []
     for key, group in groups:
         slope, title = lines[key]["slope"], heading(study.axes, key, _SIDE, by)
-        tells = 0.0 if pd.isna(slope) else abs(1 - slope) + differences(group, names[1]) / 1e6
+        tells = 0.0 if pd.isna(slope) else abs(1 - slope) + common.differences(group, names[1]) / 1e6
         drawing = partial(draw, key=key, group=group, title=title)
-        panels.append(Panel([drawing], tells, title.count("\n") + 1, family=family(study, study.axes, key)))
+        panels.append(Panel([drawing], tells, title.count("\n") + 1, family=common.family(study, study.axes, key)))
     legend = [Line2D([], [], label=outcome.label, markersize=4, **styles[outcome.name]) for outcome in shown]
     legend.append(Line2D([], [], label="equal", **_EQUAL))
     if quality["slope"].notna().any():

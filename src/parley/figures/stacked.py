@@ -16,23 +16,8 @@ from matplotlib.patches import Patch
 
 from parley.analysis.conditions import outcomes_of
 from parley.analysis.pairs import with_group_size
+from parley.figures import common
 from parley.figures.page import Panel, axis_label, empty, heading, pages, panel_width, room, wrapped
-from parley.figures.panels import (
-    WILSON,
-    Linker,
-    alike,
-    compared,
-    counted,
-    differences,
-    error_bars,
-    family,
-    instead,
-    linker,
-    share_axis,
-    telling,
-    values_along,
-    varied,
-)
 from parley.figures.style import HEIGHT
 from parley.games.evidence import FigureSpec, OutcomeClass
 from parley.study import Study
@@ -61,10 +46,10 @@ def stacked(study: Study, spec: FigureSpec, table: pd.DataFrame) -> list[Figure]
     if x == "b" and "n" in by:
         table, by, note = with_group_size(table, by, study.game.roles[0])
         notes.append(note)
-    table = compared(table, by, x, notes)
-    varying = varied(table, by, notes)
-    groups = [each for each in alike(study, table, varying) if outcomes_of(each[1], study.game, spec.of)]
-    axes = telling(varying, [key for key, _ in groups], notes)
+    table = common.compared(table, by, x, notes)
+    varying = common.varied(table, by, notes)
+    groups = [each for each in common.alike(study, table, varying) if outcomes_of(each[1], study.game, spec.of)]
+    axes = common.telling(varying, [key for key, _ in groups], notes)
     # Where kinds of adversaries differ, each panel has those that were run in it.
     bars_of = [_bars_of(group if several else table, x, kinds if several else []) for _, group in groups]
     most = max(len(bars) for bars in bars_of)
@@ -75,18 +60,18 @@ def stacked(study: Study, spec: FigureSpec, table: pd.DataFrame) -> list[Figure]
     legend = [Patch(facecolor=o.color, hatch=2 * o.hatch, label=o.label, **_EDGE) for o in found]
     first = [outcomes_of(group, study.game, spec.of)[0] for _, group in groups]
     what = " or, where a panel cannot have it, ".join(outcome.label for outcome in outcomes if outcome in first)
-    notes.append(f"Error bars: {what}, with its {WILSON}.")
-    same = counted(table, notes)
+    notes.append(f"Error bars: {what}, with its {common.WILSON}.")
+    same = common.counted(table, notes)
     if any(group[f"{o.name}_rate"].isna().any() for o, (_, group) in zip(first, groups, strict=True)):
         notes.append("–: cannot be.")
-    link, label = linker(study), axis_label(study, x)
+    link, label = common.linker(study), axis_label(study, x)
     width = max(1.3, each * per_panel)
     inches = panel_width(len(groups), width)
     panels = []
     for (key, conditions), outcome, bars in zip(groups, first, bars_of, strict=True):
         title, differ = (
             heading(varying, key, inches, axes),
-            differences(conditions, f"{outcome.name}_rate"),
+            common.differences(conditions, f"{outcome.name}_rate"),
         )
         for at in range(0, len(bars), per_panel):
             part = bars[at : at + per_panel]
@@ -95,14 +80,14 @@ def stacked(study: Study, spec: FigureSpec, table: pd.DataFrame) -> list[Figure]
             draw = partial(draw, x=x, labels=(title, label), inside=several, same=same, link=link)
             draw = partial(draw, wide=wide, each=inches / wide)
             lines = title.count("\n") + 1 + _lines_below(part, inches / wide)
-            panels.append(Panel([draw], differ, lines, family=family(study, varying, key)))
+            panels.append(Panel([draw], differ, lines, family=common.family(study, varying, key)))
     return pages(study, spec, panels, (width, HEIGHT), notes, legend)
 
 
 def _bars_of(table: pd.DataFrame, x: str, kinds: list[str]) -> list[Bar]:
     """Return the places of a panel's bars: without adversaries once, then those of each of the `kinds`, if any."""
     if not kinds:
-        return [("", value) for value in values_along(table[x])]
+        return [("", value) for value in common.values_along(table[x])]
     nobody: list[Bar] = [("", 0)] if (table[x] == 0).any() else []
     attacked = {bar for bar in zip(table[BYZANTINE_AXIS], table[x], strict=True) if bar[1]}
     return nobody + sorted(attacked, key=lambda bar: (kinds.index(bar[0]), bar[1]))
@@ -118,17 +103,17 @@ def _panel(
     labels: tuple[str, str],
     inside: bool,
     same: bool,
-    link: Linker,
+    link: common.Linker,
     wide: int,
     each: float,
 ) -> None:
     """Draw a bar per condition in a panel with room for `wide` bars; `first` is the outcome with its interval."""
-    share_axis(ax, wide)
+    common.share_axis(ax, wide)
     ax.set_title(labels[0])
     rows = {(str(r[BYZANTINE_AXIS]) if inside and r[x] else "", r[x]): r for r in conditions.to_dict("records")}
     for place, bar in enumerate(bars):
         if bar not in rows:
-            instead(ax, place, "not run")
+            common.instead(ax, place, "not run")
             continue
         row, base = rows[bar], 0.0
         for outcome in outcomes:
@@ -142,7 +127,7 @@ def _panel(
             ax.text(place, 1.02, "–", ha="center", va="bottom")
             continue
         for color, thick, cap in (("white", 2.4, 3.0), ("black", 1.0, 2.2)):  # the halo shows on a dark bar
-            error_bars(ax, [(place, rate, low, high)], color, thick, cap, cap_width=thick)
+            common.error_bars(ax, [(place, rate, low, high)], color, thick, cap, cap_width=thick)
     ticks = [wrapped(str(value), each) for _, value in bars]
     if not same:
         counts = [int(rows[bar]["simulations"]) if bar in rows else "–" for bar in bars]

@@ -23,22 +23,8 @@ from parley.games.parameters import BYZANTINE, HONEST, GameParameters, Group
 from parley.games.prompts import content_of
 from parley.games.stag_hunt.game import StagHuntGame
 from parley.identity import canonical_json
-from parley.policies import Ask, Reply
+from parley.policies import Ask, Reply, own_code
 from parley.policies.kinds import LLM, ChosenPolicy, PolicyKind
-from parley.policies.own_code import (
-    GAME_ENTRY_POINTS,
-    POLICY_ENTRY_POINTS,
-    Source,
-    describe_error,
-    entry_points,
-    explained,
-    first_problem,
-    forget,
-    import_own,
-    names_own_code,
-    of_entry_point,
-    source_of,
-)
 from parley.text import choose, one_line
 from parley.text.yamlfile import Slug, is_slug, shown
 
@@ -48,9 +34,9 @@ _sources: dict[str, str] = {}  # SHA-256 of the source of each game that was imp
 # How one is loaded
 
 
-def game_source(name: str) -> Source:
+def game_source(name: str) -> own_code.Source:
     """Return the source of the game `module:attribute`: the module's file, in a package all of the package's files."""
-    return source_of(name, whole_package=True)
+    return own_code.source_of(name, whole_package=True)
 
 
 def load_game(name: str) -> type[Game]:
@@ -61,15 +47,15 @@ def load_game(name: str) -> type[Game]:
     source = game_source(name)
     content_of.cache_clear()  # its templates are files that may have changed, too
     if _sources.setdefault(name, source.sha256) != source.sha256:
-        forget(name, source)
+        own_code.forget(name, source)
         _sources[name] = source.sha256
     return _loaded(name, source.sha256)
 
 
 @cache
 def _loaded(name: str, sha256: str) -> type[Game]:
-    with explained(name, "cannot be imported: ", GameError):
-        found = import_own(name)
+    with own_code.explained(name, "cannot be imported: ", GameError):
+        found = own_code.import_own(name)
     if not isinstance(found, type) or not issubclass(found, Game) or found is Game:
         raise GameError(f"{name}: {found!r:.60} is no game; name a class derived from {Game.__module__}.Game")
     if lacking := sorted(found.__abstractmethods__):
@@ -98,7 +84,7 @@ def _guarded(name: str, what: str, function: Callable[..., Any]) -> Callable[...
 
     @wraps(function)
     def guarded(*arguments: Any, **keywords: Any) -> Any:
-        with explained(name, f"{what}: ", GameError):
+        with own_code.explained(name, f"{what}: ", GameError):
             return function(*arguments, **keywords)
 
     return guarded
@@ -154,7 +140,11 @@ def _declared_problems(game: type[Game]) -> Iterator[str]:
         declared.Parameters()
     except ValidationError as error:
         without_default = error.title != _Declared.__name__
-        yield f"Parameters: {first_problem(error)}; give it a default" if without_default else first_problem(error)
+        yield (
+            f"Parameters: {own_code.first_problem(error)}; give it a default"
+            if without_default
+            else own_code.first_problem(error)
+        )
         return
     evidence = declared.evidence
     listed: dict[str, Sequence[Any]] = {"outcomes": declared.outcomes}
@@ -195,14 +185,14 @@ def checked_play(game: Game) -> Generator[list[Ask], list[Reply], Outcome]:
         except StopIteration as end:
             if not seen:
                 raise GameError(f"{game.name}: {where}: ends; yield the asks of a phase") from None
-            with explained(game.name, f"outcome {where}: ", GameError):
+            with own_code.explained(game.name, f"outcome {where}: ", GameError):
                 for problem in _outcome_problems(game, end.value):
                     raise GameError(f"{game.name}: outcome {where}: {problem}") from None
             return end.value  # type: ignore[no-any-return]
         except ParleyError:
             raise
         except (Exception, SystemExit) as error:  # whatever the user's code raises
-            raise GameError(f"{game.name}: {where}: {describe_error(error, game.name)}") from error
+            raise GameError(f"{game.name}: {where}: {own_code.describe_error(error, game.name)}") from error
         if not isinstance(asks, list) or not asks or not all(isinstance(ask, Ask) for ask in asks):
             problem = f"yields {shown(asks)}; yield a list of the Asks of one phase, one at least"
             raise GameError(f"{game.name}: {where}: {problem}")
@@ -228,7 +218,7 @@ def _ask_problems(game: Game, ask: Ask, first: Ask, last: int, seen: set[tuple[i
     try:
         _ASK.validate_python({name: getattr(ask, name) for name in Ask.__dataclass_fields__})
     except ValidationError as error:
-        yield first_problem(error)
+        yield own_code.first_problem(error)
     if (ask.round, ask.phase) != (first.round, first.phase) or not is_slug(ask.phase):
         yield "the asks of a phase have one round, and one phase of letters, digits, '.', '_' and '-'"
     if (ask.round, ask.phase, ask.agent) in seen:
@@ -247,7 +237,7 @@ def _outcome_problems(game: Game, outcome: Any) -> Iterator[str]:
     try:
         _OUTCOME.validate_python(vars(outcome))
     except ValidationError as error:
-        yield first_problem(error)
+        yield own_code.first_problem(error)
     known = [each.name for each in game.outcomes]
     if outcome.name not in known:
         yield f"{shown(outcome.name)} is none of its outcomes; {choose(outcome.name, known)}"
@@ -296,11 +286,11 @@ def game_class(name: str) -> type[Game]:
     """
     if name in GAMES:
         return GAMES[name]
-    if names_own_code(name):
+    if own_code.names_own_code(name):
         return load_game(name)
-    installed = entry_points(GAME_ENTRY_POINTS)
+    installed = own_code.entry_points(own_code.GAME_ENTRY_POINTS)
     if name in installed:
-        return load_game(of_entry_point(name, installed[name], GAME_ENTRY_POINTS))
+        return load_game(own_code.of_entry_point(name, installed[name], own_code.GAME_ENTRY_POINTS))
     raise UsageError(f"unknown game {name!r}; {choose(name, sorted(GAMES), installed)}, or your own module:attribute")
 
 
@@ -325,7 +315,7 @@ def policy_lines(game: type[Game]) -> Iterator[str]:
             yield f"    - {name}: {_taken(properties[name])}, {_default(field)}. {field.description or ''}".rstrip()
     yield f"module:attribute  ({'; '.join(filter(None, ['any agents', threat_text(game, _OWN)]))})"
     yield "    A policy of your own: a class or function of a module on Python's path; its parameters are yours."
-    for name, values in entry_points(POLICY_ENTRY_POINTS).items():
+    for name, values in own_code.entry_points(own_code.POLICY_ENTRY_POINTS).items():
         yield f"    {one_line(name, 100)}: installed, {one_line(' and '.join(values), 300)}"
 
 

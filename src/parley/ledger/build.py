@@ -30,17 +30,8 @@ from parley.errors import RecordError, UsageError
 from parley.files import write_atomically
 from parley.games.network import Network
 from parley.identity import canonical_json
+from parley.ledger import check
 from parley.ledger.block import Block, SignedSession, SignedUtterance, genesis, make_block, sign_session
-from parley.ledger.check import (
-    BadChainError,
-    ChainChecker,
-    block_line,
-    check_chain,
-    head_line,
-    lines,
-    open_chain,
-    parse_block,
-)
 from parley.play.record import read_trace
 from parley.play.record_store import read_records
 from parley.play.replay import rebuild_game
@@ -145,19 +136,19 @@ def build(study: Study, strict: bool = False) -> pd.DataFrame:
 
     write_atomically(chain, write)
     last = rows[-1]["hash"] if rows else genesis(study.ledger.difficulty)
-    write_atomically(paths.ledger_head(chain), lambda file: file.write(head_line(len(rows), last)))
+    write_atomically(paths.ledger_head(chain), lambda file: file.write(check.head_line(len(rows), last)))
     table = pd.DataFrame(rows, columns=names_of(TABLE, study.axes, study.game))
     write_table(table, study, TABLE)
     return table
 
 
-def check_against_records(study: Study) -> ChainChecker:
+def check_against_records(study: Study) -> check.ChainChecker:
     """Check the ledger of a study, and that it is the one of its records; raises RecordError for a bad place."""
     checker = check_study(study)
     chain = paths.ledger(study.name)
     began = time.monotonic()
-    with open_chain(chain) as file:
-        for height, (line, made) in enumerate(zip_longest(lines(file), links(study))):
+    with check.open_chain(chain) as file:
+        for height, (line, made) in enumerate(zip_longest(check.lines(file), links(study))):
             if made is None:
                 raise RecordError(f"{chain}: block {height}: the study's records give {height} blocks only; {_AGAIN}")
             source, _, right = made
@@ -173,15 +164,15 @@ def check_against_records(study: Study) -> ChainChecker:
 _AGAIN = "if the study changed since, run: parley ledger build"
 
 
-def check_study(study: Study) -> ChainChecker:
+def check_study(study: Study) -> check.ChainChecker:
     """Check the ledger of a study by itself; raises as `check_against_records`."""
     _require_ledger(study)
-    return check_chain(paths.ledger(study.name), _checker(study))
+    return check.check_chain(paths.ledger(study.name), _checker(study))
 
 
-def _checker(study: Study) -> ChainChecker:
+def _checker(study: Study) -> check.ChainChecker:
     """Return what checks a chain of a study, whose game may be the user's own."""
-    checker = ChainChecker()
+    checker = check.ChainChecker()
     checker.evidence[study.game.name] = study.game.evidence
     return checker
 
@@ -209,7 +200,7 @@ def links(study: Study, strict: bool = False) -> Iterator[tuple[Source, dict[str
                 signed = sign_session(game.name, simulation.id, number, session)
                 previous = checker.last or genesis(study.ledger.difficulty)
                 block = make_block(signed, checker.blocks, previous, study.ledger.difficulty)
-                line = block_line(block)
+                line = check.block_line(block)
                 checker.add(line)  # a game of the user's own may tell of sessions that no chain can hold
                 yield Source(simulation, record, signed, nodes, game.network), block, line
         except (LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
@@ -241,11 +232,11 @@ _LONGEST = 48  # characters of a verdict in the table
 
 def blocks(path: Path) -> Iterator[tuple[Block, int]]:
     """Yield the blocks of a chain, whose shape alone is checked, and their bytes; raises RecordError for no block."""
-    with open_chain(path) as file:
-        for height, line in enumerate(lines(file)):
+    with check.open_chain(path) as file:
+        for height, line in enumerate(check.lines(file)):
             try:
-                yield parse_block(line), len(line)
-            except BadChainError as error:
+                yield check.parse_block(line), len(line)
+            except check.BadChainError as error:
                 raise RecordError(f"{path}: block {height}: {error}") from None
 
 

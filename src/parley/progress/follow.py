@@ -18,19 +18,7 @@ from parley.identity import machine
 from parley.play.degenerate import degenerate_of
 from parley.play.record import peek_summary
 from parley.play.spending import spending_line
-from parley.progress.snapshot import (
-    DONE,
-    FAILED_STAGE,
-    RUNNING,
-    TO_DO,
-    Cell,
-    Estimate,
-    Playing,
-    Problem,
-    Snapshot,
-    Stage,
-    cells_of,
-)
+from parley.progress import snapshot
 from parley.progress.state import FETCH_MODEL, KEPT_SECONDS, PLAY, RUN, SERVE, ProcessState, ProcessStates
 from parley.study import Study
 from parley.study.condition import SCRIPTED
@@ -60,11 +48,11 @@ class Progress:
         self._reads = reads
         self._is_own = since is not None
         self._since = since
-        self._cells = cells_of(study)
+        self._cells = snapshot.cells_of(study)
         self._cell_of = {str(cell.records): cell for cell in self._cells}
         self._folders = {path: _Folder(path) for cell in self._cells for path in (cell.records, cell.journals)}
-        self._unread: deque[tuple[Cell, str]] = deque()
-        self._estimate = Estimate(self._cells)
+        self._unread: deque[tuple[snapshot.Cell, str]] = deque()
+        self._estimate = snapshot.Estimate(self._cells)
         self._states = ProcessStates(paths.processes(paths.results(study.name)))
         self._models = {
             f"model {name}": (marker, ProcessStates(paths.processes(marker.parent)))
@@ -81,7 +69,7 @@ class Progress:
         self._batches: list[str] = []
         self._disk: str | None = None
 
-    def look(self, last: bool = False) -> Snapshot:
+    def look(self, last: bool = False) -> snapshot.Snapshot:
         """Return the study as it is now; in the `last` look of the run of this process, nothing goes on."""
         now = self._clock()
         states = self._states.look(now)
@@ -107,14 +95,14 @@ class Progress:
         before = [*self._model_stages(now, last), *engines]
         after = self._last_stages(states, now, last)
         plays = any(state.stage == PLAY and state.alive for state in states)
-        loads = any(stage.state == RUNNING for stage in engines)
+        loads = any(stage.state == snapshot.RUNNING for stage in engines)
         self._answers = None if not plays else self._answers if loads else self._answers or now
         event = max(self._estimate.last_finish, self._estimate.last_reply)
         recently = (self._is_own or run is not None) and now - event < _IDLE_SECONDS
-        idle = left and not (plays or recently or any(stage.state == RUNNING for stage in before))
+        idle = left and not (plays or recently or any(stage.state == snapshot.RUNNING for stage in before))
         playing = self._stage_of_playing(now, left, plays, loads, last)
-        goes_on = not idle and playing.state != FAILED_STAGE
-        return Snapshot(
+        goes_on = not idle and playing.state != snapshot.FAILED_STAGE
+        return snapshot.Snapshot(
             study=self._study.name,
             cells=self._cells,
             stages=[*before, playing, *after],
@@ -130,8 +118,10 @@ class Progress:
             or "; ".join(self._batches),
             batches=self._batches,
             budget=self._budget,
-            note="" if last else self._note(run, idle, plays or any(s.state == RUNNING for s in (*before, *after))),
-            over=not left and all(stage.state == DONE for stage in after),
+            note=""
+            if last
+            else self._note(run, idle, plays or any(s.state == snapshot.RUNNING for s in (*before, *after))),
+            over=not left and all(stage.state == snapshot.DONE for stage in after),
         )
 
     def _is_of_run(self, state: ProcessState) -> bool:
@@ -165,9 +155,9 @@ class Progress:
                 folder, _, name = record.rpartition("/")
                 of = self._cell_of.get(folder)
                 if of is not None and name in of.names and (of.kind != SCRIPTED or name not in of.finished):
-                    of.playing[name] = Playing(**vars(game), alive=state.alive)
+                    of.playing[name] = snapshot.Playing(**vars(game), alive=state.alive)
 
-    def _look_at_records(self, cell: Cell, now: float) -> None:
+    def _look_at_records(self, cell: snapshot.Cell, now: float) -> None:
         if (names := self._folders[cell.journals].names(now)) is not None:
             begun = (name.removesuffix(".jsonl") + ".parquet" for name in names if name.endswith(".jsonl"))
             cell.begun = cell.names.intersection(begun)
@@ -240,14 +230,14 @@ class Progress:
 
     # Stages
 
-    def _model_stages(self, now: float, last: bool) -> list[Stage]:
+    def _model_stages(self, now: float, last: bool) -> list[snapshot.Stage]:
         found = []
         for name, (marker, processes) in self._models.items():
             states = [state for state in processes.look(now) if state.stage == FETCH_MODEL and self._is_of_run(state)]
             found.append(self._stage(name, marker, states, now, last))
         return found
 
-    def _engine_stages(self, servers: Iterable[ProcessState], now: float) -> list[Stage]:
+    def _engine_stages(self, servers: Iterable[ProcessState], now: float) -> list[snapshot.Stage]:
         loading: dict[str, float] = {}
         for state in servers:
             if state.alive and state.loaded is None and self._estimate.last_reply <= state.began:
@@ -257,11 +247,11 @@ class Progress:
                 self._loaded[state.model] = took or self._loaded.get(state.model)
         done = {name: seconds for name, seconds in self._loaded.items() if name not in loading}
         return [
-            *(Stage(f"engine {name}", DONE, seconds) for name, seconds in done.items()),
-            *(Stage(f"engine {name}", RUNNING, seconds) for name, seconds in loading.items()),
+            *(snapshot.Stage(f"engine {name}", snapshot.DONE, seconds) for name, seconds in done.items()),
+            *(snapshot.Stage(f"engine {name}", snapshot.RUNNING, seconds) for name, seconds in loading.items()),
         ]
 
-    def _last_stages(self, states: Sequence[ProcessState], now: float, last: bool) -> list[Stage]:
+    def _last_stages(self, states: Sequence[ProcessState], now: float, last: bool) -> list[snapshot.Stage]:
         study = self._study
         plans = {"tables": study.plan, "ledger": study.ledger_plan, "figures": study.plan}
         plans |= {"report": planned_report(study, new=False), "view": study.plan}
@@ -272,19 +262,19 @@ class Progress:
             for name, plan in plans.items()
         ]
 
-    def _stage(self, name: str, done: Path, states: Sequence[ProcessState], now: float, last: bool) -> Stage:
+    def _stage(self, name: str, done: Path, states: Sequence[ProcessState], now: float, last: bool) -> snapshot.Stage:
         """Return a stage: a file says that it is done, its process that it runs, failed, or how long it took."""
         state = states[-1] if states else None
         if done.exists():
             took = None if state is None or state.ended is None else state.ended - state.began
-            return Stage(name, DONE, took)
+            return snapshot.Stage(name, snapshot.DONE, took)
         if state is None:
-            return Stage(name, TO_DO)
+            return snapshot.Stage(name, snapshot.TO_DO)
         if state.alive and not (last and self._is_own):
-            return Stage(name, RUNNING, max(now - state.began, 0.0))
-        return Stage(name, FAILED_STAGE)
+            return snapshot.Stage(name, snapshot.RUNNING, max(now - state.began, 0.0))
+        return snapshot.Stage(name, snapshot.FAILED_STAGE)
 
-    def _stage_of_playing(self, now: float, left: bool, plays: bool, loads: bool, last: bool) -> Stage:
+    def _stage_of_playing(self, now: float, left: bool, plays: bool, loads: bool, last: bool) -> snapshot.Stage:
         began, ended = self._playing
         if began is None and (plays or self._is_own or self._since is not None):
             first = self._estimate.began or (now if plays and not loads else None)
@@ -295,40 +285,45 @@ class Progress:
             ended = max(self._estimate.last_finish or now, began)
         self._playing = (began, ended)
         if not left:
-            return Stage("playing", DONE, None if began is None or ended is None else ended - began)
+            return snapshot.Stage("playing", snapshot.DONE, None if began is None or ended is None else ended - began)
         if began is None:
-            return Stage("playing", TO_DO)
+            return snapshot.Stage("playing", snapshot.TO_DO)
         stopped = last and self._is_own
-        return Stage("playing", FAILED_STAGE if stopped else RUNNING, max(now - began, 0.0))
+        return snapshot.Stage("playing", snapshot.FAILED_STAGE if stopped else snapshot.RUNNING, max(now - began, 0.0))
 
     # Problems
 
-    def _problems(self, states: Iterable[ProcessState], servers: Iterable[ProcessState], now: float) -> list[Problem]:
+    def _problems(
+        self, states: Iterable[ProcessState], servers: Iterable[ProcessState], now: float
+    ) -> list[snapshot.Problem]:
         """Return the problems of now, the serious ones first; what holds up many simulations is one."""
-        held: dict[str, list[Problem]] = {}
+        held: dict[str, list[snapshot.Problem]] = {}
         for game in (game for cell in self._cells for game in cell.unfinished):
             if game.error:
-                problem = Problem(game.error, simulations=1, stopped=True)
+                problem = snapshot.Problem(game.error, simulations=1, stopped=True)
             elif game.alive and game.waits_for:
-                problem = Problem(game.waits_for, simulations=1, serious=game.serious)
+                problem = snapshot.Problem(game.waits_for, simulations=1, serious=game.serious)
             else:
                 continue
             held.setdefault(problem.key, []).append(problem)
         dead = [state for state in servers if not state.alive]
-        problems = [Problem(s.error or f"the engine for {s.model} is gone; look at its log") for s in dead]
-        problems += [Problem(self._disk)] if self._disk else []
+        problems = [snapshot.Problem(s.error or f"the engine for {s.model} is gone; look at its log") for s in dead]
+        problems += [snapshot.Problem(self._disk)] if self._disk else []
         for alike in held.values():
             problems.append(
-                Problem(alike[-1].text, None, len(alike), alike[-1].serious, any(problem.stopped for problem in alike))
+                snapshot.Problem(
+                    alike[-1].text, None, len(alike), alike[-1].serious, any(problem.stopped for problem in alike)
+                )
             )
         self._problems_since = {each.key: self._problems_since.get(each.key, now) for each in problems}
         lasting = [
-            Problem(p.text, now - self._problems_since[p.key], p.simulations, p.serious, p.stopped) for p in problems
+            snapshot.Problem(p.text, now - self._problems_since[p.key], p.simulations, p.serious, p.stopped)
+            for p in problems
         ]
         warnings = {text for state in states if state.stage in (PLAY, SERVE) for text in state.warnings}
         return [
             *sorted(lasting, key=lambda problem: (not problem.serious, problem.text)),
-            *(Problem(text, serious=False) for text in sorted(warnings)),
+            *(snapshot.Problem(text, serious=False) for text in sorted(warnings)),
         ]
 
 

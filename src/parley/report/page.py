@@ -28,35 +28,11 @@ from parley.files import write_atomically
 from parley.games.figure_kinds import KINDS
 from parley.play.degenerate import paused_lines
 from parley.play.record_store import left_out_of_tables, unfinished_part, usable_part
+from parley.report import methods, overview
 from parley.report.answers import answers, largest_differences
 from parley.report.explorer.selection import MOST, select
 from parley.report.explorer.site import write_view
 from parley.report.html import Links, downloads, page
-from parley.report.methods import (
-    Citations,
-    engine_warnings,
-    facts,
-    methods,
-    mixed_engines,
-    models_used,
-    parameters,
-    provenance,
-)
-from parley.report.overview import (
-    Warn,
-    achieved_sentence,
-    bar,
-    bars,
-    failed_warning,
-    frozen_warning,
-    growth_warning,
-    legend,
-    noise_warning,
-    seeds_warning,
-    short,
-    study_sentence,
-    talking_sentences,
-)
 from parley.report.sections import all_tables, measure_tables, rate_text
 from parley.study import Study
 from parley.study.condition import axes_text
@@ -72,7 +48,7 @@ def report(study: Study, explored: bool = False) -> Path:
     made = {name: tables.read_table(study.name, name) for name in _SHOWN}
     made["questions"] = with_registration(made["questions"], made["simulations"], study)  # by what is frozen now
     made_by, left_out = kept(study), left_out_of_tables(study)
-    links, cite, path = Links(study, explored), Citations(), paths.report(study.name)
+    links, cite, path = Links(study, explored), methods.Citations(), paths.report(study.name)
     by, game, conditions = study.axes, study.game, made["conditions"]
     whole = study.unfinished.whole if study.unfinished else study
     measures, times_taken = measure_tables(made["rates"], made["quantities"], by, game)
@@ -81,10 +57,10 @@ def report(study: Study, explored: bool = False) -> Path:
         "report",
         title=study.title,
         study=study,
-        sentence=study_sentence(study, int(conditions["simulations"].sum())),
+        sentence=overview.study_sentence(study, int(conditions["simulations"].sum())),
         achieved=[
-            achieved_sentence(made["achievable"], study),
-            *talking_sentences(made["decision_rates"], made["equal_cost"], by),
+            overview.achieved_sentence(made["achievable"], study),
+            *overview.talking_sentences(made["decision_rates"], made["equal_cost"], by),
         ],
         unfinished=study.unfinished,
         unplayed=_unplayed(study),
@@ -93,22 +69,22 @@ def report(study: Study, explored: bool = False) -> Path:
         beside=companion_lines(whole),
         answers=answers(study, made["questions"], links),
         differences=largest_differences(made["contrasts"], by, game, links),
-        bars=bars(conditions, by, outcomes_of(conditions, game), links),
-        warned=[*frozen_warning(frozen_state(whole)), *_warned(study, made, made_by, left_out)],
+        bars=overview.bars(conditions, by, outcomes_of(conditions, game), links),
+        warned=[*overview.frozen_warning(frozen_state(whole)), *_warned(study, made, made_by, left_out)],
         figures=list(_figures(study)),
         files=lambda name: downloads(path, [paths.table(study.name, name, end) for end in (".csv", ".parquet")]),
         tables=all_tables(usable_part(study), made, links),
         measures=measures,
         times_taken=times_taken,
         repeated=len(study.first_repeat.conditions) < len(study.conditions),
-        methods=methods(study, made_by, made, cite),
+        methods=methods.methods(study, made_by, made, cite),
         bibtex=Markup.escape(cite.bibtex),
-        facts=facts(study, conditions, left_out),
-        parameters=parameters(study, by),
-        models=models_used(study, answered_as(made_by.models)),
+        facts=methods.facts(study, conditions, left_out),
+        parameters=methods.parameters(study, by),
+        models=methods.models_used(study, answered_as(made_by.models)),
         calibration_header=HEADER,
         calibrations=calibration_tables(study),
-        provenance=provenance(made_by),
+        provenance=methods.provenance(made_by),
         confidence=f"{CONFIDENCE:.0%}",
         version=__version__,
         explorer=links.start,
@@ -141,43 +117,47 @@ _SHOWN = (
 
 def _warned(
     study: Study, made: Mapping[str, pd.DataFrame], made_by: MadeBy, left_out: Mapping[Path, str]
-) -> list[Warn]:
+) -> list[overview.Warn]:
     by, conditions = study.axes, made["conditions"]
-    mixed = [f"{name}: {'; '.join(engines)}" for name, engines in mixed_engines(conditions, made["simulations"], by)]
+    mixed = [
+        f"{name}: {'; '.join(engines)}" for name, engines in methods.mixed_engines(conditions, made["simulations"], by)
+    ]
     given = [
-        Warn(
+        overview.Warn(
             "conditions that mix engines",
             "The simulations of a condition should all be answered by the same engine. Here they were not, so a "
             "difference between engines may pass for one between simulations. Run these again with one engine, or say "
             "so wherever the numbers are used.",
             mixed,
         ),
-        Warn(
+        overview.Warn(
             "damaged records are left out",
             "They are in no number of this page. To have their simulations played again, delete the files and run the "
             "study.",
-            short(list(left_out.values())),
+            overview.short(list(left_out.values())),
         ),
-        Warn("deterministic inference, imports", "What engines and imports said:", engine_warnings(made_by)),
-        Warn(
+        overview.Warn(
+            "deterministic inference, imports", "What engines and imports said:", methods.engine_warnings(made_by)
+        ),
+        overview.Warn(
             "models that answered",
             "All simulations of a condition should be answered by one model, the one that was asked for. Here a "
             "service named another one, or changed it meanwhile. `strict_model: true` in the model's entry makes a "
             "reply of another model an error.",
             answered_warnings(made_by.models),
         ),
-        Warn(
+        overview.Warn(
             "degenerate replies",
             "The format of the replies, or the sampling, may shape what these models write. Read some of their games "
             "(the explorer: parley view), and see the table of degenerate replies.",
-            short(degenerate_warnings(conditions, by)),
+            overview.short(degenerate_warnings(conditions, by)),
         ),
-        Warn(
+        overview.Warn(
             "paused models",
             "Hardly any of their replies could be used.",
             paused_lines(study.name),
         ),
-        Warn(
+        overview.Warn(
             "what these models are",
             "Read before you take their results for those of language models in general.",
             [f"{name}: {note}" for name, note in study.notes().items()],
@@ -185,10 +165,10 @@ def _warned(
     ]
     return [
         *(warn for warn in given if warn.lines),
-        *failed_warning(conditions, by),
-        *noise_warning(made["contrasts"], study.game, by),
-        *seeds_warning(made["noise"], study, by),
-        *growth_warning(study),
+        *overview.failed_warning(conditions, by),
+        *overview.noise_warning(made["contrasts"], study.game, by),
+        *overview.seeds_warning(made["noise"], study, by),
+        *overview.growth_warning(study),
     ]
 
 
@@ -197,7 +177,7 @@ def _unplayed(study: Study) -> list[str]:
         return []
     there = {condition.name for condition in study.conditions}
     whole = study.unfinished.whole.first_repeat.conditions
-    return short([axes_text(condition.axes) for condition in whole if condition.name not in there])
+    return overview.short([axes_text(condition.axes) for condition in whole if condition.name not in there])
 
 
 def _made_by(study: Study, stage: str) -> str:
@@ -252,7 +232,7 @@ def compare(studies: Sequence[Study], path: Path | None = None) -> Path:
             {
                 "name": study.name,
                 "title": study.title,
-                "sentence": study_sentence(study, int(made[study.name]["simulations"].sum())),
+                "sentence": overview.study_sentence(study, int(made[study.name]["simulations"].sum())),
                 "report": os.path.relpath(paths.report(study.name), path.parent)
                 if paths.report(study.name).is_file()
                 else "",
@@ -260,7 +240,7 @@ def compare(studies: Sequence[Study], path: Path | None = None) -> Path:
             for study in studies
         ],
         outcomes=[outcome.label for outcome in outcomes],
-        legend=legend(outcomes),
+        legend=overview.legend(outcomes),
         rows=_rows(studies, made, outcomes, path),
         differing=differing,
         same=[(name, values[0]) for name, values in alike],
@@ -299,7 +279,7 @@ def _rows(
             addresses = [f"{folder}/{address}" if address else "" for address in found]
             cells = [rate_text(row, outcome.name) for outcome in outcomes]
             of_study = {"study": study.name, "simulations": row["simulations"], "cells": cells}
-            groups.setdefault(label, []).append({**of_study, **bar(row, outcomes, addresses)})
+            groups.setdefault(label, []).append({**of_study, **overview.bar(row, outcomes, addresses)})
     rows = [{"label": label, "studies": together} for label, together in groups.items()]
     return sorted(rows, key=lambda row: len(row["studies"]) == 1)  # what only one of them has comes last
 
@@ -320,14 +300,14 @@ def _described(study: Study, conditions: pd.DataFrame) -> dict[str, str]:
     }
     about = {
         name: value
-        for name, value in facts(study, conditions, left_out_of_tables(study))
+        for name, value in methods.facts(study, conditions, left_out_of_tables(study))
         if name not in ("Study", "Study file")
     }
-    made = {name: "; ".join(values) for name, values in provenance(kept(study))}
+    made = {name: "; ".join(values) for name, values in methods.provenance(kept(study))}
     return {
         **about,
         **axes,
-        **{f"parameter {name}": value for name, value in parameters(study, study.axes)},
-        **{f"model {name}": value for name, value in models_used(study, {})},
+        **{f"parameter {name}": value for name, value in methods.parameters(study, study.axes)},
+        **{f"model {name}": value for name, value in methods.models_used(study, {})},
         **made,
     }

@@ -30,7 +30,7 @@ LOWERED = {
     "parley.analysis.pairs:MAX_VALUES": 2,
     "parley.figures.page:FEW_PANELS": 1,
     "parley.figures.page:_MOST_TEXT": 2,
-    "parley.figures.panels:MAX_LINES": 1,
+    "parley.figures.common:MAX_LINES": 1,
     "parley.figures.map:_ROWS": 2,
     "parley.figures.points:_ROWS": 2,
     "parley.figures.single_games:_MAX_PANELS": 1,

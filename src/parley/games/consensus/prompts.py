@@ -25,6 +25,7 @@ from typing import Any
 
 import yaml
 
+from parley.games import prompts as shared
 from parley.games.consensus.parameters import (
     EARLY_VOTE,
     PUBLISHED_CODE,
@@ -39,16 +40,6 @@ from parley.games.consensus.parameters import (
 from parley.games.filters import SCORE, Scored
 from parley.games.network import Edges
 from parley.games.parameters import BYZANTINE, HONEST
-from parley.games.prompts import (
-    Prompts,
-    QuestionStyle,
-    Template,
-    files_of_replies,
-    fill,
-    instruction,
-    text_of,
-    without_json,
-)
 from parley.policies import ReplyFormat
 
 FOLDER = Path(__file__).parent / "templates"
@@ -73,7 +64,7 @@ _PRINTED: Mapping[str, tuple[Fraction, str]] = {
 }
 _LARGEST_DENOMINATOR = 20  # of fractions that are told as such
 
-_SHARED: dict[str, Template] = {
+_SHARED: dict[str, shared.Template] = {
     "honest_propose_user": FOLDER / "fig09_honest_propose_user.txt",
     "honest_vote_user": FOLDER / "fig10_honest_vote_user.txt",
     "honest_score_system": FOLDER / "score" / "system.txt",
@@ -89,7 +80,7 @@ _SHARED: dict[str, Template] = {
 
 
 # Whether honest agents are told that Byzantine agents may exist, or that none do (section 4.1).
-_VARIANTS: dict[str, dict[str, Template]] = {
+_VARIANTS: dict[str, dict[str, shared.Template]] = {
     "may_exist": {
         **_SHARED,
         "honest_propose_system": FOLDER / "fig11_honest_may_exist_propose_system.txt",
@@ -105,10 +96,12 @@ _VARIANTS: dict[str, dict[str, Template]] = {
 }
 
 
-def _framed() -> dict[str, dict[str, Template]]:
+def _framed() -> dict[str, dict[str, shared.Template]]:
     """Return four variants of our own, equal but for the sentence that frames the game."""
-    texts = {part: text_of(_FRAMING / f"{part}.txt") for part in ("propose_system", "vote_system", "turn_system")}
-    framings: Mapping[str, str] = yaml.safe_load(text_of(_FRAMING / "words.yaml"))
+    texts = {
+        part: shared.text_of(_FRAMING / f"{part}.txt") for part in ("propose_system", "vote_system", "turn_system")
+    }
+    framings: Mapping[str, str] = yaml.safe_load(shared.text_of(_FRAMING / "words.yaml"))
     return {
         name: _VARIANTS["none_exist"]
         | {f"honest_{part}": text.replace("{framing}", said) for part, text in texts.items()}
@@ -186,12 +179,12 @@ _quote = json.encoder.encode_basestring  # `json.dumps` of a text, without its l
 
 @cache
 def _published_words() -> Mapping[str, str]:
-    return dict(yaml.safe_load(text_of(_PUBLISHED_WORDS)))
+    return dict(yaml.safe_load(shared.text_of(_PUBLISHED_WORDS)))
 
 
 def published_text(name: str, **values: object) -> str:
     """Return a text of the authors' code, by its name in `words.yaml`, with its places filled."""
-    return fill(_published_words()[name], values)
+    return shared.fill(_published_words()[name], values)
 
 
 def published_round_text(number: int, proposals: Sequence[Proposal], longest: int) -> str:
@@ -253,11 +246,11 @@ def threshold_text(parameters: ConsensusParameters, scripted: bool = False) -> s
 @cache
 def goal_words(goal: Goal) -> tuple[tuple[str, str], ...]:
     """Return what stands for which printed words where something else than the paper's agreement is asked for."""
-    words = yaml.safe_load(text_of(_GOAL_WORDS))
+    words = yaml.safe_load(shared.text_of(_GOAL_WORDS))
     found = {**(words["real"] if goal.values == "real" else {}), **(words["hull"] if goal.validity == "hull" else {})}
     if goal.within:
         mark = "=== OUTPUT FORMAT ==="  # system prompts alone have it
-        found[mark] = f"{fill(words['within'], {'within': number_text(goal.within)})}\n{mark}"
+        found[mark] = f"{shared.fill(words['within'], {'within': number_text(goal.within)})}\n{mark}"
     return tuple(found.items())
 
 
@@ -278,7 +271,7 @@ def _reworded(text: str, words: Sequence[tuple[str, str]]) -> str:
     return text
 
 
-class ConsensusPrompts(Prompts[ConsensusParameters]):
+class ConsensusPrompts(shared.Prompts[ConsensusParameters]):
     """The paper's two variants and four framings, of which the phases of the protocol that is played are sent."""
 
     variants = _VARIANTS
@@ -286,7 +279,7 @@ class ConsensusPrompts(Prompts[ConsensusParameters]):
     phases = ("propose", "vote", TURN, SCORE)
     asked_in = _ASKED_IN
     questions = (
-        QuestionStyle(
+        shared.QuestionStyle(
             "consensus",
             "may_exist",
             "value",
@@ -295,11 +288,11 @@ class ConsensusPrompts(Prompts[ConsensusParameters]):
         ),
     )
 
-    def files(self, prompt: str, parameters: ConsensusParameters) -> Mapping[str, Template]:
+    def files(self, prompt: str, parameters: ConsensusParameters) -> Mapping[str, shared.Template]:
         """Return the templates of the protocol that is played, and of what is told of the network and of replies."""
         scored = (SCORE,) if isinstance(parameters.filter, Scored) else ()
         phases = (*_PHASES[parameters.protocol], *scored)
-        found: dict[str, Template] = {
+        found: dict[str, shared.Template] = {
             name: path
             for name, path in self.templates(prompt).items()
             if name.split("_")[1] in phases
@@ -319,7 +312,7 @@ class ConsensusPrompts(Prompts[ConsensusParameters]):
         for role in _ROLES:
             own = [phase for phase in asked if phase != SCORE or role == HONEST]
             kinds = {f"reply_{phase}": (reply_kind(role, phase), parameters.reply_format) for phase in own}
-            found |= files_of_replies([role], kinds)
+            found |= shared.files_of_replies([role], kinds)
         return found
 
     def digests(
@@ -346,15 +339,15 @@ class ConsensusPrompts(Prompts[ConsensusParameters]):
         The part `follow_up` is the second of two steps, "" in other formats.
         """
         printed = reply_format == "json" and phase != SCORE
-        form = None if printed else instruction(reply_kind(role, phase), reply_format)
+        form = None if printed else shared.instruction(reply_kind(role, phase), reply_format)
         words = goal_words(goal)
         if part == "follow_up":
             return _reworded(form.follow_up, words) if form else ""
         text = _reworded(super().template(prompt, role, phase, part), words)
         if form:
-            text = without_json(text) + (f"\n{_reworded(form.reply, words)}" if part == "user" else "")
+            text = shared.without_json(text) + (f"\n{_reworded(form.reply, words)}" if part == "user" else "")
         if phase == TURN and part == "system" and not early_vote:
-            text += f"\n\n{text_of(self.templates(prompt)[f'{role}_{_VOTE_ON_LAST_ROUND}'])}"
+            text += f"\n\n{shared.text_of(self.templates(prompt)[f'{role}_{_VOTE_ON_LAST_ROUND}'])}"
         printed_as = _PRINTED["swarms" if phase == TURN else "paper"][1]
         return text if threshold is None else text.replace(printed_as, threshold)
 

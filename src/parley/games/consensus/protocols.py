@@ -13,6 +13,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from parley.games.consensus import prompts
 from parley.games.consensus.parameters import (
     EARLY_VOTE,
     MISSING_VALUE,
@@ -28,18 +29,6 @@ from parley.games.consensus.parameters import (
     Value,
     proposal_model,
     turn_model,
-)
-from parley.games.consensus.prompts import (
-    PROMPTS,
-    TURN,
-    disclosed_template,
-    places,
-    proposals_text,
-    published_round_text,
-    published_text,
-    published_vote_text,
-    threshold_text,
-    turn_proposals_text,
 )
 from parley.games.filters import SCORE, NoFilter, passed, scores_model, told_text
 from parley.games.network import Links, Network
@@ -81,14 +70,14 @@ class Protocol(ABC):
         self.trace: list[Round] = []
         self._seen: dict[tuple[str, int], Sequence[Proposal]] = {}
         self._shown: dict[tuple[str, int], str] = {}  # the same as text
-        self._template = cache(PROMPTS.template)  # of this game, whose prompts are few
+        self._template = cache(prompts.PROMPTS.template)  # of this game, whose prompts are few
         self._said: dict[str, list[Mapping[str, Said]]] = {agent.name: [] for agent in agents}
         # Of honest agents with a filter: what was said to them by round, and what they heard in its place.
         self._received: dict[str, list[Mapping[str, Value | None]]] = {agent.name: [] for agent in self.honest}
         self._heard_as: dict[tuple[str, int], Mapping[str, Value | None]] = {}
         self.goal = parameters.goal
         self.secret = secret
-        self._thresholds = {scripted: threshold_text(parameters, scripted) for scripted in (True, False)}
+        self._thresholds = {scripted: prompts.threshold_text(parameters, scripted) for scripted in (True, False)}
 
     @abstractmethod
     def play(self) -> Generator[list[Ask], list[Reply], tuple[int, bool]]:
@@ -118,7 +107,7 @@ class Protocol(ABC):
 
         def prompted(part: str) -> str:
             text = self._template(agent.seat.prompt, role, phase, part, written, early, self.goal, threshold)
-            return fill(text, values, doubled=phase == TURN)
+            return fill(text, values, doubled=phase == prompts.TURN)
 
         told = self._told_of_network(agent) + (told_text(p) if agent.honest else "")
         system = with_instructions(prompted("system") + told, agent.seat.policy)
@@ -201,7 +190,7 @@ class Protocol(ABC):
             ", ".join(names) or "none" for names in (self.links.neighbors(name), self.links.hearers(name))
         )
         values = {"agents": len(self.agents), "neighbors": heard, "hearers": hearers}
-        return f"\n{fill(text_of(disclosed_template(self.parameters)), values)}"
+        return f"\n{fill(text_of(prompts.disclosed_template(self.parameters)), values)}"
 
     # What a reply does
 
@@ -310,7 +299,7 @@ class PaperProtocol(Protocol):
         history = (
             "(Earlier rounds are not shown)" if self.history and not p.history_rounds else self._history_text(agent)
         )
-        values = places(agent, number, p, history, self._this_round_text(agent, now), self._notes_text(agent))
+        values = prompts.places(agent, number, p, history, self._this_round_text(agent, now), self._notes_text(agent))
         if phase == "propose":
             kind = agent.seat.policy.kind
             # A language model is offered it only by a policy that needs it: others are not told what it is for.
@@ -327,7 +316,7 @@ class PaperProtocol(Protocol):
         return self.ask(agent, number, phase, values, now, vote, p.vote)
 
     def _this_round_text(self, agent: Agent, now: Sequence[Proposal]) -> str:
-        return proposals_text(agent.name, now)
+        return prompts.proposals_text(agent.name, now)
 
     def _history_text(self, agent: Agent) -> str:
         """Return the last `history_rounds` rounds, the latest first; "" in round 1."""
@@ -336,7 +325,7 @@ class PaperProtocol(Protocol):
     def _round_text(self, agent: Agent, number: int) -> str:
         key = agent.name, number
         if key not in self._shown:
-            self._shown[key] = f"Round {number}:\n{proposals_text(agent.name, self.seen_of(agent, number))}"
+            self._shown[key] = f"Round {number}:\n{prompts.proposals_text(agent.name, self.seen_of(agent, number))}"
         return self._shown[key]
 
     def _notes_text(self, agent: Agent) -> str:
@@ -358,23 +347,23 @@ class PublishedCodeProtocol(PaperProtocol):
         return [self._ask(agent, number, "vote", proposals) for agent in self.agents]
 
     def _this_round_text(self, agent: Agent, now: Sequence[Proposal]) -> str:
-        return published_vote_text(agent.name, now)
+        return prompts.published_vote_text(agent.name, now)
 
     def _history_text(self, agent: Agent) -> str:
         """Return the last `history_rounds` rounds, a line each, the latest first; "" in round 1."""
         return "\n".join(
-            published_round_text(number, self.seen_of(agent, number), _PUBLISHED_CHARS)
+            prompts.published_round_text(number, self.seen_of(agent, number), _PUBLISHED_CHARS)
             for number in reversed(self._shown_rounds())
         )
 
     def _notes_text(self, agent: Agent) -> str:
         shown = agent.notes[-_PUBLISHED_NOTES:]
-        return "\n".join(published_text("note", number=number, note=note) for number, note in shown)
+        return "\n".join(prompts.published_text("note", number=number, note=note) for number, note in shown)
 
     def silent(self, agent: Agent, justification: str | None = None) -> Proposal:
         """Return the old value of an agent that proposes nothing, with a sentence of the program if it failed."""
         if justification is None:
-            justification = published_text("failed", attempts=self.parameters.retries + 1)
+            justification = prompts.published_text("failed", attempts=self.parameters.retries + 1)
         return Proposal(agent.name, agent.current_value, justification)
 
 
@@ -447,13 +436,13 @@ class SwarmsProtocol(Protocol):
             "max_rounds": p.longest,
             "initial_value": agent.initial_value,
             "round_number": number,
-            "proposals": turn_proposals_text(now),
+            "proposals": prompts.turn_proposals_text(now),
             "history": self._history_text(agent),
             "current_value": agent.current_value,
             "private_notes": note if noted == number - 1 and note else "None.",
         }
         model = turn_model(agent.seat.role, p.value_min, p.value_max, p.strategy_chars, p.reasoning_chars)
-        return self.ask(agent, number, TURN, values, now, model, p.turn)
+        return self.ask(agent, number, prompts.TURN, values, now, model, p.turn)
 
     def _listed(self) -> list[Proposal]:
         return [self._public[agent.name] for agent in self.agents if agent.name in self._public]
@@ -462,7 +451,7 @@ class SwarmsProtocol(Protocol):
         shown = self._shown_rounds()
         if self.history and not shown:
             return "Earlier rounds are not shown."
-        blocks = [turn_proposals_text(self.seen_of(agent, number)) for number in shown]
+        blocks = [prompts.turn_proposals_text(self.seen_of(agent, number)) for number in shown]
         return "\n".join(blocks) or "No previous rounds."
 
 

@@ -15,17 +15,8 @@ from pydantic import BaseModel
 
 from parley.errors import UsageError
 from parley.games.base import Game, Outcome, Paper, threat_class
+from parley.games.deliberation import decisions
 from parley.games.deliberation.ballots import BALLOT, ballot_model, kind_of, read_ballot, style_of
-from parley.games.deliberation.decisions import (
-    CORRECT,
-    GRADED,
-    HUNG,
-    OUTCOMES,
-    WRONG,
-    candidates_of,
-    outcome_of,
-    said_of,
-)
 from parley.games.deliberation.evidence import DeliberationEvidence
 from parley.games.deliberation.parameters import (
     ANOTHER_PROBLEM,
@@ -71,7 +62,7 @@ class DeliberationGame(Game[DeliberationParameters]):
         "https://arxiv.org/abs/2504.02128",
     )
     protocol_version = 2  # 2: numbers are read more carefully, policies have prompts of their own, cuts are marked
-    outcomes = OUTCOMES
+    outcomes = decisions.OUTCOMES
     Parameters = DeliberationParameters
     policies = POLICIES
     read_texts = frozenset({"answer"})
@@ -123,7 +114,7 @@ class DeliberationGame(Game[DeliberationParameters]):
                 break
         if self.parameters.decision != "none":
             yield from self._vote(ended)
-        return outcome_of(self.problem, self.parameters, ended, self.trace)
+        return decisions.outcome_of(self.problem, self.parameters, ended, self.trace)
 
     def first_question(self) -> Ask:
         """Return what the first agent is asked first; with a vote that on the right answer and a wrong one."""
@@ -223,7 +214,11 @@ class DeliberationGame(Game[DeliberationParameters]):
     @classmethod
     def possible_outcomes(cls, parameters: DeliberationParameters, groups: Sequence[Group]) -> frozenset[str]:
         """Return the outcomes that the kind of the problems allows: among policies none is right or wrong."""
-        return frozenset({CORRECT, WRONG, HUNG} if parameters.definitive else {GRADED, HUNG})
+        return frozenset(
+            {decisions.CORRECT, decisions.WRONG, decisions.HUNG}
+            if parameters.definitive
+            else {decisions.GRADED, decisions.HUNG}
+        )
 
     @classmethod
     def threat_model(cls, parameters: DeliberationParameters, groups: Sequence[Group]) -> str:
@@ -414,7 +409,7 @@ class DeliberationGame(Game[DeliberationParameters]):
             "session": self._session,
             "turn": now.number,
             "answers": {name: answer.value for name, answer in now.answers.items()},
-            "said": {name: said_of(answer) for name, answer in now.answers.items()},
+            "said": {name: decisions.said_of(answer) for name, answer in now.answers.items()},
             "heard": {name: list(heard) for name, heard in now.heard.items()},
             "measures": turn_measures(self.problem, honest, before, now, p.theta),
         }
@@ -440,7 +435,7 @@ class DeliberationGame(Game[DeliberationParameters]):
                 **prioritized,
             }
         if self.another and not now.number:
-            said = {name: said_of(answer) for name, answer in self._aside.items()}
+            said = {name: decisions.said_of(answer) for name, answer in self._aside.items()}
             entry["another_problem"] = {"problem": self.another.as_json(), "said": said}
         if not self.problem.definitive:
             levels = graded(now.values(honest), p.theta).levels
@@ -463,7 +458,7 @@ class DeliberationGame(Game[DeliberationParameters]):
     def _vote(self, ended: Ended) -> Generator[list[Ask], list[Reply], None]:
         """Ask once about the last answers of the last panel, agreed or not, if they are two or more."""
         vote, last = self.parameters.decision, ended.turns[-1]
-        by_letter, candidates = candidates_of(self.problem, [*last.answers.values()], self.rng)
+        by_letter, candidates = decisions.candidates_of(self.problem, [*last.answers.values()], self.rng)
         if len(candidates) < 2:
             return
         letters = {value: letter for letter, value in by_letter.items()}

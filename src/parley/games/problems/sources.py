@@ -25,18 +25,7 @@ from pydantic import (
 
 from parley import paths
 from parley.errors import UsageError
-from parley.games.problems.data_sets import (
-    OUR_POLICIES,
-    OUR_PROFILES,
-    ProblemSet,
-    delidata_files,
-    download,
-    gsm8k_files,
-    load_delidata,
-    load_gsm8k,
-    load_json_lines,
-    load_policies,
-)
+from parley.games.problems import data_sets
 from parley.games.problems.problem import VOWELS, Kind, Problem, letters, question, right_cards
 from parley.identity import stream
 from parley.text import one_line
@@ -86,7 +75,7 @@ class _Source(StrictModel):
         fields = type(self).model_fields
         return "".join(f"-{n}-{value}" for n in names if (value := getattr(self, n)) != fields[n].default)
 
-    def stored(self) -> ProblemSet | None:
+    def stored(self) -> data_sets.ProblemSet | None:
         """Return the problems of files, in their order; None for generated ones. Raises UsageError like `check`."""
         return None
 
@@ -227,11 +216,11 @@ class _Stored(_Source):
         kept = {name: getattr(self, name) for name in type(self).model_fields if name not in left_out}
         return {**kept, "sha256": self.problems_sha256()}
 
-    def _loaded(self) -> ProblemSet:
+    def _loaded(self) -> data_sets.ProblemSet:
         """Return the problems of the files, loaded once; raises UsageError."""
         raise NotImplementedError
 
-    def stored(self) -> ProblemSet:
+    def stored(self) -> data_sets.ProblemSet:
         """Return the problems of the files; raises UsageError if they are others than the study names, or too few."""
         loaded = self._loaded()
         where = self.path or getattr(self, "repo", None) or self.kind
@@ -281,7 +270,7 @@ class _Hub(_Stored):
 
     def _place(self, *patterns: str) -> Path:
         if self.repo is not None and self.revision is not None:
-            return download(self.repo, self.revision, patterns)
+            return data_sets.download(self.repo, self.revision, patterns)
         return self._folder()
 
 
@@ -297,9 +286,9 @@ class Gsm8k(_Hub):
     def _name(self) -> str:
         return f"{self.kind}-{self.split}"
 
-    def _loaded(self) -> ProblemSet:
-        found = gsm8k_files(self._place(f"main/{self.split}-*.parquet"), self.split)
-        return _load(_states(found), load_gsm8k, tuple(found), self.split)
+    def _loaded(self) -> data_sets.ProblemSet:
+        found = data_sets.gsm8k_files(self._place(f"main/{self.split}-*.parquet"), self.split)
+        return _load(_states(found), data_sets.load_gsm8k, tuple(found), self.split)
 
 
 class Delidata(_Hub):
@@ -309,10 +298,10 @@ class Delidata(_Hub):
 
     _answers: ClassVar[Kind] = "cards"
 
-    def _loaded(self) -> ProblemSet:
+    def _loaded(self) -> data_sets.ProblemSet:
         folder = self._place("*.tsv", "*.txt", "data/*", "delidata/*", "all/*")
-        found = delidata_files(folder)
-        return _load(_states(found), load_delidata, folder, tuple(found))
+        found = data_sets.delidata_files(folder)
+        return _load(_states(found), data_sets.load_delidata, folder, tuple(found))
 
 
 class _Lines(_Stored):
@@ -346,9 +335,9 @@ class JsonLines(_Lines):
     def _name(self) -> str:
         return f"{self.kind}-{self.problems_sha256()[:6]}" + ("" if self.shuffle else "-unshuffled")
 
-    def _loaded(self) -> ProblemSet:
+    def _loaded(self) -> data_sets.ProblemSet:
         found = self._folder()
-        return _load(_states([found]), load_json_lines, found, self.answers)
+        return _load(_states([found]), data_sets.load_json_lines, found, self.answers)
 
 
 class HiddenProfiles(_Lines):
@@ -371,8 +360,8 @@ class HiddenProfiles(_Lines):
             raise UsageError(f"{self.kind}: come with Parley; remove path, or write kind: jsonl for yours")
         super().check(of_study)
 
-    def _loaded(self) -> ProblemSet:
-        return _load(_states([OUR_PROFILES]), load_json_lines, OUR_PROFILES, "choice")
+    def _loaded(self) -> data_sets.ProblemSet:
+        return _load(_states([data_sets.OUR_PROFILES]), data_sets.load_json_lines, data_sets.OUR_PROFILES, "choice")
 
 
 class Policies(_Stored):
@@ -385,15 +374,15 @@ class Policies(_Stored):
     @property
     def _name(self) -> str:
         sha256 = self.problems_sha256()
-        return self.kind if sha256 == _policies(OUR_POLICIES).sha256 else f"{self.kind}-{sha256[:6]}"
+        return self.kind if sha256 == _policies(data_sets.OUR_POLICIES).sha256 else f"{self.kind}-{sha256[:6]}"
 
-    def _loaded(self) -> ProblemSet:
-        ours = _policies(OUR_POLICIES)
+    def _loaded(self) -> data_sets.ProblemSet:
+        ours = _policies(data_sets.OUR_POLICIES)
         return ours if self.path is None and self.sha256 in (None, ours.sha256) else _policies(self._folder())
 
 
-def _policies(path: Path) -> ProblemSet:
-    return _load(_states([path]), load_policies, path)
+def _policies(path: Path) -> data_sets.ProblemSet:
+    return _load(_states([path]), data_sets.load_policies, path)
 
 
 def _states(files: Sequence[Path]) -> tuple[tuple[str, int, int], ...]:
@@ -404,7 +393,7 @@ def _states(files: Sequence[Path]) -> tuple[tuple[str, int, int], ...]:
 
 
 @lru_cache(maxsize=16)
-def _load(_: object, load: Callable[..., ProblemSet], *where: Any) -> ProblemSet:
+def _load(_: object, load: Callable[..., data_sets.ProblemSet], *where: Any) -> data_sets.ProblemSet:
     """Return what a loader finds, loaded once in a process, and again if a file's size or time changed."""
     return load(*where)
 

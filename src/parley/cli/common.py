@@ -74,14 +74,13 @@ STUDY_NAMES = _completing(lambda: paths.studies(paths.CONFIG))
 GAME_NAMES = _completing(game_names)
 MODEL_NAMES = _completing(_model_names)
 STUDY_OR_GAME_NAMES = _completing(lambda: [*paths.studies(paths.CONFIG), *game_names()])
+PATH = click.Path(path_type=Path)
 STUDY = click.argument("study", shell_complete=STUDY_NAMES)
 MODEL = click.argument("model", shell_complete=MODEL_NAMES)
-MODELS = click.option(
-    "--models", type=click.Path(path_type=Path), help="Model entries; default: models.yaml beside the study."
-)
+MODELS = click.option("--models", type=PATH, help="Model entries; default: models.yaml beside the study.")
 MODELS_FILE = click.option(
     "--models",
-    type=click.Path(path_type=Path),
+    type=PATH,
     default=lambda: paths.models_file(Path("study.yaml")),
     show_default="models.yaml here or in config/, else Parley's own",
     help="Model entries.",
@@ -96,7 +95,7 @@ ENDPOINTS = click.option(
     "--endpoint",
     "endpoints",
     multiple=True,
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="A running engine, one for each model; default: start them.",
 )
 STRICT = click.option("--strict", is_flag=True, help="Exit 1 if a record is damaged, instead of leaving it out.")

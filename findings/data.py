@@ -9,7 +9,7 @@ from pathlib import Path
 
 from parley import paths
 from parley.analysis.summarize import summarize
-from parley.export.write import Format, export
+from parley.export import Format, export
 from parley.play.show import read_lines
 from parley.study import Study, load_study
 from parley.study.condition import Simulation

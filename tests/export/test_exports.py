@@ -15,8 +15,8 @@ from click.testing import CliRunner
 from parley import paths
 from parley.analysis.summarize import summarize
 from parley.cli import commands
+from parley.export import export
 from parley.export.about import NO_LICENSE, license_url
-from parley.export.write import export
 from parley.games.registry import GAMES
 from parley.imports.import_games import import_games
 from parley.study import Study, load_study

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from parley import export as write
 from parley import paths
 from parley.analysis.summarize import summarize
 from parley.errors import RecordError
-from parley.export import write
 from parley.play.simulate import simulate
 from parley.study import Study
 from support.commands import Parley, one_line_error

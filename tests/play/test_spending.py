@@ -17,7 +17,7 @@ import pytest
 
 from parley import paths
 from parley.engine.service.budget import Account, Budget, read_databases
-from parley.engine.service.shared_database import Parts
+from parley.engine.service.limits import Parts
 from parley.errors import BudgetError, JournalError
 from parley.play.journal import Journal, journaled
 from parley.play.record import read_record, read_summary

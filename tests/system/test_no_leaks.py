@@ -10,7 +10,7 @@ import yaml
 
 from parley.analysis.summarize import summarize
 from parley.engine import server, supervisor
-from parley.export.write import Format, export
+from parley.export import Format, export
 from parley.figures import make as figures
 from parley.play.simulate import simulate
 from parley.report import page as report

@@ -12,7 +12,7 @@ import pytest
 from snakemake_interface_executor_plugins.registry import ExecutorPluginRegistry
 
 from parley import paths
-from parley.engine.service.shared_database import Parts, parts
+from parley.engine.service.limits import Parts, parts
 from parley.errors import RecordError, UsageError
 from parley.files import hold_lock
 from parley.play.simulate import simulate_shard

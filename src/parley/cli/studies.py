@@ -283,7 +283,7 @@ def export(study: str, form: Any, output: Path | None, license_note: str, author
                parley export demo --format croissant --license CC-BY-4.0 --author "Jo Doe" --output demo-data
     """
     from parley.api.studies import load_to_read
-    from parley.export.write import export as run
+    from parley.export import export as run
 
     common.log_to_stderr("parley: ")  # what is on stdout is the folder
     file = str(common.settle(study))

@@ -16,9 +16,8 @@ from parley.engine.service.batches import Batched
 from parley.engine.service.budget import Budget
 from parley.engine.service.dialect import OWN_SECONDS, PLAIN
 from parley.engine.service.limits import estimated_tokens
-from parley.engine.service.native import APIS
 from parley.engine.service.retrying import Retries, Send
-from parley.engine.service.service import Service
+from parley.engine.service.service import APIS, Service
 from parley.engine.supervisor import FAILED, read_endpoint
 from parley.errors import EngineError
 from parley.policies import (

@@ -14,7 +14,7 @@ from parley.engine.service.budget import (
     read_databases,
     spent_line,
 )
-from parley.engine.service.shared_database import parts
+from parley.engine.service.limits import parts
 from parley.errors import UsageError
 from parley.play.journal import journaled
 from parley.play.parquet import values

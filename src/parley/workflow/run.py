@@ -15,7 +15,7 @@ from snakemake.logging import logger as snakemake_logger
 
 from parley import paths
 from parley.calibration.arms import planned_report
-from parley.engine.service.shared_database import Parts
+from parley.engine.service.limits import Parts
 from parley.errors import BudgetError, ParleyError, RecordError, UsageError
 from parley.files import hold_lock, remove_leftovers
 from parley.play.degenerate import clear_pauses

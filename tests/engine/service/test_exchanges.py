@@ -1,7 +1,7 @@
 """A request and its reply for each preset, in the form in which the service's documents print them.
 
 What is sent is compared with the fields that they name, and what comes back with what it says. `dialect.py` and
-`native.py` name the pages.
+`service.py` name the pages.
 """
 
 import json

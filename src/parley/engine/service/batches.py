@@ -23,9 +23,8 @@ import aiohttp
 
 from parley.engine.service.budget import Budget
 from parley.engine.service.fetch import MAX_BODY_BYTES, NOT_AS_ASKED, Client, RequestError, Response, error_of
-from parley.engine.service.native import APIS
 from parley.engine.service.retrying import Retries, Send, passing_error
-from parley.engine.service.service import PROBE_SECONDS, Service
+from parley.engine.service.service import APIS, PROBE_SECONDS, Service
 from parley.errors import EngineError, JournalError
 from parley.files import checked_line, open_regular, parse_line, write_atomically
 from parley.identity import digest

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from parley.engine.service.dialect import BudgetLimits, Price
-from parley.engine.service.shared_database import SharedDatabase
+from parley.engine.service.limits import SharedDatabase
 from parley.errors import BudgetError, JournalError
 from parley.policies import Tokens
 from parley.text import limited_logger, waiting

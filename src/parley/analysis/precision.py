@@ -60,7 +60,8 @@ def precision(study: Study) -> Precision:
         if (growing := condition.growing) is not None:
             if condition.repeat:
                 number, state = found[replace(condition, repeat=0).place]
-                state = state if _is_played(study, condition, number) else "unplayed"
+                records = (Simulation(condition, seed).record(study.name) for seed in range(number))
+                state = state if all(record.exists() for record in records) else "unplayed"
             else:
                 number, state = _grown(study, condition, growing)
                 may_grow |= state == "unplayed" and number < growing.to
@@ -69,10 +70,6 @@ def precision(study: Study) -> Precision:
     narrow, exhausted, unplayed = (states.count(state) for state in ("narrow", "exhausted", "unplayed"))
     numbers = {place: number for place, (number, _) in found.items()}
     return Precision(numbers, narrow, exhausted, unplayed, may_grow)
-
-
-def _is_played(study: Study, condition: Condition, number: int) -> bool:
-    return all(Simulation(condition, seed).record(study.name).exists() for seed in range(number))
 
 
 def _grown(study: Study, condition: Condition, growing: GrowingSeeds) -> tuple[int, str]:

@@ -133,10 +133,6 @@ def _study(options: _Options) -> "Study":
     return common.load(options["study"], options["models"], needs_weights=False)  # type: ignore[no-any-return]
 
 
-def _print_study(options: _Options) -> None:
-    _print_first(options, _study(options), options["phase"])
-
-
 def _print_first(options: _Options, study: "Study", phase: str | None) -> None:
     """Print the first prompt of a study that is asked for; on stderr, whose it is."""
     from parley.study.prompt_sent import PromptQuery, prompt_sent
@@ -216,7 +212,10 @@ _MODES: Mapping[str, tuple[Callable[[_Options], None], set[str]]] = {
     "diff": (_print_diff, {"models"}),
     "lengths": (_print_lengths, {"models", "seed"}),
     "against": (_print_against, {"models", "seed", "where", "role", "round_number"}),
-    "study": (_print_study, {*_OF_ASK, "models", "seed", "where", "agent_id", "round_number"}),
+    "study": (
+        lambda options: _print_first(options, _study(options), options["phase"]),
+        {*_OF_ASK, "models", "seed", "where", "agent_id", "round_number"},
+    ),
     "template": (_print_template, {*_OF_ASK, "game"}),
     "game": (_print_game, {*_OF_ASK, "game", "seed", "agent_id", "round_number", "strategies", "reply_format"}),
 }

@@ -226,12 +226,6 @@ def _interval_note(shown: Iterable[Quantity]) -> str:
     )
 
 
-def _with_values(table: pd.DataFrame, axes: Sequence[str]) -> pd.DataFrame:
-    """Return the rows of the values along each axis for which some simulation has something."""
-    has = table[table["simulations"] > 0]
-    return table[pd.concat([table[axis].isin(has[axis]) for axis in axes], axis=1).all(axis=1)]
-
-
 def _place_text(label: str, counts: Sequence[int | None], same: bool) -> str:
     """Return what stands under a place along x: its name, and how many are behind its points unless `same` for all."""
     if same:
@@ -339,7 +333,8 @@ def _places_along(
     # Numbered, since a condition may stand in several panels.
     table = table.assign(**{_CONDITION: table.groupby(axes, sort=False).ngroup()})
     run = table[_CONDITION].nunique()
-    table = _with_values(table, axes)
+    has = table[table["simulations"] > 0]  # values along each axis for which some simulation has something
+    table = table[pd.concat([table[axis].isin(has[axis]) for axis in axes], axis=1).all(axis=1)]
     if spec.x == "b" and {"b", "n"} <= set(axes) and table["b"].nunique() > 1:
         others = [axis for axis in axes if axis != "b"]
         table, others = beside_undisturbed(table, others, study.game.roles[0], notes)

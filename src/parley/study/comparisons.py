@@ -333,7 +333,9 @@ def _strata(
         alone, too = f"{axis} alone ({', '.join(values)})", min(differing, key=len)
         raise UsageError(f"{where}: no two conditions differ in {alone}, but in {' and '.join(too)} too; {remedy}")
     _check_once(found, where)
-    _check_over(question, found, by_honest, where)
+    # Of each pair the one with Byzantine agents: what plays them is told there.
+    more = [max(pair, key=lambda each: int(each.axes["b"])) for pair in found]
+    _check_constant([_key(each, question.axis, by_honest) for each in more], question.over, where, by_honest)
     return _checked(question, kinds, found, where)
 
 
@@ -364,17 +366,14 @@ def _matched(
     for one in there:
         if str(one.axes[axis]) == values[0]:
             for other in seconds.get(_place(one, axis, by_honest), []):
-                if axis != "b" or 0 in (one.axes["b"], other.axes["b"]) or _same_adversary(one, other):
+                same_adversary = one.axes.get(BYZANTINE_AXIS) == other.axes.get(BYZANTINE_AXIS)
+                if axis != "b" or 0 in (one.axes["b"], other.axes["b"]) or same_adversary:
                     yield one, other
 
 
 def _place(condition: Condition, axis: str, by_honest: bool) -> tuple[Any, ...]:
     key = _key(condition, axis, by_honest)
     return tuple(value for name, value in key.items() if axis != "b" or name != BYZANTINE_AXIS)
-
-
-def _same_adversary(one: Condition, other: Condition) -> bool:
-    return one.axes.get(BYZANTINE_AXIS) == other.axes.get(BYZANTINE_AXIS)
 
 
 def _key(condition: Condition, axis: str, by_honest: bool) -> dict[str, Any]:
@@ -394,13 +393,6 @@ def _check_once(found: Sequence[tuple[Condition, Condition]], where: str) -> Non
                 f"{where}.where: {twice} would be paired with several conditions; choose one of "
                 f"{BYZANTINE_AXIS}: {', '.join(others)}"
             )
-
-
-def _check_over(question: Question, found: Sequence[tuple[Condition, Condition]], by_honest: bool, where: str) -> None:
-    """Raise UsageError if an axis differs between the pairs and the question does not pool over it."""
-    # Of each pair the one with Byzantine agents: what plays them is told there.
-    more = [max(pair, key=lambda each: int(each.axes["b"])) for pair in found]
-    _check_constant([_key(each, question.axis, by_honest) for each in more], question.over, where, by_honest)
 
 
 def _check_constant(

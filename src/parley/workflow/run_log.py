@@ -245,7 +245,8 @@ def _of_logs(logs: list[str]) -> Iterator[str]:
     """Yield the logs that say something else than the others, each with its last words."""
     alike: dict[str, list[tuple[str, str]]] = {}
     for log in logs:
-        words = log_words(Path(log))
+        # Snakemake may have moved it away for another attempt.
+        words = _last_words(Path(log)) or _last_words(Path(f"{log}.failed"))
         alike.setdefault(_NUMBER.sub("#", words), []).append((log, words))
     # Of a group most logs are of parts that were only ended.
     groups = sorted(alike.values(), key=lambda group: not group[0][1].startswith("parley: "))
@@ -258,12 +259,8 @@ def _of_logs(logs: list[str]) -> Iterator[str]:
         yield f"  and {sum(map(len, groups[_MAX_LOGS:]))} more logs"
 
 
-def log_words(log: Path) -> str:
-    """Return the last meaningful line of a job's log; Snakemake may have moved it away for another attempt."""
-    return _last_words(log) or _last_words(log.with_name(f"{log.name}.failed"))
-
-
 def _last_words(path: Path) -> str:
+    """Return the last meaningful line of a job's log; "" if it cannot be read."""
     try:
         with path.open("rb") as file:
             file.seek(max(file.seek(0, os.SEEK_END) - (1 << 14), 0))

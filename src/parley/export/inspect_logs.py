@@ -14,9 +14,32 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from inspect_ai import log as logs
-from inspect_ai import model as models
 from inspect_ai.event import Event, InfoEvent, ModelEvent, SpanBeginEvent, SpanEndEvent
+from inspect_ai.log import (
+    EvalConfig,
+    EvalDataset,
+    EvalLog,
+    EvalMetric,
+    EvalResults,
+    EvalRevision,
+    EvalSample,
+    EvalScore,
+    EvalSpec,
+    EvalStats,
+    write_eval_log,
+)
+from inspect_ai.model import (
+    ChatCompletionChoice,
+    ChatMessage,
+    ChatMessageAssistant,
+    ChatMessageSystem,
+    ChatMessageUser,
+    ContentReasoning,
+    ContentText,
+    GenerateConfig,
+    ModelOutput,
+    ModelUsage,
+)
 from inspect_ai.scorer import Score
 
 from parley import __version__
@@ -39,7 +62,7 @@ _STOPS = {"stop": "stop", "length": "max_tokens", "content_filter": "content_fil
 
 def sample_of(
     title: str, condition: Condition, summary: Summary, rows: Sequence[Row], trace: Sequence[Mapping[str, Any]]
-) -> logs.EvalSample:
+) -> EvalSample:
     """Return the sample of a simulation: its id is the seed, its epoch which time the seed was played."""
     simulation, outcome = _plain(summary.simulation), _plain(summary.outcome)
     imported = summary.provenance.get("imported")
@@ -62,14 +85,14 @@ def sample_of(
         for name, value in outcome["metrics"].items()
         if isinstance(value, bool | int | float | str)
     }
-    return logs.EvalSample(
+    return EvalSample(
         id=simulation["seed"],
         epoch=(condition.repeat or 0) + 1,
         uuid=simulation["id"],
         input="\n\n".join([f"{title or condition.game.name}: {axes}", *question]),
         target="" if right is None else str(right),
         messages=[message for _, attempt in attempts for message in attempt.said],
-        output=attempts[-1][1].output if attempts else models.ModelOutput(),
+        output=attempts[-1][1].output if attempts else ModelOutput(),
         scores=scores,
         metadata={
             **condition.axes,
@@ -111,24 +134,20 @@ class _Attempt:
         about |= {key: row[key] for key in ("failure", "failure_detail", "system_fingerprint") if row[key]}
         content: str | list[Any] = row["text"]
         if row["reasoning"]:
-            content = [models.ContentReasoning(reasoning=row["reasoning"]), models.ContentText(text=row["text"])]
+            content = [ContentReasoning(reasoning=row["reasoning"]), ContentText(text=row["text"])]
         model = row["served_model"] or row["player"]
-        reply = models.ChatMessageAssistant(
+        reply = ChatMessageAssistant(
             id=f"{name}-reply", content=content, model=model, source="generate", metadata=about
         )
         # The same words have the same id: they are stored once. Of imported games some are not known.
-        system = row["system"] and models.ChatMessageSystem(
-            id=digest(["system", row["system"]])[:22], content=row["system"]
-        )
-        user = row["user"] and models.ChatMessageUser(id=f"{name}-ask", content=row["user"], metadata=about)
-        asked: list[models.ChatMessage] = [message for message in (system, *_before(row, name), user) if message]
-        self.said: list[models.ChatMessage] = [*([user] if user else []), reply]
+        system = row["system"] and ChatMessageSystem(id=digest(["system", row["system"]])[:22], content=row["system"])
+        user = row["user"] and ChatMessageUser(id=f"{name}-ask", content=row["user"], metadata=about)
+        asked: list[ChatMessage] = [message for message in (system, *_before(row, name), user) if message]
+        self.said: list[ChatMessage] = [*([user] if user else []), reply]
         self.usage = _usage(row)
-        self.output = models.ModelOutput(
+        self.output = ModelOutput(
             model=model,
-            choices=[
-                models.ChatCompletionChoice(message=reply, stop_reason=_STOPS.get(row["finish_reason"], "unknown"))
-            ],
+            choices=[ChatCompletionChoice(message=reply, stop_reason=_STOPS.get(row["finish_reason"], "unknown"))],
             usage=self.usage,
             time=row["seconds"],
         )
@@ -144,7 +163,7 @@ class _Attempt:
             input=asked,
             tools=[],
             tool_choice="none",
-            config=models.GenerateConfig(
+            config=GenerateConfig(
                 seed=row["request_seed"], temperature=round(row["temperature"], 6), max_tokens=row["max_tokens"]
             ),
             output=self.output,
@@ -153,21 +172,21 @@ class _Attempt:
         )
 
 
-def _before(row: Row, name: str) -> Iterator[models.ChatMessage]:
+def _before(row: Row, name: str) -> Iterator[ChatMessage]:
     """Yield the messages between the system prompt and the last question, as they were sent last."""
     with suppress(LookupError, TypeError, ValueError):  # a record may hold anything
         earlier = json.loads(row["sent"])[-1]["messages"][1:-1] if row["sent"] else ()
         for place, (role, content) in enumerate(earlier):
-            kind = models.ChatMessageAssistant if role == "assistant" else models.ChatMessageUser
+            kind = ChatMessageAssistant if role == "assistant" else ChatMessageUser
             yield kind(id=f"{name}-before-{place}", content=content)
 
 
-def _usage(row: Row) -> models.ModelUsage | None:
+def _usage(row: Row) -> ModelUsage | None:
     """Return the tokens of an attempt, None if nobody counted; inspect_ai tells cached ones apart from the others."""
     if row["prompt_tokens"] is None and row["completion_tokens"] is None:
         return None
     asked, replied, cached = (row[f"{kind}_tokens"] or 0 for kind in ("prompt", "completion", "cached"))
-    return models.ModelUsage(
+    return ModelUsage(
         input_tokens=asked - cached,
         output_tokens=replied,
         total_tokens=asked + replied,
@@ -176,8 +195,8 @@ def _usage(row: Row) -> models.ModelUsage | None:
     )
 
 
-def _usage_by(pairs: Iterable[tuple[str, models.ModelUsage | None]]) -> dict[str, models.ModelUsage]:
-    total: dict[str, models.ModelUsage] = {}
+def _usage_by(pairs: Iterable[tuple[str, ModelUsage | None]]) -> dict[str, ModelUsage]:
+    total: dict[str, ModelUsage] = {}
     for name, usage in pairs:
         if usage is not None:
             total[name] = total[name] + usage if name in total else usage
@@ -242,7 +261,7 @@ def write_logs(study: Study, folder: Path) -> None:
 
 def _samples(
     study: Study, conditions: Iterable[Sequence[Condition]]
-) -> Iterable[tuple[Condition, logs.EvalSample, Summary]]:
+) -> Iterable[tuple[Condition, EvalSample, Summary]]:
     for alike in conditions:
         for condition in alike:
             for seed in condition.seeds:
@@ -258,7 +277,7 @@ def _samples(
                 yield condition, sample_of(study.title, condition, summary, rows.to_pylist(), trace), summary
 
 
-def _write(study: Study, condition: Condition, found: Sequence[tuple[logs.EvalSample, Summary]], folder: Path) -> None:
+def _write(study: Study, condition: Condition, found: Sequence[tuple[EvalSample, Summary]], folder: Path) -> None:
     samples = [sample for sample, _ in found]
     made = [summary.provenance for _, summary in found]
     started = min(sample.started_at for sample in samples)
@@ -267,7 +286,7 @@ def _write(study: Study, condition: Condition, found: Sequence[tuple[logs.EvalSa
     simulation = found[0][1].simulation
     terms = ("format", "source", "license")
     imported = {key: value for key, value in made[0].get("imported", {}).items() if key in terms}
-    spec = logs.EvalSpec(
+    spec = EvalSpec(
         eval_id=identity[:_ID],
         run_id=digest([study.name, study.plan])[:_ID],
         task_id=digest([study.name, condition.name])[:_ID],
@@ -276,13 +295,13 @@ def _write(study: Study, condition: Condition, found: Sequence[tuple[logs.EvalSa
         task_display_name=label,
         task_version=simulation["protocol_version"],
         task_args={"game": simulation["game"], **condition.axes, "parameters": simulation["parameters"]},
-        dataset=logs.EvalDataset(
+        dataset=EvalDataset(
             name=study.name,
             samples=len({s.id for s in samples}),
             sample_ids=list(dict.fromkeys(s.id for s in samples)),
         ),
         model=str(condition.axes["model"]),
-        config=logs.EvalConfig(epochs=max(sample.epoch for sample in samples)),
+        config=EvalConfig(epochs=max(sample.epoch for sample in samples)),
         revision=_revision(made),
         packages={"parley": __version__, **made[0].get("packages", {})},
         metadata={
@@ -296,11 +315,11 @@ def _write(study: Study, condition: Condition, found: Sequence[tuple[logs.EvalSa
             **({"imported": imported} if imported else {}),
         },
     )
-    log = logs.EvalLog(
+    log = EvalLog(
         status="success",
         eval=spec,
         results=_results(condition, samples),
-        stats=logs.EvalStats(
+        stats=EvalStats(
             started_at=started,
             completed_at=max(sample.completed_at for sample in samples),
             model_usage=_usage_by(pair for sample in samples for pair in sample.model_usage.items()),
@@ -310,30 +329,30 @@ def _write(study: Study, condition: Condition, found: Sequence[tuple[logs.EvalSa
     )
     task = re.sub(r"[^A-Za-z0-9.=,+-]+", "-", f"{study.name}-{label}")[:150]
     time = re.sub(r"[:]", "-", re.sub(r"\.\d+", "", started))
-    logs.write_eval_log(log, str(folder / f"{time}_{task}_{identity[:_ID]}.eval"))
+    write_eval_log(log, str(folder / f"{time}_{task}_{identity[:_ID]}.eval"))
 
 
-def _revision(made: Sequence[Mapping[str, Any]]) -> logs.EvalRevision | None:
+def _revision(made: Sequence[Mapping[str, Any]]) -> EvalRevision | None:
     """Return the commit that all simulations were played by; None if there are several, or none is known."""
     commits = {(git["commit"], git["dirty"]) if (git := each.get("git")) else None for each in made}
     if len(commits) != 1 or (one := commits.pop()) is None:
         return None
-    return logs.EvalRevision(type="git", origin="", commit=one[0], dirty=one[1])
+    return EvalRevision(type="git", origin="", commit=one[0], dirty=one[1])
 
 
-def _results(condition: Condition, samples: Sequence[logs.EvalSample]) -> logs.EvalResults:
+def _results(condition: Condition, samples: Sequence[EvalSample]) -> EvalResults:
     classes = Counter(sample.scores[OUTCOME].value for sample in samples)
     rates = {}
     for name in dict.fromkeys([*(each.name for each in condition.game.outcomes), *classes]):
         low, high = wilson_interval(classes[name], len(samples))
         about = {"count": classes[name], "low": low, "high": high}
-        rates[name] = logs.EvalMetric(name=name, value=classes[name] / len(samples), metadata=about)
-    scores = [logs.EvalScore(name=OUTCOME, scorer=OUTCOME, scored_samples=len(samples), metrics=rates)]
+        rates[name] = EvalMetric(name=name, value=classes[name] / len(samples), metadata=about)
+    scores = [EvalScore(name=OUTCOME, scorer=OUTCOME, scored_samples=len(samples), metrics=rates)]
     for name in dict.fromkeys(name for sample in samples for name in sample.scores if name != OUTCOME):
         values = [sample.scores[name].value for sample in samples if name in sample.scores]
         if any(isinstance(value, str) for value in values):
             continue
-        mean = logs.EvalMetric(name="mean", value=sum(map(float, values)) / len(values))
+        mean = EvalMetric(name="mean", value=sum(map(float, values)) / len(values))
         some = {"scored_samples": len(values), "unscored_samples": len(samples) - len(values)}
-        scores.append(logs.EvalScore(name=name, scorer=name, metrics={"mean": mean}, **some))
-    return logs.EvalResults(total_samples=len(samples), completed_samples=len(samples), scores=scores)
+        scores.append(EvalScore(name=name, scorer=name, metrics={"mean": mean}, **some))
+    return EvalResults(total_samples=len(samples), completed_samples=len(samples), scores=scores)

@@ -6,16 +6,15 @@
 import asyncio
 import json
 import os
-import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import yaml
 
-from benchmarks.measure import PARLEY, REPOSITORY, Cost, Row, consensus_study, cost, temporary_folder
+from benchmarks.measure import PARLEY, REPOSITORY, Row, cheapest, consensus_study, temporary_folder
 from parley.engine.supervisor import Endpoint
 
 MODEL, SERVICE = "instant", "instant-service"
@@ -24,7 +23,8 @@ ROUNDS = 50
 GAMES, FEW = 40, 8  # of a shard: the difference is what replies cost, without a start
 # The disk is a given: of no time, or as Lustre and NFS.
 DISK = """
-import os, time
+import os, shutil, time
+shutil.rmtree("results", ignore_errors=True)
 os.fsync = lambda fd: time.sleep({seconds})
 from parley.cli import main
 main()
@@ -36,11 +36,8 @@ def rows() -> Iterator[Row]:
     """Yield the measurements."""
     os.environ["PYTHONDONTWRITEBYTECODE"] = ""  # else each process compiles what was installed without bytecode
     with temporary_folder(), _answering() as url:
-        source = {"url": url, "served": MODEL}
-        entries = {
-            MODEL: {"source": {"folder": "model"}, "max_model_len": 8192},
-            SERVICE: {"source": source},
-        }
+        own = {"source": {"folder": "model"}, "max_model_len": 8192}
+        entries = {MODEL: own, SERVICE: {"source": {"url": url, "served": MODEL}}}
         Path("models.yaml").write_text(yaml.safe_dump({"models": entries}), encoding="utf-8")
         Path("model").mkdir()
         Path("model/config.json").write_text("{}")  # what a study looks for: nobody loads it
@@ -51,8 +48,7 @@ def rows() -> Iterator[Row]:
 
 def _study(name: str, model: str, agents: int, seeds: int, rounds: int) -> list[Path]:
     """Write a study whose games last `rounds` rounds; return its records."""
-    parameters = {"max_rounds": rounds, "stop_threshold": 1}
-    grid = {"model": model, "n": agents}
+    parameters, grid = {"max_rounds": rounds, "stop_threshold": 1}, {"model": model, "n": agents}
     study = consensus_study(Path(f"{name}.yaml"), grid, seeds, parameters, shard_size=GAMES)
     return [simulation.record(name) for simulation in study.simulations()]
 
@@ -63,9 +59,10 @@ def _own_processes() -> Iterator[Row]:
     for agents in (4, 8, 16):
         costs = []
         for rounds in (2, ROUNDS):
-            records = _study(f"own{agents}-{rounds}", MODEL, agents, 3, rounds)
-            study = f"own{agents}-{rounds}.yaml"
-            costs.append(_cheapest([(*PARLEY, "simulate", study, str(record), str(ENDPOINT)) for record in records]))
+            name = f"own{agents}-{rounds}"
+            records = _study(name, MODEL, agents, 3, rounds)
+            games = ((*PARLEY, "simulate", f"{name}.yaml", str(record), str(ENDPOINT)) for record in records)
+            costs.append(cheapest(*games))
         each = (costs[1].cpu - costs[0].cpu) / (2 * agents * (ROUNDS - 2))
         starts.append(costs[0].cpu - 2 * agents * 2 * each)
         yield Row(f"`parley simulate`, {agents} agents: CPU a reply", f"{1000 * each:.2f} ms", "1 ms")
@@ -89,19 +86,11 @@ def _shard(agents: int) -> Iterator[Row]:
 def _more_games(sync_seconds: float) -> tuple[float, float]:
     """Return what `GAMES` cost more than `FEW`: seconds of a CPU, and seconds."""
     python = (sys.executable, "-c", DISK.format(seconds=sync_seconds))
-    found = []
-    for study in ("few", "shard"):
-        again = []
-        for _ in range(2):
-            shutil.rmtree("results", ignore_errors=True)
-            again.append(cost(*python, "simulate-shard", f"{study}.yaml", "--services", SERVICE, "0"))
-        found.append((min(one.cpu for one in again), min(one.seconds for one in again)))
-    return found[1][0] - found[0][0], found[1][1] - found[0][1]
-
-
-def _cheapest(commands: Sequence[Sequence[str]]) -> Cost:
-    """Return the cheapest of commands that do the same: what the machine did besides only adds."""
-    return min((cost(*command) for command in commands), key=lambda found: found.cpu)
+    few, shard = (
+        cheapest(*[(*python, "simulate-shard", f"{study}.yaml", "--services", SERVICE, "0")] * 2)
+        for study in ("few", "shard")
+    )
+    return shard.cpu - few.cpu, shard.seconds - few.seconds
 
 
 @contextmanager

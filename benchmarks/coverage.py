@@ -6,9 +6,8 @@ docs/explanation/statistics.md has the worst cells. What are rates and their dif
 simulated, with a seed.
 """
 
-import csv
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,39 +17,19 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.stats import binom, multinomial, norm
 
+from parley.analysis import endings, stats
 from parley.analysis.contrasts import band, spread_of
 from parley.analysis.effects import effect_table
-from parley.analysis.endings import (
-    RESAMPLED,
-    incidences,
-    log_rank,
-    median_interval,
-    middle,
-    paired_log_rank,
-    resampled_medians,
-)
 from parley.analysis.margins import Standardized, difference, rate_limits, standardized
 from parley.analysis.precision import anytime_interval, log_capital
 from parley.analysis.questions import Pairs, line_ends
 from parley.analysis.rates import line_of
-from parley.analysis.stats import (
-    Floats,
-    bounded_interval,
-    mcnemar,
-    mean_interval,
-    p_below,
-    paired_difference,
-    paired_mean,
-    paired_share,
-    unpaired_difference,
-    unpaired_p,
-    wilson_of_mean,
-)
+from parley.analysis.stats import Floats, p_below, paired_mean, paired_share, wilson_of_mean
 from parley.games.consensus.game import ConsensusGame
 from parley.study.study_file import Effects
 
-FOLDER = Path(__file__).parent
-PAGE = FOLDER.parent / "docs" / "explanation" / "statistics.md"
+KEPT = Path(__file__).with_suffix(".csv")
+PAGE = KEPT.parents[1] / "docs" / "explanation" / "statistics.md"
 TIMES = 1000  # studies, for each cell
 SIZES = (5, 8, 10, 25, 50, 100)
 FINE = np.linspace(0.001, 0.999, 999)
@@ -80,7 +59,7 @@ def tables_of(n: int) -> NDArray[np.int64]:
 
 def mcnemars(n: int, times: int, random: Random) -> Found:
     cells = tables_of(n)
-    rejected = mcnemar(cells[:, 0], cells[:, 1]) < 0.05
+    rejected = stats.mcnemar(cells[:, 0], cells[:, 1]) < 0.05
     for d in RATES:
         yield f"{d:.0%} differ", float(multinomial.pmf(cells, n, [d / 2, d / 2, 1 - d])[rejected].sum())
 
@@ -88,7 +67,7 @@ def mcnemars(n: int, times: int, random: Random) -> Found:
 def tangos(n: int, times: int, random: Random, questions: int = 1) -> Found:
     """So many at once: those of independent questions."""
     cells = tables_of(n)
-    low, high = at_once(cells) if questions > 1 else paired_difference(0 * cells[:, 0], *cells.T)
+    low, high = at_once(cells) if questions > 1 else stats.paired_difference(0 * cells[:, 0], *cells.T)
     for p in EDGES:
         for q in EDGES[p + EDGES < 1]:
             held = covering(multinomial.pmf(cells, n, [p, q, 1 - p - q]), low, high, q - p)
@@ -98,9 +77,8 @@ def tangos(n: int, times: int, random: Random, questions: int = 1) -> Found:
 def at_once(cells: NDArray[np.int64]) -> Any:
     """Return the intervals that are to hold together."""
     values = np.array([np.repeat([-1.0, 1.0, 0.0], row) for row in cells])
-    parts = [
-        bounded_interval(part, 1.0, 1 - 0.05 / QUESTIONS) for part in np.array_split(values, len(cells) // 500 + 1)
-    ]
+    split = np.array_split(values, len(cells) // 500 + 1)
+    parts = [stats.bounded_interval(part, 1.0, 1 - 0.05 / QUESTIONS) for part in split]
     return np.concatenate([low for low, _ in parts]), np.concatenate([high for _, high in parts])
 
 
@@ -109,11 +87,11 @@ def unpaired(n: int, times: int, random: Random, test: bool) -> Found:
     for m in (n, 4 * n):
         x, y = np.array([(x, y) for x in range(n + 1) for y in range(m + 1)]).T
         if test:
-            rejected = unpaired_p(x, n, y, m) < 0.05
+            rejected = stats.unpaired_p(x, n, y, m) < 0.05
             for p in RATES:
                 yield f"{n} and {m}, rates {p:.0%}", float((binom.pmf(x, n, p) * binom.pmf(y, m, p))[rejected].sum())
             continue
-        low, high = unpaired_difference(x, n, y, m)
+        low, high = stats.unpaired_difference(x, n, y, m)
         for p in EDGES:
             for q in EDGES:
                 weights = binom.pmf(x, n, p) * binom.pmf(y, m, q)
@@ -330,7 +308,7 @@ NUMBERS: dict[str, tuple[Callable[..., Any], float]] = {
 def means(n: int, times: int, random: Random, of: str) -> Found:
     """The t interval of a mean."""
     draw, mean = NUMBERS[of]
-    found = [mean_interval(draw(random, n)) for _ in range(10 * times)]
+    found = [stats.mean_interval(draw(random, n)) for _ in range(10 * times)]
     yield of, float(np.mean([each.low <= mean <= each.high for each in found]))
 
 
@@ -362,7 +340,7 @@ def holds(low: float, high: float, value: float) -> bool:
 def medians(n: int, times: int, random: Random) -> Found:
     """The interval of the median rounds, by the chance to end in a round."""
     for hazard in HAZARDS:
-        limits = [median_interval(*geometric(random, hazard, n)) for _ in range(times)]
+        limits = [endings.median_interval(*geometric(random, hazard, n)) for _ in range(times)]
         yield f"a chance of {hazard:g}", float(np.mean([holds(low, high, median_of(hazard)) for low, high in limits]))
 
 
@@ -375,7 +353,7 @@ def cumulative(n: int, times: int, random: Random) -> Found:
             other = random.geometric(0.02, n)  # the second way, which is seldom first
             first, way = np.minimum(time, other), np.where(time <= other, 1, 2)
             deadline = random.integers(1, 11, n)
-            curve = incidences(np.minimum(first, deadline), np.where(first <= deadline, way, 0), 2)[0]
+            curve = endings.incidences(np.minimum(first, deadline), np.where(first <= deadline, way, 0), 2)[0]
             at = np.searchsorted(curve.times, 6, side="right") - 1
             exact = rate / 6 * sum(0.98 ** (round_ - 1) for round_ in range(1, 7))
             inside.append(at < 0 or curve.low[at] <= exact <= curve.high[at])
@@ -394,26 +372,26 @@ def ratios(n: int, times: int, random: Random, paired: bool) -> Found:
         inside = []
         for _ in range(max(1, times // 4)):  # each takes milliseconds
             games = two(random, *hazards, n, paired)
-            weights = random.exponential(size=(2, RESAMPLED // 4, n)).astype(np.float32)
+            weights = random.exponential(size=(2, endings.RESAMPLED // 4, n)).astype(np.float32)
             if paired:
                 weights[1] = weights[0]
-            drawn = [resampled_medians(time, ended, w) for (time, ended), w in zip(games, weights, strict=True)]
+            first, second = (endings.resampled_medians(*game, w) for game, w in zip(games, weights, strict=True))
             with np.errstate(invalid="ignore"):
-                low, high = middle(drawn[1] / drawn[0], 0.0)
+                low, high = endings.middle(second / first, 0.0)
             inside.append(holds(low, high, median_of(hazards[1]) / median_of(hazards[0])))
         yield f"chances of {hazards[0]:g} and {hazards[1]:g}", float(np.mean(inside))
 
 
-def log_ranks(n: int, times: int, random: Random, paired: bool, pairs_known: bool = False) -> Found:
-    """The log-rank test of two conditions of which neither is slower, which knows the pairs or not."""
+def log_ranks(n: int, times: int, random: Random, paired: bool) -> Found:
+    """The log-rank test of two conditions of which neither is slower."""
     for hazard in HAZARDS:
         ps = []
         for _ in range(times):
             (time, ended), (other, others) = two(random, hazard, hazard, n, paired)
-            if pairs_known:
-                ps.append(paired_log_rank(np.stack([time, other], axis=1), np.stack([ended, others], axis=1)))
-                continue
-            ps.append(log_rank(np.r_[time, other], np.r_[ended, others], np.repeat([0, 1], n)))
+            if paired:
+                ps.append(endings.paired_log_rank(np.stack([time, other], axis=1), np.stack([ended, others], axis=1)))
+            else:
+                ps.append(endings.log_rank(np.r_[time, other], np.r_[ended, others], np.repeat([0, 1], n)))
         yield f"a chance of {hazard:g}", float((np.array(ps) < 0.05).mean())
 
 
@@ -434,7 +412,10 @@ def lines(n: int, times: int, random: Random, what: str) -> Found:
             else:
                 low, high, _ = paired_mean(x.mean(axis=1), rule(x))
             inside.append(holds(low, high, slope if what == "slope" else shift))
-        yield f"slope {slope:.2f}", float(np.mean(inside))  # The tables
+        yield f"slope {slope:.2f}", float(np.mean(inside))
+
+
+# The tables
 
 
 Case = tuple[str, Callable[[int, int, Random], Found]]
@@ -471,7 +452,7 @@ CASES: dict[str, tuple[Case, ...]] = {
         ("a question over 4 strata", partial(pooled, strata=4)),
         ("a question over 8 strata", partial(pooled, strata=8)),
         ("times (log-rank), not paired", partial(log_ranks, paired=False)),
-        ("times, paired (paired log-rank)", partial(log_ranks, paired=True, pairs_known=True)),
+        ("times, paired (paired log-rank)", partial(log_ranks, paired=True)),
         (f"any of {QUESTIONS} questions over 8 strata (Holm)", partial(pooled, strata=8, of=QUESTIONS)),
         ("a trend over 3 values", partial(trends, values=3)),
     ),
@@ -488,53 +469,40 @@ def cells() -> Iterator[list[str]]:
     for kind, cases in CASES.items():
         for place, (name, found) in enumerate(cases):
             for n in SIZES:
-                random = np.random.default_rng([place, n, len(kind)])
                 many = name.startswith(str(QUESTIONS)) or (name.startswith("of rates") and "strata" not in name)
-                if many and n > 50:
-                    continue
-                cases_of = dict(found(n, TIMES, random))
-                if not cases_of:
-                    continue
-                worst = (min if kind.startswith("interval") else max)(cases_of, key=cases_of.__getitem__)
-                row = [kind, name, str(n), f"{cases_of[worst]:.1%}", worst, f"{np.mean([*cases_of.values()]):.1%}"]
-                print(*row, sep=" | ", flush=True)
-                yield row
-
-
-HEAD = ["kind", "what", "n", "worst", "where", "mean"]
+                random = np.random.default_rng([place, n, len(kind)])
+                cases_of = {} if many and n > 50 else dict(found(n, TIMES, random))
+                if cases_of:
+                    worst = (min if kind.startswith("interval") else max)(cases_of, key=cases_of.__getitem__)
+                    mean = np.mean([*cases_of.values()])
+                    row = [kind, name, str(n), f"{cases_of[worst]:.1%}", worst, f"{mean:.1%}"]
+                    print(*row, sep=" | ", flush=True)
+                    yield row
 
 
 def table() -> Iterator[str]:
     """Yield a table of the worst cells, as Markdown; measures all, and writes coverage.csv."""
-    with (FOLDER / "coverage.csv").open("w", encoding="utf-8", newline="") as file:
-        csv.writer(file, lineterminator="\n").writerows([HEAD, *cells()])
+    rows = pd.DataFrame(cells(), columns=["kind", "what", "n", "worst", "where", "mean"])
+    rows.to_csv(KEPT, index=False)
     yield from shown()
 
 
-def kept() -> list[list[str]]:
-    """Return the rows of coverage.csv."""
-    with (FOLDER / "coverage.csv").open(encoding="utf-8", newline="") as file:
-        return list(csv.reader(file))[1:]
+def kept() -> pd.DataFrame:
+    """Return the table that was measured last, as text."""
+    return pd.read_csv(KEPT, dtype=str, keep_default_na=False)
 
 
 def shown() -> Iterator[str]:
     """Yield the table of what was measured last: what misses its promise, and claims."""
-    worst = _worst(kept())
+    rows = kept()
+    rows["share"] = rows["worst"].str.rstrip("%").astype(float)
     yield "| | share | worst cell |"
     yield "|---|---|---|"
-    for kind in CASES:
+    for kind, cases in CASES.items():
         yield f"| **{kind}** | | |"
-        for name, _ in CASES[kind]:
-            share, where = worst[kind, name]
-            size = float(share.rstrip("%"))
-            if kind.startswith("claim") or (size < 94 if kind.startswith("interval") else size > 6):
-                yield f"| {name} | {share} | {where} |"
-
-
-def _worst(rows: Iterable[list[str]]) -> dict[tuple[str, str], tuple[str, str]]:
-    found: dict[tuple[str, str], tuple[float, str, str]] = {}
-    for kind, name, n, share, where, _ in rows:
-        size = float(share.rstrip("%")) * (1 if kind.startswith("interval") else -1)
-        if (kind, name) not in found or size < found[kind, name][0]:
-            found[kind, name] = (size, share, f"n = {n}; {where}")
-    return {key: (share, where) for key, (_, share, where) in found.items()}
+        for name, _ in cases:
+            of = rows[(rows["kind"] == kind) & (rows["what"] == name)]
+            is_interval = kind.startswith("interval")
+            worst = of.loc[of["share"].idxmin() if is_interval else of["share"].idxmax()]
+            if kind.startswith("claim") or (worst["share"] < 94 if is_interval else worst["share"] > 6):
+                yield f"| {name} | {worst['worst']} | n = {worst['n']}; {worst['where']} |"

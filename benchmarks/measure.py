@@ -6,9 +6,9 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +25,8 @@ class Row:
     """One line of the table."""
 
     what: str
-    measured: str
-    aim: str
+    measured: object
+    aim: str = ""
 
 
 @dataclass(frozen=True)
@@ -58,9 +58,9 @@ def cost(*command: str) -> Cost:
     return Cost(time.perf_counter() - start, usage.ru_maxrss / 1024, usage.ru_utime + usage.ru_stime)
 
 
-def best(repeats: int, *command: str) -> Cost:
-    """Return the cheapest of several runs: what the machine did besides only adds."""
-    return min((cost(*command) for _ in range(repeats)), key=lambda c: c.seconds)
+def cheapest(*commands: Sequence[str]) -> Cost:
+    """Return the least of each cost of commands that do the same: what the machine did besides only adds."""
+    return Cost(*map(min, zip(*(astuple(cost(*command)) for command in commands), strict=True)))
 
 
 def consensus_study(
@@ -70,6 +70,15 @@ def consensus_study(
     content = {"game": "consensus", "seeds": seeds, "parameters": {**parameters}, **more}
     file.write_text(yaml.safe_dump({**content, "grids": [{"prompt": "may_exist", **grid}]}), encoding="utf-8")
     return load_study(file)
+
+
+def ten_thousand(play: bool = True) -> Study:
+    """Write a study of 10,000 scripted games of two rounds, 500 to a condition; play them, shard after shard."""
+    grid = {"model": ["majority", "stubborn"], "n": [3, 4, 5, 6, 7], "b": [0, 1], "byzantine": "random"}
+    study = consensus_study(Path("many.yaml"), grid, 500, {"max_rounds": 2}, shard_size=500)
+    for number in range(len(set(study.shards().values())) if play else 0):
+        cost(*PARLEY, "simulate-shard", "many.yaml", str(number))
+    return study
 
 
 @contextmanager

@@ -19,6 +19,7 @@ from parley import paths
 from parley.analysis.stats import mean_interval, wilson_of_mean
 from parley.analysis.tables import read_table
 from parley.games.stag_hunt.parameters import STAG
+from parley.report.tables import interval_text
 
 STUDY = "published-games"
 PAGE = Path("docs/published-cheap-talk.md")
@@ -81,16 +82,15 @@ def main() -> None:
     metrics = ["all hunt", "(paper)", "honest hunt", "(paper)", "payoff", "(paper)"]
     overall = list(_overall(turns))
     header = ["model", "paper v1", "paper v2", "paper v3", "class", "hare for good", "switched", "preemptive"]
+    costs = ["condition", "who", "games", "payoff", "cost against 3", "(paper: DP against CP)"]
     tables: dict[str, claims.Table] = {
         "conditions": (["condition", "games", *metrics], [cells for cells, _ in overall]),
         "rounds": (["condition", "games", *(f"round {r}" for r in range(1, 6))], list(_by_round(turns))),
         "cohorts": (header, list(_by_cohort(behaviors))),
         "players": (["model", "rule", *(f"n = {n}" for n in range(2, 7))], list(_by_players(behaviors))),
-        "costs": (
-            ["condition", "who", "games", "payoff", "cost against 3", "(paper: DP against CP)"],
-            list(_costs(behaviors)),
-        ),
-        **claims.tables(STUDY, turns),
+        "costs": (costs, list(_costs(behaviors))),
+        "placebo": claims.placebo(STUDY),
+        "claims": claims.tested_claims(turns),
     }
     folder = paths.results(STUDY)
     sections = (f"## {name}\n\n{_markdown(*table)}" for name, table in tables.items())
@@ -132,14 +132,13 @@ def _overall(turns: pd.DataFrame) -> Iterator[tuple[list[str], tuple[str, Any, A
             honest.groupby("id")["stag"].mean(),
             honest.groupby("id")["points"].mean(),
         ]
-        told = PAPER.get(key)
-        cells = [_share(by_game[0]), _share(by_game[1]), points_text(by_game[2])]
+        told, paid = PAPER.get(key), mean_interval(by_game[2])
+        ours = [(each.mean(), *wilson_of_mean(each.mean(), len(each))) for each in by_game[:2]]
+        ours.append((paid.mean, paid.low, paid.high))
+        cells = [interval_text(each, form) for each, form in zip(ours, (".0%", ".0%", ".2f"), strict=True)]
         paper = ["-"] * 3 if told is None else [f"{told[0]:g}%", f"{told[1]:g}%", f"{told[2]:g}"]
         both = [cell for pair in zip(cells, paper, strict=True) for cell in pair]
-        ours = [(each.mean(), *wilson_of_mean(each.mean(), len(each))) for each in by_game[:2]]
-        paid = mean_interval(by_game[2])
-        drawn = None if told is None else (_name(key), [*ours, (paid.mean, paid.low, paid.high)], told)
-        yield [_name(key), str(found["id"].nunique()), *both], drawn
+        yield [_name(key), str(found["id"].nunique()), *both], None if told is None else (_name(key), ours, told)
 
 
 def _by_round(turns: pd.DataFrame) -> Iterator[list[str]]:
@@ -174,11 +173,8 @@ def _by_players(behaviors: pd.DataFrame) -> Iterator[list[str]]:
         yield [model, "paper", *(told.get(n, "-") for n in numbers)]
         for rule, what in (("switched", "switched_for_good"), ("hare for good", "hare_for_good")):
             rows = [of[n].get((model, what)) for n in numbers]
-            yield [
-                "",
-                rule,
-                *("-" if row is None else f"{'DP' if row['majority'] else 'CP'} {_count(row)}" for row in rows),
-            ]
+            cells = ("-" if row is None else f"{'DP' if row['majority'] else 'CP'} {_count(row)}" for row in rows)
+            yield ["", rule, *cells]
 
 
 def _costs(behaviors: pd.DataFrame) -> Iterator[list[str]]:
@@ -190,9 +186,8 @@ def _costs(behaviors: pd.DataFrame) -> Iterator[list[str]]:
         of = _rows_of(found, key)
         for what, name in names.items():
             row = of["all", what]
-            limits = [
-                f"{row[each]:.2f} [{row[f'{each}_low']:.2f}, {row[f'{each}_high']:.2f}]" for each in ("payoff", "cost")
-            ]
+            names_of = [(each, f"{each}_low", f"{each}_high") for each in ("payoff", "cost")]
+            limits = [interval_text((row[column] for column in columns), ".2f") for columns in names_of]
             yield [_name(key), name, str(row["shown"]), *limits, RATIOS.get(key, "-") if what == "any" else ""]
 
 
@@ -216,14 +211,8 @@ def _rows_of(behaviors: pd.DataFrame, key: Key) -> dict[tuple[str, str], dict[An
 
 
 def _share(by_game: pd.Series) -> str:
-    low, high = wilson_of_mean(float(by_game.mean()), len(by_game))
-    return f"{by_game.mean():.0%} [{low:.0%}, {high:.0%}]"
-
-
-def points_text(by_game: pd.Series) -> str:
-    """Return the mean of points with its interval."""
-    found = mean_interval(by_game)
-    return f"{found.mean:.2f} [{found.low:.2f}, {found.high:.2f}]"
+    mean = float(by_game.mean())
+    return interval_text((mean, *wilson_of_mean(mean, len(by_game))), ".0%")
 
 
 def _name(key: Key) -> str:
@@ -257,14 +246,10 @@ def _figure(found: Sequence[tuple[str, Any, Any]], file: Path) -> None:
     axes[0].set_yticks(range(len(found)), [name.removeprefix("4 players, ") for name, _, _ in found])
     axes[0].invert_yaxis()
     axes[2].axvline(3, color="#777777", lw=1, ls="--", label="the hare's 3")
-    figure.legend(*_once(axes), loc="outside lower center", ncols=3, frameon=False)
+    both = {label: handle for axis in axes for handle, label in zip(*axis.get_legend_handles_labels(), strict=True)}
+    figure.legend(both.values(), both, loc="outside lower center", ncols=3, frameon=False)
     figure.savefig(file, dpi=150)
     plt.close(figure)
-
-
-def _once(axes: Any) -> tuple[list[Any], list[str]]:
-    both = {label: handle for axis in axes for handle, label in zip(*axis.get_legend_handles_labels(), strict=True)}
-    return [*both.values()], [*both]
 
 
 if __name__ == "__main__":

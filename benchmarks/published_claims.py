@@ -13,16 +13,12 @@ import pandas as pd
 from parley import paths
 from parley.analysis.reactions import ReactionsOf
 from parley.analysis.simulations import PlayedGame
-from parley.analysis.stats import (
-    Floats,
-    holm,
-    paired_mean,
-    welch,
-)
+from parley.analysis.stats import holm, paired_mean, welch
 from parley.analysis.summarize import played_games
 from parley.games.stag_hunt.parameters import HARE
 from parley.play.record import read_trace
 from parley.play.record_store import read_records
+from parley.report.tables import interval_text
 from parley.study import load_study
 
 Table = tuple[Sequence[str], Sequence[Sequence[str]]]
@@ -43,17 +39,8 @@ _MEASURES = {
 }
 
 
-def tables(study: str, turns: pd.DataFrame) -> Mapping[str, Table]:
-    """Return header and rows of the tables `placebo` and `claims`, of four players; `turns` have `stag`."""
-    four = turns[turns["n"] == 4]
-    return {"placebo": _placebo(study), "claims": _claims(four)}
-
-
-# The placebo
-
-
-def _placebo(study: str) -> Table:
-    """Compare reactions with what the same models do from the same round on without an adversary."""
+def placebo(study: str) -> Table:
+    """Compare reactions of four players with what the same models do from the same round on without an adversary."""
     played, loaded = _played(study), load_study(paths.study_file(study))
     pairs = [
         *(("star, adversary is " + where[-1], where, _in(EXPLICIT, "star")) for where in (HUB, SPOKE)),
@@ -72,13 +59,13 @@ def _placebo(study: str) -> Table:
         for row in reactions.rows():
             if (what := row["what"]) in _MEASURES:
                 games = f"{row['simulations']}, {row['simulations_without']}"
-                values = [row[key] for key in ("value_with", "value_without", "difference", "low", "high")]
-                rows.append(([name, without, _MEASURES[what], games], what, values, row["p"]))
-    corrected = holm([p for *_, p in rows])
-    cells = [
-        [*told, *_numbers(what, *values), _p(p), _p(q)]
-        for (told, what, values, p), q in zip(rows, corrected, strict=True)
-    ]
+                form, scale, limits = (".2f", 1, ".2f") if what == "rounds_until_detection" else (".0%", 100, ".0f")
+                values = [f"{row[key]:{form}}" for key in ("value_with", "value_without")]
+                effect = [row[key] for key in ("difference", "low", "high")]
+                values.append(interval_text(effect, f"+{limits}", limits=limits, scale=scale))
+                rows.append(([name, without, _MEASURES[what], games, *values], row["p"]))
+    corrected = holm([p for _, p in rows])
+    cells = [[*told, _p(p), _p(q)] for (told, p), q in zip(rows, corrected, strict=True)]
     return ["adversary", "compared with", "measure", "games", "with", "without", "difference", "p", "Holm"], cells
 
 
@@ -98,18 +85,13 @@ def _played(study: str) -> dict[tuple[Any, ...], dict[int, PlayedGame]]:
     return found
 
 
-def _numbers(what: str, value: float, sham: float, difference: float, low: float, high: float) -> list[str]:
-    if what == "rounds_until_detection":
-        return [f"{value:.2f}", f"{sham:.2f}", f"{difference:+.2f}{_limits(low, high, 1, '.2f')}"]
-    return [f"{value:.0%}", f"{sham:.0%}", f"{100 * difference:+.0f}{_limits(low, high, 100, '.0f')}"]
-
-
 # The claims
 
 
-def _claims(turns: pd.DataFrame) -> Table:
-    games = {tuple(key): found for key, found in turns.groupby(list(_AXES), sort=False)}
-    rows = list(_tested(games))
+def tested_claims(turns: pd.DataFrame) -> Table:
+    """Test the claims on games of four players; `turns` have `stag`."""
+    four = turns[turns["n"] == 4]
+    rows = list(_tested({tuple(key): found for key, found in four.groupby(list(_AXES), sort=False)}))
     corrected = holm([p for *_, p in rows])
     cells = [
         [claim, found, effect, _p(p), _p(q), _verdict(sign, change, q)]
@@ -127,81 +109,71 @@ def _verdict(sign: int, change: float, p: float) -> str:
 
 def _tested(games: Mapping[tuple[Any, ...], pd.DataFrame]) -> Iterator[_Row]:
     """Yield the claims."""
-    hard, hard_2, soft = (games[_in(each)] for each in (HARD, HARD_2, SOFT))
-    calm, ring, star = (games[_in(EXPLICIT, where)] for where in ("complete", "ring", "star"))
-    for name, found in (("hard k = 1", hard), ("hard k = 2", hard_2), ("soft", soft)):
-        first, second = _hunt(found, [1]), _hunt(found, [2])
-        yield _paired(f"{name}: fewer hunt the stag in round 2 than in 1", first, second, sign=-1)
-    for name, found in (("hard k = 1", hard), ("hard k = 2", hard_2), ("soft", soft)):
-        falls = [_hunt(each, [2]) - _hunt(each, [1]) for each in (calm, found)]
-        yield _unpaired(f"the same of {name}, less that without an adversary (explicit broadcast)", *falls, sign=-1)
-    yield _unpaired("k = 2 falls deeper than k = 1 by round 2", _hunt(hard, [2]), _hunt(hard_2, [2]), sign=-1)
-    yield _unpaired("a soft adversary leaves more who hunt the stag than a hard one", _hunt(hard), _hunt(soft), sign=1)
-    betrayed = _hares_of_adversary(soft, 1)
-    second = _hunt(soft, [2])
-    told = "soft: after a betrayal in round 1 fewer hunt the stag in round 2 than without one (its coin decides)"
-    yield _unpaired(told, second[~betrayed], second[betrayed], sign=-1)
+    broadcasts = {"hard k = 1": games[_in(HARD)], "hard k = 2": games[_in(HARD_2)], "soft": games[_in(SOFT)]}
+    hard, hard_2, soft = broadcasts.values()
+    seats = {"hub": games[HUB], "spoke": games[SPOKE]}
+    names = {"broadcast": "complete", "ring": "ring", "star": "star"}
+    calm, silent = ({name: games[_in(of, where)] for name, where in names.items()} for of in (EXPLICIT, SILENT))
+
+    for name, found in broadcasts.items():
+        claim = f"{name}: fewer hunt the stag in round 2 than in 1"
+        yield _claim(claim, _hunt(found, [1]), _hunt(found, [2]), -1, paired=True)
+    for name, found in broadcasts.items():
+        claim = f"the same of {name}, less that without an adversary (explicit broadcast)"
+        yield _claim(claim, *(_hunt(each, [2]) - _hunt(each, [1]) for each in (calm["broadcast"], found)), -1)
+    yield _claim("k = 2 falls deeper than k = 1 by round 2", _hunt(hard, [2]), _hunt(hard_2, [2]), -1)
+    yield _claim("a soft adversary leaves more who hunt the stag than a hard one", _hunt(hard), _hunt(soft), 1)
+    betrayed, second = _betrayed(soft, 1), _hunt(soft, [2])
+    claim = "soft: after a betrayal in round 1 fewer hunt the stag in round 2 than without one (its coin decides)"
+    yield _claim(claim, second[~betrayed], second[betrayed], -1)
     paid = [_points(soft, adversary=each) for each in (False, True)]
-    yield _paired("a soft adversary gets more than honest players (paper: 11%)", *paid, sign=1, unit="points")
-    for name, found in (
-        ("hard k = 1", hard),
-        ("soft", soft),
-        ("star, hub", games[HUB]),
-        ("star, spoke", games[SPOKE]),
-    ):
-        paid = [_points(found, players=each) for each in (PERSISTENT, PRONE)]
-        told = f"{name}: Mixtral and DeepSeek get more than Qwen and Llama ({_ratio(*paid)})"
-        yield _paired(told, *paid, sign=1, unit="points")
-    gaps = [_points(found, players=PRONE) - _points(found, players=PERSISTENT) for found in (hard, soft)]
-    yield _unpaired("that gap is smaller with a soft adversary (in points)", *gaps, sign=-1, unit="points")
-    yield _unpaired(
-        "an adversary at the hub leaves fewer who hunt than at a spoke",
-        *map(_hunt, (games[SPOKE], games[HUB])),
-        sign=-1,
-    )
-    for name, found in (("hub", games[HUB]), ("spoke", games[SPOKE])):
-        yield _unpaired(
-            f"star with the adversary at the {name}: fewer hunt than in broadcast", _hunt(hard), _hunt(found), sign=-1
-        )
-        told = f"star with the adversary at the {name}: fewer hunt than in the star without one"
-        yield _unpaired(told, _hunt(star), _hunt(found), sign=-1)
-    for name, found in (("ring", ring), ("star", star)):
-        yield _unpaired(
-            f"told of the {name}, fewer hunt than told of the broadcast", _hunt(calm), _hunt(found), sign=-1
-        )
-    for where, name in (("complete", "broadcast"), ("ring", "ring"), ("star", "star")):
-        open_, silent = games[_in(EXPLICIT, where)], games[_in(SILENT, where)]
-        yield _unpaired(f"{name}: more hunt if they are not told of it", _hunt(open_), _hunt(silent), sign=1)
-    yield _unpaired(
-        "silent: fewer hunt in the star than in the broadcast",
-        *(_hunt(games[_in(SILENT, w)]) for w in ("complete", "star")),
-        sign=-1,
-    )
-    for name, found in (("hard k = 1", hard), ("explicit ring", ring), ("explicit star", star)):
-        sides = [_hunt(found, players=each) for each in (PRONE, PERSISTENT)]
-        yield _paired(f"{name}: Qwen and Llama hunt the stag more than Mixtral and DeepSeek", *sides, sign=1)
-    for where, name in (("complete", "broadcast"), ("ring", "ring"), ("star", "star")):
-        sides = [_hunt(games[_in(SILENT, where)], players=each) for each in (PRONE, PERSISTENT)]
-        yield _paired(f"silent {name}: the same (the paper: the classes vanish)", *sides, sign=1)
+    yield _claim("a soft adversary gets more than honest players (paper: 11%)", *paid, 1, paired=True, points=True)
+    for name in ("hard k = 1", "soft", "star, hub", "star, spoke"):
+        found = broadcasts[name] if name in broadcasts else seats[name.removeprefix("star, ")]
+        paid = [_points(found, each) for each in (PERSISTENT, PRONE)]
+        claim = f"{name}: Mixtral and DeepSeek get more than Qwen and Llama ({_ratio(*paid)})"
+        yield _claim(claim, *paid, 1, paired=True, points=True)
+    gaps = (_points(found, PRONE) - _points(found, PERSISTENT) for found in (hard, soft))
+    yield _claim("that gap is smaller with a soft adversary (in points)", *gaps, -1, points=True)
+    claim = "an adversary at the hub leaves fewer who hunt than at a spoke"
+    yield _claim(claim, _hunt(seats["spoke"]), _hunt(seats["hub"]), -1)
+    for name, found in seats.items():
+        claim = f"star with the adversary at the {name}: fewer hunt than in"
+        yield _claim(f"{claim} broadcast", _hunt(hard), _hunt(found), -1)
+        yield _claim(f"{claim} the star without one", _hunt(calm["star"]), _hunt(found), -1)
+    for name in ("ring", "star"):
+        claim = f"told of the {name}, fewer hunt than told of the broadcast"
+        yield _claim(claim, _hunt(calm["broadcast"]), _hunt(calm[name]), -1)
+    for name in names:
+        yield _claim(f"{name}: more hunt if they are not told of it", _hunt(calm[name]), _hunt(silent[name]), 1)
+    claim = "silent: fewer hunt in the star than in the broadcast"
+    yield _claim(claim, _hunt(silent["broadcast"]), _hunt(silent["star"]), -1)
+    for name, found in (("hard k = 1", hard), ("explicit ring", calm["ring"]), ("explicit star", calm["star"])):
+        sides = (_hunt(found, players=each) for each in (PRONE, PERSISTENT))
+        yield _claim(f"{name}: Qwen and Llama hunt the stag more than Mixtral and DeepSeek", *sides, 1, paired=True)
+    for name, found in silent.items():
+        sides = (_hunt(found, players=each) for each in (PRONE, PERSISTENT))
+        yield _claim(f"silent {name}: the same (the paper: the classes vanish)", *sides, 1, paired=True)
 
 
 def _hunt(found: pd.DataFrame, rounds: Sequence[int] = (), players: Sequence[str] = ()) -> pd.Series:
     """Return the share of stags of honest players by game, of some rounds or of some models."""
-    return _of(found, rounds, players).groupby("id")["stag"].mean()
+    found = found[found["round"].isin(rounds)] if rounds else found
+    return _of(found, players)["stag"].mean()
 
 
 def _points(found: pd.DataFrame, players: Sequence[str] = (), adversary: bool = False) -> pd.Series:
     """Return the mean points per round by game, of honest players, some models, or the adversary."""
-    return _of(found, (), players, adversary).groupby("id")["points"].mean()
+    return _of(found, players, adversary)["points"].mean()
 
 
-def _of(found: pd.DataFrame, rounds: Sequence[int], players: Sequence[str], adversary: bool = False) -> pd.DataFrame:
+def _of(found: pd.DataFrame, players: Sequence[str], adversary: bool = False) -> Any:
     found = found[found["is_byzantine"] == adversary]
-    found = found[found["round"].isin(rounds)] if rounds else found
-    return found[found["player"].isin(players)] if players else found
+    return (found[found["player"].isin(players)] if players else found).groupby("id")
 
 
-def _hares_of_adversary(found: pd.DataFrame, number: int) -> pd.Series:
+def _betrayed(found: pd.DataFrame, number: int) -> pd.Series:
+    """Return for each game whether its adversary hunted the hare in a round."""
     first = found[found["is_byzantine"] & (found["round"] == number)]
     return (first.set_index("id")["action"] == HARE).sort_index()
 
@@ -217,32 +189,20 @@ def _ratio(first: pd.Series, second: pd.Series) -> str:
         return f"{y:.2f} and {x:.2f}: {y / x:.1f} times [{low:.1f}, {high:.1f}]"
 
 
-def _paired(claim: str, *sides: pd.Series, sign: int, unit: str = "") -> _Row:
-    """Return a claim on two values of the same games."""
-    both = pd.concat(sides, axis=1).dropna().to_numpy()
-    x, y = both.T
-    return _row(claim, f"{len(both)} games", (x, y), paired_mean(x, y), sign, unit)
-
-
-def _unpaired(claim: str, *sides: pd.Series, sign: int, unit: str = "") -> _Row:
-    """Return a claim on the values of two conditions, which share no games."""
-    x, y = (side.to_numpy() for side in sides)
-    return _row(claim, f"{len(x)} and {len(y)} games", (x, y), welch(x, y), sign, unit)
-
-
-def _row(
-    claim: str, games: str, sides: tuple[Floats, Floats], found: tuple[float, float, float], sign: int, unit: str
+def _claim(
+    claim: str, first: pd.Series, second: pd.Series, sign: int, paired: bool = False, points: bool = False
 ) -> _Row:
-    low, high, p = found
-    before, after = (float(side.mean()) for side in sides)
-    change, scale, form = after - before, 1 if unit else 100, ".2f" if unit else ".0f"
-    values = f"{before:.2f}, {after:.2f}" if unit else f"{before:.0%}, {after:.0%}"
-    effect = f"{scale * change:+{form}}{_limits(low, high, scale, form)}"
-    return claim, f"{values} ({games})", effect, sign, change, p
-
-
-def _limits(low: float, high: float, scale: int, form: str) -> str:
-    return "" if math.isnan(low) else f" [{scale * low:{form}}, {scale * high:{form}}]"
+    """Return a claim on two values of the same games, or on those of two conditions, which share no games."""
+    if paired:
+        x, y = pd.concat([first, second], axis=1).dropna().to_numpy().T
+    else:
+        x, y = first.to_numpy(), second.to_numpy()
+    games = f"{len(x)} games" if paired else f"{len(x)} and {len(y)} games"
+    low, high, p = paired_mean(x, y) if paired else welch(x, y)
+    before, after = float(x.mean()), float(y.mean())
+    form, scale, limits = (".2f", 1, ".2f") if points else (".0%", 100, ".0f")
+    effect = interval_text((after - before, low, high), f"+{limits}", limits=limits, scale=scale)
+    return claim, f"{before:{form}}, {after:{form}} ({games})", effect, sign, after - before, p
 
 
 def _p(value: float) -> str:

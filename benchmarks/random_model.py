@@ -8,6 +8,7 @@ import itertools
 import json
 import sys
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 NAME = "random-weights"
-_SPECIAL = ("<|endoftext|>", "<|im_start|>", "<|im_end|>")
+SPECIAL = ("<|endoftext|>", "<|im_start|>", "<|im_end|>")
 _TEMPLATE = (
     "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
     "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
@@ -27,7 +28,7 @@ _TEMPLATE = (
 # Learned from the prompts: all that occur twice, which gives about 4 characters a token there.
 _LEARNED = 2_000
 # Tokens of Qwen3's tokenizer: grammars are compiled for, and mask, as many. The rest of the vocabulary is padding.
-_TOKENS = 151_669
+TOKENS = 151_669
 _CONTROL = set(range(32)) - set(b"\n")  # prompts are made of lines
 
 
@@ -66,7 +67,7 @@ def make_model(folder: Path, shape: Shape) -> None:
 
     folder.mkdir(parents=True)
     tokenizer = PreTrainedTokenizerFast(
-        tokenizer_object=_tokenizer(), eos_token=_SPECIAL[2], pad_token=_SPECIAL[0], model_max_length=40_960
+        tokenizer_object=made_tokenizer(), eos_token=SPECIAL[2], pad_token=SPECIAL[0], model_max_length=40_960
     )
     tokenizer.chat_template = _TEMPLATE
     tokenizer.save_pretrained(folder)
@@ -76,7 +77,7 @@ def make_model(folder: Path, shape: Shape) -> None:
         max_position_embeddings=40_960,
         rms_norm_eps=1e-6,
         tie_word_embeddings=False,
-        eos_token_id=tokenizer.convert_tokens_to_ids(_SPECIAL[2]),
+        eos_token_id=tokenizer.convert_tokens_to_ids(SPECIAL[2]),
         dtype="bfloat16",
     )
     config.save_pretrained(folder)
@@ -87,7 +88,8 @@ def prompt_texts() -> list[str]:
     return [file.read_text(encoding="utf-8") for file in sorted((REPOSITORY / "src/parley/games").rglob("*.txt"))]
 
 
-def _tokenizer() -> "Tokenizer":
+@cache
+def made_tokenizer(size: int = TOKENS) -> "Tokenizer":
     """Return a byte-level BPE tokenizer: learned tokens, then pairs of them that no text is ever cut into.
 
     The pairs make replies read like text of as many characters a token as real ones, and make grammars as large.
@@ -105,13 +107,13 @@ def _tokenizer() -> "Tokenizer":
     words = [token for token in vocabulary if len(token) > 1 and token.lstrip("Ġ").isalpha() and token.isascii()]
     words += [token for token in vocabulary if token.startswith("Ġ") and token[1:].isalpha() and token not in words]
     for first, second in itertools.product(words, words):
-        if len(vocabulary) == _TOKENS - len(_SPECIAL):
+        if len(vocabulary) == size - len(SPECIAL):
             break
         vocabulary.setdefault(first + second, len(vocabulary))
     made = Tokenizer(models.BPE(vocab=vocabulary, merges=[tuple(pair) for pair in model["merges"]]))
     made.pre_tokenizer = learned.pre_tokenizer
     made.decoder = decoders.ByteLevel()
-    made.add_special_tokens(list(_SPECIAL))
+    made.add_special_tokens(list(SPECIAL))
     return made
 
 

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Coroutine, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -26,21 +26,7 @@ from parley.policies import Ask, Completion, Tokens
 GO = Path("go")
 # Tokens of Qwen2.5-Coder-1.5B's replies, white space included: quantiles of the 2,066 of each in findings/consensus.
 LENGTHS = {"propose": (74, 81, 87, 91, 96, 100, 105, 111, 121, 141), "vote": (7,)}
-_WORDS = [
-    "we",
-    "value",
-    "agree",
-    "group",
-    "round",
-    "last",
-    "should",
-    "keep",
-    "move",
-    "toward",
-    "others",
-    "stop",
-    "fair",
-]
+_WORDS = ["we", "value", "agree", "group", "round", "last", "should", "keep", "move", "toward", "others", "stop"]
 
 
 def install() -> None:
@@ -83,11 +69,9 @@ async def posted(socket: str, bodies: Sequence[bytes], seconds: float = 600.0) -
             if response.status_code != 200:
                 raise RequestError(f"{response.status_code}: {response.text[:300]}")
 
-        try:
+        with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await asyncio.gather(*map(post, bodies))
-        except TimeoutError:
-            return
 
 
 @contextmanager
@@ -123,10 +107,8 @@ def waiting(commands: Sequence[Sequence[str]]) -> Iterator[Callable[[float], Cor
 
 def main() -> None:
     first, *arguments = sys.argv[1:]
-    bodies = []
     if first == "alone":
-        socket, *files = arguments
-        bodies = [line for file in files for line in Path(file).read_bytes().splitlines()]
+        bodies = [line for file in arguments[1:] for line in Path(file).read_bytes().splitlines()]
     else:
         install()
         _keep(Path(first))
@@ -134,7 +116,7 @@ def main() -> None:
     while not GO.exists():
         time.sleep(0.01)
     if first == "alone":
-        asyncio.run(posted(socket, bodies))
+        asyncio.run(posted(arguments[0], bodies))
     else:
         sys.argv[1:] = arguments
         parley()

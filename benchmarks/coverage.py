@@ -371,11 +371,12 @@ def ratios(n: int, times: int, random: Random, paired: bool) -> Found:
     for hazards in ((0.1, 0.1), (0.05, 0.1), (0.1, 0.2), (0.2, 0.4)):
         inside = []
         for _ in range(max(1, times // 4)):  # each takes milliseconds
-            games = two(random, *hazards, n, paired)
+            (time, ended), (other, others) = two(random, *hazards, n, paired)
             weights = random.exponential(size=(2, endings.RESAMPLED // 4, n)).astype(np.float32)
             if paired:
                 weights[1] = weights[0]
-            first, second = (endings.resampled_medians(*game, w) for game, w in zip(games, weights, strict=True))
+            first = endings.resampled_medians(time, ended, weights[0])
+            second = endings.resampled_medians(other, others, weights[1])
             with np.errstate(invalid="ignore"):
                 low, high = endings.middle(second / first, 0.0)
             inside.append(holds(low, high, median_of(hazards[1]) / median_of(hazards[0])))
@@ -503,6 +504,6 @@ def shown() -> Iterator[str]:
         for name, _ in cases:
             of = rows[(rows["kind"] == kind) & (rows["what"] == name)]
             is_interval = kind.startswith("interval")
-            worst = of.loc[of["share"].idxmin() if is_interval else of["share"].idxmax()]
+            worst = of.sort_values("share", ascending=is_interval, kind="stable").iloc[0]
             if kind.startswith("claim") or (worst["share"] < 94 if is_interval else worst["share"] > 6):
                 yield f"| {name} | {worst['worst']} | n = {worst['n']}; {worst['where']} |"

@@ -133,6 +133,7 @@ def _overall(turns: pd.DataFrame) -> Iterator[tuple[list[str], tuple[str, Any, A
             honest.groupby("id")["points"].mean(),
         ]
         told, paid = PAPER.get(key), mean_interval(by_game[2])
+        ours: list[tuple[Any, ...]]
         ours = [(each.mean(), *wilson_of_mean(each.mean(), len(each))) for each in by_game[:2]]
         ours.append((paid.mean, paid.low, paid.high))
         cells = [interval_text(each, form) for each, form in zip(ours, (".0%", ".0%", ".2f"), strict=True)]

@@ -117,59 +117,63 @@ def _tested(games: Mapping[tuple[Any, ...], pd.DataFrame]) -> Iterator[_Row]:
 
     for name, found in broadcasts.items():
         claim = f"{name}: fewer hunt the stag in round 2 than in 1"
-        yield _claim(claim, _hunt(found, [1]), _hunt(found, [2]), -1, paired=True)
+        yield _claim(claim, _hunt(found, [1]), _hunt(found, [2]), sign=-1, paired=True)
     for name, found in broadcasts.items():
         claim = f"the same of {name}, less that without an adversary (explicit broadcast)"
-        yield _claim(claim, *(_hunt(each, [2]) - _hunt(each, [1]) for each in (calm["broadcast"], found)), -1)
-    yield _claim("k = 2 falls deeper than k = 1 by round 2", _hunt(hard, [2]), _hunt(hard_2, [2]), -1)
-    yield _claim("a soft adversary leaves more who hunt the stag than a hard one", _hunt(hard), _hunt(soft), 1)
+        yield _claim(claim, *(_hunt(each, [2]) - _hunt(each, [1]) for each in (calm["broadcast"], found)), sign=-1)
+    yield _claim("k = 2 falls deeper than k = 1 by round 2", _hunt(hard, [2]), _hunt(hard_2, [2]), sign=-1)
+    yield _claim("a soft adversary leaves more who hunt the stag than a hard one", _hunt(hard), _hunt(soft), sign=1)
     betrayed, second = _betrayed(soft, 1), _hunt(soft, [2])
     claim = "soft: after a betrayal in round 1 fewer hunt the stag in round 2 than without one (its coin decides)"
-    yield _claim(claim, second[~betrayed], second[betrayed], -1)
+    yield _claim(claim, second[~betrayed], second[betrayed], sign=-1)
     paid = [_points(soft, adversary=each) for each in (False, True)]
-    yield _claim("a soft adversary gets more than honest players (paper: 11%)", *paid, 1, paired=True, points=True)
+    yield _claim(
+        "a soft adversary gets more than honest players (paper: 11%)", *paid, sign=1, paired=True, points=True
+    )
     for name in ("hard k = 1", "soft", "star, hub", "star, spoke"):
         found = broadcasts[name] if name in broadcasts else seats[name.removeprefix("star, ")]
         paid = [_points(found, each) for each in (PERSISTENT, PRONE)]
         claim = f"{name}: Mixtral and DeepSeek get more than Qwen and Llama ({_ratio(*paid)})"
-        yield _claim(claim, *paid, 1, paired=True, points=True)
+        yield _claim(claim, *paid, sign=1, paired=True, points=True)
     gaps = (_points(found, PRONE) - _points(found, PERSISTENT) for found in (hard, soft))
-    yield _claim("that gap is smaller with a soft adversary (in points)", *gaps, -1, points=True)
+    yield _claim("that gap is smaller with a soft adversary (in points)", *gaps, sign=-1, points=True)
     claim = "an adversary at the hub leaves fewer who hunt than at a spoke"
-    yield _claim(claim, _hunt(seats["spoke"]), _hunt(seats["hub"]), -1)
+    yield _claim(claim, _hunt(seats["spoke"]), _hunt(seats["hub"]), sign=-1)
     for name, found in seats.items():
         claim = f"star with the adversary at the {name}: fewer hunt than in"
-        yield _claim(f"{claim} broadcast", _hunt(hard), _hunt(found), -1)
-        yield _claim(f"{claim} the star without one", _hunt(calm["star"]), _hunt(found), -1)
+        yield _claim(f"{claim} broadcast", _hunt(hard), _hunt(found), sign=-1)
+        yield _claim(f"{claim} the star without one", _hunt(calm["star"]), _hunt(found), sign=-1)
     for name in ("ring", "star"):
         claim = f"told of the {name}, fewer hunt than told of the broadcast"
-        yield _claim(claim, _hunt(calm["broadcast"]), _hunt(calm[name]), -1)
+        yield _claim(claim, _hunt(calm["broadcast"]), _hunt(calm[name]), sign=-1)
     for name in names:
-        yield _claim(f"{name}: more hunt if they are not told of it", _hunt(calm[name]), _hunt(silent[name]), 1)
+        yield _claim(f"{name}: more hunt if they are not told of it", _hunt(calm[name]), _hunt(silent[name]), sign=1)
     claim = "silent: fewer hunt in the star than in the broadcast"
-    yield _claim(claim, _hunt(silent["broadcast"]), _hunt(silent["star"]), -1)
+    yield _claim(claim, _hunt(silent["broadcast"]), _hunt(silent["star"]), sign=-1)
     for name, found in (("hard k = 1", hard), ("explicit ring", calm["ring"]), ("explicit star", calm["star"])):
         sides = (_hunt(found, players=each) for each in (PRONE, PERSISTENT))
-        yield _claim(f"{name}: Qwen and Llama hunt the stag more than Mixtral and DeepSeek", *sides, 1, paired=True)
+        yield _claim(
+            f"{name}: Qwen and Llama hunt the stag more than Mixtral and DeepSeek", *sides, sign=1, paired=True
+        )
     for name, found in silent.items():
         sides = (_hunt(found, players=each) for each in (PRONE, PERSISTENT))
-        yield _claim(f"silent {name}: the same (the paper: the classes vanish)", *sides, 1, paired=True)
+        yield _claim(f"silent {name}: the same (the paper: the classes vanish)", *sides, sign=1, paired=True)
 
 
 def _hunt(found: pd.DataFrame, rounds: Sequence[int] = (), players: Sequence[str] = ()) -> pd.Series:
     """Return the share of stags of honest players by game, of some rounds or of some models."""
     found = found[found["round"].isin(rounds)] if rounds else found
-    return _of(found, players)["stag"].mean()
+    return _mean(found, "stag", players)
 
 
 def _points(found: pd.DataFrame, players: Sequence[str] = (), adversary: bool = False) -> pd.Series:
     """Return the mean points per round by game, of honest players, some models, or the adversary."""
-    return _of(found, players, adversary)["points"].mean()
+    return _mean(found, "points", players, adversary)
 
 
-def _of(found: pd.DataFrame, players: Sequence[str], adversary: bool = False) -> Any:
+def _mean(found: pd.DataFrame, column: str, players: Sequence[str], adversary: bool = False) -> pd.Series:
     found = found[found["is_byzantine"] == adversary]
-    return (found[found["player"].isin(players)] if players else found).groupby("id")
+    return (found[found["player"].isin(players)] if players else found).groupby("id")[column].mean()
 
 
 def _betrayed(found: pd.DataFrame, number: int) -> pd.Series:
@@ -189,14 +193,12 @@ def _ratio(first: pd.Series, second: pd.Series) -> str:
         return f"{y:.2f} and {x:.2f}: {y / x:.1f} times [{low:.1f}, {high:.1f}]"
 
 
-def _claim(
-    claim: str, first: pd.Series, second: pd.Series, sign: int, paired: bool = False, points: bool = False
-) -> _Row:
+def _claim(claim: str, *sides: pd.Series, sign: int, paired: bool = False, points: bool = False) -> _Row:
     """Return a claim on two values of the same games, or on those of two conditions, which share no games."""
     if paired:
-        x, y = pd.concat([first, second], axis=1).dropna().to_numpy().T
+        x, y = pd.concat(sides, axis=1).dropna().to_numpy().T
     else:
-        x, y = first.to_numpy(), second.to_numpy()
+        x, y = (side.to_numpy() for side in sides)
     games = f"{len(x)} games" if paired else f"{len(x)} and {len(y)} games"
     low, high, p = paired_mean(x, y) if paired else welch(x, y)
     before, after = float(x.mean()), float(y.mean())

@@ -48,7 +48,7 @@ function onKey(event) {
   const writes = event.target.closest?.("input:not([type=checkbox]), select");
   if (event.key === "Escape" && !help.open) {
     if (writes) writes.blur();
-    else if (!page.back?.() && route().path.length) go(lastList);
+    else if (!page.back?.() && route().path.length) location.hash = lastList;
     return;
   }
   if (writes || help.open) return;
@@ -69,7 +69,7 @@ function onKey(event) {
 
 function otherKind() {
   const [kind, id] = route().path;
-  if (kind === "game" || kind === "read") go(link([kind === "game" ? "read" : "game", id]));
+  if (kind === "game" || kind === "read") location.hash = link([kind === "game" ? "read" : "game", id]);
 }
 
 let lastList = "#/"; // to which Escape goes back
@@ -87,7 +87,7 @@ async function refresh(byHand) {
   const before = page.simulation?.replies;
   button.disabled = true;
   try {
-    await refreshIndex();
+    setIndex(await load("data/index.js"));
   } catch {
     document.getElementById("served").replaceChildren("the server does not answer ", button);
     button.disabled = false;

@@ -58,11 +58,6 @@ function setIndex(read) {
   files.clear();
 }
 
-/** Ask the server for the index again. */
-async function refreshIndex() {
-  setIndex(await load("data/index.js"));
-}
-
 /** Return how an outcome is called and colored; a game that still plays or is damaged has none. */
 function outcomeOf(simulation) {
   if (simulation.damaged) return { label: "damaged record", color: "#9a9a9a" };

@@ -56,9 +56,10 @@ function listColumns() {
         of: (one) => one.condition.axes[axis.name],
         width: longest(axis) < 6 ? "4rem" : `minmax(4rem,${Math.min(2, longest(axis) / 10)}fr)`,
       }));
+  const widest = Math.min(15, 2 + 0.52 * Math.max(8, ...index.outcomes.map((outcome) => outcome.label.length)));
   const numeric = (key, label, width) => ({ key, label, of: (one) => one[key], width, numeric: true });
   return [
-    { key: "outcome", label: "Outcome", of: (one) => outcomeOf(one).label, width: `minmax(${outcomeWidth()}rem,1.2fr)` },
+    { key: "outcome", label: "Outcome", of: (one) => outcomeOf(one).label, width: `minmax(${widest}rem,1.2fr)` },
     ...ofAxes,
     numeric("seed", "Seed", "3.6rem"),
     ...(index.simulations.some((one) => one.repeat) ? [numeric("repeat", "Repeat", "3.8rem")] : []),
@@ -70,10 +71,6 @@ function listColumns() {
       : []),
     { key: "id", label: "Id", of: (one) => one.short, width: "5.2rem" },
   ];
-}
-
-function outcomeWidth() {
-  return Math.min(15, 2 + 0.52 * Math.max(8, ...index.outcomes.map((outcome) => outcome.label.length)));
 }
 
 function longest(axis) {
@@ -100,12 +97,8 @@ function compared(one, other) {
 
 /** Return the controls above the list. `change` is called with the new query. */
 function filterBar(query, change) {
-  const set = (edit) => {
-    const next = new URLSearchParams(query);
-    edit(next);
-    change(next);
-  };
-  const setOne = (name, value) => set((next) => (value === "" ? next.delete(name) : next.set(name, value)));
+  const setOne = (name, value) => change(changed(query, { [name]: value }));
+  const setOutcomes = (names) => change(new URLSearchParams([...changed(query, { outcome: null }), ...names.map((name) => ["outcome", name])]));
   const search = h("input", { type: "search", id: "search", placeholder: "seed, id, words", value: query.get("q") ?? "",
     oninput: (event) => setOne("q", event.target.value) });
   const axes = index.axes.filter((axis) => axis.values.length > 1).map((axis) => {
@@ -120,12 +113,13 @@ function filterBar(query, change) {
   const chips = ["condition", "ids"].filter((name) => query.has(name)).map((name) => h("button",
     { type: "button", class: "chip", id: `drop-${name}`, onclick: () => setOne(name, "") },
     shown(name === "ids" ? "chosen simulations" : query.getAll(name).map(conditionLabel).join(", ")), " ✕"));
-  chips.push(...query.getAll("outcome").map(indicatorOf).filter(Boolean).map(({ name, label }) => h("button",
-    { type: "button", class: "chip", id: `drop-${name}`, onclick: () => set((next) => next.delete("outcome", name)) }, shown(label), " ✕")));
+  const on = query.getAll("outcome");
+  chips.push(...on.map(indicatorOf).filter(Boolean).map(({ name, label }) => h("button",
+    { type: "button", class: "chip", id: `drop-${name}`, onclick: () => setOutcomes(on.filter((one) => one !== name)) }, shown(label), " ✕")));
   const clear = [...query.keys()].some((key) => !["sort", "fold"].includes(key))
     && h("button", { type: "button", class: "quiet", id: "clear", onclick: () => change(kept(query)) }, "Clear all");
   return h("form", { class: "filters", role: "search", onsubmit: (event) => event.preventDefault() },
-    outcomeChips(query, set),
+    outcomeChips(query, setOutcomes),
     h("div", { class: "fields" }, h("label", null, h("span", null, "Search"), search), axes,
       h("label", { class: "check" }, onlyFailed, h("span", null, "with failed replies")), chips, clear));
 }
@@ -145,7 +139,7 @@ function outcomeOrder(byName) {
 }
 
 /** Return a button for each outcome, with the number of games that the other filters leave. */
-function outcomeChips(query, set) {
+function outcomeChips(query, setOutcomes) {
   const counts = new Map();
   const passes = filterOf(query, "outcome");
   for (const one of index.simulations) {
@@ -155,10 +149,7 @@ function outcomeChips(query, set) {
   }
   const on = query.getAll("outcome");
   return h("div", { class: "chips", role: "group", "aria-label": "Outcomes" }, outcomeOrder(counts).map(({ name, label, color, many }) => {
-    const toggle = () => set((next) => {
-      next.delete("outcome");
-      for (const one of on.includes(name) ? on.filter((other) => other !== name) : [...on, name]) next.append("outcome", one);
-    });
+    const toggle = () => setOutcomes(on.includes(name) ? on.filter((other) => other !== name) : [...on, name]);
     return h("button", { type: "button", class: "chip", id: `outcome-${name}`, "aria-pressed": String(on.includes(name)), onclick: toggle },
       pill(label, color), h("b", null, number(many)));
   }));

@@ -17,7 +17,7 @@ function readGame(part, raw) {
     if (attempt.sent !== null) attempt.sent = transcript(attempt.sent);
     return attempt;
   });
-  const byCell = grouped(attempts, (attempt) => `${attempt.agent},${attempt.round}`);
+  const byCell = Map.groupBy(attempts, (attempt) => `${attempt.agent},${attempt.round}`);
   const cells = new Map();
   for (const [agent, round, state, text, marks] of raw.cells) {
     cells.set(`${agent},${round}`, { state, text: text === null ? "" : textOf(part, text), marks });
@@ -70,17 +70,6 @@ function groupsOf(agents) {
 function textOf(part, at) {
   const text = part.texts[at];
   return typeof text === "string" ? text : text.map((line) => part.texts[line]).join("\n");
-}
-
-/** Return a map from keys to the things that have them, in the order of the things. */
-function grouped(things, keyOf) {
-  const groups = new Map();
-  for (const thing of things) {
-    const key = keyOf(thing);
-    if (!groups.has(key)) groups.set(key, []);
-    groups.get(key).push(thing);
-  }
-  return groups;
 }
 
 /** Return what a cell says in words: for a screen reader, and as its title. */

@@ -26,10 +26,8 @@ function matrix(games, chosen, choose, parting = null) {
     if (focus) cell?.focus();
   };
   const at = (event) => {
-    const cell = event.target.closest?.("[data-place]");
-    if (!cell) return null;
-    const [which, agent, round] = cell.dataset.place.split(",").map(Number);
-    return { which, agent, round };
+    const [which, agent, round] = event.target.closest?.("[data-place]")?.dataset.place.split(",").map(Number) ?? [];
+    return which === undefined ? null : { which, agent, round };
   };
   table.addEventListener("click", (event) => at(event) && choose(at(event)));
   table.addEventListener("keydown", (event) => {
@@ -108,18 +106,9 @@ function moved(games, rounds, from, key) {
   const has = (row, round) => games[row.which].game.at(row.agent, round) !== null;
   const row = all.findIndex((one) => one.which === from.which && one.agent === from.agent);
   const column = rounds.indexOf(from.round);
-  const along = (list, start, step, to) => {
-    for (let at = start + step; at >= 0 && at < list.length; at += step) if (to(list[at])) return list[at];
-    return null;
-  };
-  const inRow = (step, start = column) => {
-    const round = along(rounds, start, step, (one) => has(from, one));
-    return round === null ? from : { ...from, round };
-  };
-  const inColumn = (step) => {
-    const found = along(all, row, step, (one) => has(one, from.round));
-    return found === null ? from : { ...found, round: from.round };
-  };
+  const along = (list, start, step, to) => (step > 0 ? list.slice(start + 1).find(to) : list.slice(0, start).findLast(to));
+  const inRow = (step, start = column) => ({ ...from, round: along(rounds, start, step, (one) => has(from, one)) ?? from.round });
+  const inColumn = (step) => ({ ...from, ...along(all, row, step, (one) => has(one, from.round)) });
   const ways = {
     ArrowRight: () => inRow(1), ArrowLeft: () => inRow(-1), ArrowDown: () => inColumn(1), ArrowUp: () => inColumn(-1),
     Home: () => inRow(1, -1), End: () => inRow(-1, rounds.length),

@@ -39,12 +39,18 @@ function gameHead(simulation, kind) {
 function partnerChoice(simulation, partners) {
   const options = [["", "Beside the same seed in …"], ...partners.slice(0, 200).map((one) => [one.short, `${nameOf(one)}: ${outcomeOf(one).label}`])];
   return select({ "aria-label": "Compare with the same seed in another condition", class: "partners", id: "partners",
-    onchange: (event) => event.target.value && go(link(["compare", simulation.short, event.target.value])) }, options, "");
+    onchange: (event) => { if (event.target.value) location.hash = link(["compare", simulation.short, event.target.value]); } }, options, "");
 }
 
 /** Return a page that is filled when its simulations are loaded, below `head`; what is damaged or missing is said in its place. */
 function loadedPage(simulations, kind, head, fill) {
   const page = h("div", { class: `page ${kind}-page` });
+  if (simulations.length === 1) [page.simulation] = simulations;
+  page.next = page.simulation && ((step) => {
+    const to = neighbor(page.simulation, step);
+    if (to) location.hash = link([kind, to.short]);
+    else announce("There is no other game with this outcome.");
+  });
   let current = true;
   page.end = () => { current = false; };
   page.start = async () => {
@@ -129,9 +135,6 @@ function gamePage(simulations, query) {
     } else node.append(h("div", { class: "split" }, h("div", { class: "main" }, table.node, metricsOf(games[0])), side));
     draw();
   });
-  if (two) return page;
-  page.simulation = simulation;
-  page.next = (step) => { const to = neighbor(simulation, step); if (to) go(link(["game", to.short])); else announce("There is no other game with this outcome."); };
   return page;
 }
 

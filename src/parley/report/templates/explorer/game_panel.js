@@ -9,7 +9,7 @@ const unfolded = { user: true, system: false, sent: false, raw: false }; // as t
 function panel(simulation, game, place, change) {
   const agent = game.agents[place.agent];
   const tried = game.tried(place.agent, place.round);
-  const phases = [...grouped(tried, (attempt) => attempt.phase).keys()];
+  const phases = [...Map.groupBy(tried, (attempt) => attempt.phase).keys()];
   const phase = phases.includes(place.phase) ? place.phase : phases[0];
   const cell = game.at(place.agent, place.round);
   const state = cell?.state == null ? null : game.states.get(cell.state);

@@ -12,19 +12,17 @@ function readPage(simulation) {
       h("button", { type: "button", class: "quiet", onclick: () => print() }, "Print")), legend([game]), transcript);
     draw();
   });
-  page.simulation = simulation;
-  page.next = (step) => { const to = neighbor(simulation, step); if (to) go(link(["read", to.short])); };
-  page.back = () => { go(link(["game", simulation.short])); return true; };
+  page.back = () => { location.hash = link(["game", simulation.short]); return true; };
   return page;
 }
 
 function roundBlock(game, simulation, round) {
-  const phases = grouped(game.all.filter((attempt) => attempt.round === round), (attempt) => attempt.phase);
+  const phases = Map.groupBy(game.all.filter((attempt) => attempt.round === round), (attempt) => attempt.phase);
   const silent = game.agents.map((_, agent) => agent).filter((agent) => game.at(agent, round) && !game.tried(agent, round).length);
   const result = game.results?.[round];
   return h("section", null, h("h2", null, `${capital(game.roundName)} ${round}`),
     [...phases].map(([phase, attempts]) => [phases.size > 1 ? h("h3", null, shown(phase)) : null,
-      [...grouped(attempts, (attempt) => attempt.agent)].map(([agent, tried]) => turn(game, simulation, agent, round, tried))]),
+      [...Map.groupBy(attempts, (attempt) => attempt.agent)].map(([agent, tried]) => turn(game, simulation, agent, round, tried))]),
     silent.map((agent) => turn(game, simulation, agent, round, [])),
     result ? h("p", { class: "result" }, h("b", null, shown(game.results_label ?? "Result")), " ", shown(result)) : null);
 }

@@ -4,7 +4,7 @@
 function influencesOf(simulation, game) {
   const own = index.influences.filter(([parent]) => parent === simulation.at).map(([, agent, round, phase, forks, fork, size, low, high]) => (
     { agent, round, forks, fork: index.simulations[fork], size, words: `influence ${signed(size)} [${signed(low)}, ${signed(high)}] of ${phase || "its message"}, ${counted(forks, "fork")} without it` }));
-  const cells = grouped(own.sort((one, two) => Math.abs(two.size) - Math.abs(one.size)), ({ agent, round }) => `${agent},${round}`);
+  const cells = Map.groupBy(own.sort((one, two) => Math.abs(two.size) - Math.abs(one.size)), ({ agent, round }) => `${agent},${round}`);
   return (agent, round) => cells.get(`${game.agents[agent].name},${round}`) ?? [];
 }
 

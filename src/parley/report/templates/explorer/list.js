@@ -10,8 +10,7 @@ function listPage(query) {
   const page = h("div", { class: "page list-page" });
   let table = null;
   const change = (next) => {
-    const pairs = [...next];
-    history.replaceState(null, "", link([], pairs));
+    history.replaceState(null, "", link([], next));
     draw(next);
   };
   const draw = (now, active = null) => {
@@ -47,19 +46,16 @@ function intro() {
 function summary(chosen, query, change) {
   const sorted = query.has("sort");
   const folded = isFolded(query);
-  const turn = (name, value) => () => {
+  const turn = (changes) => () => {
     opened.clear();
-    const next = new URLSearchParams(query);
-    if (value === null) next.delete(name);
-    else next.set(name, value);
-    change(next);
+    change(changed(query, changes));
   };
   return h("div", { class: "bar" },
     h("p", null, h("b", null, number(chosen.length)), ` of ${counted(index.simulations.length, "simulation")}`),
     h("span", { class: "grow" }),
-    sorted && h("button", { type: "button", class: "quiet", id: "unsort", onclick: turn("sort", null) }, "Group by condition"),
+    sorted && h("button", { type: "button", class: "quiet", id: "unsort", onclick: turn({ sort: null }) }, "Group by condition"),
     !sorted && index.conditions.length > 1
-      && h("button", { type: "button", class: "quiet", id: "fold", onclick: turn("fold", folded ? "0" : "1") }, folded ? "Unfold all" : "Fold all"),
+      && h("button", { type: "button", class: "quiet", id: "fold", onclick: turn({ fold: folded ? "0" : "1" }) }, folded ? "Unfold all" : "Fold all"),
     index.conditions.length > 1 && h("a", { href: link(["pairs"]), class: "button quiet" }, "Compare two conditions"));
 }
 
@@ -76,7 +72,7 @@ function isFolded(query) {
 function rowsOf(chosen, query) {
   if (query.has("sort") || index.conditions.length < 2) return chosen;
   const rows = [];
-  for (const [condition, members] of grouped(chosen, (simulation) => simulation.condition)) {
+  for (const [condition, members] of Map.groupBy(chosen, (simulation) => simulation.condition)) {
     const open = opened.get(condition.id) ?? !isFolded(query);
     rows.push({ group: condition, members, open });
     if (open) rows.push(...members);
@@ -89,13 +85,14 @@ function listTable(chosen, query, change, active) {
   const narrow = isNarrow();
   const height = narrow ? 54 : 30; // pixels, as in page.css
   const columns = listColumns();
+  const letters = Math.max(...index.conditions.map((condition) => condition.label.length));
   let rows = rowsOf(chosen, query);
   active ??= Math.max(0, rows.findIndex((row) => row.id === lastGame));
   const there = new Map();
   const body = h("div", { class: "rows", role: "rowgroup" });
   const head = h("div", { class: "row head", role: "row", "aria-rowindex": 1 }, columns.map((column) => headCell(column, query, change)));
   const node = h("div", { class: "table", role: "grid", tabindex: 0, id: "list", "aria-label": "Simulations",
-    "aria-colcount": columns.length, style: { "--columns": columns.map((column) => column.width).join(" "), "--label": `${labelLetters()}ch` },
+    "aria-colcount": columns.length, style: { "--columns": columns.map((column) => column.width).join(" "), "--label": `${Math.min(90, 4 + letters)}ch` },
     onkeydown: walk, onfocus: () => activate(active) }, h("div", { role: "rowgroup", class: "heads" }, head), body);
   if (!rows.length) return { node: emptyList(query, change), show() {}, end() {}, enter() {}, active: () => 0 };
 
@@ -153,19 +150,15 @@ function listTable(chosen, query, change, active) {
     const page = Math.floor(innerHeight / height) - 3;
     const moves = { ArrowDown: active + 1, ArrowUp: active - 1, PageDown: active + page, PageUp: active - page, Home: 0, End: rows.length - 1 };
     if (event.key in moves) activate(moves[event.key]);
-    else if (event.key === "Enter" && rows[active].group) { toggle(rows[active]); activate(active); }
-    else if (event.key === "Enter") go(link(["game", rows[active].short]));
-    else if (["ArrowLeft", "ArrowRight"].includes(event.key) && rows[active].group) { toggle(rows[active]); activate(active); }
+    else if (["Enter", "ArrowLeft", "ArrowRight"].includes(event.key) && rows[active].group) { toggle(rows[active]); activate(active); }
+    else if (event.key === "Enter") location.hash = link(["game", rows[active].short]);
     else return;
     event.preventDefault();
   }
-  const onScroll = () => draw();
-  const onPrint = () => draw(true);
   const listening = new AbortController();
-  const signal = listening.signal;
-  addEventListener("scroll", onScroll, { passive: true, signal });
-  addEventListener("resize", onScroll, { signal });
-  addEventListener("beforeprint", onPrint, { signal });
+  const { signal } = listening;
+  for (const name of ["scroll", "resize"]) addEventListener(name, () => draw(), { passive: true, signal });
+  addEventListener("beforeprint", () => draw(true), { signal });
   matchMedia("(max-width: 700px)").addEventListener("change", () => change(query), { signal });
   const at = location.hash;
   return {
@@ -188,11 +181,7 @@ function headCell(column, query, change) {
   const sort = query.get("sort") ?? "";
   const way = sort === column.key ? "ascending" : sort === `-${column.key}` ? "descending" : "none";
   const next = way === "ascending" ? `-${column.key}` : column.key;
-  const click = () => {
-    const changed = new URLSearchParams(query);
-    changed.set("sort", next);
-    change(changed);
-  };
+  const click = () => change(changed(query, { sort: next }));
   return h("span", { role: "columnheader", "aria-sort": way, class: column.numeric && "right" },
     h("button", { type: "button", id: `sort-${column.key}`, onclick: click }, shown(column.label),
       h("i", { "aria-hidden": "true" }, { ascending: " ↑", descending: " ↓", none: "" }[way])));
@@ -218,17 +207,13 @@ function gameRow(simulation, columns, narrow, inGroup) {
 
 function groupRow(row, columns, toggle) {
   const { group, members, open } = row;
-  const counts = outcomeOrder(grouped(members, stateName)).map((ones) => ({ ...outcomeOf(ones[0]), many: ones.length }));
+  const counts = outcomeOrder(Map.groupBy(members, stateName)).map((ones) => ({ ...outcomeOf(ones[0]), many: ones.length }));
   const words = counts.map((one) => `${one.many} ${one.label}`).join(", ");
   return h("div", { class: "row group", role: "row" },
     h("span", { role: "gridcell", "aria-colspan": columns },
       h("button", { type: "button", tabindex: -1, "aria-expanded": String(open), title: plain(group.label), onclick: () => toggle(row) },
         h("i", { "aria-hidden": "true" }, open ? "▾ " : "▸ "), shown(group.label)),
       h("b", null, number(members.length)), bar(counts, members.length), h("small", { title: plain(words) }, shown(words))));
-}
-
-function labelLetters() {
-  return Math.min(90, 4 + Math.max(...index.conditions.map((condition) => condition.label.length)));
 }
 
 /** Return a small bar of counts, for the eye alone: the words beside it say the same. */

@@ -49,7 +49,7 @@ function pairsPage(query) {
     page.append(pairTable(pairList(a, b, by), all, by, two ? by.map((name) => labels.get(name) ?? name) : null));
   };
   page.start = draw;
-  page.back = () => { go("#/"); return true; };
+  page.back = () => { location.hash = "#/"; return true; };
   return page;
 }
 

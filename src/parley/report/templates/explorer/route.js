@@ -16,22 +16,22 @@ function decoded(part) {
 
 /** Return the address of a page; `query` holds [name, value] pairs, of which null and "" are left out. */
 function link(path, query = []) {
-  const pairs = [...query].filter(([, value]) => value !== null && value !== undefined && value !== "");
-  const text = new URLSearchParams(pairs.map(([name, value]) => [name, String(value)])).toString();
-  return `#/${path.map(encodeURIComponent).join("/")}${text && "?"}${text}`;
+  const text = new URLSearchParams([...query].filter(([, value]) => value !== null && value !== undefined && value !== ""));
+  return `#/${path.map(encodeURIComponent).join("/")}${text.size ? "?" : ""}${text}`;
+}
+
+/** Return a query with other values; null, undefined and "" take a name out. */
+function changed(query, changes) {
+  const next = new URLSearchParams(query);
+  for (const [name, value] of Object.entries(changes)) {
+    if (value === null || value === undefined || value === "") next.delete(name);
+    else next.set(name, value);
+  }
+  return next;
 }
 
 /** Put other values into the query of the address; the page shows them itself, so nothing is drawn anew. */
 function replaceQuery(changes) {
   const { path, query } = route();
-  for (const [name, value] of Object.entries(changes)) {
-    if (value === null || value === undefined || value === "") query.delete(name);
-    else query.set(name, value);
-  }
-  history.replaceState(null, "", link(path, query));
-}
-
-/** Go to another address. */
-function go(address) {
-  location.hash = address;
+  history.replaceState(null, "", link(path, changed(query, changes)));
 }

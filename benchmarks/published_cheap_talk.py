@@ -19,7 +19,7 @@ from parley import paths
 from parley.analysis.stats import mean_interval, wilson_of_mean
 from parley.analysis.tables import read_table
 from parley.games.stag_hunt.parameters import STAG
-from parley.report.tables import interval_text
+from parley.report.html import interval_text
 
 STUDY = "published-games"
 PAGE = Path("docs/published-cheap-talk.md")

@@ -18,7 +18,7 @@ from parley.analysis.summarize import played_games
 from parley.games.stag_hunt.parameters import HARE
 from parley.play.record import read_trace
 from parley.play.record_store import read_records
-from parley.report.tables import interval_text
+from parley.report.html import interval_text
 from parley.study import load_study
 
 Table = tuple[Sequence[str], Sequence[Sequence[str]]]

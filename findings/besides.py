@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from findings.text import EXPLORED
+from findings.text import EXPLORED, FORKED
 from parley.api import Results
 from parley.study import Study
 from parley.text import one_line
@@ -31,7 +31,8 @@ class Beside:
 
 def besides(name: str, study: Study, played: Results) -> Iterator[Beside]:
     """Yield the tables of a study of the findings."""
-    yield _means(EXPLORED[name], study, played)
+    if name in EXPLORED:
+        yield _means(EXPLORED[name], study, played)
     for table in _MORE[name]:
         yield table(study, played)
 
@@ -251,6 +252,66 @@ def _rules(study: Study, played: Results) -> Beside:
     )
 
 
+def _equal_cost(study: Study, played: Results) -> Beside:
+    """Return what was right, and what it cost, by arm."""
+    table = played.table("equal_cost")
+    data = table[["arm", *table.columns[list(table.columns).index("simulations") :]]]
+    rows = [
+        [
+            row["arm"].replace("_", " "),
+            row["simulations"],
+            "–" if pd.isna(row["answers"]) else f"{row['answers']:.1f}",
+            f"{row['requests']:.0f}",
+            f"{row['tokens']:,.0f}",
+            f"{row['cost_ratio']:.2f}",
+            f"{row['right']:.0%} [{row['low']:.0%}, {row['high']:.0%}]",
+            "–" if pd.isna(row["difference"]) else f"{100 * row['difference']:+.0f} (p {row['p_holm']:.2g})",
+        ]
+        for row in data.to_dict("records")
+    ]
+    short = table["short"].max()
+    return Beside(
+        "equal-cost",
+        "What each arm takes and how often its plurality is right; with the difference from talking in the same "
+        "problems, in points (p corrected by Holm over the arms)."
+        + f" In {short:.0%} of the games all independent answers together cost less than talking." * bool(short > 0),
+        markdown_table(
+            ["arm", "games", "answers taken", "requests", "tokens a game", "cost", "right", "less talking"], rows
+        ),
+        data,
+    )
+
+
+def _forks(_: Study, played: Results) -> Beside:
+    """Return how far a change moves what is measured of games, beside how far unchanged forks are apart."""
+    table = played.table("forks")
+    measured = {name: text for name, text in FORKED.items() if name in set(table["what"])}
+    of_change = (table["base"] == "keep") & (table["change"] != "keep") & table["what"].isin(measured)
+    data = table[of_change]
+    rows = [
+        [
+            measured[row["what"]],
+            row["parents"],
+            f"{row['value_from']:.2f}",
+            f"{row['value_to']:.2f}",
+            f"{row['difference']:+.2f} [{row['low']:+.2f}, {row['high']:+.2f}]",
+            f"{row['p']:.2g}",
+            f"{row['differs']:.2f}",
+            f"{row['noise']:.2f}",
+        ]
+        for row in data.to_dict("records")
+    ]
+    return Beside(
+        "forks",
+        "What the change moves: means over recorded games; how far a changed fork is from one as it was, and how far "
+        "two forks as it was are apart, which is chance alone.",
+        markdown_table(
+            ["measured", "recorded games", "as it was", "changed", "difference", "p", "apart", "by chance"], rows
+        ),
+        data,
+    )
+
+
 def _as_plurality(row: dict[Any, Any], pluralities: pd.DataFrame, axes: Sequence[str]) -> bool:
     """Return whether a rule decides as often, and as often rightly, as the plurality of the same answers."""
     key = tuple(row[name] for name in (*axes, "answers"))
@@ -264,8 +325,11 @@ def _share(value: Any, holds: Callable[[Any], object]) -> float:
 
 _MORE: dict[str, Sequence[Callable[[Study, Results], Beside]]] = {
     "hunt": [_words],
+    "hunt-forks": [_forks],
     "consensus": [_achieved, _moves, _votes],
+    "filters": [_achieved, _moves],
     "deliberation": [_rules, _changes],
+    "equal-cost": [_equal_cost, _rules],
 }
 
 

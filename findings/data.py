@@ -18,12 +18,23 @@ FINDINGS = Path("findings")
 GAMES = FINDINGS / "games"
 FORMS: tuple[Format, ...] = ("ro-crate", "croissant")
 LICENSE, AUTHOR = "CC-BY-4.0", "The Parley authors"
-_GAME = re.compile(r"\(\.\./findings/games/(\w+-[0-9a-f]{8})\.txt\)")
+_GAME = re.compile(r"\(\.\./findings/games/([\w-]+-[0-9a-f]{8})\.txt\)")
+
+
+def file_of(name: str) -> Path:
+    """Return the file of a study of the findings: under config/findings, or a study that users find under config/."""
+    own = Path(f"config/findings/findings-{name}.yaml")
+    return own if own.exists() else Path(f"config/{name}.yaml")
 
 
 def study_of(name: str) -> Study:
-    """Return a study of the findings by its name without `findings-`."""
-    return load_study(Path(f"config/findings/findings-{name}.yaml").absolute(), needs_weights=False)
+    """Return a study of the findings by its name, without `findings-` where it begins so."""
+    return load_study(file_of(name).absolute(), needs_weights=False)
+
+
+def kinds_of(name: str) -> list[str]:
+    """Return the names of a study and, where it has one, of the study that measures its noise."""
+    return [name, *(noise for noise in [f"{name}-noise"] if file_of(noise).exists())]
 
 
 def sync(study: Study) -> None:
@@ -47,7 +58,8 @@ def sync(study: Study) -> None:
 
 def played_of(study: Study) -> tuple[int, int]:
     """Return how many simulations of a study have a record, and how many it has; no first ones of a noise study."""
-    records = [s.record(study.name) for s in study.simulations() if s.condition.repeat != 0]
+    twice = study.name.endswith("-noise")
+    records = [s.record(study.name) for s in study.simulations() if not (twice and s.condition.repeat == 0)]
     return sum((FINDINGS / record).exists() for record in records), len(records)
 
 

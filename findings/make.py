@@ -21,7 +21,7 @@ from matplotlib.patches import Patch
 
 import parley
 from findings.besides import besides, markdown_table
-from findings.data import FINDINGS, describe, played_of, study_of, sync, write_games
+from findings.data import FINDINGS, describe, file_of, kinds_of, played_of, study_of, sync, write_games
 from findings.text import ANSWERED_BEFORE, ASKED, IN_PROSE, INTRODUCTION, LIMITS, STUDIES, Asked
 from parley import paths
 from parley.analysis.contrasts import band, is_share
@@ -98,8 +98,8 @@ def main() -> None:
     found: list[tuple[Asked, Answer]] = []
     for name, (title, _) in STUDIES.items():
         study = study_of(name)
-        for kind in ("", "-noise"):
-            sync(study_of(name + kind))
+        for each in kinds_of(name):
+            sync(study_of(each))
         there, planned = played_of(study)
         if there == planned:
             describe(study)
@@ -141,11 +141,13 @@ def _in_short(found: Sequence[tuple[Asked, Answer]]) -> Iterator[str]:
 
 def results(name: str) -> Results | None:
     """Return the results in findings/ of a study, None if nothing of it was played; each record is replayed."""
+    if not file_of(name).exists():  # of noise alone: not every study has one
+        return None
     try:
         # Those of scripted players are made anew.
         study = study_of(name)
         root = Path() if name.endswith("-control") else FINDINGS
-        found = parley.load(study.file, root, "config/findings/models.yaml").results()
+        found = parley.load(study.file, root, paths.models_file(study.file)).results()
     except RecordError:
         return None
     for record in found.records:
@@ -189,7 +191,9 @@ def _differences(name: str, kind: str, played: Results | None) -> dict[str, dict
         if each.declared
     ]
     extended = replace(study, questions=(*study.questions, *own))
-    table = with_registration(question_table(played.simulations, extended), played.simulations, extended)
+    table = played.table("questions")
+    if own:
+        table = with_registration(question_table(played.simulations, extended), played.simulations, extended)
     rows: dict[str, dict[str, Any]] = {str(row["question"]): row for row in _records(table)}
     reactions = _records(played.table("reactions")) if any(each.reaction for each in asked.values()) else []
     for question, each in asked.items():
@@ -207,13 +211,13 @@ def _records(table: pd.DataFrame) -> list[dict[str, Any]]:
 
 def _section(name: str, study: Study, found: Sequence[tuple[Asked, Answer]]) -> Iterator[str]:
     """Yield the paragraphs of one study, and write its figure and tables."""
-    (there, planned), (again, repeats) = (played_of(study_of(name + kind)) for kind in ("", "-noise"))
+    (there, planned), *noise = (played_of(study_of(each)) for each in kinds_of(name))
+    repeats = "".join(f", and {again} of {wanted} repeats that measure the noise" for again, wanted in noise)
     missing = "" if there == planned else " **Unfinished**: the answers are of what is there."
-    missing += "" if again == repeats else " The noise is not measured to its end."
+    missing += "".join(" The noise is not measured to its end." for again, wanted in noise if again < wanted)
     yield (
-        f"{STUDIES[name][1]}\n\n**{there} of {planned} planned simulations** were played, and {again} of {repeats} "
-        f"repeats that measure the noise.{missing} Plan: `{study.file.relative_to(Path.cwd())}`, and beside it "
-        f"`{paths.frozen(study.file).name}`."
+        f"{STUDIES[name][1]}\n\n**{there} of {planned} planned simulations** were played{repeats}.{missing} Plan: "
+        f"`{study.file.relative_to(Path.cwd())}`, and beside it `{paths.frozen(study.file).name}`."
     )
     if not found:
         return

@@ -49,15 +49,34 @@ STUDIES = {
         "Four players of one model hunt by the published rules (*Byzantine Cheap Talk*), three rounds, at "
         "temperature 0.7. The adversary replaces one of them, says a cooperative word and hunts the hare.",
     ),
+    "hunt-forks": (
+        "One betrayal taken back",
+        "The 24 hunts above with an adversary go on from round 1 once more: as it was, or as if the adversary had hunted "
+        "the stag in that round; in the other two it betrays again. Nothing before that action differs, and all "
+        "replies after it are new. Each game has two forks of either kind, whose mean counts "
+        "([how](how-to/forks.md)).",
+    ),
     "consensus": (
         "Consensus",
         "Four honest agents of one model propose values from 0 to 50, for at most eight rounds, by the rules of "
         "*Can AI Agents Agree?*. The Byzantine agent is a fifth, the same model.",
     ),
+    "filters": (
+        "Filters",
+        "Four honest agents of one model, for at most four rounds of the same game, alone and with a Byzantine agent of "
+        "the same model; without a filter, or with one that drops messages before they become a prompt "
+        "([how](how-to/filters.md)).",
+    ),
     "deliberation": (
         "Deliberation",
         "Three agents of one model answer problems of GSM8K, hear each other's arguments once, and answer again. The "
         "adversary is a fourth, a script that insists on a wrong answer.",
+    ),
+    "equal-cost": (
+        "What talking bought",
+        "Three agents of one model answer other problems of GSM8K and talk for two turns. Beside them, on the same "
+        "problems: as many independent answers as cost no more tokens; three agents that go over their own answers; and "
+        "three that hear reasons about another problem ([how](explanation/talking.md)).",
     ),
 }
 
@@ -95,6 +114,15 @@ ASKED = {
             "Control: players that never forgive turn after each betrayal, and never without.",
         ),
     },
+    "hunt-forks": {
+        "taken_back": Asked(
+            "Do the others hunt the stag more if one betrayal is taken back?",
+            "stags among the honest players' actions",
+            "as it was",
+            "with the betrayal of round 1 taken back",
+            smallest=0.133,
+        ),
+    },
     "consensus": {
         "mention": Asked(
             "Is there more valid consensus if the prompt says that no agent is Byzantine?",
@@ -130,6 +158,26 @@ ASKED = {
             "without a Byzantine agent",
             "with one",
             "final_honest_share",
+        ),
+    },
+    "filters": {
+        "trim": Asked(
+            "Do more agents hold one value at the end if the smallest and the largest message are dropped?",
+            "largest share of one value",
+            "without a filter",
+            "without the extremes",
+        ),
+        "reputation": Asked(
+            "Do more agents hold one value at the end if the message farthest from the others so far is dropped?",
+            "largest share of one value",
+            "without a filter",
+            "without the least reputed",
+        ),
+        "scored": Asked(
+            "Do more agents hold one value at the end if the message is dropped that the agents themselves score lowest?",
+            "largest share of one value",
+            "without a filter",
+            "without the lowest score",
         ),
     },
     "deliberation": {
@@ -182,6 +230,32 @@ ASKED = {
             },
         ),
     },
+    "equal-cost": {
+        "independent": Asked(
+            "Are three agents that talk right more often than independent answers of the same cost?",
+            "right pluralities",
+            "of independent answers",
+            "after talking",
+        ),
+        "self_correction": Asked(
+            "Are they right more often than three agents that each go over their own answer?",
+            "right pluralities",
+            "after self-correction",
+            "after talking",
+        ),
+        "placebo": Asked(
+            "Are they right more often than three agents that hear reasons about another problem?",
+            "right pluralities",
+            "after the placebo",
+            "after talking",
+        ),
+        "talking": Asked(
+            "Is the majority right more often after talking than before?",
+            "right majorities",
+            "of first answers",
+            "of last answers",
+        ),
+    },
 }
 
 EXPLORED = {
@@ -201,6 +275,18 @@ EXPLORED = {
         "value_changes": "changes of value",
         "rounds": "rounds",
     },
+    "filters": {
+        "valid_consensus": "valid consensus",
+        "final_honest_share": "largest share",
+        "final_honest_spread": "spread at the end",
+        "value_changes": "changes of value",
+        "rounds": "rounds",
+    },
+    "equal-cost": {
+        "first_majority_correct_honest": "first majority",
+        "last_majority_correct_honest": "last majority",
+        "unreadable": "unreadable answers",
+    },
     "deliberation": {
         "single_correct": "one agent",
         "first_majority_correct_honest": "first majority",
@@ -209,6 +295,14 @@ EXPLORED = {
         "final_participation": "largest agreement",
         "unreadable": "unreadable answers",
     },
+}
+
+FORKED = {
+    "as_parent": "ends as recorded",
+    "stag_share": "stags, all rounds",
+    "cooperation": "all hunt at the end",
+    "honest_payoff": "points a round",
+    "retreated": "a stag hunter turned to the hare",
 }
 
 IN_PROSE = "in the prose of the frozen page, not among its frozen questions: exploratory"

@@ -221,7 +221,7 @@ def label(change: Change, player: Player | None) -> str:
     """Return what a change is called in a path: `silence-byzantine`, `swap-agent_2-majority`."""
     parts = [change.kind, change.seat]
     if isinstance(change.say, Said):
-        parts += [str(value) for value in (change.say.model_extra or {}).values()]
+        parts += ["_".join(str(value).split()) for value in (change.say.model_extra or {}).values()]
         parts += [] if change.say.text is None else [digest(change.say.text)[:6]]
     if change.swap is not None:
         to = change.swap.to

@@ -164,6 +164,15 @@ def test_shares_that_are_all_equal_rule_out_a_difference(study_factory: StudyFac
     assert table["p"].tolist() == [1, 1, 1]
 
 
+def test_a_difference_of_shares_is_at_most_1(study_factory: StudyFactory) -> None:
+    study = talking(study_factory, {"name": "talk", "smallest": 0.2}, seeds=2)
+    played = pd.DataFrame({**s.condition.axes, "seed": s.seed} for s in study.simulations())
+    talk = (played["cheap_talk"].astype(str) == "true").to_numpy(float)
+    shares = np.abs(talk - 0.1 * played["seed"].to_numpy())
+    row = question_table(played.assign(outcome="cooperation", stag_share=shares), study).iloc[0]
+    assert cells(row, "difference high") == pytest.approx([0.9, 1])
+
+
 @pytest.mark.promise("A trend along an axis of numbers is one question, by the line of each seed.")
 def test_a_trend_is_by_the_line_of_each_seed(study_factory: StudyFactory) -> None:
     trend = {"name": "b", "outcome": "valid_consensus", "trend": "b", "smallest": 0.2}

@@ -162,12 +162,14 @@ def test_the_environment_of_a_server(
     monkeypatch.setenv("VLLM_BATCH_INVARIANT", "1")  # the entry decides, not a user's own variable
     monkeypatch.setenv("VLLM_USE_V2_MODEL_RUNNER", "0")
     monkeypatch.setenv("OMP_NUM_THREADS", "2")  # of a job of the workflow
+    monkeypatch.delenv("GLIBC_TUNABLES", raising=False)
     build(True)
     found = environment()
     assert (found["HF_HUB_OFFLINE"], found["VLLM_HOST_IP"]) == ("1", "127.0.0.1")
     # Nothing is compiled, and no long step kills it.
     assert (found["VLLM_USE_FLASHINFER_SAMPLER"], found["VLLM_EXECUTE_MODEL_TIMEOUT_SECONDS"]) == ("0", "3600")
     assert not {"VLLM_BATCH_INVARIANT", "OMP_NUM_THREADS", "VLLM_USE_V2_MODEL_RUNNER"} & set(found)
+    assert found["GLIBC_TUNABLES"] == "glibc.malloc.hugetlb=1"
 
     build(False)
     found = environment(**hardware.determinism(True, False, H100).environment)

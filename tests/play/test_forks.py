@@ -22,6 +22,8 @@ from parley.play.simulate import simulate_shard
 from parley.play.verify import read_recorded
 from parley.study import Study, load_study
 from parley.study.condition import SCRIPTED
+from parley.study.recorded import label
+from parley.study.study_file import Change
 from support import REPOSITORY
 from support.answering import SeedPolicy, StandInService, record_with_model
 from support.records import forge, reply_lines, write_lines
@@ -119,6 +121,11 @@ def test_records_of_forks_replay(record: Path) -> None:
         described = read_summary(path).simulation["fork"]
         assert described["parent"]["digest"] == parent.digest
     assert len(ids) == 2 * (len(CHANGES) + 1)  # `keep` beside what changes messages
+
+
+def test_a_change_is_called_by_what_is_said() -> None:
+    said = Change.model_validate({"say": {"seat": "byzantine", "action": "Hunt Stag"}})
+    assert label(said, None) == "say-byzantine-Hunt_Stag"
 
 
 def test_those_who_heard_a_message_before_their_turn_are_asked_without_it(study_factory: StudyFactory) -> None:

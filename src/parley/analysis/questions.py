@@ -181,7 +181,9 @@ def _tested(comparison: Comparison, pairs: Pairs) -> tuple[str, dict[str, Any]]:
         means = pairs.differences
         sides = (np.zeros(len(means)), means) if line or pooled else (pairs.first, pairs.second)
         found = number_differences([(*sides, every, every)], comparison.share)
-        return LINES if line else "t by seed" if pooled else "t", found
+        most = most_of(comparison)  # t does not know that shares end there
+        limits = {"low": [max(found["low"][0], -most)], "high": [min(found["high"][0], most)]}
+        return LINES if line else "t by seed" if pooled else "t", found | limits
     if pooled:
         return CLUSTERED, {name: [value] for name, value in zip(("low", "high", "p"), pairs.clustered, strict=True)}
     return "McNemar", rate_differences(np.array([[*pairs.counts, 0, 0, 0, 0]], dtype=np.int64))

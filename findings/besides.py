@@ -1,5 +1,6 @@
 """Tables of what was seen besides the questions of the findings: exploratory, made from the tables of the results."""
 
+import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -193,9 +194,10 @@ def _votes(study: Study, played: Results) -> Beside:
     )
 
 
-def _achieved(study: Study, played: Results) -> Beside:
-    """Return what was reached, beside the best known protocol in the same seats."""
+def _achieved(study: Study, played: Results, measures: Sequence[str] = ()) -> Beside:
+    """Return what was reached of some measures (default: of all), beside the best known protocol in the same seats."""
     table = played.table("achievable")
+    table = table[table["measure"].isin(measures)] if measures else table
     axes = _axes(study, table)
     data = table[[*axes, "measure", "simulations", "promised", "reached", "achievable", "lost", "low", "high"]]
     labels = {of.name: of.label for of in study.game.evidence.achievable}
@@ -212,7 +214,8 @@ def _achieved(study: Study, played: Results) -> Beside:
             if row["promised"] == 0
             else f"{row['promised']:.0%}"
         )
-        lost = f"{row['lost']:{form}} [{row['low']:{form}}, {row['high']:{form}}]"
+        limits = "" if np.isnan(row["low"]) else f" [{row['low']:{form}}, {row['high']:{form}}]"
+        lost = f"{row['lost']:{form}}{limits}"
         rows.append([*(row[axis] for axis in axes), labels[row["measure"]], *told, promised, lost])
     return Beside(
         "achievable",
@@ -274,7 +277,8 @@ def _equal_cost(study: Study, played: Results) -> Beside:
         "equal-cost",
         "What each arm takes and how often its plurality is right; with the difference from talking in the same "
         "problems, in points (p corrected by Holm over the arms)."
-        + f" In {short:.0%} of the games all independent answers together cost less than talking." * bool(short > 0),
+        + f" In {short:.0%} of the games all independent answers together cost less than talking."
+        * bool(short > 0),
         markdown_table(
             ["arm", "games", "answers taken", "requests", "tokens a game", "cost", "right", "less talking"], rows
         ),
@@ -312,6 +316,38 @@ def _forks(_: Study, played: Results) -> Beside:
     )
 
 
+def _filtered(_: Study, played: Results) -> Beside:
+    """Return whose messages filters dropped where an agent is Byzantine, and how often scores name one as the worst."""
+    rows = []
+    for record in played.records:
+        replies, chosen = record.transcript, record.axes["filter"]
+        liars = set(replies.loc[replies["role"] == "byzantine", "agent"])
+        if not liars or chosen == "none":
+            continue
+        scores = replies.loc[(replies["phase"] == "score") & replies["failure"].isna(), "text"]
+        given = [list(json.loads(text).values()) for text in scores]
+        rows += [(chosen, "one worst", each.count(min(each)) == 1) for each in given]
+        dropped = [peer for told in record.trace for of in told.get("filtered", {}).values() for peer in of]
+        rows += [(chosen, "byzantine", peer in liars) for peer in dropped]
+    table = pd.DataFrame(rows, columns=["filter", "what", "yes"])
+    data = table.groupby(["filter", "what"], sort=False)["yes"].agg(number="size", share="mean").reset_index()
+    shown, named = data[data["what"] == "byzantine"], data[data["what"] == "one worst"]
+    worst = "".join(
+        f" Of {row['number']} scorings {row['share']:.0%} give one message the lowest score."
+        for row in named.to_dict("records")
+    )
+    return Beside(
+        "filtered",
+        "Whose messages were dropped where one of the four others is Byzantine: by chance a quarter are its."
+        f"{worst} Messages of a game are not independent.",
+        markdown_table(
+            ["filter", "dropped", "the Byzantine agent's"],
+            [(row["filter"], row["number"], f"{row['share']:.0%}") for row in shown.to_dict("records")],
+        ),
+        data,
+    )
+
+
 def _as_plurality(row: dict[Any, Any], pluralities: pd.DataFrame, axes: Sequence[str]) -> bool:
     """Return whether a rule decides as often, and as often rightly, as the plurality of the same answers."""
     key = tuple(row[name] for name in (*axes, "answers"))
@@ -327,7 +363,7 @@ _MORE: dict[str, Sequence[Callable[[Study, Results], Beside]]] = {
     "hunt": [_words],
     "hunt-forks": [_forks],
     "consensus": [_achieved, _moves, _votes],
-    "filters": [_achieved, _moves],
+    "filters": [partial(_achieved, measures=("hull",)), _filtered, _moves],
     "deliberation": [_rules, _changes],
     "equal-cost": [_equal_cost, _rules],
 }

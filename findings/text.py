@@ -51,9 +51,9 @@ STUDIES = {
     ),
     "hunt-forks": (
         "One betrayal taken back",
-        "The 24 hunts above with an adversary go on from round 1 once more: as it was, or as if the adversary had hunted "
-        "the stag in that round; in the other two it betrays again. Nothing before that action differs, and all "
-        "replies after it are new. Each game has two forks of either kind, whose mean counts "
+        "The 24 hunts above with an adversary go on from round 1 once more: as it was, or as if the adversary had "
+        "hunted the stag in that round; in the other two it betrays again. Nothing before that action differs, and "
+        "all replies after it are new. Each game has two forks of either kind, whose mean counts "
         "([how](how-to/forks.md)).",
     ),
     "consensus": (
@@ -63,8 +63,8 @@ STUDIES = {
     ),
     "filters": (
         "Filters",
-        "Four honest agents of one model, for at most four rounds of the same game, alone and with a Byzantine agent of "
-        "the same model; without a filter, or with one that drops messages before they become a prompt "
+        "Four honest agents of one model, for at most four rounds of the same game, alone and with a Byzantine agent "
+        "of the same model; without a filter, or with one that drops messages before they become a prompt "
         "([how](how-to/filters.md)).",
     ),
     "deliberation": (
@@ -75,8 +75,8 @@ STUDIES = {
     "equal-cost": (
         "What talking bought",
         "Three agents of one model answer other problems of GSM8K and talk for two turns. Beside them, on the same "
-        "problems: as many independent answers as cost no more tokens; three agents that go over their own answers; and "
-        "three that hear reasons about another problem ([how](explanation/talking.md)).",
+        "problems: as many independent answers as cost no more tokens; three agents that go over their own answers; "
+        "and three that hear reasons about another problem ([how](explanation/talking.md)).",
     ),
 }
 
@@ -174,7 +174,7 @@ ASKED = {
             "without the least reputed",
         ),
         "scored": Asked(
-            "Do more agents hold one value at the end if the message is dropped that the agents themselves score lowest?",
+            "Do more agents hold one value at the end if the message is dropped that they score lowest?",
             "largest share of one value",
             "without a filter",
             "without the lowest score",

@@ -317,7 +317,7 @@ def _forks(_: Study, played: Results) -> Beside:
 
 
 def _filtered(_: Study, played: Results) -> Beside:
-    """Return whose messages filters dropped where an agent is Byzantine, and how often scores name one as the worst."""
+    """Return whose messages filters dropped where an agent is Byzantine, and how often scores name one worst."""
     rows = []
     for record in played.records:
         replies, chosen = record.transcript, record.axes["filter"]

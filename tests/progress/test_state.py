@@ -9,12 +9,14 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+import yaml
 
 from parley import paths
 from parley.identity import machine
 from parley.play.runner import Watcher
 from parley.play.simulate import simulate
 from parley.progress.state import PLAY, SERVE, ProcessState, ProcessStates, note_server_line, watched_play, working
+from parley.study import Study, load_study
 from parley.study.condition import Simulation
 from parley.text import waiting
 from support.records import write_state
@@ -100,27 +102,37 @@ def test_what_is_no_state_is_left_out() -> None:
     assert ProcessStates(Path("nowhere")).look(time.time()) == []
 
 
-def test_replies_are_counted_while_a_simulation_is_played(study_factory: StudyFactory) -> None:
-    study = study_factory({"model": "majority", "b": 1, "n": 4, "byzantine": "random"}, parameters={"max_rounds": 2})
-    [record] = [simulation.record("small") for simulation in study.simulations()]
-    folder = paths.processes(paths.results("small"))
+def state_played(study: Study) -> ProcessState:
+    """Play the one simulation of a study, and return the state of its process at its end."""
+    [record] = [simulation.record(study.name) for simulation in study.simulations()]
     states: list[ProcessState] = []
 
-    with working(folder, PLAY) as file:
+    with working(paths.processes(paths.results(study.name)), PLAY) as file:
 
         @contextmanager
         def seen(simulation: Simulation) -> Iterator[Watcher]:
-            with watched_play(file, "small", simulation) as watcher:
+            with watched_play(file, study.name, simulation) as watcher:
                 yield watcher
                 assert file is not None
                 states.append(ProcessState(**json.loads(json.dumps(vars(file.state), default=vars))))
 
         simulate(study, record, [], 1.0, seen)
     [state] = states
-    game = state.games[str(record)]
-    assert isinstance(game, dict)
-    assert (game["replies"], game["unusable"], game["in_round"]) == (4 * 2 * 2, 0, 4 * 2)  # agents, phases, rounds
-    assert sum(counted[2] for counted in state.bins.values()) == 16
+    return state
+
+
+def test_replies_are_counted_while_a_simulation_is_played_those_of_a_forks_record_not_for_its_pace(
+    study_factory: StudyFactory,
+) -> None:
+    grid = {"model": "majority", "b": 1, "n": 4, "byzantine": "random"}
+    fork = {"of": "small", "at": 2, "change": "none", "repeats": 1}
+    played = state_played(study_factory(grid, parameters={"max_rounds": 2}))
+    Path("forks.yaml").write_text(yaml.safe_dump({"game": "consensus", "fork": fork}))
+    for state, asked in ((played, 16), (state_played(load_study(Path("forks.yaml"))), 8)):
+        [game] = state.games.values()
+        assert isinstance(game, dict)
+        assert (game["replies"], game["unusable"], game["in_round"]) == (4 * 2 * 2, 0, 4 * 2)  # agents, phases, rounds
+        assert sum(counted[2] for counted in state.bins.values()) == asked
 
 
 def test_what_a_simulation_waits_for_is_told_until_it_fails(study_factory: StudyFactory) -> None:

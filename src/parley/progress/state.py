@@ -213,7 +213,8 @@ class PlayWatcher(Watcher):
             game.unusable += exchange.failed
             game.in_round = max(game.in_round, self._round[1])
             game.waits_for = ""
-            _count(state, entry.started, came, entry.prompt_tokens or 0, entry.completion_tokens or 0)
+            if entry.given is None:  # what a fork takes from its record says nothing of an engine's pace
+                _count(state, entry.started, came, entry.prompt_tokens or 0, entry.completion_tokens or 0)
 
 
 def _count(state: ProcessState, asked: float, came: float, prompt: int, completion: int) -> None:

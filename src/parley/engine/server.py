@@ -272,8 +272,8 @@ def _environment() -> dict[str, str]:
     environment.pop("VLLM_USE_V2_MODEL_RUNNER", None)
     if is_cpu_build():
         environment.setdefault("VLLM_CPU_KVCACHE_SPACE", _CPU_KV_CACHE_GIB)
-        # Each operation gets new memory for its result; in small pages Linux clears 230,000 of them a second, which was
-        # a quarter of all CPU time.
+        # Each operation gets new memory for its result: Linux cleared 230,000 small pages a second, in a quarter of
+        # all CPU time.
         environment.setdefault("GLIBC_TUNABLES", "glibc.malloc.hugetlb=1")
         # vLLM keeps one core free of its worker, which is half of a small laptop; the clients need little (measured on
         # 2 cores: 80 requests in 13 s instead of 21 s).

@@ -300,9 +300,7 @@ EXPLORED = {
 FORKED = {
     "as_parent": "ends as recorded",
     "stag_share": "stags, all rounds",
-    "cooperation": "all hunt at the end",
-    "honest_payoff": "points a round",
-    "retreated": "a stag hunter turned to the hare",
+    "defection": "nobody hunts the stag at the end",
 }
 
 IN_PROSE = "in the prose of the frozen page, not among its frozen questions: exploratory"

@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 import yaml
 
+import parley
 from parley.analysis.made_by import played
 from parley.analysis.planning import planned
 from parley.analysis.questions import registrations
@@ -140,6 +141,7 @@ def test_questions_and_plans_take_the_mean_of_the_forks_of_a_game(study_factory:
     assert [plan.power is None for plan in planned(study, [])] == [False, True]
     write_frozen(study)
     simulate_shard(study, SCRIPTED, 0)
+    assert parley.load("forks.yaml").results().table("questions")["confirmatory"].all()  # made from the records
     summarize(study)
     row, _ = read_table("forks", "questions").to_dict("records")
     of_table = effect(read_table("forks", "forks"), "2", "silence-byzantine", "valid_consensus")

@@ -239,7 +239,7 @@ class Results(Shown):
 
     @cached_property
     def _made(self) -> Mapping[str, pd.DataFrame]:
-        return make_tables(self._study, self._usable)
+        return make_tables(self._whole, self._usable)
 
     @cached_property
     def _made_simulations(self) -> pd.DataFrame:

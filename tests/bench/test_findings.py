@@ -18,7 +18,10 @@ from parley.play.simulate import simulate_shard
 from parley.study.condition import SCRIPTED
 from support import REPOSITORY
 
-PLAYERS = {"hunt": "{name: win_stay_lose_shift, aspiration: 4}", "consensus": "random", "delib": "solver"}
+PLAYERS = {
+    "hunt": "{name: win_stay_lose_shift, aspiration: 4}",
+    **{"consensus": "random", "filters": "random", "delib": "solver", "equal-cost": "solver"},
+}
 
 
 def with_workflow(folder: Path) -> None:
@@ -33,12 +36,13 @@ def with_scripted_players(folder: Path) -> None:
     with_workflow(folder)
     (folder / "config/findings").mkdir(parents=True)
     shutil.copy(REPOSITORY / "config/findings/models.yaml", folder / "config/findings")
-    for file in (REPOSITORY / "config/findings").glob("findings-*.yaml"):
+    own = (REPOSITORY / "config/findings").glob("findings-*.yaml")
+    for file in [*own, *(REPOSITORY / f"config/{name}.yaml" for name in ("filters", "equal-cost"))]:
         text = re.sub(r"seeds: \d+", "seeds: 2", file.read_text())
         player = next(player for name, player in PLAYERS.items() if name in file.name)
         text = text.replace("model: qwen2.5-coder-1.5b", f"model: {player}")
         text = re.sub(r"problems:\n( {4}.*\n)+", "problems: arithmetic\n", text)
-        (folder / "config/findings" / file.name).write_text(text)
+        (folder / file.relative_to(REPOSITORY)).write_text(text)
 
 
 @pytest.fixture

@@ -336,6 +336,9 @@ LIMITS = """\
 - Twenty pairs answer little of valid consensus: one pair that differs rules out *no difference that matters*. Of
   the consensus study's controls only that of valid consensus with a Byzantine agent shows that an effect would be
   found: the other scripted players do not read their prompt, or keep one value.
+- The papers that report gains by filters (arXiv 2606.15024, 2605.09076) are neither confirmed nor contradicted: agents of
+  this model take over another's value in 0 to 4% of their later proposals, so there is little for a filter to keep out.
+- The study of what talking bought was stopped by time, after whole shards of four seeds of each arm.
 - Replies depend on the machine's arithmetic, and on what shares the batch. Of 16 replies of four hunts that were asked
   again on the same CPU, 4 were identical one at a time, 12 with about as many requests at once as in the games, and 13
   if the prompts were in the cache ([`parley verify`](../findings/verify.txt)).

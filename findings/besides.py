@@ -365,7 +365,7 @@ _MORE: dict[str, Sequence[Callable[[Study, Results], Beside]]] = {
     "consensus": [_achieved, _moves, _votes],
     "filters": [partial(_achieved, measures=("hull",)), _filtered, _moves],
     "deliberation": [_rules, _changes],
-    "equal-cost": [_equal_cost, _rules],
+    "equal-cost": [_equal_cost],
 }
 
 

@@ -282,11 +282,6 @@ EXPLORED = {
         "value_changes": "changes of value",
         "rounds": "rounds",
     },
-    "equal-cost": {
-        "first_majority_correct_honest": "first majority",
-        "last_majority_correct_honest": "last majority",
-        "unreadable": "unreadable answers",
-    },
     "deliberation": {
         "single_correct": "one agent",
         "first_majority_correct_honest": "first majority",
@@ -336,8 +331,8 @@ LIMITS = """\
 - Twenty pairs answer little of valid consensus: one pair that differs rules out *no difference that matters*. Of
   the consensus study's controls only that of valid consensus with a Byzantine agent shows that an effect would be
   found: the other scripted players do not read their prompt, or keep one value.
-- The papers that report gains by filters (arXiv 2606.15024, 2605.09076) are neither confirmed nor contradicted: agents of
-  this model take over another's value in 0 to 4% of their later proposals, so there is little for a filter to keep out.
+- The papers that report gains by filters (arXiv 2606.15024, 2605.09076) are neither confirmed nor contradicted: agents
+  of this model take over another's value in 0 to 4% of their later proposals, so there is little to keep out.
 - The study of what talking bought was stopped by time, after whole shards of four seeds of each arm.
 - Replies depend on the machine's arithmetic, and on what shares the batch. Of 16 replies of four hunts that were asked
   again on the same CPU, 4 were identical one at a time, 12 with about as many requests at once as in the games, and 13

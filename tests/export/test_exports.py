@@ -236,7 +236,7 @@ def test_every_field_says_what_it_means_and_every_file_has_a_checksum(croissant:
     for file in content["distribution"]:
         assert hashlib.sha256((croissant / file["contentUrl"]).read_bytes()).hexdigest() == file["sha256"]
     fields = {field["@id"]: field for of in content["recordSet"] for field in of["field"]}
-    assert fields["simulations/outcome"]["description"] == "how it ended, in the game's own classes"
+    assert fields["simulations/outcome"]["description"] == "how it ended"
     assert fields["replies/seconds"]["description"] == "time from the question to the reply (s)"
     assert all(field["description"] for field in fields.values())
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import yaml
 
 from benchmarks.measure import PARLEY, REPOSITORY, Row, cheapest, consensus_study, temporary_folder
-from parley.engine.supervisor import Endpoint
+from parley.engine.endpoint import Endpoint
 
 MODEL, SERVICE = "instant", "instant-service"
 ENDPOINT = Path("endpoint.json")

@@ -30,9 +30,9 @@ from benchmarks.real_lengths import LENGTHS, install, posted, waiting
 from benchmarks.run import rewrite, table
 from benchmarks.serving import played, serving
 from parley.engine import hardware
+from parley.engine.endpoint import read_endpoint
 from parley.engine.server import is_cpu_build
 from parley.engine.service.fetch import RequestError
-from parley.engine.supervisor import read_endpoint
 from parley.errors import EngineError, ParleyError, UsageError
 from parley.play.runner import Exchange
 from parley.study import load_study

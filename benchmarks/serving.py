@@ -10,7 +10,7 @@ from pathlib import Path
 import httpx
 
 from parley.engine.client import Engine
-from parley.engine.supervisor import read_endpoint
+from parley.engine.endpoint import read_endpoint
 from parley.errors import EngineError
 from parley.play.runner import Exchange
 from parley.play.simulate import play_simulation

@@ -25,7 +25,8 @@ from findings.data import FINDINGS, describe, file_of, kinds_of, played_of, stud
 from findings.text import ANSWERED_BEFORE, ASKED, IN_PROSE, INTRODUCTION, LIMITS, STUDIES, Asked
 from parley import paths
 from parley.analysis.contrasts import band, is_share
-from parley.analysis.questions import SMALLER, question_table, with_registration
+from parley.analysis.questions import SMALLER, question_table
+from parley.analysis.registration import with_registration
 from parley.api import Results
 from parley.errors import RecordError
 from parley.figures.page import write

@@ -13,7 +13,7 @@ import yaml
 import parley
 from parley.analysis.made_by import played
 from parley.analysis.planning import planned
-from parley.analysis.questions import registrations
+from parley.analysis.registration import registrations
 from parley.analysis.stats import sign_flip
 from parley.analysis.summarize import summarize
 from parley.analysis.tables import read_table

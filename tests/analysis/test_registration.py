@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from parley.analysis.questions import registered_lines, registrations, with_registration
+from parley.analysis.registration import registered_lines, registrations, with_registration
 from parley.analysis.simulations import IMPORTED
 from parley.analysis.summarize import summarize
 from parley.analysis.tables import read_table

@@ -10,8 +10,8 @@ import pytest
 
 from parley.engine import client
 from parley.engine.client import Engine, LLMPolicy
+from parley.engine.endpoint import FAILED, Endpoint, read_endpoint
 from parley.engine.models import Asking
-from parley.engine.supervisor import FAILED, Endpoint, read_endpoint
 from parley.errors import EngineError
 from parley.policies.reply_text import parse_reply
 from support.answering import first_ask, schema_of, standing_in, trust_few

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from parley.engine.supervisor import FAILED, STARTING, read_endpoint
+from parley.engine.endpoint import FAILED, STARTING, read_endpoint
 
 pytestmark = [
     pytest.mark.promise(

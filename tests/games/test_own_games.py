@@ -16,7 +16,7 @@ from parley import paths
 from parley.analysis.summarize import summarize
 from parley.errors import EngineError, GameError, RecordError, UsageError
 from parley.figures.make import figures
-from parley.games import registry
+from parley.games import own_game
 from parley.games.registry import GAMES, game_class
 from parley.play.record import read_attempts, read_summary
 from parley.play.replay import replay
@@ -41,7 +41,7 @@ def on_path(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Put the example and the working directory on Python's path; what is imported from them is forgotten after."""
     for place in (EXAMPLES, folder):
         monkeypatch.syspath_prepend(str(place))
-    registry._loaded.cache_clear()
+    own_game._loaded.cache_clear()
     before = {*sys.modules}
     yield
     for module in {*sys.modules} - before:
@@ -96,7 +96,7 @@ def refused(write: Write, *body: str, before: str = "") -> str:
     assert len(message.splitlines()) == 1
     for name in [name for name in sys.modules if name == "mine"]:
         del sys.modules[name]
-    registry._loaded.cache_clear()
+    own_game._loaded.cache_clear()
     return message
 
 
@@ -228,11 +228,11 @@ def test_a_change_of_the_source_is_another_simulation_and_one_of_the_evidence_is
 
 
 def test_a_module_is_found_that_was_written_in_the_instant_in_which_its_folder_was_listed(folder: Path) -> None:
-    assert registry.game_source(OWN).files == (EXAMPLES / "public_goods.py",)
+    assert own_game.game_source(OWN).files == (EXAMPLES / "public_goods.py",)
     listed = folder.stat().st_mtime_ns
     (folder / "public_goods.py").write_text("")
     os.utime(folder, ns=(listed, listed))
-    assert registry.game_source(OWN).files == (folder / "public_goods.py",)
+    assert own_game.game_source(OWN).files == (folder / "public_goods.py",)
 
 
 def test_of_a_package_every_source_and_text_counts(write: Write) -> None:
@@ -269,14 +269,14 @@ def test_a_record_replays_and_tells_its_study(write: Write, parley: Parley) -> N
 
 def test_a_record_of_another_source_says_so_and_runs_nothing(write: Write, parley: Parley) -> None:
     record = played(write(module("mine")))
-    registry._loaded.cache_clear()
+    own_game._loaded.cache_clear()
     del sys.modules["mine"]
     with Path("mine.py").open("a") as file:
         file.write("# changed\n")
     assert replay(record).identical
     with Path("mine.py").open("a") as file:
         file.write("CHANGED = True\n")
-    registry._loaded.cache_clear()
+    own_game._loaded.cache_clear()
     del sys.modules["mine"]
     error = one_line_error(parley("replay", record), 1)
     assert "the source of mine:Broken changed since it was recorded (SHA-256 " in error
@@ -292,8 +292,8 @@ def test_a_record_of_a_source_by_its_bytes_is_of_the_same_source() -> None:
     """Records before the syntax tree have the SHA-256 of the file."""
     source = (EXAMPLES / "public_goods.py").read_bytes()
     described = {"game": OWN, "game_code_sha256": hashlib.sha256(source).hexdigest()}
-    assert registry.changed_source(described) is None
-    assert "changed" in str(registry.changed_source({**described, "game_code_sha256": "0" * 64}))
+    assert own_game.changed_source(described) is None
+    assert "changed" in str(own_game.changed_source({**described, "game_code_sha256": "0" * 64}))
 
 
 @pytest.mark.slow
@@ -338,7 +338,7 @@ def test_what_is_no_game_is_told_in_one_line(write: Write, parley: Parley) -> No
         assert "frozen" not in error
         assert named in error, source
         sys.modules.pop("own", None)
-        registry._loaded.cache_clear()
+        own_game._loaded.cache_clear()
 
 
 BEFORE = """

@@ -5,17 +5,8 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from parley.identity import canonical_json
-from parley.ledger.block import (
-    AgentKey,
-    Block,
-    block_hash,
-    genesis,
-    leaf_hash,
-    make_block,
-    meets,
-    merkle_root,
-    sign_session,
-)
+from parley.ledger.block import Block, block_hash, genesis, leaf_hash, make_block, meets, merkle_root, sign_session
+from parley.ledger.signing import AgentKey
 from support.records import AGENTS, GAME, SIMULATIONS, chain, ordinary, session
 
 pytestmark = pytest.mark.promise(

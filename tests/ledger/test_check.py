@@ -16,8 +16,9 @@ from parley.errors import RecordError
 from parley.games.deliberation.game import DeliberationGame
 from parley.games.evidence import Session
 from parley.ledger import check
-from parley.ledger.block import AgentKey, block_hash
+from parley.ledger.block import block_hash
 from parley.ledger.check import ChainChecker, Order, block_line, check_chain
+from parley.ledger.signing import AgentKey
 from support.playing import CHOICES, deliberate, new_deliberation
 from support.records import AGENTS, SIMULATIONS, Block, chain, changed, forged, ordinary, problem, session, write_chain
 

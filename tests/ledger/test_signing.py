@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 
 from parley import paths
 from parley.errors import RecordError, UsageError
-from parley.ledger.block import check_signature, sign_head
+from parley.ledger.signing import check_signature, sign_head
 from support.records import chain, ordinary, session, write_chain
 
 pytestmark = pytest.mark.promise("The author's signature is also checked by OpenSSL.")

@@ -5,17 +5,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from parley.games.evidence import Evidence, Trajectory
-from parley.play.matrix import (
-    AGAIN,
-    FAILED,
-    LEADING,
-    OTHER,
-    STOP,
-    Replied,
-    game_timeline,
-    marks_of,
-    rounds_of,
-)
+from parley.play.matrix import AGAIN, FAILED, LEADING, OTHER, STOP, Replied, game_timeline, marks_of, rounds_of
 
 ROLES = {"agent_1": "honest", "agent_10": "honest", "agent_2": "byzantine"}
 OUTCOME: Mapping[str, Any] = {"metrics": {}}

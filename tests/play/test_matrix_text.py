@@ -11,7 +11,8 @@ from rich.console import Console, RenderableType
 from rich.segment import Segment
 
 from parley.games.evidence import State, Timeline, TimelineCell
-from parley.play.matrix import WatchedGame, _clean, _tables, final_view, live_view, outcome_words
+from parley.play.matrix import WatchedGame
+from parley.play.matrix_text import _clean, _tables, final_view, live_view, outcome_words
 from parley.play.runner import play_async
 from support.commands import RudePolicy, watched
 from support.replies import TEXTS

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
-from parley.progress.screen import PlainLines, plain_line, screenful
+from parley.progress.display import PlainLines, plain_line, screenful
 from parley.progress.snapshot import Cell, Playing, Problem, Snapshot, Stage, TimeLeft
 from parley.progress.snapshot import cells_of as conditions_of
 from support.studies import StudyFactory

@@ -9,8 +9,8 @@ import pytest
 
 from parley import paths
 from parley.files import mark_done
+from parley.progress.display import facts
 from parley.progress.follow import IDLE, Progress
-from parley.progress.screen import facts
 from parley.progress.snapshot import Snapshot, Stage
 from parley.progress.state import PLAY, SERVE, PlayedGame, ProcessState
 from parley.study import Study

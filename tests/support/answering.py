@@ -20,10 +20,10 @@ from typing import Any
 import pytest
 
 from parley.engine.client import Engine, LLMPolicy
+from parley.engine.endpoint import Endpoint
 from parley.engine.models import ModelEntry
 from parley.engine.service import retrying
 from parley.engine.service.service import service_of
-from parley.engine.supervisor import Endpoint
 from parley.errors import EngineError
 from parley.play.record import write_record
 from parley.play.runner import play

@@ -12,7 +12,7 @@ import pytest
 
 from parley import paths
 from parley.engine import client
-from parley.engine.supervisor import FAILED, Endpoint
+from parley.engine.endpoint import FAILED, Endpoint
 from parley.errors import EngineError
 from parley.play.record import read_record
 from parley.play.replay import replay

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from parley.engine.arguments import check_harmless
+from parley.engine.endpoint import Endpoint, read_endpoint
 from parley.engine.models import ModelEntry
-from parley.engine.supervisor import Endpoint, read_endpoint
 from parley.play.journal import Entry, Journal
 
 pytestmark = pytest.mark.promise("Journals, sockets and endpoints are their owner's; no server reaches the network.")

@@ -25,8 +25,9 @@ from parley.analysis.endings import ending_table, times_table
 from parley.analysis.forks import fork_tables
 from parley.analysis.made_by import made_by
 from parley.analysis.margins import margin_table
-from parley.analysis.questions import question_table, with_registration
+from parley.analysis.questions import question_table
 from parley.analysis.rates import quality_table, quantity_table, rate_table
+from parley.analysis.registration import with_registration
 from parley.analysis.simulations import PlayedGame, simulation_table
 from parley.analysis.tables import write_table
 from parley.analysis.talking import with_equal_cost

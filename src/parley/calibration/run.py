@@ -31,10 +31,11 @@ from parley.calibration.arms import (
     read_calibration,
 )
 from parley.engine.client import Engine, LLMPolicy
+from parley.engine.endpoint import read_endpoint
 from parley.engine.grammar import cuts_texts
 from parley.engine.models import ModelEntry, model_entry
 from parley.engine.service.service import Service, service_of
-from parley.engine.supervisor import read_endpoint, temporary_engine
+from parley.engine.supervisor import temporary_engine
 from parley.engine.weights import check_source
 from parley.errors import RecordError, UsageError
 from parley.files import write_atomically

@@ -94,7 +94,7 @@ def verify(target: str, models: Path | None, chain_only: bool, no_head: bool, pu
     whole = "" if file or chain_only else ", and that of the study's records"
     whole += "; without a head.json, its end may be missing" if no_head else ""
     if public_key is not None:
-        from parley.ledger.block import check_signature
+        from parley.ledger.signing import check_signature
 
         check_signature(chain, public_key)
         whole += f"; its head is signed by the owner of {public_key}"
@@ -125,7 +125,7 @@ def sign(target: str, models: Path | None, key: Path) -> None:
     Example:  openssl genpkey -algorithm ed25519 -out author.pem
               parley ledger sign deliberation --key author.pem > author.pub
     """
-    from parley.ledger.block import sign_head
+    from parley.ledger.signing import sign_head
 
     log_to_stderr()
     chain, _ = _checked(target, models)

@@ -10,7 +10,7 @@ import pandas as pd
 from parley import paths
 from parley.analysis.made_by import PER_AGENT, SCRIPTED, UNKNOWN, Costs, played
 from parley.analysis.planning import Planned, level, plan_table, planned, total_cost, untold, width_table
-from parley.analysis.questions import registered_lines
+from parley.analysis.registration import registered_lines
 from parley.analysis.simulations import simulation_row
 from parley.figures.curves import draw_power
 from parley.files import write_atomically

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from parley.engine.endpoint import FAILED, read_endpoint
 from parley.engine.grammar import constraint
 from parley.engine.models import Asking, compare_names
 from parley.engine.service import fetch
@@ -18,7 +19,6 @@ from parley.engine.service.dialect import OWN_SECONDS, PLAIN
 from parley.engine.service.limits import estimated_tokens
 from parley.engine.service.retrying import Retries, Send
 from parley.engine.service.service import APIS, Service
-from parley.engine.supervisor import FAILED, read_endpoint
 from parley.errors import EngineError
 from parley.policies import (
     THOUGHT_CUT_OFF,

@@ -3,12 +3,9 @@
 It ends on SIGTERM, SIGINT and SIGHUP, with its parent if asked to, and when its endpoint file is gone or another's:
 then nobody can ask it any more, and somebody may be waiting for its end.
 
-Its endpoint file tells clients where it listens, and why it is gone. It is written before the model is loaded, and
-again if the server dies; clients read it until the server answers. A command that is given no engine starts one for
-itself (`temporary_engine`).
+A command that is given no engine starts one for itself (`temporary_engine`).
 """
 
-import json
 import logging
 import os
 import shutil
@@ -18,89 +15,18 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
-from socket import gethostname
 from types import FrameType
-from typing import Any
-
-import psutil
 
 from parley import paths
 from parley.engine import hardware, server
+from parley.engine.endpoint import FAILED, Endpoint
 from parley.engine.models import ModelEntry, model_entry
-from parley.errors import EngineError, UsageError
-from parley.files import read_regular
+from parley.errors import EngineError
 from parley.text import one_line
-
-_MAX_BYTES = 10_000_000
-
-STARTING = "starting"
-FAILED = "failed"
-
-
-@dataclass(frozen=True)
-class Endpoint:
-    """Where the engine of one model listens, and what it is."""
-
-    model: str
-    socket: str
-    pid: int
-    state: str = STARTING
-    error: str = ""
-    host: str = field(default_factory=gethostname)
-    engine: Mapping[str, Any] = field(default_factory=dict)  # provenance: versions, arguments, device, weights
-
-    def write(self, path: Path) -> None:
-        """Write the file at once and whole, readable by its owner alone."""
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = path.with_name(f".{path.name}.{os.getpid()}")
-        fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with open(fd, "w", encoding="utf-8") as file:
-            json.dump(asdict(self), file, indent=1)
-        os.replace(temporary, path)
-
-    def require(self, model: str, path: Path) -> None:
-        """Raise UsageError, which names the endpoint file `path`, if another model is served."""
-        if self.model != model:
-            raise UsageError(f"{path}: serves {self.model}, not {model}")
-
-    def owns(self, path: Path) -> bool:
-        """Whether the endpoint file is there and this server's; what cannot be read for a moment is taken to be."""
-        try:
-            return bool(json.loads(path.read_bytes())["socket"] == self.socket)
-        except (FileNotFoundError, ValueError, LookupError, TypeError):
-            return False
-        except OSError:
-            return True
-
-    def withdraw(self, path: Path) -> None:
-        """Remove the endpoint file unless another server wrote it since."""
-        if self.owns(path):
-            path.unlink(missing_ok=True)
-
-    def update(self, path: Path, **changes: Any) -> None:
-        """Write the file with changes unless another server wrote it since."""
-        if self.owns(path):
-            replace(self, **changes).write(path)
-
-    @property
-    def alive(self) -> bool:
-        """Whether the server's process exists; True if it is on another machine and cannot be seen."""
-        return self.host != gethostname() or psutil.pid_exists(self.pid)
-
-
-def read_endpoint(path: Path) -> Endpoint:
-    """Return the endpoint; raises EngineError if the file is missing or not an endpoint file."""
-    try:
-        return Endpoint(**json.loads(read_regular(path, _MAX_BYTES)))
-    except FileNotFoundError:
-        raise EngineError(f"{path}: no endpoint file; start the engine with: parley serve") from None
-    except (OSError, ValueError, TypeError):
-        raise EngineError(f"{path}: not an endpoint file; start the engine with: parley serve") from None
-
 
 _log = logging.getLogger(__name__)
 

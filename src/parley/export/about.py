@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any, TypeVar
 
 from parley import __version__
-from parley.analysis.questions import registered_lines
+from parley.analysis.registration import registered_lines
 from parley.analysis.simulations import simulation_table
 from parley.analysis.summarize import played_games
 from parley.games.base import Paper

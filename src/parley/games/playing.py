@@ -14,8 +14,8 @@ from pydantic import BaseModel, ValidationError, create_model
 
 from parley.errors import UsageError
 from parley.games.base import Game, Outcome, Point
+from parley.games.own_game import checked_play
 from parley.games.parameters import Seat
-from parley.games.registry import checked_play
 from parley.identity import stream
 from parley.policies import FIRST_STEP, Ask, Reply
 from parley.policies.reply_text import FreeText, ReplyModel, free_field, schema_of

@@ -19,16 +19,8 @@ from parley.files import open_regular
 from parley.games.evidence import Evidence, Session, Utterance
 from parley.games.registry import GAMES
 from parley.identity import canonical_json, digest
-from parley.ledger.block import (
-    AgentKey,
-    Block,
-    SignedUtterance,
-    block_hash,
-    genesis,
-    meets,
-    signed_hash,
-    utterances_root,
-)
+from parley.ledger.block import Block, SignedUtterance, block_hash, genesis, meets, signed_hash, utterances_root
+from parley.ledger.signing import AgentKey
 from parley.study.study_file import LEDGER_FORMAT, MAX_DIFFICULTY
 from parley.text import every, limited_logger, one_line
 

@@ -22,7 +22,8 @@ from parley.engine.supervisor import temporary_engine
 from parley.errors import UsageError
 from parley.files import write_new
 from parley.games.base import Game, Outcome
-from parley.play.matrix import WatchedGame, decided, final_view, live_view
+from parley.play.matrix import WatchedGame, decided
+from parley.play.matrix_text import final_view, live_view
 from parley.play.runner import Exchange, Play
 from parley.play.simulate import budget_for, engine_places, play_simulation
 from parley.policies import Ask

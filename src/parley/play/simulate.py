@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Any
 import psutil
 
 from parley import paths
+from parley.engine.endpoint import read_endpoint
 from parley.engine.models import compare_names
-from parley.engine.supervisor import read_endpoint
 from parley.errors import EngineError, JournalError, NotReadyError, ParleyError, UsageError
 from parley.play.degenerate import PauseWatcher
 from parley.play.forks import forked_policies

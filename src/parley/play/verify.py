@@ -15,11 +15,12 @@ from pathlib import Path
 from typing import Any
 
 from parley.engine.client import Engine
+from parley.engine.endpoint import read_endpoint
 from parley.engine.grammar import LATEST, GrammarVersion, grammar_name, grammar_version
 from parley.engine.models import Asking, model_entry, recorded_entry
 from parley.engine.service.dialect import JSON_SCHEMA, Dialect
 from parley.engine.service.service import Service, service_of
-from parley.engine.supervisor import read_endpoint, temporary_engine
+from parley.engine.supervisor import temporary_engine
 from parley.errors import EngineError, RecordError, UsageError
 from parley.identity import digest
 from parley.play.journal import requests_of

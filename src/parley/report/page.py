@@ -19,7 +19,7 @@ from parley import __version__, paths
 from parley.analysis import tables
 from parley.analysis.conditions import degenerate_warnings, outcomes_of
 from parley.analysis.made_by import MadeBy, answered_as, answered_warnings, kept
-from parley.analysis.questions import with_registration
+from parley.analysis.registration import with_registration
 from parley.analysis.stats import CONFIDENCE
 from parley.analysis.summarize import summarize
 from parley.calibration.arms import HEADER, calibration_tables

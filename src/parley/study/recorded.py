@@ -22,8 +22,9 @@ from parley import paths
 from parley.engine.models import recorded_entry
 from parley.errors import RecordError, UsageError, located
 from parley.games.base import Game, Point
+from parley.games.own_game import changed_source
 from parley.games.prompts import OwnPrompt
-from parley.games.registry import changed_source, game_class
+from parley.games.registry import game_class
 from parley.identity import digest
 from parley.policies import FIRST_STEP
 from parley.policies.kinds import IMPORTED, ChosenPolicy, PolicyKind, find_kind

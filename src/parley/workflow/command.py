@@ -72,7 +72,7 @@ def write_stage(study: "Study", profile: str | None) -> Iterator[str]:
 
 def _needed(study: "Study", in_checkout: bool) -> Iterator[str | Path]:
     """Yield what can change the results of a study: files and folders of its own, and the code that plays it."""
-    from parley.games.registry import game_source
+    from parley.games.own_game import game_source
     from parley.policies.own_code import names_own_code, source_of
 
     yield study.file

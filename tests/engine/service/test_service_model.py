@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from parley import paths
-from parley.engine.supervisor import Endpoint
+from parley.engine.endpoint import Endpoint
 from parley.figures import make as make_figures
 from parley.play.record import read_summary
 from parley.study import Study

@@ -7,8 +7,8 @@ import pyarrow.dataset as ds
 import pytest
 import yaml
 
+from parley.engine.endpoint import read_endpoint
 from parley.engine.models import load_models
-from parley.engine.supervisor import read_endpoint
 from parley.engine.weights import check_source
 from parley.errors import UsageError
 from parley.play.replay import replay

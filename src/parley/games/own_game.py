@@ -1,0 +1,271 @@
+"""Games of the user's own: how they are loaded, and what is checked of them, before and in play.
+
+What is wrong is one line that names the game, the round, the phase and the agent, or the user's file and line.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from functools import cache, wraps
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, InstanceOf, TypeAdapter, ValidationError
+
+from parley.errors import GameError, ParleyError, UsageError
+from parley.games.base import Game, Outcome
+from parley.games.evidence import Evidence, OutcomeClass
+from parley.games.figure_kinds import KINDS
+from parley.games.parameters import GameParameters, Group
+from parley.games.prompts import content_of
+from parley.identity import canonical_json
+from parley.policies import Ask, Reply, own_code
+from parley.policies.kinds import LLM, PolicyKind
+from parley.text import choose, one_line
+from parley.text.yamlfile import Slug, is_slug, shown
+
+_sources: dict[str, str] = {}  # SHA-256 of the source of each game that was imported, by name
+
+
+# How one is loaded
+
+
+def game_source(name: str) -> own_code.Source:
+    """Return the source of the game `module:attribute`: the module's file, in a package all of the package's files."""
+    return own_code.source_of(name, whole_package=True)
+
+
+def load_game(name: str) -> type[Game]:
+    """Return the game `module:attribute`, with the SHA-256 of its source; its module is imported.
+
+    Raises UsageError if there is no such module or attribute, GameError if what is there is no game.
+    """
+    source = game_source(name)
+    content_of.cache_clear()  # its templates are files that may have changed, too
+    if _sources.setdefault(name, source.sha256) != source.sha256:
+        own_code.forget(name, source)
+        _sources[name] = source.sha256
+    return _loaded(name, source.sha256)
+
+
+@cache
+def _loaded(name: str, sha256: str) -> type[Game]:
+    with own_code.explained(name, "cannot be imported: ", GameError):
+        found = own_code.import_own(name)
+    if not isinstance(found, type) or not issubclass(found, Game) or found is Game:
+        raise GameError(f"{name}: {found!r:.60} is no game; name a class derived from {Game.__module__}.Game")
+    if lacking := sorted(found.__abstractmethods__):
+        raise GameError(f"{name}: is no game: it lacks {', '.join(lacking)}; write {'them' if lacking[1:] else 'it'}")
+    for problem in _declared_problems(found):
+        raise GameError(f"{name}: {problem}")
+    own: dict[str, Any] = {
+        hook: classmethod(_guarded(name, hook, getattr(found, hook).__func__))
+        for hook, method in vars(Game).items()
+        if isinstance(method, classmethod) and not hook.startswith("_")
+    }
+    own |= {
+        "name": name,
+        "code_sha256": sha256,
+        "policies": {kind.name: kind for kind in found.policies.values()},
+        "set_up": _guarded(name, "set_up", found.set_up),
+        "__module__": found.__module__,
+        "__doc__": found.__doc__,
+    }
+    game: type[Game] = type(found)(found.__name__, (found,), own)  # type: ignore[misc]
+    return game
+
+
+def _guarded(name: str, what: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function of the user's that raises GameError, with where it was, for whatever it raises."""
+
+    @wraps(function)
+    def guarded(*arguments: Any, **keywords: Any) -> Any:
+        with own_code.explained(name, f"{what}: ", GameError):
+            return function(*arguments, **keywords)
+
+    return guarded
+
+
+def changed_source(simulation: Mapping[str, Any]) -> str | None:
+    """Return why the game of a record cannot be played, without running it: its source is another, or gone."""
+    name, then = str(simulation.get("game")), str(simulation.get("game_code_sha256"))
+    if ":" not in name:
+        return None
+    try:
+        now = game_source(name)
+    except UsageError as error:
+        return str(error)
+    if then in (now.sha256, now.of_bytes):
+        return None
+    return (
+        f"the source of {name} changed since it was recorded (SHA-256 {then[:12]} then, {now.sha256[:12]} now); put "
+        "the former one on Python's path (PYTHONPATH)"
+    )
+
+
+# What it says of itself
+
+
+class _DeclaredPrompts(BaseModel):
+    model_config = ConfigDict(from_attributes=True)
+
+    variants: Annotated[dict[Slug, dict[str, InstanceOf[Path] | InstanceOf[str]]], Field(min_length=1)]
+    phases: tuple[Slug, ...]
+    asked_in: dict[Slug, tuple[Slug | None, dict[str, Any]]]
+
+
+class _Declared(BaseModel):
+    """What every game says of itself, as attributes of its class and of two objects that it has."""
+
+    model_config = ConfigDict(from_attributes=True)
+
+    protocol_version: Annotated[int, Field(ge=1)]
+    roles: Annotated[tuple[Slug, ...], Field(min_length=2)]
+    outcomes: Annotated[tuple[InstanceOf[OutcomeClass], ...], Field(min_length=1)]
+    Parameters: type[GameParameters]
+    policies: dict[str, InstanceOf[PolicyKind]]
+    prompts: _DeclaredPrompts
+    evidence: InstanceOf[Evidence[Any, Any]]
+
+
+def _declared_problems(game: type[Game]) -> Iterator[str]:
+    from matplotlib.colors import is_color_like  # slow to import; shipped games need no check
+
+    try:
+        declared = _Declared.model_validate(game)
+        declared.Parameters()
+    except ValidationError as error:
+        without_default = error.title != _Declared.__name__
+        yield (
+            f"Parameters: {own_code.first_problem(error)}; give it a default"
+            if without_default
+            else own_code.first_problem(error)
+        )
+        return
+    evidence = declared.evidence
+    listed: dict[str, Sequence[Any]] = {"outcomes": declared.outcomes}
+    listed |= {what: getattr(evidence, what) for what in ("measures", "indicators", "quantities", "figures")}
+    names = {what: [each.name for each in found] for what, found in listed.items()}
+    for what, known in names.items():
+        for each in known:
+            if not is_slug(each) or known.count(each) > 1:
+                yield f"{what}: {shown(each)}: give each a name of its own, of letters, digits, '.', '_' and '-'"
+    for outcome in declared.outcomes:
+        if not is_color_like(outcome.color):
+            yield f"outcomes: {shown(outcome.name)}: color: {shown(outcome.color)}: write one as in '#0072B2'"
+    if LLM.name not in declared.policies:
+        yield "policies: lacks llm; add parley.policies.kinds.LLM"
+    for figure in evidence.figures:
+        if (drawn := KINDS.get(figure.kind)) is None:
+            yield f"figures: {figure.name}: {shown(figure.kind)}: no kind of figure; {choose(str(figure.kind), KINDS)}"
+            continue
+        known = [*figure.of] if figure.blocks or not drawn.of else names[drawn.of]
+        for each in set(figure.of).difference(known):
+            yield f"figures: {figure.name}: {shown(each)}: none of its {drawn.of}; {choose(each, known)}"
+        if (what := drawn.evidence) and getattr(type(evidence), what) is getattr(Evidence, what):
+            yield f"figures: {figure.name}: is drawn from {what} of its evidence; write it"
+
+
+# What it does in play
+
+
+def checked_play(game: Game) -> Generator[list[Ask], list[Reply], Outcome]:
+    """Play like `Game.play`; raises GameError for what no game may ask or return, and for what its code raises."""
+    where, last, replies, seen = "before its first question", 0, None, set[tuple[int, str, str]]()
+    inner = _guarded(game.name, "play()", game.play)()
+    if not isinstance(inner, Generator):
+        raise GameError(f"{game.name}: play() is no generator; it must yield the asks of each phase")
+    while True:
+        try:
+            asks = next(inner) if replies is None else inner.send(replies)
+        except StopIteration as end:
+            if not seen:
+                raise GameError(f"{game.name}: {where}: ends; yield the asks of a phase") from None
+            with own_code.explained(game.name, f"outcome {where}: ", GameError):
+                for problem in _outcome_problems(game, end.value):
+                    raise GameError(f"{game.name}: outcome {where}: {problem}") from None
+            return end.value  # type: ignore[no-any-return]
+        except ParleyError:
+            raise
+        except (Exception, SystemExit) as error:  # whatever the user's code raises
+            raise GameError(f"{game.name}: {where}: {own_code.describe_error(error, game.name)}") from error
+        if not isinstance(asks, list) or not asks or not all(isinstance(ask, Ask) for ask in asks):
+            problem = f"yields {shown(asks)}; yield a list of the Asks of one phase, one at least"
+            raise GameError(f"{game.name}: {where}: {problem}")
+        for ask in asks:
+            for problem in _ask_problems(game, ask, asks[0], last, seen):
+                here = f"round {shown(ask.round)}, {shown(ask.phase)}, {shown(ask.agent)}".replace("'", "")
+                raise GameError(f"{game.name}: {here}: {problem}")
+            seen.add((ask.round, ask.phase, ask.agent))
+        last = asks[0].round
+        where = f"after round {last}, {asks[0].phase}"
+        replies = yield asks
+
+
+_ASK, _OUTCOME = TypeAdapter(Ask), TypeAdapter(Outcome)
+
+
+def _ask_problems(game: Game, ask: Ask, first: Ask, last: int, seen: set[tuple[int, str, str]]) -> Iterator[str]:
+    """Yield what is wrong with an ask of a phase whose `first` is this one, after the round `last`."""
+    seat = {seat.name: seat for seat in game.seats}.get(str(ask.agent))
+    if seat is None:
+        yield f"asks an unknown agent; {choose(ask.agent, [seat.name for seat in game.seats])}"
+        return
+    try:
+        _ASK.validate_python({name: getattr(ask, name) for name in Ask.__dataclass_fields__})
+    except ValidationError as error:
+        yield own_code.first_problem(error)
+    if (ask.round, ask.phase) != (first.round, first.phase) or not is_slug(ask.phase):
+        yield "the asks of a phase have one round, and one phase of letters, digits, '.', '_' and '-'"
+    if (ask.round, ask.phase, ask.agent) in seen:
+        yield "asks the agent twice in this phase; ask once, or call it another phase"
+    if not last <= ask.round <= (game.parameters.longest or ask.round):
+        yield f"comes after round {last}: rounds count up, from 0 to Parameters.longest"
+    asked, wanted = f"{ask.role} in {ask.reply_format}", f"{seat.role} in {game.parameters.format_for(seat)}"
+    if asked != wanted:
+        yield f"asks {asked}, and the study wants {wanted}; take them from seat.role and parameters.format_for(seat)"
+
+
+def _outcome_problems(game: Game, outcome: Any) -> Iterator[str]:
+    if not isinstance(outcome, Outcome):
+        yield f"returns {shown(outcome)}; return an Outcome"
+        return
+    try:
+        _OUTCOME.validate_python(vars(outcome))
+    except ValidationError as error:
+        yield own_code.first_problem(error)
+    known = [each.name for each in game.outcomes]
+    if outcome.name not in known:
+        yield f"{shown(outcome.name)} is none of its outcomes; {choose(outcome.name, known)}"
+    counts = Counter(seat.group for seat in game.seats)
+    groups = {seat.group: Group(seat.role, counts[seat.group], seat.policy) for seat in game.seats}
+    possible = game.possible_outcomes(game.parameters, list(groups.values()))
+    if game.class_of(outcome.name, outcome.detail) not in possible:
+        yield f"{shown(outcome.name)} is none of its possible_outcomes() with these agents and parameters"
+    parts = [("metrics", {key: value}) for key, value in outcome.metrics.items()]
+    for what, value in [*parts, *((f"trace, entry {at}", entry) for at, entry in enumerate(outcome.trace))]:
+        try:
+            canonical_json(value)
+        except (TypeError, ValueError, RecursionError) as error:
+            yield f"{what}: {shown(value)} is no JSON: {one_line(str(error), 100)}"
+    metrics = {"rounds": outcome.rounds, **outcome.metrics}
+    yield from _metric_problems(game.evidence, {**metrics, **game.evidence.derived(metrics)})
+    for name, points in game.evidence.series(outcome.as_json(), outcome.trace).items():
+        yield from (
+            f"measure {name}, round {x}: {shown(y)}: must be from 0 to 1" for x, y in points if not 0 <= y <= 1
+        )
+
+
+def _metric_problems(evidence: Evidence[Any, Any], metrics: Mapping[str, Any]) -> Iterator[str]:
+    """Yield which metrics are not what the indicators and quantities say they are."""
+    for indicator in evidence.indicators:
+        if not isinstance(metrics.get(indicator.name, 0), bool | None):
+            yield f"metrics: {indicator.name}: an indicator must be there, and be true, false or None"
+    for quantity in evidence.quantities:
+        value, most = metrics.get(quantity.name, ""), 1 if quantity.share else metrics.get(quantity.most)
+        if isinstance(value, bool) or not isinstance(value, int | float | None):
+            yield f"metrics: {quantity.name}: {shown(value)}: a quantity must be there, and be a number or None"
+        elif quantity.bounded and value is not None and not (most and 0 <= value <= most):
+            yield f"metrics: {quantity.name}: {shown(value)}: must be from 0 to {quantity.most or 1} ({shown(most)})"
+    for name in (*evidence.paired_by, *(evidence.regressed or ())):
+        if name not in metrics:
+            yield f"metrics: {name}: simulations are paired or regressed by it; add it"

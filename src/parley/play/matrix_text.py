@@ -1,0 +1,253 @@
+"""A game's matrix on a terminal, while it is played and when it is over.
+
+Whatever a reply holds is letters: `rich.text.Text`, never markup, without control characters.
+"""
+
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache, lru_cache
+
+from rich.cells import cell_len, set_cell_size
+from rich.console import Group
+from rich.style import Style
+from rich.table import Table
+from rich.text import Text
+
+from parley.games.base import Game, Outcome
+from parley.games.evidence import Timeline, TimelineCell
+from parley.play.matrix import AGAIN, FAILED, WAITING, Snapshot, decided, marks_of, rounds_of
+from parley.play.runner import Exchange
+from parley.text import counted, one_line
+
+_PALETTE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#999999")
+_FRAMED = "◆"
+_OF_REPLIES = {FAILED: "✗", AGAIN: "↻", WAITING: "…"}
+_OF_GAMES = "*+^~=#"  # one for each label of a game's marks
+_CUT = "…"
+_NARROWEST, _ENOUGH, _WIDEST = 4, 8, 16  # columns of the terminal for a cell
+_LONGEST_NAME = 16
+_FEWEST_SAID, _MOST_SAID = 2, 10  # lines of replies below
+_LONGEST = 2000  # characters of a text that are looked at: no terminal is as wide
+_SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+# Terminals do not agree how wide they are: marks on letters, and signs that change the emoji before them.
+_OF_NO_WIDTH = {"Mn", "Me"}
+_MODIFIERS = range(0x1F3FB, 0x1F400)
+
+
+def live_view(snapshot: Snapshot, heading: Sequence[str], note: str, game: Game, size: tuple[int, int]) -> Group:
+    """Return what a terminal of `size` (columns, lines) shows of a game that is played, and of what else goes on."""
+    width, height = size
+    top = [_line(line, style="dim" if at else "bold") for at, line in enumerate(heading[: height // 6])]
+    top += [*_state(snapshot, game, note), Text()]
+    legend = wrapped(_legend(snapshot.timeline), width)[:2]
+    below = bool(snapshot.timeline.results)
+    room = height - len(top) - 1 - below - len(legend) - 2 - _FEWEST_SAID
+    rows = _rows(snapshot.timeline, max(room, 1))
+    tables = list(_tables(snapshot.timeline, rows, game.evidence.round_name, width, last_only=True))
+    left_out = len(snapshot.timeline.agents) - len(rows)
+    more = [Text(f"and {counted(left_out, 'more agent')}", style="dim")] if left_out else []
+    used = len(top) + 1 + len(rows) + below + len(more) + len(legend) + 2
+    said_room = min(max(height - used, 0), _MOST_SAID)
+    said = [_said(exchange, game) for exchange in snapshot.recent[-said_room:]] if said_room else []
+    return Group(*top, *tables, *more, Text(), *legend, Text(), *said)
+
+
+def final_view(snapshot: Snapshot, heading: Sequence[str], game: Game, width: int) -> Group:
+    """Return the whole matrix of a game, in as many blocks of rounds as it needs, and how the game ended."""
+    top = [Text(one_line(line), style="dim" if at else "bold") for at, line in enumerate(heading)]
+    rows = _rows(snapshot.timeline)
+    blocks = [
+        each for table in _tables(snapshot.timeline, rows, game.evidence.round_name, width) for each in (Text(), table)
+    ]
+    ending = [Text(line.plain, style=line.style) for line in _state(snapshot, game, "")]
+    return Group(*top, *blocks, Text(), *wrapped(_legend(snapshot.timeline), width), Text(), *ending)
+
+
+def outcome_words(game: type[Game], outcome: Outcome) -> str:
+    """Return in words how a game ended."""
+    name = game.class_of(outcome.name, outcome.detail)
+    label = next((each.label for each in game.outcomes if each.name == name), name)
+    details = dict.fromkeys(part for part in (outcome.detail, outcome.diagnosis) if part and part != name)
+    why = f" ({', '.join(details)})".replace("_", " ") if details else ""
+    rounds = counted(outcome.rounds, game.evidence.round_name)
+    return one_line(f"{label}{why}, after {rounds}")
+
+
+def _state(snapshot: Snapshot, game: Game, note: str) -> Iterator[Text]:
+    """Yield what goes on, or how the game ended, and what was counted."""
+    seconds, attempts = int(snapshot.seconds), snapshot.attempts
+    counts = [f"{seconds // 60}:{seconds % 60:02}", f"{attempts:,} repl{'y' if attempts == 1 else 'ies'}"]
+    counts += [f"{snapshot.unusable:,} unusable"] + [f"{snapshot.tokens:,} tokens"] * bool(snapshot.tokens)
+    if snapshot.outcome is not None:
+        yield _line(f"Outcome: {outcome_words(type(game), snapshot.outcome)}", style="bold")
+        yield _line(" · ".join(counts), style="dim")
+        return
+    asks = snapshot.asks
+    words = one_line(note) or "getting ready"
+    if asks:
+        done = len(asks) - len(snapshot.waiting)
+        words = f"Round {asks[0].round}, {one_line(asks[0].phase)}: {done} of {len(asks)} answered"
+    line = _line("").append(_SPINNER[int(snapshot.seconds * 4) % len(_SPINNER)] + " ", style="cyan")
+    yield line.append(words).append(f" · {' · '.join(counts)}", style="dim")
+    if note and asks:
+        yield _line(one_line(note), style="yellow")
+
+
+def _said(exchange: Exchange, game: Game) -> Text:
+    """Return one reply in a line: who, what was decided, and the texts."""
+    ask, line = exchange.ask, _line("")
+    stands_out = len(game.roles) > 1 and ask.role == game.roles[-1]
+    line.append(f"{_clean(ask.agent)} ", style="bold red" if stands_out else "bold")
+    if exchange.reply.value is None:
+        line.append(f"{_OF_REPLIES[FAILED]} {exchange.lacking}: ", style="red")
+        return line.append(_clean(exchange.entry.text[:_LONGEST]), style="dim")
+    values, texts = decided(exchange, game.read_texts)
+    line.append(_clean(" ".join(map(str, values))[:_LONGEST]))
+    for name, text in texts.items():
+        if text:
+            line.append(f"  {name}: ", style="dim").append(_clean(str(text)[:_LONGEST]), style="italic")
+    return line
+
+
+def _rows(timeline: Timeline, most: int | None = None) -> list[str]:
+    """Return the agents, those that stand out last; where there is no room, these and the first of the others."""
+    names = sorted(timeline.agents, key=lambda name: name in timeline.framed)
+    if most is None or len(names) <= most:
+        return names
+    # A line says how many more there are.
+    kept = sorted(names, key=lambda name: name not in timeline.framed)[: max(most - 1, 1)]
+    return [name for name in names if name in kept]
+
+
+def _tables(
+    timeline: Timeline, rows: Sequence[str], round_name: str, width: int, *, last_only: bool = False
+) -> Iterator[Table]:
+    """Yield the matrix as blocks of rounds that fit into `width`; only the last one, of rounds up to now, if asked."""
+    rounds, marks, signs = rounds_of(timeline), marks_of(timeline), _signs(timeline)
+    places = {*timeline.cells, *marks}
+    words = {place: _words(timeline.cells.get(place), marks.get(place, ()), signs) for place in places}
+    framed = {name: f"{_FRAMED} " if name in timeline.framed else "  " for name in rows}
+    names = [framed[name] + _clean(timeline.agents[name]) for name in rows]
+    heads = ["  " + _clean(round_name), *(["  " + _clean(timeline.results_label)] if timeline.results else [])]
+    beside = min(max(map(cell_len, [*names, *heads])), _LONGEST_NAME)
+    size = max(map(cell_len, words.values()), default=0) + 2
+    size = min(max(size, _NARROWEST, len(str(rounds[-1])) + 1 if rounds else 0), _WIDEST)
+    room = max(width - beside, _NARROWEST)
+    if last_only and rounds:  # narrower cells, if more rounds fit so
+        size = min(size, max(room // len(rounds) - 1, _ENOUGH))
+    most = max(room // (size + 1), 1)
+    starts = [max(len(rounds) - most, 0)] if last_only else range(0, max(len(rounds), 1), most)
+    colors = _colors(timeline)
+    for start in starts:
+        shown = rounds[start : start + most]
+        table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="dim not bold")
+        table.add_column(heads[0], no_wrap=True, width=beside)
+        for number in shown:
+            before = "‹" if last_only and number == shown[0] and start else ""
+            table.add_column(f"{before}{number}", no_wrap=True, width=size, justify="center")
+        for row, name in zip(rows, names, strict=True):
+            title = Text(name, style="bold" if row in timeline.framed else "")
+            if row in timeline.framed:
+                title.stylize("red", 0, 1)
+            cells = ((row, number) for number in shown)
+            table.add_row(
+                title,
+                *(Text(words.get(at, ""), _style(timeline.cells.get(at), marks.get(at, ()), colors)) for at in cells),
+            )
+        if timeline.results:
+            results = (Text(_clean(timeline.results.get(number, ""))) for number in shown)
+            table.add_row(Text(heads[1]), *results, style="dim")
+        yield table
+
+
+def _words(cell: TimelineCell | None, labels: Sequence[str], signs: Mapping[str, str]) -> str:
+    """Return what stands in a cell, marks last."""
+    text = _clean((cell.text or cell.state)[:200]) if cell else ""
+    if WAITING in labels:
+        return f"{text} {signs[WAITING]}".strip()
+    failed = FAILED in labels
+    tail = "".join(signs.get(each, "") for each in labels if each != FAILED and not (failed and each == AGAIN))
+    return (f"{signs[FAILED]} {text}".strip() if failed else text) + tail
+
+
+def _style(cell: TimelineCell | None, labels: Sequence[str], colors: Mapping[str, str]) -> Style:
+    back = colors.get(cell.state or cell.text) if cell else None
+    if back is None:
+        return Style(color="red", bold=True) if FAILED in labels else Style(dim=WAITING in labels)
+    return Style(color="#000000" if _is_light(back) else "#FFFFFF", bgcolor=back, bold=FAILED in labels)
+
+
+def _colors(timeline: Timeline) -> dict[str, str]:
+    """Return the color of each state; of a game that has not said any yet, of each of the first few replies."""
+    if timeline.states:
+        return {state.name: hex_of(state.color) for state in timeline.states}
+    texts = dict.fromkeys(cell.text for cell in timeline.cells.values() if cell.text)
+    return dict(zip(texts, _PALETTE, strict=False))
+
+
+def _signs(timeline: Timeline) -> dict[str, str]:
+    """Return the sign of each label of a mark that occurs; of a game with too many, only the first have one."""
+    own = dict.fromkeys(mark.label for mark in timeline.marks if mark.label not in _OF_REPLIES)
+    return _OF_REPLIES | dict(zip(own, _OF_GAMES, strict=False))
+
+
+def _legend(timeline: Timeline) -> list[Text]:
+    used = {cell.state for cell in timeline.cells.values()}
+    labels = {state.name: state.label for state in timeline.states if state.name in used}
+    found = [
+        Text.assemble(("  ", Style(bgcolor=back)), " ", _fitted(_clean(labels.get(key, key)), 40))
+        for key, back in _colors(timeline).items()
+        if key in labels or not timeline.states
+    ]
+    seen = {mark.label for mark in timeline.marks} - {WAITING}
+    if timeline.framed:
+        label = _clean(timeline.framed_label)
+        found.append(Text.assemble((_FRAMED, "red"), f" {label[:1].upper()}{label[1:]}"))
+    signs = {label: sign for label, sign in _signs(timeline).items() if label in seen}
+    for label, sign in signs.items():
+        style = "bold red" if label == FAILED else ""
+        found.append(Text.assemble((sign, style), f" {_fitted(_clean(label), 60)}"))
+    return found
+
+
+def wrapped(items: Iterable[Text], width: int, between: str = "   ") -> list[Text]:
+    """Return short texts in as many lines as they need, with something `between` two in a line."""
+    lines: list[Text] = []
+    for item in items:
+        if lines and lines[-1].cell_len + len(between) + item.cell_len <= width:
+            lines[-1].append(between).append_text(item)
+        else:
+            lines.append(_line("").append_text(item))
+    return lines
+
+
+def _line(text: str, style: str = "") -> Text:
+    return Text(text, style=style, no_wrap=True, overflow="ellipsis")
+
+
+@lru_cache(4096)
+def _clean(text: str) -> str:
+    """Return text from outside as printable letters whose width terminals agree on."""
+    line = unicodedata.normalize("NFC", one_line(text))
+    kept = [c for c in line if unicodedata.category(c) not in _OF_NO_WIDTH and ord(c) not in _MODIFIERS]
+    return "".join(c if c.isprintable() else "\ufffd" for c in kept)  # no letter yet, or one that XML does not allow
+
+
+def _fitted(text: str, width: int) -> str:
+    return text if cell_len(text) <= width else set_cell_size(text, width - 1).rstrip() + _CUT
+
+
+@cache
+def hex_of(color: str) -> str:
+    """Return a color of matplotlib's as #RRGGBB."""
+    if re.fullmatch(r"#[0-9A-Fa-f]{6}", color):
+        return color
+    from matplotlib.colors import to_hex  # slow to import, and the games of Parley itself need none
+
+    return to_hex(color)
+
+
+def _is_light(color: str) -> bool:
+    red, green, blue = (int(color[at : at + 2], 16) for at in (1, 3, 5))
+    return 0.299 * red + 0.587 * green + 0.114 * blue > 140

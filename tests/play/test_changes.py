@@ -1,19 +1,14 @@
 """`parley diff`: which keys changed, and what is played again, kept or left over."""
 
-from pathlib import Path
-
 import pytest
 
 from parley.play.changes import changes_of, diff, former_lines
 from parley.play.simulate import simulate
 from parley.progress.screen import status
-from parley.study import Study, load_study
-from parley.workflow.rename import rename
+from parley.study import Study
 from support.studies import StudyFactory
 
-pytestmark = pytest.mark.promise(
-    "`parley diff` says which keys changed, and what is kept, moved, played again or left over."
-)
+pytestmark = pytest.mark.promise("`parley diff` says which keys changed, and what is kept, to be played or left over.")
 
 
 def play(study: Study) -> None:
@@ -29,12 +24,18 @@ def before(study_factory: StudyFactory) -> Study:
 
 
 def told(study: Study) -> list[str]:
-    return list(former_lines(changes_of(study), study.name))
+    return list(former_lines(changes_of(study)))
 
 
 def table(study: Study) -> dict[str, list[str]]:
     """Return the words of the lines that `diff` prints, by the first of each."""
-    return {words[0]: words[1:] for line in diff(study) if (words := line.split())}
+    return {words[0]: words[1:] for line in diff(study) if (words := line.replace("to play", "missing").split())}
+
+
+def numbers(study: Study) -> tuple[int, int]:
+    """Return how many simulations have their record, and how many are to be played."""
+    changes = changes_of(study)
+    return changes.kept, changes.missing
 
 
 def test_a_changed_parameter_is_told_with_both_values(before: Study, study_factory: StudyFactory) -> None:
@@ -43,11 +44,10 @@ def test_a_changed_parameter_is_told_with_both_values(before: Study, study_facto
     assert told(study) == [former]
     found = table(study)
     assert [found[key] for key in ("max_rounds", "value_max")] == [["5", "4", "4"], ["50", "40", "4"]]
-    assert [found[key][0] for key in ("kept", "played", "new", "left")] == ["0", "again", "2", "over"]
-    assert [found[key][1] for key in ("played", "left")] == ["4", "4"]
+    assert (found["kept"][0], found["missing"][0], found["left"][1]) == ("0", "6", "4")
     assert "parley prune small.yaml" in " ".join(found["left"])
     play(study)
-    assert (changes_of(study).kept, changes_of(study).again) == (6, 0)
+    assert numbers(study) == (6, 0)
     assert told(study)[0].startswith(former), "they are still there"
     assert list(status(study))[1].startswith(former)
 
@@ -68,16 +68,15 @@ def test_a_prompt_whose_words_changed_is_named_once(study_factory: StudyFactory)
 def test_where_nothing_changed_all_is_kept_or_new(before: Study, study_factory: StudyFactory) -> None:
     assert "nothing changed" in next(diff(before))
     assert told(before) == []
-    assert [table(before)[key][0] for key in ("kept", "new")] == ["4", "0"]
-    unplayed = table(study_factory(name="other", seeds=2))
-    assert [unplayed[key][0] for key in ("kept", "new")] == ["0", "2"]
+    assert numbers(before) == (4, 0)
+    assert numbers(study_factory(name="other", seeds=2)) == (0, 2)
 
 
 def test_what_is_gone_or_varied_is_told_with_all_its_values(before: Study, study_factory: StudyFactory) -> None:
     fewer = study_factory({"n": [3, 4]}, seeds=1, parameters={"max_rounds": 5})
     assert told(fewer) == ["2 records of seeds that the study no longer has"]
     more = study_factory({"n": [3, 4], "byzantine": ["random"]}, seeds=1, parameters={"max_rounds": 5})
-    assert [table(more)[key][0] for key in ("kept", "new")] == ["2", "0"]
+    assert numbers(more) == (2, 0)
     gone = study_factory({"n": [3, 5]}, seeds=2, parameters={"max_rounds": 5})
     assert told(gone) == ["2 records of a former configuration (n 4, now 5)"]
     varied = study_factory({"n": [3, 4], "vary": {"max_rounds": [6, 7]}}, seeds=2)
@@ -88,11 +87,11 @@ def test_two_grids_are_compared_condition_by_condition(study_factory: StudyFacto
     majority = {"model": "majority", "n": [3, 4]}
     play(study_factory(majority, {"model": "stubborn", "n": [3, 4]}, seeds=2))
     changed = study_factory(majority, {"model": "stubborn", "n": [3, 5]}, seeds=2)
-    assert told(changed) == ["2 records of a former configuration (n of model=stubborn 4, now 5)"]
+    assert told(changed) == ["2 records of a former configuration (n 4, now 5)"]
     found = table(changed)
-    assert found["n"] == ["of", "model=stubborn", "4", "5", "2"]
+    assert found["n"] == ["4", "5", "2"]
     assert "condition" not in found, "the new one is told by its n"
-    assert [found[key][0] for key in ("kept", "new")] == ["6", "2"]
+    assert numbers(changed) == (6, 2)
     # One that differs in two axes was not changed into the new one.
     other = study_factory(majority, {"model": "stubborn", "n": 3}, {"model": "random", "n": 6}, seeds=2)
     rows = [line.split() for line in diff(other) if line.startswith("condition ")]
@@ -104,25 +103,11 @@ def test_seeds_without_a_record_are_told(before: Study, study_factory: StudyFact
     more = study_factory({"n": [3, 4]}, seeds=5, parameters={"max_rounds": 5})
     assert not any("nothing changed" in line for line in diff(more))
     assert table(more)["seeds"] == ["2", "played", "5", "6"]
-    assert [table(more)[key][0] for key in ("kept", "new")] == ["4", "6"]
+    assert numbers(more) == (4, 6)
 
 
-def test_a_file_that_was_renamed_by_hand_is_told_with_the_remedy(
-    before: Study, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("parley.workflow.rename.jobs_left", lambda name: [])
-    other = Path("other.yaml")
-    other.write_text(before.file.read_text())
-    assert changes_of(load_study(other)).renamed_from is None, "two studies may share simulations"
-    before.file.unlink()
-    study = load_study(other)
-    hint = next(diff(study))
-    assert list(status(study))[1] == hint
-    assert "results/small holds its simulations" in hint
-    assert hint.endswith("parley rename small.yaml other.yaml")
-    other.write_text(other.read_text().replace("max_rounds: 5", "max_rounds: 6"))
-    assert changes_of(load_study(other)).renamed_from is None, "results of another study"
-    other.write_text(other.read_text().replace("max_rounds: 6", "max_rounds: 5"))
-    list(rename("small.yaml", "other.yaml"))
-    study = load_study(other)
-    assert (changes_of(study).renamed_from, changes_of(study).kept) == (None, 4)
+def test_a_record_that_cannot_be_read_is_told(before: Study, study_factory: StudyFactory) -> None:
+    for record in {simulation.record("small") for simulation in before.simulations()}:
+        record.write_text("no record")
+    study = study_factory({"n": [3, 4]}, seeds=2, parameters={"max_rounds": 4})
+    assert told(study) == ["4 records of a former configuration (record cannot be read, now -)"]

@@ -1,25 +1,20 @@
 """Pruning removes what a study no longer has, and nothing that it has."""
 
 import os
-import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-import pandas as pd
 import pytest
 
 from parley import paths
 from parley.errors import JournalError, UsageError
 from parley.files import checked_line, hold_lock, temporary_name, try_lock
-from parley.games.stag_hunt.game import StagHuntGame
 from parley.play.journal import Journal
-from parley.play.record import Summary, read_summary
 from parley.play.simulate import simulate
-from parley.play.stale_records import Prunable, prunable, prune
+from parley.play.stale_records import prunable, prune
 from parley.study import Study
-from support.records import forge
 from support.studies import StudyFactory
 
 pytestmark = pytest.mark.promise("Pruning removes what a study no longer has, and nothing else.")
@@ -54,33 +49,30 @@ def test_former_records_go_and_current_ones_stay(study_factory: StudyFactory) ->
     new = study_factory(seeds=1, parameters={"max_rounds": 4})
     [current] = play(new)
     offered = prunable(new)
-    assert sorted(offered.removable) == sorted(stale)
-    assert offered.left == []
+    assert offered == sorted(stale)
 
     assert prune(new) == offered
     assert list(paths.simulations(new.name).rglob("*.parquet")) == [current]
-    assert prunable(new) == Prunable()
+    assert prunable(new) == []
     assert not stale[0].parent.exists()
 
 
 STRANGERS: dict[str, Callable[[Path], object]] = {
     "notes.txt": lambda path: path.write_text("mine"),
-    "seed=1.parquet": lambda path: pd.DataFrame({"mine": [1]}).to_parquet(path),
-    "seed=2.parquet": lambda path: path.write_text("mine"),
-    "seed=3.parquet": lambda path: os.mkfifo(path),
-    "seed=1.jsonl": lambda path: path.write_text('{"simulation": "mine", "format": 1}\n'),
-    "seed=2.jsonl": lambda path: path.write_bytes(checked_line({"mine": 1})),
+    "backup.parquet": lambda path: path.write_text("mine"),
+    "seed=0 (copy).parquet": lambda path: path.write_text("mine"),
     "todo.jsonl": lambda path: path.touch(),
     ".seed=1.parquet.tmp": lambda path: path.write_text("mine"),
+    "pipe": os.mkfifo,
     "link": lambda path: path.symlink_to("/"),
 }
 
 
-def test_what_parley_did_not_make_is_left_and_listed(pruned: Study) -> None:
+def test_what_parley_did_not_make_is_left(pruned: Study) -> None:
     made = [folder / name for folder in folders(pruned) for name in STRANGERS]
     for path in made:
         STRANGERS[path.name](path)
-    # Also empty files outside the folders of conditions.
+    # Also outside the folders of conditions.
     mine = paths.journals(pruned.name) / "mine"
     mine.mkdir()
     outside = [mine / "todo.jsonl", mine / "seed=1.jsonl", mine / ".seed=1.parquet.1.tmp"]
@@ -93,11 +85,9 @@ def test_what_parley_did_not_make_is_left_and_listed(pruned: Study) -> None:
     strange[1].symlink_to("/")
     found = prune(pruned)
     assert not former.exists()
-    assert all(os.path.lexists(path) for path in strange)
-    assert {path for path, _ in found.left} == {*made, *outside}
-    assert all(os.path.lexists(path) for path in (*made, *outside))
-    assert {path.name for path in found.removable} == {"seed=0.parquet", "seed=0.jsonl"}
-    assert not any(path.exists() for path in found.removable)
+    assert all(os.path.lexists(path) for path in (*strange, *made, *outside))
+    assert {path.name for path in found} == {"seed=0.parquet", "seed=0.jsonl"}
+    assert not any(path.exists() for path in found)
 
 
 def test_the_results_of_another_file_of_the_same_name_are_not_pruned(pruned: Study) -> None:
@@ -110,7 +100,7 @@ def test_the_results_of_another_file_of_the_same_name_are_not_pruned(pruned: Stu
             look(pruned)
     assert sorted(paths.results("small").rglob("*")) == before
     pruned.file.rename(kept)
-    assert prune(replace(pruned, file=kept)).removable
+    assert prune(replace(pruned, file=kept))
 
 
 def test_leftovers_of_a_killed_process_go(pruned: Study) -> None:
@@ -126,9 +116,7 @@ def test_leftovers_of_a_killed_process_go(pruned: Study) -> None:
     }
     for path, content in leftovers.items():
         path.write_bytes(content)
-    found = prune(pruned)
-    assert found.left == []
-    assert set(leftovers) <= set(found.removable)
+    assert set(leftovers) <= set(prune(pruned))
 
 
 def test_what_belongs_to_the_study_as_it_is_stays(study_factory: StudyFactory) -> None:
@@ -137,57 +125,23 @@ def test_what_belongs_to_the_study_as_it_is_stays(study_factory: StudyFactory) -
     record = simulation.record(study.name)
     with Journal(paths.journal(record), simulation.id):
         pass
-    assert prunable(study) == Prunable()
-    elsewhere = paths.simulation(study.name, f"model=other/spec={'0' * 8}", 0)
-    for path in (elsewhere, paths.journal(elsewhere)):
-        path.parent.mkdir(parents=True)
-    os.link(paths.journal(record), paths.journal(elsewhere))
-    paths.journal(record).unlink()
+    assert prunable(study) == []
+    elsewhere = paths.simulation(study.name, f"model=other/{record.parent.name}", 0)
+    paths.journal(elsewhere).parent.mkdir(parents=True)
+    os.rename(paths.journal(record), paths.journal(elsewhere))
+    assert prunable(study) == [], "a run moves it to its path"
     play(study)
-    os.rename(record, elsewhere)
-    [why] = {why for _, why in prunable(study).left}
-    assert "moves it to its path" in why
+    assert prunable(study) == [paths.journal(elsewhere)]
 
 
-def test_a_second_copy_goes_and_another_play_stays(
-    study_factory: StudyFactory, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    study = study_factory()
-    [record] = play(study)
-    copy = paths.simulation(study.name, f"model=other/{record.parent.name}", 0)
-    copy.parent.mkdir(parents=True)
-    shutil.copyfile(record, copy)
-    assert prunable(study).removable == [copy]
-
-    def other(path: Path) -> Summary:
-        found = read_summary(path)
-        return replace(found, digest="another") if path == copy else found
-
-    monkeypatch.setattr("parley.play.stale_records.read_summary", other)
-    [(path, why)] = prunable(study).left
-    assert path == copy
-    assert why.endswith(f"its record is {record}")
-
-
-def test_only_what_lies_where_its_identity_says_goes_and_is_kept_for_a_while(pruned: Study, tmp_path: Path) -> None:
-    folder, _ = folders(pruned)
-    record = folder / "seed=0.parquet"
-    strange = [folder / name for name in ("backup.parquet", "seed=0 (copy).parquet", "seed=1.parquet")]
-    strange.append(folder.with_name(f"spec={'0' * 8}") / record.name)
-    strange[-1].parent.mkdir()
-    for path in strange:
-        shutil.copyfile(record, path)
-    strange.append(Path(shutil.copyfile(record, folder / "seed=2.parquet")))
-    forge(strange[-1], meta=lambda described: described["simulation"].pop("game"))
+def test_what_goes_is_kept_for_a_while(pruned: Study) -> None:
+    record = folders(pruned)[0] / "seed=0.parquet"
     content = record.read_bytes()
-    assert sorted(path for path, _ in prunable(pruned).left) == sorted(strange)
-    other = replace(pruned, game=StagHuntGame)
-    assert (record, "a record of another game, or of another place") in prunable(other).left
     days = [(datetime.now(UTC) - timedelta(days=age)).strftime("%Y%m%dT%H%M%SZ") for age in (29, 31)]
     recent, old, mine = [paths.pruned(pruned.name) / name for name in (*days, "0-mine")]
     for path in (recent, old, mine):
         path.mkdir(parents=True)
-    assert record in prune(pruned).removable
+    assert record in prune(pruned)
     [kept] = paths.pruned(pruned.name).rglob(record.name)
     assert (kept.read_bytes(), record.exists()) == (content, False)
     assert [path.exists() for path in (recent, old, mine)] == [True, False, True]
@@ -198,7 +152,7 @@ def test_nothing_is_deleted_that_is_played_or_beside_a_run(pruned: Study) -> Non
     journal = journals / "seed=0.jsonl"
     with journal.open("r+b") as file:
         assert try_lock(file.fileno(), journal)
-        assert (journal, "a process is playing it") in prunable(pruned).left
+        assert journal not in prunable(pruned)
         hold_lock(paths.lock(pruned.name))
         with pytest.raises(JournalError, match="another run of this study holds it"):
             prune(pruned)

@@ -1,9 +1,8 @@
-"""A record is found by its id wherever its study had it, moved to its path, and never played again."""
+"""A record is found by its spec wherever its study had it, moved to its path, and never played again."""
 
 import json
 import os
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd
@@ -19,13 +18,12 @@ from parley.play.record import peek_summary
 from parley.play.record_store import write_conditions
 from parley.play.replay import replay
 from parley.play.simulate import simulate
-from parley.play.stale_records import find_moves, migrate, move_records, prunable
+from parley.play.stale_records import find_moves, move_records, prunable
 from parley.progress.screen import status
 from parley.study import Study
-from support.commands import heard
 from support.studies import StudyFactory, in_former_layout
 
-pytestmark = pytest.mark.promise("A record of a former path is found by its id and moved, never played again.")
+pytestmark = pytest.mark.promise("A record of a former path is found by its spec and moved, never played again.")
 
 ENTRY = {"source": {"repo": "owner/tiny", "revision": "a" * 40}}
 
@@ -41,11 +39,9 @@ def contents(study: Study) -> dict[str, bytes]:
     return {peek_summary(path).simulation["id"]: path.read_bytes() for path in found}
 
 
-def moved(study: Study) -> list[str]:
-    """Move what lies at former paths, and return what was said."""
-    with heard() as said:
-        move_records(find_moves(study))
-    return said
+def moved(study: Study) -> None:
+    """Move what lies at former paths."""
+    move_records(find_moves(study))
 
 
 def record_in(study: Study, identity: str) -> Path:
@@ -71,32 +67,24 @@ def before(study_factory: StudyFactory) -> Study:
 @pytest.fixture
 def after(before: Study, study_factory: StudyFactory) -> Study:
     """The same study with one more axis, and a condition that nobody played."""
-    return with_an_axis(study_factory)
-
-
-def with_an_axis(study_factory: StudyFactory, name: str = "small") -> Study:
     grid = {"b": [0, 1], "byzantine": ["random", "stubborn"]}
-    return study_factory(grid, name=name, seeds=2, parameters={"max_rounds": 2})
+    return study_factory(grid, seeds=2, parameters={"max_rounds": 2})
 
 
-def test_a_new_axis_moves_records_and_plays_nothing_again(before: Study, after: Study) -> None:
+def test_another_name_moves_records_and_plays_nothing_again(before: Study, after: Study) -> None:
     was = contents(before)
     moves = find_moves(after)
-    assert len(moves.simulations) == 4
+    assert len(moves) == 4
     assert contents(after) == was, "looking moves nothing"
     there, hint = list(status(after))[:2]
-    assert there == "small: 4 of 6 simulations, 2 to do"
-    assert hint.startswith("4 finished simulations lie at former paths")
-    found = prunable(after)
-    assert found.removable == [], "what is only to be moved is not offered to prune"
-    assert len(found.left) == 4
-
-    [said] = moved(after)
-    assert said.startswith("4 finished simulations were moved")
+    assert there.startswith("small: 0 of 6 simulations")
+    assert hint == "4 records and 0 journals lie at former paths: a run moves them; nothing is played again"
+    assert prunable(after) == [], "what is only to be moved is not offered to prune"
+    moved(after)
     assert contents(after) == was
     assert {s.id for s in after.simulations() if s.record(after.name).exists()} == set(was)
-    assert all(replay(simulation.record(after.name)).difference is None for simulation in moves.simulations)
-    assert moved(after) == []
+    assert all(replay(record).difference is None for record in moves)
+    assert find_moves(after) == {}
 
 
 @pytest.mark.slow
@@ -104,24 +92,10 @@ def test_an_axis_more_leaves_records_in_place(before: Study, study_factory: Stud
     moved(study_factory({"b": [0, 1], "byzantine": "random"}, seeds=2, parameters={"max_rounds": 2}))
     grid = {"b": [0, 1], "byzantine": "random", "vary": {"max_rounds": [2, 3]}}
     study = study_factory(grid, seeds=2)
-    assert find_moves(study).files == []
+    assert find_moves(study) == {}
     play(study)
     table = summarize(study)
     assert table["max_rounds"].to_list() == [2, 3, 2, 3], "the axes are those of the study as it is now"
-
-
-def test_they_are_moved_once_by_a_command(before: Study, study_factory: StudyFactory) -> None:
-    was = contents(before)
-    study = study_factory({"b": [0, 1], "byzantine": "random"}, seeds=2, parameters={"max_rounds": 2})
-    with paths.rooted(Path()), heard() as said:
-        moves = migrate(study)
-    assert (len(moves.simulations), moves.notes) == (4, [])
-    assert said == ["4 finished simulations were moved from the paths that they had before; nothing is played again"]
-    assert {
-        path.relative_to("results/small/simulations").parts[-2]
-        for path in paths.simulations("small").rglob("*.parquet")
-    } == {f"spec={c.identity[:8]}" for c in study.conditions}
-    assert contents(study) == was
 
 
 def test_plain_readers_join_what_the_path_does_not_say(study_factory: StudyFactory) -> None:
@@ -151,79 +125,52 @@ def test_another_name_of_a_model_entry_moves_records(study_factory: StudyFactory
     with Journal(journal, simulation.id):
         pass
     new = study_factory({"model": "small-one"}, models={"small-one": ENTRY})
-    [said] = moved(new)
-    assert said.startswith("the journals of 1 unfinished ones were moved")
+    moved(new)
     assert journal_id(paths.journal(next(new.simulations()).record(new.name))) == simulation.id
 
 
 def test_the_journal_moves_and_a_game_goes_on(before: Study, after: Study) -> None:
     one, *_ = before.simulations()
-    journal = paths.journal(lost(one.record(before.name)))
-    journal.write_bytes(checked_line({"simulation": one.id, "format": 1}))
-    moves = find_moves(after)
-    assert (len(moves.simulations), moves.journals) == (3, 1)
+    record = one.record(before.name)
+    record.unlink()
+    paths.journal(record).write_bytes(checked_line({"simulation": one.id, "format": 1}))
     moved(after)
     now = record_in(after, one.id)
+    assert paths.journal(now).exists()
     simulate(after, now, [], 1.0)
     assert not paths.journal(now).exists()
 
 
-def test_a_journal_that_is_being_played_is_left(before: Study, after: Study) -> None:
-    one = next(before.simulations())
-    journal = paths.journal(lost(one.record(before.name)))
-    with Journal(journal, one.id):
-        moves = find_moves(after)
-    assert moves.journals == 0
-    [note] = moves.notes
-    assert note.startswith(f"{journal}: left where it is: a process is playing it")
-
-
-def test_a_record_that_is_there_twice_is_left_and_named(before: Study, after: Study) -> None:
+def test_a_record_that_is_there_twice_is_left_for_prune(before: Study, after: Study) -> None:
     one = next(before.simulations())
     old, new = one.record(before.name), record_in(after, one.id)
     new.parent.mkdir(parents=True)
     shutil.copyfile(old, new)
     here = new.stat()
-    moves = find_moves(after)
-    assert len(moves.simulations) == 3
-    [note] = moves.notes
-    assert note.startswith(f"{old}: left where it is: {new} is there")
+    assert len(find_moves(after)) == 3
     moved(after)
-    assert old.exists()
+    assert prunable(after) == [old]
     assert os.path.samestat(here, new.stat())
 
 
-def test_nothing_is_overwritten_and_another_run_goes_on(before: Study, after: Study) -> None:
-    was = contents(before)
+def test_nothing_is_overwritten(before: Study, after: Study) -> None:
     moves = find_moves(after)
-    old, new = moves.files[0]
+    new, old = next(iter(moves.items()))
     new.parent.mkdir(parents=True)
     new.write_text("another")
-    with pytest.raises(RecordError, match="cannot be moved here"):
-        move_records(moves)
+    move_records(moves)
     assert new.read_text() == "another"
     assert old.exists()
-    new.unlink()
+
+
+def test_what_cannot_be_moved_is_named(before: Study, after: Study) -> None:
+    was = contents(before)
+    moves = find_moves(after)
+    folder = next(iter(moves)).parent
+    folder.parent.mkdir(parents=True)
+    folder.touch()
+    with pytest.raises(RecordError, match="cannot be moved to"):
+        move_records(moves)
+    folder.unlink()
     move_records(moves)
-    assert not old.exists()
     assert contents(after) == was
-
-
-def test_what_is_no_record_is_left_and_hinders_nothing(before: Study, after: Study) -> None:
-    path = next(before.simulations()).record(before.name)
-    damages: list[Callable[[Path], object]] = [
-        lambda path: path.write_bytes(b""),
-        lambda path: path.write_bytes(b"PAR1" + b"\xff" * 5000 + b"PAR1"),
-        lambda path: path.symlink_to("/dev/zero"),
-        os.mkfifo,
-        Path.mkdir,
-    ]
-    for damage in damages:
-        path.unlink()
-        damage(path)
-        assert len(find_moves(after).simulations) == 3
-        list(status(after))
-        assert path not in prunable(after).removable
-    moved(after)
-    assert path.is_dir()
-    assert find_moves(after).files == []

@@ -226,9 +226,9 @@ def with_model(folder: Path) -> Path:
 
 
 def in_former_layout(study: Study) -> Study:
-    """Have the records of a study lie where versions before 1.0 had them: a folder for each axis, and another spec."""
+    """Have the records of a study lie where its model had another name."""
     for condition in study.conditions:
-        vars(condition)["place"] = f"{condition.name}/spec=0a1b2c3d"
+        vars(condition)["place"] = condition.place.replace("model=majority", "model=most")
     return study
 
 

@@ -58,7 +58,7 @@ def test_everything_moves(played: Study, renamed_before: bool) -> None:
     assert paths.log("other", "summarize").exists()
     assert Path("other.frozen.md").read_text() == "mine"
     study = load_study(Path("other.yaml"))
-    assert find_moves(study).files == []
+    assert find_moves(study) == {}
     one, two = study.simulations()
     assert replay(one.record("other")).difference is None
     assert paths.journal(two.record("other")).exists()

@@ -158,8 +158,8 @@ def _filled(template: str, **names: str) -> str:
 def diff(study: "Study", as_json: bool) -> None:
     """Show which keys of a study changed since its records were made, and what a run would do.
 
-    Keys are parameters, those of model entries and policies, and prompts (by their hash). Simulations are kept, moved
-    to the path that they have now, or played again; `parley prune` removes what is left over.
+    Keys are parameters, those of model entries and policies, and prompts (by their hash). Simulations are kept or are
+    to be played; `parley prune` removes what is left over.
 
     \b
     Example:  parley diff paper
@@ -168,23 +168,6 @@ def diff(study: "Study", as_json: bool) -> None:
     from parley.play.changes import diff as run
 
     common.tell(as_json, changes_of(study).values() if as_json else None, run(study))
-
-
-@click.command()
-@common.study_loaded(needs_weights=False)
-def migrate(study: "Study") -> None:
-    """Move records and journals that lie where earlier versions of Parley had them to their paths of now.
-
-    Each is known by the id of its simulation, whatever its path says; nothing is overwritten or played again. A run of
-    the study does the same when it starts.
-
-    \b
-    Example:  parley migrate paper
-    """
-    from parley.play.stale_records import migrate as run
-
-    if not run(study).lines():  # else each was said
-        common.say("all records are at their paths")
 
 
 @click.command()
@@ -209,12 +192,12 @@ def rename(old: str, new: str) -> None:
 @common.study_loaded()
 @click.option("--yes", is_flag=True, help="Take them away; without it they are only listed.")
 def prune(study: "Study", yes: bool) -> None:
-    """List, or take away, the records of former configurations of a study.
+    """List, or take away, the records and journals of former configurations of a study.
 
-    They go to results/STUDY/.pruned, from where the next `prune --yes` after 30 days deletes them. Only a record or a
-    journal of Parley that lies where its own identity says is taken; what is left is listed, with why. Records that
-    only lie at a former path are none of these: a run moves them. Of two study files of one name, which share a folder
-    of results, only the one under config/ is taken.
+    They go to results/STUDY/.pruned, from where the next `prune --yes` after 30 days deletes them. Files that Parley
+    does not name so are left, and so is what is being played. Records that only lie at a former path are none of
+    these: a run moves them. Of two study files of one name, which share a folder of results, only the one under
+    config/ is taken.
 
     \b
     Example:  parley prune demo --yes
@@ -223,17 +206,12 @@ def prune(study: "Study", yes: bool) -> None:
     from parley.play.stale_records import prune as run
 
     found = run(study) if yes else prunable(study)
-    if not yes:
-        for path in found.removable:
-            common.say(str(path))
-    for path, why in found.left:
-        common.say(f"left: {path}: {why}")
-    files = f"{len(found.removable)} files"
     if yes:
-        click.echo(f"{files} taken away" + (f", to {paths.pruned(study.name)}" if found.removable else ""))
-    else:
-        more = "; --yes takes them away" if found.removable else ""
-        click.echo(f"{files} are not of the study as it is now{more}")
+        click.echo(f"{len(found)} files taken away" + (f", to {paths.pruned(study.name)}" if found else ""))
+        return
+    for path in found:
+        common.say(str(path))
+    click.echo(f"{len(found)} files are not of the study as it is now" + ("; --yes takes them away" if found else ""))
 
 
 @click.command("import")
@@ -380,4 +358,4 @@ def stage(study: str, profile: str | None, remove: bool, models: Path | None) ->
         click.echo(text)
 
 
-COMMANDS = (new, plan, diff, migrate, rename, prune, import_games, export, allow_key, stage)
+COMMANDS = (new, plan, diff, rename, prune, import_games, export, allow_key, stage)

@@ -1,28 +1,30 @@
 """What changed in a study since its records were made: `parley diff`, and what `parley status` says of it.
 
-A former condition is compared with that of the same axes in the study as it is now. Where there is none it is gone, or
-one axis alone tells it from conditions that are new.
+A former condition is compared with those of the same axes in the study as it is now, or else with those that nobody
+played yet and that differ from it in one axis: what differs from the nearest of them is what changed.
 """
 
-import shlex
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
-from parley import paths
+from parley.errors import RecordError
 from parley.identity import canonical_json
+from parley.play.record import peek_summary
 from parley.play.record_content import describe_condition
-from parley.play.stale_records import Moves, Survey, find_moves
+from parley.play.stale_records import Moves, find_moves, moved_line, simulation_files
 from parley.study import Study
 from parley.study.condition import Condition
 from parley.text import one_line, table
 
 _HASH = 64  # hexadecimal digits
 _MAX_VALUES = 4  # of one key, in a line
-_MAX_COMPARED = 1_000  # conditions that a former one is compared with
+_MAX_COMPARED = 100  # conditions that a former one is compared with
 _MAX_LINES = 20  # of new conditions
 _MAX_DEEP = 3  # mappings in mappings
 _FACTS = {
@@ -36,25 +38,19 @@ _FACTS = {
 Difference = tuple[str, str, str]  # key, then, now
 
 
-@dataclass
+@dataclass(frozen=True)
 class Changes:
-    """What lies under a study's results besides the records of the study as it is now."""
+    """What lies under a study's results, and what differs from the study as it is now."""
 
-    kept: int = 0  # simulations that have their record
-    again: int = 0  # without one, and a former configuration of them has one
-    new: int = 0  # without any
-    moves: Moves = field(default_factory=Moves)
-    former: dict[tuple[Difference, ...], int] = field(default_factory=dict)  # records, by what changed
-    added: dict[Difference, int] = field(default_factory=dict)  # simulations of conditions and seeds without a record
-    seeds: int = 0  # records of seeds that the study no longer has
-    unreadable: int = 0  # files that are called records and are none
-    renamed_from: str | None = None  # of results that may be this study's
+    kept: int  # simulations that have their record, be it at a path that they had before
+    missing: int  # those without
+    moves: Moves
+    former: Mapping[tuple[Difference, ...], int]  # records of former configurations, by what changed
+    added: Mapping[Difference, int]  # simulations of conditions and seeds without a record
+    seeds: int  # records of seeds that the study no longer has
 
     def values(self) -> dict[str, Any]:
         """Return the same as JSON values: how many simulations and records, and which keys changed."""
-        counts = {
-            name: getattr(self, name) for name in ("kept", "again", "new", "seeds", "unreadable", "renamed_from")
-        }
         changed = [
             {"key": key, "then": then, "now": now, "records": records}
             for differences, records in self.former.items()
@@ -63,91 +59,50 @@ class Changes:
         added = [
             {"key": key, "then": then, "now": now, "simulations": n} for (key, then, now), n in self.added.items()
         ]
-        return {**counts, "moved": len(self.moves.simulations), "changed": changed, "added": added}
+        counts = {"kept": self.kept, "missing": self.missing, "seeds": self.seeds, "moved": len(self.moves)}
+        return {**counts, "changed": changed, "added": added}
 
 
 def changes_of(study: Study) -> Changes:
     """Return what changed. Of each folder one record is read; the others are taken to be of the same configuration."""
-    survey = Survey(study)
-    moves = find_moves(study, survey)
-    changes = Changes(moves=moves, renamed_from=survey.renamed_from())
-    moved = {(s.condition.name, s.seed) for s in moves.simulations}
-    missing = {(s.condition.name, s.seed) for s in survey.missing} - moved
-    changes.kept = sum(len(condition.seeds) for condition in study.conditions) - len(missing) - len(moved)
-    for condition in study.conditions:
-        changes.seeds += len(set(survey.played(condition.place)).difference(condition.seeds))
-    again: set[tuple[str, int]] = set()
-    counts: Counter[tuple[Difference, ...]] = Counter()
-    now = [(condition, _axes(condition.axes)) for condition in study.conditions]
-    gone: list[tuple[dict[str, str], int]] = []
-    for folder in survey.stale:
-        seeds = set(survey.played(folder))
-        described = survey.described(folder) if seeds else None
-        if described is None:
-            changes.unreadable += len(seeds)
-        elif owners := survey.conditions_of(described["id"], described["seed"]):
-            changes.seeds += len(seeds.difference(*(condition.seeds for condition in owners)))
-        elif same := [condition for condition, axes in now if not _differing(_axes(described.get("axes")), axes)]:
-            nearest, differences = _nearest(facts(described), same[:_MAX_COMPARED])
-            counts[differences] += len(seeds)
-            again |= {(nearest.name, seed) for seed in seeds} & missing
-        else:
-            gone.append((_axes(described.get("axes")), len(seeds)))
-    changes.former = dict(counts.most_common())
-    changes.again, changes.new = len(again), len(missing) - len(again)
-    of_former = {name for name, _ in again}
-    _compare(study, changes, gone, Counter(name for name, _ in missing if name not in of_former))
-    return changes
-
-
-def _compare(study: Study, changes: Changes, gone: list[tuple[dict[str, str], int]], lacking: Counter[str]) -> None:
-    """Note which conditions are gone and which are new, and which have seeds without a record.
-
-    `gone` has the axes and the number of records of each, `lacking` says how many seeds of a condition have none.
-    """
-    new = {c.name: _axes(c.axes) for c in study.conditions if lacking[c.name] == len(c.seeds)}
-    there = {pair for condition in study.conditions for pair in _axes(condition.axes).items()}
-    named: set[str] = set()
-    for axes, records in gone:
-        parts = {name: _differing(axes, other) for name, other in islice(new.items(), _MAX_COMPARED)}
-        near = {name: min(part) for name, part in parts.items() if len(part) == 1}
-        difference = ("condition", one_line("/".join(f"{axis}={value}" for axis, value in axes.items()), 100), "-")
-        if len({*near.values()}) == 1:
-            axis = min(near.values())
-            others = [f"{name}={axes[name]}" for name in study.varying if name != axis and name in axes]
-            # Other conditions still have this value.
-            where = f" of {' '.join(others)}" if others and (axis, axes[axis]) in there else ""
-            difference = _difference(f"{axis}{where}", axes[axis], [new[name][axis] for name in near])
-            named |= near.keys()
-        changes.former[(difference,)] = changes.former.get((difference,), 0) + records
+    moves = find_moves(study)
+    moved = {old: new for new, old in moves.items()}
+    specs = {condition.spec for condition in study.conditions}
+    played: dict[str, set[int]] = defaultdict(set)  # seeds with a record, by the spec of a condition
+    stale: dict[str, list[Path]] = defaultdict(list)  # records of none, by folder
+    places = {condition.place for condition in study.conditions}
+    for file in simulation_files(study.name):
+        if not file.is_journal and (file.place in places or file.path in moved):
+            played[file.spec].add(file.seed)
+        elif not file.is_journal and file.spec not in specs:
+            stale[file.place].append(file.path)
+    now = [_Now(condition, not played[condition.spec]) for condition in study.conditions]
+    former: Counter[tuple[Difference, ...]] = Counter()
+    explained: set[str] = set()  # names of conditions that a former one became
+    for records in stale.values():
+        near, differences = _changed(_described(records), now)
+        explained.update(near)
+        former[differences] += len(records)
     added: Counter[Difference] = Counter()
-    for condition in study.conditions if changes.kept or changes.former else ():
-        seeds, number = len(condition.seeds), lacking[condition.name]
-        if number and condition.name not in new:
-            added["seeds", f"{seeds - number:,} played", f"{seeds:,}"] += number
-        elif number and condition.name not in named:
-            added["condition", "-", condition.name] += number
-    changes.added = dict(added)
+    kept = 0
+    for condition in study.conditions:
+        seeds, there = len(condition.seeds), len(played[condition.spec].intersection(condition.seeds))
+        kept += there
+        if there and there < seeds:
+            added["seeds", f"{there:,} played", f"{seeds:,}"] += seeds - there
+        elif not there and condition.name not in explained:
+            added["condition", "-", condition.name] += seeds
+    return Changes(
+        kept=kept,
+        missing=sum(len(condition.seeds) for condition in study.conditions) - kept,
+        moves=moves,
+        former=dict(former.most_common()),
+        added=dict(added) if kept or former else {},
+        seeds=sum(len(played[condition.spec].difference(condition.seeds)) for condition in study.conditions),
+    )
 
 
-def _axes(axes: Any) -> dict[str, str]:
-    return {str(axis): str(value) for axis, value in axes.items()} if isinstance(axes, Mapping) else {}
-
-
-def _differing(one: Mapping[str, str], other: Mapping[str, str]) -> set[str]:
-    """Return the axes in which two conditions differ, of those that both have."""
-    return {axis for axis in one.keys() & other.keys() if one[axis] != other[axis]}
-
-
-def renamed_lines(changes: Changes, study: Study) -> Iterator[str]:
-    """Yield what to do where the file of a study was given another name, and its results were not."""
-    if (name := changes.renamed_from) is not None:
-        old = study.file.with_name(f"{name}{study.file.suffix}")
-        command = f"parley rename {shlex.quote(str(old))} {shlex.quote(str(study.file))}"
-        yield f"{paths.results(name)} holds its simulations; if you renamed {old}, run: {command}"
-
-
-def former_lines(changes: Changes, study: str) -> Iterator[str]:
+def former_lines(changes: Changes) -> Iterator[str]:
     """Yield what `parley status` says: how many records are of no use now, and why."""
     for differences, records in changes.former.items():
         named = ", ".join(f"{key} {then}, now {now}" for key, then, now in differences[:_MAX_VALUES])
@@ -155,14 +110,11 @@ def former_lines(changes: Changes, study: str) -> Iterator[str]:
         yield f"{records:,} records of a former configuration ({named}{more})"
     if changes.seeds:
         yield f"{changes.seeds:,} records of seeds that the study no longer has"
-    if changes.unreadable:
-        yield f"{changes.unreadable:,} files at former paths are not records; `parley prune {study}` lists them"
 
 
 def diff(study: Study) -> Iterator[str]:
     """Yield the lines of `parley diff`: which keys, conditions and seeds changed, then what that does."""
     changes = changes_of(study)
-    yield from renamed_lines(changes, study)
     counts: Counter[Difference] = Counter()
     for differences, records in changes.former.items():
         counts.update(dict.fromkeys(differences, records))
@@ -173,47 +125,82 @@ def diff(study: Study) -> Iterator[str]:
         if (more := len(changes.added) - _MAX_LINES) > 0:
             yield f"and {more:,} more conditions that are new"
         yield ""
-    prune = f"parley prune {study.file} lists them"
-    left_over = [
-        ("left over", sum(changes.former.values()), f"records of a former configuration; {prune}"),
-        ("left over", changes.seeds, f"records of seeds that the study no longer has; {prune}"),
-        ("unreadable", changes.unreadable, f"files that are no records; {prune}"),
-    ]
-    lines = [
-        ("kept", changes.kept, "have their record"),
-        ("moved", len(changes.moves.simulations), "lie at a former path; a run moves them"),
-        ("played again", changes.again, "have records of a former configuration alone"),
-        ("new", changes.new, "have no record"),
-        *left_over,
-    ]
-    if not (rows or any(number for _, number, _ in left_over) or changes.moves.files or changes.moves.notes):
+    elif not (changes.seeds or changes.moves):
         yield f"{study.name}: nothing changed since its records were made"
-    yield from table(("what", "simulations", ""), [line for line in lines if line[1] or line[0] in ("kept", "new")])
-    yield from changes.moves.notes
+    prune = f"parley prune {study.file} lists them"
+    lines = [("kept", changes.kept, "have their record"), ("to play", changes.missing, "have none")]
+    if former := sum(changes.former.values()):
+        lines.append(("left over", former, f"records of a former configuration; {prune}"))
+    if changes.seeds:
+        lines.append(("left over", changes.seeds, f"records of seeds that the study no longer has; {prune}"))
+    yield from table(("what", "simulations", ""), lines)
+    if line := moved_line(changes.moves):
+        yield line
 
 
 # What is compared
 
 
-def _nearest(then: Mapping[str, str], conditions: Sequence[Condition]) -> tuple[Condition, tuple[Difference, ...]]:
-    """Return the condition that differs least from a former one, and what differs.
+def _described(records: Sequence[Path]) -> Mapping[str, Any]:
+    """Return what the first of some records that can be read says of its condition; nothing if none can."""
+    for path in records:
+        with suppress(RecordError):
+            return peek_summary(path).simulation
+    return {}
+
+
+@dataclass(frozen=True)
+class _Now:
+    """A condition of the study as it is now."""
+
+    condition: Condition
+    is_new: bool  # nobody played it
+
+    @cached_property
+    def axes(self) -> Mapping[str, str]:
+        return _axes(self.condition.axes)
+
+    @cached_property
+    def facts(self) -> Mapping[str, str]:
+        return facts(describe_condition(self.condition))
+
+    def differing(self, axes: Mapping[str, str]) -> int:
+        """Return in how many axes it differs, of those that both have."""
+        return sum(axes.get(axis, value) != value for axis, value in self.axes.items())
+
+
+def _changed(described: Mapping[str, Any], now: Sequence[_Now]) -> tuple[list[str], tuple[Difference, ...]]:
+    """Return the names of the conditions that are nearest to a former one, and what differs.
 
     Of a key that has several values in these conditions, all are named.
     """
-    candidates = [(condition, facts(describe_condition(condition))) for condition in conditions]
-    condition, now = min(candidates, key=lambda candidate: len(then.items() ^ candidate[1].items()))
-    differences = []
-    for key in sorted({*then, *now}):
-        if then.get(key) != now.get(key):
-            values = [other[key] for _, other in candidates if key in other] if key in now else [None]
-            differences.append(_difference(key, then.get(key), values))
-    return condition, tuple(differences) or (("something", "another", "not recorded"),)
+    axes = _axes(described.get("axes"))
+    if not axes:
+        return [], (("record", "cannot be read", "-"),)
+    alike = [each for each in now if each.differing(axes) == 0]
+    alike = (alike or [each for each in now if each.is_new and each.differing(axes) == 1])[:_MAX_COMPARED]
+    if not alike:
+        return [], (("condition", one_line("/".join(f"{axis}={value}" for axis, value in axes.items()), 100), "-"),)
+    then = facts(described)
+    distances = [len(then.items() ^ each.facts.items()) for each in alike]
+    near = [each for each, distance in zip(alike, distances, strict=True) if distance == min(distances)]
+    keys = sorted({*then, *near[0].facts})
+    differences = [
+        _difference(key, then.get(key), [each.facts[key] for each in near if key in each.facts])
+        for key in keys
+        if then.get(key) != near[0].facts.get(key)
+    ]
+    return [each.condition.name for each in near], tuple(differences) or (("something", "another", "not recorded"),)
 
 
-def _difference(key: str, then: str | None, now: Iterable[str | None]) -> Difference:
+def _axes(axes: Any) -> dict[str, str]:
+    return {str(axis): str(value) for axis, value in axes.items()} if isinstance(axes, Mapping) else {}
+
+
+def _difference(key: str, then: str | None, now: Sequence[str]) -> Difference:
     values = list(dict.fromkeys(now))
     more = ", ..." if len(values) > _MAX_VALUES else ""
-    return one_line(key, 60), _short(then), ", ".join(map(_short, values[:_MAX_VALUES])) + more
+    return one_line(key, 60), _short(then), ", ".join(map(_short, values[:_MAX_VALUES])) + more or "-"
 
 
 def _short(value: str | None) -> str:

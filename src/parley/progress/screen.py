@@ -12,7 +12,8 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from parley.play.changes import Changes, changes_of, former_lines, renamed_lines
+from parley.play.changes import changes_of, former_lines
+from parley.play.stale_records import moved_line
 from parley.progress.display import PlainLines, counts, facts, is_terminal, plain_line, screenful, silence, stage_words
 from parley.progress.follow import IDLE, Progress
 from parley.progress.snapshot import FAILED_STAGE, RUNNING, TO_DO, Snapshot
@@ -127,11 +128,11 @@ class Screen:
 
 def status(study: Study) -> Iterator[str]:
     """Yield lines for a person: counts, replies, pace and time left, what was spent, problems, stages."""
-    snapshot, changes = _look(study)
+    snapshot, changes = Progress(study, reads=_READS).look(), changes_of(study)
     yield f"{snapshot.study}: {counts(snapshot)}"
-    yield from renamed_lines(changes, study)
-    yield from changes.moves.lines()
-    former = list(former_lines(changes, study.name))
+    if line := moved_line(changes.moves):
+        yield line
+    former = list(former_lines(changes))
     yield from former
     if former:
         yield f"what changed: parley diff {study.file}"
@@ -156,7 +157,7 @@ def status(study: Study) -> Iterator[str]:
 
 def status_values(study: Study) -> dict[str, Any]:
     """Return the same as JSON values; None is not known."""
-    snapshot, changes = _look(study)
+    snapshot = Progress(study, reads=_READS).look()
     replies, unusable = snapshot.answered
     return {
         "study": snapshot.study,
@@ -166,7 +167,7 @@ def status_values(study: Study) -> dict[str, Any]:
         "replies": replies,
         "unusable": unusable,
         "seconds_left": snapshot.left and snapshot.left.seconds,
-        "former_records": sum(changes.former.values()),
+        "former_records": sum(changes_of(study).former.values()),
         "problems": [asdict(problem) for problem in snapshot.problems],
         "stages": [asdict(stage) for stage in snapshot.stages],
         "conditions": [
@@ -175,14 +176,6 @@ def status_values(study: Study) -> dict[str, Any]:
             for cell in snapshot.cells
         ],
     }
-
-
-def _look(study: Study) -> tuple[Snapshot, Changes]:
-    snapshot, changes = Progress(study, reads=_READS).look(), changes_of(study)
-    cells = {cell.condition.name: cell for cell in snapshot.cells}
-    for simulation in changes.moves.simulations:  # a run only has to move it to its path
-        cells[simulation.condition.name].finished |= {simulation.record(study.name).name}
-    return snapshot, changes
 
 
 def watch(study: Study, stream: TextIO | None = None) -> None:

@@ -22,7 +22,7 @@ from parley.play.degenerate import clear_pauses
 from parley.play.forks import check_parents
 from parley.play.record_store import recall_left_out
 from parley.play.spending import gather_spending, refused_line
-from parley.play.stale_records import Moves, find_moves, missing_records, move_records
+from parley.play.stale_records import find_moves, missing_records, move_records, moved_line
 from parley.study import Study, load_study
 from parley.study.condition import decide
 from parley.study.load import changed_since, check_alone, companions, run_plan
@@ -62,7 +62,7 @@ class Run:
         # By the paths as Snakemake has them: texts.
         self.shards = {str(record): shard for record, shard in study.shards().items()}
         # What lies at a path that the study had before is there: it is moved when a run starts, not by a dry run.
-        self.moves = find_moves(study) if is_main else Moves()
+        self.moves = find_moves(study) if is_main else {}
         self.missing = missing_records(study, self.moves, by_shard=False) if is_main else []
         # What plays by shard is made by one job: its mark stands for the records.
         self.unplayed = missing_records(study, self.moves, by_shard=True) if is_main else []
@@ -125,7 +125,7 @@ def begin(workflow: Any, config: Mapping[str, Any]) -> Run:
         # Nothing has started: one line, as from the command line.
         print(f"parley: {error}", file=sys.stderr)
         sys.exit(error.exit_code)
-    for line in run.moves.lines():
+    if line := moved_line(run.moves):
         _log.info("%s", line)
     if run.precision is not None:
         from parley.analysis.precision import unreachable
@@ -216,7 +216,9 @@ def _prepare(run: Run, workflow: Any) -> None:
     jobs = list(workflow.dag.needrun_jobs())
     alone = [record for job in jobs if job.rule.name == "simulate" for record in job.output]
     move_records(run.moves)
-    if {str(new) for _, new in run.moves.files}.intersection(alone):
+    if line := moved_line(run.moves, done=True):
+        _log.info("%s", line)
+    if {str(new) for new in run.moves}.intersection(alone):
         restart(run.started_in)  # somebody named one: Snakemake would delete what is there now
     # As --forceall would.
     refuse_to_replace(alone)

@@ -252,10 +252,9 @@ def test_examples_of_own_code_play_in_a_terminal_and_in_a_pipe(
     assert status == 0, said
     assert outcome[0] in said.rpartition("Outcome: ")[2].lower()
     assert "<svg" in Path("game.svg").read_text()
-    piped = subprocess.run([*command, "--record", "game.cast"], env=environment, capture_output=True, text=True)
+    piped = subprocess.run(command, env=environment, capture_output=True, text=True)
     assert (piped.returncode, piped.stderr) == (0, "")
     assert outcome[1] in piped.stdout.splitlines()[-1]
-    assert Path("game.cast").read_text().count("\n") > 3
 
 
 def test_the_page_of_the_models_file_has_every_argument_that_concerns_the_machine() -> None:

@@ -54,11 +54,7 @@ _ONLY_OF_A_GAME = ("honest", "byzantine", "rounds", "values", "set_to")
 @common.ENDPOINTS
 @click.option("--reasoning", is_flag=True, help="Print the texts too, private notes included.")
 @click.option("--plain", is_flag=True, help="Print a line for each reply, as in a pipe, instead of the matrix.")
-@click.option(
-    "--record",
-    type=common.PATH,
-    help="Make a new file: .svg, the last matrix, or .cast, the whole game for asciinema.",
-)
+@click.option("--record", type=common.PATH, help="Make a picture of the last matrix: a new .svg file.")
 @common.TIMEOUT
 def play(
     study: str,

@@ -2,11 +2,9 @@
 
 import asyncio
 import io
-import json
 import logging
 import os
 import re
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from pathlib import Path
@@ -32,10 +30,7 @@ from parley.study.condition import Condition, Simulation
 from parley.text import NAME, Hearing, log_line, one_line
 
 _LONGEST_TEXT = 300  # characters of a text
-SUFFIXES = (".svg", ".cast")
-CAST_SIZE = (100, 30)  # columns and lines
 SVG_LEAST, SVG_WIDTH = 64, 110  # columns
-_SHORTEST_STEP = 0.4  # seconds that a frame is shown: scripted games take none
 _FONTS = "'DejaVu Sans Mono', Menlo, Consolas, 'Liberation Mono', monospace"
 _FONT_FACE = re.compile(r"@font-face\s*\{\{.*?\}\}\s*", re.DOTALL)
 _LEAST = (40, 12)  # columns and lines of a terminal that has room for a matrix
@@ -55,8 +50,8 @@ def play(
     """Play the study's first condition that has the given `axes`, and show it.
 
     As a matrix on `terminal`, if it is one that has room and colors; else a line for each reply goes to `show`, when
-    its phase is over. With `reasoning` the lines have the texts, and come below the matrix, too. `record` is a file
-    to make: .svg, the last matrix, or .cast, the whole game.
+    its phase is over. With `reasoning` the lines have the texts, and come below the matrix, too. `record` is a
+    picture to make of the last matrix: an .svg file.
 
     Starts an engine of its own where one is needed and none of `endpoints` is for its model. Raises UsageError if no
     condition fits, if an endpoint is not wanted, if the key of a service is missing, or if `record` cannot be written.
@@ -177,13 +172,13 @@ def engines_for(
         yield places
 
 
-# The screen, and its recordings
+# The screen, and a picture of it
 
 
 def check_target(path: Path) -> None:
-    """Raise UsageError if a recording cannot be written there, before anything is played."""
-    if path.suffix not in SUFFIXES:
-        raise UsageError(f"{path}: --record writes {' or '.join(SUFFIXES)} files; end the name in one of these")
+    """Raise UsageError if a picture cannot be written there, before anything is played."""
+    if path.suffix != ".svg":
+        raise UsageError(f"{path}: --record writes a picture; end its name in .svg")
     if path.exists():
         raise UsageError(f"{path}: exists already, and nothing is overwritten; choose another name")
     if not path.parent.is_dir():
@@ -195,67 +190,20 @@ def write_svg(path: Path, view: Callable[[int], Group], title: str) -> None:
 
     Raises UsageError if it cannot be written.
     """
-    console = _console(SVG_WIDTH, record=True)
-    console.width = max(console.measure(view(SVG_WIDTH)).maximum, SVG_LEAST)
-    console.print(view(console.width))
-    form = _FONT_FACE.sub("", CONSOLE_SVG_FORMAT).replace("Fira Code, monospace", _FONTS)
-    text = console.export_svg(title=title, theme=SVG_EXPORT_THEME, code_format=form)
-    write_new({path: text})
-
-
-class Cast:
-    """An asciinema file that grows while a game is played: whatever ends it, what was shown is in it."""
-
-    def __init__(self, path: Path, title: str) -> None:
-        """Raises UsageError if the file cannot be written, or exists."""
-        self._console = _console(CAST_SIZE[0])
-        header = {
-            "version": 2,
-            "width": CAST_SIZE[0],
-            "height": CAST_SIZE[1],
-            "timestamp": int(time.time()),
-            "title": title,
-            "env": {"TERM": "xterm-256color"},
-        }
-        write_new({path: json.dumps(header) + "\n"})
-        self._file = path.open("a", encoding="utf-8")
-        self._began, self._at, self._shown = time.monotonic(), -_SHORTEST_STEP, ""
-
-    @property
-    def age(self) -> float:
-        """Seconds since the last frame."""
-        return time.monotonic() - self._began - self._at
-
-    def frame(self, view: Group) -> None:
-        """Write what the screen shows from now on; nothing if it shows that already."""
-        with self._console.capture() as capture:
-            self._console.print(view)
-        shown = "\x1b[K\r\n".join(capture.get().splitlines()[: CAST_SIZE[1]])
-        if shown == self._shown:
-            return
-        self._shown = shown
-        self._at = max(time.monotonic() - self._began, self._at + _SHORTEST_STEP)
-        self._file.write(json.dumps([round(self._at, 3), "o", f"\x1b[H{shown}\x1b[J"]) + "\n")
-        self._file.flush()
-
-    def close(self) -> None:
-        """Close the file, with the last frame in view for a while."""
-        if not self._file.closed:
-            self._file.write(json.dumps([round(self._at + 5 * _SHORTEST_STEP, 3), "o", "\r\n"]) + "\n")
-            self._file.close()
-
-
-def _console(width: int, record: bool = False) -> Console:
-    """Return a console that writes into memory, the same on every machine."""
-    return Console(
+    console = Console(
         file=io.StringIO(),
-        width=width,
-        record=record,
+        width=SVG_WIDTH,
+        record=True,
         force_terminal=True,
         color_system="truecolor",
         legacy_windows=False,
         highlight=False,
     )
+    console.width = max(console.measure(view(SVG_WIDTH)).maximum, SVG_LEAST)
+    console.print(view(console.width))
+    form = _FONT_FACE.sub("", CONSOLE_SVG_FORMAT).replace("Fira Code, monospace", _FONTS)
+    text = console.export_svg(title=title, theme=SVG_EXPORT_THEME, code_format=form)
+    write_new({path: text})
 
 
 def can_draw(stream: TextIO) -> bool:
@@ -275,7 +223,7 @@ def print_final(watched: WatchedGame, heading: Sequence[str], stream: IO[str]) -
 
 
 class LiveScreen(WatchedGame):
-    """A game on a screen, in a recording, or both."""
+    """A game on a screen, in a picture, or both."""
 
     def __init__(
         self, simulation: Simulation, heading: Sequence[str], record: Path | None, stream: TextIO | None
@@ -283,11 +231,8 @@ class LiveScreen(WatchedGame):
         """`stream` is the terminal to draw on, None for none. Raises UsageError if `record` cannot be written."""
         super().__init__(simulation.game())
         self._heading, self._record = heading, record
-        self._cast: Cast | None = None
         if record is not None:
             check_target(record)
-            if record.suffix == ".cast":
-                self._cast = Cast(record, heading[0])
         self._console = None if stream is None else Console(file=stream, force_terminal=True, highlight=False)
         self._live: Live | None = None
         self._note = ""
@@ -325,14 +270,11 @@ class LiveScreen(WatchedGame):
             live.stop()
 
     def _finish(self) -> None:
-        """Print the whole matrix, and write the recordings."""
+        """Print the whole matrix, and make the picture."""
         snapshot = self.see()
         if self._console is not None and snapshot.attempts:
             print_final(self, self._heading, self._console.file)
-        if self._cast is not None:
-            self._record_frame()
-            self._cast.close()
-        elif self._record is not None and snapshot.attempts:
+        if self._record is not None and snapshot.attempts:
             write_svg(self._record, lambda width: final_view(snapshot, self._heading, self.game, width), "parley play")
 
     def _note_message(self, record: logging.LogRecord) -> None:
@@ -342,24 +284,9 @@ class LiveScreen(WatchedGame):
             self._warnings.append(record)
 
     def asking(self, asks: Sequence[Ask]) -> None:
-        """Note the asks of the phase that begins, and record it: a scripted game takes less time than a frame."""
-        self._record_frame()
+        """Note the asks of the phase that begins."""
         self._note = ""
         super().asking(asks)
-
-    def answered(self, exchange: Exchange) -> None:
-        """Note one attempt."""
-        super().answered(exchange)
-        self._record_frame(at_most_each_second=True)
-
-    def end(self, outcome: Outcome) -> None:
-        """Note how the game ended."""
-        super().end(outcome)
-        self._record_frame()
-
-    def _record_frame(self, at_most_each_second: bool = False) -> None:
-        if self._cast is not None and not (at_most_each_second and self._cast.age < 1.0):
-            self._cast.frame(live_view(self.see(), self._heading, self._note, self.game, CAST_SIZE))
 
     def _view(self) -> Group:
         assert self._console is not None

@@ -170,7 +170,6 @@ def test_what_has_prompts_replays_until_its_reply_or_prompt_is_changed(parley: P
 def test_an_imported_game_is_shown_but_not_played_or_replayed_without_prompts(study: Study, parley: Parley) -> None:
     shown = parley("show", records()[0]).out
     assert "imported: played elsewhere, not by Parley" in " ".join(shown.split())
-    assert "# No study file: " in shown
     assert "without its prompts" in one_line_error(parley("replay", records()[0]), 1)
     assert "played elsewhere" in one_line_error(parley("play", "theirs"), 2)
     lost = records()[0]

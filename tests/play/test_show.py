@@ -1,4 +1,4 @@
-"""A record for people, and back from a record to the study of its simulation."""
+"""A record for people, and back from a record to its simulation."""
 
 import json
 import tempfile
@@ -11,20 +11,21 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from parley.errors import RecordError, UsageError
+from parley.errors import RecordError
 from parley.play.record import read_summary
-from parley.play.show import study_files, study_text, summary_text, write_study
+from parley.play.show import summary_text
 from parley.study import load_study
 from parley.study.condition import Simulation
+from parley.study.recorded import rebuilt
 from parley.text.yamlfile import yaml_text
 from support.answering import record_with_model
-from support.commands import Parley, one_line_error
+from support.commands import Parley
 from support.records import forge
 from support.studies import StudyFactory
 
-pytestmark = pytest.mark.promise("Any simulation comes back from its record as a study of one game.")
+pytestmark = pytest.mark.promise("Any simulation comes back from its record alone, with the same id.")
 
-# Back to a study
+# Back to a simulation
 
 # Those that prompts can say: with one decimal of a percent, or a small denominator.
 SAID = st.integers(1, 1000).map(lambda tenths: tenths / 1000) | st.sampled_from(["2/3", "5/6", "11/19"])
@@ -95,32 +96,21 @@ def studies(draw: st.DrawFn) -> dict[str, Any]:
     return {**content, "grids": draw(st.permutations([grid, other]))}
 
 
-def check_round_trip(path: Path, simulation: Simulation, again: Path) -> None:
-    write_study(study_files(path, read_summary(path)), again)
-    study = load_study(again)
-    [found] = study.simulations()
-    assert found.id == simulation.id
-    if simulation.condition.count("honest"):  # else the path names what would play honest agents
-        assert found.record("same") == simulation.record("same")
-    assert study.shards() == {found.record(study.name): ("+".join(found.condition.models) or "scripted", 0)}
-
-
 @settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(content=studies(), data=st.data())
 @pytest.mark.slow
 def test_any_simulation_comes_back_from_its_record(folder: Path, content: dict[str, Any], data: st.DataObject) -> None:
     with tempfile.TemporaryDirectory(dir=folder) as place:
-        before, after = Path(place) / "before", Path(place) / "after"
-        for model in (before / "some" / "place" / "tuned", after / "tuned"):
-            model.mkdir(parents=True)
-            (model / "config.json").write_text("{}")
-        (before / "models.yaml").write_text(yaml_text({"models": ENTRIES}))
-        (before / "small.yaml").write_text(yaml_text(content))
-        simulation = data.draw(st.sampled_from(list(load_study(before / "small.yaml").simulations())))
-        if not simulation.condition.models:  # such a study has no models file of its own
-            (after / "models.yaml").write_text(yaml_text({"models": ENTRIES}))
+        model = Path(place) / "some" / "place" / "tuned"
+        model.mkdir(parents=True)
+        (model / "config.json").write_text("{}")
+        (Path(place) / "models.yaml").write_text(yaml_text({"models": ENTRIES}))
+        (Path(place) / "small.yaml").write_text(yaml_text(content))
+        simulation = data.draw(st.sampled_from(list(load_study(Path(place) / "small.yaml").simulations())))
         path = record_with_model(simulation, Path(place) / "x.parquet")
-        check_round_trip(path, simulation, after / "again.yaml")
+        again = rebuilt(path, read_summary(path).simulation)
+        assert again.id == simulation.id
+        assert again.record("same") == simulation.record("same")
 
 
 @pytest.fixture
@@ -131,32 +121,6 @@ def simulation(study_factory: StudyFactory) -> Simulation:
 @pytest.fixture
 def path(simulation: Simulation) -> Path:
     return record_with_model(simulation)
-
-
-def test_a_study_file_that_cannot_be_written_is_refused_and_nothing_is_overwritten(path: Path) -> None:
-    files = study_files(path, read_summary(path))
-    other = {"source": {"repo": "o/t", "revision": "c" * 40}}
-    usual = Path("models.yaml").read_text()
-    for name, models, words in [
-        ("models.yaml", None, "is the name of models files"),
-        ("x.txt", None, r"ends in \.yaml"),
-        ("x.yaml", {"tiny": other}, "has another entry 'tiny'"),
-    ]:
-        Path("models.yaml").write_text(usual if models is None else yaml.safe_dump({"models": models}))
-        before = {file: file.read_text() for file in Path().glob("*.yaml")}
-        with pytest.raises(UsageError, match=words):
-            write_study(files, Path(name))
-        assert {file: file.read_text() for file in Path().glob("*.yaml")} == before
-
-
-def test_a_local_folder_is_asked_for(study_factory: StudyFactory) -> None:
-    Path("tuned").mkdir()
-    Path("tuned/config.json").write_text("{}")
-    models = {"tuned": {"source": {"folder": str(Path("tuned").absolute())}}}
-    path = record_with_model(next(study_factory({"model": "tuned"}, models=models).simulations()))
-    text = study_text(study_files(path, read_summary(path)))
-    assert "put the folder's path there" in text
-    assert str(Path.cwd()) not in text
 
 
 # Records that this version cannot play
@@ -170,7 +134,7 @@ def with_content(path: Path, content: dict[str, Any]) -> Path:
     return forge(path, meta=lambda meta: meta.update(content))
 
 
-def test_a_record_that_makes_no_sense_has_no_study(path: Path) -> None:
+def test_a_record_that_makes_no_sense_is_of_no_simulation(path: Path) -> None:
     whole = path.read_bytes()
     honest = {"role": "honest", "count": 3}
     changes: list[dict[str, Any]] = [
@@ -181,7 +145,7 @@ def test_a_record_that_makes_no_sense_has_no_study(path: Path) -> None:
     for change in changes:
         path.write_bytes(whole)
         with pytest.raises(RecordError) as caught:
-            study_files(path, read_summary(changed(path, **change)))
+            rebuilt(path, read_summary(changed(path, **change)).simulation)
         assert str(caught.value).startswith(f"{path}: ")
         assert len(str(caught.value).splitlines()) == 1
 
@@ -205,22 +169,4 @@ def test_hostile_text_in_a_record_does_nothing_to_a_terminal(parley: Parley, pat
     assert ran.status == 0
     assert ran.out.isascii()
     assert "\x1b" not in ran.out
-    documents = list(yaml.safe_load_all(ran.out))
-    assert len(documents) == 3
-    assert documents[0]["record"] == str(path)
-
-
-def test_the_command_prints_and_writes_a_study_that_is_found_by_its_name(
-    parley: Parley, path: Path, simulation: Simulation, folder: Path
-) -> None:
-    ran = parley("show", path)
-    assert (ran.status, ran.err) == (0, "")
-    summary, study, models = yaml.safe_load_all(ran.out)
-    assert summary["digest"] == read_summary(path).digest
-    assert study["seeds"] == [3]
-    assert set(models["models"]) == {"tiny"}
-    (folder / "again").mkdir()
-    assert parley("show", path, "--output", "again/one.yaml").status == 0
-    [expanded] = parley("expand", "again/one.yaml", "--paths").out.splitlines()
-    assert expanded == str(folder / "again" / simulation.record("one"))
-    assert "again/one.yaml: exists already" in one_line_error(parley("show", path, "--output", "again/one.yaml"), 2)
+    assert yaml.safe_load(ran.out)["record"] == str(path)

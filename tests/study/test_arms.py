@@ -6,9 +6,9 @@ import pytest
 
 from parley.errors import UsageError
 from parley.play.record import read_record
-from parley.play.show import study_files, write_study
 from parley.play.simulate import simulate
-from parley.study import Study, load_study
+from parley.study import Study
+from parley.study.recorded import rebuilt
 from support.studies import StudyFactory
 
 SOLVERS = {"model": "solver", "n": 3, "prompt": "improve"}
@@ -81,11 +81,9 @@ def test_arms_that_cannot_be_are_refused(
         study_factory(compare_with=["placebo"])
 
 
-def test_the_study_of_one_game_of_an_arm_has_the_same_game(study_factory: StudyFactory, tmp_path: Any) -> None:
+def test_the_record_of_an_arm_says_all_that_it_is(study_factory: StudyFactory) -> None:
     study = talking(study_factory, {"vary": {"turns": [1]}}, compare_with=ARMS)
-    for place, simulation in enumerate(study.simulations()):
+    for simulation in study.simulations():
         record = simulation.record(study.name)
         simulate(study, record, [], 5.0)
-        write_study(study_files(record, read_record(record)[0]), tmp_path / f"alone{place}.yaml")
-        [alone] = load_study(tmp_path / f"alone{place}.yaml").simulations()
-        assert alone.id == simulation.id
+        assert rebuilt(record, read_record(record)[0].simulation).id == simulation.id

@@ -15,12 +15,12 @@ from parley.games.prompts import OwnPrompt, appended
 from parley.games.registry import GAMES, game_class
 from parley.play.record import read_summary
 from parley.play.replay import replay
-from parley.play.show import study_files, write_study
 from parley.play.simulate import simulate
 from parley.study import Study, load_study
 from parley.study.condition import Simulation
 from parley.study.own_prompts import write_templates
 from parley.study.prompt_sent import asked
+from parley.study.recorded import rebuilt
 from support import REPOSITORY
 from support.answering import record_with_model
 from support.commands import Parley, one_line_error
@@ -57,18 +57,13 @@ def sent(study: Study, prompt: str, seed: int = 0) -> list[tuple[str, str, str]]
 
 
 def alone(path: Path, elsewhere: Path, monkeypatch: pytest.MonkeyPatch) -> Simulation:
-    """Replay a record in a folder that has nothing else; return the simulation of the study that is shown of it."""
+    """Replay a record in a folder that has nothing else; return the simulation that it describes."""
     content = path.read_bytes()
     monkeypatch.chdir(elsewhere)
     path = elsewhere / "seed=0.parquet"
     path.write_bytes(content)
     assert replay(path).identical
-    (elsewhere / "models.yaml").write_text(yaml.safe_dump(MODELS))
-    summary = read_summary(path)
-    write_study(study_files(path, summary), elsewhere / "again.yaml")
-    [simulation] = load_study(elsewhere / "again.yaml").simulations()
-    assert simulation.id == summary.simulation["id"]
-    return simulation
+    return rebuilt(path, read_summary(path).simulation)
 
 
 @pytest.mark.promise(

@@ -245,7 +245,7 @@ def everything(study: Study) -> Iterator[tuple[str, str]]:
         yield f"{path} rows", json.dumps(rows.to_pylist(), default=str)
         yield f"{path} as it is", path.read_bytes().decode("latin-1")
         summary = record.read_summary(path)
-        yield f"{path} shown", show.summary_text(path, summary) + show.study_text(show.study_files(path, summary))
+        yield f"{path} shown", show.summary_text(path, summary)
     for path in paths.results(study.name).rglob("*.*"):
         if path.suffix in (".csv", ".html", ".svg"):
             yield str(path), path.read_text()

@@ -277,40 +277,24 @@ def verify(
 
 @click.command()
 @click.argument("record", type=common.PATH)
-@click.option("--output", type=common.PATH, help="Write the study file there instead of printing it.")
 @click.option("--replies", is_flag=True, help="Print every reply instead, from start to end, with all texts.")
-def show(record: Path, output: Path | None, replies: bool) -> None:
-    """Print what a record says of its simulation, provenance in full, and the study file that plays it again.
+def show(record: Path, replies: bool) -> None:
+    """Print what a record says of its simulation, provenance in full.
 
-    With --output it is written, and where a model played, models.yaml beside it; nothing is overwritten. With
-    --replies the game itself is there to be read; a terminal also gets its matrix.
+    With --replies the game itself is there to be read; a terminal also gets its matrix.
 
     \b
     Example:  parley show results/demo/simulations/model=majority/n=4/b=0/prompt=may_exist/*/seed=3.parquet
     """
     from parley.play.record import read_summary
-    from parley.play.show import study_files, study_text, summary_text, write_study
+    from parley.play.show import read_lines, summary_text
 
     common.refuse_folder(record)
-    if replies:
-        from parley.play.show import read_lines
-
-        if output is not None:
-            raise UsageError("--replies prints and --output writes; give one of them")
-        for line in read_lines(record, sys.stdout):
-            click.echo(line)
+    if not replies:
+        click.echo(summary_text(record, read_summary(record)), nl=False)
         return
-    summary = read_summary(record)
-    click.echo(summary_text(record, summary), nl=False)
-    if output is not None:
-        for path in write_study(study_files(record, summary), output):
-            click.echo(f"wrote {one_line(str(path))}", err=True)
-        return
-    try:
-        text = study_text(study_files(record, summary))
-    except ParleyError as error:
-        text = f"# No study file: {one_line(str(error))}\n"
-    click.echo(f"---\n{text}", nl=False)
+    for line in read_lines(record, sys.stdout):
+        click.echo(line)
 
 
 @click.command()

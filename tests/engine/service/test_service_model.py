@@ -11,6 +11,7 @@ from parley.engine.endpoint import Endpoint
 from parley.figures import make as make_figures
 from parley.play.record import read_summary
 from parley.study import Study
+from parley.study.recorded import rebuilt
 from support.answering import KEY, SERVED, VARIABLE, StandInService, completion
 from support.commands import Parley, one_line_error
 from support.studies import StudyFactory, everything
@@ -72,21 +73,12 @@ def test_all_that_was_played_is_used_without_the_key_and_nothing_says_where_the_
     assert len(server.heads) == asked
 
 
-def test_a_shown_study_of_a_service_is_the_same_simulation_and_asks_for_the_url(
-    study: Study, server: StandInService, parley: Parley, study_factory: StudyFactory
+def test_a_record_of_a_service_says_what_it_is_and_another_place_changes_no_path(
+    study: Study, parley: Parley, study_factory: StudyFactory
 ) -> None:
     [record, _] = records(study)
     parley("simulate", "small.yaml", record)
-    Path("again").mkdir()
-    shown = parley("show", record, "--output", "again/small.yaml")
-    assert shown.status == 0, shown.err
-    written = Path("again/models.yaml").read_text()
-    assert "put its URL there, and its key_variable" in written
-    assert "service.invalid" in written
-    assert parley("expand", "again/small.yaml", "--paths").out.split() == [str(Path("again").resolve() / record)]
-    # The user's own entry, which says where the service is, has what the record needs.
-    assert parley("show", record, "--output", "same.yaml").status == 0
-    # Another place changes no path.
+    assert rebuilt(record, read_summary(record).simulation).id == next(study.simulations()).id
     assert records(make(study_factory, "https://elsewhere.example/v1")) == records(study)
 
 

@@ -4,7 +4,6 @@ docs/playthroughs/swarms shows whole games.
 """
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,10 +16,9 @@ from parley.games.consensus.game import ConsensusGame, ConsensusParameters
 from parley.games.consensus.prompts import FOLDER
 from parley.play.record import read_summary
 from parley.play.replay import replay
-from parley.play.show import study_files, write_study
 from parley.play.simulate import simulate
 from parley.policies import Reply
-from parley.study import load_study
+from parley.study.recorded import rebuilt
 from support.playing import groups
 from support.studies import StudyFactory
 
@@ -190,14 +188,12 @@ def test_the_protocol_can_be_an_axis(study_factory: StudyFactory) -> None:
         study_factory({"vary": {"protocol": ["paper", "swarms"]}}, parameters={"leaks": ["names"]})
 
 
-def test_a_recorded_game_replays_and_its_study_can_be_written_again(study_factory: StudyFactory) -> None:
+def test_a_recorded_game_replays_and_says_all_that_it_is(study_factory: StudyFactory) -> None:
     vary = {"leaks": [list(ALL)], "protocol": ["swarms"], "task": ["Agree on a tip."]}
     study = study_factory({"honest": 3, "b": 1, "byzantine": "random", "vary": vary}, parameters={"max_rounds": 4})
     [simulation] = study.simulations()
     record = simulation.record(study.name)
     simulate(study, record, (), 1.0)
     assert replay(record).difference is None
-    summary = read_summary(record)
-    [written, *_] = write_study(study_files(record, summary), Path("again.yaml"))
-    [again] = load_study(written).simulations()
+    again = rebuilt(record, read_summary(record).simulation)
     assert (again.id, again.condition.name) == (simulation.id, simulation.condition.name)

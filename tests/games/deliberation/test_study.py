@@ -13,7 +13,6 @@ from parley.figures.make import figures
 from parley.ledger.build import build, check_against_records
 from parley.play.record import read_record
 from parley.play.replay import replay
-from parley.play.show import study_files
 from parley.play.simulate import simulate
 from parley.report.page import report
 from parley.study import Study, load_study
@@ -71,7 +70,7 @@ def test_a_record_replays_without_the_file_of_its_problems(tmp_path: Path, study
         assert rebuilt(record, summary.simulation).id == summary.simulation["id"]
         assert summary.simulation["material"]["question"].startswith("What is ")
         assert str(tmp_path) not in json.dumps(summary.simulation)
-        problems = study_files(record, summary).study["parameters"]["problems"]
+        problems = summary.simulation["parameters"]["problems"]
         assert problems["kind"] == "gsm8k"
         assert "path" not in problems
 

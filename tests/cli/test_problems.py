@@ -23,7 +23,7 @@ def write_rows(rows: list[dict[str, str]]) -> None:
 
 def test_a_file_is_tried_without_a_study(ask: Parley) -> None:
     write_rows([{"question": "How many?", "answer": f"#### {k}"} for k in range(30)] + [{"question": "?"}])
-    ran = ask("gsm8k", "--path", "test.jsonl", "--first", "1")
+    ran = ask("{kind: gsm8k, path: test.jsonl, first: 1}")
     assert ran.status == 0
     for told in ("first-1: 1 problems", "rows: 31", "used: 30", "no question and answer: 1", "question repeated: 29"):
         assert told in ran.out
@@ -33,10 +33,10 @@ def test_errors_are_one_line_and_exit_2(ask: Parley) -> None:
     Path("mine.yaml").write_text("{game: consensus, grids: [{model: majority, prompt: may_exist, n: 3}]}")
     for arguments, names in (
         (["gsm8k"], ["gsm8k: problems: ", "add path"]),
-        (["gsm8k", "--path", "x"], ["x: no such file or folder"]),
+        (["{kind: gsm8k, path: x}"], ["x: no such file or folder"]),
         (["nothing"], ["config/nothing.yaml: no such file"]),
-        (["nothing", "--first", "2"], ["nothing: ", "arithmetic, wason, gsm8k, delidata"]),
-        (["wason", "--split", "test"], ["wason: problems.split: unknown key", "order, first"]),
+        (["{kind: nothing}"], ["{kind: nothing}: problems: ", "arithmetic, wason, gsm8k, delidata"]),
+        (["{kind: wason, split: test}"], ["{kind: wason, split: test}: problems.split: unknown key", "order, first"]),
         (["mine.yaml"], ["mine.yaml: ", "give a kind of problems"]),
     ):
         ran = ask(*arguments)

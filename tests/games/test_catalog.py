@@ -1,4 +1,4 @@
-"""`parley policies`, `parley prompts --strategy`, and that docs/reference/adversaries.md has the same policies."""
+"""`parley policies`, and that docs/reference/adversaries.md has the same policies."""
 
 import re
 from pathlib import Path

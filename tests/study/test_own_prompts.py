@@ -19,7 +19,7 @@ from parley.play.simulate import simulate
 from parley.study import Study, load_study
 from parley.study.condition import Simulation
 from parley.study.own_prompts import write_templates
-from parley.study.prompt_sent import asked
+from parley.study.prompt_sent import asked, word_diff
 from parley.study.recorded import rebuilt
 from support import REPOSITORY
 from support.answering import record_with_model
@@ -461,9 +461,7 @@ def test_a_wrong_prompt_of_a_group_is_refused_by_its_key(study_factory: StudyFac
         by_group(study_factory, prompt="w", prompts={"w": {"from": "may_exist", "append": {"byzantine_system": "x"}}})
 
 
-def test_a_prompt_that_cannot_fit_is_refused_and_lengths_are_told_before_play(
-    study_factory: StudyFactory, parley: Parley
-) -> None:
+def test_a_prompt_that_cannot_fit_is_refused_before_play(study_factory: StudyFactory) -> None:
     long = {"from": "may_exist", "append": {"honest_vote_system": "word " * 14_000}}
     with pytest.raises(
         UsageError, match=r"prompts.w: honest_vote_system: 7\d,\d+ bytes do not fit a context of 8,192 tok"
@@ -475,12 +473,6 @@ def test_a_prompt_that_cannot_fit_is_refused_and_lengths_are_told_before_play(
     groups[1]["prompt"] = "w"
     grid = {"groups": groups, "model": None, "n": None}
     study_factory(grid, prompts={"w": long}, models=models)  # the small model is not sent it
-    long["append"] = {"honest_vote_system": "word " * 7_000}
-    by_group(study_factory, prompt="w", prompts={"w": long}, parameters={"max_rounds": 2})
-    first, other = (line.split() for line in parley("prompts", "small.yaml", "--lengths").out.splitlines()[1:])
-    assert (first[:2], other[:2]) == (["may_exist", "4"], ["w", "4"])
-    assert int(other[3].replace(",", "")) > 35_000 > int(first[3].replace(",", ""))
-    assert (first[5:], other[5:]) == ([], ["too", "long", "for", "tiny"])
 
 
 # Commands
@@ -493,10 +485,7 @@ def test_what_a_group_is_sent_is_printed_and_compared(study_factory: StudyFactor
     assert "(honest, played by majority-watched, scripted" in ran.err
     assert LINE not in parley("prompts", "small.yaml", "--role", "byzantine").out
     sides = ["--where", "prompt=may_exist", "--against", "prompt=may_exist+watched"]
-    assert f"+{LINE}" in parley("prompts", "small.yaml", *sides).out
-    words = parley("prompts", "small.yaml", "--diff", "may_exist", "watched").out
-    assert "honest_propose_system" in words
-    assert "byzantine" not in words.split("\n")[0]
+    assert f"{{+{LINE}+}}" in parley("prompts", "small.yaml", *sides).out
     assert "no agent has the role byzantine and the prompt watched" in one_line_error(
         parley("prompts", "small.yaml", "--prompt", "watched", "--role", "byzantine"), 2
     )
@@ -512,44 +501,37 @@ def test_templates_are_written_once_with_the_places_of_each(parley: Parley, fold
     assert "did you mean 'may_exist'" in one_line_error(
         parley("prompts", "consensus", "--prompt", "may_exits", "--write", "new"), 2
     )
-    assert "--role: not used with --write; leave it out" in one_line_error(
-        parley("prompts", "consensus", "--role", "honest", "--write", "new"), 2
-    )
     assert parley("prompts", "consensus", "--write", "theirs").status == 0
     places = "{agent_id} {max_rounds} {value_min} {value_max} {initial_value}"
     assert f"honest_propose_system: {places}\n" in Path("theirs/README.txt").read_text()
 
 
 def test_a_game_is_named_like_a_study(parley: Parley, study_factory: StudyFactory) -> None:
-    assert parley("prompts", "stag_hunt").out == parley("prompts", "--game", "stag_hunt").out != ""
-    assert "--game: not used" in one_line_error(parley("prompts", "stag_hunt", "--game", "consensus"), 2)
-    assert "--diff: not used" in one_line_error(parley("prompts", "stag_hunt", "--diff", "a", "b"), 2)
+    assert "played by llm" in parley("prompts", "stag_hunt").err
     study_factory(name="consensus")
     assert "played by majority" in parley("prompts", "consensus.yaml").err
     Path("config").mkdir()
     Path("consensus.yaml").rename("config/consensus.yaml")
     Path("models.yaml").rename("config/models.yaml")
     assert "played by majority" in parley("prompts", "consensus").err
+    assert "played by llm" in parley("prompts", "consensus", "--set", "max_rounds=3").err
 
 
-def test_two_prompts_are_compared_word_by_word(parley: Parley, study_factory: StudyFactory) -> None:
+def test_two_prompts_are_compared_word_by_word(study_factory: StudyFactory) -> None:
     prompts = {
         "watched": {"from": "may_exist", "append": {"honest_vote_system": LINE}, "replace": {"an HONEST": "a nice"}},
         "byzantine": {"from": "may_exist", "append": {"byzantine_turn_system": LINE, "honest_vote_system": LINE}},
     }
-    study_factory({"prompt": "watched"}, prompts=prompts)
-    ran = parley("prompts", "small.yaml", "--diff", "may_exist", "watched")
-    assert ran.err == ""
-    assert ran.out.splitlines() == [
+    study = study_factory({"prompt": "watched"}, prompts=prompts)
+
+    def lines(one: str, other: str) -> list[str]:
+        return [line.plain for line in word_diff(study, one, other)]
+
+    assert lines("may_exist", "watched") == [
         "honest_propose_system:",
         "    You are {agent_id}, [-an-]{+a+} [-HONEST-]{+nice+} agent in a Byzantine Consensus Game.",
         "honest_vote_system:",
         f"    {{+{LINE}+}}",
     ]
-    back = parley("prompts", "small.yaml", "--diff", "watched", "may_exist").out
-    assert f"    [-{LINE}-]\n" in back
-    same = parley("prompts", "small.yaml", "--diff", "watched", "watched").out
-    assert same == "watched and watched are identical in all that this study sends\n"
-    assert "did you mean 'watched'" in one_line_error(
-        parley("prompts", "small.yaml", "--diff", "wached", "may_exist"), 2
-    )
+    assert f"    [-{LINE}-]" in lines("watched", "may_exist")
+    assert lines("watched", "watched") == ["watched and watched are identical in all that this study sends"]

@@ -1,5 +1,6 @@
 """What an agent is sent in two conditions of a study: contrasts differ in what they are about, and in nothing else."""
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -24,8 +25,8 @@ RING = {"topology": ["ring"], "disclosure": ["silent", "explicit"]}
 
 
 def changed(found: PromptDiff) -> dict[tuple[int, str, str], list[str]]:
-    """Return the lines that differ, without their surroundings, of each text that differs."""
-    return {key: [line for line in lines if line[0] in "+-"] for key, lines in found.differences.items() if lines}
+    """Return the lines that differ of each text that differs."""
+    return {key: [line.plain for line in lines] for key, lines in found.differences.items() if lines}
 
 
 def compare(
@@ -52,20 +53,20 @@ def test_silent_against_explicit_differ_in_the_disclosure_alone(study_factory: S
         differs = changed(found)
         assert set(differs) == {(number, phase, "system") for number in (1, 2) for phase in ("signal", "act")}
         for lines in differs.values():
-            assert [line[:11] for line in lines if line[0] == "-"] == ["-1. Players", "-3. Payoffs"]
+            assert [line[:10] for line in lines if line[:2] != "{+"] == ["1. Players", "3. Payoffs"]
 
 
 def test_what_is_the_same_is_called_so(study_factory: StudyFactory) -> None:
     study = hunts(study_factory, {"cheap_talk": [True]})
     found = compare(study, {"model": "tiny", "b": 0}, {"model": "grim_trigger"})
-    assert list(found.text())[3:6] == [f"round 1, signal, {part}: identical" for part in PARTS]
+    assert [line.plain for line in found.lines()][1:4] == [f"round 1, signal, {part}: identical" for part in PARTS]
     assert changed(found) == {}
     # A Byzantine player among them changes no prompt until it is seen.
     differs = changed(compare(study, {"b": 0, "model": "tiny"}, {"b": 1}))
     assert set(differs) == {(2, "signal", "user"), (2, "act", "user")}
     for lines in differs.values():
-        assert [line[0] for line in lines] == ["-", "+"]
-        assert lines[0].replace("Hunt Stag", "Hunt Hare")[1:] == lines[1][1:]
+        [line] = lines
+        assert re.findall(r"\[-(.+?)-\]|\{\+(.+?)\+\}", line) == [("Stag", ""), ("", "Hare")]
 
 
 def test_what_cannot_be_compared_is_refused(study_factory: StudyFactory) -> None:

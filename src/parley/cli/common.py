@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 from click.shell_completion import CompletionItem
 
 from parley import paths
@@ -37,9 +38,9 @@ def game_names() -> Iterable[str]:
     return GAMES
 
 
-def is_game(named: str) -> bool:
-    """Whether a word is the name of a game, and not of a study."""
-    return named in game_names() and not paths.study_file(named).exists()
+def is_game(named: str, *of_games: Any) -> bool:
+    """Whether a word is the name of a game: of a study, too, only if one of the options `of_games` is given."""
+    return named in game_names() and (any(of_games) or not paths.study_file(named).exists())
 
 
 def _model_names() -> Iterable[str]:
@@ -48,28 +49,6 @@ def _model_names() -> Iterable[str]:
     return load_models(paths.CONFIG / "models.yaml")
 
 
-def _of_game(names: Callable[[Any], Iterable[str]]) -> _Completing:
-    """Return what completes a word to one of the `names` of the game that a command line names: its class, or None."""
-
-    def complete(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        from parley.games.registry import GAMES, game_class  # slow to import
-
-        # The words that are no option's: they are not parsed, as the last option has no value yet.
-        rules = next((game_class(word) for word in context.args if word in GAMES), None)
-        return _completing(lambda: names(rules))(context, parameter, incomplete)
-
-    return complete
-
-
-def _players(rules: Any) -> Iterable[str]:
-    yield from (name for name, kind in rules.policies.items() if not kind.asks_model) if rules else ()
-    with suppress(ParleyError):
-        yield from _model_names()
-
-
-PLAYERS = _of_game(_players)
-PROMPT_NAMES = _of_game(lambda rules: rules.prompts if rules else ())
-PARAMETERS = _of_game(lambda rules: (f"{name}=" for name in rules.Parameters.model_fields) if rules else ())
 STUDY_NAMES = _completing(lambda: paths.studies(paths.CONFIG))
 GAME_NAMES = _completing(game_names)
 MODEL_NAMES = _completing(_model_names)
@@ -90,6 +69,9 @@ WHERE = click.option(
     multiple=True,
     metavar="AXIS=VALUE",
     help="The value of any axis, as in a record's path or in the study; may be repeated.",
+)
+SET = click.option(
+    "--set", "set_to", multiple=True, metavar="KEY=VALUE", help="Of a GAME: one of its parameters; may be repeated."
 )
 ENDPOINTS = click.option(
     "--endpoint",
@@ -211,6 +193,21 @@ def axis_values(texts: Sequence[str], option: str = "--where") -> dict[str, str]
         if found.setdefault(axis, value) != value:
             raise UsageError(f"{option} {text}: {axis} is {found[axis]} already; give one value")
     return found
+
+
+def parameters(texts: Sequence[str]) -> dict[str, Any]:
+    """Return the parameters of a game that --set gave as KEY=VALUE, each as YAML; raises as `axis_values`."""
+    from parley.text.yamlfile import plain
+
+    return {name: plain(text) for name, text in axis_values(texts, "--set").items()}
+
+
+def refuse(where: str, *names: str) -> None:
+    """Raise UsageError for the first of these parameters that the user gave: it has no use `where`."""
+    context = click.get_current_context()
+    for option in context.command.params:
+        if option.name in names and context.get_parameter_source(option.name) is not ParameterSource.DEFAULT:
+            raise UsageError(f"{option.opts[0]}: not used {where}; leave it out")
 
 
 class LogLines(logging.Handler):

@@ -302,12 +302,11 @@ def plan(study: "Study", other: str | None, base: float | None, freeze: bool, fo
     from parley.study.frozen import frozen_state, frozen_when, write_frozen
     from parley.study.load import companions
 
-    if force and not freeze:
-        raise UsageError("--force: only with --freeze")
     if freeze:
         frozen = str(write_frozen(study, force))
         common.tell(as_json, {"files": [frozen], "registered": (when := frozen_when(study))}, [frozen, when])
         return
+    common.refuse("without --freeze", "force")
     beside = [one_line(f"{each.label}: {each.text}") for each in companions(study)]
     made = Plan(study, common.load(other, study.models_file, needs_weights=False) if other else None, base)
     files = made.write()

@@ -1,6 +1,5 @@
 """The commands for people: watch, read and check what was played; measure a model."""
 
-import re
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -14,12 +13,10 @@ from parley.errors import ParleyError, RecordError, UsageError
 from parley.text import one_line, table
 
 if TYPE_CHECKING:
-    from parley.games.base import Game
     from parley.study import Study
 
 # As parley.games.base has them, whose import takes longer than --help may.
 _FORMATS = ("json", "text", "two_steps")
-_ONLY_OF_A_GAME = ("honest", "byzantine", "rounds", "values", "set_to")
 
 
 @click.command()
@@ -27,28 +24,18 @@ _ONLY_OF_A_GAME = ("honest", "byzantine", "rounds", "values", "set_to")
 @common.MODELS
 @click.option(
     "--model",
-    shell_complete=common.PLAYERS,
+    shell_complete=common.MODEL_NAMES,
     help="What plays the honest agents: a model entry or a scripted policy, of the study if there is one.",
 )
 @click.option("--n", type=click.IntRange(min=1), help="Number of agents.")
 @click.option("--b", type=click.IntRange(min=0), help="Number of Byzantine agents.")
-@click.option("--prompt", shell_complete=common.PROMPT_NAMES, help="Prompt variant.")
-@click.option("--honest", type=click.IntRange(min=0), help="Of a GAME: number of honest agents, in place of --n.")
+@click.option("--prompt", help="Prompt variant.")
 @click.option(
     "--byzantine",
-    shell_complete=common.PLAYERS,
+    shell_complete=common.MODEL_NAMES,
     help="Of a GAME: what plays the Byzantine agents; default: what plays the honest ones.",
 )
-@click.option("--rounds", type=click.IntRange(min=1), help="Of a GAME: the deadline, or the number of rounds.")
-@click.option("--values", metavar="MIN-MAX", help="Of the GAME consensus: the range of values.")
-@click.option(
-    "--set",
-    "set_to",
-    multiple=True,
-    metavar="KEY=VALUE",
-    shell_complete=common.PARAMETERS,
-    help="Of a GAME: any other of its parameters.",
-)
+@common.SET
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(min=0))
 @common.WHERE
 @common.ENDPOINTS
@@ -66,12 +53,14 @@ def play(
     plain: bool,
     record: Path | None,
     engine_timeout: float,
+    byzantine: str | None,
+    set_to: tuple[str, ...],
     **axes: Any,
 ) -> None:
     """Play one game of a study's first condition that fits, live in the terminal; the study gets no record of it.
 
     Instead of a STUDY the name of a GAME will do (consensus, deliberation, stag_hunt): then options say who plays
-    what. Where a study has that name, the game is meant if an option of games is given.
+    what. Where a study has that name, the study is meant without --byzantine and --set.
 
     A terminal shows a matrix of agents by rounds: equal replies in one color, and at the end what the game says of
     each agent. In a pipe, with NO_COLOR or where there is little room, each reply is a line.
@@ -81,23 +70,21 @@ def play(
                parley play demo --model smollm2-135m --b 1 --reasoning
                parley play adversaries --where byzantine=equivocate --seed 3
                parley play stag-hunt-demo --b 1 --record hunt.svg
-               parley play consensus --honest 8 --b 2 --model majority --byzantine random --rounds 10 --values 0-50
+               parley play consensus --n 10 --b 2 --model majority --byzantine random --set max_rounds=10
                parley play stag_hunt --n 4 --model tit_for_tat --set topology=ring
     """
     from parley.play.live import play as run
 
-    given = [name for name in _ONLY_OF_A_GAME if axes[name] not in (None, ())]
-    if common.is_game(study) or (given and study in common.game_names()):
-        if where:
-            raise UsageError("--where: chooses a condition of a study; a game from flags has one")
-        loaded, axes = _study_of_flags(study, models, axes), {}
+    if common.is_game(study, byzantine, set_to):
+        common.refuse("with a GAME, which has one condition", "where")
+        loaded, axes = _study_of_flags(study, models, axes, byzantine, common.parameters(set_to)), {}
     else:
-        if given:
-            named = given[0].removesuffix("_to")
-            raise UsageError(
-                f"--{named}: a study says it; use --where, or name a game ({', '.join(common.game_names())})"
-            )
-        loaded, axes = common.load(study, models), {name: axes[name] for name in ("model", "n", "b", "prompt")}
+        common.refuse(
+            f"with a STUDY, which says it; use --where, or name a GAME ({', '.join(common.game_names())})",
+            "byzantine",
+            "set_to",
+        )
+        loaded = common.load(study, models)
     values = {axis: value for axis, value in axes.items() if value is not None}
     for axis, value in common.axis_values(where).items():
         if values.setdefault(axis, value) != value:
@@ -106,62 +93,24 @@ def play(
     run(loaded, values, seed, endpoints, engine_timeout, reasoning, click.echo, terminal, record)
 
 
-def _study_of_flags(game: str, models: Path | None, flags: Mapping[str, Any]) -> "Study":
+def _study_of_flags(
+    game: str, models: Path | None, axes: Mapping[str, Any], byzantine: str | None, parameters: dict[str, Any]
+) -> "Study":
     """Return a study of one condition, as flags say it; raises UsageError for what the game does not know."""
     from parley.games.registry import game_class
     from parley.study.load import study_of
 
-    rules, b = game_class(game), flags["b"] or 0
-    if flags["model"] is None:
+    rules = game_class(game)
+    if axes["model"] is None:
         scripted = ", ".join(name for name, kind in rules.policies.items() if not kind.asks_model and not kind.roles)
         raise UsageError(f"--model: say who plays: an entry of models.yaml, or a scripted policy ({scripted})")
-    if flags["n"] is not None and flags["honest"] is not None and flags["n"] != flags["honest"] + b:
-        raise UsageError(f"--n {flags['n']}: --honest {flags['honest']} and --b {b} make another; leave one out")
-    content: dict[str, Any] = {
-        "model": flags["model"],
-        "n": flags["n"] or (4 if flags["honest"] is None else flags["honest"] + b),
-        "b": b,
-        "prompt": flags["prompt"] or next(iter(rules.prompts)),
-    }
-    if flags["byzantine"] is not None:
-        if not b:
-            raise UsageError("--byzantine: there is no Byzantine agent; say how many with --b")
-        content["byzantine"] = flags["byzantine"]
-    study = {
-        "game": game,
-        "title": f"A game of {game.replace('_', ' ')}",
-        "seeds": 1,
-        "parameters": _parameters(rules, flags["rounds"], flags["values"], flags["set_to"]),
-        "grids": [content],
-    }
-    return study_of(game, study, models)
-
-
-def _parameters(
-    rules: "type[Game[Any]]", rounds: int | None, values: str | None, given: Sequence[str]
-) -> dict[str, Any]:
-    import yaml  # slow to import
-
-    known = rules.Parameters.model_fields
-    found = {name: yaml.safe_load(text) for name, text in common.axis_values(given, "--set").items()}
-    if rounds is not None:
-        name = next((name for name in ("max_rounds", "rounds", "turns") if name in known), "")
-        if not name:
-            raise UsageError(f"--rounds: {rules.name} has no number of rounds; leave it out")
-        _take(found, "--rounds", **{name: rounds})
-    if values is not None:
-        ends = re.fullmatch(r"(-?[0-9]{1,9})-(-?[0-9]{1,9})", values)
-        if "value_min" not in known or ends is None:
-            raise UsageError(f"--values {values}: for the game consensus, and written as 0-50 or -5-5; else use --set")
-        _take(found, "--values", value_min=int(ends[1]), value_max=int(ends[2]))
-    return found
-
-
-def _take(found: dict[str, Any], flag: str, **said: int) -> None:
-    """Add what a flag says to what --set said; raises UsageError if that is something else."""
-    for name, value in said.items():
-        if found.setdefault(name, value) != value:
-            raise UsageError(f"{flag}: --set {name}={found[name]} says something else; give one of them")
+    if byzantine is not None and not axes["b"]:
+        raise UsageError("--byzantine: there is no Byzantine agent; say how many with --b")
+    default = {"n": 4, "b": 0, "prompt": next(iter(rules.prompts)), "byzantine": byzantine}
+    given = {key: value for key, value in axes.items() if value is not None}
+    grid = {key: value for key, value in {**default, **given}.items() if value is not None}
+    title = f"A game of {game.replace('_', ' ')}"
+    return study_of(game, {"game": game, "title": title, "parameters": parameters, "grids": [grid]}, models)
 
 
 @click.command()
@@ -182,9 +131,8 @@ def status(study: "Study", watch: bool, as_json: bool) -> None:
     from parley.progress.screen import status_values
     from parley.progress.screen import watch as follow
 
-    if watch and as_json:
-        raise UsageError("--json: not used with --watch, which draws; ask again and again without it")
     if watch:
+        common.refuse("with --watch, which draws", "as_json")
         follow(study)
         return
     common.tell(as_json, status_values(study) if as_json else None, run(study))
@@ -387,10 +335,7 @@ def view(
     from parley.report.explorer.selection import MOST, select
     from parley.report.explorer.site import write_view
 
-    if serve and output is not None:
-        raise UsageError("--output: not used with --serve, which writes nothing; leave one of them out")
-    if port is not None and not serve:
-        raise UsageError("--port: is for --serve; add it")
+    common.refuse(*(("with --serve, which writes nothing", "output") if serve else ("without --serve", "port")))
 
     def shown(journals: bool) -> Any:
         # A person may look at what this machine cannot play, for lack of weights.

@@ -110,7 +110,6 @@ class _DeclaredPrompts(BaseModel):
 
     variants: Annotated[dict[Slug, dict[str, InstanceOf[Path] | InstanceOf[str]]], Field(min_length=1)]
     phases: tuple[Slug, ...]
-    asked_in: dict[Slug, tuple[Slug | None, dict[str, Any]]]
 
 
 class _Declared(BaseModel):

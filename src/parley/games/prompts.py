@@ -170,9 +170,6 @@ class Prompts(Generic[P]):
     # By an expression that a printed prompt has in braces, what people write there.
     plain: Mapping[str, str] = {}
     phases: tuple[str, ...] = ()  # those that `template` knows
-    # For `parley prompts`, by a phase that games with default parameters do not ask in, or not by this name: the phase
-    # that they ask in (None: the first), and the parameters that they need for it.
-    asked_in: Mapping[str, tuple[str | None, Mapping[str, Any]]] = {}
     questions: tuple[QuestionStyle, ...] = ()
 
     def __iter__(self) -> Iterator[str]:

@@ -19,17 +19,17 @@ import numpy as np
 from rich.text import Text
 
 from parley.engine.service.limits import BYTES_PER_TOKEN, estimated_tokens
-from parley.errors import ParleyError, UsageError
+from parley.errors import ParleyError, UsageError, located
 from parley.games.base import Game
 from parley.games.parameters import Seat
 from parley.games.playing import playing
 from parley.games.prompts import text_of
 from parley.identity import stream
 from parley.policies import Ask, Reply
-from parley.policies.kinds import BY_MODEL, ChosenPolicy, PolicyKind, Rule
+from parley.policies.kinds import BY_MODEL, PolicyKind, Rule
 from parley.policies.reply_text import FreeText, parse_reply, schema_of
 from parley.study import Study
-from parley.study.condition import BYZANTINE_AXIS, Condition, Player, PlayerGroup, Simulation
+from parley.study.condition import Condition, Player, PlayerGroup, Simulation, axis_value
 from parley.text import by_number, choose, meant
 from parley.text.yamlfile import validated
 
@@ -110,32 +110,6 @@ def prompt_sent(study: Study, where: Mapping[str, Any], query: PromptQuery, seed
     return PromptSent(fitting[0], fitting[1:], seed, ask, simulation.players[ask.agent])
 
 
-def prompt_lengths(study: Study, seed: int) -> Iterator[tuple[str, int, int, int, int, list[str]]]:
-    """Yield how long what is sent is by prompt and n: in characters at first, and at most in a game.
-
-    Then about how many tokens that has at most, the reply included, and which models of the study cannot hold them.
-    A game is played of each combination of prompts, agents and models, by scripted agents, whose words are short.
-    """
-    # The first condition of each.
-    conditions = {(c.axes["prompt"], c.axes["n"], c.models): c for c in reversed(study.conditions)}
-    sizes: dict[tuple[str, int], list[tuple[int, int]]] = defaultdict(list)
-    contexts: dict[tuple[str, int], dict[str | None, int]] = defaultdict(dict)
-    for (_, n, _), condition in reversed(conditions.items()):
-        game = Simulation(condition, seed).game()
-        prompts = {seat.name: seat.prompt for seat in game.seats}
-        for ask in asked(game, seed):
-            text = "".join(message["content"] for message in ask.messages)
-            tokens = estimated_tokens(len(text.encode()), ask.sampling.max_tokens)
-            sizes[prompts[ask.agent], int(n)].append((len(text), tokens))
-        for group in condition.groups:
-            if (entry := group.player.entry) and entry.context is not None:
-                contexts[group.player.prompt or condition.prompt, int(n)][group.player.model] = entry.context
-    for (prompt, number), found in sizes.items():
-        most = max(tokens for _, tokens in found)
-        too_small = [str(model) for model, context in contexts[prompt, number].items() if context < most]
-        yield prompt, number, found[0][0], max(found)[0], most, too_small
-
-
 @dataclass(frozen=True)
 class TooLong:
     """From which n and round on what a model is sent may not fit its context, its reply included, and about what."""
@@ -201,37 +175,22 @@ def _lasting(make: Callable[[], Game]) -> list[PolicyKind]:
     return sorted(kinds, key=lambda kind: -max(ask.round for ask in _asked(make(), 0, [kind])))
 
 
-def default_study(
-    game: type[Game], prompt: str, parameters: Mapping[str, Any], strategies: Sequence[str] = ()
-) -> Study:
+def default_study(game: type[Game], prompt: str, parameters: Mapping[str, Any]) -> Study:
     """Return a study of one condition: four agents, one of them of the last role, all played by language models.
 
-    `parameters` are those that are not the default. Agents of the last role are told the `strategies`, if there are
-    any. Raises UsageError if the game cannot be played so, or does not know the prompt or a strategy.
+    `parameters` are those that are not the default. Raises UsageError if the game cannot be played so, or does not
+    know the prompt.
     """
     if prompt not in game.prompts:
         raise UsageError(f"--prompt {prompt!r}: unknown prompt; {choose(prompt, game.prompts)}")
-    adversary = _told(game, strategies) if strategies else BY_MODEL
-    axes = {"model": BY_MODEL.label, "n": 4, "b": 1, "prompt": prompt, **parameters}
-    axes |= {BYZANTINE_AXIS: adversary.label} if strategies else {}
-    groups = (PlayerGroup(game.roles[0], 3, Player(BY_MODEL)), PlayerGroup(game.roles[-1], 1, Player(adversary)))
-    try:
-        chosen = validated(game.Parameters, dict(parameters), game.name)
-        condition = Condition(game, axes, chosen, groups, prompt, range(1))
+    chosen = validated(game.Parameters, dict(parameters), game.name)
+    axes: dict[str, Any] = {"model": BY_MODEL.label, "n": 4, "b": 1, "prompt": prompt}
+    axes |= {name: axis_value(getattr(chosen, name)) for name in parameters}
+    groups = (PlayerGroup(game.roles[0], 3, Player(BY_MODEL)), PlayerGroup(game.roles[-1], 1, Player(BY_MODEL)))
+    condition = Condition(game, axes, chosen, groups, prompt, range(1))
+    with located(f"{game.name} with these parameters"):
         game.check(chosen, condition.playing)
-    except UsageError as error:
-        raise UsageError(
-            f"{error}; a study of other agents or parameters shows what it sends: parley prompts STUDY"
-        ) from None
     return Study(game.name, Path(game.name), Path(), "", game, 1, (condition,), {})
-
-
-def _told(game: type[Game], strategies: Sequence[str]) -> ChosenPolicy:
-    """Return the policy that tells a language model these strategies, with their default parameters."""
-    kind = game.policies.get("llm_strategies")
-    if kind is None:
-        raise UsageError(f"--strategy: the game {game.name} has no strategies; leave it out")
-    return ChosenPolicy(kind, validated(kind.Parameters, {"strategies": list(strategies)}, "--strategy"))
 
 
 def asked(game: Game, seed: int, last_round: int | None = None) -> Iterator[Ask]:
@@ -319,33 +278,30 @@ def _is_open(field: Mapping[str, Any]) -> bool:
     return field.get("type") == "string" and not field.keys() & {"enum", "const", "pattern"}
 
 
-# `parley prompts --against` and `--diff`: where what one agent is sent in two conditions differs; two prompts by words
+# `parley prompts --against`, and what the report says of two prompts: in which words texts differ
 
 
 REMOVED, ADDED = "red strike", "bold green"  # styles of words that went, and that came
-_Sent = dict[tuple[int, str], dict[str, str]]
 
 
 @dataclass(frozen=True)
 class PromptDiff:
     """What `agent` is sent in the condition `where` and in the condition `against`.
 
-    `differences` has the lines of a unified diff, none where both are identical, by round, phase and part.
+    `differences` has the lines with words that differ, none where both are identical, by round, phase and part.
     """
 
     where: Condition
     against: Condition
     agent: str
-    differences: Mapping[tuple[int, str, str], Sequence[str]]
+    differences: Mapping[tuple[int, str, str], Sequence[Text]]
 
-    def text(self) -> Iterator[str]:
+    def lines(self) -> Iterator[Text]:
         """Yield the lines that people read: "identical", or the difference, for each round, phase and part."""
-        yield f"--- {self.where.name}"
-        yield f"+++ {self.against.name}"
-        yield f"{self.agent}, the same seed in both"
+        yield Text(f"--- {self.where.name}\n+++ {self.against.name}\n{self.agent}, the same seed in both")
         for (number, phase, part), lines in self.differences.items():
-            yield f"round {number}, {phase}, {part}:{'' if lines else ' identical'}"
-            yield from (f"    {line}" for line in lines)
+            yield Text(f"round {number}, {phase}, {part}:{'' if lines else ' identical'}")
+            yield from (Text("    ") + line for line in lines)
 
 
 def prompt_diff(
@@ -363,14 +319,17 @@ def prompt_diff(
     second = max(candidates, key=lambda other: sum(first.axes[axis] == value for axis, value in other.axes.items()))
     games = [Simulation(condition, seed).game() for condition in (first, second)]
     agent = _agent(games[0], games[1], role)
-    sent = [_sent(game, agent, seed, last_round) for game in games]
-    keys = sorted({key: None for found in sent for key in found}, key=lambda key: key[0])
-    differences = {}
-    for key in keys:
-        for part in PARTS:
-            one, other = (found.get(key, {}).get(part, "").splitlines() for found in sent)
-            lines = difflib.unified_diff(one, other, lineterm="", n=1)
-            differences[*key, part] = list(lines)[2:]  # without its header
+    sent = [
+        {
+            (ask.round, ask.phase, part): part_text(ask, part)
+            for ask in asked(game, seed, last_round)
+            if ask.agent == agent
+            for part in PARTS
+        }
+        for game in games
+    ]
+    keys = sorted({key: None for texts in sent for key in texts}, key=lambda key: key[0])
+    differences = {key: _changed_lines(*(texts.get(key, "") for texts in sent)) for key in keys}
     return PromptDiff(first, second, agent, differences)
 
 
@@ -383,25 +342,13 @@ def _agent(one: Game, other: Game, role: str) -> str:
     raise UsageError(f"no agent has the role {role} in both conditions; choose another --role, or other conditions")
 
 
-def _sent(game: Game, agent: str, seed: int, last_round: int) -> _Sent:
-    """Return what `agent` is sent in each round and phase up to `last_round`, by part."""
-    return {
-        (ask.round, ask.phase): {part: part_text(ask, part) for part in PARTS}
-        for ask in asked(game, seed, last_round)
-        if ask.agent == agent
-    }
-
-
 def word_diff(study: Study, one: str, other: str) -> Iterator[Text]:
     """Yield the lines with words in which two prompts differ, under the names of the templates that they are in.
 
-    Compared is what the study sends to roles that have both in it. Raises UsageError for an unknown prompt.
+    Compared is what the study sends to roles that have both in it.
     """
     prompts, own = study.game.prompts, study.own_prompts.by_name if study.own_prompts else {}
     known = {**prompts.variants, **{name: prompt.templates for name, prompt in own.items()}}
-    for name in (one, other):
-        if name not in known:
-            raise UsageError(f"{study.file}: {name!r}: unknown prompt; {choose(name, known)}")
     everyone = {*study.game.roles}
     having = [{r for c in study.conditions for r in c.roles_by_prompt.get(name, ())} for name in (one, other)]
     both = set.intersection(*(roles or everyone for roles in having)) or everyone

@@ -21,7 +21,6 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from fractions import Fraction
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import yaml
 
@@ -51,10 +50,6 @@ _VOTE_ON_LAST_ROUND = "turn_vote_on_last_round"
 _THRESHOLD = "threshold"
 TURN = "turn"
 _PHASES: Mapping[str, tuple[str, ...]] = {"paper": ("propose", "vote"), "swarms": (TURN,)}
-_ASKED_IN: Mapping[str, tuple[str | None, Mapping[str, Any]]] = {
-    TURN: (TURN, {"protocol": "swarms"}),
-    SCORE: (SCORE, {"filter": {"scored": 1}}),
-}
 _ROLES = (HONEST, BYZANTINE)
 # By protocol: the stop threshold that the templates tell, and how they print it.
 _PRINTED: Mapping[str, tuple[Fraction, str]] = {
@@ -270,7 +265,6 @@ class ConsensusPrompts(shared.Prompts[ConsensusParameters]):
     variants = _VARIANTS
     plain = _PLAIN
     phases = ("propose", "vote", TURN, SCORE)
-    asked_in = _ASKED_IN
     questions = (
         shared.QuestionStyle(
             "consensus",

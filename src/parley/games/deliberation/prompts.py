@@ -29,27 +29,6 @@ STYLES = ("cot", "zero_shot", "reflect")  # the first two are those of the initi
 OF_POLICIES = "_policies"  # ends the names of prompts on prioritized problems, which have no right answer
 ALONE = "_alone"  # ends those of agents that hear nobody, and know it
 _OF_ANOTHER = f"_{ANOTHER_PROBLEM}"  # ends those of agents that hear of another problem, and know it
-_WITH_POLICIES = {"problems": {"kind": "policies"}}
-_ASKED_IN: dict[str, tuple[str | None, dict[str, Any]]] = {
-    "cot": (None, {"cot_share": 1}),
-    "zero_shot": (None, {"cot_share": 0}),
-    "cot_policies": (None, {"cot_share": 1, **_WITH_POLICIES}),
-    "zero_shot_policies": (None, {"cot_share": 0, **_WITH_POLICIES}),
-    "reflect_policies": ("reflect", _WITH_POLICIES),
-    **{
-        f"{style}{ALONE}": (None, {"hears": "nobody", "cot_share": share})
-        for style, share in (("cot", 1), ("zero_shot", 0))
-    },
-    f"reflect{ALONE}": ("reflect", {"hears": "nobody"}),
-    f"reflect{_OF_ANOTHER}": ("reflect", {"hears": ANOTHER_PROBLEM}),
-    SCORE: (SCORE, {"filter": {"scored": 1}}),
-    SCORE + OF_POLICIES: (SCORE, {"filter": {"scored": 1}, **_WITH_POLICIES}),
-    # Without a turn of reflection, in which they may come to agree.
-    BALLOT: (BALLOT, {"decision": "ranked", "turns": 0}),
-    BALLOT + OF_POLICIES: (BALLOT, {"decision": "ranked", "turns": 0, **_WITH_POLICIES}),
-    OUTSIDER: (BALLOT, {"decision": "judge_outside", "panel_size": 2, "turns": 0}),
-    OUTSIDER + OF_POLICIES: (BALLOT, {"decision": "judge_outside", "panel_size": 2, "turns": 0, **_WITH_POLICIES}),
-}
 
 
 def _variant(name: str) -> dict[str, Path]:
@@ -181,7 +160,6 @@ class DeliberationPrompts(Prompts[DeliberationParameters]):
         *(style + kind for kind in ("", OF_POLICIES) for style in (*STYLES, SCORE, BALLOT, OUTSIDER)),
         *(*(style + ALONE for style in STYLES), f"reflect{_OF_ANOTHER}"),
     )
-    asked_in = _ASKED_IN
     questions = (
         QuestionStyle("deliberation_cot", "improve", "answer", {"cot_share": 1}),
         QuestionStyle("deliberation_zero_shot", "improve", "answer", {"cot_share": 0}),

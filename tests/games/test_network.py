@@ -18,8 +18,11 @@ from parley.identity import digest, stream
 from parley.play.record import read_summary
 from parley.play.replay import replay
 from parley.play.simulate import simulate
+from parley.policies import Reply
+from parley.study import load_study
 from parley.study.recorded import rebuilt
 from parley.text.yamlfile import is_slug, validated
+from support.playing import new_consensus
 from support.studies import StudyFactory
 
 pytestmark = pytest.mark.promise("Topologies have the shape of their names; random ones follow from the seed alone.")
@@ -45,11 +48,11 @@ def built(written: Any, n: int, seed: int = 0) -> Network:
 
 
 def degrees(network: Network) -> list[int]:
-    return [len(peers) for peers in network.neighbors]
+    return [len(list(network.neighbors(agent))) for agent in range(len(network.masks))]
 
 
 def links(network: Network) -> list[tuple[int, int]]:
-    return [(a, b) for a in range(len(network.neighbors)) for b in network.neighbors[a] if a < b]
+    return [(a, b) for a in range(len(network.masks)) for b in network.neighbors(a) if a < b]
 
 
 PLAIN = ("complete", "ring", "star", "path", "grid")
@@ -133,7 +136,7 @@ SHAPES: list[tuple[Any, int, Callable[[Network], bool]]] = [
     (
         {"kind": "watts_strogatz", "k": 4, "p": 0},
         12,
-        lambda g: all(set(g.neighbors[i]) == {(i + d) % 12 for d in (-2, -1, 1, 2)} for i in range(12)),
+        lambda g: all(set(g.neighbors(i)) == {(i + d) % 12 for d in (-2, -1, 1, 2)} for i in range(12)),
     ),
     ({"kind": "watts_strogatz", "k": 4, "p": 0.5}, 12, lambda g: g.facts().edges == 24),
     ({"kind": "barabasi_albert", "m": 2}, 12, lambda g: g.facts().edges == 2 + 2 * 9),
@@ -221,11 +224,11 @@ def networks(draw: st.DrawFn) -> Network:
 @pytest.mark.promise("Facts of networks are those that networkx finds.")
 @given(networks(), st.data())
 def test_a_network_is_what_networkx_finds_and_so_is_each_part_of_it(network: Network, data: st.DataObject) -> None:
-    n = len(network.neighbors)
+    n = len(network.masks)
     graph = networkx.empty_graph(n)
-    graph.add_edges_from((a, b) for a in range(n) for b in network.neighbors[a])
+    graph.add_edges_from((a, b) for a in range(n) for b in network.neighbors(a))
     assert not list(networkx.selfloop_edges(graph))
-    assert all(sorted(graph[agent]) == list(network.neighbors[agent]) for agent in range(n))  # they are mutual
+    assert all(sorted(graph[agent]) == list(network.neighbors(agent)) for agent in range(n))  # they are mutual
     assert network.facts() == Facts(
         diameter=networkx.diameter(graph) if networkx.is_connected(graph) else None,
         connectivity=networkx.node_connectivity(graph),
@@ -257,3 +260,43 @@ def test_facts_of_complete_graphs_of_nobody_too() -> None:
 def test_two_triangles_that_share_an_agent_hang_together_by_it_alone() -> None:
     bow_tie = [(0, 1), (0, 2), (1, 2), (2, 3), (2, 4), (3, 4)]
     assert Network.of_edges(5, bow_tie).facts() == Facts(diameter=2, connectivity=1, edges=6, components=1)
+
+
+ONE_WAY = {"kind": "edges", "edges": [[1, 2]], "one_way": [[2, 3], [3, 1]]}
+
+
+@pytest.mark.promise("Of a one-way link the second agent hears the first, who does not hear it.")
+def test_one_way_links_carry_what_is_said_in_one_direction() -> None:
+    network = built(ONE_WAY, 3)
+    assert [list(network.neighbors(agent)) for agent in range(3)] == [[1, 2], [0], [1]]
+    assert network.facts() == Facts(diameter=2, connectivity=1, edges=4, components=1)
+    assert built({**ONE_WAY, "one_way": [[2, 3]]}, 3).facts() == Facts(None, 0, 3, 2)
+    game = new_consensus("hhh", max_rounds=2, topology=ONE_WAY, disclose_topology=True)
+    game.protocol.links = Links([agent.name for agent in game.agents], network)
+    turns = game.play()
+    asks = next(turns)
+    assert "You hear: agent_2, agent_3" in asks[0].system
+    assert "Those who hear you: agent_2" in asks[0].system
+    votes = turns.send([Reply(ask.reply_model(internal_strategy="", value=9, public_reasoning="")) for ask in asks])
+    assert [[*ask.view.this_round] for ask in votes] == [
+        ["agent_1", "agent_2", "agent_3"],
+        ["agent_1", "agent_2"],
+        ["agent_2", "agent_3"],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("game", "more", "told"),
+    [
+        ("consensus", {"equivocation": True}, "equivocation"),
+        ("stag_hunt", {"disclosure": "silent"}, "one_way"),
+        ("consensus", {"topology": {**ONE_WAY, "one_way": [[1, 2]]}}, "both directions"),
+        ("consensus", {"topology": {**ONE_WAY, "one_way": [[2, 4]]}}, "agent 4"),
+    ],
+)
+def test_where_links_cannot_be_one_way_it_is_said(
+    study_factory: StudyFactory, game: str, more: dict[str, Any], told: str
+) -> None:
+    grid = {"n": 3, "b": 0} | ({"model": "always_stag", "prompt": "plain"} if game == "stag_hunt" else {})
+    with pytest.raises(UsageError, match=told):
+        study_factory(grid, game=game, parameters={"topology": ONE_WAY} | more)

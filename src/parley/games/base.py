@@ -100,6 +100,7 @@ class Game(ABC, Generic[P]):
     Parameters: ClassVar[type[GameParameters]] = GameParameters
     policies: ClassVar[Mapping[str, PolicyKind]] = {LLM.name: LLM}  # by name; LLM among them
     read_texts: ClassVar[frozenset[str]] = frozenset()  # texts of replies that decide how the game goes on
+    hears_one_way: ClassVar[bool] = False  # whether its networks may have one-way links
     prompts: ClassVar[Prompts[Any]] = Prompts()
     evidence: ClassVar[Evidence[Any]] = Evidence()
     begun: "tuple[Game[P], Point] | None" = None  # the game that it goes on from a point, where it is a fork
@@ -164,7 +165,10 @@ class Game(ABC, Generic[P]):
     @classmethod
     def check(cls, parameters: P, groups: Sequence[Group]) -> None:
         """Raise UsageError, in one line with the remedy, if `groups` cannot play with these parameters."""
-        check_topology(parameters.topology, sum(group.count for group in groups))
+        topology = parameters.topology
+        check_topology(topology, sum(group.count for group in groups))
+        if isinstance(topology, Edges) and topology.one_way and not cls.hears_one_way:
+            raise UsageError(f"topology: one_way: {cls.name} has links in both directions alone; list them in edges")
         check_seat(parameters, groups, cls.roles[-1])
         for group in groups:
             if group.count and (problem := group.policy.misfit(parameters)):
@@ -344,9 +348,9 @@ def seated(
     rng = stream("topology", seed, n)
     network = draw_network(parameters.topology, n, rng)
     at: Sequence[int] = range(n)  # the agent that stands at each node, counted from 0
-    if not isinstance(parameters.topology, Edges) and len({len(peers) for peers in network.neighbors}) > 1:
+    if not isinstance(parameters.topology, Edges) and len({mask.bit_count() for mask in network.masks}) > 1:
         at = [int(place) for place in stream("seats", seed, n).permutation(n)]
-        network = Network.of_edges(n, [(at[node], at[peer]) for node in range(n) for peer in network.neighbors[node]])
+        network = Network.of_edges(n, [(at[node], at[peer]) for node in range(n) for peer in network.neighbors(node)])
     adversaries = [place for place, role in enumerate(roles) if role == last_role]
     in_turn = [by_number(name)[1] - 1 for name in reversed(names)]  # as they would sit without `seat`, the last first
     allowed = _allowed(parameters.seat or "any", network, at[0], in_turn)
@@ -371,7 +375,7 @@ def _allowed(seat: str, network: Network, hub: int, in_turn: Sequence[int]) -> l
         return [agent for agent in in_turn if agent != hub]
     if seat in (_MOST, _FEWEST):
         sign = -1 if seat == _MOST else 1
-        return sorted(in_turn, key=lambda agent: sign * len(network.neighbors[agent]))  # ties as they were drawn
+        return sorted(in_turn, key=lambda agent: sign * network.masks[agent].bit_count())  # ties as they were drawn
     return list(in_turn) if seat == "any" else [by_number(seat)[1] - 1]
 
 

@@ -3,8 +3,8 @@
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import combinations
-from math import comb
+from itertools import combinations, permutations
+from math import ceil, comb
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from parley.analysis.summarize import summarize
 from parley.analysis.tables import read_table
 from parley.errors import UsageError
-from parley.games.consensus.achievable import tolerates
+from parley.games.consensus.achievable import robustness, tolerates
 from parley.games.consensus.parameters import ConsensusView, Goal, Said, Signer, Value
 from parley.games.consensus.policies import POLICIES
 from parley.games.network import Network
@@ -75,7 +75,7 @@ class Rounds:
             current_value=self.held[name],
             last_round={},
             this_round={peer: said.value for peer, said in this_round.items()},
-            neighbors=tuple(self.names[peer] for peer in self.network.neighbors[place]),
+            neighbors=tuple(self.names[peer] for peer in self.network.neighbors(place)),
             earlier=tuple(self.heard[name]),
             goal=self.goal,
             signer=Signer(name, "secret"),
@@ -207,13 +207,13 @@ def sets_of(n: int) -> Iterator[tuple[int, ...]]:
 
 def reaching(network: Network, agents: Sequence[int], r: int) -> list[int]:
     """Return those of a set that hear r agents or more outside of it."""
-    return [a for a in agents if sum(peer not in agents for peer in network.neighbors[a]) >= r]
+    return [a for a in agents if sum(peer not in agents for peer in network.neighbors(a)) >= r]
 
 
 def breaking(network: Network, f: int) -> tuple[tuple[int, ...], tuple[int, ...], list[int]]:
     """Return two sets for which a network is not (f+1, f+1)-robust, and the agents that hear more than f outside."""
-    for one in sets_of(len(network.neighbors)):
-        for other in sets_of(len(network.neighbors)):
+    for one in sets_of(len(network.masks)):
+        for other in sets_of(len(network.masks)):
             hear = [reaching(network, each, f + 1) for each in (one, other)]
             whole = len(hear[0]) == len(one) or len(hear[1]) == len(other)
             if not {*one} & {*other} and not whole and len(hear[0]) + len(hear[1]) <= f:
@@ -242,9 +242,9 @@ def test_w_msr_converges_on_robust_networks_and_can_be_stopped_one_link_below(se
 def test_w_msr_converges_on_more_robust_networks_where_no_agent_hears_more_than_f_faulty_ones() -> None:
     f, found = 1, 0
     for seed in range(3):
-        network, _ = minimal(9, seed, lambda each: holds(each, 2 * f + 1, 1))
+        network, _ = minimal(9, seed, lambda each: robustness(each)[0] >= 2 * f + 1)
         for faulty in combinations(range(9), 2):
-            hears = [sum(peer in faulty for peer in network.neighbors[a]) for a in range(9) if a not in faulty]
+            hears = [sum(peer in faulty for peer in network.neighbors(a)) for a in range(9) if a not in faulty]
             if max(hears) <= f:
                 found += 1
                 start = [None if place in faulty else v for place, v in enumerate(starts(9, 0, seed))]
@@ -402,26 +402,37 @@ def test_a_signer_of_fractions_cannot_make_others_say_what_the_game_does_not_hav
 # Robustness
 
 
-def holds(network: Network, r: int, s: int) -> bool:
-    """Return whether a network is (r, s)-robust: whether there are no two disjoint sets that break it."""
-    hear = {each: len(reaching(network, each, r)) for each in sets_of(len(network.neighbors))}
-    weak = [({*each}, count) for each, count in hear.items() if count < min(s, len(each))]
-    return all(one & other or first + second >= s for (one, first), (other, second) in combinations(weak, 2))
+def by_definition(network: Network) -> tuple[int, int | None]:
+    n = len(network.masks)
+    pairs = [(one, other) for one in sets_of(n) for other in sets_of(n) if not {*one} & {*other}]
+
+    def holds(r: int, s: int) -> bool:
+        def pair(one: Sequence[int], other: Sequence[int]) -> bool:
+            hear = len(reaching(network, one, r)), len(reaching(network, other, r))
+            return hear[0] == len(one) or hear[1] == len(other) or sum(hear) >= s
+
+        return all(pair(one, other) for one, other in pairs)
+
+    faults = [F for F in range(n) if holds(F + 1, F + 1)]
+    return max(r for r in range(n) if holds(r, 1) or r == 0), max(faults) if faults else None
 
 
-@pytest.mark.promise("Networks tolerate the faults that they tolerate by definition.")
-def test_what_a_network_tolerates_is_what_the_definition_says(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.promise("Networks have their robustness, and the faults that they tolerate, by definition.")
+@pytest.mark.parametrize("one_way", [False, True])
+def test_robustness_is_what_its_definition_says(one_way: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     for seed in range(40):
         rng = np.random.default_rng(seed)
         n = int(rng.integers(2, 6))
-        links = [pair for pair in combinations(range(n), 2) if rng.random() < (seed % 5 + 3) / 8]
-        network = Network.of_edges(n, links)
-        faults = max((F for F in range(n) if holds(network, F + 1, F + 1)), default=None)
-        assert tolerates(network) == faults
+        pairs = list(permutations(range(n), 2) if one_way else combinations(range(n), 2))
+        links = [pair for pair in pairs if rng.random() < (seed % 5 + 3) / 8]
+        network = Network.of_edges(n, () if one_way else links, links if one_way else ())
+        r, faults = by_definition(network)
+        assert (robustness(network), tolerates(network)) == ((r, True), faults)
         with monkeypatch.context() as patch:  # as if it were too large to be exact
             patch.setattr("parley.games.consensus.achievable.EXACT_TO", 1)
+            lower, exact = robustness.__wrapped__(network)
+            assert lower == r if exact else lower <= r
             assert (tolerates.__wrapped__(network) or 0) <= (faults or 0)
-            assert (tolerates.__wrapped__(network) is None) == (faults is None)
 
 
 def ring(n: int) -> Network:
@@ -430,16 +441,20 @@ def ring(n: int) -> Network:
 
 def test_known_networks() -> None:
     for n in range(1, 17):
+        assert robustness(Network.complete(n)) == (ceil(n / 2), True)
         assert tolerates(Network.complete(n)) == (n - 1) // 2
     path, star = ([(k, k + 1) for k in range(9)], [(0, k) for k in range(1, 10)])
-    for network in (ring(9), ring(14), ring(20), Network.of_edges(10, path), Network.of_edges(10, star)):
-        assert tolerates(network) == 0
+    for network in (ring(9), ring(14), Network.of_edges(10, path), Network.of_edges(10, star)):
+        assert (robustness(network), tolerates(network)) == ((1, True), 0)
+    assert robustness(Network.of_edges(20, [(0, k) for k in range(1, 20)])) == (1, True)
+    assert robustness(ring(20)) == (1, False)
     halves = [(a, b) for one in (range(5), range(5, 10)) for a, b in combinations(one, 2)]
     twin = Network.of_edges(10, [*halves, *((k, k + 5) for k in range(5))])
-    assert (twin.facts().connectivity, tolerates(twin)) == (5, 0)
-    assert tolerates(Network.of_edges(20, [(0, 1)])) is None
-    almost = Network.of_edges(20, [link for link in combinations(range(20), 2) if link != (0, 1)])
-    assert tolerates(almost) == 8  # each hears n // 2 + 8 at least
+    assert (twin.facts().connectivity, robustness(twin)) == (5, (1, True))
+    one_way = Network.of_edges(4, (), [(0, 1), (1, 2), (2, 3)])
+    assert (robustness(one_way), tolerates(one_way)) == ((1, True), 0)
+    apart = Network.of_edges(20, [(0, 1)])
+    assert (robustness(apart), tolerates(apart)) == ((0, True), None)
 
 
 # Whole games
@@ -472,14 +487,14 @@ def test_games_of_protocols_end_with_agreement(
         assert outcome.finished_early or name == "w_msr"
 
 
-def test_the_table_measures_says_what_networks_tolerate(study_factory: StudyFactory) -> None:
-    for topology, expected in (("complete", 2), ("ring", 0)):
+def test_the_table_measures_says_how_robust_networks_are(study_factory: StudyFactory) -> None:
+    for topology, expected in (("complete", (3, True, 2)), ("ring", (1, True, 0))):
         study = study_factory({"model": "median", "n": 5}, seeds=1, parameters={"max_rounds": 2, "topology": topology})
         for simulation in study.simulations():
             simulate(study, simulation.record(study.name), [], 1.0)
         summarize(study)
         [row] = read_table(study.name, "measures").to_dict("records")
-        assert row["tolerates"] == expected
+        assert (row["robustness"], row["robustness_exact"], row["tolerates"]) == expected
 
 
 def test_a_game_that_does_not_fit_a_protocol_is_refused_in_one_line(study_factory: StudyFactory) -> None:

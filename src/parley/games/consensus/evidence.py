@@ -9,7 +9,7 @@ from pathlib import Path
 from statistics import fmean, median
 from typing import Any
 
-from parley.games.consensus.achievable import ACHIEVABLE, reached, tolerates
+from parley.games.consensus.achievable import ACHIEVABLE, reached, robustness, tolerates
 from parley.games.consensus.parameters import ConsensusParameters, Round, Value, in_hull
 from parley.games.evidence import (
     ENDINGS,
@@ -200,8 +200,12 @@ class ConsensusEvidence(Evidence[ConsensusParameters, Round]):
         spreads = [_deviation(values) for values in held]
         halves = [entry["round"] for entry in trace if 2 * entry["stop_votes"] >= len(entry["votes"])]
         within, inside = ([of(values) for values in held] for of in (goal.agreed, partial(in_hull, initial=start)))
+        network = _network(trace[0])
+        robust, exact = robustness(network)
         found: dict[str, Any] = {
-            "tolerates": tolerates(_network(trace[0])),
+            "robustness": robust,
+            "robustness_exact": exact,
+            "tolerates": tolerates(network),
             "within": within[-1],
             "within_round": _for_good(within),
             "in_hull": inside[-1],
@@ -297,7 +301,7 @@ def _network(first: Round) -> Network:
         return Network.complete(len(names))
     place = {name: index for index, name in enumerate(names)}
     heard = first["neighbors"]
-    return Network.of_edges(len(names), ((place[peer], place[name]) for name in names for peer in heard[name]))
+    return Network.of_edges(len(names), (), ((place[peer], place[name]) for name in names for peer in heard[name]))
 
 
 def _shown(value: Value | None) -> str:

@@ -37,11 +37,12 @@ from parley.games.consensus.parameters import (
     Value,
 )
 from parley.games.filters import SCORE, Scored
+from parley.games.network import Edges
 from parley.games.parameters import BYZANTINE, HONEST
 from parley.policies import ReplyFormat
 
 FOLDER = Path(__file__).parent / "templates"
-DISCLOSED = FOLDER / "network" / "disclosed.txt"  # what agents are told of a network that is disclosed
+_DISCLOSED = {one_way: FOLDER / "network" / f"disclosed{'_one_way' * one_way}.txt" for one_way in (False, True)}
 _PUBLISHED_WORDS = FOLDER / "published_code" / "words.yaml"
 _GOAL_WORDS = FOLDER / "goal" / "words.yaml"
 _FRAMING = FOLDER / "framing"
@@ -248,6 +249,12 @@ def goal_words(goal: Goal) -> tuple[tuple[str, str], ...]:
     return tuple(found.items())
 
 
+def disclosed_template(parameters: ConsensusParameters) -> Path:
+    """Return what agents are told of a network that is disclosed."""
+    topology = parameters.topology
+    return _DISCLOSED[isinstance(topology, Edges) and bool(topology.one_way)]
+
+
 def reply_kind(role: str, phase: str) -> str:
     """Return the kind of a reply (parley.games.prompts)."""
     return SCORE if phase == SCORE else f"consensus_{role}_{phase}"
@@ -292,7 +299,7 @@ class ConsensusPrompts(shared.Prompts[ConsensusParameters]):
         if parameters.rules == PUBLISHED_CODE:
             found |= {f"{role}_published_code": _PUBLISHED_WORDS for role in _ROLES}
         if parameters.disclose_topology:
-            found |= {f"{role}_network": DISCLOSED for role in _ROLES}
+            found |= {f"{role}_network": disclosed_template(parameters) for role in _ROLES}
         if parameters.told_of_filter:
             found[f"{HONEST}_filter"] = parameters.told_of_filter
         asked = scored if parameters.reply_format == "json" else phases  # others are as printed

@@ -185,8 +185,12 @@ class Protocol(ABC):
         """Return what follows an agent's system prompt where the topology is disclosed, on lines of its own."""
         if not self.parameters.disclose_topology:
             return ""
-        values = {"agents": len(self.agents), "neighbors": ", ".join(self.links.neighbors(agent.name)) or "none"}
-        return f"\n{fill(text_of(prompts.DISCLOSED), values)}"
+        name = agent.name
+        heard, hearers = (
+            ", ".join(names) or "none" for names in (self.links.neighbors(name), self.links.hearers(name))
+        )
+        values = {"agents": len(self.agents), "neighbors": heard, "hearers": hearers}
+        return f"\n{fill(text_of(prompts.disclosed_template(self.parameters)), values)}"
 
     # What a reply does
 

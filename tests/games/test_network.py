@@ -19,7 +19,6 @@ from parley.play.record import read_summary
 from parley.play.replay import replay
 from parley.play.simulate import simulate
 from parley.policies import Reply
-from parley.study import load_study
 from parley.study.recorded import rebuilt
 from parley.text.yamlfile import is_slug, validated
 from support.playing import new_consensus

@@ -14,26 +14,22 @@ from pathlib import Path
 
 import yaml
 
-from benchmarks.measure import PARLEY, REPOSITORY, Row, cheapest, consensus_study, temporary_folder
+from benchmarks.measure import PARLEY, REPOSITORY, Cost, Row, cheapest, consensus_study, temporary_folder
 from parley.engine.endpoint import Endpoint
+from parley.study import Study
 
 MODEL, SERVICE = "instant", "instant-service"
 ENDPOINT = Path("endpoint.json")
-ROUNDS = 50
-GAMES, FEW = 40, 8  # of a shard: the difference is what replies cost, without a start
-# The disk is a given: of no time, or as Lustre and NFS.
-DISK = """
-import os, shutil, time
-shutil.rmtree("results", ignore_errors=True)
-os.fsync = lambda fd: time.sleep({seconds})
-from parley.cli import main
-main()
-"""
-SLOW_SECONDS = 0.02
+AGENTS = 8
+# Rounds of a game, and games of a shard: the difference of two numbers is what replies cost, without a start.
+ROUNDS, GAMES = (2, 50), (8, 40)
 
 
 def rows() -> Iterator[Row]:
-    """Yield the measurements."""
+    """Yield the measurements: of a process for each game, as beside a server of ours, and of a shard in one process.
+
+    The latter is how games with a service are played.
+    """
     os.environ["PYTHONDONTWRITEBYTECODE"] = ""  # else each process compiles what was installed without bytecode
     with temporary_folder(), _answering() as url:
         own = {"source": {"folder": "model"}, "max_model_len": 8192}
@@ -41,56 +37,36 @@ def rows() -> Iterator[Row]:
         Path("models.yaml").write_text(yaml.safe_dump({"models": entries}), encoding="utf-8")
         Path("model").mkdir()
         Path("model/config.json").write_text("{}")  # what a study looks for: nobody loads it
-        yield from _own_processes()
-        for agents in (4, 8, 16):
-            yield from _shard(agents)
+        short, long = map(_games, ROUNDS)
+        each = (long.cpu - short.cpu) / (2 * AGENTS * (ROUNDS[1] - ROUNDS[0]))
+        start = short.cpu - 2 * AGENTS * ROUNDS[0] * each
+        yield Row(f"`parley simulate`, {AGENTS} agents: CPU a reply", f"{1000 * each:.2f} ms", "1 ms")
+        yield Row("its start, and its record: CPU", f"{start:.2f} s", "0.7 s")
+        few, many = map(_shard, GAMES)
+        replies = 2 * AGENTS * 10 * (GAMES[1] - GAMES[0])
+        cpu, seconds = (many.cpu - few.cpu) / replies, (many.seconds - few.seconds) / replies
+        rate = f"{1000 * cpu:.2f} ms, {1 / seconds:,.0f} replies/s"
+        yield Row(f"a shard process, {AGENTS} agents: CPU a reply, rate", rate, "1 ms, 1,000 replies/s")
 
 
-def _study(name: str, model: str, agents: int, seeds: int, rounds: int) -> list[Path]:
-    """Write a study whose games last `rounds` rounds; return its records."""
-    parameters, grid = {"max_rounds": rounds, "stop_threshold": 1}, {"model": model, "n": agents}
-    study = consensus_study(Path(f"{name}.yaml"), grid, seeds, parameters, shard_size=GAMES)
-    return [simulation.record(name) for simulation in study.simulations()]
+def _study(name: str, model: str, seeds: int, rounds: int) -> Study:
+    parameters = {"max_rounds": rounds, "stop_threshold": 1}
+    return consensus_study(Path(f"{name}.yaml"), {"model": model, "n": AGENTS}, seeds, parameters, shard_size=seeds)
 
 
-def _own_processes() -> Iterator[Row]:
-    """A process for each game, as beside a server of ours."""
-    starts = []
-    for agents in (4, 8, 16):
-        costs = []
-        for rounds in (2, ROUNDS):
-            name = f"own{agents}-{rounds}"
-            records = _study(name, MODEL, agents, 3, rounds)
-            games = ((*PARLEY, "simulate", f"{name}.yaml", str(record), str(ENDPOINT)) for record in records)
-            costs.append(cheapest(*games))
-        each = (costs[1].cpu - costs[0].cpu) / (2 * agents * (ROUNDS - 2))
-        starts.append(costs[0].cpu - 2 * agents * 2 * each)
-        yield Row(f"`parley simulate`, {agents} agents: CPU a reply", f"{1000 * each:.2f} ms", "1 ms")
-    yield Row("its start, and its record: CPU", f"{min(starts):.2f} s", "0.7 s")
+def _games(rounds: int) -> Cost:
+    """Return what a game of so many rounds costs, played in a process of its own."""
+    name = f"own-{rounds}"
+    records = [simulation.record(name) for simulation in _study(name, MODEL, 3, rounds).simulations()]
+    return cheapest(*((*PARLEY, "simulate", f"{name}.yaml", str(record), str(ENDPOINT)) for record in records))
 
 
-def _shard(agents: int) -> Iterator[Row]:
-    """Many games in one process, as with a service."""
-    _study("shard", SERVICE, agents, GAMES, 10)
-    _study("few", SERVICE, agents, FEW, 10)
-    replies = 2 * agents * 10 * (GAMES - FEW)
-    disks = {seconds: _more_games(seconds) for seconds in (0.0, SLOW_SECONDS)}
-    cpu, seconds = disks[0.0]
-    rate = f"{1000 * cpu / replies:.2f} ms, {replies / seconds:,.0f} replies/s"
-    yield Row(f"a shard process, {agents} agents: CPU a reply, rate", rate, "1 ms, 1,000 replies/s")
-    slow = disks[SLOW_SECONDS][1]
-    text = f"{replies / slow:,.0f} replies/s: {seconds / slow:.2f} of it"
-    yield Row(f"the same where an fsync takes {1000 * SLOW_SECONDS:.0f} ms", text, "0.9")
-
-
-def _more_games(sync_seconds: float) -> tuple[float, float]:
-    """Return what `GAMES` cost more than `FEW`: seconds of a CPU, and seconds."""
-    python = (sys.executable, "-c", DISK.format(seconds=sync_seconds))
-    few, shard = (
-        cheapest(*[(*python, "simulate-shard", f"{study}.yaml", "--services", SERVICE, "0")] * 2)
-        for study in ("few", "shard")
-    )
-    return shard.cpu - few.cpu, shard.seconds - few.seconds
+def _shard(games: int) -> Cost:
+    """Return what a shard of so many games of ten rounds costs, by two copies of it."""
+    names = [f"shard-{games}-{copy}" for copy in (1, 2)]
+    for name in names:
+        _study(name, SERVICE, games, 10)
+    return cheapest(*((*PARLEY, "simulate-shard", f"{name}.yaml", "--services", SERVICE, "0") for name in names))
 
 
 @contextmanager

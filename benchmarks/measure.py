@@ -72,15 +72,6 @@ def consensus_study(
     return load_study(file)
 
 
-def ten_thousand(play: bool = True) -> Study:
-    """Write a study of 10,000 scripted games of two rounds, 500 to a condition; play them, shard after shard."""
-    grid = {"model": ["majority", "stubborn"], "n": [3, 4, 5, 6, 7], "b": [0, 1], "byzantine": "random"}
-    study = consensus_study(Path("many.yaml"), grid, 500, {"max_rounds": 2}, shard_size=500)
-    for number in range(len(set(study.shards().values())) if play else 0):
-        cost(*PARLEY, "simulate-shard", "many.yaml", str(number))
-    return study
-
-
 @contextmanager
 def temporary_folder() -> Iterator[None]:
     """Work in a folder that goes away, with the repository's model entries and prepared models."""

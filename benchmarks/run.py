@@ -1,6 +1,6 @@
 """Runs the benchmarks and writes their table into benchmarks/README.md.
 
-python -m benchmarks.run [scripted] [scale] [frames] [ledger] [client] [grammar] [view] [coverage]
+python -m benchmarks.run [scripted] [scale] [client] [coverage]
 """
 
 import platform
@@ -8,20 +8,12 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from benchmarks import client, coverage, explorer, frames, grammar, ledger, scale, scripted
+from benchmarks import client, coverage, scale, scripted
 from benchmarks.measure import Row
 from parley.engine import hardware
 
 README = Path(__file__).parent / "README.md"
-SETS = {
-    "scripted": scripted.rows,
-    "scale": scale.rows,
-    "frames": frames.rows,
-    "ledger": ledger.rows,
-    "client": client.rows,
-    "grammar": grammar.rows,
-    "view": explorer.rows,
-}
+SETS = {"scripted": scripted.rows, "scale": scale.rows, "client": client.rows}
 
 
 def main() -> None:

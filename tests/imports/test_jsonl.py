@@ -8,13 +8,9 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from parley import paths
-from parley.analysis.summarize import summarize
-from parley.analysis.tables import read_table
 from parley.errors import UsageError
 from parley.imports.games import NO_GAME, UNREADABLE, Defect, ImportedGame
-from parley.imports.import_games import check, import_games, played
 from parley.imports.jsonl import FORMAT, SCHEMA, ReplyLine
-from parley.study import load_study
 from parley.study.study_file import text
 from support import REPOSITORY
 from support.records import reply_lines, write_lines
@@ -75,66 +71,3 @@ def test_the_schema_file_is_up_to_date_and_fits() -> None:
     validator = Draft202012Validator(ReplyLine.model_json_schema())
     assert all(validator.is_valid(line) for line in reply_lines(["ss"], byzantine="x"))
     assert not validator.is_valid({"id": "a", "round": 1})
-
-
-# Other games
-
-
-def lines(tmp_path: Path, game: dict[str, Any], agents: dict[str, Any], said: list[tuple[str, list[Any]]]) -> Path:
-    """Write a game of one round; `said` has what each agent replied in a phase."""
-    number = 0 if game["game"] == "deliberation" else 1
-    told = [
-        {"id": "g", "round": number, "phase": phase, "agent": name, "reply": reply, **game, **agents[name]}
-        for phase, replies in said
-        for name, reply in zip(agents, replies, strict=True)
-    ]
-    file = tmp_path / "games.jsonl"
-    file.write_text("\n".join(map(json.dumps, told)))
-    return file
-
-
-def check_lines(file: Path) -> tuple[list[Any], list[Defect]]:
-    return check(FORMAT.read(file))
-
-
-def proposal(value: int) -> dict[str, Any]:
-    return {"internal_strategy": "", "value": value, "public_reasoning": ""}
-
-
-@pytest.mark.promise("The plain format brings games of the consensus game and of the deliberation, too.")
-def test_lines_bring_values_and_problems(tmp_path: Path) -> None:
-    game = {"game": "consensus", "parameters": {"max_rounds": 1}, "prompt": "none_exist"}
-    agents = {"agent_1": {"initial_value": 7}, "agent_2": {"initial_value": 9}}
-    stop = {"decision": "stop"}
-    said = [("propose", [proposal(7), proposal(7)]), ("vote", [stop, stop])]
-    [found], none = check_lines(lines(tmp_path, game, agents, said))
-    assert (found.defects, none) == ((), [])
-    assert isinstance(found.game, ImportedGame)
-    assert played(found.game)[0].outcome.name == "valid_consensus"
-
-    problem = {"id": "p", "kind": "number", "question": "What is 2 + 2?", "answer": "4"}
-    game = {"game": "deliberation", "parameters": {"turns": 1}, "problem": problem}
-    answer = {"argument": "", "answer": "4"}
-    [found], none = check_lines(lines(tmp_path, game, {"agent_1": {}, "agent_2": {}}, [("initial", [answer, answer])]))
-    assert (found.defects, none) == ((), [])
-    assert played(found.game)[0].outcome.name == "correct_consensus"
-
-
-@pytest.mark.parametrize("value", [None, 51, "7"])
-def test_a_first_value_that_cannot_be_is_named(tmp_path: Path, value: Any) -> None:
-    agents = {"agent_1": {"initial_value": 7}, "agent_2": {} if value is None else {"initial_value": value}}
-    _, none = check_lines(lines(tmp_path, {"game": "consensus"}, agents, [("propose", [proposal(7), proposal(7)])]))
-    assert none
-    assert all("agent_2: initial value" in each.text or "initial_value" in each.text for each in none)
-
-
-@pytest.mark.promise("Imported games are held against the best known protocol, too.")
-@pytest.mark.usefixtures("folder")
-def test_imported_games_are_held_against_the_best_known_protocol() -> None:
-    Path("config").mkdir()
-    game = {"game": "consensus", "parameters": {"max_rounds": 2}, "prompt": "none_exist"}
-    agents = {"agent_1": {"initial_value": 7}, "agent_2": {"initial_value": 9}}
-    said = [("propose", [proposal(7), proposal(9)]), ("vote", [{"decision": "stop"}, {"decision": "stop"}])]
-    summarize(load_study(import_games("jsonl", lines(Path(), game, agents, said), "theirs").study))
-    [regret] = read_table("theirs", "regret").to_dict("records")
-    assert (regret["reached_agreement"], regret["agreement_lost"]) == (0, 1)

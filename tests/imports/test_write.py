@@ -1,6 +1,7 @@
 """Imported games are records like others: in tables, report and replay; marked as imported wherever they are shown."""
 
 import shutil
+import sys
 from contextlib import chdir
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import yaml
 from parley import paths
 from parley.analysis.summarize import summarize
 from parley.errors import UsageError
+from parley.imports import games as formats
 from parley.imports.import_games import Imported, import_games
 from parley.play.record import read_summary
 from parley.play.replay import replay
@@ -206,3 +208,15 @@ def test_what_cannot_be_imported_is_one_line(raw: Path, parley: Parley) -> None:
     for form, path, name, told in rows:
         assert told in one_line_error(parley("import", form, path, "--name", name), 2), name
     assert not Path("config").exists()
+
+
+def test_a_format_of_one_s_own_is_a_plug_in(raw: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("their_format.py").write_text(
+        "from pathlib import Path\nfrom parley.imports.byzantine_cheap_talk import FORMAT as theirs\n"
+        "class Own:\n    source = license = 'own'\n    def read(self, path: Path):\n        return theirs.read(path)\n"
+        "FORMAT = Own()\n"
+    )
+    monkeypatch.syspath_prepend(str(Path.cwd()))
+    monkeypatch.setattr(formats, "entry_points", lambda group: {"own": ("their_format:FORMAT",)})
+    assert imported(raw, form="own").imported == 6
+    sys.modules.pop("their_format")

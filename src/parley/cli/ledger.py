@@ -1,12 +1,14 @@
-"""The commands of the ledger: the stage that makes it, and those that check, show and sign it."""
+"""The commands of the ledger: the stage that makes it, and those that check, show, sign and export it."""
 
+import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import click
 
 from parley import paths
 from parley.cli.common import JSON, MODELS, PATH, STRICT, STUDY_NAMES, at_work, load, log_to_stderr, study_loaded, tell
+from parley.text import one_line
 
 if TYPE_CHECKING:
     from parley.ledger.check import ChainChecker
@@ -149,6 +151,32 @@ def show(target: str, models: Path | None, block: int | None, as_json: bool) -> 
     chain = _chain(target, models)
     lines = overview(chain) if block is None else list(history(chain, block))
     tell(as_json, [each.model_dump() for each, _ in blocks(chain) if block in (None, each.height)], lines)
+
+
+@ledger.command()
+@_TARGET
+@MODELS
+@click.option(
+    "--format", "form", type=click.Choice(["jsonl", "csv"]), default="jsonl", show_default=True, help="Kind of file."
+)
+@click.option("--output", type=PATH, help="File to write; default: print.")
+def export(target: str, models: Path | None, form: Literal["jsonl", "csv"], output: Path | None) -> None:
+    """Write the utterances of a ledger, one a line, with their keys and signatures; nothing is checked.
+
+    \b
+    Example:  parley ledger export deliberation --format csv --output utterances.csv
+    """
+    from parley.files import write_atomically
+    from parley.ledger.build import export as run
+
+    rows = run(_chain(target, models), form)
+    if output is None:
+        in_terminal = sys.stdout.isatty()
+        for row in rows:
+            click.echo(one_line(row) if in_terminal else row, nl=in_terminal)
+        return
+    write_atomically(output, lambda file: file.writelines(row.encode() for row in rows))
+    click.echo(str(output), err=True)
 
 
 COMMANDS = (ledger,)

@@ -224,9 +224,9 @@ def prune(study: "Study", yes: bool) -> None:
 def import_games(form: str, path: Path, name: str, keep_damaged: bool, source: str, license_note: str) -> None:
     """Make a study and records of games that somebody else's code played, so that tables and figures show them.
 
-    FORMAT is byzantine-cheap-talk or jsonl (JSON lines, one a reply). The rules play each game from its replies, and
-    payoffs must follow from its actions. What is damaged is listed, counted by kind, and left out. Nothing is asked of
-    any model.
+    FORMAT is byzantine-cheap-talk, jsonl (JSON lines, one a reply), or an installed entry point of the group
+    parley.formats. The rules play each game from its replies, and payoffs must follow from its actions. What is
+    damaged is listed, counted by kind, and left out. Nothing is asked of any model.
 
     \b
     Examples:  parley import byzantine-cheap-talk ../byzantine-cheap-talk/results --name published-games

@@ -16,9 +16,8 @@ from parley.games.parameters import BYZANTINE, HONEST
 from parley.games.stag_hunt.game import StagHuntGame
 from parley.games.stag_hunt.parameters import PUBLISHED
 from parley.games.stag_hunt.prompts import AGAIN
-from parley.imports.games import NO_GAME, UNREADABLE, Defect, Format, ImportedAgent, ImportedGame, files_below, reply
+from parley.imports.games import Defect, Format, ImportedAgent, ImportedGame, json_games, reply
 from parley.play.replay import RecordedReply
-from parley.text import one_line
 
 _TOPOLOGIES = {"broadcast": "complete", "ring": "ring", "star": "star"}
 _TRIALS = 20  # of the paper's runs; games of another number are a run of their own
@@ -30,19 +29,7 @@ SOURCE = "github.com/saleml/byzantine-cheap-talk"
 
 def _read(path: Path) -> Iterator[ImportedGame | Defect]:
     """Yield the game of each `results.json`, wherever they lie below a folder, in the order of the paths."""
-    for file, name in files_below(path, "results.json", f"name the folder results of a copy of {SOURCE}"):
-        try:
-            content = file.read_bytes()
-            found = json.loads(content)
-        except (OSError, ValueError, RecursionError) as error:
-            yield Defect(UNREADABLE, name, one_line(str(error), 100))
-            continue
-        try:
-            game = _game(file, name, content, found)
-        except (LookupError, TypeError, ValueError, AttributeError) as error:
-            yield Defect(NO_GAME, name, one_line(repr(error), 100))
-        else:
-            yield game
+    yield from json_games(path, "results.json", f"name the folder results of a copy of {SOURCE}", _game)
 
 
 def _game(path: Path, file: str, content: bytes, found: Mapping[str, Any]) -> ImportedGame:

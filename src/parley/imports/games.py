@@ -1,8 +1,11 @@
 """What an importer gives: games as data, and the defects of files that cannot be read as games.
 
-An importer says what was said, and checks none of it.
+An importer is a plug-in: an object with a `source`, a `license` and `read`, in FORMATS or installed as an entry point
+of the group `parley.formats` (a module:attribute). It says what was said, and checks none of it.
 """
 
+import importlib
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,12 +17,21 @@ from parley.identity import digest
 from parley.play.journal import Entry
 from parley.play.replay import RecordedReply
 from parley.policies import said_name, token_count
-from parley.text import one_line, valid_unicode
+from parley.policies.own_code import entry_points, of_entry_point
+from parley.text import choose, one_line, valid_unicode
+
+ENTRY_POINTS = "parley.formats"
+FORMATS = {
+    "byzantine-cheap-talk": "parley.imports.byzantine_cheap_talk:FORMAT",
+    "byzantine-consensus": "parley.imports.byzantine_consensus:FORMAT",
+    "jsonl": "parley.imports.jsonl:FORMAT",
+}
 
 UNREADABLE, NO_GAME = "cannot be read", "not a game of this format"
 CUT_SHORT, MISSING = "cut short", "an agent is missing"
 PAYOFFS, SEATS = "payoffs do not follow from the actions", "a model changed its seat"
 UNASKED, TWICE = "replies that nobody asked for", "the same game twice"
+ENDED = "ends otherwise by the rules"
 
 
 @dataclass(frozen=True)
@@ -48,7 +60,8 @@ class ImportedGame:
     """One game as its file tells it; `points` are payoffs by round and agent, `links` None for everyone.
 
     `players` and `byzantine` say in a word what played. Games of the same `seed` are paired. `material` is what a seed
-    would deal: `initial_values` of honest agents by name (consensus), the `problem` (deliberation).
+    would deal: `initial_values` of honest agents by name (consensus), the `problem` (deliberation). `ended` is the
+    outcome's class and the number of rounds, `held` the sorted values of all agents after a round; both are checks.
     """
 
     file: str  # below PATH
@@ -65,6 +78,8 @@ class ImportedGame:
     seed: int | None = None
     prompt: str = ""  # the game's first, where nobody said
     material: Mapping[str, Any] = field(default_factory=dict)
+    ended: tuple[str, int] | None = None
+    held: Mapping[int, Sequence[int]] = field(default_factory=dict)
 
     @property
     def number(self) -> int:
@@ -108,6 +123,27 @@ def files_below(path: Path, pattern: str, remedy: str) -> list[tuple[Path, str]]
     return [(file, file.name if file == path else file.relative_to(path).as_posix()) for file in files]
 
 
+def json_games(
+    path: Path, pattern: str, remedy: str, game: Callable[[Path, str, bytes, Any], ImportedGame]
+) -> Iterator[ImportedGame | Defect]:
+    """Yield what `game` makes of each JSON file, of its path, its name, its bytes and what they say, or a defect."""
+    for file, name in files_below(path, pattern, remedy):
+        try:
+            content = file.read_bytes()
+            found = json.loads(content)
+        except (OSError, ValueError, RecursionError) as error:
+            yield Defect(UNREADABLE, name, one_line(str(error), 100))
+            continue
+        try:
+            made = game(file, name, content, found)
+        except OSError as error:  # of a file that belongs to it
+            yield Defect(UNREADABLE, name, one_line(str(error), 100))
+        except (LookupError, TypeError, ValueError, AttributeError) as error:
+            yield Defect(NO_GAME, name, one_line(repr(error), 100))
+        else:
+            yield made
+
+
 @dataclass(frozen=True)
 class Format:
     """A format of games: where they are from, under which license, and how files are read.
@@ -118,3 +154,19 @@ class Format:
     source: str
     license: str
     read: Callable[[Path], Iterator[ImportedGame | Defect]]
+
+
+def format_called(name: str) -> Format:
+    """Return a format by its name; code of the user's own is imported. Raises UsageError for an unknown one."""
+    where = FORMATS.get(name)
+    if where is None:
+        installed = entry_points(ENTRY_POINTS)
+        if name not in installed:
+            raise UsageError(f"{name!r}: unknown format; {choose(name, FORMATS, installed)}")
+        where = of_entry_point(name, installed[name], ENTRY_POINTS)
+    module, _, attribute = where.partition(":")
+    try:
+        found: Format = getattr(importlib.import_module(module), attribute)
+    except (ImportError, AttributeError) as error:
+        raise UsageError(f"{name}: {where}: cannot be imported: {one_line(str(error), 150)}") from None
+    return found

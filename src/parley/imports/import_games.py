@@ -22,9 +22,9 @@ from parley.games.base import Game, ImportedSeating, new_game
 from parley.games.parameters import BYZANTINE, HONEST, GameParameters, Group
 from parley.games.registry import game_class
 from parley.identity import canonical_json, digest
-from parley.imports import byzantine_cheap_talk, jsonl
 from parley.imports.games import (
     CUT_SHORT,
+    ENDED,
     MISSING,
     NO_GAME,
     PAYOFFS,
@@ -33,6 +33,7 @@ from parley.imports.games import (
     UNASKED,
     Defect,
     ImportedGame,
+    format_called,
 )
 from parley.play.record import provenance, write_record
 from parley.play.record_store import read_own, write_conditions
@@ -46,8 +47,6 @@ from parley.text import choose, counted, one_line
 from parley.text.yamlfile import is_slug, yaml_text
 
 _log = logging.getLogger(__name__)
-
-FORMATS = {"byzantine-cheap-talk": byzantine_cheap_talk.FORMAT, "jsonl": jsonl.FORMAT}
 
 
 # What is wrong with a game
@@ -144,6 +143,7 @@ def _defects(game: ImportedGame, play: Play, missing: Sequence[Key]) -> Iterator
         number, phase, agent = unasked[0]
         yield _defect(UNASKED, game, f"round {number}: {phase} of {agent}; {len(unasked)} in all")
     yield from _payoffs(game, play)
+    yield from _ended(game, play)
     for given in game.replies:
         entry = given.entry
         seat = said_name(game.agents[entry.agent].model) if entry.agent in game.agents else None
@@ -152,6 +152,20 @@ def _defects(game: ImportedGame, play: Play, missing: Sequence[Key]) -> Iterator
                 SEATS, game, f"round {entry.round}: {entry.agent} is {entry.served_model}, and {seat} before"
             )
             return
+
+
+def _ended(game: ImportedGame, play: Play) -> Iterator[Defect]:
+    """Yield a defect if agents hold other values than the file says, or if the game ends otherwise."""
+    for entry in play.outcome.trace:
+        held = sorted(value for value in entry.get("values", {}).values() if value is not None)
+        if (values := game.held.get(entry["round"], held)) != held:
+            yield _defect(ENDED, game, f"round {entry['round']}: values {list(values)}, by the rules {held}")
+            return
+    outcome = play.outcome
+    ended = game_class(game.game).class_of(outcome.name, outcome.detail), outcome.rounds
+    if game.ended is not None and game.ended != ended:
+        by_file, by_rules = (f"{name} in round {number}" for name, number in (game.ended, ended))
+        yield _defect(ENDED, game, f"{by_file}, by the rules {by_rules}")
 
 
 def _payoffs(game: ImportedGame, play: Play) -> Iterator[Defect]:
@@ -241,8 +255,7 @@ def import_games(
     file = paths.study_file(study)
     if not path.exists():
         raise UsageError(f"{path}: no such file or folder")
-    if (form := FORMATS.get(name)) is None:
-        raise UsageError(f"{name!r}: unknown format; {choose(name, FORMATS)}")
+    form = format_called(name)
     checked, none = check(form.read(path))
     defects = (*none, *(defect for each in checked for defect in each.defects))
     may_keep = [each for each in checked if all(defect.kind != TWICE for defect in each.defects)]

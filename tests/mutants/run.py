@@ -33,6 +33,7 @@ import pytest
 import yaml
 
 HERE = Path(__file__).resolve().parent
+LONGEST_TEST = 300.0  # seconds; one that takes longer hangs
 FAST, SLOW = "not slow and not model and not rare", "(slow or rare) and not model"
 OPTIONS = [
     "-q",
@@ -104,7 +105,7 @@ class Copy:
         os.utime(self.folder / name, (moment := next(_moments), moment))
 
     def test(self, arguments: Sequence[str], seconds: float) -> Ran:
-        """Run pytest in a process of its own that ends after `seconds`, with all that it started."""
+        """Run pytest in a process of its own that ends after `seconds`, or hangs, with all that it started."""
         notes = self.folder.with_suffix(".notes")
         notes.write_text("")
         if not (child := os.fork()):
@@ -112,7 +113,7 @@ class Copy:
         end, hung = time.monotonic() + seconds, False
         try:
             while not hung and os.waitpid(child, os.WNOHANG) == (0, 0):
-                hung = time.monotonic() > end
+                hung = time.monotonic() > end or time.time() - notes.stat().st_mtime > LONGEST_TEST
                 time.sleep(0.1)
         finally:
             with suppress(ProcessLookupError):

@@ -6,21 +6,23 @@ Koutsoukos, Sundaram 2013; around language models in arXiv 2606.15024), `scored`
 """
 
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from statistics import median_low
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, Discriminator, Field, Tag
+from pydantic import BaseModel, BeforeValidator, Field, model_validator
 
 from parley.errors import UsageError
-from parley.games.parameters import GameParameters, Positive, newer_field
+from parley.games.parameters import Count, GameParameters, Positive, newer_field
 from parley.games.prompts import fill, text_of
 from parley.policies import Ask, Reply, Sampling
 from parley.policies.reply_text import reply_of_each
 from parley.text import by_number
-from parley.text.yamlfile import StrictModel, kind_spelled_out, kind_tag, kinds_of, tag
+from parley.text.yamlfile import StrictModel
 
+MEDIAN = "median_of_rounds"
+SCORED = "scored"  # the filter whose agents are asked
 SCORE = "score"  # the phase in which agents score what they heard, and the kind of reply to it
 WORST, BEST = 0, 10  # of scores
 
@@ -28,84 +30,60 @@ _TOLD = Path(__file__).parent / "filter_templates"
 
 Heard = Mapping[str, Any]  # by name, what was said to an agent in a round; None of who said nothing
 Distance = Callable[[Any, Sequence[Any]], float]  # how far a value is from what others said, 0 or more
+_Kind = Literal["trim", "median_of_rounds", "reputation", "scored"]
 
 
-class _Filter(StrictModel):
-    """What every filter has; the other field of a kind is its number."""
+def _is_zero(number: int) -> bool:
+    return not number
 
-    kind: str
+
+class Filter(StrictModel):
+    """What an honest agent does not hear of a round as it was said; each kind but `none` has one number."""
+
+    kind: Literal["none", _Kind] = Field(
+        default="none",
+        description="`trim` drops the largest of the values above one's own and the smallest of those below it, "
+        "`reputation` what the peers of the lowest reputation said (who stood apart, and did not move), `scored` what "
+        "the agent itself gives the lowest scores. With `median_of_rounds` one hears, in place of a peer's value, the "
+        "lower median of its last k values; its words stay.",
+    )
+    f: Count = Field(default=0, exclude_if=_is_zero, description="Most messages that are dropped (trim: a side).")
+    k: Count = Field(default=0, exclude_if=_is_zero, description="Values of which the median is heard.")
+
+    @model_validator(mode="after")
+    def _has_its_number(self) -> "Filter":
+        wanted = {"none": (), MEDIAN: ("k",)}.get(self.kind, ("f",))
+        if tuple(name for name in ("f", "k") if getattr(self, name)) != wanted:
+            raise ValueError(f"write {{{self.kind}: 1}}, or a larger number" if wanted else "none takes no number")
+        return self
+
+    def __bool__(self) -> bool:
+        return self.kind != "none"
 
     @property
     def label(self) -> str:
         """A readable name for paths and tables: the kind and its number."""
-        return "-".join(str(getattr(self, name)) for name in type(self).model_fields)
+        return f"{self.kind}-{self.f or self.k}" if self else "none"
 
     def __str__(self) -> str:
         return self.label
 
 
-class NoFilter(_Filter):
-    """Agents hear all that is said to them."""
-
-    kind: Literal["none"] = "none"
-
-
-class Trim(_Filter):
-    """In each round, drops the f largest of the values above one's own, and the f smallest of those below it."""
-
-    kind: Literal["trim"] = "trim"
-    f: Positive = Field(description="Most values that are dropped on each side.")
-
-
-class MedianOfRounds(_Filter):
-    """In place of a peer's value, one hears the lower median of its last k values; its words stay."""
-
-    kind: Literal["median_of_rounds"] = "median_of_rounds"
-    k: Positive = Field(description="Values of a peer of which the median is heard.")
-
-
-class Reputation(_Filter):
-    """In each round, drops the messages of the f peers of the lowest reputation: who stood apart, and did not move."""
-
-    kind: Literal["reputation"] = "reputation"
-    f: Positive = Field(description="Peers that are dropped.")
-
-
-class Scored(_Filter):
-    """In each round, agents score each message that they hear, and the f worst are dropped."""
-
-    kind: Literal["scored"] = "scored"
-    f: Positive = Field(description="Messages that are dropped.")
-
-
-_Kind = (
-    Annotated[NoFilter, Tag(tag("none"))]
-    | Annotated[Trim, Tag(tag("trim"))]
-    | Annotated[MedianOfRounds, Tag(tag("median_of_rounds"))]
-    | Annotated[Reputation, Tag(tag("reputation"))]
-    | Annotated[Scored, Tag(tag("scored"))]
-)
-_KINDS = kinds_of(_Kind)
-_Short = Annotated[
-    dict[Literal["trim", "median_of_rounds", "reputation", "scored"], Positive], Field(min_length=1, max_length=1)
-]
+NO_FILTER = Filter()
 
 
 def _written_out(value: Any) -> Any:
-    """Return `{trim: 1}` as `{kind: trim, f: 1}`; anything else as it is."""
-    if not isinstance(value, dict) or len(value) != 1 or "kind" in value:
-        return value
-    [(kind, number)] = value.items()
-    written: dict[str, Any] = kind_spelled_out(_KINDS, "filter", kind)
-    return written | dict.fromkeys([name for name in _KINDS[kind].model_fields if name != "kind"] or ["f"], number)
+    """Return `{trim: 1}` as `{kind: trim, f: 1}`, `none` as `{kind: none}`; anything else as it is."""
+    if isinstance(value, str):
+        return {"kind": value}
+    if isinstance(value, dict) and len(value) == 1 and "kind" not in value:
+        [(kind, number)] = value.items()
+        return {"kind": kind, "k" if kind == MEDIAN else "f": number}
+    return value
 
 
-Filter = Annotated[
-    _Kind,
-    Discriminator(kind_tag),
-    BeforeValidator(partial(kind_spelled_out, _KINDS, "filter")),
-    BeforeValidator(_written_out, json_schema_input_type=Literal["none"] | _Short | _Kind),
-]
+_Short = Literal["none"] | Annotated[dict[_Kind, Positive], Field(min_length=1, max_length=1)]
+Written = Annotated[Filter, BeforeValidator(_written_out, json_schema_input_type=_Short | Filter)]
 
 _SCORES = Sampling(temperature=0.3, max_tokens=300)
 
@@ -113,8 +91,8 @@ _SCORES = Sampling(temperature=0.3, max_tokens=300)
 class FilteredParameters(GameParameters):
     """Parameters of games whose agents may hear through a filter."""
 
-    filter: Filter = newer_field(
-        default=NoFilter(),
+    filter: Written = newer_field(
+        default=NO_FILTER,
         description="What honest agents do not hear of what is said to them: none, {trim: f}, {median_of_rounds: k}, "
         "{reputation: f} or {scored: f}.",
     )
@@ -126,14 +104,14 @@ class FilteredParameters(GameParameters):
     @property
     def told_of_filter(self) -> Path | None:
         """The text that tells honest agents of the filter; None if they are not told, or there is none."""
-        if not self.filter_told or isinstance(self.filter, NoFilter):
+        if not self.filter_told or not self.filter:
             return None
-        return _TOLD / f"{self.filter.kind if isinstance(self.filter, MedianOfRounds | Scored) else 'left_out'}.txt"
+        return _TOLD / f"{self.filter.kind if self.filter.kind in (MEDIAN, SCORED) else 'left_out'}.txt"
 
 
 def check_filter(parameters: FilteredParameters, n: int) -> None:
     """Raise UsageError if the filter of so many agents would leave nobody to be heard."""
-    f = getattr(parameters.filter, "f", 0)
+    f = parameters.filter.f
     if f and f >= n - 1:
         fewer = f"lower f to {n - 2} or less" if n > 2 else "remove it"
         raise UsageError(
@@ -144,35 +122,32 @@ def check_filter(parameters: FilteredParameters, n: int) -> None:
 def told_text(parameters: FilteredParameters) -> str:
     """Return what follows the system prompts of honest agents, on lines of its own; "" for nothing."""
     told = parameters.told_of_filter
-    return "" if told is None else f"\n{fill(text_of(told), {'k': getattr(parameters.filter, 'k', 0)})}"
+    return "" if told is None else f"\n{fill(text_of(told), {'k': parameters.filter.k})}"
 
 
 def filtered(
-    chosen: Filter,
-    own: str,
-    rounds: Sequence[Heard],
-    distance: Distance,
-    scores: Mapping[str, int],
+    chosen: Filter, own: str, rounds: Sequence[Heard], distance: Distance, scores: Mapping[str, int]
 ) -> dict[str, Any]:
     """Return what `own` hears otherwise than it was said in the last of `rounds`, by peer; None: it is dropped.
 
     `rounds` are all up to now as they were said to it, its own value among them.
     `scores` are those that it gave now; none if its reply could not be used. Of equals the last by number go first.
     """
-    now = rounds[-1]
+    now, f, k = rounds[-1], chosen.f, chosen.k
+    mine = now[own]
     peers = [name for name, value in now.items() if name != own and value is not None]
-    match chosen:
-        case Trim(f=f) if (mine := now[own]) is not None:
-            above = _last((name for name in peers if now[name] > mine), lambda name: -now[name], f)
-            return dict.fromkeys([*above, *_last((name for name in peers if now[name] < mine), now.__getitem__, f)])
-        case MedianOfRounds(k=k):
-            medians = {name: median_low([r[name] for r in rounds if r.get(name) is not None][-k:]) for name in peers}
-            return {name: value for name, value in medians.items() if value != now[name]}
-        case Reputation(f=f):
-            return dict.fromkeys(_last(peers, lambda name: reputation(name, rounds, distance), f))
-        case Scored(f=f):
-            return dict.fromkeys(_last((name for name in peers if name in scores), scores.__getitem__, f))
-    return {}
+    if chosen.kind == MEDIAN:
+        medians = {name: median_low([r[name] for r in rounds if r.get(name) is not None][-k:]) for name in peers}
+        return {name: value for name, value in medians.items() if value != now[name]}
+    left_out: list[str] = []
+    if chosen.kind == "trim" and mine is not None:
+        above = _last((name for name in peers if now[name] > mine), lambda name: -now[name], f)
+        left_out = [*above, *_last((name for name in peers if now[name] < mine), now.__getitem__, f)]
+    elif chosen.kind == "reputation":
+        left_out = _last(peers, lambda name: reputation(name, rounds, distance), f)
+    elif chosen.kind == SCORED:
+        left_out = _last((name for name in peers if name in scores), scores.__getitem__, f)
+    return dict.fromkeys(left_out)
 
 
 def passed(
@@ -184,17 +159,17 @@ def passed(
     """Let what was said to agents pass their filters, who with `scored` are asked for scores first.
 
     `received` has the rounds of each agent up to now (`filtered`), `ask` makes the question of one about the messages
-    of some. Returns by agent what it hears otherwise, and the replies with scores.
+    of some. Returns what an agent hears otherwise, of agents that do, and the replies with scores.
     """
     judged = {}
-    if isinstance(chosen, Scored):
+    if chosen.kind == SCORED:
         said = {name: rounds[-1].items() for name, rounds in received.items()}
         spoke = {name: tuple(p for p, value in now if p != name and value is not None) for name, now in said.items()}
         judged = {name: peers for name, peers in spoke.items() if peers}
     replies = (yield [ask(name, peers) for name, peers in judged.items()]) if judged else []
     scores = {name: reply.value.model_dump() for name, reply in zip(judged, replies, strict=True) if reply.value}
     changed = {name: filtered(chosen, name, of, distance, scores.get(name, {})) for name, of in received.items()}
-    return changed, replies
+    return {name: heard for name, heard in changed.items() if heard}, replies
 
 
 def _last(names: Iterable[str], key: Callable[[str], Any], f: int) -> list[str]:

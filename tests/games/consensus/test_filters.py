@@ -267,10 +267,10 @@ def test_a_filter_is_an_axis_and_none_is_left_out_of_identities(study_factory: S
 
 REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"filter": {"trim": 3}}, "4 agents hear 3 others, and none would be left; lower f to 2 or less"),
-    ({"filter": {"trim": 0}}, "greater than or equal to 1"),
+    ({"filter": {"trim": 0}}, "write {trim: 1}, or a larger"),
     ({"filter": {"trimm": 1}}, "did you mean 'trim'"),
-    ({"filter": {"trim": 1, "scored": 1}}, "unknown filter; choose one of: none, trim"),
-    ({"filter": "trim"}, "missing"),
+    ({"filter": {"trim": 1, "scored": 1}}, "unknown key"),
+    ({"filter": "trim"}, "write {trim: 1}"),
     ({"filter": {"trim": 1}, "protocol": "swarms"}, "protocol swarms knows no filter"),
 ]
 

@@ -17,7 +17,7 @@ from parley.games.base import BestKnown
 from parley.games.consensus.parameters import ConsensusParameters, Round, in_hull
 from parley.games.consensus.policies import POLICIES
 from parley.games.evidence import Achievable
-from parley.games.filters import NoFilter
+from parley.games.filters import NO_FILTER
 from parley.games.network import Network
 from parley.policies.kinds import ChosenPolicy, Rule
 from parley.text import counted
@@ -42,7 +42,7 @@ def best_known(
     """
     if parameters.protocol == "swarms":
         return None
-    changes = {"reasoning_chars": _LONG, "justification_chars": _LONG, "filter": NoFilter()}  # it trims by itself
+    changes = {"reasoning_chars": _LONG, "justification_chars": _LONG, "filter": NO_FILTER}  # it trims by itself
     if wanted is not None:
         named = wanted.parameters
         if "f" in type(named).model_fields and getattr(named, "f") is None:  # noqa: B009

@@ -21,7 +21,7 @@ from pydantic import (
     model_validator,
 )
 
-from parley.games.filters import FilteredParameters, NoFilter
+from parley.games.filters import FilteredParameters
 from parley.games.parameters import BYZANTINE, Count, Positive, Seat, Seated, Share, as_tuple, in_order, newer_field
 from parley.identity import digest
 from parley.policies import Sampling
@@ -162,7 +162,7 @@ class ConsensusParameters(FilteredParameters):
                 raise ValueError(f"{name} has no effect with protocol {self.protocol}; {remedy}")
         if swarms and (self.disclose_topology or self.equivocation):
             raise ValueError("protocol swarms knows neither disclose_topology nor equivocation; remove them")
-        if swarms and not isinstance(self.filter, NoFilter):
+        if swarms and self.filter:
             raise ValueError("protocol swarms knows no filter; remove it, or protocol")
         if swarms and self.task is None:
             raise ValueError("protocol swarms needs a task; remove the key for the published one")

@@ -33,10 +33,10 @@ from parley.games.consensus.parameters import (
     Agent,
     ConsensusParameters,
     Goal,
-    Proposal,
+    Said,
     Value,
 )
-from parley.games.filters import SCORE, Scored
+from parley.games.filters import SCORE, SCORED
 from parley.games.network import Edges
 from parley.games.parameters import BYZANTINE, HONEST
 from parley.policies import ReplyFormat
@@ -156,16 +156,15 @@ def number_text(value: Value | None) -> str:
     return str(int(value) if isinstance(value, float) and value.is_integer() else value)
 
 
-def proposals_text(agent: str, proposals: Sequence[Proposal]) -> str:
+def proposals_text(agent: str, heard: Mapping[str, Said]) -> str:
     """Return one line per proposal as `agent` sees it; the reason is quoted, so that it cannot forge a line's end."""
     lines = []
-    for proposal in proposals:
-        you = " (you)" if proposal.agent == agent else ""
-        if proposal.value is None:
-            lines.append(f"  {proposal.agent}{you}: (no proposal)")
-            continue
-        said = f"{number_text(proposal.value)} | Reasoning: {_quote(proposal.justification)}"
-        lines.append(f"  {proposal.agent}{you}: {said}")
+    for name, said in heard.items():
+        you = " (you)" if name == agent else ""
+        told = "(no proposal)"
+        if said.value is not None:
+            told = f"{number_text(said.value)} | Reasoning: {_quote(said.text)}"
+        lines.append(f"  {name}{you}: {told}")
     return "\n".join(lines)
 
 
@@ -182,38 +181,37 @@ def published_text(name: str, **values: object) -> str:
     return shared.fill(_published_words()[name], values)
 
 
-def published_round_text(number: int, proposals: Sequence[Proposal], longest: int) -> str:
+def published_round_text(number: int, heard: Mapping[str, Said], longest: int) -> str:
     """Return the line of a round in the history, by letter; a longer reason is cut, dots included, and quoted."""
     lines = []
-    for said in sorted(proposals, key=lambda said: said.agent):
-        why = said.justification
-        why = f"{why[: longest - 3]}..." if len(why) > longest else why
+    for name, said in sorted(heard.items()):
+        why = f"{said.text[: longest - 3]}..." if len(said.text) > longest else said.text
         value = published_text("abstained") if said.value is None else said.value
         reason = published_text("reason", reason=_quote(why)) if why else ""
-        lines.append(published_text("proposal", agent=said.agent, value=value) + reason)
+        lines.append(published_text("proposal", agent=name, value=value) + reason)
     return published_text("round", number=number, proposals="; ".join(lines))
 
 
-def published_vote_text(agent: str, proposals: Sequence[Proposal]) -> str:
+def published_vote_text(agent: str, heard: Mapping[str, Said]) -> str:
     """Return the proposals that a vote is about: `agent`'s own first, then by letter those who have a value."""
     lines = []
-    for said in sorted(proposals, key=lambda said: (said.agent != agent, said.agent)):
-        own, why = said.agent == agent, _quote(said.justification) if said.justification else ""
+    for name, said in sorted(heard.items(), key=lambda item: (item[0] != agent, item[0])):
+        own, why = name == agent, _quote(said.text) if said.text else ""
         if said.value is None:
             lines += [published_text("own_vote_line", agent=agent, value=published_text("abstained"))] * own
             continue
-        lines.append(published_text("own_vote_line" if own else "vote_line", agent=said.agent, value=said.value))
+        lines.append(published_text("own_vote_line" if own else "vote_line", agent=name, value=said.value))
         if why or own:
             lines.append(published_text("vote_reason", reason=why or published_text("no_reason")))
     return "\n".join(lines)
 
 
-def turn_proposals_text(proposals: Sequence[Proposal]) -> str:
+def turn_proposals_text(heard: Mapping[str, Said]) -> str:
     """Return one line per proposal, as the published code does; a reason is quoted, so that it can forge nothing."""
-    lines = []
-    for proposal in proposals:
-        why = _quote(proposal.justification) if proposal.justification else ""
-        lines.append(f"- {proposal.agent}: value={proposal.value}, reasoning={why}")
+    lines = [
+        f"- {name}: value={said.value}, reasoning={_quote(said.text) if said.text else ''}"
+        for name, said in heard.items()
+    ]
     return "\n".join(lines) or "- No proposals yet."
 
 
@@ -255,6 +253,9 @@ def disclosed_template(parameters: ConsensusParameters) -> Path:
     return _DISCLOSED[isinstance(topology, Edges) and bool(topology.one_way)]
 
 
+_DEFAULTS = ConsensusParameters()
+
+
 def reply_kind(role: str, phase: str) -> str:
     """Return the kind of a reply (parley.games.prompts)."""
     return SCORE if phase == SCORE else f"consensus_{role}_{phase}"
@@ -284,7 +285,7 @@ class ConsensusPrompts(shared.Prompts[ConsensusParameters]):
 
     def files(self, prompt: str, parameters: ConsensusParameters) -> Mapping[str, shared.Template]:
         """Return the templates of the protocol that is played, and of what is told of the network and of replies."""
-        scored = (SCORE,) if isinstance(parameters.filter, Scored) else ()
+        scored = (SCORE,) if parameters.filter.kind == SCORED else ()
         phases = (*_PHASES[parameters.protocol], *scored)
         found: dict[str, shared.Template] = {
             name: path
@@ -323,27 +324,26 @@ class ConsensusPrompts(shared.Prompts[ConsensusParameters]):
         role: str,
         phase: str,
         part: str,
-        reply_format: ReplyFormat = "json",
-        early_vote: bool = False,
-        goal: Goal = THE_PAPERS_GOAL,
-        threshold: str | None = None,
+        parameters: ConsensusParameters = _DEFAULTS,
+        written: ReplyFormat = "json",
+        scripted: bool = False,
     ) -> str:
-        """Return the unfilled text of one prompt, in a reply format; `threshold` stands for the printed one.
+        """Return the unfilled text of one prompt of a game with these parameters, in a reply format.
 
-        The part `follow_up` is the second of two steps, "" in other formats.
+        The part `follow_up` is the second of two steps, "" in other formats. `scripted` agents do not read it.
         """
-        printed = reply_format == "json" and phase != SCORE
-        form = None if printed else shared.instruction(reply_kind(role, phase), reply_format)
-        words = goal_words(goal)
+        printed = written == "json" and phase != SCORE
+        form = None if printed else shared.instruction(reply_kind(role, phase), written)
+        words = goal_words(parameters.goal)
         if part == "follow_up":
             return _reworded(form.follow_up, words) if form else ""
         text = _reworded(super().template(prompt, role, phase, part), words)
         if form:
             text = shared.without_json(text) + (f"\n{_reworded(form.reply, words)}" if part == "user" else "")
-        if phase == TURN and part == "system" and not early_vote:
+        if phase == TURN and part == "system" and EARLY_VOTE not in parameters.leaks:
             text += f"\n\n{shared.text_of(self.templates(prompt)[f'{role}_{_VOTE_ON_LAST_ROUND}'])}"
-        printed_as = _PRINTED["swarms" if phase == TURN else "paper"][1]
-        return text if threshold is None else text.replace(printed_as, threshold)
+        threshold = threshold_text(parameters, scripted)
+        return text if threshold is None else text.replace(_PRINTED[parameters.protocol][1], threshold)
 
 
 PROMPTS = ConsensusPrompts()

@@ -4,11 +4,12 @@ A protocol is the paper's, that of its authors' code, or that of the published S
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from functools import cache
+from functools import cache, partial
 from statistics import median_low
+from types import MappingProxyType
 from typing import Any
 
 from pydantic import BaseModel
@@ -30,7 +31,7 @@ from parley.games.consensus.parameters import (
     proposal_model,
     turn_model,
 )
-from parley.games.filters import SCORE, NoFilter, passed, scores_model, told_text
+from parley.games.filters import SCORE, passed, scores_model, told_text
 from parley.games.network import Links, Network
 from parley.games.parameters import BYZANTINE
 from parley.games.prompts import fill, text_of
@@ -52,6 +53,11 @@ _PUBLISHED_NOTES = 5
 _PUBLISHED_CHARS = 50
 
 
+Heard = Mapping[str, Said]  # what one agent heard of a round, by name: its own word and its neighbors'
+Changed = Mapping[str, Mapping[str, Value | None]]  # by agent and peer: what it heard in its place; None: nothing
+_Received = dict[str, list[Mapping[str, Value | None]]]  # by honest agent and round: what was said to it, by name
+
+
 class Protocol(ABC):
     """Who is asked what, in which order, and when votes end the game; with the agents, the history and the trace."""
 
@@ -66,18 +72,13 @@ class Protocol(ABC):
         self.agents = agents
         self.honest = [agent for agent in agents if agent.honest]
         self.links = Links([agent.name for agent in agents], network)
-        self.history: list[Sequence[Proposal]] = []  # what agents see of each round that is over
+        self.history: dict[str, list[Heard]] = {agent.name: [] for agent in agents}  # by agent and round that is over
         self.trace: list[Round] = []
-        self._seen: dict[tuple[str, int], Sequence[Proposal]] = {}
-        self._shown: dict[tuple[str, int], str] = {}  # the same as text
-        self._template = cache(prompts.PROMPTS.template)  # of this game, whose prompts are few
-        self._said: dict[str, list[Mapping[str, Said]]] = {agent.name: [] for agent in agents}
-        # Of honest agents with a filter: what was said to them by round, and what they heard in its place.
-        self._received: dict[str, list[Mapping[str, Value | None]]] = {agent.name: [] for agent in self.honest}
-        self._heard_as: dict[tuple[str, int], Mapping[str, Value | None]] = {}
         self.goal = parameters.goal
         self.secret = secret
-        self._thresholds = {scripted: prompts.threshold_text(parameters, scripted) for scripted in (True, False)}
+        # Of this game, whose prompts and rounds are few.
+        self._template = cache(partial(prompts.PROMPTS.template, parameters=parameters))
+        self._round_text = cache(self.round_text)
 
     @abstractmethod
     def play(self) -> Generator[list[Ask], list[Reply], tuple[int, bool]]:
@@ -96,22 +97,22 @@ class Protocol(ABC):
         number: int,
         phase: str,
         values: Mapping[str, object],
-        now: Sequence[Proposal],
+        now: Heard,
         reply_model: type[BaseModel],
         sampling: Sampling,
     ) -> Ask:
         """Return what an agent is asked; `now` is what it sees of this round, as far as it may be known."""
         p, role = self.parameters, agent.seat.role
-        written, early = p.format_for(agent.seat), EARLY_VOTE in p.leaks
-        threshold = self._thresholds[agent.seat.policy.kind.rule is not None]
+        written, scripted = p.format_for(agent.seat), agent.seat.policy.kind.rule is not None
 
         def prompted(part: str) -> str:
-            text = self._template(agent.seat.prompt, role, phase, part, written, early, self.goal, threshold)
+            text = self._template(agent.seat.prompt, role, phase, part, written=written, scripted=scripted)
             return fill(text, values, doubled=phase == prompts.TURN)
 
         told = self._told_of_network(agent) + (told_text(p) if agent.honest else "")
         system = with_instructions(prompted("system") + told, agent.seat.policy)
-        last = self.seen_of(agent, number - 1) if number > 1 and p.history_rounds else []
+        earlier = self.history[agent.name]
+        last = earlier[number - 2] if number > 1 and p.history_rounds else {}
         return Ask(
             agent=agent.name,
             role=role,
@@ -132,54 +133,40 @@ class Protocol(ABC):
                 value_max=p.value_max,
                 initial_value=agent.initial_value,
                 current_value=agent.current_value,
-                last_round={proposal.agent: proposal.value for proposal in last},
-                this_round={proposal.agent: proposal.value for proposal in now},
+                last_round={name: said.value for name, said in last.items()},
+                this_round={name: said.value for name, said in now.items()},
                 neighbors=self.links.neighbors(agent.name),
-                early_vote=early,
+                early_vote=EARLY_VOTE in p.leaks,
                 system=system,
-                earlier=self._earlier(agent),
+                earlier=tuple(earlier),
                 goal=self.goal,
                 signer=Signer(agent.name, self.secret),
             ),
         )
 
-    def visible(self, agent: Agent, number: int, proposals: Sequence[Proposal]) -> Sequence[Proposal]:
-        """Return what `agent` sees of one round: its own proposal and its neighbors', as they were sent to it.
+    def heard(self, agent: Agent, proposals: Iterable[Proposal]) -> dict[str, Said]:
+        """Return what `agent` hears of these: its own proposal and its neighbors', as they were sent to it."""
+        seen, name = self.links.seen_by(agent.name), agent.name
+        return {
+            sent.agent: Said(sent.peer_values.get(name, sent.value), sent.justification)
+            for sent in proposals
+            if sent.agent in seen
+        }
 
-        Without what its filter drops, once that is known (`_hear`).
-        """
-        heard, name = self.links.seen_by(agent.name), agent.name
-        seen = [
-            replace(said, value=said.peer_values[name], peer_values={}) if name in said.peer_values else said
-            for said in proposals
-            if said.agent in heard
-        ]
-        if not (changed := self._heard_as.get((name, number))):
-            return seen
-        heard_as = ((said, changed.get(said.agent, said.value)) for said in seen)
-        return [
-            replace(said, value=value) for said, value in heard_as if said.agent not in changed or value is not None
-        ]
+    def remember(self, heard: Mapping[str, Heard]) -> None:
+        """Add what each agent heard of a round to the history."""
+        for name, said in heard.items():
+            self.history[name].append(said)
 
-    def seen_of(self, agent: Agent, number: int) -> Sequence[Proposal]:
-        """Return what `agent` sees of a round that is over, from 1: found once, and shown in several prompts."""
-        key = agent.name, number
-        if key not in self._seen:
-            self._seen[key] = self.visible(agent, number, self.history[number - 1])
-        return self._seen[key]
+    def shown_history(self, agent: Agent) -> list[str]:
+        """Return the rounds that prompts show, the latest first: the last `history_rounds` of those that are over."""
+        over = len(self.history[agent.name])
+        first = max(0, over - self.parameters.history_rounds) + 1
+        return [self._round_text(agent.name, number) for number in range(over, first - 1, -1)]
 
-    def _earlier(self, agent: Agent) -> tuple[Mapping[str, Said], ...]:
-        """Return by name what `agent` heard in each of the rounds that are over."""
-        heard = self._said[agent.name]
-        for number in range(len(heard) + 1, len(self.history) + 1):
-            seen = self.seen_of(agent, number)
-            heard.append({said.agent: Said(said.value, said.justification) for said in seen})
-        return tuple(heard)
-
-    def _shown_rounds(self) -> range:
-        """Return the numbers of the rounds that prompts show: the last `history_rounds` of those that are over."""
-        over = len(self.history)
-        return range(max(0, over - self.parameters.history_rounds) + 1, over + 1)
+    @abstractmethod
+    def round_text(self, name: str, number: int) -> str:
+        """Return a round of an agent's history, from 1, as prompts show it."""
 
     def _told_of_network(self, agent: Agent) -> str:
         """Return what follows an agent's system prompt where the topology is disclosed, on lines of its own."""
@@ -216,9 +203,14 @@ class Protocol(ABC):
         return Proposal(agent.name, None)
 
     def close_round(
-        self, number: int, proposals: Sequence[Proposal], votes: Mapping[str, str | None], stopped: bool
+        self,
+        number: int,
+        proposals: Sequence[Proposal],
+        votes: Mapping[str, str | None],
+        stopped: bool,
+        changed: Changed = MappingProxyType({}),
     ) -> None:
-        """Add a round to the trace."""
+        """Add a round to the trace; `changed` is what agents heard otherwise than it was said."""
         held = self.honest_values()
         done: Round = {
             "round": number,
@@ -230,12 +222,12 @@ class Protocol(ABC):
             "honest_share": self.goal.share(held),
             "honest_spread": max(held) - min(held) if held else None,
         }
-        # Both are left out where there is nothing to say: everyone hears everyone, everyone told all the same.
+        # Left out where there is nothing to say: everyone hears everyone, everyone told all the same.
         if links := self.links.trace(number):
             done["neighbors"] = links["neighbors"]
         if sent := {said.agent: dict(said.peer_values) for said in proposals if said.peer_values}:
             done["sent"] = sent
-        if changed := {name: of for (name, when), of in self._heard_as.items() if when == number and of}:
+        if changed:
             done["filtered"] = changed
         self.trace.append(done)
 
@@ -249,57 +241,63 @@ class PaperProtocol(Protocol):
 
     def play(self) -> Generator[list[Ask], list[Reply], tuple[int, bool]]:
         """Play rounds of proposals and votes until enough agents vote to stop, or the deadline."""
+        received: _Received = {agent.name: [] for agent in self.honest}
         for number in range(1, self.parameters.max_rounds + 1):
-            replies = yield [self._ask(agent, number, "propose", []) for agent in self.agents]
+            replies = yield [self._ask(agent, number, "propose", {}) for agent in self.agents]
             proposals = [
                 self.take_proposal(agent, number, reply) for agent, reply in zip(self.agents, replies, strict=True)
             ]
-            yield from self._hear(number, proposals)
-            replies = yield self._vote_asks(number, proposals)
+            heard = {agent.name: self.heard(agent, proposals) for agent in self.agents}
+            changed = yield from self._filter(number, heard, received)
+            replies = yield self._vote_asks(number, heard)
             votes = {agent.name: _decision(reply) for agent, reply in zip(self.agents, replies, strict=True)}
             stopped = self.stops(votes)
-            self.close_round(number, proposals, votes, stopped)
+            self.close_round(number, proposals, votes, stopped, changed)
             if stopped:
                 return number, True
         return self.parameters.max_rounds, False
 
-    def _hear(self, number: int, proposals: Sequence[Proposal]) -> Generator[list[Ask], list[Reply], None]:
-        """Let the messages of a round pass the filter of each honest agent; with `scored` they are asked for scores.
+    def _filter(
+        self, number: int, heard: Mapping[str, dict[str, Said]], received: _Received
+    ) -> Generator[list[Ask], list[Reply], Changed]:
+        """Let what honest agents heard pass their filters, and return what each hears otherwise (`filters.passed`).
 
-        Its own message counts as the value that it holds, also where it was silent.
+        An agent's own message counts as the value that it holds, also where it was silent.
         """
-        chosen = self.parameters.filter
-        if isinstance(chosen, NoFilter):
-            return
+        if not self.parameters.filter:
+            return {}
         honest = {agent.name: agent for agent in self.honest}
-        for agent in self.honest:
-            seen = {said.agent: said.value for said in self.visible(agent, number, proposals)}
-            self._received[agent.name].append(seen | {agent.name: agent.current_value})
+        for name, agent in honest.items():
+            values = {peer: said.value for peer, said in heard[name].items()}
+            received[name].append(values | {name: agent.current_value})
 
         def scoring(name: str, peers: tuple[str, ...]) -> Ask:
-            return self._ask(honest[name], number, SCORE, proposals, peers)
+            return self._ask(honest[name], number, SCORE, heard[name], peers)
 
-        changed, _ = yield from passed(chosen, self._received, _apart, scoring)
-        self._heard_as |= {(name, number): heard for name, heard in changed.items()}
+        changed, _ = yield from passed(self.parameters.filter, received, _apart, scoring)
+        for name, otherwise in changed.items():
+            for peer, value in otherwise.items():
+                if value is None:
+                    del heard[name][peer]
+                else:
+                    heard[name][peer] = replace(heard[name][peer], value=value)
+        return changed
 
-    def _vote_asks(self, number: int, proposals: Sequence[Proposal]) -> list[Ask]:
+    def _vote_asks(self, number: int, heard: Mapping[str, Heard]) -> list[Ask]:
         """Return the asks of a vote, and add its round to the history.
 
         It is not yet among those that the vote is shown: Figures 7 and 10 call them "previous rounds".
         """
-        asks = [self._ask(agent, number, "vote", proposals) for agent in self.agents]
-        self.history.append(proposals)
+        asks = [self._ask(agent, number, "vote", heard[agent.name]) for agent in self.agents]
+        self.remember(heard)
         return asks
 
-    def _ask(
-        self, agent: Agent, number: int, phase: str, proposals: Sequence[Proposal], scored: tuple[str, ...] = ()
-    ) -> Ask:
+    def _ask(self, agent: Agent, number: int, phase: str, now: Heard, scored: tuple[str, ...] = ()) -> Ask:
         p, role = self.parameters, agent.seat.role
-        now = self.visible(agent, number, proposals)
-        history = (
-            "(Earlier rounds are not shown)" if self.history and not p.history_rounds else self._history_text(agent)
-        )
-        values = prompts.places(agent, number, p, history, self._this_round_text(agent, now), self._notes_text(agent))
+        history = "\n".join(self.shown_history(agent))
+        if self.history[agent.name] and not p.history_rounds:
+            history = "(Earlier rounds are not shown)"
+        values = prompts.places(agent, number, p, history, self.this_round_text(agent, now), self.notes_text(agent))
         if phase == "propose":
             kind = agent.seat.policy.kind
             # A language model is offered it only by a policy that needs it: others are not told what it is for.
@@ -315,20 +313,15 @@ class PaperProtocol(Protocol):
         vote = ByzantineVote if role == BYZANTINE else HonestVote
         return self.ask(agent, number, phase, values, now, vote, p.vote)
 
-    def _this_round_text(self, agent: Agent, now: Sequence[Proposal]) -> str:
+    def this_round_text(self, agent: Agent, now: Heard) -> str:
+        """Return what an agent heard of the round that is played."""
         return prompts.proposals_text(agent.name, now)
 
-    def _history_text(self, agent: Agent) -> str:
-        """Return the last `history_rounds` rounds, the latest first; "" in round 1."""
-        return "\n".join(self._round_text(agent, number) for number in reversed(self._shown_rounds()))
+    def round_text(self, name: str, number: int) -> str:
+        """Return a round of an agent's history."""
+        return f"Round {number}:\n{prompts.proposals_text(name, self.history[name][number - 1])}"
 
-    def _round_text(self, agent: Agent, number: int) -> str:
-        key = agent.name, number
-        if key not in self._shown:
-            self._shown[key] = f"Round {number}:\n{prompts.proposals_text(agent.name, self.seen_of(agent, number))}"
-        return self._shown[key]
-
-    def _notes_text(self, agent: Agent) -> str:
+    def notes_text(self, agent: Agent) -> str:
         """Return the agent's own notes of the last rounds in which it wrote one: `history_rounds`, at least one."""
         shown = agent.notes[-max(1, self.parameters.history_rounds) :]
         return "\n".join(f"Round {number}: {note}" for number, note in shown)
@@ -341,22 +334,21 @@ class PublishedCodeProtocol(PaperProtocol):
     and an agent that is silent sends its old value once more. Agents stand by letter: agent_10 before agent_2.
     """
 
-    def _vote_asks(self, number: int, proposals: Sequence[Proposal]) -> list[Ask]:
+    def _vote_asks(self, number: int, heard: Mapping[str, Heard]) -> list[Ask]:
         """Return the asks of a vote: main.py adds its round to the history (`_update_round_summaries`) before it."""
-        self.history.append(proposals)
-        return [self._ask(agent, number, "vote", proposals) for agent in self.agents]
+        self.remember(heard)
+        return [self._ask(agent, number, "vote", heard[agent.name]) for agent in self.agents]
 
-    def _this_round_text(self, agent: Agent, now: Sequence[Proposal]) -> str:
+    def this_round_text(self, agent: Agent, now: Heard) -> str:
+        """Return what an agent heard of the round that is played."""
         return prompts.published_vote_text(agent.name, now)
 
-    def _history_text(self, agent: Agent) -> str:
-        """Return the last `history_rounds` rounds, a line each, the latest first; "" in round 1."""
-        return "\n".join(
-            prompts.published_round_text(number, self.seen_of(agent, number), _PUBLISHED_CHARS)
-            for number in reversed(self._shown_rounds())
-        )
+    def round_text(self, name: str, number: int) -> str:
+        """Return a round of an agent's history, in a line."""
+        return prompts.published_round_text(number, self.history[name][number - 1], _PUBLISHED_CHARS)
 
-    def _notes_text(self, agent: Agent) -> str:
+    def notes_text(self, agent: Agent) -> str:
+        """Return the last five notes of an agent."""
         shown = agent.notes[-_PUBLISHED_NOTES:]
         return "\n".join(prompts.published_text("note", number=number, note=note) for number, note in shown)
 
@@ -412,7 +404,7 @@ class SwarmsProtocol(Protocol):
             self.close_round(number, proposals, votes, stopped)
             if stopped:
                 return number, True
-            self.history.append(self._listed())
+            self.remember({agent.name: self.heard(agent, self._listed()) for agent in self.agents})
         return self.parameters.longest, False
 
     def _take(self, agent: Agent, number: int, reply: Reply) -> Proposal:
@@ -426,7 +418,7 @@ class SwarmsProtocol(Protocol):
 
     def _ask(self, agent: Agent, number: int) -> Ask:
         """Return what one agent is asked when its turn comes."""
-        p, now = self.parameters, self.visible(agent, number, self._listed())
+        p, now = self.parameters, self.heard(agent, self._listed())
         noted, note = agent.notes[-1] if agent.notes else (0, "")
         values = {
             "agent_id": agent.name,
@@ -448,11 +440,14 @@ class SwarmsProtocol(Protocol):
         return [self._public[agent.name] for agent in self.agents if agent.name in self._public]
 
     def _history_text(self, agent: Agent) -> str:
-        shown = self._shown_rounds()
-        if self.history and not shown:
+        shown = self.shown_history(agent)
+        if self.history[agent.name] and not shown:
             return "Earlier rounds are not shown."
-        blocks = [prompts.turn_proposals_text(self.seen_of(agent, number)) for number in shown]
-        return "\n".join(blocks) or "No previous rounds."
+        return "\n".join(reversed(shown)) or "No previous rounds."
+
+    def round_text(self, name: str, number: int) -> str:
+        """Return a round of an agent's history."""
+        return prompts.turn_proposals_text(self.history[name][number - 1])
 
 
 def _apart(value: Value, others: Sequence[Value]) -> float:

@@ -41,7 +41,7 @@ from parley.games.deliberation.turns import (
     verdict,
     yielded,
 )
-from parley.games.filters import SCORE, NoFilter, check_filter, passed, scores_model, told_text
+from parley.games.filters import SCORE, check_filter, passed, scores_model, told_text
 from parley.games.parameters import BYZANTINE, HONEST, Group
 from parley.games.problems.problem import MATCHING, Problem, read_answer
 from parley.games.problems.sources import HiddenProfiles, JsonLines
@@ -286,7 +286,7 @@ class DeliberationGame(Game[DeliberationParameters]):
 
         Answers that cannot be read are compared as they were written.
         """
-        if isinstance(self.parameters.filter, NoFilter) or not turns:
+        if not self.parameters.filter or not turns:
             return {}, []
         honest = {agent.name: agent for agent in self._panel if agent.honest}
         received = {
@@ -297,8 +297,7 @@ class DeliberationGame(Game[DeliberationParameters]):
         def scoring(name: str, peers: tuple[str, ...]) -> Ask:
             return asked({name: peers}, honest[name], scoring=True)
 
-        found, replies = yield from passed(self.parameters.filter, received, _apart, scoring)
-        return {name: dropped for name, dropped in found.items() if dropped}, replies
+        return (yield from passed(self.parameters.filter, received, _apart, scoring))
 
     def _ask(
         self,

@@ -13,7 +13,7 @@ from typing import Annotated, Any, ClassVar, Literal, NotRequired, TypedDict
 from pydantic import BaseModel, Field, create_model, model_validator
 
 from parley.games.deliberation.ballots import Ballot, Vote
-from parley.games.filters import FilteredParameters, MedianOfRounds, NoFilter, Trim
+from parley.games.filters import MEDIAN, FilteredParameters
 from parley.games.network import Complete, Topology
 from parley.games.parameters import Count, Positive, Seat, Seated, Share, ShareOrNone, newer_field
 from parley.games.problems.numbers import Reading
@@ -137,17 +137,17 @@ class DeliberationParameters(FilteredParameters):
 
     @model_validator(mode="after")
     def _filter_of_answers(self) -> "DeliberationParameters":
-        if isinstance(self.filter, Trim | MedianOfRounds):
+        if self.filter.kind in ("trim", MEDIAN):
             raise ValueError(
                 f"filter {self.filter.kind} needs values that have an order, and answers have none; use reputation or "
                 "scored"
             )
-        if self.hears in ("neighbor", "relay", "report", "debate") and not isinstance(self.filter, NoFilter):
+        if self.hears in ("neighbor", "relay", "report", "debate") and self.filter:
             raise ValueError(
                 f"with hears: {self.hears} an agent hears few others, and a filter would drop them; use hears: all"
             )
         if self.hears in ("nobody", ANOTHER_PROBLEM):
-            if self.told_yields or not isinstance(self.filter, NoFilter):
+            if self.told_yields or self.filter:
                 raise ValueError(f"with hears: {self.hears} nobody is heard; remove filter and told_yields")
             if not self.definitive:
                 raise ValueError(f"hears: {self.hears} needs problems with a right answer; policies have none")

@@ -15,7 +15,7 @@ from parley.games.deliberation.parameters import (
     DeliberationView,
     value_text,
 )
-from parley.games.filters import SCORE, Scored
+from parley.games.filters import SCORE, SCORED
 from parley.games.parameters import BYZANTINE, HONEST
 from parley.games.problems.problem import Problem, letters
 from parley.games.prompts import Prompts, QuestionStyle, Template, files_of_replies, fill, text_of
@@ -177,7 +177,7 @@ class DeliberationPrompts(Prompts[DeliberationParameters]):
         form = parameters.reply_format
         kinds = {reply_kind(style, parameters.definitive): format_of(style, form) for style in STYLES}
         replies = files_of_replies(_ROLES, {f"reply_{kind}": (kind, of) for kind, of in kinds.items()})
-        scored, voted = isinstance(parameters.filter, Scored), vote != "none"
+        scored, voted = parameters.filter.kind == SCORED, vote != "none"
         styles = (*STYLES, *[SCORE] * scored, *[style_of(vote)] * voted)
         asked = [prompt_of(style, parameters) for style in styles]
         names = {f"{role}_{each}_{part}" for role in _ROLES for each in asked for part in ("system", "user")}

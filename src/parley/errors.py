@@ -40,7 +40,7 @@ class UsageError(ParleyError):
 
     >>> import parley
     >>> try:
-    ...     parley.load("demo").condition(modle="majority")
+    ...     parley.load("demo").results().frame("rounds", modle="majority")
     ... except parley.UsageError as error:
     ...     print(error)
     /.../config/demo.yaml: modle: not an axis of this study; did you mean 'model'? choose one of: model, n, b, prompt

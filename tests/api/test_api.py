@@ -72,8 +72,7 @@ def test_results_are_read_without_the_entry_of_their_model(tmp_path: Path, entri
 def objects(folder: Path) -> list[Any]:
     study = parley.load("demo", folder)
     results = study.results()
-    condition = study.condition()
-    return [study, condition, parley.run(condition.play()), results, results.records, results.records[0]]
+    return [study, parley.run(study.play()), results, results.records, results.records[0]]
 
 
 @pytest.mark.slow

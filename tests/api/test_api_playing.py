@@ -64,7 +64,7 @@ def test_a_running_engine_plays_where_its_endpoint_is_named(tmp_path: Path, monk
     study = parley.load("demo", tmp_path)
     with standing_in(tmp_path) as (path, _):
         game = parley.run(study.play(endpoint=path))
-        again = parley.run(study.condition(n=3).play(endpoint=[str(path)]))
+        again = parley.run(study.play(n=3, endpoint=[str(path)]))
     assert game.digest == again.digest == study.results().records[0].digest
     assert set(game.transcript["player"]) == {"tiny"}
 

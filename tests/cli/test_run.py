@@ -59,7 +59,7 @@ def test_names_are_completed(study_factory: StudyFactory) -> None:
 
     assert completed(word="su") == ["summarize"]
     assert completed("run", word="s") == completed("ledger", "show", word="") == ["small"]
-    assert completed("prompts", "--game", word="st") == ["stag_hunt"]
+    assert completed("prompts", word="st") == ["stag_hunt"]
     assert completed("fetch-model", word="") == completed("new", "--model", word="") == ["other", "tiny"]
     (paths.CONFIG / "models.yaml").write_text("models: {")
     assert completed("serve", word="t") == []

@@ -139,7 +139,7 @@ def test_the_game_on_the_page_plays_as_it_stands_there(parley: Parley) -> None:
         Path(file).write_text(code)
     found = read_summary(played(load_study(Path("guess.yaml")))).outcome
     assert (found["name"], found["metrics"]) == ("low", {"last_mean": 12.0})  # 50, 25, 12
-    asked = parley("prompts", "--game", "guess:Guess", "--part", "user", "--round", 2)
+    asked = parley("prompts", "guess:Guess", "--part", "user", "--round", 2)
     assert "Round 2. The means so far: [" in asked.out
     # A study may bring a prompt of its own.
     own = {"from": "plain", "append": {"honest_system": "You are one of {n}."}}
@@ -199,7 +199,8 @@ def test_prompts_and_policies_of_it_are_printed(parley: Parley) -> None:
     listed = parley("policies", "--game", OWN).out
     assert "match_others  (any agents, scripted)" in listed
     assert "module:attribute  (any agents)" in listed  # a game without a threat model says nothing of it
-    assert "{multiplier}" in parley("prompts", "--game", OWN, "--template").out
+    parley("prompts", OWN, "--write", "theirs")
+    assert "{multiplier}" in "".join(file.read_text() for file in Path("theirs").glob("*_system.txt"))
 
 
 @pytest.mark.promise("The source of an own game is part of its identity.")

@@ -63,7 +63,7 @@ def test_a_misspelled_argument(study_factory: StudyFactory) -> None:
         ("expand smal", "'small'"),
         ("play small.yaml --model majorty", "model=majority"),
         ("prompts small.yaml --where prompt=may_exists", "prompt=may_exist"),
-        ("prompts --phase vot", "'vote'"),
+        ("prompts consensus --phase vot", "'vote'"),
         ("serve tinny --endpoint x --models models.yaml", "'tiny'"),
         ("calibrate tiny --game deliberation_cott", "'deliberation_cot'"),
     ]:

@@ -1,4 +1,4 @@
-"""What `import parley` offers: studies, their conditions, played games and results, as objects and data frames."""
+"""What `import parley` offers: studies, played games and results, as objects and data frames."""
 
 import asyncio
 from collections.abc import Coroutine
@@ -9,10 +9,10 @@ from typing import Any, TypeVar
 from parley import paths
 from parley.api.games import Played, Record, Records
 from parley.api.results import Results
-from parley.api.studies import Condition, Study, load_to_read, path_text
+from parley.api.studies import Study, load_to_read, path_text
 from parley.errors import UsageError
 
-__all__ = ["Condition", "Played", "Record", "Records", "Results", "Study", "load", "run"]
+__all__ = ["Played", "Record", "Records", "Results", "Study", "load", "run"]
 
 _T = TypeVar("_T")
 

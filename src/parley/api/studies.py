@@ -20,7 +20,6 @@ from parley.play.record import peek_summary
 from parley.play.stale_records import walk
 from parley.study import Study as CheckedStudy
 from parley.study import load_study
-from parley.study.condition import Condition as CheckedCondition
 from parley.text import counted, one_line
 from parley.workflow.command import snakemake_command
 
@@ -61,18 +60,6 @@ class Study(Shown):
         ]
         return pd.DataFrame(rows)
 
-    def condition(self, **axes: Any) -> "Condition":
-        """Return the one condition with these values of axes, written as in a study file or a path.
-
-        Axes that are the same in all conditions need not be given. Raises UsageError for an axis or a value that the
-        study does not have, and if several conditions fit: it says which axes tell them apart.
-
-        >>> import parley
-        >>> parley.load("demo").condition(b=1).axes
-        {'model': 'majority', 'n': 5, 'b': 1, 'prompt': 'may_exist'}
-        """
-        return Condition(one_condition(self._study, axes), self)
-
     async def play(
         self, *, seed: int = 0, endpoint: Endpoints = (), engine_timeout: float = ENGINE_TIMEOUT, **axes: Any
     ) -> Played:
@@ -80,7 +67,11 @@ class Study(Shown):
 
         Scripted policies need no engine. For a model one is started, which takes half a minute or more, and stopped at
         the end, unless `endpoint` names the endpoint file of a running one (`parley serve`), or several such files.
-        `engine_timeout` is how many seconds to wait for it. Raises UsageError as `condition`, and EngineError.
+        `engine_timeout` is how many seconds to wait for it.
+
+        Axes are written as in a study file or a path, and those that are the same in all conditions need not be given.
+        The seed may be one that the study does not have. Raises UsageError for an axis or a value that the study does
+        not have, and if several conditions fit: it says which axes tell them apart. Raises EngineError.
 
         In a notebook write `game = await study.play(b=1)`, in a script:
 
@@ -92,7 +83,10 @@ class Study(Shown):
           outcome: invalid_consensus (foreign_value), after 7 rounds
           replies: 70, 0 of them unusable
         """
-        return await self.condition(**axes).play(seed=seed, endpoint=endpoint, engine_timeout=engine_timeout)
+        condition = one_condition(self._study, axes)
+        endpoints = [Path(path_text("endpoint", file)).absolute() for file in listed(endpoint)]
+        with paths.rooted(self._root):
+            return await play(self._study, condition, seed, endpoints, engine_timeout)
 
     def run(self, *options: str) -> None:
         """Play what is missing of the study, and make its tables, figures, report and explorer, as `parley run` does.
@@ -138,46 +132,6 @@ class Study(Shown):
             "Study": f"{study.name}: {study.title}",
             study.game.name: f"{counted(len(study.conditions), 'condition')}, {counted(simulations, 'simulation')}",
             "axes": ", ".join(f"{axis} {len(found)}" for axis, found in values.items()),
-        }
-
-
-class Condition(Shown):
-    """One condition of a study: `axes` has a value for every axis, `seeds` are those of its simulations.
-
-    `Study.condition` returns it.
-
-    >>> import parley
-    >>> parley.load("demo").condition(b=1)
-    Condition of demo: model=majority, n=5, b=1, prompt=may_exist
-      seeds: 0, 1, 2
-      threat model: paper
-    >>> parley.load("demo").condition(b=0).axes["n"]
-    4
-    """
-
-    def __init__(self, condition: CheckedCondition, study: Study) -> None:
-        self._condition = condition
-        self._of = study
-        self.axes: dict[str, str | int | float] = dict(condition.axes)
-        self.seeds = list(condition.seeds)
-
-    async def play(self, *, seed: int = 0, endpoint: Endpoints = (), engine_timeout: float = ENGINE_TIMEOUT) -> Played:
-        """Play one game of this condition: see `Study.play`. The seed may be one that the study does not have.
-
-        >>> import parley
-        >>> condition = parley.load("demo").condition(b=0)
-        >>> parley.run(condition.play(seed=100)).outcome.rounds
-        2
-        """
-        endpoints = [Path(path_text("endpoint", file)).absolute() for file in listed(endpoint)]
-        with paths.rooted(self._of._root):
-            return await play(self._of._study, self._condition, seed, endpoints, engine_timeout)
-
-    def _facts(self) -> dict[str, str]:
-        return {
-            "Condition of": f"{self._of.name}: {self._condition.name.replace('/', ', ')}",
-            "seeds": ", ".join(map(str, self.seeds)),
-            "threat model": self._condition.threat_model,
         }
 
 

@@ -3,13 +3,11 @@
 With the studies that it names beside it, and the plan of a run, by which jobs refuse to run if the study changed.
 """
 
-import json
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from os.path import exists, lexists
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from parley import paths
@@ -42,20 +40,38 @@ def load_study(
     To look at results, `recorded` entries stand in for those that the models file does not have, or for a file that is
     gone, and without `needs_weights` those on this machine are not looked for.
     """
-    where = str(file)
     if not lexists(file):
         there = paths.studies(file.parent) or paths.studies(paths.root())
         remedy = choose(file.stem, there) if there else "parley new NAME writes a study"
         raise UsageError(f"{file}: no such file; {remedy}")
-    content = validated(StudyFile, load_yaml(file), where)
+    written = load_yaml(file)
     check_name(file)
     look_beside(file.parent)
+    return _checked(file, written, models_file, recorded or {}, needs_weights)
+
+
+def study_of(name: str, content: Any, models_file: Path | None, needs_weights: bool = True) -> Study:
+    """Return the study that a file of this name and content would be, which there is none of; raises as `load_study`.
+
+    Messages do not name the file.
+    """
+    file = Path(f"{name}.yaml")
+    try:
+        return _checked(file, content, models_file, {}, needs_weights)
+    except (UsageError, RecordError) as error:
+        raise type(error)(str(error).removeprefix(f"{file}: ")) from None
+
+
+def _checked(
+    file: Path, written: Any, models_file: Path | None, recorded: Mapping[str, ModelEntry], needs_weights: bool
+) -> Study:
+    where = str(file)
+    content = validated(StudyFile, written, where)
     with located(f"{where}: game"):
         game = game_class(content.game)
     if content.ledger is not None and not game.evidence.keeps_ledger:
         raise UsageError(f"{where}: ledger: the game {game.name} keeps none; remove this key")
     models_file = models_file or paths.models_file(file)
-    recorded = recorded or {}
     models = {**recorded, **(load_models(models_file) if exists(models_file) else {})}
     for name in models:
         if name in game.policies or name in (SAME, SCRIPTED, OWN_CODE, NOBODY):
@@ -96,20 +112,6 @@ def load_study(
     _check_achievable(study)
     _check_rates(study)
     return study
-
-
-def study_of(name: str, content: Mapping[str, Any], models_file: Path | None, needs_weights: bool = True) -> Study:
-    """Return the study that a file of this name and content would be, which there is none of; raises as `load_study`.
-
-    Messages do not name the file.
-    """
-    with TemporaryDirectory() as folder:
-        file = Path(folder) / f"{name}.yaml"
-        file.write_text(json.dumps(content), encoding="utf-8")  # JSON is YAML
-        try:
-            return load_study(file, models_file or paths.models_file(Path("study.yaml")), needs_weights=needs_weights)
-        except (UsageError, RecordError) as error:
-            raise type(error)(str(error).removeprefix(f"{file}: ")) from None
 
 
 def _check_made_of(content: StudyFile, where: str) -> None:

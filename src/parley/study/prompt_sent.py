@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import groupby, takewhile
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -153,7 +153,7 @@ def _too_long(simulation: Simulation, kinds: Sequence[PolicyKind]) -> dict[tuple
     players, prompts = simulation.players, {seat.name: seat.prompt for seat in game.seats}
     left = {(each.model or "", prompts[name]): each for name, each in players.items() if each.entry is not None}
     found = {}
-    for ask in _asked(game, 0, kinds, long=True):
+    for ask in asked(game, 0, kinds=kinds, long=True):
         model = (players[ask.agent].model or "", prompts[ask.agent])
         entry = left[model].entry if model in left else None
         if entry is None or entry.context is None:
@@ -172,7 +172,7 @@ def _too_long(simulation: Simulation, kinds: Sequence[PolicyKind]) -> dict[tuple
 def _lasting(make: Callable[[], Game]) -> list[PolicyKind]:
     """Return the scripted policies that can play for a model, first the one whose game has the most rounds."""
     kinds = [kind for kind in make().policies.values() if kind.rule is not None and not kind.roles and not kind.needs]
-    return sorted(kinds, key=lambda kind: -max(ask.round for ask in _asked(make(), 0, [kind])))
+    return sorted(kinds, key=lambda kind: -max(ask.round for ask in asked(make(), 0, kinds=[kind])))
 
 
 def default_study(game: type[Game], prompt: str, parameters: Mapping[str, Any]) -> Study:
@@ -193,10 +193,22 @@ def default_study(game: type[Game], prompt: str, parameters: Mapping[str, Any]) 
     return Study(game.name, Path(game.name), Path(), "", game, 1, (condition,), {})
 
 
-def asked(game: Game, seed: int, last_round: int | None = None) -> Iterator[Ask]:
-    """Yield all that is asked in `game` up to a round, or to its end, in order."""
-    asks = _asked(game, seed)
-    return asks if last_round is None else takewhile(lambda ask: ask.round <= last_round, asks)
+def asked(
+    game: Game, seed: int, last_round: int | None = None, kinds: Sequence[PolicyKind] = (), long: bool = False
+) -> Iterator[Ask]:
+    """Yield all that is asked in `game` up to a round, or to its end, in order.
+
+    Models are played by the first of `kinds`, if there is one. Replies may be `long`.
+    """
+    rules = {seat.name: rule_for(type(game), seat, kinds) for seat in game.seats}
+    steps = playing(game)
+    asks = next(steps)
+    while last_round is None or not asks or asks[0].round <= last_round:
+        yield from asks
+        try:
+            asks = steps.send([_answer(ask, rules[ask.agent], seed, long) for ask in asks])
+        except StopIteration:
+            return
 
 
 def part_text(ask: Ask, part: str) -> str:
@@ -227,19 +239,6 @@ def _first(game: Game, names: Sequence[str], query: PromptQuery, seed: int, wher
         f"rounds {rounds[0]} to {rounds[-1]} and the phases {', '.join(dict.fromkeys(phases))}; another --seed may "
         "have more"
     )
-
-
-def _asked(game: Game, seed: int, kinds: Sequence[PolicyKind] = (), long: bool = False) -> Iterator[Ask]:
-    """Yield all that is asked; models are played by the first of `kinds`, if there is one. Replies may be `long`."""
-    rules = {seat.name: rule_for(type(game), seat, kinds) for seat in game.seats}
-    asked_in_steps = playing(game)
-    asks = next(asked_in_steps)
-    while True:
-        yield from asks
-        try:
-            asks = asked_in_steps.send([_answer(ask, rules[ask.agent], seed, long) for ask in asks])
-        except StopIteration:
-            return
 
 
 def rule_for(game: type[Game], seat: Seat, kinds: Sequence[PolicyKind] = ()) -> Rule:

@@ -6,7 +6,6 @@ from typing import Annotated, Any
 from pydantic import (
     AfterValidator,
     BaseModel,
-    BeforeValidator,
     ConfigDict,
     Discriminator,
     Field,
@@ -16,14 +15,10 @@ from pydantic import (
 
 from parley.study.condition import axes_text
 from parley.text import one_line
-from parley.text.yamlfile import FileModel, Slug, tag
+from parley.text.yamlfile import FileModel, Slug, listed, tag
 
 _Value = str | int | float | bool | dict[str, Any]
 _Rate = Annotated[float, Field(strict=True, ge=0, le=1, allow_inf_nan=False)]
-
-
-def _as_list(value: Any) -> Any:
-    return value if isinstance(value, list) else [value]
 
 
 def _two_different(values: list[_Value] | None) -> list[_Value] | None:
@@ -32,9 +27,7 @@ def _two_different(values: list[_Value] | None) -> list[_Value] | None:
     return values
 
 
-_Values = Annotated[list[_Value], BeforeValidator(_as_list, json_schema_input_type=list[_Value] | _Value)]
 _Outcome = Annotated[str, Field(max_length=200)]
-_Where = dict[str, Annotated[_Values, Field(min_length=1)]]
 _WHERE = (
     "Only conditions with these values of axes: one, or a list. `honest` is how many agents are not Byzantine, as in "
     "grids."
@@ -45,7 +38,9 @@ class Side(FileModel):
     """One of the two sides that a question compares: a condition, and what is looked at there."""
 
     outcome: _Outcome | None = Field(default=None, description="What is looked at; by default the question's outcome.")
-    where: _Where = Field(default={}, description="The values of axes that this side has: they choose one condition.")
+    where: dict[str, listed(_Value)] = Field(  # type: ignore[valid-type]
+        default={}, description="The values of axes that this side has: they choose one condition."
+    )
 
 
 class Sides(FileModel):
@@ -101,11 +96,11 @@ class Question(BaseModel):
         description="The two values, as the study writes them; the difference is the second minus the first. By "
         "default each value is compared with the first.",
     )
-    over: Annotated[list[str], BeforeValidator(_as_list, json_schema_input_type=list[str] | str)] = Field(
+    over: listed(str, least=0) = Field(  # type: ignore[valid-type]
         default=[],
         description="Axes that may differ between the pairs that are pooled. All others must be constant.",
     )
-    where: _Where = Field(default={}, description=_WHERE)
+    where: dict[str, listed(_Value)] = Field(default={}, description=_WHERE)  # type: ignore[valid-type]
     smallest: Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False)] = Field(
         description="Smallest difference that matters: of rates and shares in [0, 1], of others in their unit."
     )

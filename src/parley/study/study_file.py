@@ -20,19 +20,9 @@ from parley.policies.own_code import names_own_code
 from parley.study.condition import GrowingSeeds
 from parley.study.own_prompts import PromptSource
 from parley.study.questions import Question
-from parley.text.yamlfile import FileModel, Slug, StrictModel, is_slug, tag
+from parley.text.yamlfile import FileModel, Slug, StrictModel, is_slug, listed, tag
 
 SAME = "same"  # Byzantine agents are played by what plays the honest ones
-
-
-def _as_list(value: Any) -> Any:
-    return value if isinstance(value, list) else [value]
-
-
-def _listed(item: Any) -> Any:
-    """Return the type of a list that is not empty, or one item that stands for a list of one."""
-    listed = Annotated[list[item], Field(min_length=1)]
-    return Annotated[listed, BeforeValidator(_as_list, json_schema_input_type=listed | item)]
 
 
 _Count = Annotated[int, Field(strict=True, ge=0, le=10_000)]
@@ -71,20 +61,12 @@ def _how_given(value: Any) -> str:
     return tag("growing") if isinstance(value, dict | GrowingSeeds) else tag("count")
 
 
-def _no_range(value: Any) -> Any:
-    if isinstance(value, str) and (ends := re.fullmatch(r"([0-9]{1,9}) *(?:-|\.\.|to) *([0-9]{1,9})", value)):
-        first, last = map(int, ends.groups())
-        raise ValueError(f"write {last + 1}" if first == 0 else f"write a list: [{first}, {first + 1}, ...]")
-    return value
-
-
 # How many (seeds 0, 1, ...), which, or how they grow. Told apart by type, so that an error is about what was meant.
 _Seeds = Annotated[
     Annotated[_Positive, Tag(tag("count"))]
     | Annotated[_SeedList, Tag(tag("list"))]
     | Annotated[GrowingSeeds, Tag(tag("growing"))],
     Discriminator(_how_given),
-    BeforeValidator(_no_range),
 ]
 
 
@@ -136,16 +118,16 @@ _OneOrMorePlayers = Annotated[
 class GroupEntry(FileModel):
     """Agents that are played alike; a list makes an axis."""
 
-    role: _listed(Slug) = Field(description="Role of the agents.")  # type: ignore[valid-type]
-    count: _listed(_Count) = Field(description="Number of the agents.")  # type: ignore[valid-type]
-    model: _listed(Slug) | None = Field(  # type: ignore[valid-type]
+    role: listed(Slug) = Field(description="Role of the agents.")  # type: ignore[valid-type]
+    count: listed(_Count) = Field(description="Number of the agents.")  # type: ignore[valid-type]
+    model: listed(Slug) | None = Field(  # type: ignore[valid-type]
         default=None, description="Entries of models.yaml, for policies that ask a model."
     )
-    policy: _listed(WrittenPolicy) = Field(  # type: ignore[valid-type]
+    policy: listed(WrittenPolicy) = Field(  # type: ignore[valid-type]
         default=["llm"],
         description="What answers: a policy of the game, or your own: an installed entry point or module:attribute.",
     )
-    prompt: _listed(Slug) | None = Field(  # type: ignore[valid-type]
+    prompt: listed(Slug) | None = Field(  # type: ignore[valid-type]
         default=None, description="Prompts of the agents, as in `prompt` of the grid, which they have by default."
     )
 
@@ -156,16 +138,16 @@ class Grid(FileModel):
     groups: Annotated[list[GroupEntry], Field(min_length=1, max_length=20)] | None = Field(
         default=None, description="The population, group by group; instead of model, n, honest, b and byzantine."
     )
-    model: _listed(WrittenPlayer) | None = Field(  # type: ignore[valid-type]
+    model: listed(WrittenPlayer) | None = Field(  # type: ignore[valid-type]
         default=None, description="What plays the honest agents: entries of models.yaml, or policies of the game."
     )
-    n: _listed(_Positive) | None = Field(  # type: ignore[valid-type]
+    n: listed(_Positive) | None = Field(  # type: ignore[valid-type]
         default=None, description="Number of all agents, Byzantine ones included."
     )
-    honest: _listed(_Count) | None = Field(  # type: ignore[valid-type]
+    honest: listed(_Count) | None = Field(  # type: ignore[valid-type]
         default=None, description="Number of honest agents; instead of n, which is then honest + b."
     )
-    b: _listed(_Count) | None = Field(  # type: ignore[valid-type]
+    b: listed(_Count) | None = Field(  # type: ignore[valid-type]
         default=None, description="Number of Byzantine agents; default 0."
     )
     byzantine: _OneOrMorePlayers | None = Field(
@@ -173,37 +155,22 @@ class Grid(FileModel):
         description="What plays the Byzantine agents: an entry of models.yaml, a policy, or `same` (default). A list "
         "makes an axis of it.",
     )
-    prompt: _listed(Slug) = Field(description="Prompt variants of the game, or names of `prompts`.")  # type: ignore[valid-type]
-    vary: dict[str, _listed(Any)] = Field(  # type: ignore[valid-type]
+    prompt: listed(Slug) = Field(description="Prompt variants of the game, or names of `prompts`.")  # type: ignore[valid-type]
+    vary: dict[str, listed(Any)] = Field(  # type: ignore[valid-type]
         default_factory=dict, description="Game parameters that are axes too: a list of values for each."
     )
     seeds: _Seeds | None = Field(default=None, description="Seeds of these conditions; else the study's.")
 
 
-def _is_no_path(name: Any) -> Any:
-    if isinstance(name, str) and ("/" in name or name.endswith((".yaml", ".yml"))):
-        raise ValueError("is a path; give the name of a study, whose file is beside this one or in config/")
-    return name
-
-
-_StudyName = Annotated[Slug, BeforeValidator(_is_no_path)]
-
-
 class Companions(FileModel):
     """Studies beside a study; not part of any identity."""
 
-    noise: _StudyName | None = Field(
+    noise: Slug | None = Field(
         default=None, description="The study that is its noise floor: it plays some of its conditions with `repeats`."
     )
-    control: _StudyName | None = Field(
+    control: Slug | None = Field(
         default=None, description="The study that is its positive control: scripted players whose answers are known."
     )
-
-    @model_validator(mode="after")
-    def _names_one(self) -> "Companions":
-        if self.noise is None and self.control is None:
-            raise ValueError("name noise, or control, or both")
-        return self
 
 
 # An arm, or of independent answers how many they are.
@@ -337,12 +304,12 @@ class ForkKeys(FileModel):
         default_factory=dict, description="Values of axes (or of spec) that the games have; default: all."
     )
     seeds: _SeedList | None = Field(default=None, description="Seeds of the games; default: all.")
-    at: _listed(_At) = Field(  # type: ignore[valid-type]
+    at: listed(_At) = Field(  # type: ignore[valid-type]
         default=[EACH],
         description="Rounds before whose first question the change begins, or phases of them (2:vote); `each` is "
         "every round. Games that end before it have no fork there.",
     )
-    change: _listed(WrittenChange) = Field(  # type: ignore[valid-type]
+    change: listed(WrittenChange) = Field(  # type: ignore[valid-type]
         description="What is changed: none, silence, silence_once, say, swap or prompt. `silence: each` silences each "
         "message of these rounds once, one in each fork."
     )
@@ -415,7 +382,7 @@ class StudyFile(FileModel):
         description="Studies of the same game beside it, by name: its noise floor and its positive control. They are "
         "looked for beside this file, then in config/, and frozen with it. Not part of the identity.",
     )
-    compare_with: _listed(_Arm) | None = Field(  # type: ignore[valid-type]
+    compare_with: listed(_Arm) | None = Field(  # type: ignore[valid-type]
         default=None,
         description="What each condition whose agents talk is held against on the same seeds, as an axis `arm`: "
         "`independent` answers (`{independent: 24}` says how many; tables take as many as cost no more than talking), "

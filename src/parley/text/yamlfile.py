@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated, Any, TypeVar, get_args
 
 import yaml
-from pydantic import AfterValidator, BaseModel, ConfigDict, Tag, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, Tag, ValidationError
 
 from parley.errors import UsageError
 from parley.files import read_regular
@@ -159,6 +159,16 @@ class StrictModel(FileModel):
     """The same, in which every value has exactly its type."""
 
     model_config = ConfigDict(strict=True)
+
+
+def _as_list(value: Any) -> Any:
+    return value if isinstance(value, list) else [value]
+
+
+def listed(item: Any, least: int = 1) -> Any:
+    """Return the type of a list of at least so many, or of one item that stands for a list of one."""
+    several = Annotated[list[item], Field(min_length=least or None)]
+    return Annotated[several, BeforeValidator(_as_list, json_schema_input_type=several | item)]
 
 
 _Model = TypeVar("_Model", bound=BaseModel)

@@ -97,6 +97,11 @@ def temporary_name(path: Path) -> Path:
     return path.with_name(f".{path.name}.{os.getpid()}.tmp")
 
 
+def is_temporary(path: Path) -> bool:
+    """Whether a file has a name of `temporary_name`."""
+    return _TEMPORARY.fullmatch(path.name) is not None
+
+
 def remove_leftovers(path: Path) -> None:
     """Remove what processes that were killed had prepared for `path`, of a folder for all below it.
 
@@ -104,7 +109,7 @@ def remove_leftovers(path: Path) -> None:
     """
     inside = path.is_dir()
     for leftover in path.rglob(".*.tmp") if inside else path.parent.glob(f".{glob.escape(path.name)}.*.tmp"):
-        if _TEMPORARY.fullmatch(leftover.name):
+        if is_temporary(leftover):
             with suppress(OSError):
                 leftover.unlink()
 

@@ -1,20 +1,24 @@
 """Pruning removes what a study no longer has, and nothing that it has."""
 
 import os
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from parley import paths
 from parley.errors import JournalError, UsageError
 from parley.files import checked_line, hold_lock, temporary_name, try_lock
+from parley.games.stag_hunt.game import StagHuntGame
 from parley.play.journal import Journal
 from parley.play.simulate import simulate
 from parley.play.stale_records import prunable, prune
 from parley.study import Study
+from support.records import forge
 from support.studies import StudyFactory
 
 pytestmark = pytest.mark.promise("Pruning removes what a study no longer has, and nothing else.")
@@ -59,6 +63,12 @@ def test_former_records_go_and_current_ones_stay(study_factory: StudyFactory) ->
 
 STRANGERS: dict[str, Callable[[Path], object]] = {
     "notes.txt": lambda path: path.write_text("mine"),
+    "seed=1.parquet": lambda path: pd.DataFrame({"mine": [1]}).to_parquet(path),
+    "seed=2.parquet": lambda path: path.write_text("mine"),
+    "seed=3.parquet": os.mkfifo,
+    "seed=1.jsonl": lambda path: path.write_text('{"simulation": "mine", "format": 1}\n'),
+    "seed=2.jsonl": lambda path: path.write_bytes(checked_line({"mine": 1})),
+    "seed=3.jsonl": os.mkfifo,
     "backup.parquet": lambda path: path.write_text("mine"),
     "seed=0 (copy).parquet": lambda path: path.write_text("mine"),
     "todo.jsonl": lambda path: path.touch(),
@@ -132,6 +142,20 @@ def test_what_belongs_to_the_study_as_it_is_stays(study_factory: StudyFactory) -
     assert prunable(study) == [], "a run moves it to its path"
     play(study)
     assert prunable(study) == [paths.journal(elsewhere)]
+
+
+def test_only_what_lies_where_its_identity_says_goes(pruned: Study) -> None:
+    folder, _ = folders(pruned)
+    record = folder / "seed=0.parquet"
+    elsewhere = folder.with_name(f"spec={'0' * 8}")
+    elsewhere.mkdir()
+    strange = [folder / "seed=1.parquet", folder / "seed=2.parquet", elsewhere / record.name]
+    for path in strange:
+        shutil.copyfile(record, path)
+    forge(strange[1], meta=lambda described: described["simulation"].pop("game"))
+    assert record in prunable(pruned)
+    assert not set(strange) & set(prunable(pruned))
+    assert record not in prunable(replace(pruned, game=StagHuntGame)), "a record of another game"
 
 
 def test_what_goes_is_kept_for_a_while(pruned: Study) -> None:

@@ -163,6 +163,15 @@ def test_nothing_is_overwritten(before: Study, after: Study) -> None:
     assert old.exists()
 
 
+def test_what_is_no_record_is_not_moved(before: Study, after: Study) -> None:
+    path = next(before.simulations()).record(before.name)
+    path.write_text("mine")
+    assert len(find_moves(after)) == 3
+    assert path not in prunable(after)
+    moved(after)
+    assert path.read_text() == "mine"
+
+
 def test_what_cannot_be_moved_is_named(before: Study, after: Study) -> None:
     was = contents(before)
     moves = find_moves(after)

@@ -285,7 +285,7 @@ def test_what_own_code_does_to_its_process_it_does_to_its_game_alone(
     models = [{"name": f"{own}:Faulty", "fault": fault} for fault in (*ENDS, "none")]
     study = study_factory({"model": models}, seeds=2)
     assert set(study.shards().values()) == {("own_code", 0)}
-    with heard() as said, pytest.raises(EngineError, match="10 of 12 simulations failed: "):
+    with heard() as said, pytest.raises(EngineError, match="10 of 12 simulations failed, "):
         simulate_shard(study, "own_code", 0)
     for simulation in study.simulations():
         condition = simulation.condition

@@ -5,7 +5,6 @@ import atexit
 import ctypes
 import logging
 import os
-import re
 import resource
 import signal
 import time
@@ -47,9 +46,7 @@ if TYPE_CHECKING:
 _log = limited_logger(__name__)
 _POLL_SECONDS = 1.0
 _AT_THE_DISK = 64  # games that wait for a slow disk at once; Python has four threads more than cores
-_QUOTED = 3  # of the errors of a shard
 _FILES = 4  # that a game has open: its journal, a budget and an HTTP connection
-_NUMBER = re.compile(r"\d+")
 # Gives what is told of each reply of a simulation that is played in this task, as long as the context lasts.
 Playing = Callable[[Simulation], AbstractContextManager[Watcher]]
 _LOCK_PATIENCE = 30.0  # seconds that processes of a killed workflow are given to end
@@ -98,7 +95,7 @@ def simulate_shard(
     if one of these is asked in batches. Scripted ones have
     no journal: what a death takes of those is played again in milliseconds. Code of the user's own plays in a process
     for each simulation, forked from this one: what it does to its process it does to its game alone. If some fail, the
-    others are played, and an error as of `simulate` is raised that counts them and quotes the first few. All ends when
+    others are played, and an error as of `simulate` is raised that counts them and quotes the first. All ends when
     the process `exit_with` is gone, with a ParleyError. Raises UsageError if the study has no such shard.
     """
     shards = study.shards()
@@ -121,20 +118,10 @@ def simulate_shard(
 
 
 def combine_errors(failed: Sequence[ParleyError], played: int) -> ParleyError:
-    """Return the one error, or one of its kind that counts the errors of a shard and quotes the first few kinds."""
+    """Return the one error, or one of its kind that counts the errors of a shard and quotes the first."""
     if len(failed) == 1:
         return failed[0]
-    if all(isinstance(error, NotReadyError) for error in failed):  # the rest has not begun
-        return NotReadyError(f"{failed[0]}; {len(failed)} of {played} simulations were not played")
-    kinds: dict[str, list[str]] = {}
-    for text in map(str, failed):
-        kinds.setdefault(_NUMBER.sub("#", text), []).append(text)
-    quoted = [
-        texts[0] + (f" (and {len(texts) - 1} more like it)" if len(texts) > 1 else "")
-        for texts in list(kinds.values())[:_QUOTED]
-    ]
-    more = f"; and {len(kinds) - _QUOTED} other errors, in the log" if len(kinds) > _QUOTED else ""
-    return type(failed[0])(f"{len(failed)} of {played} simulations failed: {'; '.join(quoted)}{more}")
+    return type(failed[0])(f"{len(failed)} of {played} simulations failed, the first of them: {failed[0]}")
 
 
 def _is_finished(record: Path, simulation: Simulation) -> bool:

@@ -2,7 +2,7 @@
 
 The folder `spec=...` of a file says of which condition it is. If a model or a prompt of that condition has another
 name now, a run moves the file to its path. What is of no condition or seed of the study, `parley prune` takes away.
-Nothing is overwritten; a record that is not what its path says is found by who reads it.
+Nothing is overwritten, and what is not what its path says is left where it is.
 """
 
 import os
@@ -16,7 +16,9 @@ from pathlib import Path
 
 from parley import paths
 from parley.errors import RecordError
-from parley.files import hold_lock, is_locked, make_folder
+from parley.files import hold_lock, is_locked, is_temporary, make_folder
+from parley.play.journal import journal_id
+from parley.play.record import peek_summary
 from parley.study import Study
 from parley.study.condition import Simulation
 from parley.study.load import check_alone
@@ -24,7 +26,6 @@ from parley.text import counted
 
 _NAME = re.compile(r"seed=(0|[1-9][0-9]{0,8})(\.parquet|\.jsonl)")
 _SPEC = re.compile(r"spec=([0-9a-f]{8})")
-_TEMPORARY = re.compile(r"\.seed=[0-9]+\.(parquet|jsonl)\.[0-9]+\.tmp")  # as `files.temporary_name` makes them
 
 
 @dataclass(frozen=True)
@@ -71,7 +72,7 @@ def find_moves(study: Study) -> Moves:
         if condition is not None and file.place not in places and file.seed in condition.most_seeds:
             record = Simulation(condition, file.seed).record(study.name)
             target = paths.journal(record) if file.is_journal else record
-            if not (record.exists() or target.exists()):
+            if not (record.exists() or target.exists()) and _is_own(file, study.game.name):
                 moves.setdefault(target, file.path)
     return moves
 
@@ -125,16 +126,28 @@ _WHEN, _PRUNED = "%Y%m%dT%H%M%SZ", re.compile(r"\d{8}T\d{6}Z")
 def prunable(study: Study) -> list[Path]:
     """Return the files of former configurations and seeds, and what killed processes left.
 
-    Others than Parley's names are none, nor is what a process is playing or a run would move. Raises UsageError if
-    another study file has the same name: the results may be of that one.
+    Only a record or a journal of Parley that lies where its own identity says is one of these; what a process is
+    playing or a run would move is none. Raises UsageError if another study file has the same name: the results may be
+    of that one.
     """
     check_alone(study.file)
     records = [simulation.record(study.name) for simulation in study.simulations()]
     kept = {*records, *map(paths.journal, records), *find_moves(study).values()}
-    files = [file.path for file in simulation_files(study.name)]
+    files = [f.path for f in simulation_files(study.name) if f.path not in kept and _is_own(f, study.game.name)]
     for root in (paths.simulations(study.name), paths.journals(study.name)):
-        files += [path for path in walk(root) if _TEMPORARY.fullmatch(path.name) and _SPEC.fullmatch(path.parent.name)]
-    return [path for path in files if path not in kept and not is_locked(path)]
+        files += [path for path in walk(root) if is_temporary(path) and _SPEC.fullmatch(path.parent.name)]
+    return [path for path in files if not is_locked(path)]
+
+
+def _is_own(file: SimulationFile, game: str) -> bool:
+    """Whether a file is a record of a game that says it lies here, or a journal, be it one without a line."""
+    if file.is_journal:
+        return file.path.is_file() and (file.path.stat().st_size == 0 or journal_id(file.path) is not None)
+    try:
+        found = peek_summary(file.path).simulation
+    except RecordError:
+        return False
+    return (found.get("game"), found.get("spec"), found["seed"]) == (game, file.spec, file.seed)
 
 
 def prune(study: Study) -> list[Path]:

@@ -310,7 +310,7 @@ def test_an_own_game_that_ends_python_fails_alone(write: Write) -> None:
     study = write(name, seeds=6)
     with (
         heard() as said,
-        pytest.raises(EngineError, match="of 6 simulations failed, .*: the process of your code ended"),
+        pytest.raises(EngineError, match=r"of 6 simulations failed, .*: the process of your code ended"),
     ):
         simulate_shard(study, "scripted", 0)
     failed = [simulation for simulation in study.simulations() if not simulation.record("goods").exists()]
@@ -448,9 +448,7 @@ def test_one_broken_simulation_of_a_shard_leaves_the_others(write: Write) -> Non
     for broken, named in (("1 / 0", "ZeroDivisionError"), ("raise SystemExit(0)", "SystemExit: 0")):
         body = ("    super().set_up()", "    if self.rng.random() < 0.5:", f"        {broken}")
         study = write(module(f"half{broken[:1]}", "def set_up(self):", *body), name=named[:6].lower(), seeds=8)
-        with pytest.raises(
-            GameError, match=f"of 8 simulations failed, .*: half{broken[:1]}:Broken: set_up: {named}"
-        ):
+        with pytest.raises(GameError, match=f"of 8 simulations failed, .*: half{broken[:1]}:Broken: set_up: {named}"):
             simulate_shard(study, "scripted", 0)
         assert 0 < len(list(paths.results(study.name).rglob("seed=*.parquet"))) < 8
 

@@ -131,7 +131,7 @@ _NOT_EXTRA = frozenset(
     (
         *("model", "messages", "temperature", "max_tokens", "max_completion_tokens", "seed", "response_format"),
         *("reasoning_effort", "thinking_token_budget", "chat_template_kwargs", "cache_salt", "structured_outputs"),
-        *("system", "input", "instructions", "max_output_tokens", "previous_response_id", "background"),
+        *("system", "instructions"),
         *("random_seed", "max_new_tokens", "guided_json", "guided_regex", "guided_choice", "guided_grammar"),
         *("stream", "stream_options", "n", "best_of", "tools", "tool_choice", "functions", "function_call", "store"),
     )

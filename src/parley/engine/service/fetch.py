@@ -252,12 +252,11 @@ _MODEL = re.compile(r"(?:valid|unknown) model\b|model\b.{0,80}not (?:exist|found
 
 @dataclass(frozen=True)
 class ServiceError:
-    """What a service said in place of a reply; `message` as it came, `param` the key that it named."""
+    """What a service said in place of a reply; `message` as it came."""
 
     status: int
     code: str = ""  # `error.code` and `error.type`
     message: str = ""
-    param: str = ""
 
     @property
     def answers(self) -> str | None:
@@ -334,7 +333,7 @@ def error_of(response: Response) -> ServiceError | None:
     message = " ".join(str(part) for part in (error.get("message"), raw) if part)
     if status == 200:  # what passed between
         status = code if isinstance(code := error.get("code"), int) and 400 <= code < 600 else 502
-    return ServiceError(status, " ".join(map(str, filter(None, codes))), message, str(error.get("param") or ""))
+    return ServiceError(status, " ".join(map(str, filter(None, codes))), message)
 
 
 def _inner(error: Mapping[str, Any], name: str) -> Mapping[str, Any]:

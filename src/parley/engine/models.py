@@ -51,12 +51,6 @@ def _check_gres(value: str) -> str:
     return value
 
 
-def _check_nodes(value: int) -> int:
-    if value != 1:
-        raise ValueError("must be 1: the servers and the games of a shard share one node; use gpus of one node")
-    return value
-
-
 class ClusterRequest(BaseModel):
     """What the job of one shard asks a cluster for, where the model needs other than the profile's defaults."""
 
@@ -80,9 +74,6 @@ class ClusterRequest(BaseModel):
         default=None,
         description="For clusters that know no `--gpus`: what stands before the number in `--gres`, such as "
         "`gpu:a100`. The number is that of the shard's GPUs.",
-    )
-    nodes: Annotated[int, AfterValidator(_check_nodes)] | None = Field(
-        default=None, description="Nodes of the job: always 1."
     )
     exclusive: bool = Field(default=False, strict=True, description="Whether the job has its node for itself.")
 

@@ -171,8 +171,8 @@ class Dialect(BaseModel):
     def split(self, text: str) -> tuple[str | None, str]:
         """Return the thoughts in the tags of a reply, if they are looked for, and the rest of it.
 
-        A thought is all before the last of its tags, since chat templates may write the first one into the prompt; and all
-        from a tag without an end, at the beginning of a line. Tags in JSON are part of its texts.
+        A thought is all before the last of its tags, since chat templates may write the first one into the prompt, and
+        all from a tag without an end, at the beginning of a line. Tags in JSON are part of its texts.
         """
         if self.think_tags is False or _JSON.match(text):
             return None, text

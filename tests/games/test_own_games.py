@@ -359,13 +359,18 @@ def Told(**given):
     return made
 """
 OF_ITSELF: list[tuple[str, str]] = [
-    ("protocol_version = 0", "protocol_version: 0"),
     ("outcomes = PublicGoods.outcomes * 2", "outcomes: 'cooperation': give each a name of its own"),
-    ("outcomes = (OutcomeClass('a', 'a', 'rainbow', ''),)", "outcomes: 'a': color: 'rainbow'"),
+    (
+        "outcomes = (OutcomeClass('a', 'a', 'rainbow', ''),)",
+        "cannot be imported: ValidationError: 2: 'rainbow': write a color",
+    ),
     ("prompts = PublicGoodsPrompts", "prompts"),
-    ("Parameters = Needy", "Parameters: secret: missing; add it; give it a default"),
+    ("Parameters = Needy", "Parameters: give each a default: ValidationError: secret: missing"),
     ("evidence = Spec('x', 'curves', 'votes')", "figures: x: 'votes': none of its measures; choose one of: con"),
-    ("evidence = Spec('x', 'curve')", "figures: x: 'curve': no kind of figure; did you mean 'curves'"),
+    (
+        "evidence = Spec('x', 'curve')",
+        "cannot be imported: ValidationError: 1: 'curve': no kind of figure; did you mean 'curves'",
+    ),
     ("evidence = Spec('x', 'scatter')", "figures: x: is drawn from regressed of"),
     ("evidence = Spec('x', 'sweep')", "figures: x: is drawn from sweep of"),
 ]
@@ -430,7 +435,6 @@ AT_ITS_ENDS: list[tuple[str, str, str]] = [
     ),
     ("def play(self):\n    return 3\n    yield", "", "before its first question: ends"),
     ("def set_up(self):\n    1 / 0", "", "set_up: ZeroDivisionError: division by zero (mine.py, line 8)"),
-    ("@classmethod\ndef possible_outcomes(cls, *given):\n    return {'free_riding'}", "", "possible_outcomes()"),
     # An error names the user's file, not the one that it called.
     ("def set_up(self):\n    import broken_helper", "", "division by zero (broken_helper.py, line 2)"),
     ("def set_up(self):\n    Sampling(temperature=3, max_tokens=0)", "", "temperature: 3: input should be less than"),

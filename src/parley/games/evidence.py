@@ -3,51 +3,71 @@
 Tables and figures know no game: they follow these descriptions.
 """
 
+import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Generic
+from typing import Annotated, Any, Generic
 
+from pydantic import AfterValidator
+from pydantic.dataclasses import dataclass as checked_dataclass
 from typing_extensions import TypeVar
 
 from parley.columns import Column, read_columns
 from parley.games.figure_kinds import KINDS
 from parley.games.network import Complete
 from parley.games.parameters import Group, P
+from parley.text import choose
+from parley.text.yamlfile import Slug
 
 
-@dataclass(frozen=True)
+# What a game declares checks itself where it is made, so that what is wrong is told before anything is played.
+def _color(written: str) -> str:
+    if not re.fullmatch(r"#[0-9A-Fa-f]{6}", written):
+        raise ValueError("write a color as in '#0072B2'")
+    return written
+
+
+def _known_kind(name: str) -> str:
+    if name not in KINDS:
+        raise ValueError(f"no kind of figure; {choose(name, KINDS)}")
+    return name
+
+
+@checked_dataclass(frozen=True)
 class State:
     """Something that figures tell apart by color and hatch."""
 
     name: str
     label: str
-    color: str
+    color: Annotated[str, AfterValidator(_color)]
     hatch: str
 
 
-@dataclass(frozen=True)
+@checked_dataclass(frozen=True)
 class OutcomeClass(State):
     """One way in which a game can end, and how figures show it."""
 
+    name: Slug
 
-@dataclass(frozen=True)
+
+@checked_dataclass(frozen=True)
 class Measure:
     """A number in [0, 1] that a simulation has for each of its rounds, such as a share of its honest agents.
 
     Of one that is `carried`, as values that agents hold are, finished games count with their last value.
     """
 
-    name: str
+    name: Slug
     label: str
     carried: bool = False
 
 
-@dataclass(frozen=True)
+@checked_dataclass(frozen=True)
 class Indicator:
     """A yes or no of a whole simulation, or None; what says the same as an outcome class is not `contrasted`."""
 
-    name: str
+    name: Slug
     label: str
     contrasted: bool = True
 
@@ -66,14 +86,14 @@ class Decision:
     right: bool | None
 
 
-@dataclass(frozen=True)
+@checked_dataclass(frozen=True)
 class Achievable:
     """What a game reaches, to be held against what the best known protocol reaches: `more` of it is better, or less.
 
     A `share` is in [0, 1]: 1 where a single game has it. `lost` says in words what the difference is.
     """
 
-    name: str
+    name: Slug
     label: str
     lost: str
     more: bool = True
@@ -90,7 +110,7 @@ class Behaved:
     cost: float
 
 
-@dataclass(frozen=True)
+@checked_dataclass(frozen=True)
 class Quantity:
     """A number of a whole simulation: a metric, None where there is none; `unit` is "" for a plain count.
 
@@ -103,7 +123,7 @@ class Quantity:
     correction stricter.
     """
 
-    name: str
+    name: Slug
     label: str
     unit: str = ""
     contrasted: bool = True
@@ -118,15 +138,15 @@ class Quantity:
         return self.share or bool(self.most)
 
 
-@dataclass(frozen=True)
+@checked_dataclass(frozen=True)
 class FigureSpec:
     """One figure of a game's studies; `KINDS` says what its fields mean to each kind.
 
     It is drawn for studies in which all axes of `needs` vary among the conditions that it shows (`Evidence.shows`).
     """
 
-    name: str
-    kind: str
+    name: Slug
+    kind: Annotated[str, AfterValidator(_known_kind)]
     title: str
     caption: str
     x: str = ""

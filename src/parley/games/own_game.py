@@ -3,25 +3,22 @@
 What is wrong is one line that names the game, the round, the phase and the agent, or the user's file and line.
 """
 
-from collections import Counter
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping
 from functools import cache, wraps
-from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, InstanceOf, TypeAdapter, ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from parley.errors import GameError, ParleyError, UsageError
 from parley.games.base import Game, Outcome
-from parley.games.evidence import Evidence, OutcomeClass
+from parley.games.evidence import Evidence
 from parley.games.figure_kinds import KINDS
-from parley.games.parameters import GameParameters, Group
-from parley.games.prompts import content_of
+from parley.games.prompts import Prompts, content_of
 from parley.identity import canonical_json
 from parley.policies import Ask, Reply, own_code
-from parley.policies.kinds import LLM, PolicyKind
+from parley.policies.kinds import LLM, policy_table
 from parley.text import choose, one_line
-from parley.text.yamlfile import Slug, is_slug, shown
+from parley.text.yamlfile import is_slug, shown
 
 _sources: dict[str, str] = {}  # SHA-256 of the source of each game that was imported, by name
 
@@ -55,6 +52,8 @@ def _loaded(name: str, sha256: str) -> type[Game]:
         raise GameError(f"{name}: {found!r:.60} is no game; name a class derived from {Game.__module__}.Game")
     if lacking := sorted(found.__abstractmethods__):
         raise GameError(f"{name}: is no game: it lacks {', '.join(lacking)}; write {'them' if lacking[1:] else 'it'}")
+    with own_code.explained(name, "Parameters: give each a default: ", GameError):
+        found.Parameters()
     for problem in _declared_problems(found):
         raise GameError(f"{name}: {problem}")
     own: dict[str, Any] = {
@@ -65,7 +64,7 @@ def _loaded(name: str, sha256: str) -> type[Game]:
     own |= {
         "name": name,
         "code_sha256": sha256,
-        "policies": {kind.name: kind for kind in found.policies.values()},
+        "policies": policy_table(LLM, *found.policies.values()),
         "set_up": _guarded(name, "set_up", found.set_up),
         "__module__": found.__module__,
         "__doc__": found.__doc__,
@@ -105,58 +104,27 @@ def changed_source(simulation: Mapping[str, Any]) -> str | None:
 # What it says of itself
 
 
-class _DeclaredPrompts(BaseModel):
-    model_config = ConfigDict(from_attributes=True)
-
-    variants: Annotated[dict[Slug, dict[str, InstanceOf[Path] | InstanceOf[str]]], Field(min_length=1)]
-    phases: tuple[Slug, ...]
-
-
-class _Declared(BaseModel):
-    """What every game says of itself, as attributes of its class and of two objects that it has."""
-
-    model_config = ConfigDict(from_attributes=True)
-
-    protocol_version: Annotated[int, Field(ge=1)]
-    roles: Annotated[tuple[Slug, ...], Field(min_length=2)]
-    outcomes: Annotated[tuple[InstanceOf[OutcomeClass], ...], Field(min_length=1)]
-    Parameters: type[GameParameters]
-    policies: dict[str, InstanceOf[PolicyKind]]
-    prompts: _DeclaredPrompts
-    evidence: InstanceOf[Evidence[Any, Any]]
-
-
 def _declared_problems(game: type[Game]) -> Iterator[str]:
-    from matplotlib.colors import is_color_like  # slow to import; shipped games need no check
+    """Yield what is wrong with a class that would be found only after its games were played.
 
-    try:
-        declared = _Declared.model_validate(game)
-        declared.Parameters()
-    except ValidationError as error:
-        without_default = error.title != _Declared.__name__
-        yield (
-            f"Parameters: {own_code.first_problem(error)}; give it a default"
-            if without_default
-            else own_code.first_problem(error)
-        )
-        return
-    evidence = declared.evidence
-    listed: dict[str, Sequence[Any]] = {"outcomes": declared.outcomes}
-    listed |= {what: getattr(evidence, what) for what in ("measures", "indicators", "quantities", "figures")}
+    What is wrong with a single outcome, measure or figure is told where it is made: these check themselves.
+    """
+    evidence = game.evidence
+    for what, kind in (("prompts", Prompts), ("evidence", Evidence)):
+        if not isinstance(found := getattr(game, what), kind):
+            yield f"{what}: {shown(found)}: must be an object of a class derived from {kind.__name__}"
+            return
+    listed = {what: getattr(evidence, what) for what in ("measures", "indicators", "quantities", "figures")}
+    listed["outcomes"] = getattr(game, "outcomes", ())
+    if not listed["outcomes"]:
+        yield "outcomes: missing; say how it can end"
     names = {what: [each.name for each in found] for what, found in listed.items()}
     for what, known in names.items():
         for each in known:
-            if not is_slug(each) or known.count(each) > 1:
-                yield f"{what}: {shown(each)}: give each a name of its own, of letters, digits, '.', '_' and '-'"
-    for outcome in declared.outcomes:
-        if not is_color_like(outcome.color):
-            yield f"outcomes: {shown(outcome.name)}: color: {shown(outcome.color)}: write one as in '#0072B2'"
-    if LLM.name not in declared.policies:
-        yield "policies: lacks llm; add parley.policies.kinds.LLM"
+            if known.count(each) > 1:
+                yield f"{what}: {shown(each)}: give each a name of its own"
     for figure in evidence.figures:
-        if (drawn := KINDS.get(figure.kind)) is None:
-            yield f"figures: {figure.name}: {shown(figure.kind)}: no kind of figure; {choose(str(figure.kind), KINDS)}"
-            continue
+        drawn = KINDS[figure.kind]
         known = [*figure.of] if figure.blocks or not drawn.of else names[drawn.of]
         for each in set(figure.of).difference(known):
             yield f"figures: {figure.name}: {shown(each)}: none of its {drawn.of}; {choose(each, known)}"
@@ -235,11 +203,6 @@ def _outcome_problems(game: Game, outcome: Any) -> Iterator[str]:
     known = [each.name for each in game.outcomes]
     if outcome.name not in known:
         yield f"{shown(outcome.name)} is none of its outcomes; {choose(outcome.name, known)}"
-    counts = Counter(seat.group for seat in game.seats)
-    groups = {seat.group: Group(seat.role, counts[seat.group], seat.policy) for seat in game.seats}
-    possible = game.possible_outcomes(game.parameters, list(groups.values()))
-    if game.class_of(outcome.name, outcome.detail) not in possible:
-        yield f"{shown(outcome.name)} is none of its possible_outcomes() with these agents and parameters"
     parts = [("metrics", {key: value}) for key, value in outcome.metrics.items()]
     for what, value in [*parts, *((f"trace, entry {at}", entry) for at, entry in enumerate(outcome.trace))]:
         try:

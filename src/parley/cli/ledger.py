@@ -140,7 +140,7 @@ def sign(target: str, models: Path | None, key: Path) -> None:
 @click.option("--block", type=click.IntRange(min=0), help="Show this block with its whole history.")
 @JSON
 def show(target: str, models: Path | None, block: int | None, as_json: bool) -> None:
-    """Print the blocks of a ledger as a table, or one block with what was said; nothing is checked.
+    """Print the blocks of a ledger as a table, or one block with what was said as YAML; nothing is checked.
 
     \b
     Examples:  parley ledger show deliberation
@@ -149,7 +149,7 @@ def show(target: str, models: Path | None, block: int | None, as_json: bool) -> 
     from parley.ledger.build import blocks, history, overview
 
     chain = _chain(target, models)
-    lines = overview(chain) if block is None else list(history(chain, block))
+    lines = overview(chain) if block is None else history(chain, block).splitlines()
     tell(as_json, [each.model_dump() for each, _ in blocks(chain) if block in (None, each.height)], lines)
 
 

@@ -8,8 +8,8 @@ has new data announces its hash to all neighbors but the one it got the data fro
 the first announcer for it, once, and gets it. All links take the same time, so data moves on in steps. Messages are
 counted, not sent: the counts follow from the network alone, the sizes from the messages' canonical JSON.
 
-For people there are a line a block, one block with its whole history, and a flat file of all utterances; what agents
-said is hostile text.
+For people there are a line a block, one block with its whole history as YAML, whose strings are escaped, and a flat
+file of all utterances; what agents said is hostile text.
 """
 
 import csv
@@ -31,13 +31,14 @@ from parley.files import write_atomically
 from parley.games.network import Network
 from parley.identity import canonical_json
 from parley.ledger import check
-from parley.ledger.block import Block, SignedSession, SignedUtterance, genesis, make_block, sign_session
+from parley.ledger.block import Block, SignedSession, genesis, make_block, sign_session
 from parley.play.record import read_trace
 from parley.play.record_store import read_records
 from parley.play.replay import rebuild_game
 from parley.study import Study
 from parley.study.condition import Simulation
 from parley.text import by_number, every, limited_logger, one_line, table, valid_unicode
+from parley.text.yamlfile import yaml_text
 
 _HASH_DIGITS = 2 * hashlib.sha256().digest_size
 ANNOUNCE_BYTES = len(canonical_json({"announce": "0" * _HASH_DIGITS}))
@@ -259,44 +260,12 @@ def overview(path: Path) -> list[str]:
     return table(_HEADER, rows)
 
 
-def history(path: Path, number: int) -> Iterator[str]:
-    """Yield the lines of one block: what it is, then what was said; raises UsageError if there is no such block."""
-    for height, (block, size) in enumerate(blocks(path)):
+def history(path: Path, number: int) -> str:
+    """Return one block with all that was said, as YAML; raises UsageError if there is no such block."""
+    for height, (block, _) in enumerate(blocks(path)):
         if height == number:
-            yield from _told(block, size)
-            return
+            return yaml_text(block.model_dump())
     raise UsageError(f"{path}: has no block {number}")
-
-
-def _told(block: Block, size: int) -> Iterator[str]:
-    state = "agreed" if block.agreed else "hung: its utterances are not on the chain"
-    facts = {
-        "block": f"{block.height}, {size:,} bytes, {state}",
-        "hash": block.hash,
-        "previous": block.previous,
-        "merkle root": block.merkle_root,
-        "proof of work": f"nonce {block.nonce}, difficulty {block.difficulty}",
-        "simulation": f"{block.simulation}, session {block.session}",
-        "subject": canonical_json(block.subject),
-        "parameters": canonical_json(block.parameters),
-        "verdict": canonical_json(block.verdict),
-        "agents": ", ".join(signer.name for signer in block.agents),
-        "utterances": f"{len(block.utterances)} of {block.spoken}",
-    }
-    width = max(map(len, facts))
-    for name, value in facts.items():
-        yield f"{name.ljust(width)}  {one_line(value)}"
-    for index, said in enumerate(block.utterances):
-        yield from _utterance(index, said)
-
-
-def _utterance(index: int, said: SignedUtterance) -> Iterator[str]:
-    yield ""
-    yield f"utterance {index}: round {said.round}, {one_line(said.agent, 60)}"
-    for key, value in said.content.items():
-        text = value if isinstance(value, str) else canonical_json(value)
-        yield f"    {one_line(key, 60)}: {one_line(text)}"
-    yield f"    signature: {said.signature}"
 
 
 Format = Literal["jsonl", "csv"]

@@ -84,14 +84,10 @@ class Records:
             yield f"left out: {len(self.left_out) - _MAX_NAMED} more"
         if self.left_out:
             number = len(self.left_out)
-            yield f"left out: {number:,} of {_records(number + len(self.summaries))}; {_AGAIN}"
+            yield f"left out: {number:,} of {counted(number + len(self.summaries), 'record')}; {_AGAIN}"
 
 
 _AGAIN = "delete the named files and run the study again"
-
-
-def _records(number: int, kind: str = "") -> str:
-    return f"{number:,} {kind}record{'s' if number != 1 else ''}"
 
 
 def read_records(study: Study, strict: bool = False, reported: Collection[Path] = (), processes: int = 1) -> Records:
@@ -389,7 +385,7 @@ def recall_left_out(study: Study) -> str | None:
             forget_done(study.name, stage)
         return None
     named = ", ".join(map(str, list(left_out)[:3])) + (", ..." if len(left_out) > 3 else "")
-    return f"the tables leave out {_records(len(left_out), 'damaged ')} ({named}); {_AGAIN}"
+    return f"the tables leave out {counted(len(left_out), 'damaged record')} ({named}); {_AGAIN}"
 
 
 def _is_usable(path: Path, simulation: Simulation) -> bool:

@@ -98,6 +98,12 @@ def test_a_preparation_that_fails_says_why_in_the_endpoint_file() -> None:
     assert (found.state, found.error) == (FAILED, "no room for this")
 
 
+def test_an_older_driver_is_one_line_before_the_model_is_prepared() -> None:
+    made = "server.is_cpu_build = lambda: False; server.hardware.driver_error = lambda: 'driver 550 is old'\nVLLM ="
+    assert end(started(supervisor=SUPERVISOR.replace("VLLM =", made)), 1) == "parley: driver 550 is old\n"
+    assert (read_endpoint(ENDPOINT).state, read_endpoint(ENDPOINT).error) == (FAILED, "driver 550 is old")
+
+
 def test_it_ends_with_its_parent() -> None:
     command = [sys.executable, "-c", SUPERVISOR, "", "with parent"]
     starting = f"import subprocess; subprocess.run({command!r})"

@@ -228,15 +228,18 @@ def test_one_waits_while_another_prepares_the_model(
     marker = fetch(entry(PATH))
     hidden = marker.rename("marker")
     seen: list[str] = []
+    step = weights.Step
     with (marker.parent / ".lock").open("wb") as other:
         fcntl.flock(other, fcntl.LOCK_EX)
 
-        def told(message: str, *arguments: Any) -> None:
-            seen.append(message)
-            hidden.rename(marker)  # now it is prepared
-            fcntl.flock(other, fcntl.LOCK_UN)
+        def steps(title: str, *arguments: Any) -> Any:
+            seen.append(title)
+            if "waiting" in title:  # until it is prepared
+                hidden.rename(marker)
+                fcntl.flock(other, fcntl.LOCK_UN)
+            return step(title, *arguments)
 
-        monkeypatch.setattr(weights._log, "info", told)
+        monkeypatch.setattr(weights, "Step", steps)
         assert fetch(entry(PATH)) == marker
     assert seen == ["waiting for another process that prepares this model"]
     assert converted == [(CONTENT, None)]

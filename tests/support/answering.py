@@ -314,5 +314,65 @@ def error(url: str, **keys: Any) -> str:
     return one_line_refusal(lambda: ask(url, **keys))
 
 
+# Services that refuse a key, in their own words
+
+
 def openai(message: str, param: str | None = None) -> tuple[int, dict[str, Any]]:
     return 400, {"error": {"message": message, "type": "invalid_request_error", "param": param, "code": None}}
+
+
+_TYPE = "Invalid parameter: 'response_format' of type '{}' is not supported with this model."
+_TOKENS = "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead."
+# By service, and by what it refuses (a key of the request, or a word of its response_format): the answer, and what of
+# the dialect would do. `dialect.py` says where they were read.
+REFUSALS: dict[str, tuple[tuple[int, Any], str]] = {
+    "openai max_tokens": (openai(_TOKENS, "max_tokens"), "max_tokens_key: max_completion_tokens"),
+    "openai temperature": (openai("Unsupported value: 'temperature' does not support 0."), "temperature: false"),
+    "openai maxLength": (openai("'maxLength' is not permitted.", "response_format"), "schema_lengths: false"),
+    "openai json_schema": (openai(_TYPE.format("json_schema")), "structured: json_object"),
+    "openai json_object": (openai(_TYPE.format("json_object"), "response_format"), "structured: none"),
+    "anthropic temperature": (openai("temperature is deprecated for this model."), "temperature: false"),
+    "anthropic response_format": (openai("response_format: Extra inputs are not permitted"), "structured: none"),
+    "deepinfra json_object": (
+        (405, {"error": {"message": "json_object response format is not supported for model: stepfun-ai/Step-3.5"}}),
+        "structured: none",
+    ),
+    "fastapi seed": ((422, {"detail": [{"type": "extra_forbidden", "loc": ["body", "seed"]}]}), "seed: false"),
+    "llama.cpp json_schema": (
+        (500, {"error": {"message": 'response_format type must be one of "json_object", but got: json_schema'}}),
+        "structured: json_object",
+    ),
+    "lmstudio json_object": ((400, {"error": "'response_format.type' must be 'json_schema' or 'text'"}), "{}"),
+    "deepseek json_schema": (openai("response_format.type: `json_schema` is unavailable now"), "json_object"),
+    "moonshot temperature": (openai("invalid temperature: only 1 is allowed for this model"), "temperature: false"),
+    "gemini seed": (openai('Invalid JSON payload received. Unknown name "seed": Cannot find field.'), "seed: false"),
+    "gemini maxLength": (
+        openai("Unknown name \"maxLength\" at 'response_schema.properties[0].value'"),
+        "schema_lengths",
+    ),
+    "cerebras maxLength": (openai("Unsupported JSON schema fields: {'maxLength'}"), "schema_lengths: false"),
+    "vllm maxLength": (
+        openai("The provided JSON schema contains features not supported by xgrammar."),
+        "schema_lengths",
+    ),
+    "llama.cpp maxLength": (openai("failed to parse grammar"), "schema_lengths: false"),
+    "azure json_schema": (
+        openai("response_format value as json_schema is enabled only for api versions 2024-08-01-preview and later"),
+        "structured: json_object",
+    ),
+    "mistral response_format": (openai("JSON mode is not supported for this model."), "structured: none"),
+    "old max_completion_tokens": (openai("Unrecognized: max_completion_tokens"), "max_tokens_key: max_tokens"),
+}
+
+
+def refusing(names: list[str], otherwise: Answer = as_recorded) -> Answer:
+    """Return what a service answers that refuses these in turn, and otherwise replies."""
+
+    def answer(body: dict[str, Any]) -> Any:
+        for name in names:
+            refused = name.split()[1]
+            if refused in body or f"'{refused}'" in str(body.get("response_format")):
+                return REFUSALS[name][0]
+        return otherwise(body)
+
+    return answer

@@ -149,7 +149,7 @@ def test_shards_that_share_a_job_ask_for_one_node_and_for_the_gpus_of_all(study_
 
 
 def test_gres_stands_for_gpus_and_a_shard_has_one_node(study_factory: StudyFactory) -> None:
-    cluster = {"gres": "gpu:a100", "exclusive": True, "qos": "long"}
+    cluster = {"gres": "gpu:a100", "exclusive": True, "qos": "long", "nodes": 1}
     models = {"big": {"source": SOURCE, "gpus": 2, "cluster": cluster}, "tiny": {"source": SOURCE}}
     study = study_factory({"model": list(models)}, models=models)
     jobs = jobs_of(study)

@@ -381,7 +381,7 @@ class _Message:
     refusal: str = ""
 
     def add(self, content: object, kind: str = "text") -> None:
-        """Add a text, or a list of parts by their type (Mistral and Anthropic send them)."""
+        """Add a text, or a list of parts by their type (Mistral, Anthropic and the Responses of OpenAI send them)."""
         if isinstance(content, str):
             setattr(self, kind, getattr(self, kind) + content)
         for part in content if isinstance(content, list) else ():
@@ -390,7 +390,7 @@ class _Message:
                 self.add(part.get(named, part.get("text")), "thought")
             elif named == "refusal":
                 self.add(part.get(named), "refusal")
-            elif named in ("text", "None"):  # Bedrock's have no type
+            elif named in ("text", "output_text", "None"):  # Bedrock's have no type
                 self.add(part.get("text"), kind)
 
 

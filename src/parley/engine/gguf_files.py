@@ -5,20 +5,65 @@ safetensors, and rounded to 8 bits where asked for. Everything heavy (torch, tra
 imported in the functions: most commands need none.
 """
 
+import hashlib
 import importlib.metadata
-import logging
-import shutil
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO, TypeVar
+
+from rich.console import Console
+from rich.progress import DownloadColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from parley.engine.sources import Packages, PathPlace, Source, file_places
 from parley.errors import EngineError
-from parley.files import sha256 as sha256_of
 from parley.text import one_line
 
-_log = logging.getLogger(__name__)
+_QUIET_SECONDS = 10.0  # between two lines where no terminal is
+_Item = TypeVar("_Item")
+
+
+class Step(Progress):
+    """One step, shown on stderr from its beginning to its end: `with Step("joining", total_bytes) as step`."""
+
+    def __init__(self, title: str, total: int | None = None, unit: str = "") -> None:
+        """`total` is in bytes unless it has a unit; None if it is unknown."""
+        counts = [MofNCompleteColumn(), TextColumn(unit)] if unit else [DownloadColumn()] * (total is not None)
+        shown = (TextColumn("{task.description}", markup=False), *counts, TimeElapsedColumn())
+        super().__init__(*shown, console=Console(stderr=True, soft_wrap=True))
+        self._task = self.add_task(title, total=total)
+        self._ended = threading.Event()
+
+    def start(self) -> None:
+        """Show it from now on; where no terminal is, in a line now and then."""
+        super().start()
+        if not self.console.is_terminal:
+            threading.Thread(target=self._tell, daemon=True).start()
+
+    def stop(self) -> None:
+        """Show it for the last time."""
+        self._ended.set()
+        super().stop()
+
+    def _tell(self) -> None:
+        tell = Console(stderr=True, soft_wrap=True)  # another one: that of a display keeps what it is told to its end
+        tell.print(self.get_renderable())
+        while not self._ended.wait(_QUIET_SECONDS):
+            tell.print(self.get_renderable())
+
+    def blocks(self, file: BinaryIO) -> Iterator[bytes]:
+        """Yield a file's content, and count its bytes."""
+        while block := file.read(1 << 20):
+            yield block
+            self.advance(self._task, len(block))
+
+    def over(self, items: Sequence[_Item]) -> Iterator[_Item]:
+        """Yield the items and count them: they are the total of this step from now on."""
+        self.update(self._task, total=len(items), completed=0)
+        for item in items:
+            yield item
+            self.advance(self._task)
 
 
 def local_parts(source: Source, models_file: Path) -> list[Path]:
@@ -87,19 +132,23 @@ def whole_file(parts: Sequence[Path], sha256: str | None, target: Path) -> None:
     Raises EngineError if its SHA-256 is another one. Packages may bring a function that joins their parts, which is
     not called: a package of weights has no business running code.
     """
-    if len(parts) == 1:
+    total = sum(part.stat().st_size for part in parts)
+    many = len(parts) > 1
+    if not many:
         target.symlink_to(parts[0].resolve())
-    else:
-        _log.info("joining %d parts", len(parts))
-        with target.open("wb") as whole:
-            for part in parts:
-                with part.open("rb") as file:
-                    shutil.copyfileobj(file, whole, 1 << 20)
-    if sha256 is None:
-        return
-    _log.info("checking the file")
-    if (found := sha256_of(target)) != sha256:
-        raise EngineError(f"the SHA-256 of the file is {found}, and the entry says {sha256}")
+        if sha256 is None:
+            return
+    hashed = hashlib.sha256()
+    title = f"joining {len(parts)} parts" if many else "checking the file"
+    with Step(title, total) as step, target.open("wb" if many else "rb") as whole:
+        for part in parts:
+            with part.open("rb") as file:
+                for block in step.blocks(file):
+                    if many:
+                        whole.write(block)
+                    hashed.update(block)
+    if sha256 is not None and hashed.hexdigest() != sha256:
+        raise EngineError(f"the SHA-256 of the file is {hashed.hexdigest()}, and the entry says {sha256}")
 
 
 CONVERSION = 1  # raise it when the same GGUF file gives other weights: they are then made anew
@@ -112,36 +161,43 @@ def convert(file: Path, target: Path, quantization: str | None) -> None:
     the format of compressed-tensors. Needs memory for all weights in bfloat16, and for the largest tensor three times
     in float32. Raises EngineError if transformers cannot read the file.
     """
-    _log.info("loading transformers")
-    import transformers
-
-    _log.info("reading the file")
-    try:
-        model, tokenizer = _dequantized(file)
-    except Exception as error:
-        reason = one_line(str(error).replace(str(file.parent), "..."), 200) or type(error).__name__
-        raise EngineError(
-            f"transformers {transformers.__version__} cannot read this GGUF file: {reason}; choose another "
-            "file, or name a folder with safetensors as source"
-        ) from error
+    with Step("loading transformers"):
+        import transformers
+    with Step("reading the file", unit="tensors") as step:
+        try:
+            model, tokenizer = _dequantized(file, step)
+        except Exception as error:
+            reason = one_line(str(error).replace(str(file.parent), "..."), 200) or type(error).__name__
+            raise EngineError(
+                f"transformers {transformers.__version__} cannot read this GGUF file: {reason}; choose another "
+                "file, or name a folder with safetensors as source"
+            ) from error
     compressor = _rounded(model) if quantization == "int8" else None
-    _log.info("writing the weights")
-    model.save_pretrained(target, safe_serialization=True)
-    tokenizer.save_pretrained(target)
-    if compressor is not None:
-        compressor.update_config(str(target))
+    with Step("writing the weights"):
+        model.save_pretrained(target, safe_serialization=True)
+        tokenizer.save_pretrained(target)
+        if compressor is not None:
+            compressor.update_config(str(target))
 
 
-def _dequantized(file: Path) -> tuple[Any, Any]:
+def _dequantized(file: Path, step: Step) -> tuple[Any, Any]:
     import torch
-    from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig
+    from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig, modeling_gguf_pytorch_utils
+    from transformers.utils import logging
 
-    # Each tensor is dequantized in float32 and rounded to bfloat16, the type that most engines compute in, which
-    # halves the file; the weights had 4 bits.
-    config = GgufConfig(dequantize=True)
-    model = AutoModelForCausalLM.from_pretrained(
-        file.parent, gguf_file=file.name, quantization_config=config, dtype=torch.bfloat16
-    )
+    logging.disable_progress_bar()
+    # Its own bar says nothing to a log, and nothing before the first tensor.
+    bar = modeling_gguf_pytorch_utils.tqdm
+    modeling_gguf_pytorch_utils.tqdm = lambda tensors, **_: step.over(tensors)
+    try:
+        # Each tensor is dequantized in float32 and rounded to bfloat16, the type that most engines compute in, which
+        # halves the file; the weights had 4 bits.
+        config = GgufConfig(dequantize=True)
+        model = AutoModelForCausalLM.from_pretrained(
+            file.parent, gguf_file=file.name, quantization_config=config, dtype=torch.bfloat16
+        )
+    finally:
+        modeling_gguf_pytorch_utils.tqdm = bar
     return model.bfloat16(), AutoTokenizer.from_pretrained(file.parent, gguf_file=file.name)
 
 
@@ -165,11 +221,9 @@ def _rounded(model: Any) -> Any:
     # The last layer chooses the token: its rounding would cost most, and it is often the embedding as well.
     config = QuantizationConfig(config_groups={"int8": scheme}, ignore=["lm_head"], format="int-quantized")
     apply_quantization_config(model, config)
-    _log.info("rounding to 8 bits")
-    with torch.no_grad():
-        for layer in model.modules():
-            if getattr(layer, "quantization_scheme", None) is None:
-                continue
+    layers = [layer for layer in model.modules() if getattr(layer, "quantization_scheme", None) is not None]
+    with Step("rounding to 8 bits", len(layers), "layers") as step, torch.no_grad():
+        for layer in step.over(layers):
             # In float32: divided in bfloat16, large weights would be rounded twice.
             exact = layer.weight.float()
             scale, _ = calculate_qparams(exact.amin(1, keepdim=True), exact.amax(1, keepdim=True), weights)

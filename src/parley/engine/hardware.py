@@ -14,6 +14,7 @@ import os
 import platform
 import random
 import re
+import shutil
 import socket
 import subprocess
 import time
@@ -39,6 +40,8 @@ _INSTRUCTIONS = (
     *("avx2", "avx512f", "avx512_vnni", "avx512_bf16", "amx_int8", "amx_bf16"),
     *("asimd", "sve", "i8mm", "bf16"),
 )
+# The first driver that runs what is built for a version of CUDA, by its first number (CUDA's release notes).
+_FIRST_DRIVER = {12: "R525", 13: "R580"}
 _TOKENS_OF_A_LARGE_STEP = 256  # from here on the launchers of its norm kernels sum in another order
 _NOT_PROVEN = (
     "float32 on a CPU: a few dozen requests gave the same replies alone and in batches, which is evidence and no "
@@ -136,6 +139,47 @@ def output_of(*command: str) -> str:
         return subprocess.run(command, capture_output=True, text=True, timeout=30, check=True).stdout
     except (OSError, subprocess.SubprocessError):
         return ""
+
+
+def driver_error() -> str | None:
+    """Return why the driver cannot run what the installed torch is built for; None where it can, or does not say.
+
+    By the version of CUDA that nvidia-smi prints above its table: it is that of a forward compatible libcuda, too.
+    """
+    said, built = output_of("nvidia-smi"), cuda_version()
+    driver = re.search(r"Driver Version *: *(\d[\d.]*)", said)
+    knows = re.search(r"CUDA (?:UMD )?Version *: *(\d[\d.]*)", said)
+    if driver is None or knows is None or built is None or not _is_older(knows[1], built):
+        return None
+    first = _FIRST_DRIVER.get(int(built.split(".")[0]), "a newer one")
+    return (
+        f"the driver {driver[1]} runs CUDA {knows[1]} at most, and this environment is built for CUDA {built}, which "
+        f"needs driver {first} or later (envs/README.md)"
+    )
+
+
+def toolkit_warning() -> str | None:
+    """Return what to do about a CUDA toolkit that is older than what torch is built for; None without such a one.
+
+    It is looked for as vLLM 0.32 does (vllm/utils/flashinfer.py).
+    """
+    home = os.environ.get("CUDA_HOME") or os.environ.get("CUDA_PATH")
+    if not home:
+        nvcc = shutil.which("nvcc")
+        home = os.path.dirname(os.path.dirname(nvcc)) if nvcc else "/usr/local/cuda"
+    release = re.search(r"release (\d[\d.]*)", output_of(os.path.join(home, "bin", "nvcc"), "--version"))
+    built = cuda_version()
+    if release is None or built is None or not _is_older(release[1], built):
+        return None
+    return (
+        f"a toolkit of CUDA {release[1]} is loaded, and this environment is built for CUDA {built}: for its nvcc vLLM "
+        "switches FlashInfer on, whose kernels it cannot compile; unload that module, or unset CUDA_HOME"
+    )
+
+
+def _is_older(version: str, other: str) -> bool:
+    """Whether the first number is smaller: within one, all versions of CUDA run with each other."""
+    return int(version.split(".")[0]) < int(other.split(".")[0])
 
 
 def parse_cpu_model(text: str) -> str:

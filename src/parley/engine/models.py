@@ -51,6 +51,12 @@ def _check_gres(value: str) -> str:
     return value
 
 
+def _check_nodes(value: int) -> int:
+    if value != 1:
+        raise ValueError("must be 1: the servers and the games of a shard share one node; use gpus of one node")
+    return value
+
+
 class ClusterRequest(BaseModel):
     """What the job of one shard asks a cluster for, where the model needs other than the profile's defaults."""
 
@@ -74,6 +80,9 @@ class ClusterRequest(BaseModel):
         default=None,
         description="For clusters that know no `--gpus`: what stands before the number in `--gres`, such as "
         "`gpu:a100`. The number is that of the shard's GPUs.",
+    )
+    nodes: Annotated[int, AfterValidator(_check_nodes)] | None = Field(
+        default=None, description="Nodes of the job: always 1."
     )
     exclusive: bool = Field(default=False, strict=True, description="Whether the job has its node for itself.")
 
@@ -122,7 +131,7 @@ _NOT_EXTRA = frozenset(
     (
         *("model", "messages", "temperature", "max_tokens", "max_completion_tokens", "seed", "response_format"),
         *("reasoning_effort", "thinking_token_budget", "chat_template_kwargs", "cache_salt", "structured_outputs"),
-        *("system", "instructions"),
+        *("system", "input", "instructions", "max_output_tokens", "previous_response_id", "background"),
         *("random_seed", "max_new_tokens", "guided_json", "guided_regex", "guided_choice", "guided_grammar"),
         *("stream", "stream_options", "n", "best_of", "tools", "tool_choice", "functions", "function_call", "store"),
     )

@@ -32,6 +32,7 @@ _log = logging.getLogger(__name__)
 
 _POLL_SECONDS = 0.25
 _LOOK_SECONDS = 1.0
+_PREPARE_SECONDS = 8.0  # what prepares a model gets to stop; it may be deep in a library
 _SIGNAL, _PARENT, _ENDPOINT = "a signal", "its parent is gone", "its endpoint file is gone, or another server's"
 
 
@@ -58,13 +59,16 @@ def serve(
     try:
         with stop.interrupts():
             if server.is_on_gpus(entry):
+                if line := hardware.driver_error():
+                    raise EngineError(line)
                 hardware.take_gpus(entry.gpus)
             folder, marker = prepare()
             announced = replace(announced, engine=server.engine_provenance(name, entry, marker))
             determinism = server.determinism_of(entry)
+            toolkit = hardware.toolkit_warning() if server.is_on_gpus(entry) else None
             command = server.server_command(name, entry, folder, announced.socket)
         announced.update(endpoint)
-        for warning in (determinism.warning, server.slowness(name, entry)):
+        for warning in (determinism.warning, server.slowness(name, entry), toolkit):
             if warning:
                 _log.warning("%s", warning)
         if random_weights:  # no entry may set a load format: others than this one run code
@@ -117,7 +121,7 @@ class _Stop:
 
     @contextmanager
     def interrupts(self) -> Iterator[None]:
-        """Raise _Stopped in this context, once, when the server is to end."""
+        """Raise _Stopped in this context when the server is to end, and end the process if that does not help."""
         self._interrupts = True
         try:
             if self.reason:
@@ -127,9 +131,9 @@ class _Stop:
             self._interrupts = False
 
     def _note(self, number: int, frame: FrameType | None) -> None:
+        first = not self.reason or self.reason != _SIGNAL
         self.reason = self.reason or _SIGNAL
-        if self._interrupts:
-            self._interrupts = False
+        if self._interrupts and first:
             raise _Stopped
 
     def _look(self) -> None:
@@ -141,7 +145,13 @@ class _Stop:
                 self.reason = self.reason or _PARENT
             elif missed > 1:  # not while it is just being written
                 self.reason = self.reason or _ENDPOINT
-        os.kill(os.getpid(), signal.SIGTERM)  # the main thread hears it
+        if self._interrupts:
+            os.kill(os.getpid(), signal.SIGTERM)
+            end = time.monotonic() + _PREPARE_SECONDS
+            while self._interrupts and time.monotonic() < end:
+                time.sleep(_POLL_SECONDS)
+            if self._interrupts:
+                os._exit(1)
 
 
 _END_SECONDS = 12.0  # a server that is told to end has taken vLLM down by then

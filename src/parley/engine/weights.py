@@ -5,8 +5,8 @@ dequantized into safetensors; a user's own folder is left where it is. No remote
 """
 
 import errno
+import hashlib
 import json
-import logging
 import math
 import os
 import shutil
@@ -20,15 +20,14 @@ from typing import Any
 
 from parley import paths
 from parley.engine import sources
-from parley.engine.gguf_files import CONVERSION, convert, local_parts, whole_file
+from parley.engine.gguf_files import CONVERSION, Step, convert, local_parts, whole_file
 from parley.engine.models import ModelEntry
 from parley.errors import EngineError, UsageError
-from parley.files import sha256, try_lock, write_atomically
+from parley.files import try_lock, write_atomically
 from parley.identity import digest
 from parley.text import one_line
 from parley.text.yamlfile import shown
 
-_log = logging.getLogger(__name__)
 _WEIGHTS = (".safetensors",)
 _PICKLED = (".bin", ".pt", ".pth", ".ckpt", ".pkl")
 # How much larger than their GGUF file prepared weights are at most, if it has 4 bits or more per weight.
@@ -97,7 +96,7 @@ def plan(name: str, entry: ModelEntry, models_file: Path, install: bool) -> list
             else ""
         )
         lines.append(f"  size: {size / 1e9:.2f} GB {here}; up to {disk}{memory}")
-        check_room(name, entry, size)
+        check_room(name, entry, size, packages)
     return lines
 
 
@@ -233,8 +232,8 @@ def _alone(folder: Path) -> Iterator[None]:
     lock = folder / ".lock"
     with lock.open("wb") as file:
         if not try_lock(file.fileno(), lock):
-            _log.info("waiting for another process that prepares this model")
-            try_lock(file.fileno(), lock, math.inf)
+            with Step("waiting for another process that prepares this model"):
+                try_lock(file.fileno(), lock, math.inf)
         yield
 
 
@@ -258,15 +257,24 @@ def _gguf(name: str, entry: ModelEntry, models_file: Path, download: Path, targe
         raise EngineError(f"{name}: {place}: {error}; remove it, and get it again or from another place") from None
 
 
-def check_room(name: str, entry: ModelEntry, size: int) -> None:
-    """Raise EngineError unless the disk of prepared models has room for preparing weights of `size` bytes."""
-    folder = paths.MODELS.absolute()
-    free = shutil.disk_usage(next(path for path in (folder, *folder.parents) if path.exists())).free
-    if free < (needed := preparing_bytes(entry, size)):
-        raise EngineError(
-            f"{name}: no room on the disk of {paths.MODELS}/: {needed / 1e9:.1f} GB are needed, {free / 1e9:.1f} GB "
-            f"are free; {_MAKE_ROOM}"
-        )
+def check_room(name: str, entry: ModelEntry, size: int, packages: int = 0) -> None:
+    """Raise EngineError unless the disks have room for preparing weights of `size` bytes.
+
+    Installing its `packages` takes so many bytes where the environment is.
+    """
+    folder, environment = paths.MODELS.absolute(), Path(sys.prefix)
+    models = next(path for path in (folder, *folder.parents) if path.exists())
+    shared = packages if models.stat().st_dev == environment.stat().st_dev else 0
+    for folder, needed, what, remedy in (
+        (models, preparing_bytes(entry, size) + shared, f"{paths.MODELS}/", _MAKE_ROOM),
+        (environment, packages - shared, "the environment", "free some"),
+    ):
+        free = shutil.disk_usage(folder).free
+        if free < needed:
+            raise EngineError(
+                f"{name}: no room on the disk of {what}: {needed / 1e9:.1f} GB are needed, {free / 1e9:.1f} GB are "
+                f"free; {remedy}"
+            )
 
 
 def preparing_bytes(entry: ModelEntry, size: int) -> int:
@@ -341,5 +349,11 @@ def _write_marker(marker: Path, entry: ModelEntry, folder: Path) -> None:
 
 
 def _hashes(folder: Path) -> dict[str, str]:
-    _log.info("SHA-256 of the weights")
-    return {name: sha256(folder / name) for name in _file_states(folder)}
+    found = {}
+    for name, (size, _) in _file_states(folder).items():
+        hashed = hashlib.sha256()
+        with Step(f"SHA-256 of {name}", size) as step, (folder / name).open("rb") as file:
+            for block in step.blocks(file):
+                hashed.update(block)
+        found[name] = hashed.hexdigest()
+    return found

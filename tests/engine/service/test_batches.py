@@ -160,7 +160,18 @@ def test_a_batch_that_the_service_has_no_more_is_named(make: Make, server: Stand
         play(study)
 
 
-def test_batches_are_of_chat_completions_alone(make: Make) -> None:
+def test_responses_have_batches_of_their_own(make: Make, server: StandInService) -> None:
+    study = make(seeds=1, dialect={"api": "responses"}, of_study={"most_unusable": None})
+    text = json.dumps({"internal_strategy": "s", "value": 7, "public_reasoning": "r"})
+    usage = {"input_tokens": 100, "output_tokens": 7}
+    message = {"type": "message", "content": [{"type": "output_text", "text": text}]}
+    server.batches.answer = lambda body: (200, {"output": [message], "status": "completed", "usage": usage})
+    play(study)
+    assert server.batches.batches[0]["endpoint"] == "/v1/responses"
+    _, rows = read_attempts(next(study.simulations()).record("small"), ("phase", "failure"))
+    found = set(zip(rows.column("phase").to_pylist(), rows.column("failure").to_pylist(), strict=True))
+    assert ("propose", None) in found
+    assert not any(phase == "propose" and failure for phase, failure in found)
     with pytest.raises(UsageError, match="batch: the service's batches are not OpenAI's"):
         make(dialect={"api": "messages", "structured": "tool"})
 

@@ -1,9 +1,11 @@
 """Services that do not take all that others take: real HTTP servers on 127.0.0.1 that refuse it in their own words."""
 
+import re
 from dataclasses import replace
 from typing import Any
 
 import pytest
+import yaml
 from pydantic import BaseModel, Field, ValidationError
 
 from parley.engine.grammar import constraint
@@ -11,17 +13,20 @@ from parley.engine.models import recorded_entry
 from parley.engine.service.dialect import PRESETS, Dialect
 from parley.policies import Completion
 from support.answering import (
+    REFUSALS,
     StandInService,
     completion,
     error,
     first_ask,
+    openai,
+    refusing,
     said,
     service_entry,
 )
 from support.answering import ask as ask_service
 
 pytestmark = pytest.mark.promise(
-    "What a service refuses is quoted in one line; each preset sends what its service takes."
+    "A refused key of a request is named with the dialect that would do; each preset sends what its service takes."
 )
 
 TEXT, REASON = said("propose", 11)
@@ -35,22 +40,89 @@ def refused(server: StandInService, dialect: Any) -> str:
     return error(server.url, dialect=dialect, limits={})
 
 
-def test_what_a_service_refuses_is_quoted_with_where_to_look(server: StandInService, pauses: list[float]) -> None:
-    words = "Unsupported value: 'temperature' does not support 0.5 with this model."
-    for status in 400, 405, 422:
-        server.answer = lambda body, status=status: (status, {"error": {"message": words}})
-        text = refused(server, {})
-        assert text.endswith(f"{words}; what it does not take, its dialect can leave out (docs/how-to/services.md)")
-    assert len(server.bodies) == 3
-    assert pauses == []  # it was not tried again
+def seedless(body: dict[str, Any]) -> Any:
+    """A reply to whatever is asked."""
+    return completion(TEXT, REASON)
 
 
-NO_LENGTHS = {"openai", "openai-reasoning", "azure", "groq", "anthropic", "deepinfra", "deepseek"}
+def advised(text: str) -> Any:
+    """Return the dialect that a message says would do."""
+    found = re.search(r"; it takes no [^:]+: write (dialect: .*\}) in its entry$", text)
+    assert found, text
+    return yaml.safe_load(found[1])["dialect"]
+
+
+# What is sent so that a key can be refused.
+SENT = {
+    "openai json_object": {"structured": "json_object"},
+    "deepinfra json_object": "deepinfra",
+    "lmstudio json_object": {"structured": "json_object"},
+    "old max_completion_tokens": {"preset": "openai"},
+}
+
+
+@pytest.mark.slow
+def test_a_refused_key_is_named_in_one_line_with_the_dialect_that_would_do(
+    server: StandInService, pauses: list[float]
+) -> None:
+    for name, (_, remedy) in REFUSALS.items():
+        server.bodies.clear()
+        server.answer = refusing([name], seedless)
+        text = refused(server, SENT.get(name, {}))
+        assert remedy in text, name
+        assert len(server.bodies) == 1, name
+        assert ask(server.url, advised(text)).text == TEXT, name
+    assert pauses == []  # it was not tried again, whatever the status
+
+
+@pytest.mark.slow
+def test_one_that_refuses_each_key_in_turn_is_asked_at_last(server: StandInService) -> None:
+    names = ["openai max_tokens", "openai temperature", "openai maxLength", "openai json_schema", "fastapi seed"]
+    server.answer = refusing([*names, "openai json_object"], seedless)
+    dialect: Any = {}
+    for _ in range(6):
+        dialect = advised(refused(server, dialect))
+    ask(server.url, dialect)
+    assert dialect == {
+        **{"structured": "none", "schema_lengths": False, "seed": False, "temperature": False},
+        "max_tokens_key": "max_completion_tokens",
+    }
+    assert set(server.bodies[-1]) == {"model", "messages", "max_completion_tokens"}
+
+
+def test_what_no_dialect_can_change_is_named_or_quoted(server: StandInService) -> None:
+    unknown, effort = "Unrecognized request argument supplied: ", {"reasoning_effort": "none"}
+    named = [
+        (effort, "Unsupported value: 'reasoning_effort' does not support 'none'.", "not take this reasoning_effort"),
+        ({}, f"{unknown}chat_template_kwargs", "; it takes no chat_template_kwargs: remove them"),
+        *(
+            ({}, words, "; it takes no system prompt: write system: fold in its entry")
+            for words in (
+                "Unsupported value: 'messages[0].role' does not support 'system' with this model.",  # o1
+                "System role not supported",  # templates of Gemma, and of others
+                "Conversation roles must alternate user/assistant/user/assistant/...",
+                "Developer instruction is not enabled for models/gemma-3-27b-it",  # Gemini
+            )
+        ),
+    ]
+    for dialect, message, words in named:
+        server.answer = lambda body, message=message: openai(message)
+        assert words in refused(server, dialect), message
+    quoted = [
+        "max_tokens is too large: 32768. This model supports at most 16384 completion tokens",
+        "Unsupported parameter: 'max_completion_tokens'",  # which was not sent
+    ]
+    for message in quoted:
+        server.answer = lambda body, message=message: openai(message)
+        assert refused(server, {}).endswith(message)
+
+
+NO_LENGTHS = {"openai", "openai-reasoning", "openai-responses", "azure", "groq", "anthropic", "deepinfra", "deepseek"}
 
 
 @pytest.mark.slow
 def test_a_preset_sends_what_its_service_takes_and_a_record_says_enough_to_ask_again(server: StandInService) -> None:
-    server.answer = lambda body: completion(TEXT, REASON)
+    server.answer = seedless
     bodies = {}
     for preset in PRESETS:
         ask(server.url, preset)

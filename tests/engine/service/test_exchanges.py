@@ -6,11 +6,11 @@ What is sent is compared with the fields that they name, and what comes back wit
 
 import json
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
-from parley.engine.service.dialect import PRESETS
+from parley.engine.service.dialect import Preset
 from parley.policies.reply_text import read_reply
 from support.answering import KEY, SERVED, StandInService, ask, error, first_ask
 
@@ -50,6 +50,37 @@ COUNTED = (19, 10, 8, 4)
 EXCHANGES: dict[str, Exchange] = {
     "openai": Exchange(OPENAI, chat(CONTENT, DETAILS, service_tier="default"), usage=COUNTED),
     "openai-reasoning": Exchange(OPENAI - {"temperature"}, chat(CONTENT, DETAILS), usage=COUNTED),
+    "openai-responses": Exchange(
+        {"input", "temperature", "max_output_tokens", "store", "text"},
+        {
+            "id": "resp_67ccd2be",
+            "object": "response",
+            "status": "completed",
+            "error": None,
+            "incomplete_details": None,
+            "model": SERVED,
+            "output": [
+                {"id": "rs_1", "type": "reasoning", "summary": [{"type": "summary_text", "text": THOUGHT}]},
+                {
+                    "type": "message",
+                    "id": "msg_67ccd2bf",
+                    "status": "completed",
+                    "role": "assistant",
+                    "content": [{"type": "output_text", "text": TEXT, "annotations": []}],
+                },
+            ],
+            "usage": {
+                "input_tokens": 19,
+                "input_tokens_details": {"cached_tokens": 8},
+                "output_tokens": 10,
+                "output_tokens_details": {"reasoning_tokens": 4},
+                "total_tokens": 29,
+            },
+        },
+        THOUGHT,
+        COUNTED,
+        "/v1/responses",
+    ),
     "anthropic": Exchange({"messages", "temperature", "max_tokens"}, chat({"content": TEXT}, {})),
     "anthropic-messages": Exchange(
         {"messages", "system", "temperature", "max_tokens", "tools", "tool_choice"},
@@ -179,7 +210,7 @@ EXCHANGES: dict[str, Exchange] = {
 
 @pytest.mark.promise("A request and a reply of each preset are those that its service's documents print.")
 def test_each_preset_speaks_as_its_documents_do(server: StandInService) -> None:
-    assert set(EXCHANGES) == set(PRESETS)
+    assert set(EXCHANGES) == set(get_args(Preset))
     for preset, exchange in EXCHANGES.items():
         server.answer = lambda body, reply=exchange.reply: (200, reply)
         root, base = server.url.removesuffix("/v1"), exchange.path.rpartition("/chat/")[0]
@@ -222,3 +253,31 @@ def test_messages_of_anthropic_think_and_hold_a_reply_to_its_form(server: StandI
         assert ask(server.url, dialect="anthropic-messages")[0].finish_reason == ended
     server.answer = lambda body: (200, {"type": "message", "content": 5})
     assert "not a chat completion" in error(server.url, dialect="anthropic-messages")
+    limits = "`temperature` may only be set to 1 when thinking is enabled."
+    refused = {"type": "error", "error": {"type": "invalid_request_error", "message": limits}}
+    server.answer = lambda body: (400, refused)
+    assert "temperature: false" in error(server.url, dialect={**thinking, "temperature": True})
+
+
+def test_responses_of_openai_are_cut_refuse_and_fail(server: StandInService, pauses: list[float]) -> None:
+    reply = EXCHANGES["openai-responses"].reply
+    server.answer = lambda body: (200, reply)
+    ask(server.url, dialect={"preset": "openai-responses", "reasoning_effort": "low"})
+    body = server.bodies[-1]
+    assert (body["store"], body["reasoning"]) == (False, {"effort": "low"})
+    assert set(body["text"]["format"]) == {"type", "name", "schema", "strict"}
+    refusal = [{"type": "message", "content": [{"type": "refusal", "refusal": "No."}]}]
+    for new, ended in [
+        ({"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}}, "length"),
+        ({"output": reply["output"][:1], "incomplete_details": {"reason": "max_output_tokens"}}, "thought_cut_off"),
+        ({"incomplete_details": {"reason": "content_filter"}}, "content_filter"),
+        ({"output": refusal}, "content_filter"),
+        ({"output": [{"type": "function_call", "name": "x"}]}, "tool_call"),
+    ]:
+        server.answer = lambda body, new=new: (200, {**reply, **new})
+        assert ask(server.url, dialect="openai-responses")[0].finish_reason == ended, new
+    failed = {**reply, "status": "failed", "error": {"code": "server_error", "message": "later"}}
+    left = [(200, failed), (200, reply)]
+    server.answer = lambda body: left.pop(0)
+    assert ask(server.url, dialect="openai-responses", limits={"patience_seconds": 60})[0].text == TEXT
+    assert len(pauses) == 1

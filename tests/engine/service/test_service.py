@@ -171,7 +171,9 @@ def test_a_proxy_variable_that_cannot_be_used_is_named_without_its_password(
     for variable, value, words in [
         ("http_proxy", f"http://{secret}[::1", "HTTP_PROXY holds no usable URL"),
         ("http_proxy", f"ftp://{secret}127.0.0.1", "HTTP_PROXY holds no usable URL"),
-        ("http_proxy", f"socks5h://{secret}127.0.0.1:1", "HTTP_PROXY holds no usable URL"),
+        ("http_proxy", f"socks5h://{secret}127.0.0.1:1", "HTTP_PROXY names a SOCKS proxy.* pip install aiohttp-socks"),
+        ("no_proxy", f"http://{secret}127.0.0.1", "NO_PROXY holds what is no host"),
+        ("NO_PROXY", "a.example 127.0.0.1", "NO_PROXY holds what is no host"),
     ]:
         with monkeypatch.context() as patch:
             patch.setenv(variable, value)
@@ -183,11 +185,15 @@ def test_a_proxy_variable_that_cannot_be_used_is_named_without_its_password(
 
 def test_no_proxy_is_read_as_others_read_it(proxied: StandInService, monkeypatch: pytest.MonkeyPatch) -> None:
     with service() as direct:
-        for value, is_direct in [("lab.example, 127.0.0.1", True), (".lab.example", False)]:
+        for value, is_direct in [
+            ("127.0.0.0/8", True),
+            ("lab.example, 127.0.0.1", True),
+            ("10.0.0.0/8,*.lab.example", False),
+        ]:
             monkeypatch.setenv("NO_PROXY", value)
             assert (_proxy_of(URL(direct.url)) is None) == is_direct, value
         assert _proxy_of(URL("http://models.lab.example/v1")) is None
-        assert _proxy_of(URL("http://example/v1")) is not None
+        assert _proxy_of(URL("http://lab.example/v1")) is not None
 
 
 @settings(max_examples=50)

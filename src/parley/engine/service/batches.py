@@ -24,7 +24,7 @@ import aiohttp
 from parley.engine.service.budget import Budget
 from parley.engine.service.fetch import MAX_BODY_BYTES, NOT_AS_ASKED, Client, RequestError, Response, error_of
 from parley.engine.service.retrying import Retries, Send, passing_error
-from parley.engine.service.service import PROBE_SECONDS, Service
+from parley.engine.service.service import APIS, PROBE_SECONDS, Service
 from parley.errors import EngineError, JournalError
 from parley.files import checked_line, open_regular, parse_line, write_atomically
 from parley.identity import digest
@@ -32,7 +32,6 @@ from parley.policies import Ask, Tokens, used_tokens
 from parley.text import duration, every, limited_logger, one_line
 
 _MOST_BYTES, _MOST_OUTPUT = 100_000_000, 2_000_000_000  # of a file that is sent (OpenAI takes 200 MB), and read
-_ENDPOINT = "/v1/chat/completions"  # as OpenAI names it, wherever the service lies
 _ENDED = ("completed", "expired", "cancelled", "failed")
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,199}")  # it becomes part of a path
 _STILL_SECONDS = 1.0  # for so long nothing more is asked before a batch goes
@@ -108,6 +107,8 @@ class _Channel:
 
     def __init__(self, service: Service, http: Client) -> None:
         self.service, self.http, self.retries = service, http, Retries(service)
+        self.api = APIS[service.dialect.api]
+        self.endpoint = f"/v1{self.api.path}"  # as OpenAI names it, wherever the service lies
         self.hash = digest(["batches", service.url, service.served])[:16]
         self._shared: dict[str, asyncio.Future[Any]] = {}
 
@@ -192,7 +193,7 @@ class _Request:
 
     @property
     def line(self) -> bytes:
-        head = f'{{"custom_id":{json.dumps(self.id)},"method":"POST","url":"{_ENDPOINT}","body":'
+        head = f'{{"custom_id":{json.dumps(self.id)},"method":"POST","url":"{self.channel.endpoint}","body":'
         return head.encode() + self.content + b"}\n"
 
 
@@ -260,7 +261,7 @@ class Batches:
                     batch.answers = self._start(self._answers(batch))
                 answer = (await asyncio.shield(batch.answers)).pop(request.id, None)
                 _pay(request, batch, answer)
-                failure = passing_error(answer) if answer is not None else None
+                failure = passing_error(service, answer) if answer is not None else None
                 if answer is not None and failure is None:
                     return answer, batch.file.id
                 if batch.problem is not None:
@@ -341,10 +342,11 @@ class Batches:
             state = await self._wait(batch)
             for key in ("error_file_id", "output_file_id"):
                 if state.get(key):
-                    answers |= _answers_in(await channel.content(channel.id_of(state, key)))
+                    found = _answers_in(await channel.content(channel.id_of(state, key)))
+                    answers |= {id: channel.api.as_chat(answer) for id, answer in found.items()}
         # What it did not answer may be asked again, also by another process.
         for id in list(file.requests):
-            if id not in answers or passing_error(answers[id]) is not None:
+            if id not in answers or passing_error(channel.service, answers[id]) is not None:
                 del file.requests[id], self._known[id]
         file.is_over = True
         if file.requests:
@@ -380,7 +382,7 @@ class Batches:
             file.input = channel.id_of(await channel.json_of(upload))
             body = {
                 "input_file_id": file.input,
-                "endpoint": _ENDPOINT,
+                "endpoint": channel.endpoint,
                 "completion_window": f"{service.limits.batch_hours}h",
                 "metadata": {"parley": file.name},
             }

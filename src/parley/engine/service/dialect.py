@@ -5,16 +5,36 @@ What they refuse is not left out unseen: an entry says so, and what changes the 
 identity. Limits and prices can change no reply.
 """
 
+import json
 import re
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from parley.policies import Sampling, Tokens
 from parley.text import choose
 
-ApiName = Literal["chat", "messages"]
+Preset = Literal[
+    "openai",
+    "openai-reasoning",
+    "openai-responses",
+    "anthropic",
+    "anthropic-messages",
+    "azure",
+    "deepinfra",
+    "deepseek",
+    "gemini",
+    "groq",
+    "mistral",
+    "ollama",
+    "openrouter",
+    "sglang",
+    "together",
+    "vllm",
+    "llama.cpp",
+]
+ApiName = Literal["chat", "messages", "responses"]
 Structured = Literal["json_schema", "json_object", "tool", "none"]
 JSON_SCHEMA: Structured = "json_schema"
 
@@ -30,6 +50,13 @@ PRESETS: Mapping[str, Mapping[str, Any]] = {
         "schema_lengths": False,
         "temperature": False,
         "reasoning_tokens": 25_000,
+    },
+    # platform.openai.com/docs, api-reference/responses: max_output_tokens, no seed, the form in text.format.
+    "openai-responses": {
+        "api": "responses",
+        "max_tokens_key": "max_completion_tokens",
+        "schema_lengths": False,
+        "seed": False,
     },
     # docs.anthropic.com/en/api/openai-sdk: response_format and seed are ignored, a temperature above 1 is capped, and
     # no reasoning is returned. Its GET /v1/models wants headers of its own (docs.anthropic.com/en/api/models-list).
@@ -70,15 +97,6 @@ PRESETS: Mapping[str, Mapping[str, Any]] = {
     # thoughts stay in the reply.
     "llama.cpp": {"think_tags": True},
 }
-
-
-def _known(name: str) -> str:
-    if name not in PRESETS:
-        raise ValueError(f"unknown preset; {choose(name, PRESETS)}")
-    return name
-
-
-Preset = Annotated[str, AfterValidator(_known), WithJsonSchema({"type": "string", "enum": [*PRESETS]})]
 MAX_REASONING = 1_000_000
 _Flag = Annotated[bool, Field(strict=True)]
 
@@ -91,7 +109,7 @@ class Dialect(BaseModel):
     preset: Preset | None = Field(default=None, description="A known service, whose keys count where none are given.")
     api: ApiName = Field(
         default="chat",
-        description="OpenAI's chat completions, or Anthropic's Messages. Part of the identity.",
+        description="OpenAI's chat completions, Anthropic's Messages, or OpenAI's Responses. Part of the identity.",
     )
     structured: Structured = Field(
         default=JSON_SCHEMA,
@@ -171,33 +189,125 @@ class Dialect(BaseModel):
     def split(self, text: str) -> tuple[str | None, str]:
         """Return the thoughts in the tags of a reply, if they are looked for, and the rest of it.
 
-        A thought is all before the last of its tags, since chat templates may write the first one into the prompt, and
-        all from a tag without an end, at the beginning of a line. Tags in JSON are part of its texts.
+        Some chat templates write the first tag into the prompt; a thought without an end is all of the rest. Tags in
+        JSON are part of its texts.
         """
-        if self.think_tags is False or _JSON.match(text):
-            return None, text
-        ended = _ENDED.match(text)
-        rest = text[ended.end() :] if ended else text
-        unended = None if _JSON.match(rest) else _UNENDED.search(rest)
-        rest = rest[: unended.start()] if unended else rest
-        thoughts = [_TAG.sub("", found[0]).strip() for found in (ended, unended) if found]
-        return "\n\n".join(filter(None, thoughts)) or None, rest
+        thoughts: list[str] = []
+        kept, rest = "", text
+        while self.think_tags is not False and len(thoughts) < _THOUGHTS and not _JSON.match(rest):
+            begins, end, depth = None, None, 0
+            for tag in _TAG.finditer(rest):
+                is_end = "/" in tag[0]
+                begins = tag.start() if begins is None and not is_end else begins
+                end, depth = (tag, depth - 1) if is_end else (end, depth + 1)
+                if is_end and (depth <= 0 or _JSON.match(rest, tag.end())):
+                    break
+            if end is None and (begins is None or rest[:begins].rpartition("\n")[2].strip()):
+                break  # no tag, or its word within a line
+            start = begins or 0 if thoughts or end is None else 0  # what stood before the first thought is part of it
+            stop, after = end.span() if end else (len(rest), len(rest))
+            thoughts.append(_TAG.sub("", rest[start:stop]).strip())
+            kept, rest = kept + rest[:start], rest[after:]
+        return "\n\n".join(filter(None, thoughts)) or None, (kept + rest).lstrip() if thoughts else text
+
+    def remedy(self, message: str, param: str = "") -> str | None:
+        """Return what to change in the entry where a service refuses a key, in words; None if it refuses none.
+
+        `message` is what it said, and `param` the key that it named, if it did so apart.
+        """
+        if not _REFUSAL.search(message):
+            return None
+        named = {key: place for key, words in _NAMES.items() if (place := _place(words, message, param)) is not None}
+        for key in sorted(named, key=lambda name: named[name]):
+            if found := self._instead(key, message):
+                return found
+        return None
+
+    def _instead(self, key: str, message: str) -> str | None:
+        if key == "chat_template_kwargs":
+            return "it takes no chat_template_kwargs: remove them from its entry"
+        if key == "system":
+            return "it takes no system prompt: write system: fold in its entry"
+        if key == "reasoning_effort" and self.reasoning_effort is not None:
+            return "it does not take this reasoning_effort: give another one in its dialect, or none"
+        if key == self.max_tokens_key and self.api == "chat":
+            return self._put(key, max_tokens_key=next(other for other in _LIMITS if other != key))
+        if key in ("temperature", "seed") and getattr(self, key):
+            return self._put(key, **{key: False})
+        if key == "response_format" and self.structured not in ("tool", "none"):
+            return self._other_format(message)
+        return None
+
+    def _other_format(self, message: str) -> str:
+        """Return the next best that holds a reply to its form, by what the service says of response_format."""
+        if self.structured == JSON_SCHEMA:
+            if self.schema_lengths and re.search(r"(?:max|min)Length|parse grammar|JSON schema contains", message):
+                return self._put("length in a schema", schema_lengths=False)
+            named = re.search(r"json_schema|json_object|invalid schema", message, re.IGNORECASE)
+            return self._put("json_schema", structured="json_object" if named else "none")
+        if "json_schema" in message:
+            return self._put("json_object", structured="json_schema")
+        return self._put("json_object", structured="none")
+
+    def _put(self, key: str, **change: Any) -> str:
+        """Return in words that a key is refused, and the dialect that would do, as its entry writes it."""
+        changed = {**self.model_dump(mode="json"), **change}
+        usual = {**_PLAIN, **PRESETS.get(self.preset or "", {})}
+        other = {name: value for name, value in changed.items() if value != usual[name]}
+        remedy = [f"{name}: {value if isinstance(value, str) else json.dumps(value)}" for name, value in other.items()]
+        return f"it takes no {key}: write dialect: {{{', '.join(remedy)}}} in its entry"
 
 
+_THOUGHTS = 100  # at most, of one reply
 # Of Qwen3 and DeepSeek-R1, Claude's prompts, Gemini and Gemma, Seed-OSS; Magistral; Kimi-VL.
-_BEGIN, _END = (rf"(?:<{end}(?:think(?:ing)?|thought|seed:think)>|\[{end}THINK\]|◁{end}think▷)" for end in ("", "/"))
-_TAG = re.compile(rf"(?i){_BEGIN}|{_END}")
-_ENDED = re.compile(rf"(?is)(?:.*?{_END}(?=\s*\{{)|.*{_END})\s*")
-_UNENDED = re.compile(rf"(?ims)^[ \t]*{_BEGIN}.*")
+_TAG = re.compile(r"</?(?:think(?:ing)?|thought|seed:think)>|\[/?THINK\]|◁/?think▷", re.IGNORECASE)
 _JSON = re.compile(r"\s*\{")
+_LIMITS = ("max_tokens", "max_completion_tokens")
+_PLAIN = Dialect().model_dump(mode="json")
 PLAIN = Dialect()
+# The words of: OpenAI ("Unsupported parameter: 'max_tokens' is not supported with this model", "Unrecognized request
+# argument supplied: ...": langchain_dart#712), Anthropic ("`temperature` is deprecated for this model": picoclaw#2939;
+# "response_format: Extra inputs are not permitted": amrit110/oli#7), DeepInfra ("json_object response format is not
+# supported for model": truefoundry/models#913), pydantic behind vLLM and others ("extra_forbidden":
+# langchain-azure#82), llama.cpp ("response_format type must be one of": llama.cpp#9522), LM Studio, DeepSeek, xAI,
+# Moonshot ("only 1 is allowed"), Gemini ("Developer instruction is not enabled"), templates ("roles must alternate").
+_REFUSAL = re.compile(
+    r"unsupported|not (?:be )?support|not permitted|not allowed|does not support|un(?:recognized|known|expected)|"
+    r"unavailable|deprecated|may only be|forbidden|must be (?:one of|'json_schema')|invalid (?:schema|value)|"
+    r"not enabled|only .{0,40}(?:is|are) (?:allowed|supported|enabled)|enabled only|must alternate|parse grammar",
+    re.IGNORECASE,
+)
+_NAMES = {
+    "max_tokens": r"max_tokens",
+    "max_completion_tokens": r"max_completion_tokens",
+    "temperature": r"temperature",
+    "seed": r"seed",
+    "response_format": r"response[_ ](?:format|schema)|json_schema|json_object|JSON schema|(?i:json mode)|"
+    r"(?:max|min)Length|parse grammar",
+    "reasoning_effort": r"reasoning_effort",
+    "chat_template_kwargs": r"chat_template_kwargs",
+    "system": r"['\"]system['\"]|[Ss]ystem (?:role|prompt|message|instruction)s?|Developer instruction|"
+    r"assistant roles|roles must alternate",
+}
+
+
+def _place(words: str, message: str, param: str) -> int | None:
+    """Return where a message names a key; before it all if the service named the key apart."""
+    if re.match(words, param):
+        return -1
+    found = re.search(rf"(?<!\w)(?:{words})(?!\w)", message)
+    return found.start() if found else None
 
 
 def _of_name(value: Any) -> Any:
     """Return the dialect that the name of a preset stands for."""
-    if not isinstance(value, str | Mapping | Dialect):
+    if isinstance(value, str):
+        if value not in PRESETS:
+            raise ValueError(f"unknown preset; {choose(value, get_args(Preset))}")
+        return {"preset": value}
+    if not isinstance(value, Mapping | Dialect):
         raise ValueError("must be the name of a preset, or a mapping of keys")
-    return {"preset": _known(value)} if isinstance(value, str) else value
+    return value
 
 
 DialectField = Annotated[Dialect, BeforeValidator(_of_name, json_schema_input_type=Dialect | Preset)]

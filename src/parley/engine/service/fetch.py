@@ -14,6 +14,8 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, cached_property
+from importlib.util import find_spec
+from ipaddress import ip_address, ip_network
 from typing import Any
 from urllib.request import getproxies, proxy_bypass
 
@@ -26,6 +28,7 @@ from parley.policies import NO_SCHEMA, PROMPT_TOO_LONG
 MAX_BODY_BYTES = 4_000_000  # decoded; the largest list of models seen had one million, a reply a few thousand
 _CONNECT_SECONDS = 30.0
 _IDLE_SECONDS = 5.0  # that a connection over TLS is kept
+_SOCKS = ("socks4", "socks5", "socks5h")
 
 
 class RequestError(Exception):
@@ -79,6 +82,11 @@ class Client:
         connector: aiohttp.BaseConnector
         if self._socket is not None:
             connector = aiohttp.UnixConnector(self._socket, force_close=True, limit=0)
+        elif self._proxy is not None and self._proxy.scheme in _SOCKS:
+            from aiohttp_socks import ProxyConnector
+
+            proxy = self._proxy.with_scheme(self._proxy.scheme.removesuffix("h")).with_port(self._proxy.port or 1080)
+            connector = ProxyConnector.from_url(str(proxy), force_close=True, limit=0, ssl=_tls_context())
         elif self._proxy is None and self._url.startswith("http:"):
             # A connection for each: one that is idle may be about to be closed, and lose the next request.
             connector = aiohttp.TCPConnector(force_close=True, limit=0)
@@ -89,7 +97,7 @@ class Client:
             headers=self._headers,
             cookie_jar=aiohttp.DummyCookieJar(),
             timeout=aiohttp.ClientTimeout(total=None),
-            proxy=self._proxy,
+            proxy=None if self._proxy is None or self._proxy.scheme in _SOCKS else self._proxy,
         )
         return self
 
@@ -141,6 +149,10 @@ class Client:
             raise RequestError(f"{of_proxy}{error}", sent=False, final=final) from None
         except (aiohttp.ClientError, OSError, UnicodeError) as error:
             raise RequestError(str(error) or type(error).__name__) from None
+        except Exception as error:
+            if not type(error).__module__.startswith("python_socks"):
+                raise
+            raise RequestError(f"the proxy failed: {error}", sent=False) from None
         headers = {name.lower(): value for name, value in response.headers.items()}
         return Response(response.status, headers, bytes(body[:most]), len(body) > most)
 
@@ -153,13 +165,30 @@ def _proxy_of(url: URL) -> URL | None:
     proxies = getproxies()
     kind = url.scheme if proxies.get(url.scheme) else "all"
     named = proxies.get(kind)
-    if not named or proxy_bypass(url.host or "", proxies):
+    if not named or proxy_bypass(url.host or "", proxies) or _is_excepted(url.host or "", proxies.get("no", "")):
         return None
-    with suppress(ValueError):
+    try:
         proxy = URL(named if "://" in named else f"http://{named}")
-        if proxy.scheme in ("http", "https") and proxy.host:
-            return proxy
-    raise ValueError(f"{kind.upper()}_PROXY holds no usable URL; write one such as http://proxy.example:3128")
+    except ValueError:
+        proxy = URL()
+    if proxy.scheme not in ("http", "https", *_SOCKS) or not proxy.host:
+        raise ValueError(f"{kind.upper()}_PROXY holds no usable URL; write one such as http://proxy.example:3128")
+    if proxy.scheme in _SOCKS and find_spec("aiohttp_socks") is None:
+        raise ValueError(f"{kind.upper()}_PROXY names a SOCKS proxy, which needs a package: pip install aiohttp-socks")
+    return proxy
+
+
+def _is_excepted(host: str, no_proxy: str) -> bool:
+    """Whether NO_PROXY means a host, in the forms that Python's own look at it does not know; raises ValueError."""
+    for each in filter(None, map(str.strip, no_proxy.split(","))):
+        if "://" in each or re.search(r"[\s;]", each):
+            raise ValueError("NO_PROXY holds what is no host; write hosts such as lab.example, with commas in between")
+        with suppress(ValueError):  # no addresses
+            if ip_address(host) in ip_network(each.strip("[]"), strict=False):
+                return True
+        if each.startswith("*.") and host.lower().endswith(each[1:].lower()):
+            return True
+    return False
 
 
 @cache
@@ -223,11 +252,12 @@ _MODEL = re.compile(r"(?:valid|unknown) model\b|model\b.{0,80}not (?:exist|found
 
 @dataclass(frozen=True)
 class ServiceError:
-    """What a service said in place of a reply; `message` as it came."""
+    """What a service said in place of a reply; `message` as it came, `param` the key that it named."""
 
     status: int
     code: str = ""  # `error.code` and `error.type`
     message: str = ""
+    param: str = ""
 
     @property
     def answers(self) -> str | None:
@@ -304,7 +334,7 @@ def error_of(response: Response) -> ServiceError | None:
     message = " ".join(str(part) for part in (error.get("message"), raw) if part)
     if status == 200:  # what passed between
         status = code if isinstance(code := error.get("code"), int) and 400 <= code < 600 else 502
-    return ServiceError(status, " ".join(map(str, filter(None, codes))), message)
+    return ServiceError(status, " ".join(map(str, filter(None, codes))), message, str(error.get("param") or ""))
 
 
 def _inner(error: Mapping[str, Any], name: str) -> Mapping[str, Any]:

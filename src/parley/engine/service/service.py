@@ -2,9 +2,10 @@
 
 Whatever it says is untrusted, and may echo the API key: all of it is printed through `redacted`.
 
-Requests to Anthropic's Messages are rewritten from OpenAI's chat completions, replies into these. So whatever reads
+Requests to other APIs than OpenAI's chat completions are rewritten into theirs, replies into chat's. So whatever reads
 a reply, its errors and what it used knows one form. Read in 2026: docs.claude.com/en/api/messages, with
-build-with-claude/extended-thinking and agents-and-tools/tool-use.
+build-with-claude/extended-thinking and agents-and-tools/tool-use, and platform.openai.com/docs, api-reference
+/responses.
 """
 
 import base64
@@ -27,6 +28,7 @@ from parley.engine.models import ModelEntry
 from parley.engine.service.dialect import PLAIN, SERVICE_SECONDS, ApiName, Dialect, ServiceLimits
 from parley.engine.service.fetch import (
     NOT_AS_ASKED,
+    READ_CHARS,
     Client,
     RequestError,
     Response,
@@ -143,12 +145,9 @@ class Service:
         return EngineError(f"{self.who} cannot be reached at {self.url}, or broke the connection: {reason}")
 
     def refused(self, error: ServiceError) -> EngineError:
-        """Return what to say of an error, and where to look for what it is about."""
-        variable = self.key_variable
+        """Return what to say of an error, with a remedy where it tells one."""
+        status, variable = error.status, self.key_variable
         remedies = {
-            **dict.fromkeys(
-                (400, 405, 422), "; what it does not take, its dialect can leave out (docs/how-to/services.md)"
-            ),
             402: "; it wants money: look at the account there",
             404: f"; is {self.url} its URL? Is {self.served!r} its name for the model?",
             **dict.fromkeys(
@@ -156,9 +155,19 @@ class Service:
             ),
             **dict.fromkeys((301, 302, 303, 307, 308), "; redirects are not followed, put the final URL there"),
         }
-        kind = NotReadyError if error.usual_status in (401, 402) else EngineError  # all others are refused, too
-        message = self.redacted(error.message) or "nothing more"
-        return kind(f"{self.who} answered {error.status}: {message}{remedies.get(error.usual_status, '')}")
+        message = self.redacted(error.message)
+        remedy = self.remedy(error)
+        answer = f"{self.who} answered {status}: {message or 'nothing more'}"
+        kind = (
+            NotReadyError if remedy or error.usual_status in (401, 402) else EngineError
+        )  # all others are refused, too
+        return kind(answer + (f"; {remedy}" if remedy else remedies.get(error.usual_status, "")))
+
+    def remedy(self, error: ServiceError) -> str | None:
+        """Return what to change in the entry where a key of the request is refused; None where none is."""
+        if not 400 <= error.status <= 500 or error.status in (401, 403, 408, 429):
+            return None
+        return self.dialect.remedy(error.message[:READ_CHARS], error.param)
 
 
 def service_of(name: str, entry: ModelEntry) -> Service:
@@ -363,7 +372,49 @@ def _messages_reply(body: Any) -> _Body:
     }
 
 
+def _responses_request(body: _Body, reasoning: int) -> _Body:
+    """Return OpenAI's Responses: nothing is stored there, and the form of a text is in `text`."""
+    format_, effort = body.pop("response_format", None), body.pop("reasoning_effort", None)
+    longest = body.pop("max_completion_tokens", None) or body.pop("max_tokens")
+    body |= {"input": body.pop("messages"), "max_output_tokens": longest, "store": False}
+    if effort is not None:
+        body |= {"reasoning": {"effort": effort, **body.get("reasoning", {})}}
+    if format_ is not None:
+        body |= {
+            "text": {**body.get("text", {}), "format": {"type": format_["type"], **format_.get("json_schema", {})}}
+        }
+    return body
+
+
+def _responses_reply(body: Any) -> _Body:
+    if body.get("status") == "failed":
+        return {"error": body.get("error") or "failed, and no reason"}
+    of_kind = {kind: [item for item in body["output"] if item["type"] == kind] for kind in ("message", "reasoning")}
+    thoughts = [part["text"] for item in of_kind["reasoning"] for part in item.get("summary") or ()]
+    usage, cut = body.get("usage") or {}, (body.get("incomplete_details") or {}).get("reason")
+    return {
+        "model": body.get("model"),
+        "choices": [
+            {
+                "message": {
+                    "content": [part for item in of_kind["message"] for part in item["content"]],
+                    "reasoning": "\n\n".join(thoughts),
+                    "tool_calls": [item for item in body["output"] if item["type"] == "function_call"],
+                },
+                "finish_reason": {None: "stop", "max_output_tokens": "length"}.get(cut, cut),
+            }
+        ],
+        "usage": {
+            "prompt_tokens": usage.get("input_tokens"),
+            "completion_tokens": usage.get("output_tokens"),
+            "prompt_tokens_details": usage.get("input_tokens_details"),
+            "completion_tokens_details": usage.get("output_tokens_details"),
+        },
+    }
+
+
 APIS: Mapping[ApiName, Api] = {
     "chat": Api("/chat/completions"),
     "messages": Api("/messages", "x-api-key", {"anthropic-version": "2023-06-01"}, _messages_request, _messages_reply),
+    "responses": Api("/responses", request=_responses_request, reply=_responses_reply),
 }

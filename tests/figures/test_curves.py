@@ -9,7 +9,6 @@ from matplotlib.figure import Figure
 
 from parley.figures.common import axis_of_lines
 from parley.figures.curves import curves
-from parley.figures.page import BELOW
 from parley.figures.style import Look, own_style
 from parley.study import Study
 from support.figures import (
@@ -21,6 +20,7 @@ from support.figures import (
     played,
     study_of,
     text_of,
+    ticks,
 )
 
 pytestmark = pytest.mark.promise("Curves by round pool no conditions.")
@@ -47,9 +47,7 @@ def lines_of(figure: list[Figure]) -> dict[str, list[list[float]]]:
 
 
 def legend_of(figure: list[Figure]) -> list[str]:
-    beside = (text for ax in panels_of(figure[0]) for text in ax.texts if text.get_gid() != BELOW)
-    named = [text.get_text() for legend in figure[0].legends for text in legend.get_texts()]
-    return named or sorted(text.get_text() for text in beside)  # at the ends of lines
+    return [text.get_text() for legend in figure[0].legends for text in legend.get_texts()]
 
 
 @pytest.fixture(scope="module")
@@ -134,8 +132,9 @@ def drawn(study: Study, table: pd.DataFrame, **changes: Any) -> list[Figure]:
         return curves(study, dataclasses.replace(BY_ROUND, **changes), table)
 
 
-def numbers_of(ax: Any) -> list[str]:
-    return [text.get_text() for text in ax.texts]
+def numbers_of(ax: Any) -> list[list[str]]:
+    """The numbers of each line by round, which stand below its ticks."""
+    return [list(row) for row in list(zip(*(label.split("\n") for label in ticks(ax)[0]), strict=True))[1:]]
 
 
 def test_each_model_has_a_line_and_its_numbers_of_simulations(study: Study) -> None:
@@ -145,10 +144,10 @@ def test_each_model_has_a_line_and_its_numbers_of_simulations(study: Study) -> N
     assert (y, v) == ([0.5, 0.6, 0.9], [0.5, 0.2])
     assert (x, u) == (pytest.approx([1, 2, 3], abs=0.3), pytest.approx([1, 2], abs=0.3))
     assert u[0] != x[0]  # equal means stay apart
-    assert numbers_of(ax) == ["9", "4", "8", "0"]
+    assert numbers_of(ax) == [["9", "9", "4"], ["8", "8", "0"]]
     assert "No simulation has: share that votes to stop." in text_of(figure)
     equal = drawn(study, by_round(a=[(1, 9, 0.5), (2, 9, 0.6)], b=[(1, 9, 0.1), (2, 9, 0.2)]))
-    assert set(numbers_of(panels_of(equal)[0])) == {"a", "b"}  # not the numbers, but the names at the ends of lines
+    assert not numbers_of(panels_of(equal)[0])
     assert "9 sims in each mean" in text_of(equal)
 
 
@@ -157,7 +156,7 @@ def test_it_tells_how_many_still_play(study: Study) -> None:
     table["playing"] = [10, 9, 4, 8, 8]
     figure = drawn(study, table)
     [ax] = panels_of(figure)
-    assert numbers_of(ax) == ["10", "9/10", "4/10", "8", "0"]
+    assert numbers_of(ax) == [["10", "9/10", "4/10"], ["8", "8", "0"]]
     assert "Only games that still play count" in text_of(figure)
 
 

@@ -51,22 +51,17 @@ def values_along(column: pd.Series) -> list[Any]:
 
 
 def alike(study: Study, table: pd.DataFrame, by: Sequence[str]) -> list[Group]:
-    """Return the conditions that agree in all of `by`, in the order of `values_along`; families are neighbors."""
+    """Return the conditions that agree in all of `by`; those that a question of the study compares are neighbors."""
     if not by:
         return [((), table)]
-    places = {axis: values_along(table[axis]).index for axis in by}
+    asked = [question.axis for question in study.questions]
+    places = {axis: values_along(table[axis]).index for axis in sorted(by, key=lambda axis: axis in asked)}
 
-    def order(group: Group) -> tuple[tuple[Any, ...], list[int]]:
-        at = [places[axis](value) for axis, value in zip(by, group[0], strict=True)]
-        return family(study, by, at), at
+    def order(group: Group) -> list[int]:
+        key = dict(zip(by, group[0], strict=True))
+        return [place(key[axis]) for axis, place in places.items()]
 
     return sorted(table.groupby(list(by), sort=False), key=order)
-
-
-def family(study: Study, by: Sequence[str], key: Sequence[Any]) -> tuple[Any, ...]:
-    """Return the values of those of the axes `by` that no question of the study compares: what a family shares."""
-    asked = [question.axis for question in study.questions]
-    return tuple(value for axis, value in zip(by, key, strict=True) if axis not in asked)
 
 
 def not_shown(conditions: int, shown: int, notes: list[str]) -> None:
@@ -190,58 +185,25 @@ def panel_rows(
     notes: Sequence[str],
     legend: Sequence[Artist],
     draw: Callable[[Axes, int, pd.DataFrame], None],
-    tells: Callable[[pd.DataFrame], float],
-    below: int = 0,
 ) -> list[Figure]:
     """Return pages with a row of panels per label, a column per group of conditions; what is too wide goes on below.
 
     `size` is the least width of a panel and its height, `by` are the axes that tell the groups apart. `draw` gets the
-    panel, the number of its label, and its conditions; `tells` returns how much a group's conditions differ;
-    `below` is how many lines stand under a panel besides its ticks.
+    panel, the number of its label, and its conditions.
     """
-    axes = telling(by, [key for key, _ in groups], notes := list(notes))
     width = panel_width(len(groups) if len(groups) > 1 else len(labels), size[0])
 
     def panel(ax: Axes, at: int, group: Group) -> None:
         draw(ax, at, group[1])
-        named = wrapped(labels[at], size[1] + 0.2, 18) if len(groups) > 1 else wrapped(labels[at], width, 18)
-        if len(groups) > 1:
-            ax.set_ylabel(named)
-            if at == 0:
-                ax.set_title(heading(by, group[0], width, axes))
-        else:
-            ax.set_title(named)
+        if len(groups) == 1:
+            ax.set_title(wrapped(labels[at], width, 18))
+            return
+        ax.set_ylabel(wrapped(labels[at], size[1] + 0.2, 18))
+        if at == 0:
+            ax.set_title(heading(by, group[0], width))
 
-    panels = [
-        Panel(
-            [partial(panel, at=at, group=group) for at in range(len(labels))],
-            tells(group[1]),
-            heading(by, group[0], width, axes).count("\n") + 1 + below,
-            family=family(study, by, group[0]),
-        )
-        for group in groups
-    ]
+    panels = [Panel([partial(panel, at=at, group=group) for at in range(len(labels))]) for group in groups]
     return pages(study, spec, panels, size, notes, legend)
-
-
-def telling(by: Sequence[str], keys: Sequence[Sequence[Any]], notes: list[str]) -> list[str]:
-    """Return the axes that headings need to tell groups apart, and add a note on those that follow from them."""
-    needed = list(by)
-    for axis in [axis for axis in reversed(by) if axis not in ("n", "b")]:
-        rest = [other for other in needed if other != axis]
-        if rest and len({tuple(dict(zip(by, key, strict=True))[x] for x in rest) for key in keys}) == len({*keys}):
-            needed = rest
-    if left := [axis for axis in by if axis not in needed]:
-        verb, them = "determines" if len(needed) == 1 else "determine", "it" if len(left) == 1 else "them"
-        notes.append(f"Headings omit {', '.join(left)}; {' and '.join(needed)} {verb} {them}.")
-    return needed
-
-
-def differences(rows: pd.DataFrame, value: str, by: Sequence[str] = ()) -> float:
-    """Return the largest difference between numbers that stand in one panel, at one place if `by` names places."""
-    parts = rows.groupby(list(by) or (lambda _: 0))[value]
-    most = (parts.max() - parts.min()).max()
-    return 0.0 if pd.isna(most) else float(most)
 
 
 def labels_of(named: Sequence[Measure | Indicator | Quantity], names: Sequence[str]) -> dict[str, str]:

@@ -6,7 +6,7 @@ of seeds; without questions, widths of intervals.
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ from parley.analysis.pairs import beside_undisturbed
 from parley.analysis.planning import TARGETS, Planned, level
 from parley.analysis.stats import CONFIDENCE
 from parley.figures import common
-from parley.figures.page import BELOW, Panel, empty, pages, wrapped, write
+from parley.figures.page import Panel, empty, pages, wrapped, write
 from parley.figures.style import HEIGHT, line_handle, line_style, own_style
 from parley.games.evidence import FigureSpec
 from parley.study import Study
@@ -33,7 +33,6 @@ _SIZE = (1.3, HEIGHT)  # inches, of a panel
 _MAX_TICKS, _MAX_STEPS, _MAX_THRESHOLDS = 5, 4, 4  # along x: rounds, steps from one to the next, thresholds
 _MAX_MARKS = 6  # with intervals, on one line
 _APART = 0.08  # inches between lines at one round, as long as there is room between rounds
-_LINE = 9  # points from one row of numbers to the next
 _END: dict[str, Any] = {"marker": "|", "markersize": 9, "markeredgewidth": 1.4, "linestyle": "none"}
 
 
@@ -67,7 +66,9 @@ def curves(study: Study, spec: FigureSpec, table: pd.DataFrame) -> list[Figure]:
     notes += [
         f"Mean with its {common.WILSON}.",
         *_of_whom([label for name, label in labels.items() if name in carried], list(labels.values())),
-        f"{counts} sims in each mean." if counts else "Under the rounds: sims in the mean, told where it changes.",
+        f"{counts} sims in each mean."
+        if counts
+        else "Under the rounds: sims in the mean, in the order of the legend where they differ.",
         *(["6/9: of 9 in the mean 6 still play."] if not counts and set(carried) & set(labels) else []),
     ]
     if (table.groupby([*study.axes, "measure"], sort=False)["round"].max() < extent[1]).any():
@@ -83,15 +84,9 @@ def curves(study: Study, spec: FigureSpec, table: pd.DataFrame) -> list[Figure]:
         ]
         _panel(ax, shown, extent, link)
         ax.set_xlabel(study.game.evidence.round_name)
-        ax.set_xticks(ticks)
-        below_ticks(ax, ticks, [] if counts else _numbers(shown))
+        count_ticks(ax, ticks, [] if counts else [_numbers(rows) for _, rows in shown])
 
-    def tells(group: pd.DataFrame) -> float:
-        return common.differences(group, "mean", ["measure", "round"])
-
-    return common.panel_rows(
-        study, spec, list(labels.values()), groups, by, _SIZE, notes, legend, draw, tells, min(2, len(lines))
-    )
+    return common.panel_rows(study, spec, list(labels.values()), groups, by, _SIZE, notes, legend, draw)
 
 
 def _of_whom(carried: Sequence[str], labels: Sequence[str]) -> Iterator[str]:
@@ -148,45 +143,17 @@ def _line(
     ax.plot(x, mean, clip_on=False, zorder=3, markevery=marked, url=url, **style)
 
 
-def below_ticks(
-    ax: Axes, ticks: Sequence[int], rows: Sequence[tuple[dict[int, str], str]], *, changes: bool = True
-) -> None:
-    """Write rows of numbers of simulations under the ticks, each with its color; if `changes`, where they do.
-
-    Rows that are all the same are one in black.
-    """
-    if rows and all(counts == rows[0][0] for counts, _ in rows):
-        rows = [(rows[0][0], "black")]
-    for place, (counts, color) in enumerate(rows):
-        before = None
-        for tick in ticks:
-            if (count := counts.get(tick, "0")) == before and changes:
-                continue
-            ax.annotate(
-                count,
-                (tick, 0),
-                (0, -15 - _LINE * (place + 0.5)),
-                xycoords=("data", "axes fraction"),
-                textcoords="offset points",
-                ha="center",
-                va="center",
-                size=7,
-                color=color,
-                gid=BELOW,
-            )
-            before = count
-    ax.xaxis.labelpad = 2 + _LINE * len(rows)
+def count_ticks(ax: Axes, ticks: Sequence[int], counts: Sequence[Mapping[int, str]]) -> None:
+    """Label ticks with their numbers and, below, with the `counts` there of each line that has any; once if alike."""
+    rows = [row for row in counts if row]
+    rows = rows[:1] if all(row == rows[0] for row in rows) else rows
+    ax.set_xticks(ticks, ["\n".join([str(tick), *(row.get(tick, "0") for row in rows)]) for tick in ticks])
 
 
-def _numbers(lines: Sequence[tuple[int, pd.DataFrame]]) -> list[tuple[dict[int, str], str]]:
-    """Return the number of simulations by round, with its color, of each line; one in black where all are the same."""
-    rows = []
-    for style, here in lines:
-        numbers = zip(here["round"], here["playing"], here["simulations"], strict=True)
-        counts = {int(number): str(n) if left == n else f"{left}/{n}" for number, left, n in numbers}
-        if counts:  # else this line has no points here
-            rows.append((counts, str(line_style(style)["color"])))
-    return rows
+def _numbers(rows: pd.DataFrame) -> dict[int, str]:
+    """Return of one line the number of simulations in the mean of each round, and how many of them still play."""
+    numbers = zip(rows["round"], rows["playing"], rows["simulations"], strict=True)
+    return {int(number): str(n) if left == n else f"{left}/{n}" for number, left, n in numbers}
 
 
 # Ways to end
@@ -210,7 +177,7 @@ def endings(study: Study, spec: FigureSpec, table: pd.DataFrame) -> list[Figure]
     notes += [
         f"Share of games that ended so by each {study.game.evidence.round_name} (Aalen-Johansen), with its "
         f"{common.WILSON}. Games that met their deadline ended in no way.",
-        "Under the panels: games that still play, if any.",
+        "Under the rounds: games that still play, in the order of the legend where they differ.",
     ]
     styles, legend = common.legend_of_lines(study, lines_by, lines)
     link = common.linker(study)
@@ -227,14 +194,11 @@ def endings(study: Study, spec: FigureSpec, table: pd.DataFrame) -> list[Figure]
             curve = here[here["ending"] == ways[index].name]
             _steps(ax, curve, line_style(styles[number]), last, link, ways[index].name, ended=ended)
         ax.set_xlabel(study.game.evidence.round_name)
-        ticks = [int(tick) for tick in ax.get_xticks() if 0 < tick <= last]
-        below_ticks(ax, ticks, _playing(dict(zip(styles, playing, strict=True)), ticks), changes=False)
-
-    def tells(group: pd.DataFrame) -> float:
-        return common.differences(group, "incidence", ["ending", "round"])
+        ticks = [int(tick) for tick in ax.get_xticks() if 0 <= tick <= last]
+        count_ticks(ax, ticks, [_playing(curve, ticks) for curve in playing])
 
     labels = [way.label for way in ways]
-    return common.panel_rows(study, spec, labels, groups, by, _SIZE, notes, legend, draw, tells, min(2, len(lines)))
+    return common.panel_rows(study, spec, labels, groups, by, _SIZE, notes, legend, draw)
 
 
 def _steps(
@@ -253,17 +217,10 @@ def _steps(
     ax.step(x, share, where="post", clip_on=False, zorder=3, url=url, **style | marks)
 
 
-def _playing(lines: dict[int, pd.DataFrame], ticks: Sequence[int]) -> list[tuple[dict[int, str], str]]:
-    """Return how many games still play before each tick, with the color of their line; one row if all are the same."""
-    rows = []
-    for style, curve in lines.items():
-        if len(curve):
-            later = {tick: curve.loc[curve["round"] >= tick, "at_risk"] for tick in ticks}
-            counts = {
-                tick: str(int(left.iloc[0])) if len(left) and left.iloc[0] else "" for tick, left in later.items()
-            }
-            rows.append((counts, str(line_style(style)["color"])))
-    return rows
+def _playing(curve: pd.DataFrame, ticks: Sequence[int]) -> dict[int, str]:
+    """Return of one line how many games still play before each tick."""
+    later = {tick: curve.loc[curve["round"] >= tick, "at_risk"] for tick in ticks} if len(curve) else {}
+    return {tick: str(int(left.iloc[0])) if len(left) else "0" for tick, left in later.items()}
 
 
 # Thresholds
@@ -292,10 +249,7 @@ def sweep(study: Study, spec: FigureSpec, table: pd.DataFrame) -> list[Figure]:
         _by_threshold(ax, rows, list(labels), link)
         ax.set_xlabel(spec.x if same else f"{spec.x}\n{int(rows['simulations'].max())} sims")
 
-    def tells(rows: pd.DataFrame) -> float:
-        return max(common.differences(rows[rows["share"] == name], "mean") for name in labels)
-
-    return common.panel_rows(study, spec, [share or "mean share"], found, varying, _SIZE, notes, legend, draw, tells)
+    return common.panel_rows(study, spec, [share or "mean share"], found, varying, _SIZE, notes, legend, draw)
 
 
 def _by_threshold(ax: Axes, rows: pd.DataFrame, names: list[str], link: common.Linker) -> None:
@@ -366,14 +320,7 @@ def _power(study: Study, plans: Sequence[Planned], table: pd.DataFrame) -> list[
             ax.axhline(target, color="#777777", linewidth=0.7)
         _seeds_axis(ax, most, _ends(row))
 
-    panels = [
-        Panel(
-            [partial(draw, panel=(plan, row))],
-            abs(plan.difference),
-            wrapped(_title(plan), _POWER_SIZE[0]).count("\n") + 1,
-        )
-        for plan, row in asked
-    ]
+    panels = [Panel([partial(draw, panel=each)]) for each in asked]
     return pages(study, _POWER, panels, _POWER_SIZE, notes, [*legend, _PLANNED])
 
 

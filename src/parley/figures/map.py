@@ -4,7 +4,7 @@ A row holds conditions that differ along x alone. A cell has the number and its 
 color is never all there is to read; where no condition was run it stays empty.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import ceil
@@ -165,11 +165,9 @@ def _map(
     notes += alone
     used = {value for cells in rows.values() for value in cells}
     xs = [value for value in common.values_along(table[spec.x]) if value in used]
-    axes = common.telling(varying, list(rows), notes)
     beside = look().inches - _CELL[0] * len(xs) - 0.2  # inches for the names of rows
-    named = {key: [value for axis, value in zip(varying, key, strict=True) if axis in axes] for key in rows}
     plain = ("model", "player", BYZANTINE_AXIS)
-    names = {key: wrapped(words(axes, values, plain), max(1.4, min(4.0, beside))) for key, values in named.items()}
+    names = {key: wrapped(words(varying, key, plain), max(1.4, min(4.0, beside))) for key in rows}
     room_of_names = 0.3 + 0.062 * max(len(line) for name in names.values() for line in name.split("\n"))
     columns = [wrapped(str(value), max(_CELL[0], (room() - 2) / len(xs)) - 0.05) for value in xs]
     lines = max(name.count("\n") + 1 for name in names.values())
@@ -180,8 +178,8 @@ def _map(
         notes.append(f"Colors from {least} (dark) to {most} (light); the tables have the numbers.")
     cell = (_CELL[0], max(_CELL[1] + 0.1 * narrow, 0.13 * lines + 0.05))
     label, link = axis_label(study, spec.x), common.linker(study)
-    if axes:
-        notes.append(f"Rows: {', '.join(axes)}.")
+    if varying:
+        notes.append(f"Rows: {', '.join(varying)}.")
 
     def draw(ax: Axes, part: Sequence[_Row]) -> None:
         for y, key in enumerate(part):
@@ -191,28 +189,10 @@ def _map(
         for x in [x for x, value in enumerate(xs) if begin is not None and int(str(value).split("-")[0]) >= begin][:1]:
             ax.axvline(x - 0.5, color="#D55E00", linewidth=2.5)
 
-    parts = _in_parts(rows, content.columns[0], most=max(1, int(_ROWS * _CELL[1] / cell[1])))
-    panels = [Panel([partial(draw, part=part)], -place, 0, cell[1] * len(part)) for place, part in enumerate(parts)]
-    return pages(
-        study,
-        spec,
-        panels,
-        (cell[0] * len(xs), cell[1] * len(parts[0])),
-        notes,
-        [],
-        columns=1,
-        beside=room_of_names,
-    )
-
-
-def _in_parts(rows: Mapping[_Row, Mapping[Any, Any]], column: str, most: int) -> list[list[_Row]]:
-    """Return the rows of each page, in the study's order; where there are several, those that tell most come first."""
-    order = list(rows)
-    if len(order) <= most:
-        return [order]
-    ends = {key: [float(cell[column]) for cell in cells.values()] for key, cells in rows.items()}
-    telling_most = sorted(order, key=lambda key: min(ends[key]) - max(ends[key]))
-    return [sorted(telling_most[at : at + most], key=order.index) for at in range(0, len(order), most)]
+    of_page = max(1, int(_ROWS * _CELL[1] / cell[1]))
+    parts = [list(rows)[at : at + of_page] for at in range(0, len(rows), of_page)]
+    panels = [Panel([partial(draw, part=part)], cell[1] * len(part)) for part in parts]
+    return pages(study, spec, panels, (cell[0] * len(xs), cell[1] * len(parts[0])), notes, [], columns=1)
 
 
 def _rows(table: pd.DataFrame, by: Sequence[str], x: str) -> dict[_Row, dict[Any, Any]]:

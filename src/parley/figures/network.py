@@ -77,10 +77,10 @@ def networks(study: Study, spec: FigureSpec) -> list[Figure]:
         draw = partial(_strip, game=game, texts=words, cell=cell, columns=columns)
         panel = titled(partial(draw, rounds_are=study.game.evidence.round_name), simulation, title)
         height = cell * math.ceil(len(game.rounds) / columns)
-        panels.append(Panel([panel], float(len(game.rounds)), title.count("\n") + 1, height))
+        panels.append(Panel([panel], height))
     beside = max(1, int(room() / width + 1e-6))
     highest = max(panel.height for panel in panels)
-    return pages(study, spec, panels, (width, highest), notes + more, _legend(games), columns=beside, beside=0.1)
+    return pages(study, spec, panels, (width, highest), notes + more, _legend(games), columns=beside)
 
 
 def _read(study: Study, simulation: Simulation) -> _Game:
@@ -146,6 +146,7 @@ def _strip(
     ax.set_xlim(0, columns * cell)
     ax.set_ylim(math.ceil(len(game.rounds) / columns) * cell, 0)
     ax.set_axis_off()
+    ax.set_aspect("equal")
     radius = (cell - _ABOVE - _AROUND) / 2
     diameter = min(_LARGEST, max(_SMALLEST, _FILLED * 72 * radius * spacing(game.points.values())))
     inset = max(0, columns - len(game.rounds)) * cell / 2

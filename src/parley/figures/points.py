@@ -23,7 +23,7 @@ from parley.analysis.pairs import beside_undisturbed
 from parley.analysis.rates import all_quantities, quantity_table
 from parley.analysis.stats import CONFIDENCE, wilson_of_mean
 from parley.figures import common
-from parley.figures.page import Panel, axis_label, empty, pages, room, wrapped
+from parley.figures.page import Panel, axis_label, empty, evenly, pages, room, wrapped
 from parley.figures.style import FAINT, HEIGHT, line_handle, line_style, look
 from parley.games.evidence import FigureSpec, Quantity
 from parley.study import Study
@@ -96,9 +96,8 @@ def quantities(study: Study, spec: FigureSpec, table: pd.DataFrame) -> list[Figu
     ranges = {name: _range(of[name], whole=shown[name].bounded) for name in labels if not shown[name].share}
     if any(cut for _, _, cut in ranges.values()):
         notes.append("Intervals that leave a panel are cut; the tables hold all.")
-    spans = {name: common.differences(rows, "mean") or 1.0 for name, rows in of.items()}
     cut = {name for name, what in shown.items() if not what.bounded}
-    return _points(study, spec, table, titles, "quantity", along, notes, same, "mean", ranges, spans, cut)
+    return _points(study, spec, table, titles, "quantity", along, notes, same, "mean", ranges, cut)
 
 
 def achievable(study: Study, spec: FigureSpec, table: pd.DataFrame) -> list[Figure]:
@@ -150,7 +149,6 @@ def _points(
     same: bool,
     of: str = "rate",
     ranges: Mapping[str, tuple[float, float, bool]] | None = None,
-    spans: Mapping[str, float] | None = None,
     cut: Iterable[str] = (),
     marks: tuple[list[int], list[Artist]] | None = None,
     sides: tuple[list[int], list[Artist]] | None = None,
@@ -158,8 +156,8 @@ def _points(
     """Return a figure of rows in `table`, whose `column` says of what they are: a row of panels for each of `titles`.
 
     With `marks`, the styles and the legend of what `column` names, all stand in one row. `ranges` are the limits of y
-    of what is no share, `spans` what differences are measured by, and what is in `cut` has intervals that are. `sides`
-    are the styles and the legend of lines that are no axis.
+    of what is no share, and what is in `cut` has intervals that are. `sides` are the styles and the legend of lines
+    that are no axis.
     """
     if "band" in table:
         notes.append(NOISE)
@@ -185,18 +183,9 @@ def _points(
         joined = not marks and not any(isinstance(value, str) for value, _ in places)
         _point_panel(ax, along, places, lines, styles, same, link, joined, of, cut=name in cut)
 
-    def tells(group: pd.DataFrame) -> float:
-        # Of panels that differ as much, those with more to compare come first.
-        each = (
-            common.differences(group[group[column] == name], of) / (spans[name] if spans else 1.0) for name in names
-        )
-        return max(each) + 1e-6 * len(group)
-
     size = (along.width, _ALONE if marks else HEIGHT)
     labels = ["rate"] if marks else list(titles.values())
-    return common.panel_rows(
-        study, spec, labels, along.groups, along.by, size, notes, legend, draw, tells, along.lines_below
-    )
+    return common.panel_rows(study, spec, labels, along.groups, along.by, size, notes, legend, draw)
 
 
 def _range(rows: pd.DataFrame, *, whole: bool) -> tuple[float, float, bool]:
@@ -301,11 +290,6 @@ class Along:
     per_panel: int
     width: float
 
-    @property
-    def lines_below(self) -> int:
-        """How many lines the longest name of a place has."""
-        return max((name.count("\n") + 1 for name in self.places.values()), default=0)
-
     def shown(self, conditions: pd.DataFrame) -> list[Place]:
         """Return the places of one panel: as many as it has room for, those of `conditions` among them."""
         if self.x is None:
@@ -349,7 +333,7 @@ def _places_along(
     # Names that are broken at their joints take two lines or three.
     longest = max((len(str(value)) for value in xs), default=0)
     each = max(each, min(0.9, 0.034 * longest), min(1.5, 0.026 * longest))
-    per_panel = math.ceil(max(1, len(xs)) / math.ceil(max(1, len(xs)) / max(1, int(room() / each))))
+    per_panel = evenly(max(1, len(xs)), max(1, int(room() / each)))
     places = {value: wrapped(str(value), each) for value in xs}
     groups: list[common.Group] = []
     for key, conditions in common.alike(study, table, by):
@@ -390,15 +374,9 @@ def effects(study: Study, spec: FigureSpec, table: pd.DataFrame) -> list[Figure]
     heights = [_ROW * float(_places(part)[-1]) + 0.1 for part in parts]
     reach = 105 * float(np.nanmax(table[["effect", "low", "high"]].abs().to_numpy(), initial=0.0))
     panels = [
-        Panel(
-            [partial(_forest, table=part, reach=reach)],
-            float(part["effect"].abs().fillna(0).max()),
-            0,
-            height,
-        )
-        for part, height in zip(parts, heights, strict=True)
+        Panel([partial(_forest, table=part, reach=reach)], height) for part, height in zip(parts, heights, strict=True)
     ]
-    return pages(study, spec, panels, (3.0, max(heights)), notes, [], columns=1, beside=3.6)
+    return pages(study, spec, panels, (3.0, max(heights)), notes, [], columns=1)
 
 
 def _forest(ax: Axes, table: pd.DataFrame, reach: float) -> None:

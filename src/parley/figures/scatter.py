@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from parley.figures import common
-from parley.figures.page import Panel, empty, heading, pages
+from parley.figures.page import Panel, empty, heading, pages, panel_width
 from parley.figures.style import GRAY
 from parley.games.evidence import FigureSpec
 from parley.study import Study
@@ -44,9 +44,9 @@ def scatter(study: Study, spec: FigureSpec, simulations: pd.DataFrame, quality: 
 
     link = common.linker(study)
 
-    def draw(ax: Axes, key: tuple[Any, ...], group: pd.DataFrame, title: str) -> None:
+    def draw(ax: Axes, key: tuple[Any, ...], group: pd.DataFrame) -> None:
         values = dict(zip(study.axes, key, strict=True))
-        ax.set_title(title, size=8)
+        ax.set_title(heading(by, [values[axis] for axis in by], panel_width(len(groups), _SIDE)))
         ax.set(
             xlim=(low - room, high + room),
             ylim=(low - room, high + room),
@@ -68,12 +68,7 @@ def scatter(study: Study, spec: FigureSpec, simulations: pd.DataFrame, quality: 
             )
         _fitted(ax, lines[key], (float(group[names[0]].min()), float(group[names[0]].max())))
 
-    panels = []
-    for key, group in groups:
-        slope, title = lines[key]["slope"], heading(study.axes, key, _SIDE, by)
-        tells = 0.0 if pd.isna(slope) else abs(1 - slope) + common.differences(group, names[1]) / 1e6
-        drawing = partial(draw, key=key, group=group, title=title)
-        panels.append(Panel([drawing], tells, title.count("\n") + 1, family=common.family(study, study.axes, key)))
+    panels = [Panel([partial(draw, key=key, group=group)]) for key, group in groups]
     legend = [Line2D([], [], label=outcome.label, markersize=4, **styles[outcome.name]) for outcome in shown]
     legend.append(Line2D([], [], label="equal", **_EQUAL))
     if quality["slope"].notna().any():

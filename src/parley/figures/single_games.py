@@ -19,7 +19,7 @@ from matplotlib.patches import Patch, Rectangle
 from matplotlib.ticker import MaxNLocator
 from rich.cells import cell_len, chop_cells
 
-from parley.figures.page import FEW_PANELS, Panel, evenly, heading, pages, panel_width, per_row, words, wrapped
+from parley.figures.page import FEW_PANELS, Panel, heading, pages, panel_width, words
 from parley.figures.style import HEIGHT, line_handle, line_style, look
 from parley.games.evidence import FigureSpec, Timeline, Trajectory
 from parley.paths import single_link
@@ -34,32 +34,23 @@ _WIDTH = 1.3  # inches, of a panel
 def trajectories(study: Study, spec: FigureSpec) -> list[Figure]:
     """Draw one panel per chosen simulation, a row for each value of `spec.x`: every agent's value, round by round."""
     chosen, notes = few(study, spec, FEW_PANELS)
-    rows = _rows(spec.x, chosen)
-    columns = evenly(max(len(row) for row in rows), per_row(_WIDTH))
-    titles = titles_of(study, chosen, panel_width(columns, _WIDTH), apart=spec.x)
+    values = [simulation.condition.axes.get(spec.x) for simulation in chosen]
+    order = sorted(range(len(chosen)), key=lambda place: values.index(values[place]))
+    chosen = [chosen[place] for place in order]  # one value of x after the other
+    titles = titles_of(study, chosen, panel_width(len(chosen), _WIDTH))
     played = [study.game.evidence.trajectory(*read_played(study, simulation)) for simulation in chosen]
     notes.append("Lines are shifted slightly up or down so that equal values stay visible.")
     low, high = _range(played)
 
-    def panel(ax: Axes, trajectory: Trajectory, simulation: Simulation) -> None:
+    def panel(ax: Axes, trajectory: Trajectory) -> None:
         draw_trajectory(ax, trajectory, low, high)
-        value = simulation.condition.axes.get(spec.x)
-        ax.set_ylabel("value" if len(rows) < 2 else f"{wrapped(words([spec.x], [value]), HEIGHT + 0.4)}\nvalue")
+        ax.set_ylabel("value")
 
-    panels = []
-    for row in rows:
-        for at in row:
-            draw = partial(panel, trajectory=played[at], simulation=chosen[at])
-            panels.append(Panel([titled(draw, chosen[at], titles[at])], 0.0, titles[at].count("\n") + 1))
-        panels += [Panel([])] * (-len(row) % columns)
-    return pages(study, spec, panels, (_WIDTH, HEIGHT), notes, _trajectory_legend(played), columns)
-
-
-def _rows(axis: str, chosen: Sequence[Simulation]) -> list[list[int]]:
-    rows: dict[Any, list[int]] = {}
-    for number, simulation in enumerate(chosen):
-        rows.setdefault(simulation.condition.axes.get(axis), []).append(number)
-    return list(rows.values())
+    panels = [
+        Panel([titled(partial(panel, trajectory=trajectory), simulation, title)])
+        for trajectory, simulation, title in zip(played, chosen, titles, strict=True)
+    ]
+    return pages(study, spec, panels, (_WIDTH, HEIGHT), notes, _trajectory_legend(played))
 
 
 def few(study: Study, spec: FigureSpec, most: int, attacked: bool = False) -> tuple[list[Simulation], list[str]]:
@@ -85,9 +76,9 @@ def _varying(study: Study, chosen: Sequence[Simulation]) -> list[str]:
     return [axis for axis in study.axes if len({simulation.condition.axes[axis] for simulation in chosen}) > 1]
 
 
-def titles_of(study: Study, chosen: Sequence[Simulation], width: float, apart: str = "") -> list[str]:
-    """Return the titles of simulations, for panels of a width in inches, which do not name the axis `apart`."""
-    named_axes = [axis for axis in _varying(study, chosen) if axis != apart]
+def titles_of(study: Study, chosen: Sequence[Simulation], width: float) -> list[str]:
+    """Return the titles of simulations, for panels of a width in inches."""
+    named_axes = _varying(study, chosen)
     labels = {outcome.name: outcome.label for outcome in study.game.outcomes}
     titles = []
     for simulation in chosen:
@@ -235,7 +226,7 @@ def timelines(study: Study, spec: FigureSpec) -> list[Figure]:
         draw = partial(draw_timeline, timeline=timeline, shape=(rows, columns), width=cell, looks=looks)
         panel = titled(partial(draw, rounds_are=study.game.evidence.round_name), simulation, title)
         height = _HEIGHT * (rows + 1)  # a line for the results
-        panels.append(Panel([panel], float(len(timeline.marks)), title.count("\n") + 1, height))
+        panels.append(Panel([panel], height))
     highest = max(panel.height for panel in panels)
     return pages(study, spec, panels, (width, highest), notes, legend, columns=beside)
 

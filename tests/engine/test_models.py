@@ -160,9 +160,7 @@ def test_arguments_that_may_change_replies_or_run_code_or_are_secrets_are_refuse
     rows = [(both, key, "x", "looks like a secret") for key in ("api-key", "api_key", "hf-token", "HF_TOKEN")]
     reasons = {
         "Parley's own": [*ours, "config", "structured-outputs-config.backend"],
-        "which other servers there are": ["api-server-count", "headless", "data-parallel-size-local", "nnodes"],
         "follows from gpus": ["tensor-parallel-size"],
-        "numa-bind: true": ["numa-bind-nodes"],
     }
     rows += [(both, key, "x", f"'{key}' .*({why}).*; remove it") for why, keys in reasons.items() for key in keys]
     forms = [("log-level", "warning"), ("max_num_seqs", "4k"), ("enable-prefix-caching", "no"), ("no-max-num-seqs", 4)]
@@ -183,7 +181,13 @@ HARMFUL: list[tuple[str, Any]] = [
     *(("otlp-traces-endpoint", "https://a.example"), ("allowed-local-media-path", "/"), ("tokenizer", "a/b")),
     *(("chat-template", "/etc/passwd"), ("compilation-config", '{"backend": "os.system"}'), ("middleware", "os.fork")),
     *(("compilation-config.backend", "os.system"), ("speculative-config", '{"model": "a/b"}'), ("load-format", "pt")),
-    *(("additional-config.x", 1), ("distributed-exec", "x"), ("reasoning-parser-plugin", "x.py"), ("grpc", True)),
+    *(
+        ("additional-config.x", 1),
+        ("nnodes", 2),
+        ("distributed-exec", "x"),
+        ("reasoning-parser-plugin", "x.py"),
+        ("grpc", True),
+    ),
     *(("chat-template", "{{ a }}/t.jinja"), ("download-dir", "/home")),
     *(("attention-backend.x", "FLASH_ATTN"), ("hf-overrides.auto_map.AutoModel", "x"), ("profiler-config.x", "/")),
 ]

@@ -23,14 +23,6 @@ _REFUSED = {
         "enable-prompt-tokens-details structured-outputs-config config"
     ),
     "follows from gpus, data-parallel-size and pipeline-parallel-size": "tensor-parallel-size",
-    # The first two are for `vllm serve`, and have no effect on the module that Parley starts.
-    "says which other servers there are, and Parley starts one that has all its engines": (
-        "api-server-count headless data-parallel-address data-parallel-backend data-parallel-external-lb "
-        "data-parallel-hybrid-lb data-parallel-multi-port-external-lb data-parallel-rank data-parallel-rpc-port "
-        "data-parallel-size-local data-parallel-start-rank data-parallel-supervisor-port master-addr master-port "
-        "nnodes node-rank"
-    ),
-    "takes a value for each GPU; numa-bind: true finds where each is": "numa-bind-cpus numa-bind-nodes",
 }
 _REASONS = {name: reason for reason, names in _REFUSED.items() for name in names.split()}
 

@@ -181,14 +181,8 @@ HARMFUL: list[tuple[str, Any]] = [
     *(("otlp-traces-endpoint", "https://a.example"), ("allowed-local-media-path", "/"), ("tokenizer", "a/b")),
     *(("chat-template", "/etc/passwd"), ("compilation-config", '{"backend": "os.system"}'), ("middleware", "os.fork")),
     *(("compilation-config.backend", "os.system"), ("speculative-config", '{"model": "a/b"}'), ("load-format", "pt")),
-    *(
-        ("additional-config.x", 1),
-        ("nnodes", 2),
-        ("distributed-exec", "x"),
-        ("reasoning-parser-plugin", "x.py"),
-        ("grpc", True),
-    ),
-    *(("chat-template", "{{ a }}/t.jinja"), ("download-dir", "/home")),
+    *(("additional-config.x", 1), ("distributed-exec", "x"), ("reasoning-parser-plugin", "x.py"), ("grpc", True)),
+    *(("chat-template", "{{ a }}/t.jinja"), ("download-dir", "/home"), ("nnodes", 2)),
     *(("attention-backend.x", "FLASH_ATTN"), ("hf-overrides.auto_map.AutoModel", "x"), ("profiler-config.x", "/")),
 ]
 

@@ -138,7 +138,7 @@ def policies(game: str) -> None:
 @click.option("--show", default=5, show_default=True, type=click.IntRange(0, 10_000), help="Problems to print.")
 @common.JSON
 def problems(source: str, show: int, as_json: bool) -> None:
-    """Check problems: how many there are, what did not fit, their SHA-256, and the first with their answers.
+    """Check problems: how many there are, their SHA-256, and the first with their answers.
 
     PROBLEMS are as `problems` in a study: a kind, or a mapping; else a study is meant, whose own problems are shown.
 
@@ -188,7 +188,7 @@ def _question(problem: Any) -> str:
 
 def _described(source: Any, show: int) -> dict[str, Any]:
     source.check()
-    size, stored = source.size, source.stored()
+    size = source.size
     asked = [source.problem(seed) for seed in range(show if size is None else min(show, size))]
     rows = [
         {"seed": seed, "problem": p.id, "answer": _answer(p), "question": _question(p)} for seed, p in enumerate(asked)
@@ -197,7 +197,6 @@ def _described(source: Any, show: int) -> dict[str, Any]:
         "source": source.label,
         "kind": source.problem_kind,
         "size": size,
-        "counts": dict(stored.counts) if stored else {},
         "sha256": source.problems_sha256() or None,
         "first": rows,
     }
@@ -207,8 +206,6 @@ def _lines(described: dict[str, Any]) -> Iterator[str]:
     size = described["size"]
     many = "no end of" if size is None else format(size, ",")
     yield one_line(f"{described['source']}: {many} problems ({described['kind']})")
-    for what, count in described["counts"].items():
-        yield f"  {what}: {count:,}"
     if described["sha256"]:
         yield f"  sha256: {described['sha256']}"
     if rows := described["first"]:

@@ -1,4 +1,4 @@
-"""DeliData: the cards of its groups, and what does not fit."""
+"""DeliData: the cards of its groups, and groups without a problem."""
 
 from pathlib import Path
 
@@ -28,7 +28,7 @@ def folder(path: Path, **files: str) -> Path:
 
 
 def load(path: Path) -> ProblemSet:
-    return load_delidata(path, delidata_files(path))
+    return load_delidata(delidata_files(path))
 
 
 def test_the_cards_of_the_initial_row_make_the_problem_of_a_group(tmp_path: Path) -> None:
@@ -39,47 +39,33 @@ def test_the_cards_of_the_initial_row_make_the_problem_of_a_group(tmp_path: Path
         ("a", "7,A", ("2", "7", "V", "A")),
         ("b", "E", ("E", "4", "12", "K")),
     ]
-    assert found.counts == {"rows": 2, "used": 2}
 
 
-def test_what_does_not_fit_is_left_out_and_counted_by_reason(tmp_path: Path) -> None:
-    good = {f"good-{k}": HEADER + initial(f"good-{k}", f"Cat,SYSTEM,Kiwi&&2,7,V,{'AEIOU'[k % 5]}") for k in range(300)}
-    found = load(
-        folder(
-            tmp_path,
-            **good,
-            none=HEADER + message("none"),
-            text=HEADER + initial("text", "2,7,V,A"),
-            twice=HEADER + initial("twice", "Cat&&2,7,V,V"),
-            idle=HEADER + initial("idle", "Cat&&2,4,V,K"),
-            again=HEADER + initial("good-1"),
-            other="name\tage\nCat\t7\n",
-        )
-    )
-    assert found.counts == {
-        "rows": 305,
-        "used": 300,
-        "left out: INITIAL row without participants&&cards": 1,
-        "left out: group repeated": 1,
-        "left out: no INITIAL row": 1,
-        "left out: no card to turn": 1,
-        "left out: unreadable cards": 1,
-        "noted: question repeated": 295,
-    }
+def test_a_file_of_something_else_is_passed_over(tmp_path: Path) -> None:
+    files = folder(tmp_path, a=HEADER + initial("a"), other="name\tage\nCat\t7\n")
+    (files / "picture").write_bytes(b"\xff\xd8")
+    assert [problem.id for problem in load(files).problems] == ["a"]
 
 
-def test_a_folder_of_something_else_is_refused(tmp_path: Path) -> None:
-    others: list[tuple[dict[str, str], str]] = [
-        ({}, "an empty folder"),
-        ({"readme": "hello\n"}, "no rows"),
-        ({"a": HEADER + initial("a"), "b": HEADER}, "1 of 2 rows do not fit (no INITIAL row: 1)"),
-    ]
-    for place, (files, named) in enumerate(others):
-        (tmp_path / str(place)).mkdir()
-        with pytest.raises(UsageError) as error:
-            load(folder(tmp_path / str(place), **files))
-        assert str(error.value).startswith(f"{tmp_path / str(place)}: {named}")
-    with pytest.raises(UsageError, match="nowhere: no such folder"):
-        load(tmp_path / "nowhere")
-    with pytest.raises(UsageError, match="a: a file"):
-        load(folder(tmp_path, a="x") / "a")
+@pytest.mark.parametrize(
+    ("rows", "named"),
+    [
+        (message("a"), "has no INITIAL row"),
+        (initial("a", "2,7,V,A"), "the options must be at least two"),
+        (initial("a", "Cat&&2,7,V,V"), "and different ones"),
+        (initial("a", "Cat&&2,4,V,K"), "not in normal form: ''"),
+        (initial("a", "Cat&&2,4,V,yes"), "the options must be cards"),
+        (initial("a", f"Cat&&{','.join(map(str, range(11)))}"), "more than 10 cards"),
+        (initial("good"), "the group good is repeated"),
+    ],
+)
+def test_a_group_without_a_problem_is_named(tmp_path: Path, rows: str, named: str) -> None:
+    found = folder(tmp_path, good=HEADER + initial("good"), wrong=HEADER + rows)
+    with pytest.raises(UsageError, match=named) as error:
+        load(found)
+    assert str(error.value).startswith(f"{tmp_path / 'wrong'}: ")
+
+
+def test_a_folder_without_files_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="no folder with files"):
+        load(tmp_path)

@@ -1,4 +1,4 @@
-"""GSM8K: its lines and its parquet files, what does not fit in them, and files that are something else."""
+"""GSM8K: its lines and its parquet files, rows that are no problem, and files that are something else."""
 
 import json
 from pathlib import Path
@@ -11,7 +11,7 @@ import pytest
 from parley.errors import UsageError
 from parley.games.problems.data_sets import ProblemSet, gsm8k_files, load_gsm8k
 
-pytestmark = pytest.mark.promise("GSM8K is read exactly; what does not fit is counted.")
+pytestmark = pytest.mark.promise("GSM8K is read exactly; a row that is no problem is named.")
 
 ROWS = [
     {"question": "How many <<1+1=2>>eggs\u200b?", "answer": "1+1=<<1+1=2>>2\n#### 2"},
@@ -64,52 +64,36 @@ def test_parquet_of_the_hub_is_the_same_set_as_lines(tmp_path: Path) -> None:
         assert found.sha256 == expected.sha256
 
 
-def test_rows_that_do_not_fit_are_left_out_and_counted_by_reason(tmp_path: Path) -> None:
-    bad: list[Any] = [
-        {"question": "How many?", "answer": "two"},
-        {"question": "How many?", "answer": "#### two"},
-        {"question": "How many?", "answer": "####"},
-        {"question": " ", "answer": "#### 2"},
-        {"question": "How many?"},
-        [1, 2],
-        {"question": "x" * 20_000, "answer": "#### 2"},
-        {"question": "x" * 200_000, "answer": "#### 2"},
-    ]
-    text = "{broken\n" + lines(bad) + "[" * 50_000 + "\n" + lines(ROWS * 50)
-    found = loaded_text(tmp_path, text)
-    assert found.counts == {
-        "rows": 260,
-        "used": 250,
-        "left out: no #### in the answer": 1,
-        "left out: unreadable number": 2,
-        "left out: empty question": 1,
-        "left out: no question and answer": 2,
-        "left out: question too long": 2,
-        "left out: not JSON": 2,
-        "noted: question repeated": 245,
-    }
-    assert found.problems[0].id == "gsm8k-test-11"
+NO_PROBLEMS: list[tuple[Any, str]] = [
+    ({"question": "How many?", "answer": "two"}, "need an answer that can be read"),
+    ({"question": "How many?", "answer": "#### two"}, "need an answer that can be read"),
+    ({"question": "How many?", "answer": "####"}, "need an answer that can be read"),
+    ({"question": " ", "answer": "#### 2"}, "question: String should have at least 1"),
+    ({"question": "How many?"}, "answer: missing"),
+    ([1, 2], "must be a mapping"),
+    ({"question": "x" * 20_000, "answer": "#### 2"}, "at most 10000 characters"),
+]
 
 
-def test_more_than_five_percent_that_do_not_fit_are_an_error(tmp_path: Path) -> None:
-    def of_hundred(bad: int) -> str:
-        return lines([{"question": "How many?", "answer": "?"}] * bad + ROWS[:1] * (100 - bad))
-
-    assert loaded_text(tmp_path, of_hundred(5)).counts["used"] == 95
-    with pytest.raises(UsageError, match=r"6 of 100 rows do not fit \(no #### in the answer: 6\); GSM8K's files"):
-        loaded_text(tmp_path, of_hundred(6))
+def test_a_row_that_is_no_problem_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "test.jsonl"
+    for row, why in NO_PROBLEMS:
+        path.write_text(lines([*ROWS, row, ROWS[0]]))
+        message = refused(path)
+        assert "line 6: " in message
+        assert why in message, row
 
 
 SOMETHING_ELSE: list[tuple[str | bytes, str]] = [
-    ("", "no rows"),
     (b"\xff\xfe\x00\x01", "not UTF-8 text"),
-    ('{"question": "How', "1 of 1 rows do not fit (not JSON: 1)"),
-    ('{"text": "How many?"}\n', "1 of 1 rows do not fit (no question and answer: 1)"),
-    (lines(ROWS)[:-20], "its last line is broken: the file is cut"),
+    ('{"question": "How', "line 1: no JSON"),
+    ("[" * 50_000, "line 1: no JSON"),
+    ('{"text": "How many?"}\n', "line 1: question: missing"),
+    (lines(ROWS)[:-20], "line 5: no JSON"),
 ]
 OTHER_COLUMNS: list[tuple[dict[str, Any], str]] = [
-    ({"question": ["a"], "text": ["b"]}, "no column 'answer' (but question, text)"),
-    ({"question": ["a"], "answer": [7]}, "1 of 1 rows do not fit (no question and answer: 1)"),
+    ({"question": ["a"], "text": ["b"]}, "no parquet file with question and answer"),
+    ({"question": ["a"], "answer": [7]}, "row 1: answer: 7"),
 ]
 
 
@@ -120,12 +104,10 @@ def test_a_file_that_is_something_else_is_refused(tmp_path: Path) -> None:
         assert named in refused(path), content
 
 
-def test_missing_files_and_those_of_the_other_split_are_named(tmp_path: Path) -> None:
-    assert "no file or folder; GSM8K's files are" in refused(tmp_path / "nowhere")
+def test_missing_files_are_named(tmp_path: Path) -> None:
     assert "no train.jsonl and no train-*.parquet is there" in refused(tmp_path, "train")
     path = tmp_path / "train.jsonl"
     path.write_text(lines(ROWS))
-    assert "named like the split 'train', not 'test'; write split: train" in refused(path)
     assert load(path, "train").problems[0].id == "gsm8k-train-1"
 
 
@@ -135,7 +117,7 @@ def test_a_cut_parquet_file_and_one_of_other_columns_are_refused(tmp_path: Path)
     whole = path.read_bytes()
     for length in (0, 3, 100, -10, -1):
         path.write_bytes(whole[:length])
-        assert "no parquet file, or a cut one" in refused(path), length
+        assert "or a cut one" in refused(path), length
     for table, named in OTHER_COLUMNS:
         pq.write_table(pa.table(table), path)
         assert named in refused(path), table

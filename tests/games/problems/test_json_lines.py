@@ -63,11 +63,27 @@ def test_what_is_no_problem_is_named_by_its_line(tmp_path: Path) -> None:
     for row, answers, said in (
         ("{", "number", "line 2: no JSON"),
         ({"question": "1?"}, "number", "line 2: answer: missing"),
-        ({"question": "1?", "answer": "one or two"}, "number", "not a number"),
-        ({"question": "1?", "answer": "1", "choices": ["1", "2"]}, "number", "line 2: has choices"),
-        ({"question": "1?", "answer": "1"}, "choice", "lacks choices"),
-        ({"question": "1?", "answer": "3", "choices": ["1", "2"]}, "choice", "not one of the choices"),
-        ({"question": "1?", "answer": "1", "choices": ["1", "1."]}, "choice", "two of them are the same"),
+        (
+            {"question": "1?", "answer": "one or two"},
+            "number",
+            "line 2: numbers, cards and choices need an answer that can be read",
+        ),
+        (
+            {"question": "1?", "answer": "1", "choices": ["1", "2"]},
+            "number",
+            "line 2: the options must be .* a number has none",
+        ),
+        ({"question": "1?", "answer": "1"}, "choice", "line 2: numbers, cards and choices need"),
+        (
+            {"question": "1?", "answer": "3", "choices": ["1", "2"]},
+            "choice",
+            "line 2: numbers, cards and choices need",
+        ),
+        (
+            {"question": "1?", "answer": "1", "choices": ["1", "1."]},
+            "choice",
+            "line 2: the options must be at least two, and different",
+        ),
         ({"question": "1?", "answer": "1", "hint": "x"}, "number", "hint"),
     ):
         first = good if answers == "number" else {**good, "choices": ["1", "2"]}

@@ -58,7 +58,7 @@ class Problem:
 
     id: _Text
     kind: Kind
-    question: _Text
+    question: Annotated[str, Field(min_length=1, max_length=10_000)]
     answer: str | None
     options: tuple[str, ...] = ()
     facts: tuple[_Text, ...] = Field(default=(), exclude_if=lambda facts: not facts)  # identities are older than these
@@ -66,7 +66,7 @@ class Problem:
     @model_validator(mode="after")
     def _fits_together(self) -> "Problem":
         if self.definitive != (self.answer is not None):
-            raise ValueError("numbers, cards and choices need an answer, policies have none")
+            raise ValueError("numbers, cards and choices need an answer that can be read, policies have none")
         texts = self.kind in ("choice", "policies")
         normal = [normal_policy(option) for option in self.options] if texts else self.options
         enough = not normal if self.kind == "number" else len(normal) >= 2

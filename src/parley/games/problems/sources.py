@@ -229,8 +229,9 @@ class _Stored(_Source):
                 f"{where}: not the problems that the study names (their SHA-256 is {loaded.sha256[:12]}..., not "
                 f"{self.sha256[:12]}...); get those, or change sha256"
             )
-        if self.first is not None and self.first > len(loaded.problems):
-            raise UsageError(f"{where}: {len(loaded.problems):,} problems; lower first ({self.first:,})")
+        if len(loaded.problems) < (self.first or 1):
+            lower = f"; lower first ({self.first:,})" if self.first else ""
+            raise UsageError(f"{where}: {len(loaded.problems):,} problems{lower}")
         return loaded
 
     def _folder(self) -> Path:
@@ -301,7 +302,7 @@ class Delidata(_Hub):
     def _loaded(self) -> data_sets.ProblemSet:
         folder = self._place("*.tsv", "*.txt", "data/*", "delidata/*", "all/*")
         found = data_sets.delidata_files(folder)
-        return _load(_states(found), data_sets.load_delidata, folder, tuple(found))
+        return _load(_states(found), data_sets.load_delidata, tuple(found))
 
 
 class _Lines(_Stored):

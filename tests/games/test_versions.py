@@ -162,7 +162,6 @@ STUDIES: Mapping[str, dict[str, Any]] = {
         {
             "vary": {
                 "hears": ["relay", "report", "debate"],
-                "told_yields": [True],
                 "problems": ["arithmetic", "policies"],
             }
         },

@@ -16,7 +16,7 @@ from parley.games.deliberation.turns import heard_by
 from parley.games.parameters import Group
 from parley.games.problems.problem import Problem
 from parley.policies import Reply
-from support.playthrough import by_hand, simulation_of
+from support.playthrough import simulation_of
 
 
 def new(grid: dict[str, Any] | None = None, seed: int = 0, **parameters: Any) -> Game:
@@ -43,7 +43,6 @@ OUT_OF_RANGE: list[dict[str, Any]] = [
     *({"theta": theta} for theta in (0, "3/2", -0.5, "nan")),
     *({"hears": hears, "filter": {"reputation": 1}} for hears in ("nobody", "another_problem")),
     *({"hears": hears, "filter": {"reputation": 1}} for hears in ("relay", "report", "debate")),
-    {"told_yields": True, "hears": "nobody"},
     {"hears": "nobody", "problems": "policies"},
     *({"cot_share": "1.01"}, {"turns": -1}, {"redeliberations": 1}, {"hears": "some"}, {"time_limit": 0}),
 ]
@@ -91,20 +90,6 @@ def test_who_hears_whom_by_paradigm() -> None:
         pair = heard_by(("a", "b"), {"a": frozenset("b"), "b": frozenset("a")}, hears, 1)
         assert pair == {"a": ("b",), "b": ("a",)}, hears
         assert heard_by(panel, reach | {"b": frozenset()}, hears, 1)["b"] == ()
-
-
-@pytest.mark.promise("Agents are told how often those they hear gave in to an answer that they had heard.")
-def test_agents_are_told_who_gave_in() -> None:
-    said = [["8", "9", "7"], ["8", "8", "6"], ["9", "8", "8"], ["9", "8", "8"]]
-    moves = {f"{turn} {'reflect' if turn else 'initial'}": each for turn, each in enumerate(said)}
-    given = {"turns": 3, "told_yields": True, "reply_format": "json", "hears": "all"}
-    told, untold = (by_hand(new({"n": 3}, **given | {"told_yields": told}), moves) for told in (True, False))
-    texts = [{x.ask.round: x.ask.user for x in play.exchanges if x.ask.agent == "agent_1"} for play in (told, untold)]
-    # In turn 1 agent_2 goes over to 8; agent_3 changes to what nobody had said. In turn 2 agent_3 gives in, too.
-    for turn, counts in ((0, ""), (1, ""), (2, "agent_2 1, agent_3 0"), (3, "agent_2 1, agent_3 1")):
-        line = f"How often each of them has given up its answer for one that it had just heard, so far: {counts}.\n"
-        assert texts[0][turn].replace(line, "") == texts[1][turn]
-        assert (line in texts[0][turn]) == bool(counts)
 
 
 @pytest.mark.promise("Who hears nobody is told of nobody, and asked as often as who talks.")

@@ -7,7 +7,6 @@ majority is asked.
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 from itertools import pairwise
@@ -18,7 +17,15 @@ import numpy as np
 
 from parley.games.base import Outcome
 from parley.games.deliberation.ballots import BALLOT_RULES, Ballot, labels
-from parley.games.deliberation.parameters import Answer, DeliberationParameters, Round, Value, as_value, value_text
+from parley.games.deliberation.parameters import (
+    DeliberationParameters,
+    Round,
+    Said,
+    Value,
+    as_value,
+    value_text,
+    values_of,
+)
 from parley.games.deliberation.turns import Ended, graded, plurality, unanimous
 from parley.games.evidence import Decision, OutcomeClass
 from parley.games.problems.numbers import Reading, read_as
@@ -65,7 +72,7 @@ def decisions(
     ballots = turns[-1]["vote"]["ballots"] if "vote" in turns[-1] else {}
     for voters in ("honest", "all") if {*everyone, *ballots} - {*honest} else ("honest",):
         names = [name for name in everyone if voters == "all" or name in honest]
-        course = [votes_of(entry, names) for entry in turns]
+        course = [values_of(entry, names) for entry in turns]
         # Agents who agreed at once hold their answers to the end; where nobody may talk there are first ones only.
         for answers, votes in ((FIRST, course[0]), (LAST, course[-1]))[: 2 if rules["turns"] else 1]:
             for name, rule in RULES.items():
@@ -85,7 +92,7 @@ def ballot_decisions(vote: str, last: Round, ballots: Sequence[Ballot | None]) -
     Nobody was asked about fewer than two answers: then the one that there is, or none, is the decision.
     """
     if "vote" not in last:
-        given = {each for each in votes_of(last, list(last["answers"])) if each is not None}
+        given = {each for each in values_of(last, list(last["answers"])) if each is not None}
         rules = BALLOT_RULES.get(vote, {}) if len(given) < 2 else {}
         return dict.fromkeys(rules, next(iter(given), None))
     if not ballots and "judge" in BALLOT_RULES[vote]:  # who is none of these
@@ -106,16 +113,11 @@ def last_panel(trace: Sequence[Round]) -> list[Round]:
     return [entry for entry in trace if entry["session"] == trace[-1]["session"]]
 
 
-def votes_of(entry: Round, names: Sequence[str]) -> list[Value | None]:
-    """Return the answers of some agents in a turn, as they were read."""
-    return [as_value(entry["answers"][name]) for name in names]
-
-
 def talked(right: Value | None, honest: Collection[str], trace: Sequence[Round]) -> dict[str, Any]:
     """Return what talking changed in the answers of honest agents of the last panel (meanings: columns.yaml)."""
     turns = last_panel(trace)
     names = [name for name in turns[0]["answers"] if name in honest]
-    course = [votes_of(entry, names) for entry in turns]
+    course = [values_of(entry, names) for entry in turns]
     leading, last = plurality(course[0]), plurality(course[-1])
     apart = [after for before, after in zip(course[0], course[-1], strict=True) if leading not in (None, before)]
     found: dict[str, Any] = {
@@ -130,7 +132,7 @@ def talked(right: Value | None, honest: Collection[str], trace: Sequence[Round])
             lost += before[place] == right != after[place]
             if before[place] != right == after[place]:
                 gained += 1
-                heard_first += right in votes_of(turns[number - 1], turns[number]["heard"][name])
+                heard_first += right in values_of(turns[number - 1], turns[number]["heard"][name])
     return found | {
         "right_present": present,
         "right_voted_out": present and last != right,
@@ -158,6 +160,7 @@ OUTCOMES = (
 def outcome_of(problem: Problem, parameters: DeliberationParameters, ended: Ended, trace: Sequence[Round]) -> Outcome:
     """Return the outcome of the last deliberation on a problem, and what was measured in all of them."""
     first, last = ended.turns[0], ended.turns[-1]
+    everyone = list(first["answers"])
     right = problem.answer
     agreed = ended.detail is None
     if not agreed:
@@ -166,15 +169,19 @@ def outcome_of(problem: Problem, parameters: DeliberationParameters, ended: Ende
         name = GRADED
     else:
         name = CORRECT if ended.value == right else WRONG
-    everyone = [agent.name for agent in ended.panel]
 
     def is_right(value: Value | None) -> bool | None:
         return None if right is None else value == right
 
-    single = first.answers[ended.honest[0]]
+    def majority(turn: Round, names: Sequence[str]) -> bool | None:
+        return is_right(plurality(values_of(turn, names)))
+
+    [single] = values_of(first, ended.honest[:1])
+    of_single = first["said"][ended.honest[0]] or {"answer": "", "argument": ""}
 
     def single_as(reading: Reading) -> bool | None:
-        return read_as(reading, single.said, single.argument) == right if problem.kind == "number" else None
+        given = of_single["answer"], of_single["argument"]
+        return read_as(reading, *given) == right if problem.kind == "number" else None
 
     answers = [answer for entry in trace for answer in entry["said"].values()]
     values = [value for entry in trace for value in entry["answers"].values()]
@@ -190,13 +197,13 @@ def outcome_of(problem: Problem, parameters: DeliberationParameters, ended: Ende
             "right_answer": right,
             "consensus": list(ended.value) if isinstance(ended.value, tuple) else ended.value,
             "reading": parameters.reading,
-            "single_correct": is_right(single.value),
+            "single_correct": is_right(single),
             "single_correct_strict": single_as("strict"),
             "single_correct_flexible": single_as("flexible"),
-            "first_majority_correct": is_right(plurality(first.values(everyone))),
-            "first_majority_correct_honest": is_right(plurality(first.values(ended.honest))),
-            "last_majority_correct": is_right(plurality(last.values(everyone))),
-            "last_majority_correct_honest": is_right(plurality(last.values(ended.honest))),
+            "first_majority_correct": majority(first, everyone),
+            "first_majority_correct_honest": majority(first, ended.honest),
+            "last_majority_correct": majority(last, everyone),
+            "last_majority_correct_honest": majority(last, ended.honest),
             "consensus_correct": None if right is None else name == CORRECT,
             "agreed": agreed,
             "turns": parameters.turns,
@@ -214,37 +221,28 @@ def outcome_of(problem: Problem, parameters: DeliberationParameters, ended: Ende
     )
 
 
-def said_of(answer: Answer) -> dict[str, Any] | None:
-    """Return what an agent said in a turn, as the trace has it; None for a silent one."""
-    if answer.silent:
-        return None
-    policies = {"policies": list(answer.policies)} if answer.policies else {}
-    unknown = {"unknown": answer.unknown} if answer.unknown else {}
-    return {"answer": answer.said, "argument": answer.argument, **policies, **unknown}
-
-
-def candidates_of(
-    problem: Problem, answers: Sequence[Answer], rng: np.random.Generator
-) -> tuple[dict[str, Value], list[Answer]]:
-    """Return the different answers that a vote is about, by letter, and each as agents see it.
+def candidates_of(problem: Problem, last: Round, rng: np.random.Generator) -> tuple[dict[str, Value], dict[str, Said]]:
+    """Return by letter the different answers of the last turn, which a vote is about, and each as agents see it.
 
     They have letters in place of names, and come with the argument of one agent who gave them: both drawn. Nothing is
     drawn of fewer than two.
     """
-    given: dict[Value, list[Answer]] = {}
-    for answer in answers:
-        if answer.value is not None:
-            given.setdefault(answer.value, []).append(answer)
+    given: dict[Value, list[Said]] = {}
+    for name, said in last["said"].items():
+        value = as_value(last["answers"][name])
+        if said is not None and value is not None:
+            given.setdefault(value, []).append(said)
     if len(given) < 2:
-        return {}, []
+        return {}, {}
     values = [list(given)[place] for place in rng.permutation(len(given))]
     # Choices have letters already, in an order that is drawn, too.
     texts = dict(zip(ascii_uppercase, problem.options, strict=False)) if problem.kind == "choice" else {}
     own_letters: dict[str, Value] = {letter: letter for letter in texts if letter in given}
     by_letter = own_letters or dict(zip(labels(), values, strict=False))
-    candidates = [
-        replace(of[int(rng.integers(len(of)))], agent=letter, said=texts.get(letter) or value_text(value))
+    return by_letter, {
+        letter: {
+            "answer": texts.get(letter) or value_text(value),
+            "argument": given[value][int(rng.integers(len(given[value])))]["argument"],
+        }
         for letter, value in by_letter.items()
-        for of in [given[value]]
-    ]
-    return by_letter, candidates
+    }

@@ -6,8 +6,8 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from parley.games.deliberation.decisions import ballot_decisions, decisions, last_panel, talked, votes_of
-from parley.games.deliberation.parameters import DeliberationParameters, Round, Value, as_value, value_text
+from parley.games.deliberation.decisions import ballot_decisions, decisions, last_panel, talked
+from parley.games.deliberation.parameters import DeliberationParameters, Round, Value, as_value, value_text, values_of
 from parley.games.deliberation.turns import check_verdict, plurality
 from parley.games.evidence import (
     ENDINGS,
@@ -289,7 +289,7 @@ class DeliberationEvidence(Evidence[DeliberationParameters, Round]):
         """
         right, turns = outcome["metrics"]["right_answer"], last_panel(trace)
         names = [name for name in honest if name in turns[0]["answers"]]
-        first, last = (votes_of(entry, names) for entry in (turns[0], turns[-1]))
+        first, last = (values_of(entry, names) for entry in (turns[0], turns[-1]))
         return [plurality(first[: k + 1]) == right for k in range(len(names))], plurality(last) == right
 
     def measured(

@@ -4,12 +4,11 @@ Agents answer a problem, a share of them by chain of thought. In each turn of re
 and others', and improve theirs. They end unanimous, or hung; a hung problem may go to another panel of agents.
 """
 
-from collections.abc import Callable, Collection, Generator, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
 from fractions import Fraction
-from functools import partial
 from itertools import cycle
 from math import comb, floor
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
@@ -21,25 +20,24 @@ from parley.games.deliberation.evidence import DeliberationEvidence
 from parley.games.deliberation.parameters import (
     ANOTHER_PROBLEM,
     Agent,
-    Answer,
     DeliberationParameters,
     DeliberationView,
     Round,
+    Said,
     Value,
     Verdict,
     reply_model,
+    values_of,
 )
 from parley.games.deliberation.policies import POLICIES
 from parley.games.deliberation.prompts import PROMPTS, format_of, places, prompt_of, reply_kind
 from parley.games.deliberation.turns import (
     Ended,
-    Turn,
     graded,
     heard_by,
     reached,
     turn_measures,
     verdict,
-    yielded,
 )
 from parley.games.filters import SCORE, check_filter, passed, scores_model, told_text
 from parley.games.parameters import BYZANTINE, HONEST, Group
@@ -50,6 +48,8 @@ from parley.policies import Ask, Reply, Sampling
 from parley.policies.kinds import with_instructions
 from parley.policies.reply_text import MAX_FREE_TEXT
 from parley.text import by_number, one_line
+
+_T = TypeVar("_T")
 
 
 class DeliberationGame(Game[DeliberationParameters]):
@@ -77,7 +77,7 @@ class DeliberationGame(Game[DeliberationParameters]):
         self.another = Problem.from_json(both.get(ANOTHER_PROBLEM)) if placebo else None
         wrong = self.problem.wrong(self.rng)
         self.target: Value = wrong if self.problem.definitive else (wrong,)
-        self._aside: Mapping[str, Answer] = {}  # what the panel answered to the other problem
+        self._aside: Mapping[str, Said | None] = {}  # what the panel answered to the other problem
         # Of a generator of its own, so that all else is drawn as it is without the other problem.
         self._other_target: Value | None = self.another.wrong(self.rng.spawn(1)[0]) if self.another else None
         # Listed in the order of the neutral names, which says nothing about roles.
@@ -201,7 +201,7 @@ class DeliberationGame(Game[DeliberationParameters]):
         talks = p.turns and (p.panel_size or agents) > 1 and p.hears not in ("nobody", ANOTHER_PROBLEM)
         if not talks or not once or not p.definitive:
             return {}
-        alone = {"hears": "nobody", "filter": "none", "filter_told": False, "told_yields": False}
+        alone = {"hears": "nobody", "filter": "none", "filter_told": False}
         answers = {**alone, "turns": 0, "topology": "complete", "panel_size": None}
         if p.facts != "all" and has_facts(p):  # each knows what one who talks knows at first
             answers["dealt_among"] = min(p.dealt_among or agents, agents)
@@ -250,83 +250,70 @@ class DeliberationGame(Game[DeliberationParameters]):
         self._panel, self._session = panel, session
         names = [agent.name for agent in panel]
         yield from self._ask_another_problem()
-        turns: list[Turn] = []
+        turns: list[Round] = []
         milliseconds = 0
         for number in range(p.turns + 1):
             heard = heard_by(names, self._reach, p.hears, number) if number else dict.fromkeys(names, ())
-            yields = {name: yielded(turns, name) for name in names} if p.told_yields and number > 1 else {}
-            before = turns[-1] if turns else None
-            asked = partial(self._ask, number, before, yields=yields)
-            dropped, scores = yield from self._dropped(turns, heard, asked)
+            dropped, scores = yield from self._dropped(turns, heard)
             heard = {name: tuple(of for of in heard[name] if of not in dropped.get(name, ())) for name in names}
-            replies = yield [asked(heard, agent) for agent in panel]
+            before = turns[-1] if turns else None
+            replies = yield [self._ask(agent, number, before, heard[agent.name]) for agent in panel]
             milliseconds += _slowest(scores) + _slowest(replies)
-            answers = {a.name: self._answer(a.name, reply) for a, reply in zip(panel, replies, strict=True)}
             if self._aside:  # nobody heard of the problem at hand
                 heard = dict.fromkeys(names, ())
-            turns.append(Turn(number, answers, heard, dropped))
-            ended = verdict(p, self.problem.definitive, panel, tuple(turns), milliseconds)
-            self._close(turns, ended)
+            turns.append(self._turn(number, before, replies, heard, dropped))
+            self.trace.append(turns[-1])
+            honest = [agent.name for agent in panel if agent.honest]
+            ended = verdict(p, self.problem.definitive, honest, turns, milliseconds)
             if ended is not None:
+                turns[-1]["verdict"] = self._verdict(ended)
                 return ended
         raise AssertionError("the last turn ends a deliberation")
 
     def _ask_another_problem(self) -> Generator[list[Ask], list[Reply], None]:
         """Keep what the agents answer to the other problem, where there is one."""
         if self.another is not None:
-            nobody = dict.fromkeys((agent.name for agent in self._panel), ())
-            replies = yield [self._ask(0, None, nobody, agent, of=self.another) for agent in self._panel]
+            replies = yield [self._ask(agent, 0, None, (), of=self.another) for agent in self._panel]
             both = zip(self._panel, replies, strict=True)
-            self._aside = {agent.name: self._answer(agent.name, reply, self.another) for agent, reply in both}
+            self._aside = {agent.name: self._read(reply, self.another)[1] for agent, reply in both}
 
     def _dropped(
-        self, turns: Sequence[Turn], heard: Mapping[str, tuple[str, ...]], asked: Callable[..., Ask]
+        self, turns: Sequence[Round], heard: Mapping[str, tuple[str, ...]]
     ) -> Generator[list[Ask], list[Reply], tuple[dict[str, dict[str, None]], Sequence[Reply]]]:
         """Return whose last answers each honest agent's filter drops, and the replies with scores.
 
         Answers that cannot be read are compared as they were written.
         """
-        if not self.parameters.filter or not turns:
+        p = self.parameters
+        if not p.filter or not turns:
             return {}, []
         honest = {agent.name: agent for agent in self._panel if agent.honest}
         received = {
-            name: [{peer: _compared(turn.answers[peer]) for peer in (name, *heard[name])} for turn in turns]
-            for name in honest
+            name: [{peer: _compared(turn, peer) for peer in (name, *heard[name])} for turn in turns] for name in honest
         }
 
         def scoring(name: str, peers: tuple[str, ...]) -> Ask:
-            return asked({name: peers}, honest[name], scoring=True)
+            said, values = _of(turns[-1]["said"], peers), _of(turns[-1]["answers"], peers)
+            model = scores_model(peers)
+            return self._sent(honest[name], SCORE, SCORE, len(turns), turns[-1], said, model, p.score, heard=values)
 
-        return (yield from passed(self.parameters.filter, received, _apart, scoring))
+        return (yield from passed(p.filter, received, _apart, scoring))
 
     def _ask(
-        self,
-        number: int,
-        before: Turn | None,
-        heard: Mapping[str, tuple[str, ...]],
-        agent: Agent,
-        scoring: bool = False,
-        of: Problem | None = None,
-        yields: Mapping[str, int] | None = None,
+        self, agent: Agent, turn: int, before: Round | None, heard: Sequence[str], of: Problem | None = None
     ) -> Ask:
         """Return what an agent is asked, of the problem at hand or `of` the other one, whose facts nobody holds."""
         p, problem = self.parameters, of or self.problem
-        style = SCORE if scoring else "reflect" if before else "cot" if agent.by_chain_of_thought else "zero_shot"
-        others = [(self._aside or before.answers)[name] for name in heard[agent.name]] if before else []
-        own = before.answers[agent.name] if before else None
-        reply_format = format_of(style, p.format_for(agent.seat))
+        style = "reflect" if before else "cot" if agent.by_chain_of_thought else "zero_shot"
+        others = _of(self._aside or before["said"], heard) if before else {}
+        values = _of(before["answers"], heard) if before and not self._aside else {}
         # Free text is as long as its tokens, and never cut: an agent gets its own argument back as it wrote it.
-        argument_chars = p.argument_chars if reply_format == "json" else MAX_FREE_TEXT
-        model = (
-            scores_model(heard[agent.name])
-            if scoring
-            else reply_model(style, problem.kind, problem.options, p.answer_chars, argument_chars)
-        )
-        phase = ANOTHER_PROBLEM if of else SCORE if scoring else "reflect" if before else "initial"
-        sampling = p.score if scoring else p.reflect if before else p.initial
-        values = {} if self._aside else {answer.agent: answer.value for answer in others}
-        given_up = {name: yields[name] for name in heard[agent.name]} if yields and not scoring else {}
-        return self._sent(agent, style, phase, number, own, others, model, sampling, heard=values, yields=given_up)
+        in_json = format_of(style, p.format_for(agent.seat)) == "json"
+        argument_chars = p.argument_chars if in_json else MAX_FREE_TEXT
+        model = reply_model(style, problem.kind, problem.options, p.answer_chars, argument_chars)
+        phase = ANOTHER_PROBLEM if of else "reflect" if before else "initial"
+        sampling = p.reflect if before else p.initial
+        return self._sent(agent, style, phase, turn, before, others, model, sampling, heard=values)
 
     def _sent(
         self,
@@ -334,30 +321,34 @@ class DeliberationGame(Game[DeliberationParameters]):
         style: str,
         phase: str,
         turn: int,
-        own: Answer | None,
-        others: Sequence[Answer],
+        before: Round | None,
+        others: Mapping[str, Said | None],
         model: type[BaseModel],
         sampling: Sampling,
         **seen: Any,
     ) -> Ask:
-        """Return what an agent is asked, in the words of a style; it sees answers of `others`, and what is `seen`."""
+        """Return what an agent is asked after the turn `before`, in the words of a style.
+
+        It is shown what `others` said, and its view has what is `seen`.
+        """
         p, role, seat, aside = self.parameters, agent.seat.role, agent.seat, phase == ANOTHER_PROBLEM
+        own = before["said"].get(agent.name) if before else None
         view = DeliberationView(
             phase=phase,
             agent=agent.name,
             role=role,
             turn=turn,
             problem=self.another if aside and self.another else self.problem,
-            own=own.value if own else None,
+            own=before["answers"].get(agent.name) if before else None,
             target=None if agent.honest else self._other_target if aside else self.target,
-            facts=() if aside else self._known(agent.name, [*others, own] if own else others),
+            facts=() if aside else self._known(agent.name, own, others),
             **seen,
         )
         asked = prompt_of(style, p)
         reply_format = format_of(style, p.format_for(seat))
         kind = kind_of(view.vote) if view.vote else style
         form = instruction(reply_kind(kind, self.problem.definitive), reply_format)
-        listed = ", ".join(answer.agent for answer in others)
+        listed = ", ".join(others)
         reply, follow_up = (fill(text, {"scored": listed, "letters": listed}) for text in (form.reply, form.follow_up))
         facts = () if aside else self._facts[agent.name]
         other = self.another.question if self.another else ""
@@ -377,49 +368,60 @@ class DeliberationGame(Game[DeliberationParameters]):
             view=view,
         )
 
-    def _known(self, name: str, told: Sequence[Answer]) -> tuple[str, ...]:
+    def _known(self, name: str, own: Said | None, others: Mapping[str, Said | None]) -> tuple[str, ...]:
         """Return the facts that an agent was dealt, and those that stand word for word in what it gets."""
-        kept = self.parameters.facts == "kept"
-        said = [answer.argument for answer in told if answer.agent == name or not kept]
+        told = [own, *others.values()] if self.parameters.facts != "kept" else [own]
+        texts = [said["argument"] for said in told if said is not None]
         dealt = self._facts[name]
-        return tuple(f for f in self.problem.facts if f in dealt or any(one_line(f) in text for text in said))
+        return tuple(f for f in self.problem.facts if f in dealt or any(one_line(f) in text for text in texts))
 
-    def _answer(self, name: str, reply: Reply, of: Problem | None = None) -> Answer:
-        """Read one answer, `of` the problem at hand by default; an agent without a usable reply is silent."""
-        problem = of or self.problem
+    def _read(self, reply: Reply, problem: Problem) -> tuple[Value | None, Said | None]:
+        """Return an answer as it was read, and what was said; an agent without a usable reply is silent."""
         if reply.value is None:
-            return Answer(name, None, silent=True)
+            return None, None
         fields = reply.value.model_dump()
         argument = one_line(fields["argument"])
-        if self.problem.definitive:
-            said = one_line(fields["answer"])
-            read = read_answer(problem.kind, problem.options, said, argument, self.parameters.reading)
-            return Answer(name, read, said, argument)
+        if problem.definitive:
+            answer = one_line(fields["answer"])
+            read = read_answer(problem.kind, problem.options, answer, argument, self.parameters.reading)
+            return read, {"answer": answer, "argument": argument}
         named = [one_line(policy) for policy in fields["policies"]]
-        unknown = self.problem.unknown(named)
-        value = self.problem.read_policies(named)
-        return Answer(name, value, "; ".join(named), argument, policies=tuple(named), unknown=unknown)
+        said: Said = {"answer": "; ".join(named), "argument": argument}
+        if named:
+            said["policies"] = named
+        if unknown := problem.unknown(named):
+            said["unknown"] = unknown
+        return problem.read_policies(named), said
 
-    def _close(self, turns: list[Turn], ended: Ended | None) -> None:
-        p, now, before = self.parameters, turns[-1], turns[-2] if len(turns) > 1 else None
+    def _turn(
+        self,
+        number: int,
+        before: Round | None,
+        replies: Sequence[Reply],
+        heard: Mapping[str, tuple[str, ...]],
+        dropped: Mapping[str, Mapping[str, None]],
+    ) -> Round:
+        """Return a turn as the trace has it, without its verdict."""
+        p = self.parameters
         honest = [agent.name for agent in self._panel if agent.honest]
+        read = {a.name: self._read(reply, self.problem) for a, reply in zip(self._panel, replies, strict=True)}
         entry: Round = {
-            "round": self._session * (p.turns + 1) + now.number,
+            "round": self._session * (p.turns + 1) + number,
             "session": self._session,
-            "turn": now.number,
-            "answers": {name: answer.value for name, answer in now.answers.items()},
-            "said": {name: decisions.said_of(answer) for name, answer in now.answers.items()},
-            "heard": {name: list(heard) for name, heard in now.heard.items()},
-            "measures": turn_measures(self.problem, honest, before, now, p.theta),
+            "turn": number,
+            "answers": {name: value for name, (value, _) in read.items()},
+            "said": {name: said for name, (_, said) in read.items()},
+            "heard": {name: list(peers) for name, peers in heard.items()},
+            "measures": {},
         }
-        if now.filtered:
-            entry["filtered"] = now.filtered
-        if not now.number:
+        entry["measures"] = turn_measures(self.problem, honest, before, entry, p.theta)
+        if dropped:
+            entry["filtered"] = dropped
+        if not number:
             prioritized = {} if self.problem.definitive else {"theta": str(p.theta), "matching": MATCHING}
-            malicious = len(self._panel) - len(honest)
             entry["subject"] = {key: value for key, value in self.problem.as_json().items() if key != "answer"}
             if self.problem.facts:
-                entry["facts"] = {name: list(self._facts[name]) for name in now.answers}
+                entry["facts"] = {name: list(self._facts[name]) for name in read}
             entry["rules"] = {
                 "turns": p.turns,
                 "stop_when_unanimous": p.stop_when_unanimous,
@@ -430,20 +432,20 @@ class DeliberationGame(Game[DeliberationParameters]):
                 "reading": p.reading,
                 "topology": str(p.topology),
                 "links": self._links(),
-                "malicious": malicious,
+                "malicious": len(self._panel) - len(honest),
                 **prioritized,
             }
-        if self.another and not now.number:
-            said = {name: decisions.said_of(answer) for name, answer in self._aside.items()}
-            entry["another_problem"] = {"problem": self.another.as_json(), "said": said}
+        if self.another and not number:
+            entry["another_problem"] = {"problem": self.another.as_json(), "said": self._aside}
         if not self.problem.definitive:
-            levels = graded(now.values(honest), p.theta).levels
+            levels = graded(values_of(entry, honest), p.theta).levels
             entry["levels"] = {policy: str(level) for policy, level in levels.items()}
-        if ended is not None:
-            value = list(ended.value) if isinstance(ended.value, tuple) else ended.value
-            judged: Verdict = {"agreed": ended.detail is None, "value": value, "detail": ended.detail}
-            entry["verdict"] = judged if self.problem.definitive else {"levels": entry["levels"], **judged}
-        self.trace.append(entry)
+        return entry
+
+    def _verdict(self, ended: Ended) -> Verdict:
+        value = list(ended.value) if isinstance(ended.value, tuple) else ended.value
+        judged: Verdict = {"agreed": ended.detail is None, "value": value, "detail": ended.detail}
+        return judged if self.problem.definitive else {"levels": ended.turns[-1]["levels"], **judged}
 
     def _links(self) -> list[list[str]] | None:
         if self.network.is_complete:
@@ -457,18 +459,24 @@ class DeliberationGame(Game[DeliberationParameters]):
     def _vote(self, ended: Ended) -> Generator[list[Ask], list[Reply], None]:
         """Ask once about the last answers of the last panel, agreed or not, if they are two or more."""
         vote, last = self.parameters.decision, ended.turns[-1]
-        by_letter, candidates = decisions.candidates_of(self.problem, [*last.answers.values()], self.rng)
-        if len(candidates) < 2:
+        by_letter, candidates = decisions.candidates_of(self.problem, last, self.rng)
+        if not by_letter:
             return
         letters = {value: letter for letter, value in by_letter.items()}
-        own = {name: letters[answer.value] for name, answer in last.answers.items() if answer.value is not None}
+        own = {name: letters[value] for name, value in last["answers"].items() if value is not None}
         voters = self._voters(own)
-        replies = yield [self._ballot(last, candidates, agent) for agent in voters]
+        model, style = ballot_model(vote, tuple(by_letter)), style_of(vote)
+        seen = {"heard": by_letter, "vote": vote}
+        sampling = self.parameters.ballot
+        replies = yield [
+            self._sent(agent, style, BALLOT, last["turn"], last, candidates, model, sampling, **seen)
+            for agent in voters
+        ]
         ballots = {
             agent.name: None if reply.value is None else read_ballot(vote, own.get(agent.name), reply.value)
             for agent, reply in zip(voters, replies, strict=True)
         }
-        self.trace[-1]["vote"] = {"kind": vote, "candidates": by_letter, "ballots": ballots}
+        last["vote"] = {"kind": vote, "candidates": by_letter, "ballots": ballots}
 
     def _voters(self, readable: Collection[str]) -> Sequence[Agent]:
         """Return who is asked: a judge, drawn; who has an answer to be sure of; or all of the last panel."""
@@ -484,13 +492,6 @@ class DeliberationGame(Game[DeliberationParameters]):
                 return [agent for agent in panel if agent.name in readable]
         return panel
 
-    def _ballot(self, last: Turn, candidates: Sequence[Answer], agent: Agent) -> Ask:
-        p, own = self.parameters, last.answers.get(agent.name)
-        seen = {"heard": {candidate.agent: candidate.value for candidate in candidates}, "vote": p.decision}
-        model = ballot_model(p.decision, tuple(candidate.agent for candidate in candidates))
-        style = style_of(p.decision)
-        return self._sent(agent, style, BALLOT, last.number, own, candidates, model, p.ballot, **seen)
-
 
 def has_facts(parameters: DeliberationParameters) -> bool:
     """Whether any of the problems has facts that agents may hold."""
@@ -502,8 +503,13 @@ def _slowest(replies: Sequence[Reply]) -> int:
     return max((reply.milliseconds for reply in replies), default=0)
 
 
-def _compared(answer: Answer) -> Value | None:
-    return None if answer.silent else answer.said if answer.value is None else answer.value
+def _of(mapping: Mapping[str, _T], names: Iterable[str]) -> dict[str, _T]:
+    return {name: mapping[name] for name in names}
+
+
+def _compared(turn: Round, name: str) -> Value | None:
+    value, said = turn["answers"][name], turn["said"][name]
+    return said["answer"] if value is None and said is not None else value
 
 
 def _apart(value: Value, others: Sequence[Value]) -> float:

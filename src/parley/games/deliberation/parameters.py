@@ -4,8 +4,8 @@ The paper ("Achieving Unanimous Consensus Through Multi-Agent Deliberation", sec
 nor numbers beyond agents and turns; each default here says what it is.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
 from typing import Annotated, Any, ClassVar, Literal, NotRequired, TypedDict
@@ -53,11 +53,6 @@ class DeliberationParameters(FilteredParameters):
         description="Whose last answers an agent gets: all others'; one other's, the next one each turn (neighbor); "
         "that of the one before it (relay); of the first, who gets all (report), and of the one before it, too "
         "(debate); nobody's; or, in their place, what all others answered to another problem (a placebo).",
-    )
-    told_yields: bool = newer_field(
-        default=False,
-        description="Whether agents are told how often each of those they hear has given up its answer for one that "
-        "it heard (arXiv:2604.02668).",
     )
     topology: Topology = Field(
         default=Complete(),
@@ -147,8 +142,8 @@ class DeliberationParameters(FilteredParameters):
                 f"with hears: {self.hears} an agent hears few others, and a filter would drop them; use hears: all"
             )
         if self.hears in ("nobody", ANOTHER_PROBLEM):
-            if self.told_yields or self.filter:
-                raise ValueError(f"with hears: {self.hears} nobody is heard; remove filter and told_yields")
+            if self.filter:
+                raise ValueError(f"with hears: {self.hears} nobody is heard; remove filter")
             if not self.definitive:
                 raise ValueError(f"hears: {self.hears} needs problems with a right answer; policies have none")
         return self
@@ -192,31 +187,22 @@ def reply_model(
     return create_model("Answer", __base__=_DeliberationReply, **fields)
 
 
+# Numbers with at most 12 digits, or 3 groups of thousands, and 6 decimals; or a fraction. None is longer than this.
+_NUMBERS = (
+    r"^-?\$?([0-9]{1,12}(\.[0-9]{1,6})?|[1-9][0-9]{0,2}(,[0-9]{3}){1,3}(\.[0-9]{1,6})?|[0-9]{1,9}/[1-9][0-9]{0,8})$"
+)
+_LONGEST_NUMBER = len("-$123,123,123,123.123456")
+
+
 def answer_pattern(kind: Kind, options: tuple[str, ...], answer_chars: int) -> str | None:
     """Return the pattern of the answers of so many characters that can be read; None if there is no room."""
     if kind == "number":
-        return _number_pattern(answer_chars - len("-$"))
+        return _NUMBERS if answer_chars >= _LONGEST_NUMBER else None
     if kind == "choice":
         return f"^[{letters(options)}]$"
     card = f"({'|'.join(options)})"
     longest = len(options) * (max(map(len, options)) + len(", "))
     return f"^{card}(, {card}){{0,{len(options) - 1}}}$" if answer_chars >= longest else None
-
-
-def _number_pattern(room: int) -> str | None:
-    """Return the pattern of numbers that have, besides sign and currency, at most `room` characters."""
-
-    def decimals(taken: int) -> str:
-        most = min(6, room - taken - 1)
-        return rf"(\.[0-9]{{1,{most}}})?" if most > 0 else ""
-
-    if room < len("1,000"):
-        return None
-    digits, groups, part = min(12, room), min(3, (room - 3) // 4), min(9, (room - 1) // 2)
-    plain = rf"[0-9]{{1,{digits}}}{decimals(digits)}"
-    grouped = rf"[1-9][0-9]{{0,2}}(,[0-9]{{3}}){{1,{groups}}}{decimals(3 + 4 * groups)}"
-    fraction = rf"[0-9]{{1,{part}}}/[1-9][0-9]{{0,{part - 1}}}"
-    return rf"^-?\$?({plain}|{grouped}|{fraction})$" if groups else rf"^-?\$?({plain}|{fraction})$"
 
 
 # The normal form of an answer: a number or a selection of cards as text, or policies. Equal answers are equal values.
@@ -233,17 +219,13 @@ def value_text(value: Value) -> str:
     return value if isinstance(value, str) else "; ".join(value)
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """What one agent said in one turn; `value` is None where nothing could be read, or it was `silent`."""
+class Said(TypedDict):
+    """What one agent said in one turn; of an answer with policies they are as it named them, too."""
 
-    agent: str
-    value: Value | None
-    said: str = ""
-    argument: str = ""
-    silent: bool = False
-    policies: tuple[str, ...] = ()  # as they were named, of an answer with policies
-    unknown: int = 0  # policies among them that nobody may choose
+    answer: str
+    argument: str
+    policies: NotRequired[list[str]]
+    unknown: NotRequired[int]  # policies among them that nobody may choose
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,8 +234,7 @@ class DeliberationView:
 
     `own` is its last answer and `heard` are those of others that it gets, by name; None for an answer that could not
     be read; in a `vote` (its kind, "" outside of one) `heard` are the answers voted about, by letter. `target` is the
-    wrong answer that Byzantine agents are told to push, None for honest ones. `yields` says how often each of those
-    heard has given up its answer for one that it heard, if agents are told (`told_yields`).
+    wrong answer that Byzantine agents are told to push, None for honest ones.
 
     `problem` knows the right answer, which no prompt has: scripted honest agents stand for agents of a known skill,
     and scripted adversaries must know it to be wrong on purpose. `facts` are those of the problem that the agent was
@@ -270,7 +251,6 @@ class DeliberationView:
     target: Value | None
     facts: tuple[str, ...] = ()
     vote: str = ""
-    yields: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -297,7 +277,7 @@ class Round(TypedDict):
     session: int
     turn: int
     answers: Mapping[str, Value | None]
-    said: Mapping[str, Mapping[str, Any] | None]  # None of an agent that was silent
+    said: Mapping[str, Said | None]  # None of an agent that was silent
     heard: Mapping[str, list[str]]  # whose last answers each agent got, after its filter
     filtered: NotRequired[Mapping[str, Mapping[str, None]]]  # by agent, whose answers its filter dropped
     measures: Mapping[str, float | None]
@@ -308,6 +288,11 @@ class Round(TypedDict):
     another_problem: NotRequired[Mapping[str, Any]]  # in the first turn of each: it, and what was answered to it
     verdict: NotRequired[Verdict]  # in the last turn of each
     vote: NotRequired["Voted"]  # in the last turn of all
+
+
+def values_of(entry: Round, names: Sequence[str]) -> list[Value | None]:
+    """Return the answers of some agents in a turn, as they were read."""
+    return [as_value(entry["answers"][name]) for name in names]
 
 
 class Voted(TypedDict):

@@ -10,9 +10,9 @@ from typing import Any
 from parley.games.deliberation.ballots import BALLOT, OUTSIDER, kind_of, leading, style_of
 from parley.games.deliberation.parameters import (
     ANOTHER_PROBLEM,
-    Answer,
     DeliberationParameters,
     DeliberationView,
+    Said,
     value_text,
 )
 from parley.games.filters import SCORE, SCORED
@@ -23,7 +23,6 @@ from parley.policies import ReplyFormat
 from parley.text import one_line
 
 FOLDER = Path(__file__).parent / "templates"
-_TOLD_YIELDS = FOLDER / "told_yields.txt"
 _ROLES = (HONEST, BYZANTINE)
 STYLES = ("cot", "zero_shot", "reflect")  # the first two are those of the initial round
 OF_POLICIES = "_policies"  # ends the names of prompts on prioritized problems, which have no right answer
@@ -57,22 +56,22 @@ _FORMS = {
     "policies": "Name each policy that you support word for word as it stands here:\n{options}",
 }
 _DEALT, _OF_ALL = "What you know, which others may not know:", "What all of you know:"
-_NO_ANSWER = "(no answer)"
 CUT = " (cut here)"  # outside of the quotes, where no agent can write it
 
 
-def answer_text(answer: Answer, name: str, chars: int | None = None, argued: bool = True) -> str:
-    """Return one line for one answer, `argued` or bare.
+def answer_text(name: str, said: Said | None, chars: int | None = None, argued: bool = True) -> str:
+    """Return one line for what an agent said, `argued` or bare.
 
     Words are quoted, and an argument of more than `chars` characters is cut and marked.
     """
-    if answer.silent:
-        return f"  {name}: {_NO_ANSWER}"
+    if said is None:
+        return f"  {name}: (no answer)"
+    answer = f"  {name}: {json.dumps(said['answer'], ensure_ascii=False)}"
     if not argued:
-        return f"  {name}: {json.dumps(answer.said, ensure_ascii=False)}"
-    shown = one_line(answer.argument, chars)
-    why = json.dumps(shown, ensure_ascii=False) + (CUT if shown != one_line(answer.argument) else "")
-    return f"  {name}: {json.dumps(answer.said, ensure_ascii=False)} | Argument: {why}"
+        return answer
+    shown = one_line(said["argument"], chars)
+    why = json.dumps(shown, ensure_ascii=False) + (CUT if shown != one_line(said["argument"]) else "")
+    return f"{answer} | Argument: {why}"
 
 
 def _task(vote: str) -> Path:
@@ -112,8 +111,8 @@ def places(
     view: DeliberationView,
     facts: Sequence[str],
     agents: int,
-    own: Answer | None,
-    heard: Sequence[Answer],
+    own: Said | None,
+    heard: Mapping[str, Said | None],
     reply: str,
     another_problem: str,
 ) -> dict[str, object]:
@@ -122,10 +121,7 @@ def places(
     `facts` are those of the problem that the agent holds; they stand below its question. What it hears is of the
     problem at hand, or of `another_problem`, its text ("" for none).
     """
-    others = [answer_text(answer, answer.agent, p.shown_chars, p.facts != "kept") for answer in heard]
-    if view.yields:
-        counts = ", ".join(f"{name} {number}" for name, number in view.yields.items())
-        others.append(fill(text_of(_TOLD_YIELDS), {"yields": counts}))
+    others = [answer_text(name, said, p.shown_chars, p.facts != "kept") for name, said in heard.items()]
     known = [_OF_ALL if p.facts == "all" else _DEALT, *(f"- {one_line(fact)}" for fact in facts)] if facts else []
     return {
         "agent": view.agent,
@@ -135,7 +131,7 @@ def places(
         "problem": "\n".join([view.problem.question, *known]),
         "another_problem": another_problem,
         "form": _form(view.problem),
-        "own": f"  you: {_NO_ANSWER}" if own is None else answer_text(own, "you"),
+        "own": answer_text("you", own),
         "heard": "\n".join(others) or "  (nobody's answer reached you)",
         "target": view.target and value_text(view.target),
         "task": text_of(_task(view.vote)) if view.vote else "",
@@ -187,8 +183,6 @@ class DeliberationPrompts(Prompts[DeliberationParameters]):
             replies |= {f"{role}_{BALLOT}_task": _task(vote) for role in _ROLES}
         if scored:
             replies |= files_of_replies([HONEST], {f"reply_{SCORE}": (SCORE, form)})
-        if parameters.told_yields:
-            replies |= {f"{role}_reflect_yields": _TOLD_YIELDS for role in _ROLES}
         if parameters.told_of_filter:
             replies[f"{HONEST}_filter"] = parameters.told_of_filter
         return {**sent, **replies}

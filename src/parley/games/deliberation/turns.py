@@ -5,32 +5,17 @@ Pure functions of the answers in normal form; unanimity, graded agreement and co
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
-from itertools import pairwise
 from typing import Any
 
 from parley.games.deliberation.ballots import leading
-from parley.games.deliberation.parameters import Agent, Answer, DeliberationParameters, Value
+from parley.games.deliberation.parameters import DeliberationParameters, Round, Value, values_of
 from parley.games.evidence import Session
 from parley.games.network import Network
 from parley.games.parameters import share_of
 from parley.games.problems.problem import Problem, read_answer
 from parley.text import one_line
-
-
-@dataclass(frozen=True)
-class Turn:
-    """What the agents of a panel answered, by name, whom each of them had heard before, and whom a filter dropped."""
-
-    number: int  # 0 is the initial round
-    answers: Mapping[str, Answer]
-    heard: Mapping[str, tuple[str, ...]]
-    filtered: Mapping[str, Mapping[str, None]] = field(default_factory=dict)
-
-    def values(self, names: Sequence[str]) -> list[Value | None]:
-        """Return the values of the answers of `names`, in their order."""
-        return [self.answers[name].value for name in names]
 
 
 def reached(network: Network, names: Sequence[str]) -> dict[str, frozenset[str]]:
@@ -65,15 +50,6 @@ def heard_by(
             around = [other for other in around if other == panel[0] or (debates and other == panel[place - 1 or -1])]
         found[name] = tuple(other for other in panel if other in around)
     return found
-
-
-def yielded(turns: Sequence[Turn], name: str) -> int:
-    """Return how often an agent has given up its answer for one that it had just heard."""
-    changes = [
-        (before.answers[name].value, after.answers[name].value, before.values(after.heard[name]))
-        for before, after in pairwise(turns)
-    ]
-    return sum(None not in (old, new) and new != old and new in heard for old, new, heard in changes)
 
 
 def unanimous(answers: Sequence[Value | None]) -> Value | None:
@@ -111,20 +87,21 @@ def graded(answers: Sequence[Value | None], theta: Fraction) -> Graded:
 
 
 def turn_measures(
-    problem: Problem, honest: Sequence[str], before: Turn | None, now: Turn, theta: Fraction
+    problem: Problem, honest: Sequence[str], before: Round | None, now: Round, theta: Fraction
 ) -> dict[str, float | None]:
     """Return each measure of a turn, a share in [0, 1], None where nobody could show it; `before` is the last turn."""
-    values = now.values(honest)
+    values = values_of(now, honest)
     confidence = None if problem.definitive else graded(values, theta).confidence
     right = [value == problem.answer for value in values]
     was_right: list[bool] = []
     went_over: list[bool] = []  # of those who heard a majority against their own last answer
     if before is not None:
-        was_right = [value == problem.answer for value in before.values(honest)]
-        for name in honest:
-            own, leading = before.answers[name].value, plurality(before.values(now.heard[name]))
+        owns = values_of(before, honest)
+        was_right = [own == problem.answer for own in owns]
+        for name, own, value in zip(honest, owns, values, strict=True):
+            leading = plurality(values_of(before, now["heard"][name]))
             if own is not None and leading is not None and leading != own:
-                went_over.append(now.answers[name].value == leading)
+                went_over.append(value == leading)
     pairs = list(zip(was_right, right, strict=False))  # none in the initial round
     judged = {
         "accuracy": right,
@@ -144,24 +121,19 @@ def turn_measures(
 
 @dataclass(frozen=True)
 class Ended:
-    """How one deliberation ended: what was agreed on, or why it hung."""
+    """How one deliberation ended: what its honest agents agreed on, or why it hung (`detail`)."""
 
-    panel: tuple[Agent, ...]
-    turns: tuple[Turn, ...]
-    value: Value | None
+    turns: Sequence[Round]
+    honest: Sequence[str]
+    value: Value | None = None
     confidence: float | None = None
     detail: str | None = None
-
-    @property
-    def honest(self) -> list[str]:
-        """The names of the honest agents, in their order."""
-        return [agent.name for agent in self.panel if agent.honest]
 
     def turn_of_consensus(self, definitive: bool) -> int:
         """Return the turn from which on honest agents held what was agreed on; for policies that of the verdict."""
         if not definitive:
-            return self.turns[-1].number
-        held = [unanimous(turn.values(self.honest)) == self.value for turn in self.turns]
+            return self.turns[-1]["turn"]
+        held = [unanimous(values_of(turn, self.honest)) == self.value for turn in self.turns]
         return len(held) - next((i for i, same in enumerate(reversed(held)) if not same), len(held))
 
     @property
@@ -169,30 +141,30 @@ class Ended:
         """What stood against unanimity when a deliberation hung."""
         if self.detail is None:
             return None
-        values = self.turns[-1].values(self.honest)
+        values = values_of(self.turns[-1], self.honest)
         if len({value for value in values if value is not None}) == 1:
             if None in values:
                 return "agreed_but_some_unreadable"
             return "agreed_too_late" if self.detail == "time_limit" else "agreed_by_too_few"
-        if any(unanimous(turn.values(self.honest)) is not None for turn in self.turns):
+        if any(unanimous(values_of(turn, self.honest)) is not None for turn in self.turns):
             return "drifted_apart"
         return "nothing_readable" if all(value is None for value in values) else "never_agreed"
 
 
 def verdict(
-    p: DeliberationParameters, definitive: bool, panel: tuple[Agent, ...], turns: tuple[Turn, ...], milliseconds: int
+    p: DeliberationParameters, definitive: bool, honest: Sequence[str], turns: Sequence[Round], milliseconds: int
 ) -> Ended | None:
     """Return how a deliberation ended after its last turn, None if it goes on (Definitions XI.3 to XI.7).
 
     Problems are `definitive`, or ask for policies. `milliseconds` adds up the slowest reply of each of its turns.
     """
-    last = turns[-1].number == p.turns
-    values = turns[-1].values([agent.name for agent in panel if agent.honest])
+    last = turns[-1]["turn"] == p.turns
+    values = values_of(turns[-1], honest)
     readable = sum(value is not None for value in values)
     if p.time_limit is not None and milliseconds >= 1000 * p.time_limit:
-        return Ended(panel, turns, None, detail="time_limit")
+        return Ended(turns, honest, detail="time_limit")
     if readable < p.fewest_honest:
-        return Ended(panel, turns, None, detail="too_few_honest")
+        return Ended(turns, honest, detail="too_few_honest")
     if not last and (not p.stop_when_unanimous or unanimous(values) is None):
         return None
     value: Value | None
@@ -202,8 +174,8 @@ def verdict(
         grades = graded(values, p.theta)
         value, confidence = grades.accepted or None, float(grades.confidence or 0)
     if value is None:
-        return Ended(panel, turns, None, detail="turn_limit")
-    return Ended(panel, turns, value, confidence)
+        return Ended(turns, honest, detail="turn_limit")
+    return Ended(turns, honest, value, confidence)
 
 
 def check_verdict(session: Session) -> None:

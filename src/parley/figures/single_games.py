@@ -59,7 +59,7 @@ def few(study: Study, spec: FigureSpec, most: int, attacked: bool = False) -> tu
     shown_in = {condition.name for condition in study.shown_in(spec)}
     # Those it shows may all have been left out as damaged.
     simulations = [s for s in everything if s.condition.name in shown_in] or everything
-    named = study.named_for(spec.name, some_left_out=True)
+    named = study.named_for(spec.name)
     disturbed = [s for s in simulations if s.condition.count(study.game.roles[-1])] if attacked else []
     chosen = named or choose(disturbed or simulations, axes, most)
     shown = len({simulation.condition.name for simulation in chosen})

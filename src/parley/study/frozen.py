@@ -5,14 +5,14 @@ can change their results, the seeds and the rules, and a hash over all of it. To
 how many games were there by then, stand beside the hash: `parley.analysis.questions` compares them with the games.
 """
 
-import json
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BaseModel, ConfigDict
 
 from parley import __version__, paths
 from parley.errors import RecordError, UsageError
@@ -39,14 +39,28 @@ _RULES = {
 }
 
 
-@dataclass(frozen=True)
-class Frozen:
+def _has_parts(content: dict[str, Any]) -> dict[str, Any]:
+    _ = dict(content["conditions"]), list(content["questions"]), dict(content.get("companions", {}))
+    return content
+
+
+def _is_time(time: str) -> str:
+    if time:
+        datetime.fromisoformat(time)
+    return time
+
+
+class Frozen(BaseModel):
     """The block of a preregistration: what was frozen, its hash, and when."""
 
+    model_config = ConfigDict(frozen=True)
+
+    format: int = FORMAT
+    parley: str = __version__
     hash: str
-    content: Mapping[str, Any]
-    time: str = ""  # UTC, as in records, by the clock of the machine that froze it; pages of before have none
-    played: Mapping[str, int] = field(default_factory=dict)  # by condition: games that were played or begun by then
+    time: Annotated[str, AfterValidator(_is_time)] = ""  # UTC, as in records, by the clock of the machine; old: none
+    played: dict[str, int] = {}  # by condition: games that were played or begun by then
+    content: Annotated[dict[str, Any], AfterValidator(_has_parts)]
 
     @property
     def is_edited(self) -> bool:
@@ -101,7 +115,8 @@ def write_frozen(study: Study, force: bool = False) -> Path:
     if not study.questions:
         raise UsageError(f"{study.file}: questions: none; declare what the study is to answer before you freeze it")
     content = content_of(study)
-    frozen = Frozen(digest(content), content, datetime.now(UTC).isoformat(timespec="seconds"), _begun(study))
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    frozen = Frozen(hash=digest(content), time=now, played=_begun(study), content=content)
     with suppress(FileNotFoundError, RecordError):
         old = read_frozen(study)
         frozen = old if old.time and old.hash == frozen.hash and not old.is_edited else frozen
@@ -149,23 +164,14 @@ def read_frozen(study: Study) -> Frozen:
     wrong = f"{path.name}: its frozen block cannot be read; restore it, or write it anew with --freeze --force"
     try:
         found = _BLOCK.search(read_regular(path, _MAX_BYTES).decode("utf-8"))
-        block: Any = json.loads(found[1]) if found else None
-        _ = (
-            block["format"],
-            block["hash"] + "",
-            dict(block["content"]["conditions"]),
-            list(block["content"]["questions"]),
-            dict(block["content"].get("companions", {})),
-            datetime.fromisoformat(block.get("time", "2000-01-01")),
-            sum(dict(block.get("played", {})).values()),
-        )
+        frozen = Frozen.model_validate_json(found[1] if found else "")
     except FileNotFoundError:
         raise
-    except (OSError, ValueError, TypeError, LookupError, RecursionError):
+    except (OSError, ValueError, TypeError, LookupError):
         raise RecordError(wrong) from None
-    if block["format"] != FORMAT:
+    if frozen.format != FORMAT:
         raise RecordError(f"{path.name}: of a newer Parley; update, or write it anew with --freeze --force")
-    return Frozen(block["hash"], block["content"], block.get("time", ""), block.get("played", {}))
+    return frozen
 
 
 def _changes(frozen: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
@@ -206,10 +212,6 @@ def _text(study: Study, frozen: Frozen) -> str:
     growing = any(condition.growing for condition in study.conditions)
     most = sum(each.growing.to if each.growing else len(each.seeds) for each in study.conditions)
     simulations = f"{'at most ' * growing}{counted(most, 'simulation')}"
-    # A condition a line: what changed can be seen in a diff.
-    times = {"time": frozen.time, "played": frozen.played}
-    block = json.dumps({"format": FORMAT, "parley": __version__, "hash": frozen.hash, **times})[:-1]
-    parts = ",\n".join(f'"{name}": {_json(part)}' for name, part in frozen.content.items())
     form = Path(__file__).with_name("preregistration.md.j2").read_text(encoding="utf-8")
     text: str = Template(form, trim_blocks=True, keep_trailing_newline=True).render(
         title=one_line(study.title),
@@ -219,16 +221,6 @@ def _text(study: Study, frozen: Frozen) -> str:
         conditions={path: _seeds_text(seeds) for path, (_, seeds) in frozen.content["conditions"].items()},
         beside=companion_lines(study),
         rules=_RULES,
-        block=f'{block}, "content": {{\n{parts}}}}}',
+        block=frozen.model_dump_json(indent=1),
     )
     return text
-
-
-def _json(value: Any) -> str:
-    """Return JSON with an item a line."""
-    if isinstance(value, dict):
-        inner = ",\n".join(f" {json.dumps(key)}: {json.dumps(item)}" for key, item in value.items())
-        return "{\n" + inner + "}"
-    if isinstance(value, list):
-        return "[\n" + ",\n".join(f" {json.dumps(item)}" for item in value) + "]"
-    return json.dumps(value)

@@ -214,14 +214,22 @@ def _as_decided(conditions: tuple[Condition, ...], study: str) -> tuple[Conditio
 def _check_drawn(study: Study) -> None:
     """Raise UsageError if a study names figures, conditions or seeds that it does not have, or too many."""
     known = [spec.name for spec in study.game.evidence.figures if KINDS[spec.kind].single]
-    for figure in study.drawn:
+    for figure, choices in study.drawn.items():
+        where = f"{study.file}: figures.{figure}"
         if figure not in known:
-            remedy = choose(figure, known)
-            raise UsageError(f"{study.file}: figures.{figure}: no figure of single simulations; {remedy}")
+            raise UsageError(f"{where}: no figure of single simulations; {choose(figure, known)}")
+        for place, choice in enumerate(choices):
+            try:
+                conditions = study.fitting(choice.where)
+            except UsageError as error:
+                reason = str(error).removeprefix(f"{study.file}: ")
+                raise UsageError(f"{where}[{place}].where: {reason}") from None
+            for condition in conditions:
+                if gone := set(choice.seeds or ()).difference(condition.seeds):
+                    remedy = f"not a seed of {condition.name}; choose one of its own"
+                    raise UsageError(f"{where}[{place}].seeds: {min(gone)}: {remedy}")
         if (number := len(study.named_for(figure))) > _MOST_DRAWN:
-            raise UsageError(
-                f"{study.file}: figures.{figure}: {number} simulations; at most {_MOST_DRAWN} are drawn; name fewer"
-            )
+            raise UsageError(f"{where}: {number} simulations; at most {_MOST_DRAWN} are drawn; name fewer")
 
 
 def _check_rates(study: Study) -> None:

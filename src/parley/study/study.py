@@ -215,37 +215,26 @@ class Study:
         if unknown := [axis for axis in axes if axis not in self.axes]:
             remedy = choose(unknown[0], self.axes)
             raise UsageError(f"{self.file}: {unknown[0]}: not an axis of this study; {remedy}")
-        meant = {axis: axis_names(self.game, axis, str(value)) for axis, value in axes.items()}
-        found = [c for c in self.conditions if all(str(c.axes[axis]) in names for axis, names in meant.items())]
-        if not found:
+        if not (found := self._having(axes)):
             remedy = f"{self._meant(axes)}`parley expand {self.file}` lists them"
             raise UsageError(f"{self.file}: no condition has {axes_text(axes)}; {remedy}")
         return found
 
-    def named_for(self, figure: str, some_left_out: bool = False) -> list[Simulation]:
-        """Return the simulations that the study names for a figure, each once, in its order; none if it names none.
-
-        Raises UsageError where it names some that it does not have, unless `some_left_out`: of a study without the
-        simulations whose records are damaged.
-        """
-        found: dict[tuple[str, int], Simulation] = {}
-        for place, choice in enumerate(self.drawn.get(figure, ())):
-            where = f"{self.file}: figures.{figure}[{place}]"
-            try:
-                conditions = self.fitting(choice.where)
-            except UsageError as error:
-                if some_left_out:
-                    continue
-                raise UsageError(f"{where}.where: {str(error).removeprefix(f'{self.file}: ')}") from None
-            for condition in conditions:
-                for seed in choice.seeds or [min(condition.seeds)]:
-                    if seed in condition.seeds:
-                        found[condition.name, seed] = Simulation(condition, seed)
-                    elif not some_left_out:
-                        raise UsageError(
-                            f"{where}.seeds: {seed}: not a seed of {condition.name}; choose one of its own"
-                        )
+    def named_for(self, figure: str) -> list[Simulation]:
+        """Return the simulations that the study names for a figure, each once, in its order; none if it names none."""
+        chosen = [(self._having(choice.where), choice.seeds) for choice in self.drawn.get(figure, ())]
+        found = {
+            (condition.name, seed): Simulation(condition, seed)
+            for conditions, seeds in chosen
+            for condition in conditions
+            for seed in seeds or [min(condition.seeds)]
+            if seed in condition.seeds
+        }
         return list(found.values())
+
+    def _having(self, axes: Mapping[str, Any]) -> list[Condition]:
+        names = {axis: axis_names(self.game, axis, str(value)) for axis, value in axes.items()}
+        return [c for c in self.conditions if all(str(c.axes[axis]) in known for axis, known in names.items())]
 
     def _meant(self, axes: Mapping[str, Any]) -> str:
         """Return what conditions have in place of the first value that none has; "" if each of the values is there."""

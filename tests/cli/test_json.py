@@ -41,7 +41,7 @@ def test_tables_are_printed_as_json(parley: Parley, folder: Path, monkeypatch: p
     assert (status["seconds_left"], status["former_records"], status["problems"]) == (None, 0, [])
 
     changed = printed(parley, "diff", "tiny")
-    assert (changed["kept"], changed["new"], changed["changed"]) == (28, 0, [])
+    assert (changed["kept"], changed["missing"], changed["changed"]) == (28, 0, [])
 
     planned = printed(parley, "plan", "tiny")
     assert planned["takes"]["tokens"] == 0

@@ -47,11 +47,11 @@ def built(written: Any, n: int, seed: int = 0) -> Network:
 
 
 def degrees(network: Network) -> list[int]:
-    return [len(list(network.neighbors(agent))) for agent in range(len(network.masks))]
+    return [len(peers) for peers in network.neighbors]
 
 
 def links(network: Network) -> list[tuple[int, int]]:
-    return [(a, b) for a in range(len(network.masks)) for b in network.neighbors(a) if a < b]
+    return [(a, b) for a in range(len(network.neighbors)) for b in network.neighbors[a] if a < b]
 
 
 PLAIN = ("complete", "ring", "star", "path", "grid")
@@ -135,7 +135,7 @@ SHAPES: list[tuple[Any, int, Callable[[Network], bool]]] = [
     (
         {"kind": "watts_strogatz", "k": 4, "p": 0},
         12,
-        lambda g: all(set(g.neighbors(i)) == {(i + d) % 12 for d in (-2, -1, 1, 2)} for i in range(12)),
+        lambda g: all(set(g.neighbors[i]) == {(i + d) % 12 for d in (-2, -1, 1, 2)} for i in range(12)),
     ),
     ({"kind": "watts_strogatz", "k": 4, "p": 0.5}, 12, lambda g: g.facts().edges == 24),
     ({"kind": "barabasi_albert", "m": 2}, 12, lambda g: g.facts().edges == 2 + 2 * 9),
@@ -223,11 +223,11 @@ def networks(draw: st.DrawFn) -> Network:
 @pytest.mark.promise("Facts of networks are those that networkx finds.")
 @given(networks(), st.data())
 def test_a_network_is_what_networkx_finds_and_so_is_each_part_of_it(network: Network, data: st.DataObject) -> None:
-    n = len(network.masks)
+    n = len(network.neighbors)
     graph = networkx.empty_graph(n)
-    graph.add_edges_from((a, b) for a in range(n) for b in network.neighbors(a))
+    graph.add_edges_from((a, b) for a in range(n) for b in network.neighbors[a])
     assert not list(networkx.selfloop_edges(graph))
-    assert all(sorted(graph[agent]) == list(network.neighbors(agent)) for agent in range(n))  # they are mutual
+    assert all(sorted(graph[agent]) == list(network.neighbors[agent]) for agent in range(n))  # they are mutual
     assert network.facts() == Facts(
         diameter=networkx.diameter(graph) if networkx.is_connected(graph) else None,
         connectivity=networkx.node_connectivity(graph),
@@ -267,7 +267,7 @@ ONE_WAY = {"kind": "edges", "edges": [[1, 2]], "one_way": [[2, 3], [3, 1]]}
 @pytest.mark.promise("Of a one-way link the second agent hears the first, who does not hear it.")
 def test_one_way_links_carry_what_is_said_in_one_direction() -> None:
     network = built(ONE_WAY, 3)
-    assert [list(network.neighbors(agent)) for agent in range(3)] == [[1, 2], [0], [1]]
+    assert [list(network.neighbors[agent]) for agent in range(3)] == [[1, 2], [0], [1]]
     assert network.facts() == Facts(diameter=2, connectivity=1, edges=4, components=1)
     assert built({**ONE_WAY, "one_way": [[2, 3]]}, 3).facts() == Facts(None, 0, 3, 2)
     game = new_consensus("hhh", max_rounds=2, topology=ONE_WAY, disclose_topology=True)

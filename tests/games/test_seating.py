@@ -41,7 +41,7 @@ def adversaries(game: Game) -> list[str]:
 
 
 def hub(game: Game) -> str:
-    [found] = [k for k, mask in enumerate(game.network.masks) if mask.bit_count() == len(game.seats) - 1]
+    [found] = [k for k, peers in enumerate(game.network.neighbors) if len(peers) == len(game.seats) - 1]
     return f"agent_{found + 1}"
 
 

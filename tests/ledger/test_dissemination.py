@@ -38,7 +38,7 @@ def test_messages_are_those_counted_by_hand() -> None:
 
 def sent_one_by_one(network: Network, speaker: int) -> Spread:
     """Send every message, step by step, and count."""
-    n = len(network.masks)
+    n = len(network.neighbors)
     has = {speaker}
     announces = requests = step = last = 0
     fresh = deque([(speaker, -1)])
@@ -46,7 +46,7 @@ def sent_one_by_one(network: Network, speaker: int) -> Spread:
         step += 1
         heard: dict[int, int] = {}  # who lacks the data -> whom it asks
         for agent, source in sorted(fresh):
-            for peer in network.neighbors(agent):
+            for peer in network.neighbors[agent]:
                 if peer != source:
                     announces += 1
                     if peer not in has:

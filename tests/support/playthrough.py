@@ -148,7 +148,7 @@ class Shown:
             yield f"about: {game.about}"
         seats = sorted(game.seats, key=lambda seat: by_number(seat.name))  # agent k of a network is agent_k + 1
         for place, seat in enumerate(seats):
-            heard = [seats[peer].name for peer in game.network.neighbors(place)]
+            heard = [seats[peer].name for peer in game.network.neighbors[place]]
             links = "" if game.network.is_complete else f", hears {', '.join(heard) or 'nobody'}"
             yield f"{seat.name}: {seat.role}, played by {players[seat.name].label}{links}"
 

@@ -97,7 +97,7 @@ def _read(study: Study, simulation: Simulation) -> _Game:
     rounds = rounds_shown(timeline)
     cells = {place: cell for place, cell in timeline.cells.items() if place[1] in rounds and place[0] in names}
     places = layout(game.network)
-    heard = [(a, b) for a in range(len(names)) for b in game.network.neighbors(a)]  # a hears b
+    heard = [(a, b) for a in range(len(names)) for b in game.network.neighbors[a]]  # a hears b
     links = [(names[a], names[b]) for a, b in heard if a < b or (b, a) not in heard]
     one_way = [(names[b], names[a]) for a, b in heard if (b, a) not in heard]
     return _Game(
@@ -204,9 +204,9 @@ def layout(network: Network) -> list[tuple[float, float]]:
     """Return a place in [-1, 1] for each agent: by distances in links, or on a circle if these would crowd it."""
     import networkx as nx  # a quarter of a second, which studies without networks need not take
 
-    n = len(network.masks)
+    n = len(network.neighbors)
     graph = nx.empty_graph(n)
-    graph.add_edges_from((a, b) for a in range(n) for b in network.neighbors(a))
+    graph.add_edges_from((a, b) for a in range(n) for b in network.neighbors[a])
     circle = nx.circular_layout(graph)
     found = _places(circle)
     if n <= _LAID_OUT_WELL and not network.is_complete and not network.is_one_way and nx.is_connected(graph):
@@ -237,7 +237,7 @@ def _strain(network: Network, places: Any) -> float:
         math.dist(places[a], places[b]) / far
         for a in range(len(places))
         for far, layer in enumerate(network.layers(a))
-        for b in range(a)
-        if layer >> b & 1
+        for b in sorted(layer)
+        if b < a
     ]
     return float(np.std(ratios) / np.mean(ratios))

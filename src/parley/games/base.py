@@ -348,9 +348,9 @@ def seated(
     rng = stream("topology", seed, n)
     network = draw_network(parameters.topology, n, rng)
     at: Sequence[int] = range(n)  # the agent that stands at each node, counted from 0
-    if not isinstance(parameters.topology, Edges) and len({mask.bit_count() for mask in network.masks}) > 1:
+    if not isinstance(parameters.topology, Edges) and len({len(peers) for peers in network.neighbors}) > 1:
         at = [int(place) for place in stream("seats", seed, n).permutation(n)]
-        network = Network.of_edges(n, [(at[node], at[peer]) for node in range(n) for peer in network.neighbors(node)])
+        network = Network.of_edges(n, [(at[node], at[peer]) for node in range(n) for peer in network.neighbors[node]])
     adversaries = [place for place, role in enumerate(roles) if role == last_role]
     in_turn = [by_number(name)[1] - 1 for name in reversed(names)]  # as they would sit without `seat`, the last first
     allowed = _allowed(parameters.seat or "any", network, at[0], in_turn)
@@ -375,7 +375,7 @@ def _allowed(seat: str, network: Network, hub: int, in_turn: Sequence[int]) -> l
         return [agent for agent in in_turn if agent != hub]
     if seat in (_MOST, _FEWEST):
         sign = -1 if seat == _MOST else 1
-        return sorted(in_turn, key=lambda agent: sign * network.masks[agent].bit_count())  # ties as they were drawn
+        return sorted(in_turn, key=lambda agent: sign * len(network.neighbors[agent]))  # ties as they were drawn
     return list(in_turn) if seat == "any" else [by_number(seat)[1] - 1]
 
 

@@ -36,85 +36,76 @@ class Facts:
 
 @dataclass(frozen=True)
 class Network:
-    """A simple graph on the agents 0 ... n - 1; bit j of `masks[i]` says that i hears j."""
+    """A simple graph on the agents 0 ... n - 1: `neighbors[i]` are those that i hears, in order."""
 
-    masks: tuple[int, ...]
+    neighbors: tuple[tuple[int, ...], ...]
 
     @classmethod
     def complete(cls, n: int) -> "Network":
         """Return the network of `n` agents in which everyone hears everyone."""
-        everyone = (1 << n) - 1
-        return cls(tuple(everyone ^ (1 << agent) for agent in range(n)))
+        return cls(tuple(tuple(peer for peer in range(n) if peer != agent) for agent in range(n)))
 
     @classmethod
     def of_edges(cls, n: int, edges: Iterable[tuple[int, int]], one_way: Iterable[tuple[int, int]] = ()) -> "Network":
         """Return the network of `n` agents with these links, pairs of agents; one-way, the second hears the first."""
-        masks = [0] * n
+        heard: list[set[int]] = [set() for _ in range(n)]
         for a, b in edges:
-            masks[a] |= 1 << b
-            masks[b] |= 1 << a
+            heard[a].add(b)
+            heard[b].add(a)
         for speaker, hearer in one_way:
-            masks[hearer] |= 1 << speaker
-        return cls(tuple(masks))
+            heard[hearer].add(speaker)
+        return cls(tuple(tuple(sorted(peers)) for peers in heard))
 
-    @cached_property
+    @property
     def is_complete(self) -> bool:
         """Whether everyone hears everyone."""
-        return self == Network.complete(len(self.masks))
+        return all(len(peers) == len(self.neighbors) - 1 for peers in self.neighbors)
 
     @cached_property
     def heard_by(self) -> "Network":
         """The network with each link turned around: its neighbors are those who hear an agent."""
-        n = len(self.masks)
-        return Network(tuple(_mask(b for b in range(n) if self.masks[b] >> a & 1) for a in range(n)))
+        links = ((hearer, speaker) for hearer, peers in enumerate(self.neighbors) for speaker in peers)
+        return Network.of_edges(len(self.neighbors), (), links)
 
-    @cached_property
+    @property
     def is_one_way(self) -> bool:
         """Whether somebody hears an agent that does not hear it."""
         return self != self.heard_by
 
-    def neighbors(self, agent: int) -> Iterator[int]:
-        """Yield the neighbors of an agent, those whom it hears, in order."""
-        return _bits(self.masks[agent])
-
     def among(self, agents: Sequence[int]) -> "Network":
         """Return the part of the network that links `agents`, who are counted anew in the order given."""
         place = {agent: index for index, agent in enumerate(agents)}
-        kept = _mask(agents)
-        return Network(tuple(_mask(place[peer] for peer in _bits(self.masks[agent] & kept)) for agent in agents))
+        links = ((place[peer], place[agent]) for agent in agents for peer in self.neighbors[agent] if peer in place)
+        return Network.of_edges(len(agents), (), links)
 
-    def component(self, agent: int) -> Iterator[int]:
-        """Yield the agents that an agent reaches over any number of links, itself among them, in order."""
-        return _bits(sum(self.layers(agent)))
+    def component(self, agent: int) -> list[int]:
+        """Return the agents that an agent reaches over any number of links, itself among them, in order."""
+        return sorted(set().union(*self.layers(agent)))
 
     @lru_cache(maxsize=10_000)  # noqa: B019  networks without chance are the same in every game
     def facts(self) -> Facts:
         """Return its facts; those of a complete network follow from its size."""
-        n = len(self.masks)
+        n = len(self.neighbors)
         if self.is_complete:
             known = None if n == 0 else n - 1
             return Facts(None if n == 0 else min(1, n - 1), known, n * (n - 1) // 2, min(1, n))
         import networkx as nx
 
         graph = nx.empty_graph(n, nx.DiGraph if self.is_one_way else nx.Graph)
-        graph.add_edges_from((peer, agent) for agent in range(n) for peer in self.neighbors(agent))
+        graph.add_edges_from((peer, agent) for agent, peers in enumerate(self.neighbors) for peer in peers)
         count = nx.number_strongly_connected_components if self.is_one_way else nx.number_connected_components
         parts = count(graph)
         diameter = nx.diameter(graph) if parts == 1 else None
         connectivity = nx.node_connectivity(graph) if not self.is_one_way else _connectivity(graph)
         return Facts(diameter, connectivity, graph.number_of_edges(), parts)
 
-    def layers(self, agent: int) -> Iterator[int]:
-        """Yield the agents at distance 0, 1, 2, ... from one, as the bits of an integer each."""
-        layer = unseen = 1 << agent
-        unseen = ((1 << len(self.masks)) - 1) ^ layer
+    def layers(self, agent: int) -> Iterator[set[int]]:
+        """Yield the agents at distance 0, 1, 2, ... from one."""
+        reached, layer = {agent}, {agent}
         while layer:
             yield layer
-            reached = 0
-            for peer in _bits(layer):
-                reached |= self.masks[peer]
-            layer = reached & unseen
-            unseen ^= layer
+            layer = {peer for each in layer for peer in self.neighbors[each]} - reached
+            reached |= layer
 
 
 def _connectivity(graph: Any) -> int:
@@ -123,17 +114,6 @@ def _connectivity(graph: Any) -> int:
 
     pairs = (pair for pair in permutations(graph, 2) if not graph.has_edge(*pair))
     return min(int(nx.node_connectivity(graph, *pair)) for pair in pairs)
-
-
-def _mask(agents: Iterable[int]) -> int:
-    return sum(1 << agent for agent in agents)
-
-
-def _bits(mask: int) -> Iterator[int]:
-    while mask:
-        low = mask & -mask
-        yield low.bit_length() - 1
-        mask ^= low
 
 
 # Of the whole network, and of the part of it that links honest agents.
@@ -156,7 +136,7 @@ class Links:
         self._names = tuple(names)
         self._network = network
         self._neighbors = {
-            name: tuple(self._names[peer] for peer in network.neighbors(place))
+            name: tuple(self._names[peer] for peer in network.neighbors[place])
             for place, name in enumerate(self._names)
         }
         self._seen = {name: frozenset((name, *peers)) for name, peers in self._neighbors.items()}
@@ -167,7 +147,7 @@ class Links:
 
     def hearers(self, name: str) -> tuple[str, ...]:
         """Return who sees an agent, in the agents' order."""
-        return tuple(self._names[peer] for peer in self._network.heard_by.neighbors(self._names.index(name)))
+        return tuple(self._names[peer] for peer in self._network.heard_by.neighbors[self._names.index(name)])
 
     def seen_by(self, name: str) -> frozenset[str]:
         """Return whom an agent sees, itself among them."""
@@ -284,9 +264,6 @@ def _distinct(links: tuple[tuple[int, int], ...], one_way: bool = False) -> tupl
             raise ValueError(f"[{a}, {b}] is repeated; list each link once, in one direction")
         found.add(link)
     return tuple(sorted(found))
-
-
-_one_way = partial(_distinct, one_way=True)
 
 
 class Edges(_Topology):

@@ -64,12 +64,10 @@ def spread(network: Network, speaker: int) -> Spread:
     announces = reached = hops = 0
     for distance, layer in enumerate(network.layers(speaker)):
         hops = distance
-        for agent in range(len(network.masks)):
-            if layer >> agent & 1:
-                reached += 1
-                # To everyone but the one it came from; the speaker has it from nobody.
-                announces += network.masks[agent].bit_count() - (distance > 0)
-    return Spread(announces, reached - 1, hops, len(network.masks) - reached)
+        reached += len(layer)
+        # To everyone but the one it came from; the speaker has it from nobody.
+        announces += sum(len(network.neighbors[agent]) - (distance > 0) for agent in layer)
+    return Spread(announces, reached - 1, hops, len(network.neighbors) - reached)
 
 
 def traffic(network: Network, nodes: Sequence[str], signed: SignedSession) -> dict[str, int]:

@@ -75,7 +75,7 @@ class Rounds:
             current_value=self.held[name],
             last_round={},
             this_round={peer: said.value for peer, said in this_round.items()},
-            neighbors=tuple(self.names[peer] for peer in self.network.neighbors(place)),
+            neighbors=tuple(self.names[peer] for peer in self.network.neighbors[place]),
             earlier=tuple(self.heard[name]),
             goal=self.goal,
             signer=Signer(name, "secret"),
@@ -207,13 +207,13 @@ def sets_of(n: int) -> Iterator[tuple[int, ...]]:
 
 def reaching(network: Network, agents: Sequence[int], r: int) -> list[int]:
     """Return those of a set that hear r agents or more outside of it."""
-    return [a for a in agents if sum(peer not in agents for peer in network.neighbors(a)) >= r]
+    return [a for a in agents if sum(peer not in agents for peer in network.neighbors[a]) >= r]
 
 
 def breaking(network: Network, f: int) -> tuple[tuple[int, ...], tuple[int, ...], list[int]]:
     """Return two sets for which a network is not (f+1, f+1)-robust, and the agents that hear more than f outside."""
-    for one in sets_of(len(network.masks)):
-        for other in sets_of(len(network.masks)):
+    for one in sets_of(len(network.neighbors)):
+        for other in sets_of(len(network.neighbors)):
             hear = [reaching(network, each, f + 1) for each in (one, other)]
             whole = len(hear[0]) == len(one) or len(hear[1]) == len(other)
             if not {*one} & {*other} and not whole and len(hear[0]) + len(hear[1]) <= f:
@@ -244,7 +244,7 @@ def test_w_msr_converges_on_more_robust_networks_where_no_agent_hears_more_than_
     for seed in range(3):
         network, _ = minimal(9, seed, lambda each: robustness(each)[0] >= 2 * f + 1)
         for faulty in combinations(range(9), 2):
-            hears = [sum(peer in faulty for peer in network.neighbors(a)) for a in range(9) if a not in faulty]
+            hears = [sum(peer in faulty for peer in network.neighbors[a]) for a in range(9) if a not in faulty]
             if max(hears) <= f:
                 found += 1
                 start = [None if place in faulty else v for place, v in enumerate(starts(9, 0, seed))]
@@ -403,7 +403,7 @@ def test_a_signer_of_fractions_cannot_make_others_say_what_the_game_does_not_hav
 
 
 def by_definition(network: Network) -> tuple[int, int | None]:
-    n = len(network.masks)
+    n = len(network.neighbors)
     pairs = [(one, other) for one in sets_of(n) for other in sets_of(n) if not {*one} & {*other}]
 
     def holds(r: int, s: int) -> bool:

@@ -60,7 +60,7 @@ def test_an_agent_is_shown_what_it_may_know_and_nothing_else(
     validated = ConsensusGame.Parameters.model_validate(parameters)
     game = new_game(ConsensusGame, validated, [group for group in agents if group.count], "may_exist", seed)
     names = [f"agent_{k + 1}" for k in range(honest + byzantine)]
-    heard = {name: {names[peer] for peer in game.network.neighbors(place)} for place, name in enumerate(names)}
+    heard = {name: {names[peer] for peer in game.network.neighbors[place]} for place, name in enumerate(names)}
     said = {(name, r): number(name, r) for name in names for r in range(1, 4)}
     for exchange in by_hand(game).exchanges:
         ask, known = exchange.ask, {exchange.ask.agent, *heard[exchange.ask.agent]}

@@ -39,7 +39,7 @@ def test_nothing_of_an_unseen_player_reaches_a_prompt_or_a_view(data: st.DataObj
     pairs = [(a, b) for a in range(n) for b in range(a)]
     network = Network.of_edges(n, data.draw(st.lists(st.sampled_from(pairs), unique=True)))
     viewer = data.draw(st.integers(0, n - 1))
-    hidden = {*range(n)} - {viewer, *network.neighbors(viewer)}
+    hidden = {*range(n)} - {viewer, *network.neighbors[viewer]}
     assume(hidden)
     rounds = data.draw(st.integers(1, 3))
     roles = "h" + "".join(data.draw(st.sampled_from("hb")) for _ in range(n - 1))

@@ -163,16 +163,16 @@ def robustness(network: Network) -> tuple[int, bool]:
 
     If it is not, the network is r-robust, and perhaps more than that: beyond 14 agents r is a proven bound.
     """
-    n = len(network.masks)
+    n = len(network.neighbors)
     if n == 1 or network.is_complete:
         return ceil(n / 2), True
     if n <= EXACT_TO:
         return _least_of_pairs(_outside(network).max(axis=0), np.maximum), True
     heard = network.heard_by
-    rooted = any(sum(heard.layers(agent)) == (1 << n) - 1 for agent in range(n))
+    rooted = any(len(heard.component(agent)) == n for agent in range(n))
     lower = max(_by_degree(network), int(rooted))
     # The agent that hears fewest is a set, and all others hear it alone outside of theirs.
-    return lower, not rooted or lower == max(1, min(mask.bit_count() for mask in network.masks))
+    return lower, not rooted or lower == max(1, min(len(peers) for peers in network.neighbors))
 
 
 @lru_cache(maxsize=10_000)
@@ -182,7 +182,7 @@ def tolerates(network: Network) -> int | None:
     That is what `w_msr` tolerates in the whole network (F-total). Beyond 14 agents it is a proven bound: one that is
     (2F+1)-robust, or whose agents hear at least n // 2 + F others, is (F+1, F+1)-robust.
     """
-    n = len(network.masks)
+    n = len(network.neighbors)
     if n <= 1 or network.is_complete:
         return (n - 1) // 2
     if n > EXACT_TO:
@@ -200,11 +200,12 @@ def tolerates(network: Network) -> int | None:
 
 def _outside(network: Network) -> Any:
     """Return by agent and set how many outside of the set the agent hears; -1 where it is not in the set."""
-    sets = np.arange(1 << len(network.masks), dtype=np.uint32)
+    sets = np.arange(1 << len(network.neighbors), dtype=np.uint32)
+    heard = [np.uint32(sum(1 << peer for peer in peers)) for peers in network.neighbors]
     return np.array(
         [
-            np.where(sets >> agent & 1, np.bitwise_count(np.uint32(mask) & ~sets).astype(np.int16), -1)
-            for agent, mask in enumerate(network.masks)
+            np.where(sets >> agent & 1, np.bitwise_count(mask & ~sets).astype(np.int16), -1)
+            for agent, mask in enumerate(heard)
         ]
     )
 
@@ -222,4 +223,4 @@ def _least_of_pairs(values: Any, combine: Callable[[Any, Any], Any]) -> int:
 
 def _by_degree(network: Network) -> int:
     """Return a proven r: the smaller of two sets has at most n // 2 agents, so each of it hears so many outside."""
-    return max(0, min(mask.bit_count() for mask in network.masks) - len(network.masks) // 2 + 1)
+    return max(0, min(len(peers) for peers in network.neighbors) - len(network.neighbors) // 2 + 1)

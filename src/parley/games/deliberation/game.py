@@ -452,7 +452,7 @@ class DeliberationGame(Game[DeliberationParameters]):
             return None
         names = list(self._seats)
         nodes = range(len(names))
-        return [[names[a], names[b]] for a in nodes for b in self.network.neighbors(a) if a < b]
+        return [[names[a], names[b]] for a in nodes for b in self.network.neighbors[a] if a < b]
 
     # The vote
 

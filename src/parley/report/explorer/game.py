@@ -341,7 +341,7 @@ def _agents(simulation: Simulation, game: Game, timeline: Timeline) -> list[dict
     found = []
     for name, label in timeline.agents.items():
         place, seat = seats.get(name, (None, None))
-        hears = None if complete or place is None else [order[peer] for peer in game.network.neighbors(place)]
+        hears = None if complete or place is None else [order[peer] for peer in game.network.neighbors[place]]
         found.append(
             {
                 "name": name,

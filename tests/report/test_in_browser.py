@@ -530,7 +530,7 @@ def test_a_report_can_be_read_without_scripts_and_on_paper(opened: Open, reports
 
 def test_marks_and_rows_lead_to_the_games_behind_them(opened: Open, reports: Path) -> None:
     tab = opened("", reports / "report.html")
-    tab.locator(".bars a", has=tab.locator("rect")).first.click()
+    tab.locator("#table-conditions a", has_text="%").first.click()
     tab.wait_for_url("**/view/index.html#/?*outcome=*")
     assert "No simulation fits" not in tab.inner_text("main")
     tab.go_back()

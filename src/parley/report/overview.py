@@ -1,4 +1,4 @@
-"""The head of the report: the study in a sentence, its outcomes as bars, and its warnings."""
+"""The head of the report: the study in a sentence, what was reached, and its warnings."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,10 +10,9 @@ import pandas as pd
 from parley.analysis.stats import CONFIDENCE
 from parley.analysis.talking import FIRST, INDEPENDENT
 from parley.games.base import Game
-from parley.games.evidence import OutcomeClass
 from parley.play.degenerate import REMEDIES
 from parley.policies import FAILURE_CLASSES
-from parley.report.html import Links, interval_text
+from parley.report.html import interval_text
 from parley.study import Study
 from parley.study.condition import ARM_AXIS, axes_text
 from parley.study.frozen import CHANGED
@@ -27,12 +26,9 @@ _ARMS = {
     "placebo": "a placebo",
 }
 _ACHIEVED = ("reached", "achievable", "promised")
-MAX_BARS = 20  # conditions that are shown; the others fold
 WARN_FAILED = 0.05  # share of calls without a usable reply
 _MAX_VALUES = 6  # of an axis in the sentence
 _MAX_LINES = 12
-# The signs of a hatch, and the lines that draw it in a square of 8 by 8.
-_HATCHES = {"/": "M-2 2L2-2M0 8L8 0M6 10L10 6", "x": "M0 0L8 8M8 0L0 8", ".": "M1 2h2M5 6h2", "\\": "M0 0L8 8"}
 
 
 @dataclass(frozen=True)
@@ -144,62 +140,9 @@ def _listed(values: Sequence[str]) -> str:
     return f"{', '.join(values[:-1])} or {values[-1]}"
 
 
-def bars(
-    conditions: pd.DataFrame, by: Sequence[str], outcomes: Sequence[OutcomeClass], links: Links
-) -> dict[str, Any]:
-    """Return the outcomes of each condition as parts of a bar; the first MAX_BARS conditions are a group."""
-    groups = [
-        _group(part, by, outcomes, links) for part in (conditions[:MAX_BARS], conditions[MAX_BARS:]) if len(part)
-    ]
-    return {"legend": legend(outcomes), "groups": groups, "all": len(conditions)}
-
-
-def _group(
-    conditions: pd.DataFrame, by: Sequence[str], outcomes: Sequence[OutcomeClass], links: Links
-) -> dict[str, Any]:
-    varying = [axis for axis in by if conditions[axis].nunique() > 1]
-    rows = [
-        {
-            "label": axes_text({axis: row[axis] for axis in varying}) or "all simulations",
-            "simulations": simulations_text(row),
-            **bar(row, outcomes, [links.simulations([row[axis] for axis in by], o.name) for o in outcomes]),
-        }
-        for row in conditions.to_dict("records")
-    ]
-    heads = {row["of"] for row in rows}
-    for row in rows:
-        row["head"] = row["rate"] if len(heads) == 1 else f"{row['of']} {row['rate']}"
-    alike = axes_text({axis: conditions[axis].iloc[0] for axis in by if axis not in varying})
-    return {"rows": rows, "of": f"{heads.pop()} " if len(heads) == 1 else "", "alike": alike}
-
-
 def simulations_text(row: Mapping[Any, Any]) -> str:
     """Return how many simulations a row of the table of conditions is of; of an unfinished study, of how many."""
     return f"{row['simulations']} of {row['planned']}" if "planned" in row else str(row["simulations"])
-
-
-def bar(row: Mapping[Any, Any], outcomes: Sequence[OutcomeClass], links: Sequence[str]) -> dict[str, Any]:
-    """Return the parts of one bar, the same in words, and the rate of the first outcome that can be."""
-    parts, words, start = [], [], 0.0
-    first, first_rate = "", "-"
-    for place, (outcome, link) in enumerate(zip(outcomes, links, strict=True)):
-        rate, low, high = (row[f"{outcome.name}_{part}"] for part in ("rate", "low", "high"))
-        if pd.isna(rate):
-            continue
-        if not first:
-            first, first_rate = outcome.label, f"{rate:.0%} [{low:.0%}, {high:.0%}]"
-        if rate:
-            text = f"{outcome.label}: {rate:.0%}, {row[f'{outcome.name}_count']} of {row['simulations']}"
-            width = 100 * rate  # percent
-            parts.append({"x": f"{start:.4g}", "width": f"{width:.4g}", "place": place, "text": text, "link": link})
-            words.append(text)
-            start += width
-    return {"parts": parts, "text": "; ".join(words), "of": first, "rate": first_rate}
-
-
-def legend(outcomes: Sequence[OutcomeClass]) -> list[dict[str, str]]:
-    """Return label, color and the lines of the hatch of each outcome."""
-    return [{"label": o.label, "color": o.color, "lines": _HATCHES.get(o.hatch[:1], "")} for o in outcomes]
 
 
 def failed_warning(conditions: pd.DataFrame, by: Sequence[str]) -> list[Warn]:

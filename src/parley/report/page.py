@@ -32,7 +32,7 @@ from parley.report import methods, overview
 from parley.report.answers import answers, largest_differences
 from parley.report.explorer.selection import MOST, select
 from parley.report.explorer.site import write_view
-from parley.report.html import Links, downloads, page
+from parley.report.html import Column, Links, Table, downloads, page, table, words
 from parley.report.sections import all_tables, measure_tables, rate_text
 from parley.study import Study
 from parley.study.condition import axes_text
@@ -69,7 +69,6 @@ def report(study: Study, explored: bool = False) -> Path:
         beside=companion_lines(whole),
         answers=answers(study, made["questions"], links),
         differences=largest_differences(made["contrasts"], by, game, links),
-        bars=overview.bars(conditions, by, outcomes_of(conditions, game), links),
         warned=[*overview.frozen_warning(frozen_state(whole)), *_warned(study, made, made_by, left_out)],
         figures=list(_figures(study)),
         files=lambda name: downloads(path, [paths.table(study.name, name, end) for end in (".csv", ".parquet")]),
@@ -222,8 +221,10 @@ def compare(studies: Sequence[Study], path: Path | None = None) -> Path:
     _check(studies)
     path = path or paths.compared([study.name for study in studies])
     made = {study.name: tables.read_table(study.name, "conditions") for study in studies}
-    outcomes = outcomes_of(pd.concat(made.values(), ignore_index=True), studies[0].game)
-    differing, alike = _differences(studies, made)
+    described = {study.name: _described(study, made[study.name]) for study in studies}
+    names = dict.fromkeys(name for each in described.values() for name in each)
+    facts = [{"what": name, **{study: each.get(name, "-") for study, each in described.items()}} for name in names]
+    differing = [row for row in facts if len({row[study.name] for study in studies}) > 1]
     html = page(
         "report/compare.html",
         "report",
@@ -239,11 +240,9 @@ def compare(studies: Sequence[Study], path: Path | None = None) -> Path:
             }
             for study in studies
         ],
-        outcomes=[outcome.label for outcome in outcomes],
-        legend=overview.legend(outcomes),
-        rows=_rows(studies, made, outcomes, path),
-        differing=differing,
-        same=[(name, values[0]) for name, values in alike],
+        outcomes=_outcomes(studies, made, path),
+        differing=table("differing", differing, words("what", "what"), *(words(s.name, s.name) for s in studies)),
+        same=[(row["what"], row[studies[0].name]) for row in facts if row not in differing],
         confidence=f"{CONFIDENCE:.0%}",
         command=f"parley report --compare {' '.join(paths.study_argument(study.file) for study in studies)}",
         version=__version__,
@@ -264,33 +263,27 @@ def _check(studies: Sequence[Study]) -> None:
             )
 
 
-def _rows(
-    studies: Sequence[Study], made: Mapping[str, pd.DataFrame], outcomes: Sequence[Any], path: Path
-) -> list[dict[str, Any]]:
+def _outcomes(studies: Sequence[Study], made: Mapping[str, pd.DataFrame], path: Path) -> Table:
+    """Return how the simulations of each condition of each study ended; conditions that several have come first."""
+    outcomes = outcomes_of(pd.concat(made.values(), ignore_index=True), studies[0].game)
     axes = list(dict.fromkeys(axis for study in studies for axis in study.axes))
-    shared = pd.concat(made.values(), ignore_index=True).reindex(columns=axes)
-    varying = [axis for axis in axes if shared[axis].nunique(dropna=False) > 1]
-    groups: dict[str, list[dict[str, Any]]] = {}
+    groups: dict[tuple[str, ...], list[dict[Any, Any]]] = {}
     for study in studies:
         links, folder = Links(study), os.path.relpath(paths.report(study.name).parent, path.parent)
         for row in made[study.name].to_dict("records"):
-            label = axes_text({axis: row[axis] for axis in varying if axis in row}) or "all simulations"
-            found = [links.simulations([row[axis] for axis in study.axes], o.name) for o in outcomes]
-            addresses = [f"{folder}/{address}" if address else "" for address in found]
-            cells = [rate_text(row, outcome.name) for outcome in outcomes]
-            of_study = {"study": study.name, "simulations": row["simulations"], "cells": cells}
-            groups.setdefault(label, []).append({**of_study, **overview.bar(row, outcomes, addresses)})
-    rows = [{"label": label, "studies": together} for label, together in groups.items()]
-    return sorted(rows, key=lambda row: len(row["studies"]) == 1)  # what only one of them has comes last
-
-
-def _differences(
-    studies: Sequence[Study], made: Mapping[str, pd.DataFrame]
-) -> tuple[list[tuple[str, list[str]]], list[tuple[str, list[str]]]]:
-    described = [_described(study, made[study.name]) for study in studies]
-    names = dict.fromkeys(name for each in described for name in each)
-    rows = [(name, [each.get(name, "-") for each in described]) for name in names]
-    return [row for row in rows if len(set(row[1])) > 1], [row for row in rows if len(set(row[1])) == 1]
+            values: dict[Any, Any] = {axis: row.get(axis, "") for axis in axes}
+            address = links.simulations([row[axis] for axis in study.axes])
+            row |= values | {"study": study.name, "link": address and f"{folder}/{address}"}
+            groups.setdefault(tuple(map(str, values.values())), []).append(row)
+    together = sorted(groups.values(), key=lambda rows: len(rows) == 1)
+    return table(
+        "outcomes",
+        [row for rows in together for row in rows],
+        words("study", "study"),
+        Column("simulations", "simulations", link="link"),
+        *(Column(o.label, partial(rate_text, outcome=o.name)) for o in outcomes),
+        by=axes,
+    )
 
 
 def _described(study: Study, conditions: pd.DataFrame) -> dict[str, str]:

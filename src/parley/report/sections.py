@@ -67,16 +67,22 @@ def condition_table(
 ) -> Table:
     """Return how the simulations of each condition ended; where seeds `grew`, with limits that hold at any time."""
     several = conditions["threat_model"].nunique() > 1 or conditions["threat_model"].iloc[0] != "none"
-    rows = [
-        {**row, "grew": each, "link": links.simulations([row[axis] for axis in by])}
-        for row, each in zip(conditions.to_dict("records"), grew, strict=True)
-    ]
+    rows = []
+    for row, each in zip(conditions.to_dict("records"), grew, strict=True):
+        values = [row[axis] for axis in by]
+        found = [outcome.name for outcome in outcomes if row[f"{outcome.name}_rate"] > 0]  # other links lead nowhere
+        row |= {f"{outcome.name}_link": "" for outcome in outcomes}
+        row |= {f"{name}_link": links.simulations(values, name) for name in found}
+        rows.append({**row, "grew": each, "link": links.simulations(values)})
     return table(
         "conditions",
         rows,
         *([words("threat model", "threat_model")] if several else []),
         Column("simulations", simulations_text, link="link"),
-        *(Column(o.label, partial(rate_text, outcome=o.name), partial(_rate_count, of=o.name)) for o in outcomes),
+        *(
+            Column(o.label, partial(rate_text, outcome=o.name), partial(_rate_count, of=o.name), f"{o.name}_link")
+            for o in outcomes
+        ),
         Column("median rounds", lambda row: "-" if pd.isna(row["median_rounds"]) else f"{row['median_rounds']:g}"),
         Column(
             "unusable replies",

@@ -19,7 +19,6 @@ LOWERED = {
     "parley.report.explorer.selection:_PART_BYTES": 20_000,  # of a data file
     "parley.report.explorer.site:_MAX_ROWS": 2,  # of its table without JavaScript
     "parley.report.explorer.game:_LONGEST": 5,  # characters in a cell
-    "parley.report.overview:MAX_BARS": 2,
     "parley.report.overview:_MAX_VALUES": 2,
     "parley.report.overview:_MAX_LINES": 1,
     "parley.report.html:MAX_AXES": 1,

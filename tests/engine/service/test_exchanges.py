@@ -6,11 +6,11 @@ What is sent is compared with the fields that they name, and what comes back wit
 
 import json
 from dataclasses import dataclass, field
-from typing import Any, get_args
+from typing import Any
 
 import pytest
 
-from parley.engine.service.dialect import Preset
+from parley.engine.service.dialect import PRESETS
 from parley.policies.reply_text import read_reply
 from support.answering import KEY, SERVED, StandInService, ask, error, first_ask
 
@@ -210,7 +210,7 @@ EXCHANGES: dict[str, Exchange] = {
 
 @pytest.mark.promise("A request and a reply of each preset are those that its service's documents print.")
 def test_each_preset_speaks_as_its_documents_do(server: StandInService) -> None:
-    assert set(EXCHANGES) == set(get_args(Preset))
+    assert set(EXCHANGES) == set(PRESETS)
     for preset, exchange in EXCHANGES.items():
         server.answer = lambda body, reply=exchange.reply: (200, reply)
         root, base = server.url.removesuffix("/v1"), exchange.path.rpartition("/chat/")[0]

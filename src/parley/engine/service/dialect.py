@@ -8,32 +8,13 @@ identity. Limits and prices can change no reply.
 import json
 import re
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 
 from parley.policies import Sampling, Tokens
 from parley.text import choose
 
-Preset = Literal[
-    "openai",
-    "openai-reasoning",
-    "openai-responses",
-    "anthropic",
-    "anthropic-messages",
-    "azure",
-    "deepinfra",
-    "deepseek",
-    "gemini",
-    "groq",
-    "mistral",
-    "ollama",
-    "openrouter",
-    "sglang",
-    "together",
-    "vllm",
-    "llama.cpp",
-]
 ApiName = Literal["chat", "messages", "responses"]
 Structured = Literal["json_schema", "json_object", "tool", "none"]
 JSON_SCHEMA: Structured = "json_schema"
@@ -97,6 +78,15 @@ PRESETS: Mapping[str, Mapping[str, Any]] = {
     # thoughts stay in the reply.
     "llama.cpp": {"think_tags": True},
 }
+
+
+def _known(name: str) -> str:
+    if name not in PRESETS:
+        raise ValueError(f"unknown preset; {choose(name, PRESETS)}")
+    return name
+
+
+Preset = Annotated[str, AfterValidator(_known), WithJsonSchema({"type": "string", "enum": [*PRESETS]})]
 MAX_REASONING = 1_000_000
 _Flag = Annotated[bool, Field(strict=True)]
 
@@ -301,13 +291,9 @@ def _place(words: str, message: str, param: str) -> int | None:
 
 def _of_name(value: Any) -> Any:
     """Return the dialect that the name of a preset stands for."""
-    if isinstance(value, str):
-        if value not in PRESETS:
-            raise ValueError(f"unknown preset; {choose(value, get_args(Preset))}")
-        return {"preset": value}
-    if not isinstance(value, Mapping | Dialect):
+    if not isinstance(value, str | Mapping | Dialect):
         raise ValueError("must be the name of a preset, or a mapping of keys")
-    return value
+    return {"preset": _known(value)} if isinstance(value, str) else value
 
 
 DialectField = Annotated[Dialect, BeforeValidator(_of_name, json_schema_input_type=Dialect | Preset)]

@@ -230,6 +230,16 @@ def test_scores_are_whole_numbers_for_each_message_and_nobody_else() -> None:
             model.model_validate_json(json.dumps(reply))
 
 
+@pytest.mark.parametrize("rule", ["majority", "median", "dolev_strong"])
+def test_rules_score_by_the_distance_from_their_own_value(rule: str) -> None:
+    parameters = {"max_rounds": 1, "filter": {"scored": 1}, "reasoning_chars": 4000, "justification_chars": 4000}
+    play = play_of(simulation_of("consensus", {"n": 4, "b": 0, "model": rule}, parameters))
+    scored = [x for x in play.exchanges if x.ask.phase == SCORE]
+    assert len(scored) == 4
+    assert all(x.reply.value is not None for x in scored)
+    assert len(play.outcome.trace[0]["filtered"]) == 4
+
+
 def test_who_heard_nobody_is_asked_for_no_scores() -> None:
     play = game_of({"1 propose": [None, None, None, None]}, b=0, filter={"scored": 1}, max_rounds=1, retries=0)
     assert {x.ask.phase for x in play.exchanges} == {"propose", "vote"}

@@ -303,19 +303,15 @@ def _turn_rule(make: Callable[[Any], Rule], parameters: Any) -> Rule:
     return answer
 
 
-def _scripted(
-    rule: Callable[..., Fields], parameters: type[PolicyParameters] = PolicyParameters, **more: Any
-) -> PolicyKind:
-    """Return the kind of a rule of this game (`kinds.scripted_kind`), which answers turns, too."""
-    kind = scripted_kind(rule, parameters, misfit=outside_range, **more)
-    assert kind.rule is not None
-    return replace(kind, rule=partial(_turn_rule, kind.rule))
+def _in_all_phases(kind: PolicyKind) -> PolicyKind:
+    return kind if kind.rule is None else replace(kind, rule=partial(_turn_rule, kind.rule))
 
 
+_scripted = partial(scripted_kind, misfit=outside_range)
 _adversary = partial(_scripted, roles=(BYZANTINE,))
 
 # A new policy is one entry here; `docs/reference/adversaries.md` says what adversaries do.
-POLICIES: Mapping[str, PolicyKind] = policy_table(
+_KINDS = (
     LLM,
     _scripted(majority, Majority),
     _scripted(stubborn, Stubborn),
@@ -338,3 +334,4 @@ POLICIES: Mapping[str, PolicyKind] = policy_table(
     _adversary(equivocate, Equivocate, beyond="equivocates", needs="equivocation"),
     *agreement.POLICIES,
 )
+POLICIES: Mapping[str, PolicyKind] = policy_table(*map(_in_all_phases, _KINDS))

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from parley import paths
-from parley.analysis.reactions import ReactionsOf
+from parley.analysis.reactions import reacted, reaction_rows, sources_of
 from parley.analysis.simulations import PlayedGame
 from parley.analysis.stats import holm, paired_mean, welch
 from parley.analysis.summarize import played_games
@@ -53,10 +53,10 @@ def placebo(study: str) -> Table:
     rows = []
     for name, with_, calm in pairs:
         without = f"{calm[2]} {'broadcast' if calm[3] == 'complete' else calm[3]}"
-        reactions = ReactionsOf(loaded, played[with_], played[calm])
-        for game in (*played[with_].values(), *played[calm].values()):
-            reactions.add(reactions.found(game, read_trace(game.simulation.record(study))))
-        for row in reactions.rows():
+        found: dict[tuple[str, str], Mapping[str, Any]] = {}
+        for game, sources in sources_of(played[with_], played[calm]):
+            found |= reacted(game, sources, read_trace(game.simulation.record(study)))
+        for row in reaction_rows(loaded.game.evidence.reactions, played[with_], played[calm], found):
             if (what := row["what"]) in _MEASURES:
                 games = f"{row['simulations']}, {row['simulations_without']}"
                 form, scale, limits = (".2f", 1, ".2f") if what == "rounds_until_detection" else (".0%", 100, ".0f")

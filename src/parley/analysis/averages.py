@@ -13,7 +13,7 @@ from typing import Any
 
 import pandas as pd
 
-from parley.analysis.pairs import number_differences
+from parley.analysis.pairs import SHARE, Sides, differences
 from parley.analysis.simulations import PlayedGame
 from parley.analysis.stats import wilson_of_mean
 from parley.analysis.tables import names_of
@@ -124,12 +124,12 @@ def player_table(study: Study, shares: Iterable[Share]) -> pd.DataFrame:
     for condition, name in product(study.conditions, names):
         if (games := by_condition.get((condition.name, name))) is None:
             continue
-        values, every = [games[player].to_numpy(dtype=float) for player in games], slice(None)
-        found = number_differences([(values[0], each, every, every) for each in values], share=True)
-        for place, player in enumerate(games):
-            n, mean = found["simulations_to"][place], found["all_to"][place]
+        values = [games[player].to_numpy(dtype=float) for player in games]
+        found = differences([Sides(values[0], each, SHARE) for each in values])
+        for place, (player, to_first) in enumerate(zip(games, found, strict=True)):
+            n, mean = to_first["simulations_to"], to_first["all_to"]
             limits = map(float, wilson_of_mean(mean, n))
-            compared = [found[each][place] if place else math.nan for each in ("difference", "low", "high")]
+            compared = [to_first[each] if place else math.nan for each in ("difference", "low", "high")]
             table.append([*condition.axes.values(), name, player, n, mean, *limits, *compared])
     return pd.DataFrame(table, columns=names_of("players", study.axes, study.game))
 

@@ -15,10 +15,14 @@ import pandas as pd
 import scipy
 
 from parley.analysis.pairs import (
+    EVERY,
+    NUMBER,
+    SHARE,
     Compared,
+    Sides,
     compared_conditions,
     count_pairs,
-    number_differences,
+    differences,
     pair_numbers,
     rate_differences,
     shared,
@@ -63,12 +67,12 @@ def contrast_table(
     tables = [_named(where, by, rate_differences(_stacked(counts)))]
     for quantity in (each for each in game.evidence.quantities if each.contrasted):
         values = [numbers(group, quantity.name) for _, group in groups]
-        found = number_differences([(values[i], values[j], *at) for i, j, *at in places], quantity.share)
+        share = SHARE if quantity.share else NUMBER
+        found = pd.DataFrame(differences([Sides(values[i], values[j], share, *at) for i, j, *at in places]))
         tables.append(_named([(cells, "quantity", quantity.name) for _, _, cells in compared], by, found))
     for names in game.evidence.comparisons:
         first, second = (binary.index(("indicator", name)) for name in names)
-        every = slice(None)
-        counts = [count_pairs(flags_of[first], flags_of[second], every, every) for flags_of in answers]
+        counts = [count_pairs(flags_of[first], flags_of[second], EVERY, EVERY) for flags_of in answers]
         axes = [["", *names, *map(str, key)] for key, _ in groups]
         what = f"{names[1]} - {names[0]}"
         tables.append(_named([(cells, "comparison", what) for cells in axes], by, rate_differences(_stacked(counts))))
@@ -102,12 +106,12 @@ def _stacked(counts: Sequence[Any]) -> Any:
 
 
 def _named(
-    where: Sequence[tuple[list[str], str, str]], by: Sequence[str], differences: Mapping[str, Any]
+    where: Sequence[tuple[list[str], str, str]], by: Sequence[str], found: Mapping[str, Any] | pd.DataFrame
 ) -> pd.DataFrame:
     """Return a table of differences; `where` has the axis, its values and the axes, the kind, and what is compared."""
     names = ["kind", "axis", "from", "to", "what", *by]
     cells = [[kind, *axes[:3], what, *axes[3:]] for axes, kind, what in where]
-    return pd.DataFrame(cells, columns=names, dtype=object).assign(**differences)
+    return pd.DataFrame(cells, columns=names, dtype=object).assign(**found)
 
 
 def _bands(

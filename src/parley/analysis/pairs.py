@@ -1,5 +1,5 @@
 """Pairs: which conditions are compared, over strata that are alike but for one axis, which of their simulations, and
-one difference with its interval and its test: of rates from counts, of numbers from values.
+one difference with its interval and its test, of rates or of numbers.
 
 Along b, conditions are alike with as many agents or as many that are not among the b, and games without Byzantine
 agents belong to any adversary: nothing plays theirs.
@@ -10,14 +10,15 @@ pairs all simulations of both sides are compared. docs/explanation/statistics.md
 """
 
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from parley.analysis import stats
+from parley.analysis.stats import Floats
 from parley.games.base import Game
 from parley.study.condition import BYZANTINE_AXIS
 from parley.study.expand import NOBODY
@@ -148,7 +149,36 @@ def with_undisturbed(table: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
 # One difference, with its interval and its test
 
 
-Sides = tuple[stats.Floats, stats.Floats, Any, Any]  # all values of either side, and the places of the pairs in each
+RATE, SHARE, NUMBER = "rate", "share", "number"  # kinds: of yes and no (1 and 0), of numbers in [0, 1], of others
+EVERY = slice(None)
+
+
+class Sides(NamedTuple):
+    """What is compared: what all simulations of either side have, NaN for nothing, and the places of the pairs."""
+
+    first: Floats
+    second: Floats
+    kind: str
+    mine: Any = EVERY
+    yours: Any = EVERY
+
+
+def differences(compared: Sequence[Sides], unpaired: bool = False) -> list[dict[str, Any]]:
+    """Return the difference of each two sides with its interval and test, by name of the column.
+
+    Rates have McNemar's test, and chi-squared without pairs; numbers Student's paired t, and without pairs neither
+    interval nor test: with `unpaired` that of Welch, and for shares chi-squared, as if they were rates.
+    """
+    rates = [sides for sides in compared if sides.kind == RATE]
+    counts = [count_pairs(_flags(s.first), _flags(s.second), s.mine, s.yours) for s in rates]
+    columns = rate_differences(np.array(counts, dtype=np.int64).reshape(-1, 8))
+    of_rates = (dict(zip(columns, cells, strict=True)) for cells in zip(*columns.values(), strict=True))
+    return [next(of_rates) if sides.kind == RATE else _of_numbers(sides, unpaired) for sides in compared]
+
+
+def difference_of(first: ArrayLike, second: ArrayLike, kind: str) -> dict[str, Any]:
+    """Return what `differences` does, of the same games on both sides."""
+    return differences([Sides(np.asarray(first, dtype=float), np.asarray(second, dtype=float), kind)])[0]
 
 
 def count_pairs(first: NDArray[Any], second: NDArray[Any], mine: Any, yours: Any) -> NDArray[np.int64]:
@@ -164,7 +194,7 @@ def count_pairs(first: NDArray[Any], second: NDArray[Any], mine: Any, yours: Any
 
 
 def rate_differences(counts: NDArray[np.int64]) -> dict[str, Any]:
-    """Return the differences of rates, from the counts of `count_pairs`: McNemar's test, else chi-squared."""
+    """Return the columns of the differences of rates, from the counts of `count_pairs`."""
     both, first, second, neither, true_from, n_from, true_to, n_to = counts.T
     pairs = both + first + second + neither
     paired = pairs > 0
@@ -188,55 +218,37 @@ def rate_differences(counts: NDArray[np.int64]) -> dict[str, Any]:
     }
 
 
-def rate_difference(first: ArrayLike, second: ArrayLike) -> dict[str, Any]:
-    """Return what `rate_differences` does, of one comparison: the answers (1, 0, or -1 for none) of the same games."""
-    x, y = np.asarray(first, dtype=np.int8), np.asarray(second, dtype=np.int8)
-    found = rate_differences(count_pairs(x, y, slice(None), slice(None))[np.newaxis])
-    return {name: cells[0] for name, cells in found.items()}
+def _flags(values: Floats) -> NDArray[np.int8]:
+    return np.nan_to_num(values, nan=-1).astype(np.int8)
 
 
-def _ratio(part: NDArray[np.int64], whole: NDArray[np.int64]) -> stats.Floats:
+def _ratio(part: NDArray[np.int64], whole: NDArray[np.int64]) -> Floats:
     return np.where(whole > 0, part / np.maximum(whole, 1), np.nan)
 
 
-def number_differences(compared: Iterable[Sides], share: bool, unpaired: bool = False) -> dict[str, Any]:
-    """Return the differences of means, `share` if numbers are in [0, 1]; NaN are left out.
-
-    Student's paired t. Without pairs there is neither interval nor test; with `unpaired` that of Welch, and for shares
-    chi-squared, as if they were rates.
-    """
-    cells: dict[str, list[Any]] = {name: [] for name in _NUMBERS}
-    for first, second, mine, yours in compared:
-        x, y = first[mine], second[yours]
-        known = ~(np.isnan(x) | np.isnan(y))
-        x, y = x[known], y[known]
-        own, other = first[~np.isnan(first)], second[~np.isnan(second)]
-        whole = [_mean(own), _mean(other)]
-        here, there = (float(x.mean()), float(y.mean())) if x.size else whole
-        low, high, p, test = np.nan, np.nan, np.nan, ""
-        if x.size:
-            (low, high, p), test = (stats.paired_share if share else stats.paired_mean)(x, y), "t"
-        elif unpaired and share:
-            counts = own.sum(), own.size, other.sum(), other.size
-            (low, high), p, test = (
-                map(float, stats.unpaired_difference(*counts)),
-                float(stats.unpaired_p(*counts)),
-                "chi-squared",
-            )
-        elif unpaired:
-            (low, high, p), test = stats.welch(own, other), "Welch"
-        row = (x.size, own.size, other.size, here, there, *whole, there - here, low, high, test, p)
-        for name, value in zip(_NUMBERS, row, strict=True):
-            cells[name].append(value)
-    none = [pd.NA] * len(cells["p"])
-    return {**cells, "only_first": none, "only_second": none, "both": none}
+def _of_numbers(sides: Sides, unpaired: bool) -> dict[str, Any]:
+    x, y = sides.first[sides.mine], sides.second[sides.yours]
+    known = ~(np.isnan(x) | np.isnan(y))
+    x, y = x[known], y[known]
+    own, other = (side[~np.isnan(side)] for side in (sides.first, sides.second))
+    whole = _mean(own), _mean(other)
+    value_from, value_to = (_mean(x), _mean(y)) if x.size else whole
+    low, high, p, test = np.nan, np.nan, np.nan, ""
+    if x.size:
+        (low, high, p), test = (stats.paired_share if sides.kind == SHARE else stats.paired_mean)(x, y), "t"
+    elif unpaired and sides.kind == SHARE:
+        counts = own.sum(), own.size, other.sum(), other.size
+        (low, high), p = map(float, stats.unpaired_difference(*counts)), float(stats.unpaired_p(*counts))
+        test = "chi-squared"
+    elif unpaired:
+        (low, high, p), test = stats.welch(own, other), "Welch"
+    return {
+        **{"pairs": x.size, "simulations_from": own.size, "simulations_to": other.size},
+        **{"only_first": pd.NA, "only_second": pd.NA, "both": pd.NA},
+        **{"value_from": value_from, "value_to": value_to, "all_from": whole[0], "all_to": whole[1]},
+        **{"difference": value_to - value_from, "low": low, "high": high, "test": test, "p": p},
+    }
 
 
-_NUMBERS = (
-    *("pairs", "simulations_from", "simulations_to", "value_from", "value_to", "all_from", "all_to"),
-    *("difference", "low", "high", "test", "p"),
-)
-
-
-def _mean(values: stats.Floats) -> float:
+def _mean(values: Floats) -> float:
     return float(values.mean()) if values.size else np.nan

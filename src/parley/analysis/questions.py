@@ -4,7 +4,7 @@ All questions of a study are one family. docs/explanation/statistics.md says wha
 """
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, reduce
 from typing import Any
@@ -15,7 +15,7 @@ import scipy
 from numpy.typing import NDArray
 
 from parley.analysis.margins import CLUSTERED, MIN_SEEDS, difference, standardized
-from parley.analysis.pairs import number_differences, pair_numbers, rate_differences
+from parley.analysis.pairs import NUMBER, RATE, SHARE, difference_of, pair_numbers
 from parley.analysis.precision import anytime_difference
 from parley.analysis.rates import by_condition, values_of
 from parley.analysis.stats import CONFIDENCE, Floats, bounded_interval, holm, p_below, paired_mean
@@ -158,7 +158,7 @@ def _row(comparison: Comparison, pairs: Pairs, questions: int) -> dict[str, Any]
         "value_from": float(pairs.first.mean()) if known else np.nan,
         "value_to": float(pairs.second.mean()) if known else np.nan,
         "difference": float((pairs.second - pairs.first).mean()) if known else np.nan,
-        **{name: found[name][0] for name in ("low", "high", "p")},
+        **{name: found[name] for name in ("low", "high", "p")},
         "test": test,
         "smallest": question.smallest,
         **_equivalence(pairs, question.smallest, most_of(comparison), 1 - (1 - CONFIDENCE) / questions),
@@ -166,19 +166,19 @@ def _row(comparison: Comparison, pairs: Pairs, questions: int) -> dict[str, Any]
     }
 
 
-def _tested(comparison: Comparison, pairs: Pairs) -> tuple[str, dict[str, Any]]:
+def _tested(comparison: Comparison, pairs: Pairs) -> tuple[str, Mapping[str, Any]]:
     """Return the name of the test of a comparison, and the limits and p by it: by seed, where strata are pooled."""
-    line, pooled, every = bool(comparison.between), len(comparison.strata) > 1, slice(None)
+    line, pooled = bool(comparison.between), len(comparison.strata) > 1
     if comparison.of_numbers:
         means = pairs.differences
         sides = (np.zeros(len(means)), means) if line or pooled else (pairs.first, pairs.second)
-        found = number_differences([(*sides, every, every)], comparison.share)
+        found = difference_of(*sides, SHARE if comparison.share else NUMBER)
         most = most_of(comparison)  # t does not know that shares end there
-        limits = {"low": [max(found["low"][0], -most)], "high": [min(found["high"][0], most)]}
+        limits = {"low": max(found["low"], -most), "high": min(found["high"], most)}
         return LINES if line else "t by seed" if pooled else "t", found | limits
     if pooled:
-        return CLUSTERED, {name: [value] for name, value in zip(("low", "high", "p"), pairs.clustered, strict=True)}
-    return "McNemar", rate_differences(np.array([[*pairs.counts, 0, 0, 0, 0]], dtype=np.int64))
+        return CLUSTERED, dict(zip(("low", "high", "p"), pairs.clustered, strict=True))
+    return "McNemar", difference_of(pairs.first, pairs.second, RATE)
 
 
 def most_of(comparison: Comparison) -> float:

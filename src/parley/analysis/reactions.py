@@ -13,11 +13,10 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
-from parley.analysis.pairs import count_pairs, number_differences, rate_differences
+from parley.analysis.pairs import EVERY, NUMBER, RATE, SHARE, Sides, differences
 from parley.analysis.simulations import PlayedGame
-from parley.analysis.stats import Floats, holm, mean_interval, wilson_of_mean
+from parley.analysis.stats import holm, mean_interval, wilson_of_mean
 from parley.analysis.tables import names_of
 from parley.games.evidence import Behaved, Indicator, Quantity
 from parley.study import Study
@@ -30,116 +29,91 @@ _SEAT = "seat"
 _Values = Mapping[str, Any]
 Trace = Sequence[Mapping[str, Any]]
 Reacted = Mapping[tuple[str, str], _Values]  # by the ids of a game and of its source
+Games = Mapping[int, PlayedGame]  # of one condition, by seed
+Compared = tuple[Condition, Condition | None, Games, Games]  # with an adversary and without, and their games
 Judged = tuple[str, str, list[Behaved]]  # a condition, a player, and its agents in one game
 
 
-class Reactions:
-    """How agents react in the conditions with an adversary of a study, compared with those without one."""
-
-    def __init__(self, study: Study, games: Sequence[PlayedGame]) -> None:
-        self._study = study
-        by_seed: dict[str, dict[int, PlayedGame]] = defaultdict(dict)
-        for game in games:
-            by_seed[game.simulation.condition.name][game.simulation.seed] = game
-        self._compared: list[tuple[Condition, Condition | None, ReactionsOf]] = []
-        self._by_game: dict[str, list[ReactionsOf]] = defaultdict(list)
-        for condition in study.conditions if study.game.evidence.reactions else ():
-            if condition.axes["b"]:
-                other = without_adversary(condition, study.conditions)
-                reactions = ReactionsOf(study, by_seed[condition.name], by_seed[other.name] if other else {})
-                self._compared.append((condition, other, reactions))
-                for name in reactions.sources:
-                    self._by_game[name].append(reactions)
-
-    def found(self, game: PlayedGame, trace: Trace) -> list[Reacted]:
-        """Return what is needed of the trace of a game, which `add` takes."""
-        return [reactions.found(game, trace) for reactions in self._by_game.get(game.simulation.id, ())]
-
-    def add(self, game: PlayedGame, found: Sequence[Reacted]) -> None:
-        """Take what was `found` in the trace of a game."""
-        for reactions, values in zip(self._by_game.get(game.simulation.id, ()), found, strict=True):
-            reactions.add(values)
-
-    def table(self) -> pd.DataFrame:
-        """Return a row per condition with an adversary and measure among the `reactions` of the game's evidence."""
-        table = []
-        for condition, other, reactions in self._compared:
-            differing = {} if other is None else {a: v for a, v in other.axes.items() if v != condition.axes[a]}
-            without = NONE if other is None else ", ".join(f"{axis}={value}" for axis, value in differing.items())
-            table += [{**condition.axes, "without": without, **row} for row in reactions.rows()]
-        found = pd.DataFrame(table, columns=names_of("reactions", self._study.axes, self._study.game)[:-1])
-        counts = ["pairs", "simulations_without", "only_with", "only_without"]
-        found[counts] = found[counts].astype("Int64")
-        return found.assign(p_holm=found.groupby("what")["p"].transform(lambda p: holm(p.to_numpy(dtype=float))))
+def compared_games(study: Study, games: Sequence[PlayedGame]) -> list[Compared]:
+    """Return the conditions with an adversary and those without that they are compared with, and the games of both."""
+    by_seed: dict[str, dict[int, PlayedGame]] = defaultdict(dict)
+    for game in games:
+        by_seed[game.simulation.condition.name][game.simulation.seed] = game
+    compared: list[Compared] = []
+    for condition in study.conditions if study.game.evidence.reactions else ():
+        if condition.axes["b"]:
+            other = without_adversary(condition, study.conditions)
+            compared.append((condition, other, by_seed[condition.name], by_seed[other.name] if other else {}))
+    return compared
 
 
-class ReactionsOf:
-    """How agents react in games with an adversary, beside games without one, both by seed.
+def sources_of(own: Games, calm: Games) -> Iterator[tuple[PlayedGame, list[PlayedGame]]]:
+    """Yield each game whose trace is needed with its sources: the games whose adversary its agents are taken to meet.
+
+    Of a game without an adversary (`calm`) that is the one of its seed; if no seed is in both, all of them.
+    """
+    yield from ((game, [game]) for game in own.values())
+    if _are_paired(own, calm):
+        yield from ((calm[seed], [game]) for seed, game in own.items() if seed in calm)
+    else:
+        yield from ((game, list(own.values())) for game in calm.values())
+
+
+def _are_paired(own: Games, calm: Games) -> bool:
+    return bool({*own} & {*calm}) or not calm
+
+
+def reacted(game: PlayedGame, sources: Iterable[PlayedGame], trace: Trace) -> Reacted:
+    """Return what the agents of a game do from the rounds on in which those of its sources met an adversary."""
+    evidence, values = game.simulation.condition.game.evidence, {}
+    for source in sources:
+        names = _same_agents(source.honest, game.honest)
+        metrics, parameters = source.summary.outcome["metrics"], source.simulation.condition.parameters
+        found = evidence.reacted(parameters, metrics, names, trace)
+        values[game.simulation.id, source.simulation.id] = {of.name: found.get(of.name) for of in evidence.reactions}
+    return values
+
+
+def reaction_table(study: Study, compared: Sequence[Compared], values: Reacted) -> pd.DataFrame:
+    """Return a row per condition with an adversary and measure among the `reactions` of the game's evidence.
+
+    `values` has what `reacted` returns of all `sources_of` the games that are compared.
+    """
+    table = []
+    for condition, other, own, calm in compared:
+        differing = {} if other is None else {a: v for a, v in other.axes.items() if v != condition.axes[a]}
+        without = NONE if other is None else ", ".join(f"{axis}={value}" for axis, value in differing.items())
+        rows = reaction_rows(study.game.evidence.reactions, own, calm, values)
+        table += [{**condition.axes, "without": without, **row} for row in rows]
+    found = pd.DataFrame(table, columns=names_of("reactions", study.axes, study.game)[:-1])
+    counts = ["pairs", "simulations_without", "only_with", "only_without"]
+    found[counts] = found[counts].astype("Int64")
+    return found.assign(p_holm=found.groupby("what")["p"].transform(lambda p: holm(p.to_numpy(dtype=float))))
+
+
+def reaction_rows(
+    measures: Sequence[Indicator | Quantity], own: Games, calm: Games, values: Reacted
+) -> Iterator[dict[str, Any]]:
+    """Yield the cells of each measure, of games with an adversary beside games without one.
 
     They are paired by seed. If no seed is in both, each game without an adversary has the mean of what its agents do
-    from the rounds on in which those of the other games met theirs. `sources` has, by the id of a game whose trace is
-    needed, the games whose adversary its agents are taken to meet.
+    from the rounds on in which those of the other games met theirs.
     """
-
-    def __init__(self, study: Study, own: Mapping[int, PlayedGame], calm: Mapping[int, PlayedGame]) -> None:
-        self._evidence, self._own, self._calm = study.game.evidence, own, calm
-        self._paired = bool({*own} & {*calm}) or not calm
-        self._values: dict[tuple[str, str], _Values] = {}
-        self.sources: dict[str, list[PlayedGame]] = defaultdict(list)
-        for seed, game in own.items():
-            for each in [game, *([calm[seed]] if seed in calm else () if self._paired else calm.values())]:
-                self.sources[each.simulation.id].append(game)
-
-    def found(self, game: PlayedGame, trace: Trace) -> Reacted:
-        """Return what the agents of a game do from the rounds on in which others met an adversary, by its trace."""
-        values = {}
-        for source in self.sources[game.simulation.id]:
-            names = _same_agents(source.honest, game.honest)
-            metrics, parameters = source.summary.outcome["metrics"], source.simulation.condition.parameters
-            found = self._evidence.reacted(parameters, metrics, names, trace)
-            reacted = {measure.name: found.get(measure.name) for measure in self._evidence.reactions}
-            values[game.simulation.id, source.simulation.id] = reacted
-        return values
-
-    def add(self, found: Reacted) -> None:
-        """Take what was `found` in the trace of a game."""
-        self._values.update(found)
-
-    def rows(self) -> Iterator[dict[str, Any]]:
-        """Yield the cells of each measure, once the traces of all games were added."""
-        with_ = [self._from(game, [game]) for game in self._own.values()]
-        if self._paired:
-            sham = [self._from(self._calm.get(seed), [game]) for seed, game in self._own.items()]
-        else:
-            sham = [self._from(each, list(self._own.values())) for each in self._calm.values()]
-        values: list[tuple[Indicator | Quantity, Floats, Floats]] = []
-        for measure in self._evidence.reactions:
-            x, y = (np.array([_mean(each, measure.name) for each in games]) for games in (sham, with_))
-            values.append((measure, x, y))
-        places = slice(None) if self._paired else slice(0)
-        rates = [(x, y) for measure, x, y in values if isinstance(measure, Indicator) and self._paired]
-        counts = [count_pairs(_flags(x), _flags(y), places, places) for x, y in rates]
-        differences = iter(_rows_of(rate_differences(np.array(counts, dtype=np.int64).reshape(-1, 8))))
-        for measure, x, y in values:
-            if isinstance(measure, Indicator) and self._paired:
-                found = next(differences)
-            else:
-                share = isinstance(measure, Indicator) or measure.share
-                [found] = _rows_of(number_differences([(x, y, places, places)], share, unpaired=not self._paired))
-            yield _cells(measure, found, self._paired)
-
-    def _from(self, game: PlayedGame | None, sources: Sequence[PlayedGame]) -> list[_Values]:
-        """Return what agents do in a game from the rounds of each source; nothing without a game."""
-        ids = [source.simulation.id for source in sources]
-        return [self._values[game.simulation.id, each] for each in ids] if game else []
-
-
-def _flags(values: Floats) -> NDArray[np.int8]:
-    return np.nan_to_num(values, nan=-1).astype(np.int8)
-
-
-def _rows_of(differences: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
-    return [dict(zip(differences, cells, strict=True)) for cells in zip(*differences.values(), strict=True)]
+    paired, every = _are_paired(own, calm), list(own.values())
+    sham = [(calm.get(seed), [game]) for seed, game in own.items()] if paired else [(e, every) for e in calm.values()]
+    of_sham, of_own = (
+        [[values[game.simulation.id, s.simulation.id] for s in sources] if game else [] for game, sources in games]
+        for games in (sham, [(game, [game]) for game in every])
+    )
+    places = EVERY if paired else slice(0)
+    sides = []
+    for measure in measures:
+        x, y = (np.array([_mean(each, measure.name) for each in games]) for games in (of_sham, of_own))
+        share = isinstance(measure, Indicator) or measure.share
+        kind = RATE if isinstance(measure, Indicator) and paired else SHARE if share else NUMBER
+        sides.append(Sides(x, y, kind, places, places))
+    for measure, found in zip(measures, differences(sides, unpaired=not paired), strict=True):
+        yield _cells(measure, found, paired)
 
 
 def _cells(measure: Indicator | Quantity, found: dict[str, Any], paired: bool) -> dict[str, Any]:

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from parley.analysis.made_by import money_of
-from parley.analysis.pairs import rate_difference
+from parley.analysis.pairs import RATE, difference_of
 from parley.analysis.rates import by_condition
 from parley.analysis.reactions import Trace
 from parley.analysis.simulations import PlayedGame
@@ -57,13 +57,13 @@ def _rates(key: Sequence[Any], group: pd.DataFrame) -> Iterator[list[Any]]:
         for names, of_rule in of_voters.groupby(list(_RULE), sort=False):
             of_rule = of_rule.set_index("id")
             decided = int(of_rule["winner"].notna().sum())
-            right = of_rule["right"].astype("Int8").fillna(-1)
-            known = int((right >= 0).sum())
+            right = of_rule["right"].astype("Float64").astype(float)
+            known = int(right.notna().sum())
             first = right if first is None else first
             numbers = [len(of_rule), decided / len(of_rule)]
             count = int((right == 1).sum())
             rate = [count / known if known else np.nan, *wilson_interval(count, known)]
-            found = rate_difference(*(side.reindex(first.index, fill_value=-1) for side in (first, right)))
+            found = difference_of(first, right.reindex(first.index), RATE)
             compared = [float(found[name]) for name in ("difference", "low", "high", "p")]
             rows.append([*key, *names, *numbers, *rate, *(compared if right is not first else [np.nan] * 4)])
     for row, p in zip(rows, holm([row[-1] for row in rows]).tolist(), strict=True):
@@ -190,7 +190,7 @@ def _row(talk: Condition, arm: str, games: pd.DataFrame, talking: pd.DataFrame) 
     talking, number, unit = talking.loc[games.index], len(games), games["unit"].iloc[0]
     right = games["right"].astype(int)
     low, high = wilson_interval(int(right.sum()), number)
-    found = rate_difference(talking["right"], right)
+    found = difference_of(talking["right"], right, RATE)
     compared = {"difference": "difference", "difference_low": "low", "difference_high": "high", "p": "p"}
     tokens = Tokens(*map(int, games[list(_COUNTS)].sum())) if unit == "tokens" else None
     return {

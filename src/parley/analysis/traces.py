@@ -23,9 +23,17 @@ import pyarrow.parquet as pq
 from parley import paths
 from parley.analysis import talking
 from parley.analysis.averages import Averages, Rounds, by_player, player_table, rounds_of
-from parley.analysis.pairs import number_differences, rate_difference
+from parley.analysis.pairs import NUMBER, RATE, difference_of
 from parley.analysis.rates import by_condition
-from parley.analysis.reactions import Reacted, Reactions, Trace, behaved_rows, behavior_table
+from parley.analysis.reactions import (
+    Trace,
+    behaved_rows,
+    behavior_table,
+    compared_games,
+    reacted,
+    reaction_table,
+    sources_of,
+)
 from parley.analysis.simulations import PlayedGame
 from parley.analysis.tables import columns_of, csv_text, in_study, marked, names_of
 from parley.errors import RecordError
@@ -150,11 +158,7 @@ def _rows(regret: pd.DataFrame, study: Study) -> Iterator[Sequence[Any]]:
                 rows[name].to_numpy(dtype=np.float64) for name in (f"{_REACHED}{of.name}", f"{_BEST}{of.name}")
             )
             sides = (own, best) if of.more else (best, own)
-            if of.share:
-                found = rate_difference(*sides)
-            else:
-                every = slice(None)
-                found = {n: c[0] for n, c in number_differences([(*sides, every, every)], share=False).items()}
+            found = difference_of(*sides, RATE if of.share else NUMBER)
             promised = float(rows["promised"].str.split(", ").map(lambda said, name=of.name: name in said).mean())
             cells = [float(found[name]) for name in ("difference", "low", "high", "p")]
             yield [*key, of.name, len(rows), promised, float(own.mean()), float(best.mean()), *cells]
@@ -253,7 +257,7 @@ def _cell(value: Any) -> Any:
 
 _PIECE = 200  # games that a process reads at once
 Rows = Mapping[str, list[Any]]
-Found = tuple[Rounds, list[Reacted], Rows]
+Found = tuple[Rounds, Rows]
 Made = TypeVar("Made")
 
 
@@ -290,8 +294,12 @@ class FromTraces:
 
     def __init__(self, study: Study, games: Sequence[PlayedGame]) -> None:
         self._study, self._games = study, games
-        self.rounds = Averages(study)
-        self.reactions = Reactions(study, games)
+        self._compared = compared_games(study, games)
+        self._sources: dict[str, dict[str, PlayedGame]] = defaultdict(dict)  # by id, see `sources_of`
+        for _, _, own, calm in self._compared:
+            for game, sources in sources_of(own, calm):
+                self._sources[game.simulation.id] |= {source.simulation.id: source for source in sources}
+        self._rounds = Averages(study)
         self._rows: dict[str, list[Any]] = defaultdict(list)
 
     def read(self, make: Callable[[Sequence[Recorded]], Made], processes: int = 1) -> Iterator[Made]:
@@ -300,21 +308,10 @@ class FromTraces:
         So many processes read them, and make. Raises ImpossibleTracesError once all were read.
         """
 
-        def taken(games: Sequence[PlayedGame]) -> tuple[list[Found], Made]:
-            those = list(recorded(self._study, games))
-            found = [
-                (
-                    rounds_of(self._study, game.summary.outcome, trace),
-                    self.reactions.found(game, trace),
-                    _rows_of(self._study, game, trace),
-                )
-                for game, trace in those
-            ]
-            return found, make(those)
-
         def read_piece(games: Sequence[PlayedGame]) -> tuple[list[Found], Made] | dict[Path, str]:
             try:
-                return taken(games)
+                those = list(recorded(self._study, games))
+                return [self._found(game, trace) for game, trace in those], make(those)
             except _IMPOSSIBLE as error:
                 if len(games) > 1:
                     alone = [read_piece([game]) for game in games]
@@ -329,14 +326,28 @@ class FromTraces:
                 impossible |= read
                 continue
             found, made = read
-            for game, (rounds, reactions, rows) in zip(games, found, strict=False):
-                self.rounds.add_rounds(game.simulation.condition.name, rounds)
-                self.reactions.add(game, reactions)
+            for game, (rounds, rows) in zip(games, found, strict=False):
+                self._rounds.add_rounds(game.simulation.condition.name, rounds)
                 for name, found_rows in rows.items():
                     self._rows[name] += found_rows
             yield made
         if impossible:
             raise ImpossibleTracesError(impossible)
+
+    def _found(self, game: PlayedGame, trace: Trace) -> Found:
+        """Return the measures of a game by round, and by name the rows that `tables` makes of it."""
+        study, sources = self._study, self._sources.get(game.simulation.id, {})
+        measured, regret = _measured(game, trace), regret_row(study, game, trace)
+        return rounds_of(study, game.summary.outcome, trace), {
+            "measures": [measured] if measured else [],
+            "players": by_player(game, trace),
+            "reactions": list(reacted(game, sources.values(), trace).items()),
+            "behaviors": behaved_rows(study, game, trace),
+            "regret": [regret] if regret else [],
+            "decisions": talking.decision_rows(game, trace),
+            "martingale": talking.steps_of(game, trace),
+            "equal_cost": talking.paid_rows(study, game, trace),
+        }
 
     def tables(self) -> dict[str, pd.DataFrame]:
         """Return the tables whose rows come from traces alone, by name."""
@@ -346,9 +357,9 @@ class FromTraces:
         regret = regret_table(rows["regret"], study)
         measures = [measure.name for measure in study.game.evidence.measures]
         return {
-            "rounds": self.rounds.table(measures, "measure", "round"),
+            "rounds": self._rounds.table(measures, "measure", "round"),
             "players": player_table(study, rows["players"]),
-            "reactions": self.reactions.table(),
+            "reactions": reaction_table(study, self._compared, dict(rows["reactions"])),
             "behaviors": behavior_table(rows["behaviors"], study),
             "measures": pd.DataFrame(rows["measures"], columns=names_of("measures", study.axes, study.game)),
             "regret": regret,
@@ -363,20 +374,6 @@ class FromTraces:
     def counts(self) -> pd.DataFrame:
         """What counts of the games of arms (`what_counts`)."""
         return talking.what_counts(self._rows["equal_cost"], self._study)
-
-
-def _rows_of(study: Study, game: PlayedGame, trace: Trace) -> Rows:
-    """Return the rows that a game adds to each of `FromTraces.tables`, or what these are made of."""
-    measured, regret = _measured(game, trace), regret_row(study, game, trace)
-    return {
-        "measures": [measured] if measured else [],
-        "players": by_player(game, trace),
-        "behaviors": behaved_rows(study, game, trace),
-        "regret": [regret] if regret else [],
-        "decisions": talking.decision_rows(game, trace),
-        "martingale": talking.steps_of(game, trace),
-        "equal_cost": talking.paid_rows(study, game, trace),
-    }
 
 
 def _measured(game: PlayedGame, trace: Trace) -> Mapping[str, Any]:

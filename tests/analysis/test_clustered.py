@@ -1,19 +1,19 @@
 """Rates over conditions that share seeds: by hand, by other means, and by simulation with known rates."""
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy
 
 from parley.analysis.margins import (
-    Paired,
-    Sample,
+    Answers,
     Standardized,
     apart,
     difference,
     mantel_haenszel,
-    paired,
     rate_limits,
     standardized,
 )
@@ -115,27 +115,31 @@ def test_where_no_seed_differs_there_still_is_an_interval() -> None:
     assert limits == pytest.approx([float(x) for x in unpaired_difference(12, 50, 30, 50)], abs=0.01)
 
 
-def pairs_of(*texts: tuple[str, str]) -> Paired:
-    sides = [[Sample(letters(text), np.arange(len(text)), np.arange(len(text))) for text in two] for two in texts]
-    found = paired([(one, two) for one, two in sides])
+def answers(*texts: str, pairs: Sequence[Sequence[int]] = ()) -> Answers:
+    """Return the answers of conditions, see `over`; the pair of each is that of its seed, or is given."""
+    seeds = [np.arange(len(text)) for text in texts]
+    cells = np.repeat(np.arange(len(texts)), [len(text) for text in texts])
+    keys = pd.DataFrame(index=range(len(texts)))
+    return Answers(keys, letters("".join(texts)), cells, np.concatenate(seeds), np.concatenate([*(pairs or seeds)]))
+
+
+def pairs_of(*texts: tuple[str, str]) -> tuple[Standardized, Standardized]:
+    found = answers(*(text for two in texts for text in two)).paired([(2 * k, 2 * k + 1) for k in range(len(texts))])
     assert found
-    return found
+    return found[:2]
 
 
 def test_pairs_are_what_both_have_an_answer_of() -> None:
-    seeds = np.arange(6)
-    first = Sample(letters("yynn y"), seeds, np.array([3, 1, 2, 5, 4, 9]))
-    second = Sample(letters("nyyyn "), seeds, np.array([1, 2, 3, 4, 5, 9]))
-    found = paired([(first, second)])
+    of = answers("yynn y", "nyyyn ", "yy", pairs=[[3, 1, 2, 5, 4, 9], [1, 2, 3, 4, 5, 9], [7, 8]])
+    found = of.paired([(0, 1)])
     assert found
-    assert (found.pairs, found.only_first, found.only_second) == (4, 1, 1)
-    assert (found.first.rate, found.second.rate, found.first.seeds) == (0.5, 0.5, 4)
-    assert found.first.effective == pytest.approx(4)
-    none = Sample(letters("yy"), np.arange(2), np.array([7, 8]))
-    assert paired([(first, second), (none, second)]) is None
+    first, second, *counts = found
+    assert counts == [4, 1, 1]
+    assert (first.rate, second.rate, first.seeds) == (0.5, 0.5, 4)
+    assert first.effective == pytest.approx(4)
+    assert of.paired([(0, 1), (2, 1)]) is None
     # Seeds of one side alone change nothing.
-    short, long = pairs_of(("yynny", "ynnnn")), pairs_of(("yynny" + "y" * 50, "ynnnn"))
-    assert difference(short.first, short.second) == difference(long.first, long.second)
+    assert difference(*pairs_of(("yynny", "ynnnn"))) == difference(*pairs_of(("yynny" + "y" * 50, "ynnnn")))
 
 
 def test_combinations_with_other_numbers_of_pairs_have_their_effective_number_of_seeds() -> None:
@@ -143,15 +147,15 @@ def test_combinations_with_other_numbers_of_pairs_have_their_effective_number_of
     found = pairs_of(*texts)
     share = [1 / 10 + 1 / 20] * 5 + [1 / 20] * 5  # of each seed in the difference
     effective = sum(x**2 for x in share) ** 2 / sum(x**4 for x in share)
-    assert found.first.effective == pytest.approx(effective)
+    assert found[0].effective == pytest.approx(effective)
     by_seed = np.array(
         [[(b[s] == "y") - (a[s] == "y") if s < len(a) else math.nan for a, b in texts] for s in range(10)]
     )
     change = np.nanmean(by_seed, axis=0).mean()
-    assert change == pytest.approx(found.second.rate - found.first.rate)
+    assert change == pytest.approx(found[1].rate - found[0].rate)
     centered = np.nansum((by_seed - np.nanmean(by_seed, axis=0)) / [10, 20], axis=1)
     expected = change**2 / ((centered**2).sum() + change**2 / effective)
-    low, high, p = difference(found.first, found.second)
+    low, high, p = difference(*found)
     assert p == pytest.approx(scipy.stats.chi2.sf(expected, 1))
     assert (p < 0.05) == (not low <= 0 <= high)
 
@@ -190,7 +194,7 @@ def test_the_test_has_its_size_where_one_side_has_more_seeds() -> None:
         for _ in range(400):
             few, many = ("".join("y" if x < rate else "n" for x in random.random(number)) for number in (10, 60))
             found = pairs_of((few, many))
-            refused += difference(found.first, found.second)[2] < 0.05
+            refused += difference(*found)[2] < 0.05
         assert refused / 400 < 0.083, rate  # 0.05 and three standard deviations; of all simulations it is 0.1 to 0.3
 
 

@@ -50,26 +50,6 @@ class Standardized:
     effective: float
 
 
-@dataclass(frozen=True)
-class Sample:
-    """Simulations of a condition: answers (1, 0, NaN), and the numbers of their seeds and pairs, each pair once."""
-
-    values: Floats
-    seeds: Indices
-    pairs: Indices
-
-
-@dataclass(frozen=True)
-class Paired:
-    """Two rates of simulations that are pairs, the number of pairs, and in how many only one of the two has it."""
-
-    first: Standardized
-    second: Standardized
-    pairs: int
-    only_first: int
-    only_second: int
-
-
 def standardized(answers: Floats, cells: Indices, seeds: Indices, weights: Floats) -> Standardized:
     """Return the mean of the rates of conditions, by their `weights` (a number per condition, adding up to 1).
 
@@ -88,32 +68,6 @@ def standardized(answers: Floats, cells: Indices, seeds: Indices, weights: Float
     shares = np.bincount(seed, weights[cell] / size[cell], number)
     effective = float((shares**2).sum() ** 2 / (shares**4).sum()) if len(y) else 0.0
     return Standardized(float(weights @ rates), influence, len(y), int((shares > 0).sum()), effective)
-
-
-def paired(combinations: Sequence[tuple[Sample, Sample]]) -> Paired | None:
-    """Return the rates of both sides over combinations, each with equal weight, among the simulations that are pairs.
-
-    What has no counterpart does not count: a side with more seeds would else be compared with what the other was
-    never asked, and a side that always has it would hide how much those seeds differ. None if a combination has no
-    pair.
-    """
-    sides: list[list[Floats]] = [[], []]
-    seeds: list[Indices] = []
-    for first, second in combinations:
-        known = [~np.isnan(side.values) for side in (first, second)]
-        _, here, there = np.intersect1d(
-            first.pairs[known[0]], second.pairs[known[1]], assume_unique=True, return_indices=True
-        )
-        if not len(here):
-            return None
-        sides[0].append(first.values[known[0]][here])
-        sides[1].append(second.values[known[1]][there])
-        seeds.append(first.seeds[known[0]][here])
-    cells = np.repeat(np.arange(len(seeds)), [len(part) for part in seeds])
-    weights = np.full(len(seeds), 1 / len(seeds))
-    x, y = (np.concatenate(side) for side in sides)
-    one, two = (standardized(side, cells, np.concatenate(seeds), weights) for side in (x, y))
-    return Paired(one, two, len(x), int((x > y).sum()), int((x < y).sum()))
 
 
 def rate_limits(of: Standardized) -> tuple[float, float]:
@@ -140,7 +94,7 @@ def rate_limits(of: Standardized) -> tuple[float, float]:
 
 
 def difference(first: Standardized, second: Standardized) -> tuple[float, float, float]:
-    """Return limits and two-sided p of the second rate minus the first; both are of the same pairs (see `paired`).
+    """Return limits and two-sided p of the second rate minus the first; both are of the same pairs.
 
     The test is McNemar's for clustered pairs (Durkalski, Palesch, Lipsitz and Rust, Statistics in Medicine 22, 2003,
     pp. 2417-2428) with weights: the squared difference by the sum of squares of what each seed adds to it, which has
@@ -208,27 +162,48 @@ class Answers:
     pairs: Indices
 
     @cached_property
+    def counts(self) -> Indices:
+        """How many have it, and how many have not; a row per condition."""
+        answers = [np.bincount(self.cells[self.values == answer], minlength=len(self.keys)) for answer in (1, 0)]
+        return np.stack(answers, axis=1).astype(np.int64)
+
+    @property
     def answered(self) -> NDArray[np.bool_]:
         """Which conditions have an answer."""
-        return np.bincount(self.cells[~np.isnan(self.values)], minlength=len(self.keys)) > 0
+        return np.asarray(self.counts.any(axis=1))
 
     def over(self, cells: Sequence[int] | Indices) -> Standardized:
         """Return the rate over conditions, each with the weight of how often it is among `cells`."""
         weights = np.bincount(np.asarray(cells, dtype=np.int64), minlength=len(self.keys)) / len(cells)
         return standardized(self.values, self.cells, self.seeds, weights)
 
-    def of(self, cell: int) -> Sample:
-        """Return the simulations of one condition."""
-        here = self._order[slice(*self._ends[cell : cell + 2])]
-        return Sample(self.values[here], self.seeds[here], self.pairs[here])
-
     @cached_property
-    def _order(self) -> Indices:
-        return np.argsort(self.cells, kind="stable")
+    def _known(self) -> dict[int, Indices]:
+        """The places of the answers of each condition."""
+        cells = pd.Series(np.where(np.isnan(self.values), -1, self.cells))
+        return dict(cells.groupby(cells).indices)
 
-    @cached_property
-    def _ends(self) -> Indices:
-        return np.searchsorted(self.cells[self._order], np.arange(len(self.keys) + 1))
+    def paired(self, cells: Sequence[tuple[int, int]]) -> tuple[Standardized, Standardized, int, int, int] | None:
+        """Return the rates of both sides over combinations, each with equal weight, among simulations that are pairs.
+
+        Then the number of pairs, and in how many only one of the two has it. What has no counterpart does not count: a
+        side with more seeds would else be compared with what the other was never asked, and a side that always has it
+        would hide how much those seeds differ. None if a combination has no pair.
+        """
+        sides = [np.concatenate([self._known[cell] for cell in side]) for side in zip(*cells, strict=True)]
+        number = self.pairs.max() + 1
+        one, two = (
+            np.repeat(np.arange(len(cells)) * number, [len(self._known[cell]) for cell in side]) + self.pairs[places]
+            for side, places in zip(zip(*cells, strict=True), sides, strict=True)
+        )
+        found, mine, yours = np.intersect1d(one, two, assume_unique=True, return_indices=True)
+        combinations = found // number
+        if len(np.unique(combinations)) < len(cells):
+            return None
+        places, weights = (sides[0][mine], sides[1][yours]), np.full(len(cells), 1 / len(cells))
+        x, y = (self.values[of] for of in places)
+        first, second = (standardized(side, combinations, self.seeds[places[0]], weights) for side in (x, y))
+        return first, second, len(found), int((x > y).sum()), int((x < y).sum())
 
 
 @dataclass(frozen=True)
@@ -359,17 +334,14 @@ def _of_value(answers: Answers, axis: str, value: Any, cells: list[int]) -> dict
 
 def _tested(answers: Answers, cells: list[tuple[int, int]]) -> dict[str, Any]:
     """Return difference, interval and test: of pairs where the conditions of each combination share seeds."""
-    samples = [(answers.of(i), answers.of(j)) for i, j in cells]
-    if found := paired(samples):
-        first, second = found.first, found.second
+    if found := answers.paired(cells):
+        first, second, pairs, only_first, only_second = found
         low, high, p = difference(first, second)
-        row = {"pairs": found.pairs, "only_from": found.only_first, "only_value": found.only_second, "test": CLUSTERED}
+        row = {"pairs": pairs, "only_from": only_first, "only_value": only_second, "test": CLUSTERED}
     else:
         first, second = (answers.over(side) for side in zip(*cells, strict=True))
         low, high = apart(first, second)
-        p = mantel_haenszel(
-            np.array([[[(each.values == 1).sum(), (each.values == 0).sum()] for each in both] for both in samples])
-        )
+        p = mantel_haenszel(answers.counts[np.array(cells)])
         row = {"pairs": 0, "only_from": 0, "only_value": 0, "test": STRATIFIED}
     rates = {"rate_from": first.rate, "rate_value": second.rate, "difference": second.rate - first.rate}
     return row | rates | {"difference_low": low, "difference_high": high, "p": p}

@@ -2,10 +2,11 @@
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from operator import eq
+from string import Formatter
 from typing import Any
 
 import numpy as np
@@ -44,6 +45,20 @@ def markdown_table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> s
     return "\n".join(f"| {' | '.join(map(str, cells))} |" for cells in lines)
 
 
+def _shown(data: pd.DataFrame, axes: Sequence[str], cells: Mapping[str, str]) -> str:
+    """Return a table in Markdown: `cells` has a format of a row by the heading; what a row lacks is a dash."""
+    rows = [
+        [*(row[axis] for axis in axes), *(_cell(form, row) for form in cells.values())]
+        for row in data.to_dict("records")
+    ]
+    return markdown_table([*axes, *cells], rows)
+
+
+def _cell(form: str, row: Mapping[Any, Any]) -> str:
+    used = [row[name] for _, name, _, _ in Formatter().parse(form) if name]
+    return "–" if any(map(pd.isna, used)) else form.format(**row)
+
+
 def _means(columns: dict[str, str], study: Study, played: Results) -> Beside:
     shown = played.table("quantities")
     rates = played.table("rates").rename(columns={"indicator": "quantity", "rate": "mean"})
@@ -75,12 +90,12 @@ def _words(_: Study, played: Results, most: int = 10) -> Beside:
     word, stag = honest["message"].str.lower(), honest["action"] == "Hunt Stag"
     said = stag.groupby(word).agg(["size", "mean"]).reset_index(names="word")
     said = said.sort_values(["size", "word"], ascending=[False, True])
-    rows = [(_plain(word), size, f"{mean:.0%}") for word, size, mean in said.head(most).itertuples(index=False)]
+    shown = said.head(most).assign(word=said["word"].map(_plain))
     return Beside(
         "words",
         f"The {most} words that honest players said most, of {len(said)}, and the stags among their next actions. "
         f"{word.isna().sum()} times they said none ({stag[word.isna()].mean():.0%} stags).",
-        markdown_table(["word", "said", "then the stag"], rows),
+        _shown(shown, (), {"word": "{word}", "said": "{size}", "then the stag": "{mean:.0%}"}),
         said.rename(columns={"size": "said", "mean": "then_stag"}),
     )
 
@@ -101,23 +116,14 @@ def _changes(study: Study, played: Results) -> Beside:
     )
     by = told.groupby([*axes, "first_right", "heard_right"])
     data = by.mean().assign(agents=by.size()).reset_index()
-    rows = [
-        [
-            *(row[axis] for axis in axes),
-            "right" if row["first_right"] else "wrong",
-            "yes" if row["heard_right"] else "no",
-            row["agents"],
-            *(f"{row[share]:.0%}" for share in ("kept", "turned_right", "turned_wrong")),
-        ]
-        for row in data.to_dict("records")
-    ]
+    names = {"first_right": {True: "right", False: "wrong"}, "heard_right": {True: "yes", False: "no"}}
+    cells = {"first answer": "{first_right}", "heard a right one": "{heard_right}", "agents": "{agents}"}
+    cells |= {share.replace("_", " "): f"{{{share}:.0%}}" for share in ("kept", "turned_right", "turned_wrong")}
     return Beside(
         "changes",
         "What became of honest agents' first answers, by whether another honest agent's was right, and so could be "
         "heard. Those who neither kept theirs nor turned gave another wrong one.",
-        markdown_table(
-            [*axes, "first answer", "heard a right one", "agents", "kept", "turned right", "turned wrong"], rows
-        ),
+        _shown(data.replace(names), axes, cells),
         data,
     )
 
@@ -153,21 +159,18 @@ def _moves(study: Study, played: Results) -> Beside:
         "held, one that another agent held, or (the rest) one of nobody's. How many of the later replies are word for "
         'word the agent\'s reply of the round before. How many replies of all rounds have the word "most". Votes are '
         "those of all rounds.",
-        markdown_table(
-            [
-                *axes,
-                "later proposals",
-                "first: the given",
-                "kept",
-                "another's",
-                "word for word",
-                '"most"',
-                "votes to stop",
-            ],
-            [
-                [*(row[axis] for axis in axes), row["later"], *(f"{row[share]:.0%}" for share in shares)]
-                for row in data.to_dict("records")
-            ],
+        _shown(
+            data,
+            axes,
+            {
+                "later proposals": "{later}",
+                "first: the given": "{began:.0%}",
+                "kept": "{kept:.0%}",
+                "another's": "{taken:.0%}",
+                "word for word": "{again:.0%}",
+                '"most"': "{most:.0%}",
+                "votes to stop": "{stop:.0%}",
+            },
         ),
         data,
     )
@@ -202,21 +205,13 @@ def _achieved(study: Study, played: Results, measures: Sequence[str] = ()) -> Be
     data = table[[*axes, "measure", "simulations", "promised", "reached", "achievable", "lost", "low", "high"]]
     labels = {of.name: of.label for of in study.game.evidence.achievable}
     rows = []
-    for row in data.to_dict("records"):
-        form = ".0%" if row["measure"] != "rounds" else ".1f"
-        told = [f"{row[name]:{form}}" for name in ("reached", "achievable")]
-        promised = (
-            "–"
-            if form == ".1f"
-            else "yes"
-            if row["promised"] == 1
-            else "no"
-            if row["promised"] == 0
-            else f"{row['promised']:.0%}"
-        )
+    for row in data.replace({"measure": labels}).to_dict("records"):
+        form, promised = ".0%", {0.0: "no", 1.0: "yes"}.get(row["promised"], f"{row['promised']:.0%}")
+        if row["measure"] == labels["rounds"]:
+            form, promised = ".1f", "–"
         limits = "" if np.isnan(row["low"]) else f" [{row['low']:{form}}, {row['high']:{form}}]"
-        lost = f"{row['lost']:{form}}{limits}"
-        rows.append([*(row[axis] for axis in axes), labels[row["measure"]], *told, promised, lost])
+        told = [f"{row[name]:{form}}" for name in ("reached", "achievable")]
+        rows.append([*(row[axis] for axis in axes), row["measure"], *told, promised, f"{row['lost']:{form}}{limits}"])
     return Beside(
         "achievable",
         "What the groups reached, beside the best known protocol in the same seats, with the same values and the same "
@@ -233,24 +228,25 @@ def _rules(study: Study, played: Results) -> Beside:
     axes = _axes(study, table)
     data = table[[*axes, "answers", "rule", "simulations", "decided", "right", "low", "high", "difference", "p_holm"]]
     first = data.query("rule == 'plurality'").set_index([*axes, "answers"])
-    rows = [
-        [
-            *(row[axis] for axis in axes),
-            f"{row['rule'].replace('_', ' ')}, {row['answers']}{'' if row['answers'] == 'course' else ' answers'}",
-            f"{row['decided']:.0%}",
-            f"{row['right']:.0%} [{row['low']:.0%}, {row['high']:.0%}]",
-            "–" if pd.isna(row["difference"]) else f"{100 * row['difference']:+.0f} (p {row['p_holm']:.2g})",
-        ]
-        for row in data.to_dict("records")
-        if row["rule"] == "plurality" or not _as_plurality(row, first, axes)
-    ]
+    kept = [row["rule"] == "plurality" or not _as_plurality(row, first, axes) for row in data.to_dict("records")]
+    of = data["answers"].where(data["answers"] == "course", data["answers"] + " answers")
+    shown = data.assign(rule=data["rule"].str.replace("_", " ") + ", " + of, points=100 * data["difference"])[kept]
     return Beside(
         "rules",
         "What honest agents would have decided under each rule, and rightly; with the difference from the plurality "
         "of first answers, in points (p corrected by Holm over the rules of a row of games; "
         "[how](explanation/talking.md)). Majorities and two thirds without a row decide as often, and as often "
         "rightly, as the plurality of the same answers.",
-        markdown_table([*axes, "rule", "decided", "right", "difference"], rows),
+        _shown(
+            shown,
+            axes,
+            {
+                "rule": "{rule}",
+                "decided": "{decided:.0%}",
+                "right": "{right:.0%} [{low:.0%}, {high:.0%}]",
+                "difference": "{points:+.0f} (p {p_holm:.2g})",
+            },
+        ),
         data,
     )
 
@@ -259,19 +255,7 @@ def _equal_cost(study: Study, played: Results) -> Beside:
     """Return what was right, and what it cost, by arm."""
     table = played.table("equal_cost")
     data = table[["arm", *table.columns[list(table.columns).index("simulations") :]]]
-    rows = [
-        [
-            row["arm"].replace("_", " "),
-            row["simulations"],
-            "–" if pd.isna(row["answers"]) else f"{row['answers']:.1f}",
-            f"{row['requests']:.0f}",
-            f"{row['tokens']:,.0f}",
-            f"{row['cost_ratio']:.2f}",
-            f"{row['right']:.0%} [{row['low']:.0%}, {row['high']:.0%}]",
-            "–" if pd.isna(row["difference"]) else f"{100 * row['difference']:+.0f} (p {row['p_holm']:.2g})",
-        ]
-        for row in data.to_dict("records")
-    ]
+    shown = data.assign(arm=data["arm"].str.replace("_", " "), points=100 * data["difference"])
     short = table["short"].max()
     return Beside(
         "equal-cost",
@@ -279,8 +263,19 @@ def _equal_cost(study: Study, played: Results) -> Beside:
         "problems, in points (p corrected by Holm over the arms)."
         + f" In {short:.0%} of the games all independent answers together cost less than talking."
         * bool(short > 0),
-        markdown_table(
-            ["arm", "games", "answers taken", "requests", "tokens a game", "cost", "right", "less talking"], rows
+        _shown(
+            shown,
+            (),
+            {
+                "arm": "{arm}",
+                "games": "{simulations}",
+                "answers taken": "{answers:.1f}",
+                "requests": "{requests:.0f}",
+                "tokens a game": "{tokens:,.0f}",
+                "cost": "{cost_ratio:.2f}",
+                "right": "{right:.0%} [{low:.0%}, {high:.0%}]",
+                "less talking": "{points:+.0f} (p {p_holm:.2g})",
+            },
         ),
         data,
     )
@@ -292,25 +287,23 @@ def _forks(_: Study, played: Results) -> Beside:
     measured = {name: text for name, text in FORKED.items() if name in set(table["what"])}
     of_change = (table["base"] == "keep") & (table["change"] != "keep") & table["what"].isin(measured)
     data = table[of_change]
-    rows = [
-        [
-            measured[row["what"]],
-            row["parents"],
-            f"{row['value_from']:.2f}",
-            f"{row['value_to']:.2f}",
-            f"{row['difference']:+.2f} [{row['low']:+.2f}, {row['high']:+.2f}]",
-            f"{row['p']:.2g}",
-            f"{row['differs']:.2f}",
-            f"{row['noise']:.2f}",
-        ]
-        for row in data.to_dict("records")
-    ]
     return Beside(
         "forks",
         "What the change moves: means over recorded games; how far a changed fork is from one as it was, and how far "
         "two forks as it was are apart, which is chance alone.",
-        markdown_table(
-            ["measured", "recorded games", "as it was", "changed", "difference", "p", "apart", "by chance"], rows
+        _shown(
+            data.replace({"what": measured}),
+            (),
+            {
+                "measured": "{what}",
+                "recorded games": "{parents}",
+                "as it was": "{value_from:.2f}",
+                "changed": "{value_to:.2f}",
+                "difference": "{difference:+.2f} [{low:+.2f}, {high:+.2f}]",
+                "p": "{p:.2g}",
+                "apart": "{differs:.2f}",
+                "by chance": "{noise:.2f}",
+            },
         ),
         data,
     )
@@ -340,10 +333,7 @@ def _filtered(_: Study, played: Results) -> Beside:
         "filtered",
         "Whose messages were dropped where one of the four others is Byzantine: by chance a quarter are its."
         f"{worst} Messages of a game are not independent.",
-        markdown_table(
-            ["filter", "dropped", "the Byzantine agent's"],
-            [(row["filter"], row["number"], f"{row['share']:.0%}") for row in shown.to_dict("records")],
-        ),
+        _shown(shown, (), {"filter": "{filter}", "dropped": "{number}", "the Byzantine agent's": "{share:.0%}"}),
         data,
     )
 

@@ -4,8 +4,7 @@ A betrayal is a hare that a Byzantine player hunts. Each honest player's own cou
 sees; rounds after it, and those alone, are looked at.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, TypeVar
 
@@ -22,26 +21,24 @@ _T = TypeVar("_T")
 SWEEP = tuple(Fraction(tenths, 20) for tenths in range(10, 21))  # 0.5 to 1 by 0.05
 
 
-@dataclass(frozen=True, slots=True)
 class Betrayed:
-    """What one honest player did in the rounds after `seen`, in which it first saw a betrayal.
+    """What one honest player did in the rounds that count after `seen`, in which it first saw a betrayal."""
 
-    `idle` are rounds without an action; `word_changed` and `action_changed` the first round with another word or
-    action than its last one up to the round `seen`, None if there is none; `hunted` is whether that action was a stag,
-    and `preemptive` whether it had acted up to then, and never hunted one. `last_stag` is the last round with a stag
-    and `last` the last with an action, 0 for none.
-    """
-
-    seen: int
-    stags: int
-    hares: int
-    idle: int
-    word_changed: int | None
-    action_changed: int | None
-    hunted: bool
-    preemptive: bool
-    last_stag: int
-    last: int
+    def __init__(self, rounds: Sequence[Round], name: str, seen: int) -> None:
+        self.seen = seen
+        after = counted(rounds[seen:])
+        before = [r["actions"][name] for r in rounds[:seen]]
+        # By round, its words and actions since; a failed reply in the round of the betrayal is no behavior.
+        self._words = {r["round"]: r["words"].get(name) for r in after}
+        self._actions = {r["round"]: r["actions"][name] for r in after}
+        taken = list(self._actions.values())
+        self.stags, self.hares, self.idle = taken.count(STAG), taken.count(HARE), taken.count(None)
+        word, action = _last(r["words"].get(name) for r in rounds[:seen]), _last(before)
+        self._turned = _first_other(action, self._actions)
+        changes = (_first_other(word, self._words), self._turned)
+        self.changed = min((number for number in changes if number is not None), default=None)  # word or action
+        self.hunted = action == STAG  # when it last acted up to the betrayal
+        self.preemptive = action is not None and STAG not in before  # it had acted, and never hunted one
 
     @property
     def share(self) -> Fraction | None:
@@ -69,17 +66,16 @@ class Betrayed:
     @property
     def retreated(self) -> int | None:
         """The first round with a hare, of one that had hunted the stag."""
-        return self.action_changed if self.hunted else None
+        return self._turned if self.hunted else None
 
     @property
     def returned(self) -> bool | None:
         """Whether it hunts the stag again once it retreated; None if it did not, or did nothing after that."""
-        return None if self.retreated in (None, self.last) else self.last_stag > (self.retreated or 0)
-
-    @property
-    def changed(self) -> int | None:
-        """The first round with another word or another action."""
-        return min((r for r in (self.word_changed, self.action_changed) if r is not None), default=None)
+        retreated = self.retreated
+        if retreated is None:
+            return None
+        later = {action for number, action in self._actions.items() if number > retreated} - {None}
+        return STAG in later if later else None
 
 
 def first_betrayal(rounds: Sequence[Round], byzantine: frozenset[str]) -> int | None:
@@ -89,25 +85,7 @@ def first_betrayal(rounds: Sequence[Round], byzantine: frozenset[str]) -> int | 
 
 def player_after(rounds: Sequence[Round], name: str, seen: int) -> Betrayed | None:
     """Return what a player did after the round `seen`, as if betrayed in it; None if no round after it counts."""
-    until, after = rounds[:seen], counted(rounds[seen:])
-    if not after:
-        return None
-    actions = [r["actions"][name] for r in after]
-    before = [r["actions"][name] for r in until]
-    word = _last(r["words"].get(name) for r in until)
-    action = _last(before)
-    return Betrayed(
-        seen=seen,
-        stags=actions.count(STAG),
-        hares=actions.count(HARE),
-        idle=actions.count(None),
-        word_changed=_first(after, lambda r: _is_other(word, r["words"].get(name))),
-        action_changed=_first(after, lambda r: _is_other(action, r["actions"][name])),
-        hunted=action == STAG,
-        preemptive=action is not None and STAG not in before,
-        last_stag=max((r["round"] for r in after if r["actions"][name] == STAG), default=0),
-        last=max((r["round"] for r in after if r["actions"][name] is not None), default=0),
-    )
+    return Betrayed(rounds, name, seen) if counted(rounds[seen:]) else None
 
 
 def _all_after(rounds: Sequence[Round], seen: Mapping[str, int | None]) -> dict[str, Betrayed]:
@@ -117,17 +95,18 @@ def _all_after(rounds: Sequence[Round], seen: Mapping[str, int | None]) -> dict[
 
 
 def _last(values: Iterable[_T | None]) -> _T | None:
-    """Return the last value that is not None: a failed reply in the round of the betrayal is no behavior."""
     return next((value for value in reversed(list(values)) if value is not None), None)
 
 
-def _first(rounds: Sequence[Round], fits: Callable[[Round], bool]) -> int | None:
-    return next((r["round"] for r in counted(rounds) if fits(r)), None)
+def _first_other(before: str | None, said: Mapping[int, str | None]) -> int | None:
+    """Return the first round with another word or action, whatever its case; silence, a failure, is no change."""
+    if before is None:
+        return None
+    return next((r for r, now in said.items() if now is not None and now.casefold() != before.casefold()), None)
 
 
-def _is_other(before: str | None, now: str | None) -> bool:
-    """Whether a word or an action was changed for another, whatever its case; silence, a failure, is no change."""
-    return before is not None and now is not None and before.casefold() != now.casefold()
+def _first(rounds: Sequence[Round], success: bool) -> int | None:
+    return next((r["round"] for r in counted(rounds) if r["success"] is success), None)
 
 
 def hare_for_good(stags: int, hares: int, idle: int) -> bool:
@@ -217,8 +196,8 @@ def recovery_metrics(rounds: Sequence[Round], byzantine: frozenset[str]) -> dict
 
 
 def _recovery(rounds: Sequence[Round], start: int | None) -> dict[str, Any]:
-    failed = None if start is None else _first(rounds[start - 1 :], lambda r: not r["success"])
-    again = None if failed is None else _first(rounds[failed:], lambda r: r["success"])
+    failed = None if start is None else _first(rounds[start - 1 :], False)
+    again = None if failed is None else _first(rounds[failed:], True)
     return {
         "disruption_round": failed,
         "recovered": again is not None if failed is not None and counted(rounds[failed:]) else None,

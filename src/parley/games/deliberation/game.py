@@ -19,7 +19,6 @@ from parley.games.deliberation.ballots import BALLOT, ballot_model, kind_of, rea
 from parley.games.deliberation.evidence import DeliberationEvidence
 from parley.games.deliberation.parameters import (
     ANOTHER_PROBLEM,
-    Agent,
     DeliberationParameters,
     DeliberationView,
     Round,
@@ -109,7 +108,7 @@ class DeliberationGame(Game[DeliberationParameters]):
     def play(self) -> Generator[list[Ask], list[Reply], Outcome]:
         """Deliberate until a panel agrees, or until the last one that is allowed hangs."""
         for session in range(self.parameters.redeliberations + 1):
-            ended = yield from self._deliberate(self._seated(self._drawn_panel()), session)
+            ended = yield from self._deliberate(self._drawn_panel(), session)
             if ended.detail is None:
                 break
         if self.parameters.decision != "none":
@@ -239,16 +238,13 @@ class DeliberationGame(Game[DeliberationParameters]):
                 self._drawn.add(frozenset(panel))
                 return panel
 
-    def _seated(self, names: Sequence[str]) -> tuple[Agent, ...]:
-        """Return the agents of a panel; those of lowest rank answer first by chain of thought."""
-        by_thought = floor(self.parameters.cot_share * len(names) + Fraction(1, 2))
-        ranked = sorted(names, key=self._ranks.__getitem__)[:by_thought]
-        return tuple(Agent(self._seats[name], name in ranked) for name in names)
-
-    def _deliberate(self, panel: tuple[Agent, ...], session: int) -> Generator[list[Ask], list[Reply], Ended]:
+    def _deliberate(self, names: Sequence[str], session: int) -> Generator[list[Ask], list[Reply], Ended]:
         p = self.parameters
-        self._panel, self._session = panel, session
-        names = [agent.name for agent in panel]
+        self._panel, self._session = names, session
+        # Those of lowest rank answer first by chain of thought.
+        by_thought = floor(p.cot_share * len(names) + Fraction(1, 2))
+        self._by_thought = frozenset(sorted(names, key=self._ranks.__getitem__)[:by_thought])
+        honest = [name for name in names if name in self._honest]
         yield from self._ask_another_problem()
         turns: list[Round] = []
         milliseconds = 0
@@ -257,13 +253,12 @@ class DeliberationGame(Game[DeliberationParameters]):
             dropped, scores = yield from self._dropped(turns, heard)
             heard = {name: tuple(of for of in heard[name] if of not in dropped.get(name, ())) for name in names}
             before = turns[-1] if turns else None
-            replies = yield [self._ask(agent, number, before, heard[agent.name]) for agent in panel]
+            replies = yield [self._ask(name, number, before, heard[name]) for name in names]
             milliseconds += _slowest(scores) + _slowest(replies)
             if self._aside:  # nobody heard of the problem at hand
                 heard = dict.fromkeys(names, ())
             turns.append(self._turn(number, before, replies, heard, dropped))
             self.trace.append(turns[-1])
-            honest = [agent.name for agent in panel if agent.honest]
             ended = verdict(p, self.problem.definitive, honest, turns, milliseconds)
             if ended is not None:
                 turns[-1]["verdict"] = self._verdict(ended)
@@ -273,9 +268,9 @@ class DeliberationGame(Game[DeliberationParameters]):
     def _ask_another_problem(self) -> Generator[list[Ask], list[Reply], None]:
         """Keep what the agents answer to the other problem, where there is one."""
         if self.another is not None:
-            replies = yield [self._ask(agent, 0, None, (), of=self.another) for agent in self._panel]
+            replies = yield [self._ask(name, 0, None, (), of=self.another) for name in self._panel]
             both = zip(self._panel, replies, strict=True)
-            self._aside = {agent.name: self._read(reply, self.another)[1] for agent, reply in both}
+            self._aside = {name: self._read(reply, self.another)[1] for name, reply in both}
 
     def _dropped(
         self, turns: Sequence[Round], heard: Mapping[str, tuple[str, ...]]
@@ -287,37 +282,36 @@ class DeliberationGame(Game[DeliberationParameters]):
         p = self.parameters
         if not p.filter or not turns:
             return {}, []
-        honest = {agent.name: agent for agent in self._panel if agent.honest}
         received = {
-            name: [{peer: _compared(turn, peer) for peer in (name, *heard[name])} for turn in turns] for name in honest
+            name: [{peer: _compared(turn, peer) for peer in (name, *heard[name])} for turn in turns]
+            for name in self._panel
+            if name in self._honest
         }
 
         def scoring(name: str, peers: tuple[str, ...]) -> Ask:
             said, values = _of(turns[-1]["said"], peers), _of(turns[-1]["answers"], peers)
             model = scores_model(peers)
-            return self._sent(honest[name], SCORE, SCORE, len(turns), turns[-1], said, model, p.score, heard=values)
+            return self._sent(name, SCORE, SCORE, len(turns), turns[-1], said, model, p.score, heard=values)
 
         return (yield from passed(p.filter, received, _apart, scoring))
 
-    def _ask(
-        self, agent: Agent, turn: int, before: Round | None, heard: Sequence[str], of: Problem | None = None
-    ) -> Ask:
+    def _ask(self, name: str, turn: int, before: Round | None, heard: Sequence[str], of: Problem | None = None) -> Ask:
         """Return what an agent is asked, of the problem at hand or `of` the other one, whose facts nobody holds."""
         p, problem = self.parameters, of or self.problem
-        style = "reflect" if before else "cot" if agent.by_chain_of_thought else "zero_shot"
+        style = "reflect" if before else "cot" if name in self._by_thought else "zero_shot"
         others = _of(self._aside or before["said"], heard) if before else {}
         values = _of(before["answers"], heard) if before and not self._aside else {}
         # Free text is as long as its tokens, and never cut: an agent gets its own argument back as it wrote it.
-        in_json = format_of(style, p.format_for(agent.seat)) == "json"
+        in_json = format_of(style, p.format_for(self._seats[name])) == "json"
         argument_chars = p.argument_chars if in_json else MAX_FREE_TEXT
         model = reply_model(style, problem.kind, problem.options, p.answer_chars, argument_chars)
         phase = ANOTHER_PROBLEM if of else "reflect" if before else "initial"
         sampling = p.reflect if before else p.initial
-        return self._sent(agent, style, phase, turn, before, others, model, sampling, heard=values)
+        return self._sent(name, style, phase, turn, before, others, model, sampling, heard=values)
 
     def _sent(
         self,
-        agent: Agent,
+        name: str,
         style: str,
         phase: str,
         turn: int,
@@ -331,17 +325,18 @@ class DeliberationGame(Game[DeliberationParameters]):
 
         It is shown what `others` said, and its view has what is `seen`.
         """
-        p, role, seat, aside = self.parameters, agent.seat.role, agent.seat, phase == ANOTHER_PROBLEM
-        own = before["said"].get(agent.name) if before else None
+        p, seat, aside = self.parameters, self._seats[name], phase == ANOTHER_PROBLEM
+        role, honest = seat.role, name in self._honest
+        own = before["said"].get(name) if before else None
         view = DeliberationView(
             phase=phase,
-            agent=agent.name,
+            agent=name,
             role=role,
             turn=turn,
             problem=self.another if aside and self.another else self.problem,
-            own=before["answers"].get(agent.name) if before else None,
-            target=None if agent.honest else self._other_target if aside else self.target,
-            facts=() if aside else self._known(agent.name, own, others),
+            own=before["answers"].get(name) if before else None,
+            target=None if honest else self._other_target if aside else self.target,
+            facts=() if aside else self._known(name, own, others),
             **seen,
         )
         asked = prompt_of(style, p)
@@ -350,12 +345,12 @@ class DeliberationGame(Game[DeliberationParameters]):
         form = instruction(reply_kind(kind, self.problem.definitive), reply_format)
         listed = ", ".join(others)
         reply, follow_up = (fill(text, {"scored": listed, "letters": listed}) for text in (form.reply, form.follow_up))
-        facts = () if aside else self._facts[agent.name]
+        facts = () if aside else self._facts[name]
         other = self.another.question if self.another else ""
         values = places(p, view, facts, len(self._panel), own, others, reply, other)
-        system = PROMPTS.filled(seat.prompt, role, asked, "system", values) + (told_text(p) if agent.honest else "")
+        system = PROMPTS.filled(seat.prompt, role, asked, "system", values) + (told_text(p) if honest else "")
         return Ask(
-            agent=agent.name,
+            agent=name,
             role=role,
             round=self._session * (p.turns + 1) + turn,
             phase=phase,
@@ -403,8 +398,8 @@ class DeliberationGame(Game[DeliberationParameters]):
     ) -> Round:
         """Return a turn as the trace has it, without its verdict."""
         p = self.parameters
-        honest = [agent.name for agent in self._panel if agent.honest]
-        read = {a.name: self._read(reply, self.problem) for a, reply in zip(self._panel, replies, strict=True)}
+        honest = [name for name in self._panel if name in self._honest]
+        read = {name: self._read(reply, self.problem) for name, reply in zip(self._panel, replies, strict=True)}
         entry: Round = {
             "round": self._session * (p.turns + 1) + number,
             "session": self._session,
@@ -469,27 +464,26 @@ class DeliberationGame(Game[DeliberationParameters]):
         seen = {"heard": by_letter, "vote": vote}
         sampling = self.parameters.ballot
         replies = yield [
-            self._sent(agent, style, BALLOT, last["turn"], last, candidates, model, sampling, **seen)
-            for agent in voters
+            self._sent(name, style, BALLOT, last["turn"], last, candidates, model, sampling, **seen) for name in voters
         ]
         ballots = {
-            agent.name: None if reply.value is None else read_ballot(vote, own.get(agent.name), reply.value)
-            for agent, reply in zip(voters, replies, strict=True)
+            name: None if reply.value is None else read_ballot(vote, own.get(name), reply.value)
+            for name, reply in zip(voters, replies, strict=True)
         }
         last["vote"] = {"kind": vote, "candidates": by_letter, "ballots": ballots}
 
-    def _voters(self, readable: Collection[str]) -> Sequence[Agent]:
+    def _voters(self, readable: Collection[str]) -> Sequence[str]:
         """Return who is asked: a judge, drawn; who has an answer to be sure of; or all of the last panel."""
         panel = self._panel
         match self.parameters.decision:
             case "judge_outside":
-                argued = {agent.name for agent in panel}.union(*self._drawn)
-                others = [Agent(seat, False) for name, seat in self._seats.items() if name not in argued]
+                argued = {*panel}.union(*self._drawn)
+                others = [name for name in self._seats if name not in argued]
                 return [others[int(self.rng.integers(len(others)))]]
             case "judge_one_of_them":
                 return [panel[int(self.rng.integers(len(panel)))]]
             case "confidence":
-                return [agent for agent in panel if agent.name in readable]
+                return [name for name in panel if name in readable]
         return panel
 
 

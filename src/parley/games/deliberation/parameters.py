@@ -15,7 +15,7 @@ from pydantic import BaseModel, Field, create_model, model_validator
 from parley.games.deliberation.ballots import Ballot, Vote
 from parley.games.filters import MEDIAN, FilteredParameters
 from parley.games.network import Complete, Topology
-from parley.games.parameters import Count, Positive, Seat, Seated, Share, ShareOrNone, newer_field
+from parley.games.parameters import Count, Positive, Share, ShareOrNone, newer_field
 from parley.games.problems.numbers import Reading
 from parley.games.problems.problem import Kind, Problem, letters
 from parley.games.problems.sources import Arithmetic, ProblemSource
@@ -251,14 +251,6 @@ class DeliberationView:
     target: Value | None
     facts: tuple[str, ...] = ()
     vote: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Agent(Seated):
-    """One agent of a panel: its seat, and whether it answers first by chain of thought."""
-
-    seat: Seat
-    by_chain_of_thought: bool
 
 
 class Verdict(TypedDict):

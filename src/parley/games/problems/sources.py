@@ -7,7 +7,6 @@ seed and added seeds move nothing.
 
 import os
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache, partial
 from pathlib import Path
@@ -388,9 +387,7 @@ def _policies(path: Path) -> data_sets.ProblemSet:
 
 def _states(files: Sequence[Path]) -> tuple[tuple[str, int, int], ...]:
     """Return name, size and time of files: if none changed, what was loaded from them is taken to hold."""
-    with suppress(OSError, ValueError):  # the loader says what is wrong with it
-        return tuple((str(path), path.stat().st_size, path.stat().st_mtime_ns) for path in files)
-    return ()
+    return tuple((str(path), path.stat().st_size, path.stat().st_mtime_ns) for path in files)
 
 
 @lru_cache(maxsize=16)

@@ -85,6 +85,10 @@ class StagHuntGame(Game[StagHuntParameters]):
         self._links = Links(list(self._players), self.network)
         self.honest = [name for name, seat in self._players.items() if seat.role == HONEST]
         self._known = {name: self._known_to(name) for name in self._players}
+        # By the published rules, what prompts call those whom a player knows, and the hub of a star.
+        self._called = {name: texts.shown_as(of, name) if self._published else {} for name, of in self._known.items()}
+        hubs = (name for name in self._players if len(self._links.neighbors(name)) == len(self._players) - 1)
+        self._hub = next(hubs, "") if isinstance(self.parameters.topology, Star) else ""
         self._needed = self.parameters.hunters_needed(len(self.seats))
         self.rounds: list[Round] = []
         # What each player saw of each round, and how prompts tell it, by phase.
@@ -195,7 +199,7 @@ class StagHuntGame(Game[StagHuntParameters]):
         values = texts.PromptValues(len(self._players), others, [entries for _, entries in history], number, shown)
         if self._published:
             system = texts.published_system(seat.role, pieces)
-            user = self._published_user(name, phase, values)
+            user = texts.published_user(phase, p, values, name, self._hub, self._called[name], pieces)
         else:
             system = texts.render_system(seat.role, p, values, pieces)
             user = texts.render_user(phase, p, values, form.reply, pieces)
@@ -227,34 +231,21 @@ class StagHuntGame(Game[StagHuntParameters]):
             ),
         )
 
-    def _published_user(self, name: str, phase: str, values: texts.PromptValues) -> str:
-        """Return the published prompt of a phase; the hub of a star is its first player with all others linked."""
-        links = self._links
-        hubs = [each for each in self._players if len(links.neighbors(each)) == len(self._players) - 1]
-        hub = hubs[0] if isinstance(self.parameters.topology, Star) else ""
-        called = texts.shown_as(self._known[name], name)
-        return texts.published_user(phase, self.parameters, values, name, hub, called, self._texts[name])
-
     def _remember(self, done: Round) -> None:
         """Add a round to what each player saw."""
         for name, known in self._known.items():
             for phase in ("act", "signal") if self._hides_to_act else ("act",):
                 hears = self._hears(name, phase)
+                # By the published rules a player is told the points of all whom it sees.
+                told = [o for o in known if self._published or o == name] if self.parameters.show_points else []
+                points = {known[other]: done["points"][other] for other in told}
                 seen = SeenRound(
                     number=done["round"],
                     words={known[o]: done["words"][o] for o in known if o in hears} if done["words"] else {},
                     actions={known[other]: done["actions"][other] for other in known},
-                    points=done["points"][name] if self.parameters.show_points else None,
+                    points=points.get(YOU),
                 )
-                self._history[name][phase].append((seen, self._round_text(name, seen, done)))
-
-    def _round_text(self, name: str, seen: SeenRound, done: Round) -> str:
-        """Return how prompts tell a round; by the published rules with the points of all who are seen."""
-        if not self._published:
-            return texts.round_text(seen, {} if seen.points is None else {YOU: seen.points}, {})
-        known = self._known[name]
-        points = {known[other]: done["points"][other] for other in known} if self.parameters.show_points else {}
-        return texts.round_text(seen, points, texts.shown_as(known, name))
+                self._history[name][phase].append((seen, texts.round_text(seen, points, self._called[name])))
 
     # What a round comes to
 

@@ -10,9 +10,9 @@ from matplotlib.figure import Figure
 
 from parley.analysis.effects import effect_table
 from parley.analysis.made_by import Costs
-from parley.analysis.planning import Rates, plan_table, planned, power_of_rates, width_table
+from parley.analysis.planning import Rates, plan_table, planned, power_of_rates
 from parley.analysis.tables import read_table
-from parley.figures.curves import _power, _widths
+from parley.figures.curves import _power
 from parley.figures.points import effects
 from parley.figures.style import own_style
 from parley.games.consensus.game import ConsensusGame
@@ -149,13 +149,7 @@ def test_lines_are_the_power_of_all_strata_and_of_one() -> None:
     assert 20 in [line.get_xdata()[0] for line in panel.lines]  # where the study stands
 
 
-def test_what_is_unknown_is_said_and_without_questions_it_shows_widths() -> None:
+def test_what_is_unknown_is_said() -> None:
     grid = {"model": "grim_trigger", "n": 4, "prompt": "plain", "vary": {"cheap_talk": [False, True]}, "seeds": 6}
     asked = {"name": "talk", "outcome": "stag_share", "compare": "cheap_talk", "smallest": 0.1}
     assert "spread unknown: needs 20 pairs" in text_of(power_of(grid, asked, game="stag_hunt"))
-    study = study_of(seeds=37)
-    table = width_table(study)
-    [panel] = panels_of(_widths(study, table))
-    (seeds, widths), _ = data(panel)
-    assert widths == table["width_at_50"].tolist()
-    assert 37 in seeds

@@ -42,10 +42,11 @@ class Plan:
         self._table = plan_table(study, self._plans, self._costs) if self._plans else width_table(study)
 
     def write(self) -> list[str]:
-        """Write the table and the figure to results/STUDY/plan; return their paths. Raises RecordError if refused."""
+        """Write the table, and of questions a figure, to results/STUDY/plan; return the paths. Raises RecordError."""
         path = paths.power(self._study.name, "plan", ".csv")
         write_atomically(path, lambda file: file.write(self._table.to_csv(index=False).encode()))
-        return [str(path), *map(str, draw_power(self._study, self._plans, self._table))]
+        drawn = draw_power(self._study, self._plans, self._table) if self._plans else []
+        return [str(path), *map(str, drawn)]
 
     def registered(self) -> Iterator[str]:
         """Yield whether the questions of a study that was played were frozen before its games, each answer once."""

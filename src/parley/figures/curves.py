@@ -2,7 +2,7 @@
 
 Games end early: under the panels of rounds stand the numbers of simulations in the means, and how many of them still
 play, as under survival curves. The figure of `parley plan` is made of lines, too: the power of each question by number
-of seeds; without questions, widths of intervals.
+of seeds.
 """
 
 import math
@@ -269,15 +269,13 @@ _POINTS, _FEW_POINTS = 60, 12  # along x; few where samples are drawn for each
 _MARKED = 8  # of them
 _LONGEST_LABEL = 50  # in the title of a panel
 _POWER = FigureSpec("power", "curves", "Power by number of seeds", "")
-_WIDTHS = FigureSpec("power", "curves", "Width of an outcome's interval by number of seeds", "")
 _PLANNED = Line2D([], [], color="black", linewidth=1, linestyle=(0, (2, 2)), label="seeds of the study")
 
 
 def draw_power(study: Study, plans: Sequence[Planned], table: pd.DataFrame) -> list[Path]:
-    """Draw what the table says, a panel per comparison, or the widths of a study without questions; return paths."""
+    """Draw the power of each comparison of a study by number of seeds, and return the paths."""
     with own_style():
-        drawn = _power(study, plans, table) if plans else _widths(study, table)
-        return write(drawn, partial(paths.power, study.name, "power"))
+        return write(_power(study, plans, table), partial(paths.power, study.name, "power"))
 
 
 def _power(study: Study, plans: Sequence[Planned], table: pd.DataFrame) -> list[Figure]:
@@ -334,22 +332,6 @@ def _title(plan: Planned) -> str:
     if math.isnan(plan.first):
         return f"{label}; difference {plan.difference:g}"
     return f"{label}; {plan.first:.0%} -> {plan.first + plan.difference:.0%}"
-
-
-def _widths(study: Study, table: pd.DataFrame) -> list[Figure]:
-    most = float(table["seeds"].max())
-    notes = ["A condition's rate is known to within half of this, above and below (95% Wilson interval)."]
-    columns = [name for name in table if str(name).startswith("width_at_")]
-    legend = [line_handle(i, f"rate {str(name).rpartition('_')[2]}%") for i, name in enumerate(columns)]
-
-    def draw(ax: Axes) -> None:
-        for index, name in enumerate(columns):
-            ax.plot(table["seeds"], table[name], **line_style(index))
-        common.share_axis(ax, 1)
-        ax.set_ylabel("width of the interval")
-        _seeds_axis(ax, most, table[table["of_the_study"]]["seeds"].tolist())
-
-    return pages(study, _WIDTHS, [Panel([draw])], (2.6, 2.0), notes, [*legend, _PLANNED])
 
 
 def _seeds_axis(ax: Axes, most: float, planned: Sequence[int]) -> None:

@@ -207,12 +207,10 @@ def layout(network: Network) -> list[tuple[float, float]]:
     n = len(network.neighbors)
     graph = nx.empty_graph(n)
     graph.add_edges_from((a, b) for a in range(n) for b in network.neighbors[a])
-    circle = nx.circular_layout(graph)
-    found = _places(circle)
+    found = _places(nx.circular_layout(graph))
     if n <= _LAID_OUT_WELL and not network.is_complete and not network.is_one_way and nx.is_connected(graph):
-        # It ends where the way from its start leads: of two, that is kept whose places fit the distances better.
-        tried = [_places(nx.kamada_kawai_layout(graph, pos=at)) for at in (circle, nx.spring_layout(graph, seed=0))]
-        fitting = min(tried, key=lambda places: round(_strain(network, places), 3))
+        # From a circle, a grid would end tangled.
+        fitting = _places(nx.kamada_kawai_layout(graph, pos=nx.spring_layout(graph, seed=0)))
         if spacing(fitting) > _CROWDED * spacing(found):
             found = fitting
     # The last digits are not the same on every machine.
@@ -229,15 +227,3 @@ def _places(layout: Mapping[int, Any]) -> Any:
 def spacing(places: Any) -> float:
     """Return the least distance of two places; 2 for a single one."""
     return min((math.dist(a, b) for a, b in combinations(places, 2)), default=2.0)
-
-
-def _strain(network: Network, places: Any) -> float:
-    """Return how far places are from being as far apart as agents are in links, at the best scale."""
-    ratios = [
-        math.dist(places[a], places[b]) / far
-        for a in range(len(places))
-        for far, layer in enumerate(network.layers(a))
-        for b in sorted(layer)
-        if b < a
-    ]
-    return float(np.std(ratios) / np.mean(ratios))

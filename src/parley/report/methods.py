@@ -19,7 +19,7 @@ from parley.analysis.questions import LINES
 from parley.analysis.simulations import engine_label
 from parley.analysis.stats import CONFIDENCE
 from parley.engine.models import ModelEntry
-from parley.engine.sources import GgufSource, HubPlace, HubSource
+from parley.engine.sources import GgufSource, HubPlace
 from parley.play.record import provenance_warnings
 from parley.policies import Sampling
 from parley.report.overview import study_sentence
@@ -99,7 +99,7 @@ def _game(study: Study, simulations: int, cite: Citations) -> str:
         papers += [key for name, key in known.items() if name in used]
     varied = set(study.axes)
     changed = [
-        f"{name} {_text(value)}"
+        f"{name} {_json_text(value)}"
         for name, value in parameters.model_dump(mode="json", exclude_defaults=True).items()
         if name not in varied and not isinstance(getattr(parameters, name), Sampling)
     ]
@@ -128,12 +128,6 @@ def _game(study: Study, simulations: int, cite: Citations) -> str:
     )
 
 
-def _text(value: Any) -> str:
-    if isinstance(value, Mapping):
-        return " ".join(f"{key} {_text(item)}" for key, item in value.items())
-    return str(value).lower() if isinstance(value, bool | None) else str(value)
-
-
 def _players(study: Study) -> str:
     conditions = study.first_repeat.conditions
     labels = dict.fromkeys(f"{g.role} agents: {g.player.label}" for c in conditions for g in c.groups)
@@ -144,22 +138,10 @@ def _players(study: Study) -> str:
 
 
 def _model(entry: ModelEntry) -> str:
-    identity = entry.identity()
-    source = entry.source
-    places = source.places if isinstance(source, GgufSource) else ()
+    """Return what names a model to others; a GGUF file also by where it can be had."""
+    places = entry.source.places if isinstance(entry.source, GgufSource) else ()
     hub = next((place for place in places if isinstance(place, HubPlace)), None)
-    if isinstance(source, HubSource):
-        what = f"{source.repo} at revision {source.revision}"
-    elif hub is not None:
-        what = f"{hub.file} of {hub.repo} at revision {hub.revision}, SHA-256 {identity['source']['sha256']}"
-    else:
-        what = ", ".join(f"{key} {value}" for key, value in identity["source"].items())
-        what = what.replace("sha256", "the GGUF file with SHA-256").replace("served", "the service's model")
-    if entry.is_service:
-        return what
-    rounded = f", weights rounded to {entry.quantization}" if entry.quantization else ""
-    alone = ", with batch-invariant inference asked for" if entry.deterministic else ""
-    return f"{what} ({entry.dtype}{rounded}, context {entry.max_model_len} tokens{alone})"
+    return f"{f'{hub.file} of {hub.repo} at revision {hub.revision}, ' if hub else ''}{model_text(entry)}"
 
 
 def _sampling(study: Study, conditions: pd.DataFrame) -> str:

@@ -6,6 +6,7 @@ docs/explanation/statistics.md has the worst cells. What are rates and their dif
 simulated, with a seed.
 """
 
+import itertools
 import math
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -20,7 +21,8 @@ from scipy.stats import binom, multinomial, norm
 from parley.analysis import endings, stats
 from parley.analysis.contrasts import band, spread_of
 from parley.analysis.effects import effect_table
-from parley.analysis.margins import Standardized, difference, rate_limits, standardized
+from parley.analysis.margins import Standardized, rate_limits, standardized
+from parley.analysis.margins import difference as margins_differ
 from parley.analysis.precision import anytime_interval, log_capital
 from parley.analysis.questions import Pairs, line_ends
 from parley.analysis.rates import line_of
@@ -37,6 +39,7 @@ RATES = np.r_[0.01, 0.02, np.linspace(0.05, 0.95, 19), 0.98, 0.99]
 EDGES = np.array([0.01, 0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 0.95, 0.98, 0.99])  # of pairs of rates
 SMALLEST = (0.1, 0.15, 0.2, 0.3)  # differences that matter
 QUESTIONS = 6  # of a study
+MAX_ENUMERATED = 50  # pairs of which all tables get bounded limits, which take milliseconds each
 DEADLINE = 20  # rounds
 HAZARDS = (0.05, 0.1, 0.2, 0.4)  # chance of a game to end in a round
 COMMON = 0.5  # correlation of games that share a seed
@@ -45,7 +48,8 @@ COMMON = 0.5  # correlation of games that share a seed
 ALIKE = {"none": (0.0, 0.0), "0.5": (0.5, 0.0), "0.6, half of it for one value": (0.6, 0.3)}
 
 Random = np.random.Generator
-Found = Iterator[tuple[str, float]]  # a case, and how often an interval held there, or a test rejected
+# A case, and whether an interval held there, or a test rejected: how often, or by study.
+Found = Iterator[tuple[str, Any]]
 
 
 # Enumerated
@@ -53,19 +57,26 @@ Found = Iterator[tuple[str, float]]  # a case, and how often an interval held th
 
 def tables_of(n: int) -> NDArray[np.int64]:
     """Return all tables of n pairs: only the first, only the second, both or neither, which weigh the same."""
-    b, c = np.array([(b, c) for b in range(n + 1) for c in range(n + 1 - b)]).T
-    return np.stack([b, c, n - b - c], axis=1)
+    b, c = np.indices((n + 1, n + 1)).reshape(2, -1)
+    return np.stack([b, c, n - b - c], axis=1)[b + c <= n]
+
+
+def differences_of(cells: NDArray[np.int64]) -> Floats:
+    """Return the differences of the pairs of each table."""
+    return np.array([np.repeat([-1.0, 1.0, 0.0], row) for row in cells])
 
 
 def mcnemars(n: int, times: int, random: Random) -> Found:
     cells = tables_of(n)
     rejected = stats.mcnemar(cells[:, 0], cells[:, 1]) < 0.05
     for d in RATES:
-        yield f"{d:.0%} differ", float(multinomial.pmf(cells, n, [d / 2, d / 2, 1 - d])[rejected].sum())
+        yield f"{d:.0%} differ", multinomial.pmf(cells, n, [d / 2, d / 2, 1 - d])[rejected].sum()
 
 
 def tangos(n: int, times: int, random: Random, questions: int = 1) -> Found:
     """So many at once: those of independent questions."""
+    if questions > 1 and n > MAX_ENUMERATED:
+        return
     cells = tables_of(n)
     low, high = at_once(cells) if questions > 1 else stats.paired_difference(0 * cells[:, 0], *cells.T)
     for p in EDGES:
@@ -76,8 +87,7 @@ def tangos(n: int, times: int, random: Random, questions: int = 1) -> Found:
 
 def at_once(cells: NDArray[np.int64]) -> Any:
     """Return the intervals that are to hold together."""
-    values = np.array([np.repeat([-1.0, 1.0, 0.0], row) for row in cells])
-    split = np.array_split(values, len(cells) // 500 + 1)
+    split = np.array_split(differences_of(cells), len(cells) // 500 + 1)
     parts = [stats.bounded_interval(part, 1.0, 1 - 0.05 / QUESTIONS) for part in split]
     return np.concatenate([low for low, _ in parts]), np.concatenate([high for _, high in parts])
 
@@ -85,17 +95,14 @@ def at_once(cells: NDArray[np.int64]) -> Any:
 def unpaired(n: int, times: int, random: Random, test: bool) -> Found:
     """Two groups, of n and of n, or of n and of 4 n simulations."""
     for m in (n, 4 * n):
-        x, y = np.array([(x, y) for x in range(n + 1) for y in range(m + 1)]).T
-        if test:
-            rejected = stats.unpaired_p(x, n, y, m) < 0.05
-            for p in RATES:
-                yield f"{n} and {m}, rates {p:.0%}", float((binom.pmf(x, n, p) * binom.pmf(y, m, p))[rejected].sum())
-            continue
+        x, y = np.indices((n + 1, m + 1)).reshape(2, -1)
+        rejected = stats.unpaired_p(x, n, y, m) < 0.05
+        for p in RATES if test else ():
+            yield f"{n} and {m}, rates {p:.0%}", (binom.pmf(x, n, p) * binom.pmf(y, m, p))[rejected].sum()
         low, high = stats.unpaired_difference(x, n, y, m)
-        for p in EDGES:
-            for q in EDGES:
-                weights = binom.pmf(x, n, p) * binom.pmf(y, m, q)
-                yield f"{n} and {m}, {p:.0%} and {q:.0%}", covering(weights, low, high, q - p)
+        for p, q in () if test else itertools.product(EDGES, EDGES):
+            weights = binom.pmf(x, n, p) * binom.pmf(y, m, q)
+            yield f"{n} and {m}, {p:.0%} and {q:.0%}", covering(weights, low, high, q - p)
 
 
 def wilsons(n: int, times: int, random: Random) -> Found:
@@ -119,38 +126,32 @@ def shares_of_agents(n: int, times: int, random: Random, alike: float) -> Found:
         rates = random.beta(alike * rate, alike * (1 - rate), (times, n))
         means = (random.binomial(4, rates) / 4).mean(axis=1)
         low, high = wilson_of_mean(means, np.full(times, n))
-        yield f"rate {rate:.0%}", float(((low <= rate) & (rate <= high)).mean())
+        yield f"rate {rate:.0%}", (low <= rate) & (rate <= high)
 
 
-def rare(n: int, times: int, random: Random, at: float, jitter: float) -> Iterator[tuple[str, Floats]]:
-    """Yield differences of shares in n pairs, whose mean is `at`: near 0, and much larger in a few pairs."""
-    for most in (0.25, 0.5, 1 - jitter):
-        if most >= at:
-            large = random.random((times, n)) < at / most
-            yield (
-                f"{most:g} in {at / most:.0%}, else ±{jitter:g}",
-                most * large + random.uniform(-jitter, jitter, large.shape),
-            )
+def rare(n: int, times: int, random: Random) -> Iterator[tuple[str, float, Floats]]:
+    """Yield differences of shares in n pairs with their mean: near 0, and much larger in a few pairs."""
+    for at, jitter in itertools.product(SMALLEST, (0.0, 0.05)):
+        for most in (0.25, 0.5, 1 - jitter):
+            if most >= at:
+                large = random.random((times, n)) < at / most
+                values = most * large + random.uniform(-jitter, jitter, large.shape)
+                yield f"{most:g} in {at / most:.0%}, else ±{jitter:g}", at, values
 
 
 def shares(n: int, times: int, random: Random, bounded: bool = False) -> Found:
-    for at in SMALLEST:
-        for jitter in (0.0, 0.05):
-            for case, values in rare(n, times, random, at, jitter):
-                if bounded:
-                    inside = np.minimum(p_below(values, at, 1.0), p_below(-values, -at, 1.0)) > 0.025
-                else:
-                    low, high, _ = np.array([paired_share(np.zeros(n), row) for row in values]).T
-                    inside = (low <= at) & (at <= high)
-                yield case, float(inside.mean())
+    for case, at, values in rare(n, times, random):
+        if bounded:
+            yield case, np.minimum(p_below(values, at, 1.0), p_below(-values, -at, 1.0)) > 0.025
+        else:
+            low, high, _ = np.array([paired_share(np.zeros(n), row) for row in values]).T
+            yield case, (low <= at) & (at <= high)
 
 
 def claims(n: int, times: int, random: Random) -> Found:
     """How often it is said that shares differ by less than what matters, if they differ by just that."""
-    for at in SMALLEST:
-        for jitter in (0.0, 0.05):
-            for case, values in rare(n, times, random, at, jitter):
-                yield case, float(claimed(values, np.ones(n), at).mean())
+    for case, at, values in rare(n, times, random):
+        yield case, claimed(values, np.ones(n), at)
 
 
 def claimed(means: Floats, number: Floats, smallest: float) -> Any:
@@ -159,13 +160,14 @@ def claimed(means: Floats, number: Floats, smallest: float) -> Any:
 
 
 def claimed_rates(n: int, times: int, random: Random) -> Found:
+    if n > MAX_ENUMERATED:
+        return
     cells = tables_of(n)
-    values = np.array([np.repeat([-1.0, 1.0, 0.0], row) for row in cells])
     for at in SMALLEST:
-        said = np.asarray(claimed(values, np.ones(n), at))
+        said = claimed(differences_of(cells), np.ones(n), at)
         for p in (0.0, 0.01, 0.05, 0.1, 0.2, 0.35):
-            weights = np.asarray(multinomial.pmf(cells, n, [p, p + at, 1 - 2 * p - at]))
-            yield f"{p:.0%} only first, {p + at:.0%} only second", float(weights[said].sum())
+            weights = multinomial.pmf(cells, n, [p, p + at, 1 - 2 * p - at])
+            yield f"{p:.0%} only first, {p + at:.0%} only second", weights[said].sum()
 
 
 def pooled(n: int, times: int, random: Random, strata: int, of: int = 1) -> Found:
@@ -174,13 +176,13 @@ def pooled(n: int, times: int, random: Random, strata: int, of: int = 1) -> Foun
     How often any of so many independent questions is said to differ, where Holm's first step decides.
     """
     for case, _, pairs in shared_seeds(n, 5 * times, random, strata, 0.0):
-        yield case, 1 - (1 - float(np.mean([each.clustered[2] < 0.05 / of for each in pairs]))) ** of
+        yield case, 1 - (1 - np.mean([each.clustered[2] < 0.05 / of for each in pairs])) ** of
 
 
 def pooled_claims(n: int, times: int, random: Random, strata: int) -> Found:
     """How often it is said that rates differ by less than what matters, if they differ by just that."""
     for case, moved, pairs in shared_seeds(n, times, random, strata, 0.15):
-        yield case, float(np.mean([claimed(*each.by_seed, moved) for each in pairs]))
+        yield case, [claimed(*each.by_seed, moved) for each in pairs]
 
 
 def shared_seeds(
@@ -188,21 +190,20 @@ def shared_seeds(
 ) -> Iterator[tuple[str, float, Iterator[Pairs]]]:
     """Yield pairs of strata that share n seeds, and by how much the second rate is greater."""
     seeds = np.tile(np.arange(n), strata)
-    for rate in (0.05, 0.2, 0.5):
-        for favor in (0.0, 0.9):
-            level = np.where(random.random((times, 1, n)) < 0.5, 1, -1) * favor * min(rate, 1 - rate)
-            x = random.random((times, strata, n)) < rate - level
-            y = (random.random((times, strata, n)) < rate + level) | (random.random((times, strata, n)) < moved)
-            sides = zip(x.astype(float), y.astype(float), strict=True)
-            played = (Pairs(first.ravel(), second.ravel(), seeds) for first, second in sides)
-            yield f"rate {rate:.0%}, seeds favor {'one side' if favor else 'none'}", moved * (1 - rate), played
+    for rate, favor in itertools.product((0.05, 0.2, 0.5), (0.0, 0.9)):
+        level = np.where(random.random((times, 1, n)) < 0.5, 1, -1) * favor * min(rate, 1 - rate)
+        x = random.random((times, strata, n)) < rate - level
+        y = (random.random((times, strata, n)) < rate + level) | (random.random((times, strata, n)) < moved)
+        sides = zip(x.astype(float), y.astype(float), strict=True)
+        played = (Pairs(first.ravel(), second.ravel(), seeds) for first, second in sides)
+        yield f"rate {rate:.0%}, seeds favor {'one side' if favor else 'none'}", moved * (1 - rate), played
 
 
 def trends(n: int, times: int, random: Random, values: int) -> Found:
     """The t test of the lines of n seeds, of rates that are the same at all values."""
     for rate in (0.05, 0.2, 0.5, 0.8, 0.95):
         ends = [line_ends(range(values), (random.random((values, n)) < rate).astype(float)) for _ in range(5 * times)]
-        yield f"rate {rate:.0%}", float(np.mean([paired_share(*each)[2] < 0.05 for each in ends]))
+        yield f"rate {rate:.0%}", [paired_share(*each)[2] < 0.05 for each in ends]
 
 
 def anytime(n: int, times: int, random: Random) -> Found:
@@ -211,7 +212,7 @@ def anytime(n: int, times: int, random: Random) -> Found:
     for rate in RATES:
         counts = (random.random((times, n)) < rate).cumsum(axis=1)
         inside = [(low[x] <= rate) & (rate <= high[x]) for (low, high), x in zip(limits, counts.T, strict=True)]
-        yield f"rate {rate:.0%}", float(np.all(inside, axis=0).mean())
+        yield f"rate {rate:.0%}", np.all(inside, axis=0)
 
 
 def betting(n: int, times: int, random: Random) -> Found:
@@ -222,25 +223,23 @@ def betting(n: int, times: int, random: Random) -> Found:
         counts = np.stack([((found + 1) / 2 == value).cumsum(axis=1) for value in values], axis=-1)
         mean = (second - first + 1) / 2
         sides = (log_capital(values, counts, mean), log_capital(1 - values, counts, 1 - mean))
-        yield f"{first:.0%} and {second:.0%}", float((np.maximum(*sides) < np.log(40)).all(axis=1).mean())
+        yield f"{first:.0%} and {second:.0%}", (np.maximum(*sides) < np.log(40)).all(axis=1)
 
 
-def noise(n: int, times: int, random: Random, of: str) -> Found:
+def noise(n: int, times: int, random: Random, share: bool) -> Found:
     """Bands of what n seeds played twice say, and differences of 2 n other pairs that differ by sampling alone."""
-    for rate in RATES if of == "rate" else [0.5]:
-        inside = []
-        for _ in range(times):
-            if of == "rate":
-                level = random.beta(2 * rate, 2 * (1 - rate), (3 * n, 1))
-                played = (random.random((3 * n, 2)) < level).astype(float)
-            else:
-                played = random.normal(size=(3 * n, 2))
-            inside.append(abs((played[n:, 1] - played[n:, 0]).mean()) <= noise_band(played[:n], 2 * n, of == "rate"))
-        yield f"rate {rate:.0%}" if of == "rate" else of, float(np.mean(inside))
 
+    def held(rate: float) -> bool:
+        if share:
+            level = random.beta(2 * rate, 2 * (1 - rate), (3 * n, 1))
+            played = (random.random((3 * n, 2)) < level).astype(float)
+        else:
+            played = random.normal(size=(3 * n, 2))
+        change = abs((played[n:, 1] - played[n:, 0]).mean())
+        return bool(change <= band([spread_of(played[:n])], 2 * n, share))
 
-def noise_band(played: Floats, pairs: int, share: bool) -> float:
-    return band([spread_of(played)], pairs, share)
+    for rate in RATES if share else [0.5]:
+        yield f"rate {rate:.0%}" if share else "normal", [held(rate) for _ in range(times)]
 
 
 def drawn(random: Random, rates: Floats, seeds: int, alike: tuple[float, float]) -> Floats:
@@ -270,31 +269,27 @@ def modeled(answers: Floats, change: float) -> bool | None:
     return None if np.isnan(row["low"]) else bool(row["low"] <= change <= row["high"])
 
 
-def margins(n: int, times: int, random: Random, what: str) -> Found:
-    """Rates over four conditions that share seeds, and their differences between two values."""
-    for rate in (0.01, 0.05, 0.5, 0.95, 0.99):
-        for alike, how in ALIKE.items():
-            found = []
-            for _ in range(times):
-                first, second = both_rates(drawn(random, np.full((4, 2), rate), n, how))
-                low, high = rate_limits(first) if what == "rate" else difference(first, second)[:2]
-                found.append(low <= (rate if what == "rate" else 0) <= high)
-            yield f"rate {rate:.0%}, alike {alike}", float(np.mean(found))
+def margins(n: int, times: int, random: Random, difference: bool) -> Found:
+    """Rates over four conditions that share seeds, or their differences between two values."""
+    for rate, (alike, how) in itertools.product((0.01, 0.05, 0.5, 0.95, 0.99), ALIKE.items()):
+        studies = (both_rates(drawn(random, np.full((4, 2), rate), n, how)) for _ in range(times))
+        if difference:
+            held = [holds(*margins_differ(*rates)[:2], 0.0) for rates in studies]
+        else:
+            held = [holds(*rate_limits(first), rate) for first, _ in studies]
+        yield f"rate {rate:.0%}, alike {alike}", held
 
 
-def effects(n: int, times: int, random: Random, what: str) -> Found:
+def effects(n: int, times: int, random: Random, there: bool) -> Found:
     """Effects of the model: whether there is an interval, or whether it holds the effect."""
-    for rates in ((0.1, 0.1), (0.1, 0.3), (0.5, 0.5)):
+    for first, second in ((0.1, 0.1), (0.1, 0.3), (0.5, 0.5)):
         fits = [
-            modeled(drawn(random, np.array([rates] * 3), n, (0.3, 0.0)), rates[1] - rates[0])
+            modeled(drawn(random, np.array([(first, second)] * 3), n, (0.3, 0.0)), second - first)
             for _ in range(max(1, times // 10))
         ]
         known = [fit for fit in fits if fit is not None]
-        case = f"rates {rates[0]:.0%} and {rates[1]:.0%}"
-        if what == "there":
-            yield case, len(known) / len(fits)
-        elif known:
-            yield case, float(np.mean(known))
+        if there or known:
+            yield f"rates {first:.0%} and {second:.0%}", [fit is not None for fit in fits] if there else known
 
 
 _LOGNORMAL = math.exp(0.5)
@@ -309,14 +304,13 @@ def means(n: int, times: int, random: Random, of: str) -> Found:
     """The t interval of a mean."""
     draw, mean = NUMBERS[of]
     found = [stats.mean_interval(draw(random, n)) for _ in range(10 * times)]
-    yield of, float(np.mean([each.low <= mean <= each.high for each in found]))
+    yield of, [each.low <= mean <= each.high for each in found]
 
 
 def mean_tests(n: int, times: int, random: Random, of: str) -> Found:
     """The paired t test and so the coverage of its interval, of numbers that differ by chance alone."""
     draw, _ = NUMBERS[of]
-    ps = np.array([paired_mean(*draw(random, (2, n)))[2] for _ in range(10 * times)])
-    yield of, float((ps < 0.05).mean())
+    yield of, [paired_mean(*draw(random, (2, n)))[2] < 0.05 for _ in range(10 * times)]
 
 
 def geometric(random: Random, hazard: float, n: int, normal: Any = None) -> tuple[Floats, NDArray[np.bool_]]:
@@ -341,23 +335,24 @@ def medians(n: int, times: int, random: Random) -> Found:
     """The interval of the median rounds, by the chance to end in a round."""
     for hazard in HAZARDS:
         limits = [endings.median_interval(*geometric(random, hazard, n)) for _ in range(times)]
-        yield f"a chance of {hazard:g}", float(np.mean([holds(low, high, median_of(hazard)) for low, high in limits]))
+        yield f"a chance of {hazard:g}", [holds(*each, median_of(hazard)) for each in limits]
 
 
 def cumulative(n: int, times: int, random: Random) -> Found:
     """The cumulative incidence at round 6 of one of two ways to end; deadlines are from 1 to 10 in one condition."""
+
+    def held(rate: float) -> bool:
+        time = np.where(random.random(n) < rate, random.integers(1, 7, n), 100)
+        other = random.geometric(0.02, n)  # the second way, which is seldom first
+        first, way = np.minimum(time, other), np.where(time <= other, 1, 2)
+        deadline = random.integers(1, 11, n)
+        curve = endings.incidences(np.minimum(first, deadline), np.where(first <= deadline, way, 0), 2)[0]
+        at = np.searchsorted(curve.times, 6, side="right") - 1
+        exact = rate / 6 * sum(0.98 ** (round_ - 1) for round_ in range(1, 7))
+        return bool(at < 0 or curve.low[at] <= exact <= curve.high[at])
+
     for rate in (0.05, 0.25, 0.5, 0.75, 0.95):
-        inside = []
-        for _ in range(times):
-            time = np.where(random.random(n) < rate, random.integers(1, 7, n), 100)
-            other = random.geometric(0.02, n)  # the second way, which is seldom first
-            first, way = np.minimum(time, other), np.where(time <= other, 1, 2)
-            deadline = random.integers(1, 11, n)
-            curve = endings.incidences(np.minimum(first, deadline), np.where(first <= deadline, way, 0), 2)[0]
-            at = np.searchsorted(curve.times, 6, side="right") - 1
-            exact = rate / 6 * sum(0.98 ** (round_ - 1) for round_ in range(1, 7))
-            inside.append(at < 0 or curve.low[at] <= exact <= curve.high[at])
-        yield f"rate {rate:.0%}", float(np.mean(inside))
+        yield f"rate {rate:.0%}", [held(rate) for _ in range(times)]
 
 
 def two(random: Random, first: float, second: float, n: int, paired: bool) -> tuple[Any, Any]:
@@ -368,59 +363,53 @@ def two(random: Random, first: float, second: float, n: int, paired: bool) -> tu
 
 def ratios(n: int, times: int, random: Random, paired: bool) -> Found:
     """The ratio of two medians, by the chances to end in a round."""
+
+    def held(hazard: float, other_hazard: float) -> bool:
+        (time, ended), (other, others) = two(random, hazard, other_hazard, n, paired)
+        weights = random.exponential(size=(2, endings.RESAMPLED // 4, n)).astype(np.float32)
+        first = endings.resampled_medians(time, ended, weights[0])
+        second = endings.resampled_medians(other, others, weights[0 if paired else 1])
+        with np.errstate(invalid="ignore"):
+            low, high = endings.middle(second / first, 0.0)
+        return holds(low, high, median_of(other_hazard) / median_of(hazard))
+
     for hazards in ((0.1, 0.1), (0.05, 0.1), (0.1, 0.2), (0.2, 0.4)):
-        inside = []
-        for _ in range(max(1, times // 4)):  # each takes milliseconds
-            (time, ended), (other, others) = two(random, *hazards, n, paired)
-            weights = random.exponential(size=(2, endings.RESAMPLED // 4, n)).astype(np.float32)
-            if paired:
-                weights[1] = weights[0]
-            first = endings.resampled_medians(time, ended, weights[0])
-            second = endings.resampled_medians(other, others, weights[1])
-            with np.errstate(invalid="ignore"):
-                low, high = endings.middle(second / first, 0.0)
-            inside.append(holds(low, high, median_of(hazards[1]) / median_of(hazards[0])))
-        yield f"chances of {hazards[0]:g} and {hazards[1]:g}", float(np.mean(inside))
+        studies = range(max(1, times // 4))  # each takes milliseconds
+        yield f"chances of {hazards[0]:g} and {hazards[1]:g}", [held(*hazards) for _ in studies]
 
 
 def log_ranks(n: int, times: int, random: Random, paired: bool) -> Found:
     """The log-rank test of two conditions of which neither is slower."""
+
+    def p_of(hazard: float) -> float:
+        (time, ended), (other, others) = two(random, hazard, hazard, n, paired)
+        if paired:
+            return endings.paired_log_rank(np.stack([time, other], axis=1), np.stack([ended, others], axis=1))
+        return endings.log_rank(np.r_[time, other], np.r_[ended, others], np.repeat([0, 1], n))
+
     for hazard in HAZARDS:
-        ps = []
-        for _ in range(times):
-            (time, ended), (other, others) = two(random, hazard, hazard, n, paired)
-            if paired:
-                ps.append(endings.paired_log_rank(np.stack([time, other], axis=1), np.stack([ended, others], axis=1)))
-            else:
-                ps.append(endings.log_rank(np.r_[time, other], np.r_[ended, others], np.repeat([0, 1], n)))
-        yield f"a chance of {hazard:g}", float((np.array(ps) < 0.05).mean())
+        yield f"a chance of {hazard:g}", [p_of(hazard) < 0.05 for _ in range(times)]
 
 
-def lines(n: int, times: int, random: Random, what: str) -> Found:
-    """Slope of what five agents with uniform values agree on, by rule."""
-    rules: tuple[tuple[Callable[..., Any], float], ...] = (
-        (lambda x: np.median(x, axis=1), 9 / 7),
-        (lambda x: x[:, 0], 1.0),
-        (lambda x: x.max(axis=1), 5 / 7),
+def lines(n: int, times: int, random: Random, bias: bool) -> Found:
+    """Slope, or bias, of what five agents with uniform values agree on, by rule."""
+    rules: tuple[tuple[Callable[..., Any], float, float], ...] = (
+        (lambda x: np.median(x, axis=1), 9 / 7, 0.0),
+        (lambda x: x[:, 0], 1.0, 0.0),
+        (lambda x: x.max(axis=1), 5 / 7, 1 / 3),
     )
-    bias = (0.0, 0.0, 1 / 3)
-    for (rule, slope), shift in zip(rules, bias, strict=True):
-        inside = []
-        for _ in range(times):
-            x = random.random((n, 5))
-            if what == "slope":
-                _, low, high, *_ = line_of(x.mean(axis=1), rule(x))
-            else:
-                low, high, _ = paired_mean(x.mean(axis=1), rule(x))
-            inside.append(holds(low, high, slope if what == "slope" else shift))
-        yield f"slope {slope:.2f}", float(np.mean(inside))
+    for rule, slope, shift in rules:
+        studies = ((x.mean(axis=1), rule(x)) for x in (random.random((n, 5)) for _ in range(times)))
+        if bias:
+            held = [holds(*paired_mean(*each)[:2], shift) for each in studies]
+        else:
+            held = [holds(*line_of(*each)[1:3], slope) for each in studies]
+        yield f"slope {slope:.2f}", held
 
 
 # The tables
 
-
-Case = tuple[str, Callable[[int, int, Random], Found]]
-CASES: dict[str, tuple[Case, ...]] = {
+CASES: dict[str, tuple[tuple[str, Callable[[int, int, Random], Found]], ...]] = {
     "interval (95%)": (
         ("a rate (Wilson)", wilsons),
         ("a rate whenever one stops (confidence sequence): after each of n simulations at once", anytime),
@@ -431,18 +420,18 @@ CASES: dict[str, tuple[Case, ...]] = {
         ("a difference of rates, not paired (Miettinen and Nurminen)", partial(unpaired, test=False)),
         ("a difference of shares, paired (t)", shares),
         (f"{QUESTIONS} questions of rates, all at once", partial(tangos, questions=QUESTIONS)),
-        ("a margin's rate", partial(margins, what="rate")),
-        ("a margin's difference", partial(margins, what="difference")),
-        ("an effect", partial(effects, what="holds")),
-        ("studies in which an effect has an interval", partial(effects, what="there")),
+        ("a margin's rate", partial(margins, difference=False)),
+        ("a margin's difference", partial(margins, difference=True)),
+        ("an effect", partial(effects, there=False)),
+        ("studies in which an effect has an interval", partial(effects, there=True)),
         ("median rounds", medians),
         ("a cumulative incidence, deadlines within the condition", cumulative),
         ("a ratio of median rounds, paired", partial(ratios, paired=True)),
         ("a ratio of median rounds, not paired", partial(ratios, paired=False)),
-        ("a slope of final on initial values", partial(lines, what="slope")),
-        ("a bias of final on initial values", partial(lines, what="bias")),
-        ("the band of noise: rates", partial(noise, of="rate")),
-        ("the band of noise: normal numbers", partial(noise, of="normal")),
+        ("a slope of final on initial values", partial(lines, bias=False)),
+        ("a bias of final on initial values", partial(lines, bias=True)),
+        ("the band of noise: rates", partial(noise, share=True)),
+        ("the band of noise: normal numbers", partial(noise, share=False)),
         ("a difference of rates whenever one stops (betting): after each of n pairs at once", betting),
         ("a difference of shares, bounded", partial(shares, bounded=True)),
     ),
@@ -470,13 +459,12 @@ def cells() -> Iterator[list[str]]:
     for kind, cases in CASES.items():
         for place, (name, found) in enumerate(cases):
             for n in SIZES:
-                many = name.startswith(str(QUESTIONS)) or (name.startswith("of rates") and "strata" not in name)
                 random = np.random.default_rng([place, n, len(kind)])
-                cases_of = {} if many and n > 50 else dict(found(n, TIMES, random))
-                if cases_of:
-                    worst = (min if kind.startswith("interval") else max)(cases_of, key=cases_of.__getitem__)
-                    mean = np.mean([*cases_of.values()])
-                    row = [kind, name, str(n), f"{cases_of[worst]:.1%}", worst, f"{mean:.1%}"]
+                shares = {case: np.mean(share) for case, share in found(n, TIMES, random)}
+                if shares:
+                    worst = (min if kind.startswith("interval") else max)(shares, key=shares.__getitem__)
+                    mean = np.mean([*shares.values()])
+                    row = [kind, name, str(n), f"{shares[worst]:.1%}", worst, f"{mean:.1%}"]
                     print(*row, sep=" | ", flush=True)
                     yield row
 

@@ -1,21 +1,18 @@
 """The published games of Byzantine Cheap Talk beside the numbers of their paper: `make published GAMES=PATH`.
 
-Reads the tables and records of the study `published-games`, which `parley import` made. Its tables are written to
-results/published-games/beside-the-paper.md, with a figure, into docs/published-cheap-talk/ as CSV, and some of them
-into the page, between marks. The unit is the game, with one share over its rounds and players: Wilson's interval for
-shares, Student's for payoffs, as in all tables.
+Reads the tables and records of the study `published-games`, which `parley import` made. Writes tables as CSV into
+docs/published-cheap-talk/, and that of cohorts into the page, between marks. The unit is the game, with one share over
+its rounds and players: Wilson's interval for shares, Student's for payoffs, as in all tables.
 """
 
 import csv
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import matplotlib.pyplot as plt
 import pandas as pd
 
 from benchmarks import published_claims as claims
-from parley import paths
 from parley.analysis.stats import mean_interval, wilson_of_mean
 from parley.analysis.tables import read_table
 from parley.games.stag_hunt.parameters import STAG
@@ -76,15 +73,14 @@ RATIOS: dict[Key, str] = {
 
 
 def main() -> None:
-    """Write the tables, the figure, and what of the page is made from them."""
+    """Write the tables, and what of the page is made from them."""
     turns, behaviors = _of_the_paper(read_table(STUDY, "turns")), _of_the_paper(read_table(STUDY, "behaviors"))
     turns["stag"] = turns["action"] == STAG
     metrics = ["all hunt", "(paper)", "honest hunt", "(paper)", "payoff", "(paper)"]
-    overall = list(_overall(turns))
     header = ["model", "paper v1", "paper v2", "paper v3", "class", "hare for good", "switched", "preemptive"]
     costs = ["condition", "who", "games", "payoff", "cost against 3", "(paper: DP against CP)"]
     tables: dict[str, claims.Table] = {
-        "conditions": (["condition", "games", *metrics], [cells for cells, _ in overall]),
+        "conditions": (["condition", "games", *metrics], list(_overall(turns))),
         "rounds": (["condition", "games", *(f"round {r}" for r in range(1, 6))], list(_by_round(turns))),
         "cohorts": (header, list(_by_cohort(behaviors))),
         "players": (["model", "rule", *(f"n = {n}" for n in range(2, 7))], list(_by_players(behaviors))),
@@ -92,24 +88,16 @@ def main() -> None:
         "placebo": claims.placebo(STUDY),
         "claims": claims.tested_claims(turns),
     }
-    folder = paths.results(STUDY)
-    sections = (f"## {name}\n\n{_markdown(*table)}" for name, table in tables.items())
-    (folder / "beside-the-paper.md").write_text("\n".join(sections), "utf-8")
-    _figure([each for _, each in overall if each is not None], folder / "beside-the-paper.png")
-    page = PAGE.read_text(encoding="utf-8")
     for name, (columns, rows) in tables.items():
         with (PAGE.with_suffix("") / f"{name}.csv").open("w", encoding="utf-8", newline="") as file:
             csv.writer(file, lineterminator="\n").writerows([columns, *rows])
-        page = _with_table(page, name, _markdown(columns, rows))
-    PAGE.write_text(page, encoding="utf-8")
-    print(folder / "beside-the-paper.md", folder / "beside-the-paper.png", PAGE, sep="\n")
-
-
-def _with_table(page: str, name: str, table: str) -> str:
-    """Return the page with a table between its marks, if it shows this one."""
-    begin, end = f"<!-- made by make published: {name} -->\n", f"<!-- {name} ends -->"
-    before, shown, rest = page.partition(begin)
-    return f"{before}{begin}\n{table}\n{end}{rest.partition(end)[2]}" if shown else page
+    begin, end = "<!-- made by make published: cohorts -->\n", "<!-- cohorts ends -->"
+    before, _, rest = PAGE.read_text(encoding="utf-8").partition(begin)
+    columns, rows = tables["cohorts"]
+    lines = [columns, ["---"] * len(columns), *rows]
+    table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    PAGE.write_text(f"{before}{begin}\n{table}\n\n{end}{rest.partition(end)[2]}", encoding="utf-8")
+    print(PAGE.with_suffix(""), PAGE, sep="\n")
 
 
 def _of_the_paper(table: pd.DataFrame) -> pd.DataFrame:
@@ -123,23 +111,19 @@ def _of_the_paper(table: pd.DataFrame) -> pd.DataFrame:
 # Tables 1 to 4
 
 
-def _overall(turns: pd.DataFrame) -> Iterator[tuple[list[str], tuple[str, Any, Any] | None]]:
-    """Yield the cells of each condition, and for the figure its intervals with the paper's numbers."""
+def _overall(turns: pd.DataFrame) -> Iterator[list[str]]:
     for key, found in _conditions(turns):
-        honest = found[~found["is_byzantine"]]
-        by_game = [
-            found.groupby(["id", "round"])["stag"].all().groupby("id").mean(),
-            honest.groupby("id")["stag"].mean(),
-            honest.groupby("id")["points"].mean(),
+        honest = found[~found["is_byzantine"]].groupby("id")
+        paid = mean_interval(honest["points"].mean())
+        ours = [
+            _share(found.groupby(["id", "round"])["stag"].all().groupby("id").mean()),
+            _share(honest["stag"].mean()),
+            interval_text((paid.mean, paid.low, paid.high), ".2f"),
         ]
-        told, paid = PAPER.get(key), mean_interval(by_game[2])
-        ours: list[tuple[Any, ...]]
-        ours = [(each.mean(), *wilson_of_mean(each.mean(), len(each))) for each in by_game[:2]]
-        ours.append((paid.mean, paid.low, paid.high))
-        cells = [interval_text(each, form) for each, form in zip(ours, (".0%", ".0%", ".2f"), strict=True)]
+        told = PAPER.get(key)
         paper = ["-"] * 3 if told is None else [f"{told[0]:g}%", f"{told[1]:g}%", f"{told[2]:g}"]
-        both = [cell for pair in zip(cells, paper, strict=True) for cell in pair]
-        yield [_name(key), str(found["id"].nunique()), *both], None if told is None else (_name(key), ours, told)
+        both = [cell for pair in zip(ours, paper, strict=True) for cell in pair]
+        yield [_name(key), str(found["id"].nunique()), *both]
 
 
 def _by_round(turns: pd.DataFrame) -> Iterator[list[str]]:
@@ -220,37 +204,6 @@ def _name(key: Key) -> str:
     n, b, byzantine, disclosure, topology, seat = key
     where = f" as {seat}" if seat != "any" else ""
     return f"{n} players, " + (f"{b} {byzantine}{where}" if b else "none") + f", {disclosure}, {topology}"
-
-
-def _markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = [header, ["---"] * len(header), *rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
-
-
-def _figure(found: Sequence[tuple[str, Any, Any]], file: Path) -> None:
-    """Draw the three metrics of the conditions that the paper has, with its numbers."""
-    titles = (
-        "rounds in which all hunt the stag",
-        "honest players hunt the stag",
-        "payoff of honest players per round",
-    )
-    figure, axes = plt.subplots(1, 3, figsize=(13, 0.42 * len(found) + 1.6), sharey=True, layout="constrained")
-    for place, (axis, title) in enumerate(zip(axes, titles, strict=True)):
-        for row, (_, ours, paper) in enumerate(found):
-            mean, low, high = ours[place]
-            label = ("the published games", "the paper") if not row else (None, None)
-            axis.errorbar(mean, row, xerr=[[mean - low], [high - mean]], fmt="o", color="#0072B2", label=label[0])
-            axis.plot(paper[place] / (1 if place == 2 else 100), row, "D", mfc="none", color="#D55E00", label=label[1])
-        axis.set_title(title, fontsize=10)
-        axis.set_xlim(-0.03 if place < 2 else 0, 1.03 if place < 2 else 10.6)
-        axis.grid(axis="x", alpha=0.3)
-    axes[0].set_yticks(range(len(found)), [name.removeprefix("4 players, ") for name, _, _ in found])
-    axes[0].invert_yaxis()
-    axes[2].axvline(3, color="#777777", lw=1, ls="--", label="the hare's 3")
-    both = {label: handle for axis in axes for handle, label in zip(*axis.get_legend_handles_labels(), strict=True)}
-    figure.legend(both.values(), both, loc="outside lower center", ncols=3, frameon=False)
-    figure.savefig(file, dpi=150)
-    plt.close(figure)
 
 
 if __name__ == "__main__":

@@ -35,8 +35,8 @@ def test_the_chance_of_a_sum_is_that_of_drawn_numbers_and_weights_count_values_s
 @pytest.mark.parametrize("n", [5, 10, 25])
 def test_shares_that_are_alike_but_for_a_few_are_seldom_said_to_differ_by_less(n: int) -> None:
     random = np.random.default_rng(n)
-    for case, values in coverage.rare(n, 2000, random, 0.2, 0.05):
-        assert np.mean(coverage.claimed(values, np.ones(n), 0.2)) <= 0.03, case
+    for case, at, values in coverage.rare(n, 2000, random):
+        assert np.mean(coverage.claimed(values, np.ones(n), at)) <= 0.03, case
 
 
 def test_of_fourteen_questions_at_the_edge_few_studies_claim_any_and_six_intervals_hold_at_once() -> None:

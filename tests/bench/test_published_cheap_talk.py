@@ -1,5 +1,6 @@
 """The published games beside their paper: on games of our own making, with numbers by hand."""
 
+import csv
 import shutil
 from pathlib import Path
 
@@ -27,7 +28,7 @@ def write(folder: Path, rounds: list[str], trials: int, adversary: int | None = 
 
 
 @pytest.mark.slow
-def test_tables_page_and_figure_are_made_from_the_games(folder: Path) -> None:
+def test_tables_and_page_are_made_from_the_games(folder: Path) -> None:
     games = folder / "games"
     for seat, rounds in GAMES.items():
         write(games / f"hard-{seat}", rounds, 2, seat)
@@ -52,20 +53,23 @@ def test_tables_page_and_figure_are_made_from_the_games(folder: Path) -> None:
     published_cheap_talk.main()
 
     page = published_cheap_talk.PAGE.read_text()
-    written = Path("results/published-games/beside-the-paper.md").read_text()
-    lines = written.splitlines()
+    tables = {
+        file.stem: file.read_text().splitlines() for file in published_cheap_talk.PAGE.with_suffix("").glob("*.csv")
+    }
     # Stags of honest players by seat of the adversary: 11, 7 and 11 of 15; points: 12, 24 and 12, in 15 turns.
-    hard = next(line for line in lines if line.startswith("| 4 players, 1 betray, none, complete | 6 | 0% ["))
-    assert hard.split(" | ")[4].startswith("64% [")
-    assert "| 50% | 1.07 [" in hard
-    assert "| mixtral | DP 13/13 | DP 15/15 | DP 17/17 | DP | 4/4 | 4/4 | 0/4 |" in lines
-    assert "| llama | CP 3/13 | - | - | CP | 0/6 | 0/6 | 0/6 |" in lines
-    assert "| hard, k = 1 | explicit broadcast | some stag hunter turns to the hare | 6, 3 | 100% |" in written
-    fall = next(line for line in lines if line.startswith("| hard k = 1: fewer hunt the stag in round 2"))
-    assert "(6 games)" in fall
-    table = written.split("## cohorts\n")[1].split("## ")[0].strip()
-    assert table in page
-    costs = (published_cheap_talk.PAGE.with_suffix("") / "costs.csv").read_text()
-    assert costs.count("\n") == written.split("## costs\n")[1].split("## ")[0].count("\n| ") - 1
-    assert "Which claims hold" in page  # what stands between the tables stays
-    assert Path("results/published-games/beside-the-paper.png").stat().st_size > 10_000
+    [hard] = [row for row in csv.reader(tables["conditions"]) if row[0] == "4 players, 1 betray, none, complete"]
+    assert (hard[1], hard[5], hard[3]) == ("6", "50%", "0%")
+    assert hard[2].startswith("0% [")
+    assert hard[4].startswith("64% [")
+    assert hard[6].startswith("1.07 [")
+    assert "| mixtral | DP 13/13 | DP 15/15 | DP 17/17 | DP | 4/4 | 4/4 | 0/4 |" in page
+    assert "llama,CP 3/13,-,-,CP,0/6,0/6,0/6" in tables["cohorts"]
+    rows = [line for line in tables["placebo"] if "some stag hunter turns to the hare" in line]
+    assert any(
+        row.startswith('"hard, k = 1",explicit broadcast,some stag hunter turns to the hare,"6, 3",100%,')
+        for row in rows
+    )
+    [fall] = [row for row in csv.reader(tables["claims"]) if row[0].startswith("hard k = 1: fewer hunt the stag in r")]
+    assert "(6 games)" in fall[1]
+    assert len(tables["costs"]) > 3
+    assert "Which claims hold" in page  # what stands around the table stays

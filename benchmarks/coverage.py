@@ -166,7 +166,7 @@ def claimed_rates(n: int, times: int, random: Random) -> Found:
     for at in SMALLEST:
         said = claimed(differences_of(cells), np.ones(n), at)
         for p in (0.0, 0.01, 0.05, 0.1, 0.2, 0.35):
-            weights = multinomial.pmf(cells, n, [p, p + at, 1 - 2 * p - at])
+            weights = np.asarray(multinomial.pmf(cells, n, [p, p + at, 1 - 2 * p - at]))
             yield f"{p:.0%} only first, {p + at:.0%} only second", weights[said].sum()
 
 
@@ -401,9 +401,10 @@ def lines(n: int, times: int, random: Random, bias: bool) -> Found:
     for rule, slope, shift in rules:
         studies = ((x.mean(axis=1), rule(x)) for x in (random.random((n, 5)) for _ in range(times)))
         if bias:
-            held = [holds(*paired_mean(*each)[:2], shift) for each in studies]
+            limits = [paired_mean(*each)[:2] for each in studies]
         else:
-            held = [holds(*line_of(*each)[1:3], slope) for each in studies]
+            limits = [line_of(*each)[1:3] for each in studies]
+        held = [holds(low, high, shift if bias else slope) for low, high in limits]
         yield f"slope {slope:.2f}", held
 
 

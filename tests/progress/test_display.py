@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from parley.progress.display import PlainLines, plain_line, screenful
-from parley.progress.snapshot import Cell, Playing, Problem, Snapshot, Stage, TimeLeft
+from parley.progress.snapshot import Cell, Problem, Snapshot, Stage, TimeLeft
 from parley.progress.snapshot import cells_of as conditions_of
 from support.studies import StudyFactory
 
@@ -37,7 +37,6 @@ def snapshot(cells: Sequence[Cell], **changes: object) -> Snapshot:
         finishes=0.1,
         left=TimeLeft(170.0),
         silent=3.0,
-        words="",
         budget=None,
         note="",
         over=False,
@@ -62,7 +61,7 @@ def test_a_study_with_a_few_conditions(study_factory: StudyFactory) -> None:
     finish(cells[0], 4, 40, 2)
     finish(cells[1], 1, 10)
     lines = drawn(snapshot(cells, budget="1,000 of 2,000 tokens spent"))
-    assert lines[0].endswith("5 of 8 simulations, 3 to do")
+    assert lines[0].startswith("small  5 of 8 simulations, 3 to do  ━")
     assert lines[1:] == [
         "50 replies, 4.0% unusable · 1.4 replies/s · 960 tokens/s (60 written)",
         "about 3 min left · 2 min 10 s so far",
@@ -77,7 +76,7 @@ def test_a_study_with_a_few_conditions(study_factory: StudyFactory) -> None:
 def test_it_is_never_larger_than_the_terminal(study_factory: StudyFactory) -> None:
     cells = cells_of(study_factory, 60)
     finish(cells[7], 1, 10, 5)
-    problems = [Problem(f"a problem {'that is long ' * 30} {letter}", 30.0, 2) for letter in "abcdefgh"]
+    problems = [Problem(f"a problem {'that is long ' * 30} {letter}", 2) for letter in "abcdefgh"]
     stages = [Stage(f"engine model-with-a-long-name-{number}", "running", 5.0) for number in range(9)]
     shown = snapshot(cells, problems=problems, silent=80.0, budget="b" * 200, stages=[*STAGES, *stages])
     for width, height in ((80, 24), (20, 5), (110, 2)):
@@ -99,13 +98,13 @@ def test_of_many_conditions_those_that_matter_are_shown(study_factory: StudyFact
 def test_silence_and_problems_are_told(study_factory: StudyFactory) -> None:
     cells = cells_of(study_factory, 2)
     finish(cells[0], 1, 10)
-    words = "engine busy with 14 requests, reading prompts (prefill)"
-    shown = snapshot(cells, silent=74.0, words=words, problems=[Problem("the service is away", 90.0, 3)])
+    batch = "2 requests wait in a batch"
+    shown = snapshot(cells, silent=74.0, batches=[batch], problems=[Problem("the service is away", 3)])
     lines = drawn(shown, 100)
-    assert f"last reply 1 min 14 s ago; {words}" in lines
-    assert "! 3 simulations, for 1 min 30 s: the service is away" in lines
+    assert f"last reply 1 min 14 s ago; {batch}" in lines
+    assert "! 3 simulations: the service is away" in lines
     assert "last reply 1 min 14 s ago" in plain_line(shown)
-    assert "3 simulations, for 1 min 30 s: the service is away" in plain_line(shown)
+    assert "3 simulations: the service is away" in plain_line(shown)
     assert not any("last reply" in line for line in drawn(replace(shown, silent=12.0), 100))
 
 
@@ -131,15 +130,12 @@ def test_plain_lines_come_for_stages_and_every_half_minute(study_factory: StudyF
     ]
     assert told(129.0) == []
     assert len(told(130.0)) == 1
-    wait = Problem("the service answered 503", 4.0, 2)
-    assert told(131.0, problems=[wait]) == ["small: warning: 2 simulations, for 4 s: the service answered 503"]
-    # The same problem for longer is told by the line of the half minute alone.
-    assert told(133.0, problems=[replace(wait, seconds=9.0)]) == []
-    cells[0].playing = {"seed=0.parquet": Playing()}
-    assert told(134.0) == ["small: no longer: 2 simulations, for 9 s: the service answered 503"]
+    wait = Problem("the service answered 503 after 4 s", 2)
+    assert told(131.0, problems=[wait]) == ["small: warning: 2 simulations: the service answered 503 after 4 s"]
+    # The same problem is told again by the line of the half minute alone.
+    assert told(133.0, problems=[replace(wait, text="the service answered 503 after 9 s")]) == []
+    assert told(134.0) == []
     assert told(134.5, problems=[wait])
-    cells[0].playing = {}
-    assert told(134.6) == [], "the run gave up"
     stages = [*STAGES[:2], Stage("playing", "done", 90.0), Stage("tables", "failed")]
     assert told(135.0, stages=stages) == ["small: playing done in 1 min 30 s", "small: tables failed"]
 

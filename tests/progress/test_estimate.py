@@ -1,6 +1,6 @@
 import pytest
 
-from parley.progress.snapshot import Pace, TimeLeft, sum_time_left
+from parley.progress.snapshot import Pace
 
 
 def test_a_rate_is_over_what_has_passed_since_the_first_request() -> None:
@@ -20,16 +20,3 @@ def test_a_rate_forgets_what_is_long_ago() -> None:
     assert pace.rates(330.0, 600) == pytest.approx((13 / 230,))
     assert pace.rates(500.0) is None  # unknown, not 0
     assert pace.last == 300.0
-
-
-def test_the_time_that_is_left_of_parts_that_follow_one_another() -> None:
-    ten, most = TimeLeft(10), TimeLeft(20, "at most")
-    for parts, left in [
-        ([], None),
-        ([None], None),
-        ([ten, TimeLeft(20)], TimeLeft(30)),
-        ([ten, most], TimeLeft(30, "at most")),
-        ([ten, None], TimeLeft(10, "at least")),
-        ([TimeLeft(10, "at most"), None], None),
-    ]:
-        assert sum_time_left(parts) == left, parts

@@ -157,16 +157,10 @@ def test_what_a_simulation_waits_for_is_told_until_it_fails(study_factory: Study
 
 
 @pytest.mark.usefixtures("folder")
-def test_what_vllm_says_of_itself_is_noted() -> None:
+def test_that_vllm_has_loaded_a_model_is_noted() -> None:
     with working(FOLDER, SERVE) as file:
         assert file is not None
         note_server_line(file, "INFO 11-22 20:00:00 [loggers.py:1] loading\n")
-        assert (file.state.loaded, file.state.load) == (None, (0.0, 0.0, 0, 0))
+        assert file.state.loaded is None
         note_server_line(file, "INFO: Application startup complete.\n")
-        note_server_line(
-            file,
-            "(APIServer pid=1) INFO 11-22 20:00:00 [loggers.py:1] Engine 000: Avg prompt throughput: 12.0 tokens/s, "
-            "Avg generation throughput: 3.5 tokens/s, Running: 14 reqs, Waiting: 2 reqs, GPU KV cache usage: 1.0%\n",
-        )
         assert file.state.loaded is not None
-        assert file.state.load[1:] == (3.5, 14, 2)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from parley.errors import ParleyError
-from parley.workflow.slurm import group_name, job_line, jobs_left, wait_for_former_jobs
+from parley.workflow.slurm import former_jobs, group_name, job_line, wait_for_former_jobs
 from support.commands import heard
 
 GROUP = group_name("demo", "tiny", 11)
@@ -42,14 +42,14 @@ FAILED = subprocess.CalledProcessError(1, "squeue")
 
 def test_only_the_jobs_of_this_study_in_this_folder_are_found(answers: list[str | Exception]) -> None:
     answers += [LISTED.replace("/lab", str(Path.cwd()))]
-    assert jobs_left("demo") == ["1", "7_[1-3]"]
-    assert jobs_left("demo-x") == []
+    assert former_jobs("demo") == ["1", "7_[1-3]"]
+    assert former_jobs("demo-x") == []
     # No two shards of any studies have the same group.
     assert group_name("demo", "x-y", 0) != group_name("demo-x", "y", 0)
     answers[:] = [f"1\trule_{group_name('demo_x', 'y', 0)}_simulate\t{Path.cwd()}"]
-    assert jobs_left("demo") == []
+    assert former_jobs("demo") == []
     answers[:] = [FAILED]
-    assert jobs_left("demo") == []
+    assert former_jobs("demo") is None
 
 
 def test_a_run_waits_for_jobs_that_another_left(answers: list[str | Exception]) -> None:

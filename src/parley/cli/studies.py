@@ -171,24 +171,6 @@ def diff(study: "Study", as_json: bool) -> None:
 
 
 @click.command()
-@click.argument("old", shell_complete=common.STUDY_NAMES)
-@click.argument("new")
-def rename(old: str, new: str) -> None:
-    """Give a study, its results and its logs another name; OLD and NEW are names or paths of study files.
-
-    The study file may have its new name already. Nothing is played again; tables and the report are made anew by the
-    next run. Died in between, the same command goes on. `parley stage` then writes its stage of DVC anew.
-
-    \b
-    Example:  parley rename paper paper-2026
-    """
-    from parley.workflow.rename import rename as run
-
-    for line in run(old, new):
-        common.say(line)
-
-
-@click.command()
 @common.study_loaded()
 @click.option("--yes", is_flag=True, help="Take them away; without it they are only listed.")
 def prune(study: "Study", yes: bool) -> None:
@@ -357,4 +339,4 @@ def stage(study: str, profile: str | None, remove: bool, models: Path | None) ->
         click.echo(text)
 
 
-COMMANDS = (new, plan, diff, rename, prune, import_games, export, allow_key, stage)
+COMMANDS = (new, plan, diff, prune, import_games, export, allow_key, stage)

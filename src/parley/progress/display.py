@@ -38,21 +38,16 @@ def screenful(snapshot: Snapshot, console: Console) -> Group:
 
 
 def _head(snapshot: Snapshot, width: int) -> list[Text | Table]:
-    """Return the study, a bar and the counts: in one line, or in two where they do not fit."""
-    number, name = counts(snapshot), Text(one_line(snapshot.study), style="bold")
-    most = max(width // 4, 8)  # of the name
-    room = width - min(name.cell_len, most) - 2
-    fits = room - len(number) - 2 >= 5
-    bar = min(max(room - len(number) - 2 if fits else room, 1), 40)
+    """Return the study, the counts, and a bar where there is room for it."""
+    line = Text(one_line(snapshot.study), style="bold")
+    line.truncate(max(width // 4, 8), overflow="ellipsis")
+    line.append(f"  {counts(snapshot)}", style="not bold")
+    room = min(width - line.cell_len - 2, 40)
+    if room < 5:
+        return [line]
     row = Table.grid(padding=(0, 2, 0, 0))
-    row.add_column(no_wrap=True, overflow="ellipsis", max_width=most)
-    row.add_column(no_wrap=True)
-    cells: list[Text | ProgressBar] = [
-        name,
-        ProgressBar(total=max(snapshot.total, 1), completed=snapshot.finished, width=bar),
-    ]
-    row.add_row(*cells, *([Text(number, no_wrap=True, overflow="ellipsis")] if fits else []))
-    return [row] if fits else [row, Text(number)]
+    row.add_row(line, ProgressBar(total=max(snapshot.total, 1), completed=snapshot.finished, width=room))
+    return [row]
 
 
 def _facts(snapshot: Snapshot, width: int) -> Iterator[Text]:
@@ -183,7 +178,7 @@ def silence(snapshot: Snapshot) -> str:
         if snapshot.answered[0]
         else (f"no reply yet, for {duration(snapshot.silent)}")
     )
-    return f"{what}; {snapshot.words}" if snapshot.words else what
+    return "; ".join([what, *snapshot.batches])
 
 
 def _number(value: float) -> str:
@@ -202,7 +197,7 @@ class PlainLines:
         self._seconds = seconds
         self._last_line = float("-inf")
         self._stages: dict[str, str] = {}
-        self._problems: dict[str, str] = {}
+        self._problems: set[str] = set()
 
     def look(self, snapshot: Snapshot, now: float) -> Iterator[str]:
         """Yield the lines that are due; `now` is in seconds of any clock."""
@@ -217,9 +212,7 @@ class PlainLines:
         for key, text in problems.items():
             if key not in self._problems:
                 yield f"{snapshot.study}: warning: {one_line(text)}"
-        for key in set(self._problems) - set(problems) if snapshot.running else ():
-            yield f"{snapshot.study}: no longer: {one_line(self._problems[key])}"
-        self._problems = problems
+        self._problems = set(problems)
         if now - self._last_line >= self._seconds and not snapshot.over:
             self._last_line = now
             yield plain_line(snapshot)

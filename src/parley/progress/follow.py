@@ -8,6 +8,7 @@ import os
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from parley import paths
@@ -25,12 +26,9 @@ from parley.study.condition import SCRIPTED
 from parley.text import one_line
 
 _IDLE_SECONDS = 60.0  # without a process that plays and without a new record: nothing is played
-_SLOW_SECONDS = 5.0  # how often the disk and the budget are looked at
+_SLOW_SECONDS = 5.0  # how often the budget and batches are looked at
 _CLOCKS_SECONDS = 5.0  # by which the clocks of machines may differ
 _SETTLED_SECONDS = 60.0  # a folder changed longer ago than this cannot change again with the same time
-_LOAD_SECONDS = 30.0  # for so long what a server said it is busy with counts
-_LITTLE_BYTES = 200_000_000
-_LITTLE_NAMES = 1_000
 IDLE = "nothing is played now"
 PLANNING = "planning the jobs"
 _STOPPING = "stopping; jobs that run are ended"
@@ -61,13 +59,9 @@ class Progress:
             for marker in [model_marker(name, study.models[name])]
         }
         self._loaded: dict[str, float | None] = {}  # seconds that the last start of an engine took, by model
-        self._problems_since: dict[str, float] = {}
-        self._playing: tuple[float | None, float | None] = (None, None)  # since when, until when
-        self._answers: float | None = None  # since when simulations are played, and their engines loaded
         self._slow = float("-inf")
         self._budget: str | None = None
         self._batches: list[str] = []
-        self._disk: str | None = None
 
     def look(self, last: bool = False) -> snapshot.Snapshot:
         """Return the study as it is now; in the `last` look of the run of this process, nothing goes on."""
@@ -85,7 +79,6 @@ class Progress:
         self._read_records(states, now)
         if now - self._slow >= _SLOW_SECONDS:
             self._slow = now
-            self._disk = _disk_problem(paths.RESULTS)
             self._budget = self._spent()
             self._batches = self._waiting_batches()
 
@@ -94,28 +87,25 @@ class Progress:
         engines = self._engine_stages(servers.values(), now)
         before = [*self._model_stages(now, last), *engines]
         after = self._last_stages(states, now, last)
-        plays = any(state.stage == PLAY and state.alive for state in states)
+        playing_since = [state.began for state in states if state.stage == PLAY and state.alive]
+        plays = bool(playing_since)
         loads = any(stage.state == snapshot.RUNNING for stage in engines)
-        self._answers = None if not plays else self._answers if loads else self._answers or now
         event = max(self._estimate.last_finish, self._estimate.last_reply)
         recently = (self._is_own or run is not None) and now - event < _IDLE_SECONDS
         idle = left and not (plays or recently or any(stage.state == snapshot.RUNNING for stage in before))
-        playing = self._stage_of_playing(now, left, plays, loads, last)
-        goes_on = not idle and playing.state != snapshot.FAILED_STAGE
+        playing = self._stage_of_playing(left, idle, last)
+        goes_on = playing.state == snapshot.RUNNING
+        loaded = [state.loaded for state in servers.values() if state.alive and state.loaded]
         return snapshot.Snapshot(
             study=self._study.name,
             cells=self._cells,
             stages=[*before, playing, *after],
-            problems=self._problems(states, servers.values(), now),
+            problems=self._problems(states, servers.values()),
             elapsed=None if self._since is None else max(now - self._since, 0.0),
             rates=self._estimate.answering(now) if left and goes_on else None,
             finishes=self._estimate.finishing(now) if goes_on else None,
             left=self._estimate.left(now) if goes_on and not self._batches else None,
-            silent=None if self._answers is None else max(now - max(self._answers, event), 0.0),
-            words=_busy(
-                state.load for state in servers.values() if state.alive and now - state.load[0] < _LOAD_SECONDS
-            )
-            or "; ".join(self._batches),
+            silent=max(now - max([min(playing_since), event, *loaded]), 0.0) if plays and not loads else None,
             batches=self._batches,
             budget=self._budget,
             note=""
@@ -274,55 +264,31 @@ class Progress:
             return snapshot.Stage(name, snapshot.RUNNING, max(now - state.began, 0.0))
         return snapshot.Stage(name, snapshot.FAILED_STAGE)
 
-    def _stage_of_playing(self, now: float, left: bool, plays: bool, loads: bool, last: bool) -> snapshot.Stage:
-        began, ended = self._playing
-        if began is None and (plays or self._is_own or self._since is not None):
-            first = self._estimate.began or (now if plays and not loads else None)
-            began = first if first is None or self._since is None else max(first, self._since)
-        if not plays and left and not self._is_own and self._since is None:
-            began = None
-        if not left and began is not None and ended is None:
-            ended = max(self._estimate.last_finish or now, began)
-        self._playing = (began, ended)
+    def _stage_of_playing(self, left: bool, idle: bool, last: bool) -> snapshot.Stage:
         if not left:
-            return snapshot.Stage("playing", snapshot.DONE, None if began is None or ended is None else ended - began)
-        if began is None:
-            return snapshot.Stage("playing", snapshot.TO_DO)
-        stopped = last and self._is_own
-        return snapshot.Stage("playing", snapshot.FAILED_STAGE if stopped else snapshot.RUNNING, max(now - began, 0.0))
+            return snapshot.Stage("playing", snapshot.DONE)
+        if last and self._is_own:
+            return snapshot.Stage("playing", snapshot.FAILED_STAGE)
+        return snapshot.Stage("playing", snapshot.TO_DO if idle else snapshot.RUNNING)
 
     # Problems
 
-    def _problems(
-        self, states: Iterable[ProcessState], servers: Iterable[ProcessState], now: float
-    ) -> list[snapshot.Problem]:
+    def _problems(self, states: Iterable[ProcessState], servers: Iterable[ProcessState]) -> list[snapshot.Problem]:
         """Return the problems of now, the serious ones first; what holds up many simulations is one."""
-        held: dict[str, list[snapshot.Problem]] = {}
+        problems: dict[str, snapshot.Problem] = {}
         for game in (game for cell in self._cells for game in cell.unfinished):
-            if game.error:
-                problem = snapshot.Problem(game.error, simulations=1, stopped=True)
-            elif game.alive and game.waits_for:
-                problem = snapshot.Problem(game.waits_for, simulations=1, serious=game.serious)
-            else:
-                continue
-            held.setdefault(problem.key, []).append(problem)
-        dead = [state for state in servers if not state.alive]
-        problems = [snapshot.Problem(s.error or f"the engine for {s.model} is gone; look at its log") for s in dead]
-        problems += [snapshot.Problem(self._disk)] if self._disk else []
-        for alike in held.values():
-            problems.append(
-                snapshot.Problem(
-                    alike[-1].text, None, len(alike), alike[-1].serious, any(problem.stopped for problem in alike)
+            if text := game.error or (game.waits_for if game.alive else ""):
+                problem = snapshot.Problem(text, 1, bool(game.error) or game.serious, bool(game.error))
+                former = problems.get(problem.key, snapshot.Problem("", stopped=False))
+                problems[problem.key] = replace(
+                    problem, simulations=former.simulations + 1, stopped=problem.stopped or former.stopped
                 )
-            )
-        self._problems_since = {each.key: self._problems_since.get(each.key, now) for each in problems}
-        lasting = [
-            snapshot.Problem(p.text, now - self._problems_since[p.key], p.simulations, p.serious, p.stopped)
-            for p in problems
-        ]
+        dead = [state for state in servers if not state.alive]
+        found = [snapshot.Problem(s.error or f"the engine for {s.model} is gone; look at its log") for s in dead]
+        found += problems.values()
         warnings = {text for state in states if state.stage in (PLAY, SERVE) for text in state.warnings}
         return [
-            *sorted(lasting, key=lambda problem: (not problem.serious, problem.text)),
+            *sorted(found, key=lambda problem: (not problem.serious, problem.text)),
             *(snapshot.Problem(text, serious=False) for text in sorted(warnings)),
         ]
 
@@ -346,29 +312,6 @@ class _Folder:
         except OSError:
             self.changed = 0.0
             return None if before == 0 else []
-
-
-def _busy(loads: Iterable[tuple[float, float, int, int]]) -> str:
-    """Return what engines are busy with, by their own words; "" if they say nothing."""
-    _, writes, running, waiting = (sum(column) for column in zip((0.0, 0.0, 0, 0), *loads, strict=True))
-    if not running and not waiting:
-        return ""
-    queue = f", {waiting} waiting" if waiting else ""
-    prefill = "" if writes else ", reading prompts (prefill)"
-    return f"engine busy with {running} request{'' if running == 1 else 's'}{queue}{prefill}"
-
-
-def _disk_problem(folder: Path) -> str | None:
-    try:
-        disk = os.statvfs(folder)
-    except OSError:
-        return None
-    free = disk.f_bavail * disk.f_frsize
-    if disk.f_blocks and free < _LITTLE_BYTES:
-        return one_line(f"the disk of {folder}/ is nearly full: {free // 1_000_000} MB left")
-    if disk.f_files and disk.f_favail < _LITTLE_NAMES:
-        return one_line(f"the disk of {folder}/ is nearly full: room for {disk.f_favail} more files")
-    return None
 
 
 def _modified(path: Path) -> float | None:

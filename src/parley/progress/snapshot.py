@@ -80,23 +80,18 @@ class Stage:
 
 @dataclass(frozen=True)
 class Problem:
-    """Something that a person should know: its text, since when (seconds), how many simulations it holds up."""
+    """Something that a person should know: its text, how many simulations it holds up."""
 
     text: str
-    seconds: float | None = None
     simulations: int = 0
     serious: bool = True
     stopped: bool = False  # whether the simulations ended by it
 
     def __str__(self) -> str:
-        parts = []
-        if self.simulations:
-            parts.append(f"{self.simulations} simulation{'' if self.simulations == 1 else 's'}")
-        if self.stopped:
-            return " ".join([*parts, f"stopped: {self.text}"])
-        if self.seconds is not None and self.seconds >= 1:
-            parts.append(f"for {duration(self.seconds)}")
-        return f"{', '.join(parts)}: {self.text}" if parts else self.text
+        if not self.simulations:
+            return self.text
+        stopped = " stopped" if self.stopped else ""
+        return f"{self.simulations} simulation{'' if self.simulations == 1 else 's'}{stopped}: {self.text}"
 
     @property
     def key(self) -> str:
@@ -106,7 +101,7 @@ class Problem:
 
 @dataclass(frozen=True)
 class TimeLeft:
-    """Seconds until the last simulation ends; `bound` says how they are meant: "about", "at most", "at least"."""
+    """Seconds until the last simulation ends; `bound` says how they are meant: "about" or "at most"."""
 
     seconds: float
     bound: str = "about"
@@ -130,7 +125,6 @@ class Snapshot:
     finishes: float | None  # simulations per second
     left: TimeLeft | None
     silent: float | None  # seconds without a reply, while simulations are played
-    words: str  # what the engines say they do
     budget: str | None
     note: str  # what goes on where nothing is played
     over: bool  # whether all simulations and all that is made of them are there
@@ -246,12 +240,6 @@ class Estimate:
         self._finishes[kind].put(record, at, at, (1,))
 
     @property
-    def began(self) -> float | None:
-        """When the first of what was counted was asked, or ended; None if there is nothing."""
-        paces = [*self._replies.values(), *self._finishes.values()]
-        return min((pace.began for pace in paces if pace.began is not None), default=None)
-
-    @property
     def last_reply(self) -> float:
         """When the last reply came; 0 if none did."""
         return max(pace.last or 0.0 for pace in self._replies.values())
@@ -273,7 +261,7 @@ class Estimate:
         return sum(known) if known else None
 
     def left(self, now: float) -> TimeLeft | None:
-        """Return how long what is left will take; None if nothing is known of it."""
+        """Return how long what is left will take; None if that is unknown of any engine that somebody waits for."""
         kinds: dict[str, list[Cell]] = {}
         for cell in self._cells:
             if cell.left:
@@ -281,49 +269,38 @@ class Estimate:
         parts = {kind: self._left_of(kind, cells, now) for kind, cells in kinds.items()}
         if parts.get(SCRIPTED) is None and len(parts) > 1:  # those that ask nobody take next to no time
             parts.pop(SCRIPTED, None)
-        return sum_time_left(list(parts.values()))
+        known = [part for part in parts.values() if part is not None]
+        if not known or len(known) < len(parts):
+            return None
+        bound = "at most" if any(part.bound == "at most" for part in known) else "about"
+        return TimeLeft(sum(part.seconds for part in known), bound)
 
     def _left_of(self, kind: str, cells: list[Cell], now: float) -> TimeLeft | None:
+        """Return how long an engine takes at its pace of the last ten minutes.
+
+        A game takes as many replies as the finished ones of its condition, or else of its engine; before any is
+        finished, as many as the longest that is played now may take.
+        """
         pace = self._replies[kind].rates(now, KEPT_SECONDS)
         if kind == SCRIPTED or pace is None:
             each = self._finishes[kind].rates(now, KEPT_SECONDS)
             return None if each is None else TimeLeft(sum(cell.left for cell in cells) / each[0])
         of_kind = [cell for cell in self._cells if cell.kind == kind]
         counted = sum(cell.counted for cell in of_kind)
-        usual = sum(cell.replies for cell in of_kind) / counted if counted else None
-        longest = [value for cell in of_kind for value in _longest(cell)] if usual is None else []
-        if usual is None and not longest:
+        usual = (
+            sum(cell.replies for cell in of_kind) / counted if counted else max(map(_longest, of_kind), default=0.0)
+        )
+        if not usual:
             return None
         left = 0.0
         for cell in cells:
-            own = _longest(cell) if not counted else []
-            expected = cell.replies / cell.counted if cell.counted else usual or max(own or longest)
+            expected = cell.replies / cell.counted if cell.counted else usual
             begun = cell.unfinished
-            left += sum(_replies_left(cell, each, expected) for each in begun) + expected * (cell.left - len(begun))
+            left += sum(max(expected - each.replies, 1.0) for each in begun) + expected * (cell.left - len(begun))
         return TimeLeft(left / pace[0], "about" if counted else "at most")
 
 
-def sum_time_left(parts: Sequence[TimeLeft | None]) -> TimeLeft | None:
-    """Return how long parts take that follow one another, of which None is unknown: "at least" the others."""
-    known = [part for part in parts if part is not None]
-    if not known:
-        return None
-    bounds = {part.bound for part in known}
-    if len(known) < len(parts) or "at least" in bounds:
-        # What takes at most so long may take less, so that nothing can be said of the sum.
-        return None if "at most" in bounds else TimeLeft(sum(part.seconds for part in known), "at least")
-    return TimeLeft(sum(part.seconds for part in known), "at most" if "at most" in bounds else "about")
-
-
-def _longest(cell: Cell) -> list[float]:
-    """Return the replies that each simulation being played would have after its last possible round."""
-    rounds = cell.condition.parameters.longest
-    return [] if rounds is None else [each.in_round * rounds for each in cell.playing.values() if each.in_round]
-
-
-def _replies_left(cell: Cell, playing: Playing, expected: float) -> float:
-    """Return how many replies a simulation will have; one that went on too long may end now or at its last round."""
-    rounds = cell.condition.parameters.longest
-    if playing.replies < expected or rounds is None or not playing.in_round:
-        return max(expected - playing.replies, 1.0)
-    return max((playing.in_round * rounds - playing.replies) / 2, 1.0)
+def _longest(cell: Cell) -> float:
+    """Return the most replies that a simulation being played has after its last possible round; 0 if unknown."""
+    rounds = cell.condition.parameters.longest or 0
+    return max((float(each.in_round * rounds) for each in cell.playing.values()), default=0.0)

@@ -8,7 +8,6 @@ seen by its results: a file that outlasts its process says why that failed, or h
 import json
 import logging
 import os
-import re
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -42,7 +41,6 @@ _MAX_WARNINGS = 20
 _MAX_BYTES = 10_000_000
 # What vLLM says in its log: the one text that is read for what it says, since somebody else writes it.
 _LOADED = "Application startup complete"
-_LOAD = re.compile(r"generation throughput: ([\d.]+) tokens/s, Running: (\d+) reqs, Waiting: (\d+) reqs")
 
 
 @dataclass
@@ -65,8 +63,6 @@ class ProcessState:
     model: str = ""  # of what serves or prepares one
     endpoint: str = ""  # of what serves one
     loaded: float | None = None  # since when it serves
-    # What it was busy with of late: when it said so, tokens written per second, requests running and waiting.
-    load: tuple[float, float, int, int] = (0.0, 0.0, 0, 0)
     engine: str = SCRIPTED  # what answers in the simulations that it plays
     note: str = ""  # what is to be told while nothing is played
     stopping: bool = False
@@ -142,15 +138,10 @@ class StateFile:
 
 
 def note_server_line(file: StateFile | None, line: str) -> None:
-    """Note what a line of vLLM's log tells in the state of the process that serves."""
-    found, loaded = _LOAD.search(line), _LOADED in line
-    if file is None or not (found or loaded):
-        return
-    with file.changing() as state:
-        if loaded:
+    """Note in the state of the process that serves when vLLM's log says that the model is loaded."""
+    if file is not None and _LOADED in line:
+        with file.changing() as state:
             state.loaded = time.time()
-        if found:
-            state.load = (time.time(), float(found[1]), int(found[2]), int(found[3]))
 
 
 def _note_message(file: StateFile, record: logging.LogRecord) -> None:

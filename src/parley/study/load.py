@@ -173,11 +173,11 @@ def check_name(file: Path) -> None:
         )
 
 
-def check_alone(file: Path, *known: Path) -> None:
-    """Raise UsageError if another study file, none of `known`, has the same name, and so the same results."""
+def check_alone(file: Path) -> None:
+    """Raise UsageError if another study file has the same name, and so the same results."""
     beside = (file.with_suffix(suffix) for suffix in (".yaml", ".yml"))
     for other in (paths.study_file(file.stem), *beside):
-        if other not in known and other.exists() and not (file.exists() and other.samefile(file)):
+        if other.exists() and not (file.exists() and other.samefile(file)):
             raise UsageError(
                 f"{file} and {other}: two studies of one name would share {paths.results(file.stem)}; give one of the "
                 "files another name (mv)"

@@ -109,11 +109,10 @@ class RunLog:
         )
         details = (quiet, settings.debug_dag, settings.verbose, settings.dryrun, settings.printshellcmds)
         self._filter = DefaultFilter(*details)
-        # Whoever asks for nothing at all, or for Snakemake's details, gets what Snakemake has.
+        # Whoever asks for less, or for Snakemake's details, gets what Snakemake has.
         plain = settings.dryrun or settings.verbose or settings.debug_dag or settings.printshellcmds
         less = {str(word).rpartition(".")[2].lower() for word in quiet} & {"progress", "all"}
-        self._quiet = bool(less)  # failures and warnings alone, in the display's words
-        self._wanted = not plain and "all" not in less and os.environ.get(VARIABLE, "").lower() != SNAKEMAKE
+        self._wanted = not plain and not less and os.environ.get(VARIABLE, "").lower() != SNAKEMAKE
         self._details = settings.verbose or settings.debug_dag
         self._silent = "all" in less
         self._calls: dict[int | None, str] = {}  # sbatch, by the thread that calls it
@@ -161,9 +160,8 @@ class RunLog:
         if text.startswith(_KEPT):
             if text.startswith(("Will exit", "Terminating")):
                 _stopping.set()
-            if not self._quiet:
-                self._say(text, "dim")
-        elif _SUBMITTED.search(text) and not self._live and not self._quiet:
+            self._say(text, "dim")
+        elif _SUBMITTED.search(text) and not self._live:
             self._say(text)
 
     def _note_submission(self, record: LogRecord) -> None:
@@ -190,8 +188,6 @@ class RunLog:
         self._running = True
         if not _followed:  # the Snakefile is another one
             self._wanted = False
-            return
-        if self._quiet:
             return
         from parley.progress.follow import Progress
         from parley.progress.screen import Screen

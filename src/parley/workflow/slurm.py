@@ -27,12 +27,17 @@ def group_name(study: str, engine: str, shard: int | str) -> str:
     return _SEPARATOR.join([study, engine, str(shard)])
 
 
-def jobs_of(listed: list[list[str]], study: str, folder: Path) -> list[str]:
-    """Return the ids of the jobs of `study` in `folder` among those `listed`, by the comment of Snakemake's plugin."""
+def former_jobs(study: str) -> list[str] | None:
+    """Return the ids of the cluster jobs that runs of `study` sent from this folder; None if squeue fails.
+
+    They are told by the comment of Snakemake's plugin.
+    """
+    if (listed := listed_jobs(f"--user={getpass.getuser()}")) is None:
+        return None
     return [
         number
-        for number, comment, place in listed
-        if comment.startswith(f"rule_{study}{_SEPARATOR}") and place.strip() == str(folder)
+        for number, comment, folder in listed
+        if comment.startswith(f"rule_{study}{_SEPARATOR}") and folder.strip() == str(Path.cwd())
     ]
 
 
@@ -44,7 +49,7 @@ def wait_for_former_jobs(study: str, required: bool, seconds: float = _POLL_SECO
     waited = False
     silent = 0
     while True:
-        jobs = _former_jobs(study)
+        jobs = former_jobs(study)
         if jobs is None:
             silent += 1
             if not waited and (not required or silent >= _PATIENCE_POLLS):
@@ -58,16 +63,6 @@ def wait_for_former_jobs(study: str, required: bool, seconds: float = _POLL_SECO
     if required:
         raise ParleyError("squeue does not answer, so jobs of an earlier run are unknown; look at SLURM and try again")
     return False
-
-
-def jobs_left(study: str) -> list[str]:
-    """Return the ids of the cluster jobs that runs of `study` sent from this folder, as far as `squeue` tells."""
-    return _former_jobs(study) or []
-
-
-def _former_jobs(study: str) -> list[str] | None:
-    listed = listed_jobs(f"--user={getpass.getuser()}")
-    return None if listed is None else jobs_of(listed, study, Path.cwd())
 
 
 def listed_jobs(option: str) -> list[list[str]] | None:

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from parley import paths
-from parley.files import hold_lock
 from parley.play.record import peek_summary
 from parley.study import Study
 from support.workflows import jobs, snakemake, write
@@ -90,24 +89,18 @@ def test_a_record_that_is_named_and_moved_is_not_deleted(played: Study, records:
     assert contents("small") == records
 
 
-def test_a_renamed_study_plays_nothing_again(records: dict[str, bytes]) -> None:
-    Path("small.yaml").rename("other.yaml")
-    status = parley("status", "other.yaml")
-    assert status.stdout.startswith("other: 0 of 8 simulations")
-    renamed = parley("rename", "small.yaml", "other.yaml")
-    assert renamed.returncode == 0, renamed.stderr
-    assert "moved: results/small -> results/other" in renamed.stdout
+def test_a_study_that_was_renamed_as_the_guide_says_plays_nothing_again(records: dict[str, bytes]) -> None:
+    for old, new in (
+        (Path("small.yaml"), Path("other.yaml")),
+        (paths.results("small"), paths.results("other")),
+        (paths.logs("small"), paths.logs("other")),
+    ):
+        old.rename(new)
+    shutil.rmtree(paths.table("other", "conditions", ".csv").parent)
     result = snakemake("--config", "study=other.yaml")
     assert result.returncode == 0, result.stderr
     assert "simulate" not in result.stdout + result.stderr
     assert contents("other") == records
-    assert not paths.results("small").exists()
-
-
-def test_nothing_is_renamed_beside_a_run(records: dict[str, bytes]) -> None:
-    hold_lock(paths.lock("small"))
-    refused = parley("rename", "small.yaml", "other.yaml")
-    assert refused.returncode == 1
-    assert "another run of this study holds it" in refused.stderr
-    assert Path("small.yaml").exists()
-    assert contents("small") == records
+    manifest = paths.table("other", "manifest", ".csv").read_text()
+    assert "results/other" in manifest
+    assert "results/small" not in manifest

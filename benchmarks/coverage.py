@@ -400,11 +400,8 @@ def lines(n: int, times: int, random: Random, bias: bool) -> Found:
     )
     for rule, slope, shift in rules:
         studies = ((x.mean(axis=1), rule(x)) for x in (random.random((n, 5)) for _ in range(times)))
-        if bias:
-            limits = [paired_mean(*each)[:2] for each in studies]
-        else:
-            limits = [line_of(*each)[1:3] for each in studies]
-        held = [holds(low, high, shift if bias else slope) for low, high in limits]
+        limits = (paired_mean(*each) if bias else line_of(*each)[1:] for each in studies)
+        held = [holds(low, high, shift if bias else slope) for low, high, *_ in limits]
         yield f"slope {slope:.2f}", held
 
 

@@ -259,7 +259,7 @@ class DeliberationGame(Game[DeliberationParameters]):
                 heard = dict.fromkeys(names, ())
             turns.append(self._turn(number, before, replies, heard, dropped))
             self.trace.append(turns[-1])
-            ended = verdict(p, self.problem.definitive, honest, turns, milliseconds)
+            ended = verdict(p, honest, turns, milliseconds)
             if ended is not None:
                 turns[-1]["verdict"] = self._verdict(ended)
                 return ended

@@ -152,11 +152,11 @@ class Ended:
 
 
 def verdict(
-    p: DeliberationParameters, definitive: bool, honest: Sequence[str], turns: Sequence[Round], milliseconds: int
+    p: DeliberationParameters, honest: Sequence[str], turns: Sequence[Round], milliseconds: int
 ) -> Ended | None:
     """Return how a deliberation ended after its last turn, None if it goes on (Definitions XI.3 to XI.7).
 
-    Problems are `definitive`, or ask for policies. `milliseconds` adds up the slowest reply of each of its turns.
+    `milliseconds` adds up the slowest reply of each of its turns.
     """
     last = turns[-1]["turn"] == p.turns
     values = values_of(turns[-1], honest)
@@ -168,7 +168,7 @@ def verdict(
     if not last and (not p.stop_when_unanimous or unanimous(values) is None):
         return None
     value: Value | None
-    if definitive:
+    if p.definitive:
         value, confidence = unanimous(values), 1.0
     else:
         grades = graded(values, p.theta)

@@ -65,7 +65,7 @@ class Size:
 
 
 GPU = Size(32, (1, 4, 16, 64, 128), 20.0, 256)
-CPU = Size(2, (1, 4), 5.0, 16)
+CPU = Size(2, (1, 4), 25.0, 16)
 
 
 # vLLM's own counters

@@ -81,14 +81,14 @@ def test_an_engine_of_random_weights_plays(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(Engine, "chat", Engine.chat)  # both of which are restored
     monkeypatch.setattr(Engine, "_post", Engine._post)
-    check = Check(replace(CPU, shard=1, seconds=2.0, guided=4), time.monotonic() + 600)
+    check = Check(replace(CPU, shard=1, seconds=20.0, guided=8), time.monotonic() + 600)
     install(check)
     Path("models.yaml").write_text(yaml.safe_dump({"models": {gpu.NAME: gpu.ENTRY}}), encoding="utf-8")
     make_model(Path("model"), SHAPES["tiny"])
     steps = {"first": gpu._first, "ratio": gpu._ratio, "guided": gpu._guided}
     found = {row.what: str(row.measured) for row in gpu._on_an_engine(check, gpu.ENTRY, steps)}
     assert not [measured for measured in found.values() if "not measured" in measured]
-    assert float(found["tokens per second of the shard / of vLLM alone"]) > 0.2
+    assert 0.2 < float(found["tokens per second of the shard / of vLLM alone"]) < 3
     assert check.main is not None
     assert check.main.prompt > check.main.generated > 0
     # Replies are as long as those of a model that plays, and all are usable.

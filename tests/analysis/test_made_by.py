@@ -8,11 +8,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from parley import paths
-from parley.analysis.made_by import MAX_LINES, Answered, answered, answered_as, answered_warnings
+from parley.analysis.made_by import MAX_LINES, answered_as, answered_warnings, made_by
 from parley.analysis.summarize import summarize
 from parley.errors import EngineError, JournalError
 from parley.play.journal import journaled
 from parley.play.record import read_record, read_summary
+from parley.play.record_store import read_records
 from parley.play.replay import replay
 from parley.play.simulate import simulate
 from parley.report.page import report
@@ -75,13 +76,8 @@ def played(study: Study) -> list[str]:
     return said
 
 
-def told_by_records(study: Study) -> list[Answered]:
-    simulations = list(study.simulations())
-    return answered(simulations, [read_summary(simulation.record("small")) for simulation in simulations])
-
-
 def warned(study: Study) -> list[str]:
-    return answered_warnings(told_by_records(study))
+    return answered_warnings(study, made_by(read_records(study)).answered)
 
 
 def first_record(study: Study) -> Path:
@@ -99,7 +95,7 @@ def test_each_reply_says_which_model_answered(study: Study, server: StandInServi
     assert set(table["served_model"].to_pylist()) == {SERVED}
     assert replay(record).difference is None
     assert warned(study) == []
-    assert answered_as(told_by_records(study)) == {}
+    assert answered_as(study, made_by(read_records(study)).answered) == {}
 
 
 def test_names_are_cleaned_and_bounded(study_factory: StudyFactory, server: StandInService) -> None:

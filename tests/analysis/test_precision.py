@@ -16,7 +16,6 @@ from parley.analysis.precision import (
     grown,
     log_capital,
     precision,
-    unreachable,
 )
 from parley.analysis.stats import Floats, wilson_interval
 from parley.play.simulate import simulate
@@ -73,16 +72,6 @@ def test_what_is_never_precise_enough_stops_at_its_most(study_factory: StudyFact
         found = play(study)
         study = grown(study, found)
     assert (found.exhausted, found.may_grow) == (1, False)
-
-
-def test_a_width_that_cannot_be_reached_is_said_with_the_number(study_factory: StudyFactory) -> None:
-    study = study_factory({"n": [3, 4]}, seeds=GROWING)
-    needed = next(n for n in range(12, 99) if np.diff(wilson_interval(n // 2, n))[0] <= 0.4)
-    [line] = unreachable(study)
-    assert line.startswith("seeds.to: 12: ")
-    assert f"{np.diff(wilson_interval(6, 12))[0]:.2f} wide" in line
-    assert line.endswith(f"width 0.4 needs {needed}")
-    assert not list(unreachable(study_factory(seeds=GROWING | {"to": needed})))
 
 
 # The interval that holds at any time

@@ -8,13 +8,15 @@ Machines, engines and versions made them, and models, by their own word. What wa
 import json
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import astuple, dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import astuple, dataclass
 from datetime import datetime
 from typing import Any
 
+import pandas as pd
+
 from parley import paths
-from parley.engine.models import ModelEntry, compare_names
+from parley.engine.models import compare_names
 from parley.errors import RecordError
 from parley.play.record import Summary
 from parley.play.record_store import Records, mark_of_tables, read_own
@@ -24,133 +26,101 @@ from parley.study.condition import Condition, Simulation, axes_text
 
 MAX_LINES = 40
 _SHOWN = 3
-_COUNTS = ("models", "fingerprints")
+_ANSWERED = ["model", "condition", "answered", "fingerprint", "replies"]
 _TIMES = ("started", "ended")  # of one simulation, not of what made it
 
 
 @dataclass(frozen=True)
-class Answered:
-    """What answered for one model of a study, over all its records: by condition, names with numbers of replies."""
-
-    name: str
-    entry: ModelEntry
-    models: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
-    fingerprints: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
-
-    @property
-    def asked(self) -> str:
-        """The name that it was asked for by."""
-        return self.entry.served or self.name
-
-    def add(self, condition: str, rows: Sequence[Sequence[Any]]) -> None:
-        """Count what the record of one simulation says."""
-        models, fingerprints = self.models[condition], self.fingerprints[condition]
-        for model, fingerprint, number in rows:
-            if model is not None:
-                models[model] += number
-            if fingerprint is not None:
-                fingerprints[fingerprint] += number
-
-    @property
-    def replies(self) -> Counter[str]:
-        """The names that answered, in all conditions together."""
-        return sum(self.models.values(), Counter[str]())
-
-    def warnings(self) -> list[str]:
-        """Return a line for each other model, each condition with more than one, and for changed fingerprints."""
-        lines = []
-        for model, number in self.replies.most_common():
-            if compare_names(self.asked, model) == "other":
-                where = sum(model in found for found in self.models.values())
-                lines.append(
-                    f"{self.name}: asked for {self.asked}, answered as {model} ({number:,} replies, in {where} of "
-                    f"{len(self.models)} conditions)"
-                )
-        for condition, found in self.models.items():
-            if len(found) > 1:
-                lines.append(f"{self.name}: more than one model in {condition}: {_listed(found)}")
-        changed = [found for found in self.fingerprints.values() if len(found) > 1]
-        if changed and self.entry.is_service:
-            lines.append(
-                f"{self.name}: more than one system_fingerprint in {len(changed)} of {len(self.fingerprints)} "
-                f"conditions, which means that the service changed how it runs the model: "
-                f"{_listed(sum(changed, Counter[str]()))}"
-            )
-        return lines
-
-
-def answered(simulations: Sequence[Simulation], summaries: Iterable[Summary]) -> list[Answered]:
-    """Return what answered for each model, from what the records of simulations say; older records say nothing."""
-    conditions = {simulation.id: simulation.condition for simulation in simulations}
-    found: dict[str, Answered] = {}
-    for summary in summaries:
-        condition = conditions[summary.simulation["id"]]
-        for name, rows in summary.telemetry.get("answered", {}).items():
-            if name in condition.entries:
-                found.setdefault(name, Answered(name, condition.entries[name])).add(axes_text(condition.axes), rows)
-    return [found[name] for name in sorted(found)]
-
-
-def answered_warnings(models: Sequence[Answered]) -> list[str]:
-    """Return what readers should be warned of, at most MAX_LINES lines and one that counts the rest."""
-    lines = [line for model in models for line in model.warnings()]
-    more = [f"and {len(lines) - MAX_LINES} more"] if len(lines) > MAX_LINES else []
-    return lines[:MAX_LINES] + more
-
-
-def answered_as(models: Sequence[Answered]) -> dict[str, str]:
-    """Return for each model what its name turned out to stand for; nothing where the very name answered."""
-    return {
-        model.name: f"; answered as {_listed(model.replies)}"
-        for model in models
-        if any(compare_names(model.asked, name) != "same" for name in model.replies)
-    }
-
-
-def _listed(found: Counter[str]) -> str:
-    shown = [f"{name} ({number:,} replies)" for name, number in found.most_common(_SHOWN)]
-    return ", ".join(shown) + (f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else "")
-
-
-@dataclass(frozen=True)
 class MadeBy:
-    """What made some records, without their times."""
+    """What made some records, without their times, and what answered in them by its own word."""
 
     provenances: Sequence[tuple[Mapping[str, Any], int]]  # each once, with the number of its records
-    models: Sequence[Answered]
+    answered: pd.DataFrame  # rows of _ANSWERED; None is a name that nobody said
 
     @property
     def as_json(self) -> dict[str, Any]:
         """All of it, as `kept` reads it."""
-        own = {model.name: {"models": model.models, "fingerprints": model.fingerprints} for model in self.models}
-        return {"provenances": self.provenances, "models": own}
+        return {"provenances": self.provenances, "answered": self.answered.to_numpy(dtype=object).tolist()}
 
 
 def made_by(records: Records) -> MadeBy:
-    """Return what made the records of a study that can be used."""
+    """Return what made the records of a study that can be used; older ones do not say what answered."""
     found: dict[str, tuple[Mapping[str, Any], int]] = {}
-    for summary in records.summaries:
+    replies: Counter[tuple[Any, ...]] = Counter()
+    for simulation, summary in zip(records.simulations, records.summaries, strict=True):
         made = {key: value for key, value in summary.provenance.items() if key not in _TIMES}
         key = json.dumps(made, sort_keys=True)
         found[key] = (made, found.get(key, (made, 0))[1] + 1)
-    return MadeBy(list(found.values()), answered(records.simulations, records.summaries))
+        condition = simulation.condition
+        for name, rows in summary.telemetry.get("answered", {}).items():
+            for served, fingerprint, number in rows if name in condition.entries else ():
+                replies[name, axes_text(condition.axes), served, fingerprint] += number
+    answered = pd.DataFrame([(*key, number) for key, number in replies.items()], columns=_ANSWERED, dtype=object)
+    return MadeBy(list(found.values()), answered)
 
 
 def kept(study: Study) -> MadeBy:
     """Return what made the records that the tables of a study are of; raises RecordError if they do not say."""
-    entries = {name: entry for condition in study.conditions for name, entry in condition.entries.items()}
     try:
         mark = mark_of_tables(study)["made_by"]
-        models = [
-            Answered(
-                name, entries[name], *({of: Counter(own) for of, own in counts[each].items()} for each in _COUNTS)
-            )
-            for name, counts in mark["models"].items()
-        ]
-        return MadeBy([(made, number) for made, number in mark["provenances"]], models)
-    except (LookupError, TypeError, ValueError, AttributeError):
+        answered = pd.DataFrame(mark["answered"], columns=_ANSWERED, dtype=object)
+        return MadeBy([(made, number) for made, number in mark["provenances"]], answered)
+    except (LookupError, TypeError, ValueError):
         run = f"parley summarize {paths.study_command(study.file)}"
         raise RecordError(f"{study.name}: its tables do not say what their records were made by; run: {run}") from None
+
+
+def answered_warnings(study: Study, answered: pd.DataFrame) -> list[str]:
+    """Return what readers should be warned of, at most MAX_LINES lines and one that counts the rest.
+
+    That is each other model than was asked for, each condition with more than one, and changed fingerprints.
+    """
+    lines: list[str] = []
+    for name, asked, rows, replies in _by_model(study, answered):
+        by_condition = dict(list(rows.groupby("condition", sort=False)))
+        for served, number in replies.items():
+            if compare_names(asked, served) == "other":
+                where = rows.loc[rows["answered"] == served, "condition"].nunique()
+                said = f"{number:,} replies, in {where} of {len(by_condition)} conditions"
+                lines.append(f"{name}: asked for {asked}, answered as {served} ({said})")
+        for condition, found in by_condition.items():
+            if found["answered"].nunique() > 1:
+                lines.append(f"{name}: more than one model in {condition}: {_listed(_replies(found, 'answered'))}")
+        changed = [found for found in by_condition.values() if found["fingerprint"].nunique() > 1]
+        if changed and study.models[name].is_service:
+            prints = _listed(_replies(pd.concat(changed), "fingerprint"))
+            lines.append(
+                f"{name}: more than one system_fingerprint in {len(changed)} of {len(by_condition)} conditions, which "
+                f"means that the service changed how it runs the model: {prints}"
+            )
+    more = [f"and {len(lines) - MAX_LINES} more"] if len(lines) > MAX_LINES else []
+    return lines[:MAX_LINES] + more
+
+
+def answered_as(study: Study, answered: pd.DataFrame) -> dict[str, str]:
+    """Return for each model what its name turned out to stand for; nothing where the very name answered."""
+    return {
+        name: f"; answered as {_listed(replies)}"
+        for name, asked, _, replies in _by_model(study, answered)
+        if any(compare_names(asked, served) != "same" for served in replies)
+    }
+
+
+def _by_model(study: Study, answered: pd.DataFrame) -> Iterator[tuple[str, str, pd.DataFrame, dict[str, int]]]:
+    """Yield the name of each model, the name that it was asked for by, its rows, and its replies by what answered."""
+    for name, rows in answered.groupby("model"):
+        yield str(name), study.models[str(name)].served or str(name), rows, _replies(rows, "answered")
+
+
+def _replies(rows: pd.DataFrame, name: str) -> dict[str, int]:
+    """Return the numbers of replies by a name that they have, the most first."""
+    numbers = rows.groupby(name, sort=False)["replies"].sum().sort_values(ascending=False, kind="stable")
+    return {str(said): int(number) for said, number in numbers.items()}
+
+
+def _listed(found: Mapping[str, int]) -> str:
+    shown = [f"{name} ({number:,} replies)" for name, number in list(found.items())[:_SHOWN]]
+    return ", ".join(shown) + (f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else "")
 
 
 _TOKENS = ("prompt_tokens", "completion_tokens", "cached_tokens")

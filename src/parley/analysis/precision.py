@@ -5,9 +5,8 @@ last interval is of a number of simulations that depends on what was seen; `anyt
 hold for any such rule.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cache, lru_cache
+from functools import lru_cache
 
 import numpy as np
 import scipy
@@ -100,24 +99,6 @@ def grown(study: Study, found: Precision) -> Study:
         for condition in study.conditions
     )
     return replace(study, conditions=tuple(conditions))
-
-
-def unreachable(study: Study) -> Iterator[str]:
-    """Yield a warning for each width that even all seeds may not reach: where the rate is one half."""
-    for growing in dict.fromkeys(condition.growing for condition in study.conditions if condition.growing):
-        widest = _width(growing.to)
-        if widest > growing.until.width:
-            enough = next(n for n in range(growing.to, 10_000_000) if _width(n) <= growing.until.width)
-            yield (
-                f"seeds.to: {growing.to}: a rate near one half has an interval {widest:.2f} wide then; "
-                f"width {growing.until.width:g} needs {enough}"
-            )
-
-
-@cache
-def _width(n: int) -> float:
-    low, high = wilson_interval(n // 2, n)
-    return high - low
 
 
 @lru_cache(maxsize=100_000)

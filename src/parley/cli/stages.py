@@ -71,11 +71,6 @@ def expand(study: "Study", only_paths: bool, as_json: bool) -> None:
     if at_most > len(simulations):
         played = f"at least {len(simulations)}, at most {played}"
     click.echo(f"{played} in {conditions}, {counted(shards, 'shard')}")
-    if any(condition.growing for condition in study.conditions):
-        from parley.analysis.precision import unreachable
-
-        for line in unreachable(study):
-            common.say(f"warning: {line}")
 
 
 @click.command("fetch-model")

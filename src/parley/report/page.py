@@ -80,7 +80,7 @@ def report(study: Study, explored: bool = False) -> Path:
         bibtex=Markup.escape(cite.bibtex),
         facts=methods.facts(study, conditions, left_out),
         parameters=methods.parameters(study, by),
-        models=methods.models_used(study, answered_as(made_by.models)),
+        models=methods.models_used(study, answered_as(study, made_by.answered)),
         calibration_header=HEADER,
         calibrations=calibration_tables(study),
         provenance=methods.provenance(made_by),
@@ -143,7 +143,7 @@ def _warned(
             "All simulations of a condition should be answered by one model, the one that was asked for. Here a "
             "service named another one, or changed it meanwhile. `strict_model: true` in the model's entry makes a "
             "reply of another model an error.",
-            answered_warnings(made_by.models),
+            answered_warnings(study, made_by.answered),
         ),
         overview.Warn(
             "degenerate replies",

@@ -128,11 +128,7 @@ def begin(workflow: Any, config: Mapping[str, Any]) -> Run:
     if line := moved_line(run.moves):
         _log.info("%s", line)
     if run.precision is not None:
-        from parley.analysis.precision import unreachable
-
         _log.info("%s", run.precision.line(study))
-        for line in unreachable(study):
-            _log.warning("%s", line)
     # Snakemake's executors, which start a process when imported.
     from snakemake_interface_executor_plugins.registry import ExecutorPluginRegistry
 

@@ -36,7 +36,7 @@ def plain() -> Study:
 
 def text_of(study: Study, cite: Citations | None = None, provenance: Any = None, **changed: pd.DataFrame) -> str:
     made = {name: tables.read_table(study.name, name) for name in NAMES} | changed
-    made_by = MadeBy([(provenance or {"packages": {"snakemake": "9.27.1"}}, 1)], [])
+    made_by = MadeBy([(provenance or {"packages": {"snakemake": "9.27.1"}}, 1)])
     return "\n".join(methods(study, made_by, made, cite or Citations()))
 
 

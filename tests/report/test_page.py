@@ -210,7 +210,7 @@ def test_warnings_name_the_conditions_and_come_before_the_numbers(
     engines = {"tiny": {"deterministic": {"asked": True, "by": None, "warning": "cannot <hold>"}}}
     [(made, number)] = report.kept(study).provenances
     assert number == 8
-    monkeypatch.setattr(report, "kept", lambda _: MadeBy([({**made, "engines": engines}, 3)], []))
+    monkeypatch.setattr(report, "kept", lambda _: MadeBy([({**made, "engines": engines}, 3)]))
     html = report.report(study).read_text()
     shown = Page(html).words
     at = "model=majority, n=4, b=1, prompt=may_exist"

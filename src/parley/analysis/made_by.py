@@ -9,7 +9,7 @@ import json
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -35,7 +35,8 @@ class MadeBy:
     """What made some records, without their times, and what answered in them by its own word."""
 
     provenances: Sequence[tuple[Mapping[str, Any], int]]  # each once, with the number of its records
-    answered: pd.DataFrame  # rows of _ANSWERED; None is a name that nobody said
+    # Columns _ANSWERED; None is a name that nobody said.
+    answered: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=_ANSWERED))
 
     @property
     def as_json(self) -> dict[str, Any]:
@@ -77,7 +78,7 @@ def answered_warnings(study: Study, answered: pd.DataFrame) -> list[str]:
     """
     lines: list[str] = []
     for name, asked, rows, replies in _by_model(study, answered):
-        by_condition = dict(list(rows.groupby("condition", sort=False)))
+        by_condition = {str(condition): found for condition, found in rows.groupby("condition", sort=False)}
         for served, number in replies.items():
             if compare_names(asked, served) == "other":
                 where = rows.loc[rows["answered"] == served, "condition"].nunique()

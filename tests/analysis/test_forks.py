@@ -157,10 +157,17 @@ def test_questions_and_plans_take_the_mean_of_the_forks_of_a_game(study_factory:
     assert told == [("its repeats CHANGED since it was frozen: exploratory", False, False)] * 2
 
     plan, _ = planned(study, played(study))
-    assert plan.repeats == 4
-    assert "with as many repeats" in plan.basis
+    by_repeats = {n: power(24, 0.2, 0.05) for n, power in plan.by_repeats.items()}
+    assert list(by_repeats) == [1, 2, 4, 5, 10, 20]
+    assert list(by_repeats.values()) == sorted(by_repeats.values())
+    assert by_repeats[1] < by_repeats[20]
     assert plan.power is not None
-    assert 0 < plan.power(24, 0.2, 0.05) < 1
+    assert plan.power(24, 0.2, 0.05) == by_repeats[4]
+    # What four repeats foretell of one is what a plan from the first repeats alone says.
+    alone, _ = planned(study, [row for row in played(study) if not row[0].condition.repeat])
+    assert alone.power is not None
+    assert not alone.by_repeats
+    assert alone.power(24, 0.2, 0.05) == pytest.approx(by_repeats[1], abs=0.06)
 
 
 def betraying_once(view: Any, rng: np.random.Generator) -> Mapping[str, Any]:

@@ -29,7 +29,9 @@ pytestmark = pytest.mark.promise("All kinds of evidence that a game declares are
 
 BY_ROUND, IN_THE_END, SIZES = MeasuredEvidence.figures
 AXES = ["model", "n", "b", "prompt"]
-NO_NOISE = pd.DataFrame(columns=["kind", "what", "pairs", "difference", "spread", "band"])
+NO_NOISE = pd.DataFrame(
+    columns=["kind", "what", "pairs", "difference", "spread", "band", "asked_again", "answered_otherwise"]
+)
 
 
 @pytest.fixture(scope="module")

@@ -151,7 +151,7 @@ def test_growth_is_said_with_limits_that_hold_for_it() -> None:
 def test_repeats_are_said_and_shown_and_without_either_there_is_no_word_of_them() -> None:
     text = words_of("again", 6, seeds=8, repeats=2)
     assert "each played 2 times: tables and figures show the first" in text
-    row = r"outcome pairs again less first noise premature stop 8 [+-]\d+ ±\d+"
+    row = r"outcome pairs again less first noise other answers at temperature 0 premature stop 8 [+-]\d+ ±\d+"
     assert re.search(f"In all rows: model=random, n=5, b=0, prompt=may_exist {row}", text)
     assert "8 simulations of the game consensus" in text
     assert "Each was played 2 times with other sampling seeds" in text

@@ -143,16 +143,23 @@ def _bands(
 # What differs when seeds are played again
 
 
-def noise_table(rows: pd.DataFrame, by: Sequence[str], game: type[Game]) -> pd.DataFrame:
+def noise_table(
+    rows: pd.DataFrame,
+    by: Sequence[str],
+    game: type[Game],
+    again: Mapping[tuple[str, ...], tuple[int, int]] = MappingProxyType({}),
+) -> pd.DataFrame:
     """Return a row per condition and outcome, indicator and quantity: the simulations of a seed, compared.
 
     `rows` are simulations with their `repeat`. `difference` is the second time minus the first, over the `pairs` that
     have both. `spread` is the standard deviation of such a difference in one pair if only sampling differs, from the
     variance within seeds of all repeats, of which `freedom` are beyond the first. `band` is how far from 0 the
-    difference of so many other pairs then lies in 95%.
+    difference of so many other pairs then lies in 95%. `again` has two more columns by
+    condition: `asked_again`, `answered_otherwise`.
     """
     table = []
     for key, group in by_condition(rows, by):
+        answers = again.get(tuple(map(str, key)), (0, 0))
         for kind, what, values in measured(group, game):
             times = _times(group, values)
             change = times[:, 1] - times[:, 0]
@@ -160,7 +167,7 @@ def noise_table(rows: pd.DataFrame, by: Sequence[str], game: type[Game]) -> pd.D
             pairs = int((~np.isnan(change)).sum())
             if pairs and freedom:
                 limit = band([(spread, freedom)], pairs, is_share(what, game))
-                table.append([*key, kind, what, pairs, float(np.nanmean(change)), spread, freedom, limit])
+                table.append([*key, kind, what, pairs, float(np.nanmean(change)), spread, freedom, limit, *answers])
     return pd.DataFrame(table, columns=names_of("noise", by, game))
 
 

@@ -159,6 +159,19 @@ class Cost:
 _NOTHING_KNOWN = Cost(*[math.nan] * 5)
 
 
+@dataclass(frozen=True)
+class Batches:
+    """What simulations that ask services alone take in batches and one by one; NaN is unknown."""
+
+    engine: str
+    chosen: bool  # whether their entries say that they are asked in batches
+    money_in_batches: float
+    money_alone: float
+    hours_alone: float
+    phases: float  # of the longest game, each of which waits for a batch
+    hours_of_batch: int  # within which each is answered
+
+
 def played(study: Study) -> list[tuple[Simulation, Summary]]:
     """Return the simulations of a study that have a record that can be read, with what it says."""
     found = []
@@ -174,16 +187,22 @@ class Costs:
     """Tells what a simulation of a condition takes, by the records that come nearest to it."""
 
     def __init__(self, records: Sequence[tuple[Simulation, Summary]]) -> None:
-        self._known: dict[tuple[str, Any], list[tuple[int, Summary]]] = defaultdict(list)
-        engines: dict[str, list[Summary]] = defaultdict(list)
-        for simulation, summary in records:
-            condition = simulation.condition
-            if not condition.models:
-                continue
-            for each in _nearest_first(condition):
-                self._known[each].append((_agents(condition), summary))
+        asked = [(simulation, summary) for simulation, summary in records if simulation.condition.models]
+        self._by_axes: dict[tuple[Any, ...], list[Summary]] = {}
+        self._by_size: dict[tuple[Any, ...], list[Summary]] = {}
+        self._by_model: dict[Any, list[tuple[int, Summary]]] = {}
+        engines: dict[str, list[Summary]] = {}
+        self._phases: dict[str, int] = {}
+        for simulation, summary in asked:
+            axes, agents = simulation.condition.axes, _agents(simulation.condition)
+            self._by_axes.setdefault(tuple(axes.items()), []).append(summary)
+            self._by_size.setdefault((axes["model"], agents), []).append(summary)
+            self._by_model.setdefault(axes["model"], []).append((agents, summary))
+            engine, telemetry = simulation.condition.engine, summary.telemetry
+            phases = int(summary.outcome.get("rounds", 0)) * len(telemetry.get("phase_seconds", ()))
+            self._phases[engine] = max(phases, self._phases.get(engine, 0))
             if not any("batches" in each for each in summary.provenance.get("engines", {}).values()):
-                engines[condition.engine].append(summary)  # else it waited for batches
+                engines.setdefault(engine, []).append(summary)  # else it waited for batches
         self._pace = {engine: _seconds_per_token(summaries) for engine, summaries in engines.items()}
         self._on_gpus = {engine: _on_gpus(summaries) for engine, summaries in engines.items()}
 
@@ -191,12 +210,31 @@ class Costs:
         """Return what one simulation of a condition takes, and from what that is known."""
         if not condition.models:
             return Cost(), SCRIPTED
-        agents = _agents(condition)
-        for each in _nearest_first(condition):
-            if each in self._known:
-                tokens = _mean_tokens((summary, agents / n) for n, summary in self._known[each])
-                return self._cost(condition, tokens), each[0]
+        axes, agents = condition.axes, _agents(condition)
+        same, alike = self._by_axes.get(tuple(axes.items())), self._by_size.get((axes["model"], agents))
+        if same or alike:
+            return self._cost(condition, _mean_tokens((s, 1.0) for s in same or alike or [])), SAME if same else ALIKE
+        by_agent = [(summary, agents / n) for n, summary in self._by_model.get(axes["model"], [])]
+        if by_agent:
+            return self._cost(condition, _mean_tokens(by_agent)), PER_AGENT
         return _NOTHING_KNOWN, UNKNOWN
+
+    def batches(self, conditions: Sequence[Condition]) -> list[Batches]:
+        """Return what the simulations of some conditions take in batches, by engine, where services alone answer."""
+        engines: dict[str, list[Condition]] = {}
+        for condition in conditions:
+            if condition.models and condition.plays_by_shard:
+                engines.setdefault(condition.engine, []).append(condition)
+        found = []
+        for engine, its in engines.items():
+            entries = [entry for condition in its for entry in condition.entries.values()]
+            cost = sum((self.of(condition)[0] * len(condition.seeds) for condition in its), Cost())
+            chosen = all(entry.batch for entry in entries)
+            half = cost.money if chosen else cost.money / 2
+            hours = cost.tokens * self._pace.get(engine, math.nan) / 3600
+            within = max(entry.limits.batch_hours for entry in entries)
+            found.append(Batches(engine, chosen, half, 2 * half, hours, self._phases.get(engine, math.nan), within))
+        return found
 
     def _cost(self, condition: Condition, tokens: Tokens) -> Cost:
         entries = list(condition.entries.values())
@@ -213,12 +251,6 @@ def money_of(condition: Condition, tokens: Tokens) -> float:
     prices = {entry.run_price for entry in condition.entries.values()}
     price = prices.pop() if len(prices) == 1 else None  # records do not say what each of several models used
     return price.of(tokens) if price is not None else math.nan
-
-
-def _nearest_first(condition: Condition) -> list[tuple[str, Any]]:
-    """Return what records may have in common with a condition, and what that is of it."""
-    axes = condition.axes
-    return [(SAME, tuple(axes.items())), (ALIKE, (axes["model"], _agents(condition))), (PER_AGENT, axes["model"])]
 
 
 def _agents(condition: Condition) -> int:

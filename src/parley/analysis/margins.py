@@ -8,7 +8,7 @@ docs/explanation/statistics.md says what is computed, and why, and has the cover
 
 import itertools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -178,10 +178,10 @@ class Answers:
         return standardized(self.values, self.cells, self.seeds, weights)
 
     @cached_property
-    def _known(self) -> Mapping[Any, Any]:
+    def _known(self) -> dict[int, Indices]:
         """The places of the answers of each condition."""
         cells = pd.Series(np.where(np.isnan(self.values), -1, self.cells))
-        return cells.groupby(cells).indices
+        return dict(cells.groupby(cells).indices)
 
     def paired(self, cells: Sequence[tuple[int, int]]) -> tuple[Standardized, Standardized, int, int, int] | None:
         """Return the rates of both sides over combinations, each with equal weight, among simulations that are pairs.

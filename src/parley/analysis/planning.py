@@ -6,8 +6,8 @@ can occur are enumerated, or, where that are too many, drawn with a fixed seed; 
 """
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from typing import Any
 
@@ -148,6 +148,7 @@ def smallest_found(power: Callable[[float], float], most: float, target: float =
 PILOT = 20  # pairs that a correlation, a rate or a spread is taken from; fewer say too little
 TARGETS = (0.8, 0.9)
 _PILOT_ENDS, _PILOTS = (0.1, 0.9), 400  # of what a pilot says: the ends of an interval, and how often it is drawn anew
+_REPEATS = (1, 2, 5, 10, 20)  # of forks
 _SEEDS = (5, 10, 25, 50, 100, 200, 400)
 _RATES = (0.5, 0.9)
 # Of all pairs of rates that differ by as much these vary most.
@@ -169,7 +170,9 @@ class Planned:
     largest: float = math.nan  # difference in that direction that there can be
     # The same where spread or rate and correlation lie at the ends of the pilot's 80% interval.
     ends: tuple[Callable[[int, float, float], float], ...] = ()
-    repeats: int = 1  # of forks
+    # Of forks: their repeats, and `power` by how many these are.
+    repeats: int = 1
+    by_repeats: Mapping[int, Callable[[int, float, float], float]] = field(default_factory=dict)
 
 
 def level(study: Study) -> float:
@@ -189,13 +192,13 @@ def planned(study: Study, records: Records, base: float | None = None) -> list[P
     by = [*study.axes, "seed", REPEAT]
     # Another study may lack an axis, or have played the same.
     rows = pd.DataFrame() if any(name not in rows for name in by) else rows.dropna(subset=by).drop_duplicates(by)
-    found = [_planned(comparison, pairs, base) for comparison, pairs in all_pairs(rows, study)]
-    times = max(condition.repeat or 0 for condition in study.conditions) + 1
-    return [replace(plan, repeats=times if plan.comparison.averaged else 1) for plan in found]
+    times = max(repeats, default=0) + 1, max(condition.repeat or 0 for condition in study.conditions) + 1
+    found = [_planned(comparison, pairs, base, times) for comparison, pairs in all_pairs(rows, study)]
+    return [replace(plan, repeats=times[1] if plan.comparison.averaged else 1) for plan in found]
 
 
-def _planned(comparison: Comparison, pairs: Pairs, base: float | None) -> Planned:
-    """Return what is assumed of a comparison."""
+def _planned(comparison: Comparison, pairs: Pairs, base: float | None, times: tuple[int, int]) -> Planned:
+    """Return what is assumed of a comparison; `times` are the repeats of the pilot and of the study."""
     question, number = comparison.question, len(pairs.first)
     rates = comparison.averaged and comparison.kind != "quantity" and not comparison.between  # means of yes and no
     if comparison.of_numbers and not (rates and number < PILOT):
@@ -207,11 +210,20 @@ def _planned(comparison: Comparison, pairs: Pairs, base: float | None) -> Planne
         def by_samples(n: int, difference: float, alpha: float, wide: float = 1.0) -> float:
             return power_of_differences(n, differences * wide, difference, alpha, comparison.share)
 
-        basis = f"spread of {number} pairs{', with as many repeats' * comparison.averaged}"
+        basis, smallest = f"spread of {number} pairs", question.smallest
         spreads = np.sqrt((number - 1) / scipy.stats.chi2.isf(_PILOT_ENDS, number - 1))
-        ends = tuple(partial(by_samples, wide=wide) for wide in spreads)
-        smallest = question.smallest
-        return Planned(comparison, math.nan, smallest, number, math.nan, basis, by_samples, 100 * smallest, ends)
+        now, by_repeats = 1.0, dict[int, Callable[[int, float, float], float]]()
+        if comparison.averaged and not np.isnan(pairs.sampling).all():
+            # What repeats leave of chance, of the whole variance: so much of it falls as one by their number.
+            played, planned = times
+            chance = min(1.0, float(np.nanmean(pairs.sampling) / differences.var(ddof=1)))
+            wide = {n: math.sqrt(1 - chance + chance * played / n) for n in sorted({*_REPEATS, planned})}
+            now, basis = wide[planned], f"{basis}, {chance:.0%} of its variance by the chance of {played} repeats"
+            by_repeats = {n: partial(by_samples, wide=each) for n, each in wide.items()}
+        ends = tuple(partial(by_samples, wide=now * wide) for wide in spreads)
+        power = partial(by_samples, wide=now)
+        found = Planned(comparison, math.nan, smallest, number, math.nan, basis, power, 100 * smallest, ends)
+        return replace(found, by_repeats=by_repeats)
     pilot = number >= PILOT
     phi = correlation(*pairs.counts) if pilot else 0.0
     given, difference, said = _assumed(comparison, float(pairs.first.mean()) if pilot else None, number, base)
@@ -317,7 +329,8 @@ def _row(plan: Planned, alpha: float, costs: Costs) -> dict[str, Any]:
     if plan.ends:
         high, low = (power_at(least["pairs"], plan.difference, alpha) for power_at in plan.ends)
         row |= {"power_low": low, "power_high": high, "seeds_80_cautious": seeds_for(TARGETS[0], plan.ends[1])}
-    return row | _costs(comparison, plan.repeats, row["seeds_80"], costs)
+    needed = {f"seeds_80_repeats_{n}": seeds_for(TARGETS[0], power) for n, power in plan.by_repeats.items()}
+    return row | needed | _costs(comparison, plan.repeats, row["seeds_80"], costs)
 
 
 def _found(plan: Planned, counts: Sequence[int], alpha: float) -> dict[str, Any]:

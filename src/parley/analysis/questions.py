@@ -5,7 +5,7 @@ All questions of a study are one family. docs/explanation/statistics.md says wha
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, reduce
 from typing import Any
 
@@ -35,11 +35,16 @@ _ANYTIME = ("anytime_low", "anytime_high", "anytime_p")
 
 @dataclass(frozen=True)
 class Pairs:
-    """What the pairs of simulations of a comparison have, over all strata: rates as 1 and 0, of forks their means."""
+    """What the pairs of simulations of a comparison have, over all strata: rates as 1 and 0, of forks their means.
+
+    `sampling` is the variance that the difference of each pair has because there are no more forks of a game on either
+    side; NaN where there is one of a side.
+    """
 
     first: Floats
     second: Floats
     seeds: NDArray[np.int64]
+    sampling: Floats = field(default_factory=lambda: np.empty(0))
 
     @cached_property
     def by_seed(self) -> tuple[Floats, Floats]:
@@ -105,14 +110,14 @@ def _stratum(comparison: Comparison, conditions: Sequence[Condition], groups: An
     """
     sides = [groups.get(tuple(condition.axes.values())) for condition in conditions]
     if any(side is None for side in sides):
-        return np.empty(0), np.empty(0), np.empty(0, dtype=np.int64)
+        return np.empty(0), np.empty(0), np.empty(0, dtype=np.int64), np.empty(0)
     looked_at = list(zip(comparison.kinds, comparison.outcomes, strict=True))
     what = [looked_at[0], *looked_at[1:] * (len(sides) - 1)]
     # Forks of one game are repeats within the pair.
     found = [
         pd.DataFrame({"seed": side["seed"].to_numpy(), "value": values_of(side, *each)}, side[_PAIR])
         .groupby(level=0, sort=False)
-        .agg(seed=("seed", "first"), value=("value", "mean"))
+        .agg(seed=("seed", "first"), value=("value", "mean"), error=("value", "sem"))
         for each, side in zip(what, sides, strict=True)
     ]
     common = reduce(lambda both, side: both.intersection(side.index), found[1:], found[0].index)
@@ -120,9 +125,10 @@ def _stratum(comparison: Comparison, conditions: Sequence[Condition], groups: An
     values = np.array([side["value"] for side in found])
     known = ~np.isnan(values).any(axis=0)
     seeds = found[0]["seed"].to_numpy(dtype=np.int64)[known]
+    sampling = (found[0]["error"].to_numpy() ** 2 + found[-1]["error"].to_numpy() ** 2)[known]
     if comparison.between:
         values = line_ends([float(condition.axes[comparison.axis]) for condition in conditions], values)
-    return values[0][known], values[-1][known], seeds
+    return values[0][known], values[-1][known], seeds, sampling
 
 
 def line_ends(at: Sequence[float], values: Floats) -> Floats:

@@ -7,7 +7,8 @@ import json
 import logging
 import math
 import shutil
-from collections.abc import Callable
+from collections import Counter, defaultdict
+from collections.abc import Callable, Sequence
 from functools import partial
 from operator import methodcaller
 from pathlib import Path
@@ -34,7 +35,9 @@ from parley.analysis.traces import TURNS, FromTraces, ImpossibleTracesError, tur
 from parley.files import remove_empty_below, write_atomically
 from parley.games.base import Game
 from parley.play.degenerate import clear_pauses
+from parley.play.record import read_attempts
 from parley.play.record_store import Records, forget_unfinished, mark_tables, read_records, write_conditions
+from parley.policies import Sampling
 from parley.study import Study
 
 _LIMITS = ("rate", "low", "high")
@@ -105,7 +108,7 @@ def _tables(
     again = _again(records)
     if any(condition.fork for condition in study.conditions):  # their repeats are all of one recorded game
         asked = pd.concat([asked, again[again[REPEAT] > 0]])
-    noise = noise_table(again, by, game)
+    noise = noise_table(again, by, game, _answers_again(records, by))
     return records, {
         "simulations": rows,
         "conditions": conditions,
@@ -133,6 +136,31 @@ def _again(records: Records) -> pd.DataFrame:
     again = any(repeats)
     rows = simulation_table(played_games(records if again else records.first_repeat))
     return rows.assign(**{REPEAT: repeats}) if again else rows.assign(**{REPEAT: 0}).iloc[:0]
+
+
+def _answers_again(records: Records, by: Sequence[str]) -> dict[tuple[str, ...], tuple[int, int]]:
+    """Return how many requests at temperature 0 were made again, and how many of them had another answer.
+
+    By condition, of models that take a temperature, in studies with repeats.
+    """
+    found: dict[tuple[str, ...], Counter[bool]] = defaultdict(Counter)
+    first: dict[tuple[str, ...], str] = {}
+    for simulation in records.simulations:
+        condition = simulation.condition
+        players = [group.player for group in condition.groups if group.player.policy.kind.asks_model]
+        models = {each.label for each in players if each.entry is not None and each.entry.dialect.temperature}
+        temperatures = [value.temperature for _, value in condition.parameters if isinstance(value, Sampling)]
+        if condition.repeat is None or not models or 0.0 not in temperatures:
+            continue
+        key = tuple(str(condition.axes[axis]) for axis in by)
+        _, rows = read_attempts(simulation.record(records.study.name), ["player", "temperature", "ask", "text"])
+        for row in rows.to_pylist():
+            if row["player"] in models and row["temperature"] == 0:
+                asked = (*key, row["player"], row["ask"])
+                if asked in first:
+                    found[key][first[asked] != row["text"]] += 1
+                first.setdefault(asked, row["text"])
+    return {key: (counts.total(), counts[True]) for key, counts in found.items()}
 
 
 def _left_out(study: Study, played: Study) -> list[int]:

@@ -118,7 +118,9 @@ def achievable(study: Study, spec: FigureSpec, table: pd.DataFrame) -> list[Figu
 
 
 def _bands(noise: pd.DataFrame, kind: str) -> pd.DataFrame:
-    return noise[noise["kind"] == kind].drop(columns=["kind", "pairs", "difference", "spread"])
+    return noise[noise["kind"] == kind].drop(
+        columns=["kind", "pairs", "difference", "spread", "asked_again", "answered_otherwise"]
+    )
 
 
 def _with_bands(table: pd.DataFrame, bands: pd.DataFrame) -> pd.DataFrame:

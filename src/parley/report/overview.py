@@ -172,6 +172,19 @@ def noise_warning(contrasts: pd.DataFrame, game: type[Game], by: Sequence[str]) 
     return [Warn("differences below the noise floor", text)]
 
 
+def seeds_warning(noise: pd.DataFrame, study: Study, by: Sequence[str]) -> list[Warn]:
+    """Return a warning if a model gave one prompt at temperature 0 two answers."""
+    served = {tuple(c.axes.values()): any(e.is_service for e in c.entries.values()) for c in study.conditions}
+    lines = [
+        f"{axes_text(dict(zip(by, axes, strict=True)))}: {otherwise} of {asked} requests had another answer: "
+        + ("this service does not honor seeds" if served.get(axes) else "its server depends on the batch")
+        for *key, otherwise, asked in noise[[*by, "answered_otherwise", "asked_again"]].drop_duplicates().values
+        if otherwise and (axes := tuple(key))
+    ]
+    text = "At temperature 0 one prompt should have one answer: these simulations cannot be repeated by anybody."
+    return [Warn("other answers to the same prompt", text, short(lines))] if lines else []
+
+
 def growth_warning(study: Study) -> list[Warn]:
     """Return a warning if the numbers of seeds followed from what was seen."""
     growing = [condition for condition in study.first_repeat.conditions if condition.growing]

@@ -166,6 +166,7 @@ def _warned(
         *(warn for warn in given if warn.lines),
         *overview.failed_warning(conditions, by),
         *overview.noise_warning(made["contrasts"], study.game, by),
+        *overview.seeds_warning(made["noise"], study, by),
         *overview.growth_warning(study),
     ]
 

@@ -209,6 +209,7 @@ def _noise_table(noise: pd.DataFrame, by: Sequence[str], game: type[Game]) -> Ta
         Column("pairs", "pairs"),
         Column("again less first", lambda row: f"{100 * row['difference']:+.0f}"),
         Column("noise", lambda row: f"±{100 * row['band']:.0f}"),
+        Column("other answers at temperature 0", lambda row: f"{row['answered_otherwise']} of {row['asked_again']}"),
         by=by,
     )
 

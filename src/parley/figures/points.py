@@ -76,7 +76,7 @@ def indicators(study: Study, spec: FigureSpec, table: pd.DataFrame, noise: pd.Da
     along = replace(along, lines_by="indicator", lines=list(labels))
     styles = [spec.of.index(name) for name in labels]  # as in other studies of the game
     legend: list[Artist] = [line_handle(style, label) for style, label in zip(styles, labels.values(), strict=True)]
-    return _points(study, spec, table, labels, "indicator", along, notes, same, marks=(styles, legend))
+    return _points(study, spec, table, labels, "indicator", along, notes, same, look_of=(styles, legend), one_row=True)
 
 
 def quantities(study: Study, spec: FigureSpec, table: pd.DataFrame) -> list[Figure]:
@@ -114,7 +114,7 @@ def achievable(study: Study, spec: FigureSpec, table: pd.DataFrame) -> list[Figu
     along = replace(_places_along(study, spec, rows, 0.35, notes), lines_by="side", lines=list(_SIDES))
     named = f"{study.achievable.label} in the same seats" if study.achievable else BEST
     legend: list[Artist] = [line_handle(style, label) for style, label in enumerate(("reached", named))]
-    return _points(study, spec, rows, labels, "measure", along, notes, same, sides=([0, 1], legend))
+    return _points(study, spec, rows, labels, "measure", along, notes, same, look_of=([0, 1], legend))
 
 
 def _bands(noise: pd.DataFrame, kind: str) -> pd.DataFrame:
@@ -150,18 +150,17 @@ def _points(
     of: str = "rate",
     ranges: Mapping[str, tuple[float, float, bool]] | None = None,
     cut: Iterable[str] = (),
-    marks: tuple[list[int], list[Artist]] | None = None,
-    sides: tuple[list[int], list[Artist]] | None = None,
+    look_of: tuple[list[int], list[Artist]] | None = None,
+    one_row: bool = False,
 ) -> list[Figure]:
     """Return a figure of rows in `table`, whose `column` says of what they are: a row of panels for each of `titles`.
 
-    With `marks`, the styles and the legend of what `column` names, all stand in one row. `ranges` are the limits of y
-    of what is no share, and what is in `cut` has intervals that are. `sides` are the styles and the legend of lines
-    that are no axis.
+    `ranges` are the limits of y of what is no share, and what is in `cut` has intervals that are. `look_of` are the
+    styles and the legend of lines that are no axis; those that `column` names stand in `one_row`.
     """
     if "band" in table:
         notes.append(NOISE)
-    styles, legend = marks or sides or common.legend_of_lines(study, along.lines_by, along.lines)
+    styles, legend = look_of or common.legend_of_lines(study, along.lines_by, along.lines)
     names, link = list(titles), common.linker(study)
 
     def draw(ax: Axes, index: int, conditions: pd.DataFrame) -> None:
@@ -170,7 +169,7 @@ def _points(
         found = {
             (row.get(along.lines_by), row.get(along.x)): row
             for row in conditions.to_dict("records")[::-1]
-            if marks or row[column] == name
+            if one_row or row[column] == name
         }
         if ranges and name in ranges:
             common.grid_lines(ax)
@@ -180,11 +179,11 @@ def _points(
             common.share_axis(ax, along.per_panel)
         lines = [[found.get((line, value)) for value, _ in places] for line in along.lines]
         # Between names a line would say nothing.
-        joined = not marks and not any(isinstance(value, str) for value, _ in places)
+        joined = not one_row and not any(isinstance(value, str) for value, _ in places)
         _point_panel(ax, along, places, lines, styles, same, link, joined, of, cut=name in cut)
 
-    size = (along.width, _ALONE if marks else HEIGHT)
-    labels = ["rate"] if marks else list(titles.values())
+    size = (along.width, _ALONE if one_row else HEIGHT)
+    labels = ["rate"] if one_row else list(titles.values())
     return common.panel_rows(study, spec, labels, along.groups, along.by, size, notes, legend, draw)
 
 

@@ -2,15 +2,6 @@
 
 // Controls, format characters (directions, zero width), surrogates, private use, and letters that show nothing.
 const ODD = /(?![\n\t])([\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Zl}\p{Zp}\u034f\u115f\u1160\u3164\uffa0])\1*/gu;
-const ODD_NAMES = {
-  "0000": "null", "0007": "bell", "0008": "backspace", "000D": "carriage return", "001B": "escape", "00AD": "soft hyphen",
-  "200B": "zero-width space", "200C": "zero-width non-joiner", "200D": "zero-width joiner", "200E": "left-to-right mark",
-  "200F": "right-to-left mark", "2028": "line separator", "2029": "paragraph separator", "202A": "left-to-right embedding",
-  "202B": "right-to-left embedding", "202C": "end of a direction", "202D": "left-to-right override",
-  "202E": "right-to-left override", "2060": "word joiner", "2066": "left-to-right isolate", "2067": "right-to-left isolate",
-  "2068": "first strong isolate", "2069": "end of an isolate", FEFF: "byte order mark",
-};
-
 function codeOf(character) {
   return character.codePointAt(0).toString(16).toUpperCase().padStart(4, "0");
 }
@@ -22,7 +13,7 @@ function shown(text) {
   for (const found of String(text).matchAll(ODD)) {
     const code = codeOf(found[1]);
     const times = found[0].length / found[1].length;
-    const name = `U+${code}${code in ODD_NAMES ? `, ${ODD_NAMES[code]}` : ""}${times > 1 ? `, ${times} times` : ""}`;
+    const name = `U+${code}${times > 1 ? `, ${times} times` : ""}`;
     nodes.push(text.slice(end, found.index), h("span", { class: "odd", role: "img", "aria-label": name, title: name },
       times > 1 ? `${code}×${times}` : code));
     end = found.index + found[0].length;

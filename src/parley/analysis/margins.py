@@ -181,7 +181,8 @@ class Answers:
     def _known(self) -> dict[int, Indices]:
         """The places of the answers of each condition."""
         cells = pd.Series(np.where(np.isnan(self.values), -1, self.cells))
-        return dict(cells.groupby(cells).indices)
+        found: Any = cells.groupby(cells).indices
+        return dict(found)
 
     def paired(self, cells: Sequence[tuple[int, int]]) -> tuple[Standardized, Standardized, int, int, int] | None:
         """Return the rates of both sides over combinations, each with equal weight, among simulations that are pairs.

@@ -13,7 +13,7 @@ import pytest
 from parley.errors import UsageError
 from parley.games.registry import GAMES
 from parley.play.live import LiveScreen, can_draw, play
-from parley.play.matrix import AGAIN, FAILED, WAITING, Snapshot, WatchedGame, marks_of, rounds_of
+from parley.play.matrix import AGAIN, FAILED, WAITING, GameSnapshot, WatchedGame, marks_of, rounds_of
 from parley.play.record import write_record
 from parley.play.runner import play_async
 from parley.play.show import read_lines
@@ -154,7 +154,7 @@ class Watched(WatchedGame):
 
     def __init__(self, simulation: Simulation) -> None:
         super().__init__(simulation.game())
-        self.before: list[Snapshot] = []
+        self.before: list[GameSnapshot] = []
 
     def asking(self, asks: Sequence[Ask]) -> None:
         super().asking(asks)

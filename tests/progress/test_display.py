@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from parley.progress.display import PlainLines, plain_line, screenful
-from parley.progress.snapshot import Cell, Problem, Snapshot, Stage, TimeLeft
+from parley.progress.snapshot import ConditionProgress, ProgressProblem, Snapshot, Stage, TimeLeft
 from parley.progress.snapshot import cells_of as conditions_of
 from support.studies import StudyFactory
 
@@ -22,11 +22,11 @@ STAGES = (
 )
 
 
-def cells_of(study_factory: StudyFactory, number: int) -> Sequence[Cell]:
+def cells_of(study_factory: StudyFactory, number: int) -> Sequence[ConditionProgress]:
     return conditions_of(study_factory({"model": "tiny", "n": list(range(2, 2 + number))}, seeds=4))
 
 
-def snapshot(cells: Sequence[Cell], **changes: object) -> Snapshot:
+def snapshot(cells: Sequence[ConditionProgress], **changes: object) -> Snapshot:
     made = Snapshot(
         study="small",
         cells=cells,
@@ -44,7 +44,7 @@ def snapshot(cells: Sequence[Cell], **changes: object) -> Snapshot:
     return replace(made, **changes)  # type: ignore[arg-type]
 
 
-def finish(cell: Cell, number: int, replies: int = 0, unusable: int = 0) -> None:
+def finish(cell: ConditionProgress, number: int, replies: int = 0, unusable: int = 0) -> None:
     cell.finished = frozenset(sorted(cell.names)[:number])
     cell.replies, cell.unusable = replies, unusable
 
@@ -76,7 +76,7 @@ def test_a_study_with_a_few_conditions(study_factory: StudyFactory) -> None:
 def test_it_is_never_larger_than_the_terminal(study_factory: StudyFactory) -> None:
     cells = cells_of(study_factory, 60)
     finish(cells[7], 1, 10, 5)
-    problems = [Problem(f"a problem {'that is long ' * 30} {letter}", 2) for letter in "abcdefgh"]
+    problems = [ProgressProblem(f"a problem {'that is long ' * 30} {letter}", 2) for letter in "abcdefgh"]
     stages = [Stage(f"engine model-with-a-long-name-{number}", "running", 5.0) for number in range(9)]
     shown = snapshot(cells, problems=problems, silent=80.0, budget="b" * 200, stages=[*STAGES, *stages])
     for width, height in ((80, 24), (20, 5), (110, 2)):
@@ -99,7 +99,7 @@ def test_silence_and_problems_are_told(study_factory: StudyFactory) -> None:
     cells = cells_of(study_factory, 2)
     finish(cells[0], 1, 10)
     batch = "2 requests wait in a batch"
-    shown = snapshot(cells, silent=74.0, batches=[batch], problems=[Problem("the service is away", 3)])
+    shown = snapshot(cells, silent=74.0, batches=[batch], problems=[ProgressProblem("the service is away", 3)])
     lines = drawn(shown, 100)
     assert f"last reply 1 min 14 s ago; {batch}" in lines
     assert "! 3 simulations: the service is away" in lines
@@ -109,7 +109,7 @@ def test_silence_and_problems_are_told(study_factory: StudyFactory) -> None:
 
 
 def test_nothing_that_files_say_is_taken_for_markup_or_moves_the_cursor(study_factory: StudyFactory) -> None:
-    shown = snapshot(cells_of(study_factory, 2), problems=[Problem("[red]no[/red] \x1b[2J [/] [link=x]")])
+    shown = snapshot(cells_of(study_factory, 2), problems=[ProgressProblem("[red]no[/red] \x1b[2J [/] [link=x]")])
     assert "! [red]no[/red] [2J [/] [link=x]" in drawn(shown)
     [warning] = [line for line in PlainLines().look(shown, 0.0) if "warning" in line]
     assert warning == "small: warning: [red]no[/red] [2J [/] [link=x]"
@@ -130,7 +130,7 @@ def test_plain_lines_come_for_stages_and_every_half_minute(study_factory: StudyF
     ]
     assert told(129.0) == []
     assert len(told(130.0)) == 1
-    wait = Problem("the service answered 503 after 4 s", 2)
+    wait = ProgressProblem("the service answered 503 after 4 s", 2)
     assert told(131.0, problems=[wait]) == ["small: warning: 2 simulations: the service answered 503 after 4 s"]
     # The same problem is told again by the line of the half minute alone.
     assert told(133.0, problems=[replace(wait, text="the service answered 503 after 9 s")]) == []

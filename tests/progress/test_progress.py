@@ -12,7 +12,7 @@ from parley.files import mark_done
 from parley.progress.display import facts
 from parley.progress.follow import IDLE, Progress
 from parley.progress.snapshot import Snapshot, Stage
-from parley.progress.state import PLAY, SERVE, PlayedGame, ProcessState
+from parley.progress.state import PLAY, SERVE, GameProgress, ProcessState
 from parley.study import Study
 from support.records import write_state
 from support.studies import StudyFactory
@@ -75,7 +75,7 @@ def played(
     **game: object,
 ) -> Path:
     """Have a process tell that it plays a simulation, of which these replies came, each asked two seconds before."""
-    told = PlayedGame(**{"replies": len(replies), "in_round": len(replies), **game})  # type: ignore[arg-type]
+    told = GameProgress(**{"replies": len(replies), "in_round": len(replies), **game})  # type: ignore[arg-type]
     bins = {int(came): (came - 2, came, 1, tokens, tokens) for came in replies}
     state = ProcessState(PLAY, engine="tiny", host=host, pid=1, began=at, games={str(record): told}, bins=bins)
     return write_state(FOLDER, state, at)

@@ -10,7 +10,7 @@ from parley.figures.common import linker
 from parley.games.consensus.game import ConsensusGame
 from parley.games.stag_hunt.game import StagHuntGame
 from parley.report.answers import answers, contrast_texts, difference_text, largest_differences
-from parley.report.html import Links
+from parley.report.html import ReportLinks
 from parley.study.load import Companion
 from support.figures import study_of
 
@@ -84,7 +84,7 @@ def test_questions_of_two_outcomes_and_of_two_sides_have_their_numbers_and_links
     study = study_of({**PROMPTS, "n": [3, 4]}, seeds=2, questions=questions)
     between = {"question": "between", "axis": "n, prompt", "from": "n=3, prompt=none_exist"}
     rows = [ROW | WITHIN | {"question": "within"}, ROW | between | {"to": "n=4, prompt=may_exist"}]
-    one, two = answers(study, pd.DataFrame(rows), Links(study, planned=True))
+    one, two = answers(study, pd.DataFrame(rows), ReportLinks(study, planned=True))
     assert [name for name, _ in one["links"]] == [f"n={n}, prompt={p}" for n in (3, 4) for p in PROMPTS["prompt"]]
     # A condition beside itself, since its games have both.
     side = "model=majority&{0}.n=3&{0}.b=0&{0}.prompt=none_exist"
@@ -97,7 +97,7 @@ def test_questions_of_two_outcomes_and_of_two_sides_have_their_numbers_and_links
 def asked(**changes: Any) -> dict[str, Any]:
     question = {"name": "mention", "outcome": "valid_consensus", "compare": "prompt", "smallest": 0.15}
     study = study_of(PROMPTS, seeds=2, questions=[{**question, "where": {"n": 3}}], name="asked")
-    [row] = answers(study, pd.DataFrame([ROW | changes]), Links(study, planned=True))
+    [row] = answers(study, pd.DataFrame([ROW | changes]), ReportLinks(study, planned=True))
     return row
 
 
@@ -144,7 +144,7 @@ def test_what_agents_read_differently_stands_beside_the_answer_and_is_escaped() 
     grid = {"groups": [{k: v for k, v in each.items() if v} for each in groups], "model": None, "n": None}
     questions = [{"name": "half", "outcome": "valid_consensus", "compare": "prompt", "smallest": 0.1}]
     study = study_of(grid, seeds=2, prompts=prompts, questions=questions)
-    [row] = answers(study, pd.DataFrame([ROW | {"question": "half"}]), Links(study))
+    [row] = answers(study, pd.DataFrame([ROW | {"question": "half"}]), ReportLinks(study))
     [(one, other, lines)] = row["reads"]
     assert (one, other) == ("may_exist", "w")
     shown = "\n".join(map(str, lines))
@@ -155,7 +155,7 @@ def test_what_agents_read_differently_stands_beside_the_answer_and_is_escaped() 
 
 
 def test_without_questions_what_differs_most_is_told() -> None:
-    links = Links(study_of())
+    links = ReportLinks(study_of())
     plain = ROW | {"model": "a", "n": "4", "prompt": ""}
     rows = [
         plain | {"p": 0.01, "p_holm": 0.02},
@@ -180,9 +180,9 @@ def test_links_lead_to_simulations_where_there_is_an_explorer() -> None:
     question = {"name": "q", "outcome": "valid_consensus", "compare": "prompt", "over": "n", "smallest": 0.1}
     study = study_of({**PROMPTS, "n": [3, 4]}, seeds=2, questions=[question])
     values = ["majority", 3, 0, "may_exist"]
-    assert Links(study).simulations(values) == Links(study).contrast({**ROW}) == ""
-    assert Links(study).question(study.comparisons[0]) == []
-    there = Links(study, planned=True)
+    assert ReportLinks(study).simulations(values) == ReportLinks(study).contrast({**ROW}) == ""
+    assert ReportLinks(study).question(study.comparisons[0]) == []
+    there = ReportLinks(study, planned=True)
     expected = "../view/index.html#/?axis.model=majority&axis.n=3&axis.b=0&axis.prompt=may_exist&outcome=no_consensus"
     assert there.simulations(values, "no_consensus") == expected
     assert [name for name, _ in there.question(study.comparisons[0])] == ["n=3", "n=4"]  # one for each stratum
@@ -192,10 +192,10 @@ def test_links_of_a_study_with_repeats_lead_to_what_is_counted() -> None:
     study = study_of({"model": "random"}, seeds=2, repeats=2, name="repeated")
     values = list(study.conditions[0].axes.values())
     tables = study.first_repeat  # tables and figures count nothing else
-    for address in (Links(study, planned=True).simulations(values), linker(tables)({})):
+    for address in (ReportLinks(study, planned=True).simulations(values), linker(tables)({})):
         assert "axis.repeat=0" in str(address)
     ends = {"axis": "b", "from": "0", "to": "1"}
-    pairs = Links(study, planned=True).contrast(ROW | dict.fromkeys(study.axes, "x") | ends)
+    pairs = ReportLinks(study, planned=True).contrast(ROW | dict.fromkeys(study.axes, "x") | ends)
     assert [side in pairs for side in ("&a.repeat=0&", "&b.repeat=0&")] == [True, True]
 
 
@@ -209,5 +209,5 @@ def test_a_contrast_leads_to_its_pairs() -> None:
         (within, "&outcome=first&outcome.b=last"),
         ({"pairs": 0}, ""),
     ):
-        address = Links(study_of(), planned=True).contrast(row | changes)
+        address = ReportLinks(study_of(), planned=True).contrast(row | changes)
         assert (address.endswith(end), bool(address)) == (True, bool(end)), changes

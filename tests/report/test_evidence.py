@@ -10,7 +10,7 @@ import pytest
 from parley.analysis.precision import anytime_interval
 from parley.analysis.summarize import summarize
 from parley.report.answers import contrast_texts, labels_of
-from parley.report.html import Links, p_text
+from parley.report.html import ReportLinks, p_text
 from parley.report.page import report
 from parley.report.sections import MAX_CONTRASTS, contrast_table, measure_tables
 from parley.study.frozen import write_frozen
@@ -66,7 +66,7 @@ def test_what_is_undefined_is_a_dash_and_a_comparison_within_a_condition_names_i
 def test_the_smallest_p_come_first_and_the_others_are_counted() -> None:
     rows = [a_contrast(p=(1 + number * 37 % 101) / 102, to=f"b{number}") for number in range(MAX_CONTRASTS + 5)]
     rows.insert(3, a_contrast(p=math.nan, to="undefined"))
-    table = contrast_table("contrasts", pd.DataFrame(rows), BY, MeasuredGame, Links(study_of({}, name="links")))
+    table = contrast_table("contrasts", pd.DataFrame(rows), BY, MeasuredGame, ReportLinks(study_of({}, name="links")))
     assert (table.about["all"], len(table.rows)) == (MAX_CONTRASTS + 6, MAX_CONTRASTS)
     texts = [{column.label: cell.text for column, cell in zip(table.columns, row, strict=True)} for row in table.rows]
     assert texts[0]["compared"] == "model: a → b0"

@@ -17,7 +17,7 @@ from parley.engine.models import ModelEntry
 from parley.errors import RecordError
 from parley.play import record
 from parley.report import page as report
-from parley.report.html import Links
+from parley.report.html import ReportLinks
 from parley.report.methods import model_text
 from parley.report.sections import condition_table as table_of_conditions
 from parley.report.sections import ending_table
@@ -176,7 +176,7 @@ def test_undefined_medians_are_a_dash_and_failures_are_by_class(home: Path) -> N
     table = tables.read_table("stubborn", "conditions")
     assert table["median_rounds"].isna().tolist() == [False, True]  # on a single value all agree at once
     table.loc[1, ["failed_replies", "failed_reply_rate", "length"]] = [3, 0.125, 3]
-    made = table_of_conditions(table, study.axes, study.game.outcomes, [False, False], Links(study))
+    made = table_of_conditions(table, study.axes, study.game.outcomes, [False, False], ReportLinks(study))
     median, failed = made.rows[1][-2:]
     assert (median.text, failed.text, failed.small) == ("-", "3 (12.5%)", "length: 3")
     assert page(study).count("cannot be</small>") == 2  # neither invalid nor premature

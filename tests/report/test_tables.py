@@ -10,12 +10,12 @@ from parley.analysis.margins import margin_table
 from parley.games.consensus.game import ConsensusGame
 from parley.games.stag_hunt.game import StagHuntGame
 from parley.report import sections
-from parley.report.html import Table
+from parley.report.html import HtmlTable
 from parley.study.study_file import Effects, PaperRate
 from support.studies import AXES, VALID, Drawn
 
 
-def rows_of(table: Table) -> list[dict[str, str]]:
+def rows_of(table: HtmlTable) -> list[dict[str, str]]:
     """Return the texts of a table by the headers of its columns, and those in small print under "(...)"."""
     labels = [column.label for column in table.columns]
     return [

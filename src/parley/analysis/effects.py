@@ -18,7 +18,7 @@ import scipy
 from numpy.typing import NDArray
 
 from parley.analysis.contrasts import NONE_IMPOSSIBLE, Impossible
-from parley.analysis.margins import MIN_SEEDS, Answers, Comparison, answers_of, comparisons
+from parley.analysis.margins import MIN_SEEDS, Answers, ValuePair, answers_of, comparisons
 from parley.analysis.pairs import with_group_size
 from parley.analysis.stats import CONFIDENCE, Floats
 from parley.analysis.tables import names_of
@@ -83,7 +83,7 @@ def effect_table(
 @dataclass(frozen=True)
 class _Model:
     answers: Answers
-    compared: dict[str, list[Comparison]]
+    compared: dict[str, list[ValuePair]]
     interactions: Sequence[tuple[str, str]]
     game: type[Game]
 
@@ -106,7 +106,7 @@ class _Model:
                 for each in self.compared[axis]:
                     yield from self._by_other(axis, each, other, changes=axis == one)
 
-    def _by_other(self, axis: str, compared: Comparison, other: str, changes: bool) -> Iterator[dict[str, Any]]:
+    def _by_other(self, axis: str, compared: ValuePair, other: str, changes: bool) -> Iterator[dict[str, Any]]:
         """Yield the effects of an axis at each value of another, and with `changes` how they change along it."""
         places: dict[Any, dict[tuple[Any, ...], tuple[int, int]]] = {}
         keys = self.answers.keys
@@ -124,7 +124,7 @@ class _Model:
                 yield self._row(axis, compared, f"{other}={base}{CHANGES}{there}", parts)
 
     def _row(
-        self, axis: str, compared: Comparison, at: str, parts: Sequence[tuple[list[tuple[int, int]], float]]
+        self, axis: str, compared: ValuePair, at: str, parts: Sequence[tuple[list[tuple[int, int]], float]]
     ) -> dict[str, Any]:
         """Return the row of a sum of effects, each of some pairs of conditions and with its sign."""
         fit, weights = self.fit, np.zeros(len(self.answers.keys))

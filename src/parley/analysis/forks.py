@@ -18,7 +18,7 @@ from parley.analysis.stats import Floats, holm, paired_mean, paired_share, sign_
 from parley.analysis.tables import names_of
 from parley.games.base import Game
 from parley.play.record import peek_summary
-from parley.play.record_store import Records
+from parley.play.record_store import UsableRecords
 from parley.study.condition import Simulation
 from parley.study.study_file import Change
 
@@ -49,7 +49,7 @@ class _Forks:
         return _known(np.array([self.of_parents[what][parent]]))
 
 
-def fork_tables(records: Records, by: Sequence[str], game: type[Game]) -> dict[str, pd.DataFrame]:
+def fork_tables(records: UsableRecords, by: Sequence[str], game: type[Game]) -> dict[str, pd.DataFrame]:
     """Return the tables `forks` (a row per point, change and what is compared) and `influences` (also per parent).
 
     No rows for studies that have no forks. Raises RecordError if the record of a parent cannot be read.
@@ -64,7 +64,7 @@ def fork_tables(records: Records, by: Sequence[str], game: type[Game]) -> dict[s
     }
 
 
-def _read(records: Records, game: type[Game]) -> _Forks:
+def _read(records: UsableRecords, game: type[Game]) -> _Forks:
     rows = simulation_table([PlayedGame(*both) for both in zip(records.simulations, records.summaries, strict=True)])
     places: dict[_Place, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
     parents: dict[str, Simulation] = {}
@@ -145,7 +145,7 @@ def _corrected(table: pd.DataFrame) -> pd.DataFrame:
     return table.assign(p_holm=families.transform(lambda each: holm(each.to_numpy(dtype=float))))
 
 
-def _influences(forks: _Forks, records: Records) -> Iterator[list[object]]:
+def _influences(forks: _Forks, records: UsableRecords) -> Iterator[list[object]]:
     """Yield a row per parent, point and change: how often its forks end as it did, changed and unchanged."""
     what = ("outcome", AS_PARENT)
     no_return = _no_return(forks, records)
@@ -184,7 +184,7 @@ def influence(
     return np.asarray(b / m - a / n), low, high
 
 
-def _no_return(forks: _Forks, records: Records) -> dict[str, int]:
+def _no_return(forks: _Forks, records: UsableRecords) -> dict[str, int]:
     """Return, by parent, the first round from which on its unchanged forks end as it did; none where there is none."""
     found: dict[str, dict[int, float]] = defaultdict(dict)
     for simulation in records.simulations:

@@ -7,7 +7,7 @@ Machines, engines and versions made them, and models, by their own word. What wa
 
 import json
 import math
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, field
 from datetime import datetime
@@ -19,7 +19,7 @@ from parley import paths
 from parley.engine.models import compare_names
 from parley.errors import RecordError
 from parley.play.record import Summary
-from parley.play.record_store import Records, mark_of_tables, read_own
+from parley.play.record_store import UsableRecords, mark_of_tables, read_own
 from parley.policies import Tokens
 from parley.study import Study
 from parley.study.condition import Condition, Simulation, axes_text
@@ -44,7 +44,7 @@ class MadeBy:
         return {"provenances": self.provenances, "answered": self.answered.to_numpy(dtype=object).tolist()}
 
 
-def made_by(records: Records) -> MadeBy:
+def made_by(records: UsableRecords) -> MadeBy:
     """Return what made the records of a study that can be used; older ones do not say what answered."""
     found: dict[str, tuple[Mapping[str, Any], int]] = {}
     replies: Counter[tuple[Any, ...]] = Counter()
@@ -160,7 +160,7 @@ _NOTHING_KNOWN = Cost(*[math.nan] * 5)
 
 
 @dataclass(frozen=True)
-class Batches:
+class CostInBatches:
     """What simulations that ask services alone take in batches and one by one; NaN is unknown."""
 
     engine: str
@@ -219,7 +219,7 @@ class Costs:
             return self._cost(condition, _mean_tokens(by_agent)), PER_AGENT
         return _NOTHING_KNOWN, UNKNOWN
 
-    def batches(self, conditions: Sequence[Condition]) -> list[Batches]:
+    def batches(self, conditions: Sequence[Condition]) -> list[CostInBatches]:
         """Return what the simulations of some conditions take in batches, by engine, where services alone answer."""
         engines: dict[str, list[Condition]] = {}
         for condition in conditions:
@@ -233,7 +233,9 @@ class Costs:
             half = cost.money if chosen else cost.money / 2
             hours = cost.tokens * self._pace.get(engine, math.nan) / 3600
             within = max(entry.limits.batch_hours for entry in entries)
-            found.append(Batches(engine, chosen, half, 2 * half, hours, self._phases.get(engine, math.nan), within))
+            found.append(
+                CostInBatches(engine, chosen, half, 2 * half, hours, self._phases.get(engine, math.nan), within)
+            )
         return found
 
     def _cost(self, condition: Condition, tokens: Tokens) -> Cost:

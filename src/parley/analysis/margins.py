@@ -208,7 +208,7 @@ class Answers:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class ValuePair:
     """Two values of an axis, and the conditions that have them, alike in the other axes."""
 
     first: Any
@@ -238,7 +238,7 @@ def answers_of(
             yield kind, name, Answers(keys, values, cells, seeds, pairs)
 
 
-def comparisons(keys: pd.DataFrame, axis: str, known: NDArray[np.bool_], game: type[Game]) -> list[list[Comparison]]:
+def comparisons(keys: pd.DataFrame, axis: str, known: NDArray[np.bool_], game: type[Game]) -> list[list[ValuePair]]:
     """Return what each value of an axis is compared with, and in which conditions; values that are linked together.
 
     `keys` has a row per condition, `known` says which of them count. A value is compared with the first one in all
@@ -260,9 +260,7 @@ def comparisons(keys: pd.DataFrame, axis: str, known: NDArray[np.bool_], game: t
         linked = []
         for value, first in sorted(tree, key=lambda both: order[both[0]]):
             shared = {stratum: at for stratum, at in places.items() if first in at and value in at}
-            linked.append(
-                Comparison(first, value, {stratum: (at[first], at[value]) for stratum, at in shared.items()})
-            )
+            linked.append(ValuePair(first, value, {stratum: (at[first], at[value]) for stratum, at in shared.items()}))
         compared.append(linked)
     return compared
 
@@ -317,7 +315,7 @@ def _rate(of: Standardized, conditions: int) -> dict[str, Any]:
     return counted | {"rate": of.rate, "low": low, "high": high}
 
 
-def _compared(answers: Answers, axis: str, linked: Sequence[Comparison]) -> Iterator[dict[str, Any]]:
+def _compared(answers: Answers, axis: str, linked: Sequence[ValuePair]) -> Iterator[dict[str, Any]]:
     """Yield a row per value of an axis: its rate, and all but the first what it differs from."""
     first = linked[0].first
     start = {stratum: i for each in linked if each.first == first for stratum, (i, _) in each.cells.items()}

@@ -36,7 +36,7 @@ from parley.files import remove_empty_below, write_atomically
 from parley.games.base import Game
 from parley.play.degenerate import clear_pauses
 from parley.play.record import read_attempts
-from parley.play.record_store import Records, forget_unfinished, mark_tables, read_records, write_conditions
+from parley.play.record_store import UsableRecords, forget_unfinished, mark_tables, read_records, write_conditions
 from parley.policies import Sampling
 from parley.study import Study
 
@@ -71,12 +71,12 @@ def summarize(study: Study, strict: bool = False, processes: int = 1) -> pd.Data
     return conditions
 
 
-def played_games(records: Records) -> list[PlayedGame]:
+def played_games(records: UsableRecords) -> list[PlayedGame]:
     """Return the simulations whose records can be used, in the study's order."""
     return [PlayedGame(*both) for both in zip(records.simulations, records.summaries, strict=True)]
 
 
-def make_tables(study: Study, records: Records) -> dict[str, pd.DataFrame]:
+def make_tables(study: Study, records: UsableRecords) -> dict[str, pd.DataFrame]:
     """Return all tables of a study but `turns`, by name, from those of its records that can be used.
 
     Nothing is written.
@@ -85,8 +85,8 @@ def make_tables(study: Study, records: Records) -> dict[str, pd.DataFrame]:
 
 
 def _tables(
-    study: Study, records: Records, take: Callable[[FromTraces], object], strict: bool = False
-) -> tuple[Records, dict[str, pd.DataFrame]]:
+    study: Study, records: UsableRecords, take: Callable[[FromTraces], object], strict: bool = False
+) -> tuple[UsableRecords, dict[str, pd.DataFrame]]:
     """Return the records of which all could be taken from the traces, and the tables; raises as `summarize`."""
     while True:
         games = played_games(records.first_repeat)
@@ -130,7 +130,7 @@ def _tables(
     }
 
 
-def _again(records: Records) -> pd.DataFrame:
+def _again(records: UsableRecords) -> pd.DataFrame:
     """Return the table of simulations with a column that says which repeat; no rows if nothing was played again."""
     repeats = [simulation.condition.repeat or 0 for simulation in records.simulations]
     again = any(repeats)
@@ -138,7 +138,7 @@ def _again(records: Records) -> pd.DataFrame:
     return rows.assign(**{REPEAT: repeats}) if again else rows.assign(**{REPEAT: 0}).iloc[:0]
 
 
-def _answers_again(records: Records, by: Sequence[str]) -> dict[tuple[str, ...], tuple[int, int]]:
+def _answers_again(records: UsableRecords, by: Sequence[str]) -> dict[tuple[str, ...], tuple[int, int]]:
     """Return how many requests at temperature 0 were made again, and how many of them had another answer.
 
     By condition, of models that take a temperature, in studies with repeats.
@@ -169,7 +169,7 @@ def _left_out(study: Study, played: Study) -> list[int]:
     return [planned[condition.name] - len(condition.seeds) for condition in played.conditions]
 
 
-def manifest_table(study: str, records: Records) -> pd.DataFrame:
+def manifest_table(study: str, records: UsableRecords) -> pd.DataFrame:
     """Return a row per record that the tables are made from: its path, the simulation's id, the content digest."""
     both = zip(records.simulations, records.summaries, strict=True)
     with paths.rooted(Path()):  # as seen from the folder that holds results/

@@ -26,8 +26,7 @@ from parley.api.frames import (
 )
 from parley.api.games import Records, Shown
 from parley.errors import RecordError, UsageError
-from parley.play.record_store import Records as UsableRecords
-from parley.play.record_store import read_records, tables_are_current, usable_part, without
+from parley.play.record_store import UsableRecords, read_records, tables_are_current, usable_part, without
 from parley.study import Study
 from parley.study.condition import Simulation
 from parley.study.study import Unfinished

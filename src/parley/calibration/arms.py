@@ -55,7 +55,7 @@ Source = Arithmetic | Gsm8k
 
 
 @dataclass(frozen=True)
-class Question(Ask):
+class CalibrationQuestion(Ask):
     """A question without a system prompt."""
 
     @property
@@ -119,7 +119,7 @@ class Arm:
             return ask
         form = ask.user.rpartition(_TASK)[2].partition("\n")[2]
         user = f"{problem.question}\n\n{style.about}\n{form}"
-        plain = Question("", ask.role, 1, ask.phase, "", user, ask.reply_model, ask.sampling, None)
+        plain = CalibrationQuestion("", ask.role, 1, ask.phase, "", user, ask.reply_model, ask.sampling, None)
         return replace(plain, reply_format=ask.reply_format, follow_up=ask.follow_up)
 
 
@@ -169,7 +169,7 @@ def plain_answer(text: str) -> str | None:
 def _plain(problem: Problem) -> Ask:
     sampling = Sampling(temperature=TEMPERATURE, max_tokens=_PLAIN_TOKENS)
     user = f"{problem.question}\n\n{_PLAIN_TASK}"
-    return Question("", HONEST, 1, PLAIN, "", user, FreeText, sampling, None, reply_format="free")
+    return CalibrationQuestion("", HONEST, 1, PLAIN, "", user, FreeText, sampling, None, reply_format="free")
 
 
 # What was found

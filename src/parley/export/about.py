@@ -12,7 +12,7 @@ from parley.analysis.registration import registered_lines
 from parley.analysis.simulations import simulation_table
 from parley.analysis.summarize import played_games
 from parley.games.base import Paper
-from parley.play.record_store import Records
+from parley.play.record_store import UsableRecords
 from parley.text import counted, every, limited_logger, one_line
 
 NO_LICENSE = "No license was given for these results: ask their author before you pass them on."
@@ -38,7 +38,7 @@ class About:
     left_out: int
 
 
-def about(records: Records, license_note: str, author: str) -> About:
+def about(records: UsableRecords, license_note: str, author: str) -> About:
     """Return what is known of the study that has these records."""
     study, made = records.study, [summary.provenance for summary in records.summaries]
     sources = {

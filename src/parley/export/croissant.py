@@ -16,7 +16,7 @@ from parley.export.about import About, with_progress
 from parley.files import sha256
 from parley.play.record import read_attempts
 from parley.play.record_content import COLUMNS, SCHEMA
-from parley.play.record_store import Records
+from parley.play.record_store import UsableRecords
 
 REPLIES = "replies"
 _PARQUET = "application/x-parquet"
@@ -24,7 +24,7 @@ _NOT_DATA = ("manifest",)  # it names the records, which are not in the data set
 _log = logging.getLogger(__name__)
 
 
-def write_croissant(records: Records, known: About, folder: Path) -> None:
+def write_croissant(records: UsableRecords, known: About, folder: Path) -> None:
     """Write croissant.json, the tables that have rows, and the table `replies` with every attempt, as Parquet."""
     study = records.study
     tables = [name for name in paths.TABLES if name not in _NOT_DATA]
@@ -57,7 +57,7 @@ def write_croissant(records: Records, known: About, folder: Path) -> None:
     (folder / "croissant.json").write_text(content, encoding="utf-8")
 
 
-def _write_replies(records: Records, target: Path) -> None:
+def _write_replies(records: UsableRecords, target: Path) -> None:
     plain = [f.with_type(f.type.value_type) if pa.types.is_dictionary(f.type) else f for f in SCHEMA]
     whole = pa.schema(plain)
     with pq.ParquetWriter(target, whole, compression="zstd") as file:
@@ -78,7 +78,7 @@ def _file(path: Path, text: str) -> mlc.FileObject:
     )
 
 
-def _record_set(records: Records, path: Path, text: str) -> mlc.RecordSet:
+def _record_set(records: UsableRecords, path: Path, text: str) -> mlc.RecordSet:
     name, schema = path.stem, pq.read_schema(path)
     has_id = name in ("simulations", "turns", REPLIES) and "id" in schema.names
     return mlc.RecordSet(
@@ -102,7 +102,7 @@ def _record_set(records: Records, path: Path, text: str) -> mlc.RecordSet:
     )
 
 
-def _meaning(records: Records, table: str, name: str) -> str:
+def _meaning(records: UsableRecords, table: str, name: str) -> str:
     study = records.study
     found = find(COLUMNS, name, {}) if table == REPLIES else describe(table, name, study)
     if found is None:

@@ -14,7 +14,7 @@ from rocrate.rocrate import ROCrate
 from parley import paths
 from parley.export.about import About, with_progress
 from parley.files import sha256
-from parley.play.record_store import Records
+from parley.play.record_store import UsableRecords
 from parley.text import counted, one_line, without_folders
 
 _log = logging.getLogger(__name__)
@@ -44,7 +44,7 @@ License: {license}
 """
 
 
-def write_crate(records: Records, known: About, folder: Path) -> None:
+def write_crate(records: UsableRecords, known: About, folder: Path) -> None:
     """Write the crate: copies of all its files, where they lie in a checkout, and ro-crate-metadata.json."""
     study = records.study
     crate = ROCrate(version="1.1")
@@ -147,7 +147,7 @@ def _home(software: str) -> str:
     return own.get(software, f"https://pypi.org/project/{software}/")
 
 
-def _study_file(crate: ROCrate, records: Records) -> Any:
+def _study_file(crate: ROCrate, records: UsableRecords) -> Any:
     """Add the study file, without the folders of this machine."""
     study = records.study
     text = study.file.read_text(encoding="utf-8")

@@ -28,7 +28,7 @@ _Signature = Annotated[str, Field(pattern=r"^[0-9a-f]{128}$")]
 _Count = Annotated[int, Field(ge=0, le=2**63)]
 
 
-class Signer(BaseModel):
+class BlockSigner(BaseModel):
     """An agent who took part, its public key, and its signature of the block."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
@@ -66,7 +66,7 @@ class Block(BaseModel):
     session: _Count
     subject: dict[str, Any]
     parameters: dict[str, Any]
-    agents: list[Signer]
+    agents: list[BlockSigner]
     agreed: bool
     verdict: dict[str, Any]
     spoken: _Count

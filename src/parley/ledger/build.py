@@ -102,7 +102,7 @@ TABLE = "ledger"
 
 
 @dataclass(frozen=True)
-class Source:
+class RecordedSession:
     """A signed session of a study, the record that tells of it, and the network that it was said in."""
 
     simulation: Simulation
@@ -181,7 +181,7 @@ def _require_ledger(study: Study) -> None:
         raise UsageError(f"{study.file}: its game, {study.game.name}, keeps no ledger")
 
 
-def links(study: Study, strict: bool = False) -> Iterator[tuple[Source, dict[str, Any], bytes]]:
+def links(study: Study, strict: bool = False) -> Iterator[tuple[RecordedSession, dict[str, Any], bytes]]:
     """Yield what each block of a study's chain is made from, the block as JSON, and as it is stored.
 
     Raises as `build`.
@@ -201,12 +201,12 @@ def links(study: Study, strict: bool = False) -> Iterator[tuple[Source, dict[str
                 block = make_block(signed, checker.blocks, previous, study.ledger.difficulty)
                 line = check.block_line(block)
                 checker.add(line)  # a game of the user's own may tell of sessions that no chain can hold
-                yield Source(simulation, record, signed, nodes, game.network), block, line
+                yield RecordedSession(simulation, record, signed, nodes, game.network), block, line
         except (LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
             raise RecordError(f"{record}: cannot be chained: {one_line(str(error), 200)}") from None
 
 
-def _row(source: Source, block: Mapping[str, Any], size: int) -> dict[str, Any]:
+def _row(source: RecordedSession, block: Mapping[str, Any], size: int) -> dict[str, Any]:
     return {
         **source.simulation.condition.axes,
         "seed": source.simulation.seed,

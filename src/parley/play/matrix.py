@@ -140,7 +140,7 @@ _RECENT = 60  # replies that may be shown below the matrix
 
 
 @dataclass(frozen=True)
-class Snapshot:
+class GameSnapshot:
     """How far a game is, at one moment; `asks` are those of the phase that is asked, `waiting` who is to answer.
 
     Before its end the game has said nothing of its rounds: the timeline has replies.
@@ -190,7 +190,7 @@ class WatchedGame(Watcher):
         with self._lock:
             self._outcome, self._asks, self._ended = outcome, (), time.monotonic()
 
-    def see(self) -> Snapshot:
+    def see(self) -> GameSnapshot:
         """Return how far the game is."""
         with self._lock:
             waiting = frozenset(ask.agent for ask in self._asks if not self._is_answered(ask))
@@ -202,7 +202,7 @@ class WatchedGame(Watcher):
                     replies[place] = Replied(known.text, (*known.marks, WAITING))
             outcome = None if self._outcome is None else self._outcome.as_json()
             trace = outcome.pop("trace") if outcome else ()
-            return Snapshot(
+            return GameSnapshot(
                 timeline=game_timeline(self.game, outcome, trace, replies),
                 asks=self._asks,
                 waiting=waiting,

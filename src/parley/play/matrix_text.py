@@ -16,7 +16,7 @@ from rich.text import Text
 
 from parley.games.base import Game, Outcome
 from parley.games.evidence import Timeline, TimelineCell
-from parley.play.matrix import AGAIN, FAILED, WAITING, Snapshot, decided, marks_of, rounds_of
+from parley.play.matrix import AGAIN, FAILED, WAITING, GameSnapshot, decided, marks_of, rounds_of
 from parley.play.runner import Exchange
 from parley.text import counted, one_line
 
@@ -35,7 +35,7 @@ _OF_NO_WIDTH = {"Mn", "Me"}
 _MODIFIERS = range(0x1F3FB, 0x1F400)
 
 
-def live_view(snapshot: Snapshot, heading: Sequence[str], note: str, game: Game, size: tuple[int, int]) -> Group:
+def live_view(snapshot: GameSnapshot, heading: Sequence[str], note: str, game: Game, size: tuple[int, int]) -> Group:
     """Return what a terminal of `size` (columns, lines) shows of a game that is played, and of what else goes on."""
     width, height = size
     top = [_line(line, style="dim" if at else "bold") for at, line in enumerate(heading[: height // 6])]
@@ -53,7 +53,7 @@ def live_view(snapshot: Snapshot, heading: Sequence[str], note: str, game: Game,
     return Group(*top, *tables, *more, Text(), *legend, Text(), *said)
 
 
-def final_view(snapshot: Snapshot, heading: Sequence[str], game: Game, width: int) -> Group:
+def final_view(snapshot: GameSnapshot, heading: Sequence[str], game: Game, width: int) -> Group:
     """Return the whole matrix of a game, in as many blocks of rounds as it needs, and how the game ended."""
     top = [Text(one_line(line), style="dim" if at else "bold") for at, line in enumerate(heading)]
     rows = _rows(snapshot.timeline)
@@ -74,7 +74,7 @@ def outcome_words(game: type[Game], outcome: Outcome) -> str:
     return one_line(f"{label}{why}, after {rounds}")
 
 
-def _state(snapshot: Snapshot, game: Game, note: str) -> Iterator[Text]:
+def _state(snapshot: GameSnapshot, game: Game, note: str) -> Iterator[Text]:
     """Yield what goes on, or how the game ended, and what was counted."""
     seconds, attempts = int(snapshot.seconds), snapshot.attempts
     counts = [f"{seconds // 60}:{seconds % 60:02}", f"{attempts:,} repl{'y' if attempts == 1 else 'ies'}"]

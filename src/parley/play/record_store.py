@@ -44,7 +44,7 @@ _OWN_COLUMNS = ("spec", "repeat", "players", "identity")
 
 
 @dataclass(frozen=True)
-class Records:
+class UsableRecords:
     """The simulations of a study whose records can be used, with their summaries; the others by what is wrong."""
 
     study: Study  # with these simulations alone
@@ -53,7 +53,7 @@ class Records:
     left_out: Mapping[Path, str]
 
     @cached_property
-    def first_repeat(self) -> "Records":
+    def first_repeat(self) -> "UsableRecords":
         """Those of `Study.first_repeat`; what is left out stays."""
         study = self.study.first_repeat
         if study is self.study:
@@ -61,9 +61,9 @@ class Records:
         both = zip(self.simulations, self.summaries, strict=True)
         first = [(simulation, summary) for simulation, summary in both if not simulation.condition.repeat]
         simulations, summaries = zip(*first, strict=True) if first else ((), ())
-        return Records(study, simulations, summaries, self.left_out)
+        return UsableRecords(study, simulations, summaries, self.left_out)
 
-    def without(self, problems: Mapping[Path, str], strict: bool = False) -> "Records":
+    def without(self, problems: Mapping[Path, str], strict: bool = False) -> "UsableRecords":
         """Leave out more of them, and warn of each; raises RecordError if none is left, or if `strict`."""
         if strict or len(problems) == len(self.simulations):
             raise RecordError(next(iter(problems.values())))
@@ -74,7 +74,7 @@ class Records:
         study = without(self.study, problems)
         simulations = list(study.simulations())
         summaries = [by_path[each.record(study.name)] for each in simulations]
-        return Records(study, simulations, summaries, {**self.left_out, **problems})
+        return UsableRecords(study, simulations, summaries, {**self.left_out, **problems})
 
     def notes(self) -> Iterator[str]:
         """Yield a line for each record that is left out, and what to do."""
@@ -90,7 +90,9 @@ class Records:
 _AGAIN = "delete the named files and run the study again"
 
 
-def read_records(study: Study, strict: bool = False, reported: Collection[Path] = (), processes: int = 1) -> Records:
+def read_records(
+    study: Study, strict: bool = False, reported: Collection[Path] = (), processes: int = 1
+) -> UsableRecords:
     """Return the records of a study that can be used, and warn of each that cannot and is not among those `reported`.
 
     So many processes read them. Raises RecordError naming the records if some are missing, if none can be used, or,
@@ -123,7 +125,7 @@ def read_records(study: Study, strict: bool = False, reported: Collection[Path] 
     part = without(study, left_out)
     # In the order of what is left: tables have a row per condition, in the order in which they come here.
     simulations = list(part.simulations())
-    records = Records(part, simulations, [usable[each.record(study.name)] for each in simulations], left_out)
+    records = UsableRecords(part, simulations, [usable[each.record(study.name)] for each in simulations], left_out)
     news = {path: problem for path, problem in left_out.items() if path not in reported}
     for note in replace(records, left_out=news).notes():
         _log.warning("%s", note)

@@ -34,7 +34,7 @@ MAX_AT_ONCE = 1024
 
 
 @dataclass(frozen=True)
-class Recorded:
+class RecordedAttempts:
     """What a record says of one model: the attempts that it answered, and the engine that served it."""
 
     path: Path
@@ -47,7 +47,7 @@ class Recorded:
     attempts: tuple[Exchange, ...]
 
 
-def read_recorded(path: Path, sample: int | None = None) -> list[Recorded]:
+def read_recorded(path: Path, sample: int | None = None) -> list[RecordedAttempts]:
     """Replay a record and return what its models were asked, model by model.
 
     Raises RecordError if it does not replay, UsageError if no model answered in it.
@@ -80,7 +80,7 @@ def read_recorded(path: Path, sample: int | None = None) -> list[Recorded]:
             dialect = Dialect.model_validate(models[name].get("dialect", {}))
             facts = engine_facts(engine)
             if asked:
-                found.append(Recorded(path, str(name), of_service, asking, dialect, facts, at_once, asked))
+                found.append(RecordedAttempts(path, str(name), of_service, asking, dialect, facts, at_once, asked))
     except (LookupError, TypeError, ValueError, AttributeError):
         raise RecordError(f"{path}: does not say what played it; move it away") from None
     if not found:
@@ -281,7 +281,7 @@ def verify(
                     yield from asyncio.run(_ask_again(its_records, place, size, warm, engine_timeout))
 
 
-def _place(recorded: Recorded, endpoint: Path | None, models_file: Path) -> Path | Service | None:
+def _place(recorded: RecordedAttempts, endpoint: Path | None, models_file: Path) -> Path | Service | None:
     """Return where to ask for a record; None if an engine has to be started."""
     if endpoint is None:
         entry = model_entry(recorded.model, models_file)
@@ -291,7 +291,7 @@ def _place(recorded: Recorded, endpoint: Path | None, models_file: Path) -> Path
     return endpoint
 
 
-def _as_asked(recorded: Recorded, service: Service) -> Service:
+def _as_asked(recorded: RecordedAttempts, service: Service) -> Service:
     """Return the service; raises UsageError if it would be asked something else than the record, or without a seed."""
     before, now = recorded.dialect.identity(), service.dialect.identity()
     if before != now:
@@ -324,7 +324,7 @@ async def _provenance(place: Path | Service, engine_timeout: float) -> Mapping[s
 
 
 async def _ask_again(
-    records: Sequence[Recorded],
+    records: Sequence[RecordedAttempts],
     place: Path | Service,
     batch: int,
     warm: bool,
@@ -338,7 +338,7 @@ async def _ask_again(
     began = time.monotonic()
     answered = 0
 
-    async def again(one: Recorded, attempt: Exchange) -> Completion:
+    async def again(one: RecordedAttempts, attempt: Exchange) -> Completion:
         nonlocal answered
         async with turn:
             reply = await _request(engine, one, attempt, salt if warm else uuid.uuid4().hex, primed=warm)
@@ -363,7 +363,9 @@ async def _ask_again(
     return results
 
 
-def _compared(recorded: Recorded, replies: Sequence[Completion], batch: int, warm: bool, seconds: float) -> Verified:
+def _compared(
+    recorded: RecordedAttempts, replies: Sequence[Completion], batch: int, warm: bool, seconds: float
+) -> Verified:
     found = [
         difference
         for attempt, reply in zip(recorded.attempts, replies, strict=True)
@@ -383,7 +385,9 @@ def _compared(recorded: Recorded, replies: Sequence[Completion], batch: int, war
     )
 
 
-async def _request(engine: Engine, recorded: Recorded, attempt: Exchange, salt: str, primed: bool) -> Completion:
+async def _request(
+    engine: Engine, recorded: RecordedAttempts, attempt: Exchange, salt: str, primed: bool
+) -> Completion:
     """Ask once; `primed` puts the prompt into the cache of this salt right before, so that nothing evicts it."""
     ask, seed = attempt.ask, attempt.entry.seed
     if primed:

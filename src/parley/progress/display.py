@@ -10,7 +10,7 @@ from rich.text import Text
 
 from parley.play.degenerate import WARN_FROM
 from parley.play.matrix_text import wrapped
-from parley.progress.snapshot import DONE, FAILED_STAGE, RUNNING, Cell, Problem, Snapshot, Stage
+from parley.progress.snapshot import DONE, FAILED_STAGE, RUNNING, ConditionProgress, ProgressProblem, Snapshot, Stage
 from parley.text import duration, one_line
 
 _MARKS = {DONE: ("✓", "green"), RUNNING: ("▶", "cyan"), FAILED_STAGE: ("✗", "red")}
@@ -63,7 +63,7 @@ def _facts(snapshot: Snapshot, width: int) -> Iterator[Text]:
         yield Text(one_line(snapshot.note), style="dim")
 
 
-def _problems(problems: Sequence[Problem], console: Console, most: int, width: int) -> list[Text]:
+def _problems(problems: Sequence[ProgressProblem], console: Console, most: int, width: int) -> list[Text]:
     lines: list[Text] = []
     for place, problem in enumerate(problems):
         rest = len(problems) - place - 1
@@ -111,7 +111,7 @@ def _conditions(snapshot: Snapshot, room: int, width: int) -> Table | None:
     return table
 
 
-def _row(cell: Cell, asks: bool) -> list[Text]:
+def _row(cell: ConditionProgress, asks: bool) -> list[Text]:
     replies, unusable = cell.answered
     values = [cell.label, f"{len(cell.finished)}/{len(cell.names)}", str(cell.running or "")]
     if asks:
@@ -119,7 +119,7 @@ def _row(cell: Cell, asks: bool) -> list[Text]:
     return [Text(value) for value in values]
 
 
-def _rank(cell: Cell) -> tuple[int, float]:
+def _rank(cell: ConditionProgress) -> tuple[int, float]:
     """Return what sorts the conditions that matter first: those played now, those begun, those to do."""
     replies, unusable = cell.answered
     state = 0 if cell.running else 1 if cell.left and (cell.finished or cell.playing) else 2 if cell.left else 3

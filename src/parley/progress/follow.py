@@ -49,7 +49,7 @@ class Progress:
         self._cells = snapshot.cells_of(study)
         self._cell_of = {str(cell.records): cell for cell in self._cells}
         self._folders = {path: _Folder(path) for cell in self._cells for path in (cell.records, cell.journals)}
-        self._unread: deque[tuple[snapshot.Cell, str]] = deque()
+        self._unread: deque[tuple[snapshot.ConditionProgress, str]] = deque()
         self._estimate = snapshot.Estimate(self._cells)
         self._states = ProcessStates(paths.processes(paths.results(study.name)))
         self._models = {
@@ -147,7 +147,7 @@ class Progress:
                 if of is not None and name in of.names and (of.kind != SCRIPTED or name not in of.finished):
                     of.playing[name] = snapshot.Playing(**vars(game), alive=state.alive)
 
-    def _look_at_records(self, cell: snapshot.Cell, now: float) -> None:
+    def _look_at_records(self, cell: snapshot.ConditionProgress, now: float) -> None:
         if (names := self._folders[cell.journals].names(now)) is not None:
             begun = (name.removesuffix(".jsonl") + ".parquet" for name in names if name.endswith(".jsonl"))
             cell.begun = cell.names.intersection(begun)
@@ -273,23 +273,27 @@ class Progress:
 
     # Problems
 
-    def _problems(self, states: Iterable[ProcessState], servers: Iterable[ProcessState]) -> list[snapshot.Problem]:
+    def _problems(
+        self, states: Iterable[ProcessState], servers: Iterable[ProcessState]
+    ) -> list[snapshot.ProgressProblem]:
         """Return the problems of now, the serious ones first; what holds up many simulations is one."""
-        problems: dict[str, snapshot.Problem] = {}
+        problems: dict[str, snapshot.ProgressProblem] = {}
         for game in (game for cell in self._cells for game in cell.unfinished):
             if text := game.error or (game.waits_for if game.alive else ""):
-                problem = snapshot.Problem(text, 1, bool(game.error) or game.serious, bool(game.error))
-                former = problems.get(problem.key, snapshot.Problem("", stopped=False))
+                problem = snapshot.ProgressProblem(text, 1, bool(game.error) or game.serious, bool(game.error))
+                former = problems.get(problem.key, snapshot.ProgressProblem("", stopped=False))
                 problems[problem.key] = replace(
                     problem, simulations=former.simulations + 1, stopped=problem.stopped or former.stopped
                 )
         dead = [state for state in servers if not state.alive]
-        found = [snapshot.Problem(s.error or f"the engine for {s.model} is gone; look at its log") for s in dead]
+        found = [
+            snapshot.ProgressProblem(s.error or f"the engine for {s.model} is gone; look at its log") for s in dead
+        ]
         found += problems.values()
         warnings = {text for state in states if state.stage in (PLAY, SERVE) for text in state.warnings}
         return [
             *sorted(found, key=lambda problem: (not problem.serious, problem.text)),
-            *(snapshot.Problem(text, serious=False) for text in sorted(warnings)),
+            *(snapshot.ProgressProblem(text, serious=False) for text in sorted(warnings)),
         ]
 
 

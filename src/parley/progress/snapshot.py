@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from parley import paths
-from parley.progress.state import KEPT_SECONDS, PlayedGame
+from parley.progress.state import KEPT_SECONDS, GameProgress
 from parley.study import Study
 from parley.study.condition import SCRIPTED, Condition
 from parley.text import duration, one_line
@@ -17,14 +17,14 @@ _SHOWN_SECONDS = 120.0  # from which a pace is worked out
 
 
 @dataclass
-class Playing(PlayedGame):
+class Playing(GameProgress):
     """A simulation as its process last told of it."""
 
     alive: bool = True
 
 
 @dataclass
-class Cell:
+class ConditionProgress:
     """One condition, as far as it is known."""
 
     condition: Condition
@@ -79,7 +79,7 @@ class Stage:
 
 
 @dataclass(frozen=True)
-class Problem:
+class ProgressProblem:
     """Something that a person should know: its text, how many simulations it holds up."""
 
     text: str
@@ -117,9 +117,9 @@ class Snapshot:
     """A study at one moment."""
 
     study: str
-    cells: Sequence[Cell]
+    cells: Sequence[ConditionProgress]
     stages: Sequence[Stage]
-    problems: Sequence[Problem]
+    problems: Sequence[ProgressProblem]
     elapsed: float | None  # seconds of the run that is followed
     rates: tuple[float, ...] | None  # replies, tokens read, tokens written per second
     finishes: float | None  # simulations per second
@@ -164,7 +164,7 @@ class Snapshot:
         return sum(cell.degenerate for cell in self.cells) / known if known else 0.0
 
 
-def cells_of(study: Study) -> list[Cell]:
+def cells_of(study: Study) -> list[ConditionProgress]:
     """Return the conditions, each with a label of the axes in which conditions differ."""
     axes = study.varying or study.axes[:1]
     names: dict[object, frozenset[str]] = {}
@@ -177,7 +177,7 @@ def cells_of(study: Study) -> list[Cell]:
         record = paths.simulation(study.name, condition.place, 0)
         again = [f"repeat={condition.repeat}"] if condition.repeat else []
         cells.append(
-            Cell(
+            ConditionProgress(
                 condition=condition,
                 label=one_line(" ".join([*(_word(axis, condition.axes[axis]) for axis in axes), *again]), 200),
                 names=names[key],
@@ -224,7 +224,7 @@ class Pace:
 class Estimate:
     """Counts the replies and the finished simulations of a study's conditions; times are seconds since the epoch."""
 
-    def __init__(self, cells: Sequence[Cell]) -> None:
+    def __init__(self, cells: Sequence[ConditionProgress]) -> None:
         self._cells = cells
         # By the kind of engine: replies with the tokens that they read and wrote, and ends of simulations.
         self._replies = {cell.kind: Pace() for cell in cells}
@@ -262,7 +262,7 @@ class Estimate:
 
     def left(self, now: float) -> TimeLeft | None:
         """Return how long what is left will take; None if that is unknown of any engine that somebody waits for."""
-        kinds: dict[str, list[Cell]] = {}
+        kinds: dict[str, list[ConditionProgress]] = {}
         for cell in self._cells:
             if cell.left:
                 kinds.setdefault(cell.kind, []).append(cell)
@@ -275,7 +275,7 @@ class Estimate:
         bound = "at most" if any(part.bound == "at most" for part in known) else "about"
         return TimeLeft(sum(part.seconds for part in known), bound)
 
-    def _left_of(self, kind: str, cells: list[Cell], now: float) -> TimeLeft | None:
+    def _left_of(self, kind: str, cells: list[ConditionProgress], now: float) -> TimeLeft | None:
         """Return how long an engine takes at its pace of the last ten minutes.
 
         A game takes as many replies as the finished ones of its condition, or else of its engine; before any is
@@ -300,7 +300,7 @@ class Estimate:
         return TimeLeft(left / pace[0], "about" if counted else "at most")
 
 
-def _longest(cell: Cell) -> float:
+def _longest(cell: ConditionProgress) -> float:
     """Return the most replies that a simulation being played has after its last possible round; 0 if unknown."""
     rounds = cell.condition.parameters.longest or 0
     return max((float(each.in_round * rounds) for each in cell.playing.values()), default=0.0)

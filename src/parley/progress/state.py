@@ -44,7 +44,7 @@ _LOADED = "Application startup complete"
 
 
 @dataclass
-class PlayedGame:
+class GameProgress:
     """A simulation that a process plays, as far as it has come."""
 
     replies: int = 0
@@ -72,7 +72,7 @@ class ProcessState:
     ended: float | None = None
     error: str = ""
     warnings: list[str] = field(default_factory=list)
-    games: dict[str, PlayedGame] = field(default_factory=dict)  # by the path of their record
+    games: dict[str, GameProgress] = field(default_factory=dict)  # by the path of their record
     # Replies of the last ten minutes, in bins of ten seconds, by when these begin: when the first of them was asked
     # and the last came, how many they are, tokens read and written.
     bins: dict[int, tuple[float, float, int, int, int]] = field(default_factory=dict)
@@ -230,7 +230,7 @@ def watched_play(file: StateFile | None, study: str, simulation: Simulation) -> 
     record = str(simulation.record(study))
     with file.changing() as state:
         state.engine = "+".join(simulation.condition.models) or SCRIPTED
-        state.games[record] = PlayedGame()
+        state.games[record] = GameProgress()
     here, failed = _current.set(record), ""
     try:
         yield PlayWatcher(file, record)

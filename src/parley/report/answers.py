@@ -12,7 +12,7 @@ from parley.analysis.stats import CONFIDENCE
 from parley.analysis.tables import read_table
 from parley.errors import ParleyError
 from parley.games.base import Game
-from parley.report.html import Links, Row, estimate, p_text
+from parley.report.html import ReportLinks, Row, estimate, p_text
 from parley.study import Study
 from parley.study.comparisons import BOTH, labels_of_rates
 from parley.study.condition import Condition, axes_text
@@ -34,7 +34,7 @@ _MARKS = {REMOVED: Markup("<del>{}</del>"), ADDED: Markup("<ins>{}</ins>")}
 _FEW_PAIRS = 10  # of a stratum: below, the tests are liberal (docs/explanation/statistics.md)
 
 
-def answers(study: Study, questions: pd.DataFrame, links: Links) -> list[dict[str, Any]]:
+def answers(study: Study, questions: pd.DataFrame, links: ReportLinks) -> list[dict[str, Any]]:
     """Return for each row of the table `questions` its numbers as text, the answer as a sentence, and links."""
     controls = _controls(study)
     return [
@@ -90,7 +90,7 @@ def _marked(line: Text) -> Markup:
 
 
 def largest_differences(
-    contrasts: pd.DataFrame, by: Sequence[str], game: type[Game], links: Links
+    contrasts: pd.DataFrame, by: Sequence[str], game: type[Game], links: ReportLinks
 ) -> list[dict[str, str]]:
     """Return what differs most as sentences: of the game's first outcome, else of anything, by the smallest p."""
     sure = contrasts[(contrasts["p_holm"] < 1 - CONFIDENCE) & (contrasts["kind"] != "comparison")]

@@ -96,7 +96,7 @@ def _printable(value: Any) -> Any:
 _BOTH = " -> "  # between the two values of an axis in a row of contrasts
 
 
-class Links:
+class ReportLinks:
     """Addresses in the explorer of one study; all are "" where it has none and none is planned."""
 
     def __init__(self, study: Study, planned: bool = False) -> None:
@@ -152,7 +152,7 @@ MAX_AXES = 3  # with a column of their own
 
 
 @dataclass(frozen=True)
-class Column:
+class HtmlColumn:
     """A column: its header, and a cell's text, small print and address, each a key of the row or a function of it."""
 
     label: str
@@ -161,17 +161,17 @@ class Column:
     link: str | None = None
     is_number: bool = True
 
-    def cell(self, row: Row) -> "Cell":
+    def cell(self, row: Row) -> "HtmlCell":
         """Return the cell of a row."""
         text, small, link = (
             "" if each is None else row[each] if isinstance(each, str) else each(row)
             for each in (self.text, self.small, self.link)
         )
-        return Cell(text, small, link)
+        return HtmlCell(text, small, link)
 
 
 @dataclass(frozen=True)
-class Cell:
+class HtmlCell:
     """What stands in a cell, in small print under it, and behind it as an address."""
 
     text: Any
@@ -180,24 +180,24 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Table:
+class HtmlTable:
     """A table; `alike` says in words which axes all rows share, `about` has what else the page says of it."""
 
     id: str
-    columns: Sequence[Column]
-    rows: Sequence[Sequence[Cell]]
+    columns: Sequence[HtmlColumn]
+    rows: Sequence[Sequence[HtmlCell]]
     alike: str = ""
     about: Mapping[str, Any] = field(default_factory=dict)
 
 
-def words(label: str, text: str | Callable[[Row], Any], small: str | None = None) -> Column:
+def words(label: str, text: str | Callable[[Row], Any], small: str | None = None) -> HtmlColumn:
     """Return a column of words."""
-    return Column(label, text, small, is_number=False)
+    return HtmlColumn(label, text, small, is_number=False)
 
 
 def table(
-    id: str, rows: Iterable[Row], *columns: Column, by: Sequence[str] = (), first: int = 0, **about: Any
-) -> Table:
+    id: str, rows: Iterable[Row], *columns: HtmlColumn, by: Sequence[str] = (), first: int = 0, **about: Any
+) -> HtmlTable:
     """Return a table of rows; axes of `by` that differ become columns after the first so many, many become one."""
     rows = list(rows)
     varying = [axis for axis in by if len({str(row[axis]) for row in rows}) > 1]
@@ -210,7 +210,7 @@ def table(
     if len(varying) > MAX_AXES:
         of_axes = [words("condition", condition)]
     whole = [*columns[:first], *of_axes, *columns[first:]]
-    return Table(id, whole, [[column.cell(row) for column in whole] for row in rows], axes_text(alike), about)
+    return HtmlTable(id, whole, [[column.cell(row) for column in whole] for row in rows], axes_text(alike), about)
 
 
 def _value(row: Row, axis: str) -> str:
@@ -241,6 +241,6 @@ def p_text(value: float | None) -> str:
     return f"{value:.3f}" if value >= 0.001 else f"{value:.1e}"
 
 
-def p_column(label: str, name: str, small: str | None = None) -> Column:
+def p_column(label: str, name: str, small: str | None = None) -> HtmlColumn:
     """Return a column of p values."""
-    return Column(label, lambda row: p_text(row.get(name, math.nan)), small)
+    return HtmlColumn(label, lambda row: p_text(row.get(name, math.nan)), small)

@@ -32,7 +32,7 @@ from parley.report import methods, overview
 from parley.report.answers import answers, largest_differences
 from parley.report.explorer.selection import MOST, select
 from parley.report.explorer.site import write_view
-from parley.report.html import Column, Links, Table, downloads, page, table, words
+from parley.report.html import HtmlColumn, HtmlTable, ReportLinks, downloads, page, table, words
 from parley.report.sections import all_tables, measure_tables, rate_text
 from parley.study import Study
 from parley.study.condition import axes_text
@@ -48,7 +48,7 @@ def report(study: Study, explored: bool = False) -> Path:
     made = {name: tables.read_table(study.name, name) for name in _SHOWN}
     made["questions"] = with_registration(made["questions"], made["simulations"], study)  # by what is frozen now
     made_by, left_out = kept(study), left_out_of_tables(study)
-    links, cite, path = Links(study, explored), methods.Citations(), paths.report(study.name)
+    links, cite, path = ReportLinks(study, explored), methods.Citations(), paths.report(study.name)
     by, game, conditions = study.axes, study.game, made["conditions"]
     whole = study.unfinished.whole if study.unfinished else study
     measures, times_taken = measure_tables(made["rates"], made["quantities"], by, game)
@@ -263,13 +263,13 @@ def _check(studies: Sequence[Study]) -> None:
             )
 
 
-def _outcomes(studies: Sequence[Study], made: Mapping[str, pd.DataFrame], path: Path) -> Table:
+def _outcomes(studies: Sequence[Study], made: Mapping[str, pd.DataFrame], path: Path) -> HtmlTable:
     """Return how the simulations of each condition of each study ended; conditions that several have come first."""
     outcomes = outcomes_of(pd.concat(made.values(), ignore_index=True), studies[0].game)
     axes = list(dict.fromkeys(axis for study in studies for axis in study.axes))
     groups: dict[tuple[str, ...], list[dict[Any, Any]]] = {}
     for study in studies:
-        links, folder = Links(study), os.path.relpath(paths.report(study.name).parent, path.parent)
+        links, folder = ReportLinks(study), os.path.relpath(paths.report(study.name).parent, path.parent)
         for row in made[study.name].to_dict("records"):
             values: dict[Any, Any] = {axis: row.get(axis, "") for axis in axes}
             address = links.simulations([row[axis] for axis in study.axes])
@@ -280,8 +280,8 @@ def _outcomes(studies: Sequence[Study], made: Mapping[str, pd.DataFrame], path: 
         "outcomes",
         [row for rows in together for row in rows],
         words("study", "study"),
-        Column("simulations", "simulations", link="link"),
-        *(Column(o.label, partial(rate_text, outcome=o.name)) for o in outcomes),
+        HtmlColumn("simulations", "simulations", link="link"),
+        *(HtmlColumn(o.label, partial(rate_text, outcome=o.name)) for o in outcomes),
         by=axes,
     )
 

@@ -22,7 +22,18 @@ from parley.games.evidence import OutcomeClass, Quantity
 from parley.play.degenerate import ASKED, MEANINGS
 from parley.policies import FAILURE_CLASSES
 from parley.report.answers import contrast_texts, labels_of
-from parley.report.html import Column, Links, Row, Table, estimate, interval_text, p_column, p_text, table, words
+from parley.report.html import (
+    HtmlColumn,
+    HtmlTable,
+    ReportLinks,
+    Row,
+    estimate,
+    interval_text,
+    p_column,
+    p_text,
+    table,
+    words,
+)
 from parley.report.overview import simulations_text
 from parley.study import Study
 from parley.study.comparisons import labels_of_rates
@@ -31,7 +42,7 @@ from parley.text import counted
 MAX_CONTRASTS, MAX_MARGINS = 60, 80  # rows; tables on the disk have all
 
 
-def all_tables(study: Study, made: Mapping[str, pd.DataFrame], links: Links) -> dict[str, Table]:
+def all_tables(study: Study, made: Mapping[str, pd.DataFrame], links: ReportLinks) -> dict[str, HtmlTable]:
     """Return the tables of the page by name, from those on the disk; `study` has the simulations that they are of."""
     by, game, contrasts = study.axes, study.game, made["contrasts"]
     differ = (contrasts["p"] < 1 - CONFIDENCE).to_numpy(dtype=bool)
@@ -63,8 +74,8 @@ def condition_table(
     by: Sequence[str],
     outcomes: Sequence[OutcomeClass],
     grew: Sequence[bool],
-    links: Links,
-) -> Table:
+    links: ReportLinks,
+) -> HtmlTable:
     """Return how the simulations of each condition ended; where seeds `grew`, with limits that hold at any time."""
     several = conditions["threat_model"].nunique() > 1 or conditions["threat_model"].iloc[0] != "none"
     rows = []
@@ -78,13 +89,13 @@ def condition_table(
         "conditions",
         rows,
         *([words("threat model", "threat_model")] if several else []),
-        Column("simulations", simulations_text, link="link"),
+        HtmlColumn("simulations", simulations_text, link="link"),
         *(
-            Column(o.label, partial(rate_text, outcome=o.name), partial(_rate_count, of=o.name), f"{o.name}_link")
+            HtmlColumn(o.label, partial(rate_text, outcome=o.name), partial(_rate_count, of=o.name), f"{o.name}_link")
             for o in outcomes
         ),
-        Column("median rounds", lambda row: "-" if pd.isna(row["median_rounds"]) else f"{row['median_rounds']:g}"),
-        Column(
+        HtmlColumn("median rounds", lambda row: "-" if pd.isna(row["median_rounds"]) else f"{row['median_rounds']:g}"),
+        HtmlColumn(
             "unusable replies",
             _failed,
             lambda row: ", ".join(f"{name}: {row[name]}" for name in FAILURE_CLASSES if row[name]),
@@ -113,7 +124,7 @@ def _failed(row: Row) -> str:
     return "-" if pd.isna(rate) else f"{row['failed_replies']} ({rate:.1%})"
 
 
-def ending_table(simulations: pd.DataFrame, by: Sequence[str]) -> Table:
+def ending_table(simulations: pd.DataFrame, by: Sequence[str]) -> HtmlTable:
     """Return for each condition how many simulations have each diagnosis and each detail; only where there are any."""
     rows = []
     for key, group in simulations.groupby(list(by), sort=False):
@@ -124,14 +135,14 @@ def ending_table(simulations: pd.DataFrame, by: Sequence[str]) -> Table:
     return table(
         "endings",
         rows,
-        Column("simulations", "simulations"),
+        HtmlColumn("simulations", "simulations"),
         words("diagnosis: why there was no good end", "diagnosis"),
         words("detail of the outcome", "detail"),
         by=by,
     )
 
 
-def degenerate_table(conditions: pd.DataFrame, by: Sequence[str]) -> Table:
+def degenerate_table(conditions: pd.DataFrame, by: Sequence[str]) -> HtmlTable:
     """Return how many replies of models say nothing, of all and by class; "-" where nobody counted or asked any."""
 
     def share(row: Row, name: str) -> str:
@@ -140,8 +151,8 @@ def degenerate_table(conditions: pd.DataFrame, by: Sequence[str]) -> Table:
     return table(
         "degenerate",
         conditions.to_dict("records") if ASKED in conditions else [],
-        Column("replies", lambda row: "-" if pd.isna(row[ASKED]) else f"{row[ASKED]:,}"),
-        *(Column(label, partial(share, name=name)) for label, name in [(ALL, ALL), *COLUMNS.items()]),
+        HtmlColumn("replies", lambda row: "-" if pd.isna(row[ASKED]) else f"{row[ASKED]:,}"),
+        *(HtmlColumn(label, partial(share, name=name)) for label, name in [(ALL, ALL), *COLUMNS.items()]),
         by=by,
         classes=list(MEANINGS.items()),
     )
@@ -149,17 +160,19 @@ def degenerate_table(conditions: pd.DataFrame, by: Sequence[str]) -> Table:
 
 def measure_tables(
     rates: pd.DataFrame, quantities: pd.DataFrame, by: Sequence[str], game: type[Game]
-) -> tuple[list[Table], list[Table]]:
+) -> tuple[list[HtmlTable], list[HtmlTable]]:
     """Return each indicator and quantity that has values, in each condition; and those that are times apart."""
-    measures: list[Table] = []
-    times: list[Table] = []
+    measures: list[HtmlTable] = []
+    times: list[HtmlTable] = []
     for indicator in game.evidence.indicators:
         rows = rates[(rates["indicator"] == indicator.name) & (rates["simulations"] > 0)].to_dict("records")
-        column = Column("rate", estimate("rate", ".0%"), lambda row: f"{row['count']} of {row['simulations']}")
+        column = HtmlColumn("rate", estimate("rate", ".0%"), lambda row: f"{row['count']} of {row['simulations']}")
         measures.append(table(f"rate-{indicator.name}", rows, column, by=by, title=indicator.label, kind="Rate"))
     for what in all_quantities(quantities["quantity"], game):
         mine = quantities[(quantities["quantity"] == what.name) & (quantities["simulations"] > 0)].to_dict("records")
-        column = Column("mean", estimate("mean", ".0%" if what.share else ".4g"), partial(_median, share=what.share))
+        column = HtmlColumn(
+            "mean", estimate("mean", ".0%" if what.share else ".4g"), partial(_median, share=what.share)
+        )
         title = f"{what.label} ({what.unit})" if what.unit else what.label
         made = table(f"mean-{what.name}", mine, column, by=by, title=title, kind="Mean")
         (times if what.name == SECONDS or what.name.startswith(f"{SECONDS}_") else measures).append(made)
@@ -173,7 +186,9 @@ def _median(row: Row, share: bool) -> str:
 # What differs
 
 
-def contrast_table(id: str, contrasts: pd.DataFrame, by: Sequence[str], game: type[Game], links: Links) -> Table:
+def contrast_table(
+    id: str, contrasts: pd.DataFrame, by: Sequence[str], game: type[Game], links: ReportLinks
+) -> HtmlTable:
     """Return the contrasts with the smallest p, at most MAX_CONTRASTS; `about.all` says how many there are."""
     order = contrasts.sort_values("p", kind="stable", na_position="last").head(MAX_CONTRASTS)
     labels, numbers = labels_of(game)
@@ -186,9 +201,9 @@ def contrast_table(id: str, contrasts: pd.DataFrame, by: Sequence[str], game: ty
         rows,
         words("what", "what"),
         words("compared", "compared"),
-        Column("pairs", "pairs", "discordant", link="link"),
-        Column("from → to", "values", "all"),
-        Column("difference", "difference", "noise_text"),
+        HtmlColumn("pairs", "pairs", "discordant", link="link"),
+        HtmlColumn("from → to", "values", "all"),
+        HtmlColumn("difference", "difference", "noise_text"),
         p_column("p", "p", "test"),
         p_column("p (Holm)", "p_holm"),
         p_column("p (BH)", "p_bh"),
@@ -199,22 +214,24 @@ def contrast_table(id: str, contrasts: pd.DataFrame, by: Sequence[str], game: ty
     )
 
 
-def _noise_table(noise: pd.DataFrame, by: Sequence[str], game: type[Game]) -> Table:
+def _noise_table(noise: pd.DataFrame, by: Sequence[str], game: type[Game]) -> HtmlTable:
     """Return how much each condition differs from itself, in the outcomes that are not always alike."""
     labels = {outcome.name: outcome.label for outcome in game.outcomes}
     return table(
         "noise",
         noise[(noise["kind"] == "outcome") & (noise["spread"] > 0)].to_dict("records"),
         words("outcome", lambda row: labels[row["what"]]),
-        Column("pairs", "pairs"),
-        Column("again less first", lambda row: f"{100 * row['difference']:+.0f}"),
-        Column("noise", lambda row: f"±{100 * row['band']:.0f}"),
-        Column("other answers at temperature 0", lambda row: f"{row['answered_otherwise']} of {row['asked_again']}"),
+        HtmlColumn("pairs", "pairs"),
+        HtmlColumn("again less first", lambda row: f"{100 * row['difference']:+.0f}"),
+        HtmlColumn("noise", lambda row: f"±{100 * row['band']:.0f}"),
+        HtmlColumn(
+            "other answers at temperature 0", lambda row: f"{row['answered_otherwise']} of {row['asked_again']}"
+        ),
         by=by,
     )
 
 
-def margin_table(margins: pd.DataFrame, effects: pd.DataFrame, game: type[Game]) -> Table:
+def margin_table(margins: pd.DataFrame, effects: pd.DataFrame, game: type[Game]) -> HtmlTable:
     """Return the margins of the outcome that the effects are about, and of all that a paper gives rates of."""
     labels = labels_of_rates(game)
     whats = {*effects["what"], *margins.loc[margins["paper"].notna(), "what"]} or {game.outcomes[0].name}
@@ -223,7 +240,7 @@ def margin_table(margins: pd.DataFrame, effects: pd.DataFrame, game: type[Game])
     def compared(text: Any) -> Any:
         return lambda row: "" if pd.isna(row["difference"]) else text(row)
 
-    paper = Column("paper", lambda row: "" if pd.isna(row["paper"]) else f"{row['paper']:.1%}", "source")
+    paper = HtmlColumn("paper", lambda row: "" if pd.isna(row["paper"]) else f"{row['paper']:.1%}", "source")
     return table(
         "margins",
         rows[:MAX_MARGINS],
@@ -231,7 +248,7 @@ def margin_table(margins: pd.DataFrame, effects: pd.DataFrame, game: type[Game])
         words(
             "value", lambda row: f"{row['axis']}: {row['value']}" if row["axis"] else row["value"] or "all conditions"
         ),
-        Column(
+        HtmlColumn(
             "over",
             lambda row: (
                 counted(row["conditions"], "condition") + f", {row['left_out']} left out" * (row["left_out"] > 0)
@@ -239,11 +256,11 @@ def margin_table(margins: pd.DataFrame, effects: pd.DataFrame, game: type[Game])
             lambda row: f"{counted(row['simulations'], 'simulation')}, {counted(row['seeds'], 'seed')}",
             is_number=False,
         ),
-        Column("rate", estimate("rate", ".1%", limits=".0%")),
+        HtmlColumn("rate", estimate("rate", ".1%", limits=".0%")),
         *([paper] if margins["paper"].notna().any() else []),
-        Column("difference", compared(partial(_points, prefix="difference_")), compared(_rates_and_pairs)),
-        Column("p", compared(lambda row: p_text(row["p"])), compared(lambda row: row["test"])),
-        Column("p corrected", compared(lambda row: p_text(row["p_holm"]))),
+        HtmlColumn("difference", compared(partial(_points, prefix="difference_")), compared(_rates_and_pairs)),
+        HtmlColumn("p", compared(lambda row: p_text(row["p"])), compared(lambda row: row["test"])),
+        HtmlColumn("p corrected", compared(lambda row: p_text(row["p_holm"]))),
         all=len(margins),
     )
 
@@ -259,19 +276,19 @@ def _points(row: Row, value: str = "difference", prefix: str = "") -> str:
     return f"{points(100 * change)}{interval} points"
 
 
-def effect_table(effects: pd.DataFrame, game: type[Game]) -> Table:
+def effect_table(effects: pd.DataFrame, game: type[Game]) -> HtmlTable:
     """Return the effects of the model over all axes; `about` has what is modeled, and what the fit warned of."""
     return table(
         "effects",
         effects.head(MAX_MARGINS).to_dict("records"),
         words("compared", lambda row: f"{row['axis']}: {row['from']} → {row['to']}"),
         words("at", lambda row: row["at"].replace(CHANGES, " → ") + (" (change)" if CHANGES in row["at"] else "")),
-        Column(
+        HtmlColumn(
             "conditions",
             "conditions",
             lambda row: f"{row['separated']} always or never" if row["separated"] else "",
         ),
-        Column("effect", lambda row: "-" if pd.isna(row["effect"]) else _points(row, "effect")),
+        HtmlColumn("effect", lambda row: "-" if pd.isna(row["effect"]) else _points(row, "effect")),
         p_column("p", "p"),
         what=labels_of_rates(game)[str(effects["what"].iloc[0])] if len(effects) else "",
         all=len(effects),
@@ -282,7 +299,7 @@ def effect_table(effects: pd.DataFrame, game: type[Game]) -> Table:
 # Times, agreement, reactions
 
 
-def time_table(times: pd.DataFrame, by: Sequence[str], game: type[Game]) -> Table:
+def time_table(times: pd.DataFrame, by: Sequence[str], game: type[Game]) -> HtmlTable:
     """Return the comparisons of times to stop with the smallest p, at most MAX_CONTRASTS, each with its endings."""
     labels = {outcome.name: outcome.label for outcome in game.outcomes} | {ANY_ENDING: "any"}
     compared = times.groupby(["axis", "from", "to", *by], sort=False, dropna=False)
@@ -300,10 +317,10 @@ def time_table(times: pd.DataFrame, by: Sequence[str], game: type[Game]) -> Tabl
         order.head(MAX_CONTRASTS).to_dict("records"),
         words("compared", lambda row: f"{row['axis']}: {row['from']} → {row['to']}"),
         words("ended in", lambda row: labels.get(row["ending"], row["ending"])),
-        Column("ended", both(lambda row, end: f"{row[f'ended_{end}']} of {row[f'simulations_{end}']}")),
-        Column("median rounds", both(median)),
-        Column("difference", estimate("difference", "+.3g")),
-        Column("ratio", estimate("ratio", ".2g", "ratio_low", "ratio_high")),
+        HtmlColumn("ended", both(lambda row, end: f"{row[f'ended_{end}']} of {row[f'simulations_{end}']}")),
+        HtmlColumn("median rounds", both(median)),
+        HtmlColumn("difference", estimate("difference", "+.3g")),
+        HtmlColumn("ratio", estimate("ratio", ".2g", "ratio_low", "ratio_high")),
         p_column("p", "p"),
         p_column("p corrected", "p_holm"),
         by=[axis for axis in by if times[axis].nunique() > 1],
@@ -312,24 +329,24 @@ def time_table(times: pd.DataFrame, by: Sequence[str], game: type[Game]) -> Tabl
     )
 
 
-def _equal_cost_table(equal: pd.DataFrame, by: Sequence[str]) -> Table:
+def _equal_cost_table(equal: pd.DataFrame, by: Sequence[str]) -> HtmlTable:
     """Return what talking is held against, at what cost; differences in percentage points."""
     return table(
         "equal-cost",
         equal.to_dict("records"),
-        Column("games", "simulations"),
-        Column("right", estimate("right", ".0%")),
-        Column("less talk", estimate("difference", "+.0f", "difference_low", "difference_high", scale=100)),
+        HtmlColumn("games", "simulations"),
+        HtmlColumn("right", estimate("right", ".0%")),
+        HtmlColumn("less talk", estimate("difference", "+.0f", "difference_low", "difference_high", scale=100)),
         p_column("p corrected", "p_holm"),
-        Column("tokens per game", lambda row: "-" if pd.isna(row["tokens"]) else f"{row['tokens']:,.0f}"),
-        Column("money", lambda row: "-" if pd.isna(row["money"]) else f"{row['money']:.3g}"),
-        Column("cost", lambda row: f"{row['cost_ratio']:.2f}"),
-        Column("answers taken", lambda row: "" if pd.isna(row["answers"]) else f"{row['answers']:.3g}"),
+        HtmlColumn("tokens per game", lambda row: "-" if pd.isna(row["tokens"]) else f"{row['tokens']:,.0f}"),
+        HtmlColumn("money", lambda row: "-" if pd.isna(row["money"]) else f"{row['money']:.3g}"),
+        HtmlColumn("cost", lambda row: f"{row['cost_ratio']:.2f}"),
+        HtmlColumn("answers taken", lambda row: "" if pd.isna(row["answers"]) else f"{row['answers']:.3g}"),
         by=by,
     )
 
 
-def _fork_table(forks: pd.DataFrame, game: type[Game]) -> Table:
+def _fork_table(forks: pd.DataFrame, game: type[Game]) -> HtmlTable:
     """Return what changes at points do to how recorded games end; differences in percentage points."""
     labels = {AS_PARENT: "ends as recorded", game.outcomes[0].name: game.outcomes[0].label}
     forks = forks[(forks["kind"] == "outcome") & forks["what"].isin(labels) & ~forks["change"].isin(UNCHANGED)]
@@ -337,31 +354,31 @@ def _fork_table(forks: pd.DataFrame, game: type[Game]) -> Table:
     return table(
         "forks",
         shown.to_dict("records"),
-        Column("how often", lambda row: labels[row["what"]]),
-        Column("recorded games", "parents"),
-        Column("unchanged", lambda row: f"{row['value_from']:.0%}"),
-        Column("changed", lambda row: f"{row['value_to']:.0%}"),
-        Column("difference", estimate("difference", "+.0f", "low", "high", scale=100)),
+        HtmlColumn("how often", lambda row: labels[row["what"]]),
+        HtmlColumn("recorded games", "parents"),
+        HtmlColumn("unchanged", lambda row: f"{row['value_from']:.0%}"),
+        HtmlColumn("changed", lambda row: f"{row['value_to']:.0%}"),
+        HtmlColumn("difference", estimate("difference", "+.0f", "low", "high", scale=100)),
         p_column("p corrected", "p_holm"),
-        Column("noise", lambda row: "-" if pd.isna(row["noise"]) else f"{100 * row['noise']:.0f}"),
+        HtmlColumn("noise", lambda row: "-" if pd.isna(row["noise"]) else f"{100 * row['noise']:.0f}"),
         by=["at", "change"],
         all=len(forks),
     )
 
 
-def _quality_table(quality: pd.DataFrame, by: Sequence[str]) -> Table:
+def _quality_table(quality: pd.DataFrame, by: Sequence[str]) -> HtmlTable:
     return table(
         "quality",
         quality.to_dict("records"),
-        Column("agreed", "simulations"),
-        Column("slope", estimate("slope", ".3g", "slope_low", "slope_high")),
-        Column("bias", estimate("bias", "+.3g", "bias_low", "bias_high")),
-        Column("about the line", lambda row: "-" if pd.isna(row["residual"]) else f"{row['residual']:.3g}"),
+        HtmlColumn("agreed", "simulations"),
+        HtmlColumn("slope", estimate("slope", ".3g", "slope_low", "slope_high")),
+        HtmlColumn("bias", estimate("bias", "+.3g", "bias_low", "bias_high")),
+        HtmlColumn("about the line", lambda row: "-" if pd.isna(row["residual"]) else f"{row['residual']:.3g}"),
         by=by,
     )
 
 
-def player_table(players: pd.DataFrame, by: Sequence[str], game: type[Game]) -> Table:
+def player_table(players: pd.DataFrame, by: Sequence[str], game: type[Game]) -> HtmlTable:
     """Return the shares of players that play beside others, in percent, and differences in percentage points."""
     labels = labels_of(game)[0] | {measure.name: measure.label for measure in game.evidence.measures}
     together = players.groupby([*by, "quantity"])["player"].transform("size")
@@ -370,14 +387,14 @@ def player_table(players: pd.DataFrame, by: Sequence[str], game: type[Game]) -> 
         players[together > 1].to_dict("records"),
         words("share", lambda row: labels[row["quantity"]]),
         words("player", "player"),
-        Column("simulations", "simulations"),
-        Column("mean", estimate("mean", ".0%")),
-        Column("to the first", estimate("difference", "+.0f", "difference_low", "difference_high", scale=100)),
+        HtmlColumn("simulations", "simulations"),
+        HtmlColumn("mean", estimate("mean", ".0%")),
+        HtmlColumn("to the first", estimate("difference", "+.0f", "difference_low", "difference_high", scale=100)),
         by=by,
     )
 
 
-def behavior_table(behaviors: pd.DataFrame, by: Sequence[str], game: type[Game]) -> Table:
+def behavior_table(behaviors: pd.DataFrame, by: Sequence[str], game: type[Game]) -> HtmlTable:
     """Return the behaviors that somebody shows; shares are in percent."""
     labels = {each.name: each.label for each in game.evidence.behaviors}
 
@@ -389,15 +406,15 @@ def behavior_table(behaviors: pd.DataFrame, by: Sequence[str], game: type[Game])
         behaviors[behaviors["shown"] > 0].to_dict("records"),
         words("player", "player"),
         words("behavior", lambda row: labels.get(row["behavior"], row["behavior"])),
-        Column("games", "simulations"),
-        Column("share", share),
-        Column("payoff per round", estimate("payoff", ".2f", "payoff_low", "payoff_high")),
-        Column("cost per round", estimate("cost", ".2f", "cost_low", "cost_high")),
+        HtmlColumn("games", "simulations"),
+        HtmlColumn("share", share),
+        HtmlColumn("payoff per round", estimate("payoff", ".2f", "payoff_low", "payoff_high")),
+        HtmlColumn("cost per round", estimate("cost", ".2f", "cost_low", "cost_high")),
         by=by,
     )
 
 
-def reaction_table(reactions: pd.DataFrame, by: Sequence[str], game: type[Game]) -> Table:
+def reaction_table(reactions: pd.DataFrame, by: Sequence[str], game: type[Game]) -> HtmlTable:
     """Return the reactions in all conditions that can be compared; shares in percent and percentage points.
 
     `about` has the axes of the conditions that cannot (`alone`), and of how many `rates` above 0 the game without
@@ -428,13 +445,13 @@ def reaction_table(reactions: pd.DataFrame, by: Sequence[str], game: type[Game])
         compared[compared["simulations_without"] > 0].to_dict("records"),
         words("measure", label),
         words("compared with", "without"),
-        Column(
+        HtmlColumn(
             "pairs",
             lambda row: row["pairs"] or f"unpaired, {row['simulations']} and {row['simulations_without']}",
         ),
-        Column("with", value("value_with")),
-        Column("without", value("value_without")),
-        Column("difference", difference),
+        HtmlColumn("with", value("value_with")),
+        HtmlColumn("without", value("value_without")),
+        HtmlColumn("difference", difference),
         p_column("p", "p"),
         p_column("p corrected (Holm)", "p_holm"),
         by=by,

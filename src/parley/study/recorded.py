@@ -31,7 +31,7 @@ from parley.policies.kinds import IMPORTED, ChosenPolicy, PolicyKind, find_kind
 from parley.policies.own_code import PluginParameters
 from parley.study.condition import BASE_AXES, Condition, Fork, Parent, Player, PlayerGroup, Simulation
 from parley.study.expand import MAX_CONDITIONS, MAX_SIMULATIONS, Expander
-from parley.study.study_file import ALL, EACH, Change, ForkKeys, Said
+from parley.study.study_file import ALL, EACH, Change, ForkKeys, SaidInstead
 from parley.text import choose, one_line
 from parley.text.yamlfile import is_slug
 
@@ -136,7 +136,7 @@ _NO_FORK = frozenset({"at", "change"})  # axes of forks, which a fork of a fork 
 
 
 @dataclass(frozen=True)
-class Recorded:
+class RecordedGame:
     """A recorded game: its simulation, the digest of its content, and who was asked in which phases, in order."""
 
     record: Path
@@ -175,7 +175,7 @@ class Recorded:
         return found
 
 
-def read_game(path: Path) -> Recorded:
+def read_game(path: Path) -> RecordedGame:
     """Return a recorded game; raises RecordError for what is no record, or no game that this version plays."""
     try:
         content = json.loads((pq.read_schema(path).metadata or {})[b"parley"])
@@ -189,7 +189,7 @@ def read_game(path: Path) -> Recorded:
         raise RecordError(f"{path}: is a fork itself; name the game that it is of")
     asked = groupby(rows, lambda row: (row["round"], row["phase"].removesuffix(FIRST_STEP)))
     phases = [(*key, frozenset(row["agent"] for row in of)) for key, of in asked]
-    return Recorded(path, simulation, found, phases)
+    return RecordedGame(path, simulation, found, phases)
 
 
 def _records(of: str, where: str, file: Path) -> list[Path]:
@@ -204,7 +204,7 @@ def _records(of: str, where: str, file: Path) -> list[Path]:
     )
 
 
-def _chosen(keys: ForkKeys, where: str, file: Path) -> list[Recorded]:
+def _chosen(keys: ForkKeys, where: str, file: Path) -> list[RecordedGame]:
     """Return the recorded games that a study has forks of: of what was played several times, the first."""
     found = [game for game in map(read_game, _records(keys.of, where, file)) if not game.simulation.condition.repeat]
     for axis, value in keys.where.items():
@@ -221,7 +221,7 @@ def _chosen(keys: ForkKeys, where: str, file: Path) -> list[Recorded]:
 def label(change: Change, player: Player | None) -> str:
     """Return what a change is called in a path: `silence-byzantine`, `swap-agent_2-majority`."""
     parts = [change.kind, change.seat]
-    if isinstance(change.say, Said):
+    if isinstance(change.say, SaidInstead):
         parts += ["_".join(str(value).split()) for value in (change.say.model_extra or {}).values()]
         parts += [] if change.say.text is None else [digest(change.say.text)[:6]]
     if change.swap is not None:
@@ -245,7 +245,7 @@ class Forks:
 
         Games that end before a point are left out of its conditions.
         """
-        by_condition: dict[str, list[Recorded]] = defaultdict(list)
+        by_condition: dict[str, list[RecordedGame]] = defaultdict(list)
         for each in _chosen(keys, self._where, file):
             if (name := each.simulation.condition.game.name) != self._game.name:
                 raise UsageError(f"{self._where}: {each.record}: is a game of {name}, not {self._game.name}")
@@ -281,7 +281,7 @@ class Forks:
         return tuple(conditions)
 
     def _places(
-        self, games: Sequence[Recorded], at: Sequence[int | str], changes: Sequence[Change]
+        self, games: Sequence[RecordedGame], at: Sequence[int | str], changes: Sequence[Change]
     ) -> Iterator[tuple[Point, Change]]:
         """Yield points and changes, in the order of the game."""
         phases = list(dict.fromkeys((number, phase) for game in games for number, phase, _ in game.phases))
@@ -305,7 +305,7 @@ class Forks:
                 else:
                     yield point, change
 
-    def _condition(self, games: Sequence[Recorded], point: Point, change: Change) -> Condition | None:
+    def _condition(self, games: Sequence[RecordedGame], point: Point, change: Change) -> Condition | None:
         before = games[0].simulation.condition
         player, role = self._player(before, change)
         parents: dict[int, Parent] = {}

@@ -206,7 +206,7 @@ class Drawn(FileModel):
     )
 
 
-class Said(BaseModel):
+class SaidInstead(BaseModel):
     """What an agent says in place of its reply: fields of the reply, or all of its `text`."""
 
     model_config = ConfigDict(extra="allow", frozen=True)
@@ -215,7 +215,7 @@ class Said(BaseModel):
     text: str | None = Field(default=None, description="The whole reply; without it, fields of the reply beside it.")
 
     @model_validator(mode="after")
-    def _says_something(self) -> "Said":
+    def _says_something(self) -> "SaidInstead":
         if self.text is None and not self.model_extra:
             raise ValueError("says nothing else; add text, or fields of the reply, such as value: 7")
         return self
@@ -240,7 +240,7 @@ class Change(FileModel):
     silence_once: Slug | None = Field(
         default=None, description="The same for one phase; what others say in it stays as it was recorded."
     )
-    say: Said | None = Field(
+    say: SaidInstead | None = Field(
         default=None, description="What is said at the point in place of a reply; what others say in it stays."
     )
     keep: Literal[True] | None = Field(

@@ -180,7 +180,7 @@ def estimated_tokens(prompt_bytes: int, max_tokens: int) -> int:
 
 
 @dataclass
-class Turn:
+class Permit:
     """A request that may be sent; `tokens` is what it is known, or estimated, to use."""
 
     tokens: int
@@ -218,10 +218,10 @@ class Limiter(SharedDatabase):
         self.waited = 0.0  # seconds that requests of this process waited, added up
 
     @asynccontextmanager
-    async def turn(self, tokens: int) -> AsyncIterator[Turn]:
+    async def turn(self, tokens: int) -> AsyncIterator[Permit]:
         """Wait until a request of about `tokens` may be sent; it is in flight while the context lasts."""
         began = time.monotonic()
-        turn, number = Turn(tokens), 0
+        turn, number = Permit(tokens), 0
         try:
             async with self._head:
                 with self.transaction() as database:

@@ -17,7 +17,7 @@ from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type
 
 from parley import paths
 from parley.engine.service.fetch import Client, RequestError, Response, ServiceError, error_of
-from parley.engine.service.limits import Limiter, Turn
+from parley.engine.service.limits import Limiter, Permit
 from parley.engine.service.service import PROBE_SECONDS, Service
 from parley.errors import EngineError, NotReadyError
 from parley.files import make_folder
@@ -94,7 +94,7 @@ class Retries:
 
         async def attempt() -> Response:
             limiter = None if tokens is None else self.limiter
-            async with nullcontext(Turn(0)) if limiter is None else limiter.turn(tokens or 0) as turn:
+            async with nullcontext(Permit(0)) if limiter is None else limiter.turn(tokens or 0) as turn:
                 began = time.monotonic()
                 try:
                     response = await post()

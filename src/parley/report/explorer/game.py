@@ -31,7 +31,7 @@ from parley.play.replay import RecordedReply, replay_replies
 from parley.play.runner import Exchange
 from parley.policies import Reply
 from parley.policies.reply_text import FreeText, read_reply
-from parley.report.explorer.selection import Part, SimulationFile
+from parley.report.explorer.selection import Part, ShownFile
 from parley.study.condition import Simulation
 from parley.text import one_line
 
@@ -59,7 +59,7 @@ class Attempt:
     degenerate: bool = False
 
 
-def recorded_attempts(file: SimulationFile) -> tuple[Summary, list[Attempt]]:
+def recorded_attempts(file: ShownFile) -> tuple[Summary, list[Attempt]]:
     """Return the summary and the attempts of a record; what was no JSON is read again by playing the game."""
     summary, rows = read_attempts(file.path, [*_OF_ENTRY.values(), *_OTHERS])
     columns: dict[str, Iterable[Any]] = {name: values(rows.column(column)) for name, column in _OF_ENTRY.items()}
@@ -80,7 +80,7 @@ def recorded_attempts(file: SimulationFile) -> tuple[Summary, list[Attempt]]:
     return summary, attempts
 
 
-def simulation_of(file: SimulationFile, summary: Summary) -> Simulation:
+def simulation_of(file: ShownFile, summary: Summary) -> Simulation:
     """Return the simulation of a record, with what the record kept of what it is about."""
     own = file.simulation
     return Simulation(own.condition, own.seed, summary.simulation.get("material"))
@@ -139,7 +139,7 @@ def _rounded(number: float) -> float:
     return round(number, 4) if math.isfinite(number) else 0.0
 
 
-def running_attempts(file: SimulationFile, game: Game) -> tuple[list[Attempt], int | None, dict[str, Any] | None]:
+def running_attempts(file: ShownFile, game: Game) -> tuple[list[Attempt], int | None, dict[str, Any] | None]:
     """Return the attempts of a simulation as far as it came, the first round that is not whole, and its outcome.
 
     Nobody but the game knows what its rounds came to, and it says so at its end. So it is played on with replies that
@@ -244,7 +244,7 @@ def part_content(part: Part) -> dict[str, Any]:
     }
 
 
-def _simulation(file: SimulationFile, texts: _Texts, states: dict[str, State]) -> dict[str, Any]:
+def _simulation(file: ShownFile, texts: _Texts, states: dict[str, State]) -> dict[str, Any]:
     summary, until = None, None
     outcome: Mapping[str, Any] | None
     if file.running:

@@ -16,7 +16,7 @@ from parley.play.record import Summary
 from parley.play.record_store import read_own
 from parley.policies.kinds import IMPORTED
 from parley.report.explorer.game import FORMAT, exact
-from parley.report.explorer.selection import Part, Selection, SimulationFile
+from parley.report.explorer.selection import Part, Selection, ShownFile
 from parley.study.condition import Condition, Simulation, axes_text
 from parley.study.expand import telling_axes
 from parley.text import every, limited_logger, one_line
@@ -52,7 +52,7 @@ def part_rows(part: Part, known: Known) -> list[Row]:
     return [known[_state(file)] for file in part.simulations]
 
 
-def _state(file: SimulationFile) -> tuple[str, int, int]:
+def _state(file: ShownFile) -> tuple[str, int, int]:
     return str(file.path), file.size, file.modified
 
 
@@ -178,7 +178,7 @@ def _condition(parts: Sequence[Part], values: dict[str, list[Any]]) -> dict[str,
     }
 
 
-def _row(game: type[Game], file: SimulationFile) -> Row:
+def _row(game: type[Game], file: ShownFile) -> Row:
     simulation = file.simulation
     row: Row = {
         "id": simulation.id,

@@ -18,7 +18,7 @@ _PART_BYTES = 1 << 20  # of the files that a data file is made from: it unpacks 
 
 
 @dataclass(frozen=True)
-class SimulationFile:
+class ShownFile:
     """A simulation with a file: its record, or the journal of one that is being played."""
 
     simulation: Simulation
@@ -35,7 +35,7 @@ class Part:
     number: int
     condition: Condition
     name: str  # such as 0007, or 0007-2
-    simulations: tuple[SimulationFile, ...]
+    simulations: tuple[ShownFile, ...]
 
     @property
     def file(self) -> str:
@@ -71,7 +71,7 @@ def select(study: Study, where: Mapping[str, str], most: int, journals: bool, ma
     have, RecordError if there are none, unless there `may_be_none`.
     """
     places = {condition.place for condition in study.fitting(where)} if where else None
-    played: dict[str, list[SimulationFile]] = {}
+    played: dict[str, list[ShownFile]] = {}
     more = unfinished = shown = 0
     for simulation in study.simulations():
         if places is not None and simulation.condition.place not in places:
@@ -102,25 +102,25 @@ def select(study: Study, where: Mapping[str, str], most: int, journals: bool, ma
     return Selection(study, tuple(parts), _left_out(study, where, places, shown, more), unfinished)
 
 
-def current_file(study: Study, file: SimulationFile) -> SimulationFile | None:
+def current_file(study: Study, file: ShownFile) -> ShownFile | None:
     """Return a simulation as its files are now; None if they are gone."""
     return _find(study, file.simulation, journals=True)
 
 
-def _find(study: Study, simulation: Simulation, journals: bool) -> SimulationFile | None:
+def _find(study: Study, simulation: Simulation, journals: bool) -> ShownFile | None:
     record = simulation.record(study.name)
     for file, running in ((record, False), (paths.journal(record), True)) if journals else ((record, False),):
         try:
             state = os.stat(file)
         except OSError:
             continue
-        return SimulationFile(simulation, file, running, state.st_size, state.st_mtime_ns)
+        return ShownFile(simulation, file, running, state.st_size, state.st_mtime_ns)
     return None
 
 
-def _parts(number: int, condition: Condition, files: Sequence[SimulationFile]) -> Iterator[Part]:
+def _parts(number: int, condition: Condition, files: Sequence[ShownFile]) -> Iterator[Part]:
     """Yield the data files of a condition; which simulations they have follows from the sizes of their files."""
-    groups: list[list[SimulationFile]] = []
+    groups: list[list[ShownFile]] = []
     size = 0
     for one in files:
         if not groups or size + one.size > _PART_BYTES:
@@ -132,15 +132,15 @@ def _parts(number: int, condition: Condition, files: Sequence[SimulationFile]) -
         yield Part(number, condition, f"{number:04d}" + (f"-{place + 1}" if len(groups) > 1 else ""), tuple(group))
 
 
-def _recorded(played: Mapping[str, Sequence[SimulationFile]]) -> Iterator[tuple[Condition, list[SimulationFile]]]:
+def _recorded(played: Mapping[str, Sequence[ShownFile]]) -> Iterator[tuple[Condition, list[ShownFile]]]:
     """Yield the conditions of the games of which forks are shown, as far as their records are there."""
     forks = [own.simulation for files in played.values() for own in files]
     parents = {fork.parent.digest: (fork.before, fork.parent.record) for fork in forks if fork.parent}
-    found: dict[str, list[SimulationFile]] = {}
+    found: dict[str, list[ShownFile]] = {}
     for before, path in parents.values():
         with suppress(OSError):
             state = os.stat(path)
-            file = SimulationFile(before, path, False, state.st_size, state.st_mtime_ns)
+            file = ShownFile(before, path, False, state.st_size, state.st_mtime_ns)
             found.setdefault(before.condition.identity, []).append(file)
     for files in found.values():
         condition = files[0].simulation.condition

@@ -8,7 +8,6 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import accumulate, pairwise
 from typing import Any
 
 import numpy as np
@@ -370,7 +369,8 @@ def effects(study: Study, spec: FigureSpec, table: pd.DataFrame) -> list[Figure]
     if said := list(dict.fromkeys(note for note in table["note"] if note)):
         notes.append(f"The fit warned: {said[0]}.")
     parts = [table.iloc[at : at + _ROWS] for at in range(0, len(table), _ROWS)]
-    heights = [_ROW * float(_places(part)[-1]) + 0.1 for part in parts]
+    lines = max(_label(row).count("\n") + 1 for row in table.to_dict("records"))
+    heights = [_ROW * (0.2 + 0.8 * lines) * len(part) + 0.1 for part in parts]
     reach = 105 * float(np.nanmax(table[["effect", "low", "high"]].abs().to_numpy(), initial=0.0))
     panels = [
         Panel([partial(_forest, table=part, reach=reach)], height) for part, height in zip(parts, heights, strict=True)
@@ -383,9 +383,7 @@ def _forest(ax: Axes, table: pd.DataFrame, reach: float) -> None:
     ax.axvline(0, color="#333333", linewidth=0.8, zorder=1)
     ax.set_axisbelow(True)
     ax.grid(axis="x", color=FAINT, linewidth=0.6)
-    edges = _places(table)
-    middles = [(top + bottom) / 2 for top, bottom in pairwise([0, *edges])]
-    for number, (row, place) in enumerate(zip(rows, middles, strict=True)):
+    for place, row in enumerate(rows):
         change, low, high = (100 * row[name] for name in ("effect", "low", "high"))
         style = {**line_style(1 if CHANGES in row["at"] else 0), "linestyle": "none"}
         if math.isnan(low):
@@ -396,17 +394,12 @@ def _forest(ax: Axes, table: pd.DataFrame, reach: float) -> None:
             ax.errorbar(change, place, zorder=3, clip_on=False, **style)
         else:
             ax.text(0, place, "cannot be fitted", va="center", size=7)
-        if number and row["axis"] != rows[number - 1]["axis"]:
-            ax.axhline(edges[number - 1], color="#BBBBBB", linewidth=0.6)
-    ax.set_yticks(middles, [_label(row) for row in rows])
-    ax.set_ylim(edges[-1], 0)
+        if place and row["axis"] != rows[place - 1]["axis"]:
+            ax.axhline(place - 0.5, color="#BBBBBB", linewidth=0.6)
+    ax.set_yticks(range(len(rows)), [_label(row) for row in rows])
+    ax.set_ylim(len(rows) - 0.5, -0.5)
     ax.set_xlim(-max(reach, 5.0), max(reach, 5.0))
     ax.set_xlabel("percentage points")
-
-
-def _places(table: pd.DataFrame) -> list[float]:
-    """Return where each row ends, in heights of a row of one line."""
-    return list(accumulate(1 + 0.8 * _label(row).count("\n") for row in table.to_dict("records")))
 
 
 def _label(row: dict[Any, Any]) -> str:

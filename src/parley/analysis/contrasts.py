@@ -64,7 +64,7 @@ def contrast_table(
     answers = [_answers(group, game, impossible.get(key, frozenset())) for key, group in groups]
     counts = [count_pairs(answers[i], answers[j], mine, yours) for i, j, mine, yours in places]
     where = [(cells, kind, what) for _, _, cells in compared for kind, what in binary]
-    tables = [_named(where, by, rate_differences(_stacked(counts)))]
+    tables = [_named(where, by, rate_differences(counts))]
     for quantity in (each for each in game.evidence.quantities if each.contrasted):
         values = [numbers(group, quantity.name) for _, group in groups]
         share = SHARE if quantity.share else NUMBER
@@ -75,7 +75,7 @@ def contrast_table(
         counts = [count_pairs(flags_of[first], flags_of[second], EVERY, EVERY) for flags_of in answers]
         axes = [["", *names, *map(str, key)] for key, _ in groups]
         what = f"{names[1]} - {names[0]}"
-        tables.append(_named([(cells, "comparison", what) for cells in axes], by, rate_differences(_stacked(counts))))
+        tables.append(_named([(cells, "comparison", what) for cells in axes], by, rate_differences(counts)))
     table = pd.concat([each for each in tables if len(each)] or tables[:1], ignore_index=True)
     # An outcome that a condition cannot have, or what none of its simulations has, differs from nothing.
     kept = (table["simulations_from"] > 0) & (table["simulations_to"] > 0)
@@ -99,10 +99,6 @@ def _answers(group: pd.DataFrame, game: type[Game], never: frozenset[str]) -> An
     cannot_be = np.full(len(group), -1, dtype=np.int8)
     answers = [cannot_be if o.name in never else (ended == o.name).astype(np.int8) for o in game.outcomes]
     return np.array(answers + [flags(group, indicator.name) for indicator in game.evidence.indicators])
-
-
-def _stacked(counts: Sequence[Any]) -> Any:
-    return np.concatenate([each.reshape(-1, 8) for each in counts]) if counts else np.empty((0, 8), dtype=np.int64)
 
 
 def _named(

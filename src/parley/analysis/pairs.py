@@ -171,7 +171,7 @@ def differences(compared: Sequence[Sides], unpaired: bool = False) -> list[dict[
     """
     rates = [sides for sides in compared if sides.kind == RATE]
     counts = [count_pairs(_flags(s.first), _flags(s.second), s.mine, s.yours) for s in rates]
-    columns = rate_differences(np.array(counts, dtype=np.int64).reshape(-1, 8))
+    columns = rate_differences(counts)
     of_rates = (dict(zip(columns, cells, strict=True)) for cells in zip(*columns.values(), strict=True))
     return [next(of_rates) if sides.kind == RATE else _of_numbers(sides, unpaired) for sides in compared]
 
@@ -193,8 +193,9 @@ def count_pairs(first: NDArray[Any], second: NDArray[Any], mine: Any, yours: Any
     return np.stack([mask.sum(axis=-1) for mask in (*paired, *alone)], axis=-1)
 
 
-def rate_differences(counts: NDArray[np.int64]) -> dict[str, Any]:
-    """Return the columns of the differences of rates, from the counts of `count_pairs`."""
+def rate_differences(found: Sequence[NDArray[np.int64]]) -> dict[str, Any]:
+    """Return the columns of the differences of rates, from the counts that `count_pairs` found."""
+    counts = np.concatenate([np.empty((0, 8), dtype=np.int64), *(each.reshape(-1, 8) for each in found)])
     both, first, second, neither, true_from, n_from, true_to, n_to = counts.T
     pairs = both + first + second + neither
     paired = pairs > 0

@@ -7,7 +7,7 @@ Machines, engines and versions made them, and models, by their own word. What wa
 
 import json
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, field
 from datetime import datetime
@@ -187,22 +187,19 @@ class Costs:
     """Tells what a simulation of a condition takes, by the records that come nearest to it."""
 
     def __init__(self, records: Sequence[tuple[Simulation, Summary]]) -> None:
-        asked = [(simulation, summary) for simulation, summary in records if simulation.condition.models]
-        self._by_axes: dict[tuple[Any, ...], list[Summary]] = {}
-        self._by_size: dict[tuple[Any, ...], list[Summary]] = {}
-        self._by_model: dict[Any, list[tuple[int, Summary]]] = {}
-        engines: dict[str, list[Summary]] = {}
+        self._known: dict[tuple[str, Any], list[tuple[int, Summary]]] = defaultdict(list)
         self._phases: dict[str, int] = {}
-        for simulation, summary in asked:
-            axes, agents = simulation.condition.axes, _agents(simulation.condition)
-            self._by_axes.setdefault(tuple(axes.items()), []).append(summary)
-            self._by_size.setdefault((axes["model"], agents), []).append(summary)
-            self._by_model.setdefault(axes["model"], []).append((agents, summary))
-            engine, telemetry = simulation.condition.engine, summary.telemetry
+        engines: dict[str, list[Summary]] = defaultdict(list)
+        for simulation, summary in records:
+            condition, telemetry = simulation.condition, summary.telemetry
+            if not condition.models:
+                continue
+            for each in _nearest_first(condition):
+                self._known[each].append((_agents(condition), summary))
             phases = int(summary.outcome.get("rounds", 0)) * len(telemetry.get("phase_seconds", ()))
-            self._phases[engine] = max(phases, self._phases.get(engine, 0))
+            self._phases[condition.engine] = max(phases, self._phases.get(condition.engine, 0))
             if not any("batches" in each for each in summary.provenance.get("engines", {}).values()):
-                engines.setdefault(engine, []).append(summary)  # else it waited for batches
+                engines[condition.engine].append(summary)  # else it waited for batches
         self._pace = {engine: _seconds_per_token(summaries) for engine, summaries in engines.items()}
         self._on_gpus = {engine: _on_gpus(summaries) for engine, summaries in engines.items()}
 
@@ -210,13 +207,11 @@ class Costs:
         """Return what one simulation of a condition takes, and from what that is known."""
         if not condition.models:
             return Cost(), SCRIPTED
-        axes, agents = condition.axes, _agents(condition)
-        same, alike = self._by_axes.get(tuple(axes.items())), self._by_size.get((axes["model"], agents))
-        if same or alike:
-            return self._cost(condition, _mean_tokens((s, 1.0) for s in same or alike or [])), SAME if same else ALIKE
-        by_agent = [(summary, agents / n) for n, summary in self._by_model.get(axes["model"], [])]
-        if by_agent:
-            return self._cost(condition, _mean_tokens(by_agent)), PER_AGENT
+        agents = _agents(condition)
+        for each in _nearest_first(condition):
+            if each in self._known:
+                tokens = _mean_tokens((summary, agents / n) for n, summary in self._known[each])
+                return self._cost(condition, tokens), each[0]
         return _NOTHING_KNOWN, UNKNOWN
 
     def batches(self, conditions: Sequence[Condition]) -> list[CostInBatches]:
@@ -253,6 +248,12 @@ def money_of(condition: Condition, tokens: Tokens) -> float:
     prices = {entry.run_price for entry in condition.entries.values()}
     price = prices.pop() if len(prices) == 1 else None  # records do not say what each of several models used
     return price.of(tokens) if price is not None else math.nan
+
+
+def _nearest_first(condition: Condition) -> list[tuple[str, Any]]:
+    """Return what records may have in common with a condition, and what that is of it."""
+    axes = condition.axes
+    return [(SAME, tuple(axes.items())), (ALIKE, (axes["model"], _agents(condition))), (PER_AGENT, axes["model"])]
 
 
 def _agents(condition: Condition) -> int:

@@ -2,6 +2,7 @@
 
 import os
 import resource
+import shlex
 import signal
 import socket
 from collections.abc import Iterator
@@ -32,8 +33,8 @@ READERS = [
     ("expand special.yaml", "special.yaml"),
     ("expand study.yaml", "models.yaml"),
     ("replay special", "special"),
-    ("problems gsm8k --path special.jsonl", "special.jsonl"),
-    ("problems policies --path special.yaml", "special.yaml"),
+    ("problems '{kind: gsm8k, path: special.jsonl}'", "special.jsonl"),
+    ("problems '{kind: policies, path: special.yaml}'", "special.yaml"),
     ("ledger verify special.jsonl", "special.jsonl"),
 ]
 
@@ -67,7 +68,7 @@ def test_a_special_file_is_refused_in_one_line(folder: Path, parley: Parley, kin
             continue  # as they are published
         KINDS[kind](folder / name)
         with bounded():
-            ran = parley(*line.split())
+            ran = parley(*shlex.split(line))
         (folder / name).rmdir() if kind == "a folder" else (folder / name).unlink()
         assert ran.status in (1, 2), line
         [said] = ran.err.splitlines()

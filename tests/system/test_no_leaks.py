@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from parley.analysis.summarize import summarize
-from parley.engine import server, supervisor
+from parley.engine import endpoint, server
 from parley.export import Format, export
 from parley.figures import make as figures
 from parley.play.simulate import simulate
@@ -39,7 +39,7 @@ def study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Study:
         *(("HF_TOKEN", SECRET), ("OPENAI_API_KEY", SECRET), ("VLLM_API_KEY", SECRET)),
     ):
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr(supervisor, "gethostname", lambda: HOST)
+    monkeypatch.setattr(endpoint, "gethostname", lambda: HOST)
     monkeypatch.setenv("PARLEY_ALLOW_ARGUMENTS", "chat-template,ssl-certfile,compilation-config,download-dir")
     entry = {
         "source": {"folder": str(weights)},

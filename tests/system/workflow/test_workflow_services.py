@@ -3,6 +3,7 @@
 import subprocess
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -74,12 +75,19 @@ def test_a_spent_budget_ends_the_workflow_with_its_own_words_and_a_raised_one_go
 
 def test_a_service_that_is_down_for_longer_than_patience_costs_no_reply(server: StandInService) -> None:
     study = write_served(server, seeds=1)
-    server.answer = lambda body: (503, {"error": "down"}) if len(server.bodies) > 3 else as_recorded(body)
+    answered: list[Any] = []
+
+    def three(body: Any) -> Any:
+        if len(answered) == 3:
+            return 503, {"error": "down"}
+        answered.append(body)
+        return as_recorded(body)
+
+    server.answer = three
     ended = snakemake(*RUN)
     assert ended.returncode == 1
     [log] = paths.log("small", "simulate_shard", "theirs").with_suffix("").rglob("*.failed")
     assert "answered 503: down; given up after" in log.read_text().splitlines()[-1]
-    answered = server.bodies[:3]
     server.bodies.clear()
     server.answer = as_recorded
     again = snakemake(*RUN, "--until", "simulate_shard")

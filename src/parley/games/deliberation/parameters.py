@@ -187,22 +187,31 @@ def reply_model(
     return create_model("Answer", __base__=_DeliberationReply, **fields)
 
 
-# Numbers with at most 12 digits, or 3 groups of thousands, and 6 decimals; or a fraction. None is longer than this.
-_NUMBERS = (
-    r"^-?\$?([0-9]{1,12}(\.[0-9]{1,6})?|[1-9][0-9]{0,2}(,[0-9]{3}){1,3}(\.[0-9]{1,6})?|[0-9]{1,9}/[1-9][0-9]{0,8})$"
-)
-_LONGEST_NUMBER = len("-$123,123,123,123.123456")
-
-
 def answer_pattern(kind: Kind, options: tuple[str, ...], answer_chars: int) -> str | None:
     """Return the pattern of the answers of so many characters that can be read; None if there is no room."""
     if kind == "number":
-        return _NUMBERS if answer_chars >= _LONGEST_NUMBER else None
+        return _number_pattern(answer_chars - len("-$"))
     if kind == "choice":
         return f"^[{letters(options)}]$"
     card = f"({'|'.join(options)})"
     longest = len(options) * (max(map(len, options)) + len(", "))
     return f"^{card}(, {card}){{0,{len(options) - 1}}}$" if answer_chars >= longest else None
+
+
+def _number_pattern(room: int) -> str | None:
+    """Return the pattern of numbers that have, besides sign and currency, at most `room` characters."""
+
+    def decimals(taken: int) -> str:
+        most = min(6, room - taken - 1)
+        return rf"(\.[0-9]{{1,{most}}})?" if most > 0 else ""
+
+    if room < len("1,000"):
+        return None
+    digits, groups, part = min(12, room), min(3, (room - 3) // 4), min(9, (room - 1) // 2)
+    plain = rf"[0-9]{{1,{digits}}}{decimals(digits)}"
+    grouped = rf"[1-9][0-9]{{0,2}}(,[0-9]{{3}}){{1,{groups}}}{decimals(3 + 4 * groups)}"
+    fraction = rf"[0-9]{{1,{part}}}/[1-9][0-9]{{0,{part - 1}}}"
+    return rf"^-?\$?({plain}|{grouped}|{fraction})$" if groups else rf"^-?\$?({plain}|{fraction})$"
 
 
 # The normal form of an answer: a number or a selection of cards as text, or policies. Equal answers are equal values.

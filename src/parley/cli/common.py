@@ -183,13 +183,15 @@ def at_work(study: str, stage: str) -> Any:
     return working(paths.processes(paths.results(study)), stage)
 
 
-def axis_values(texts: Sequence[str], option: str = "--where") -> dict[str, str]:
-    """Return the values of axes that `option` gave as AXIS=VALUE; raises UsageError for what is none, or repeated."""
+def axis_values(
+    texts: Sequence[str], option: str = "--where", form: str = "AXIS=VALUE, such as n=4"
+) -> dict[str, str]:
+    """Return the values of axes that `option` gave in a `form`; raises UsageError for what is none, or repeated."""
     found: dict[str, str] = {}
     for text in texts:
         axis, _, value = text.partition("=")
         if not (axis and value):
-            raise UsageError(f"{option} {text}: write AXIS=VALUE, such as n=4")
+            raise UsageError(f"{option} {text}: write {form}")
         if found.setdefault(axis, value) != value:
             raise UsageError(f"{option} {text}: {axis} is {found[axis]} already; give one value")
     return found
@@ -199,7 +201,10 @@ def parameters(texts: Sequence[str]) -> dict[str, Any]:
     """Return the parameters of a game that --set gave as KEY=VALUE, each as YAML; raises as `axis_values`."""
     from parley.text.yamlfile import plain
 
-    return {name: plain(text) for name, text in axis_values(texts, "--set").items()}
+    return {
+        name: plain(text)
+        for name, text in axis_values(texts, "--set", "KEY=VALUE, a key of the game's parameters").items()
+    }
 
 
 def refuse(where: str, *names: str) -> None:

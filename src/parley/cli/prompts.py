@@ -7,9 +7,10 @@ from typing import Any
 
 import click
 
+from parley import paths
 from parley.cli import common
 from parley.errors import UsageError
-from parley.text import one_line, table
+from parley.text import choose, one_line, table
 
 
 @click.command()
@@ -152,6 +153,8 @@ def problems(source: str, show: int, as_json: bool) -> None:
 
     written = plain(source)
     is_study = isinstance(written, str) and written not in KINDS
+    if is_study and not paths.study_file(source).exists():
+        raise UsageError(f"{one_line(source, 60)!r}: no study and no kind of problems; {choose(source, KINDS)}")
     found = _of_study(source) if is_study else [_validated(written, one_line(source, 60))]
     described = [_described(each, show) for each in found]
     common.tell(as_json, described, "\n\n".join("\n".join(_lines(each)) for each in described).splitlines())

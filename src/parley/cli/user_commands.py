@@ -71,7 +71,7 @@ def play(
                parley play adversaries --where byzantine=equivocate --seed 3
                parley play stag-hunt-demo --b 1 --record hunt.svg
                parley play consensus --n 10 --b 2 --model majority --byzantine random --set max_rounds=10
-               parley play stag_hunt --n 4 --model tit_for_tat --set topology=ring
+               parley play stag_hunt --n 4 --model tit_for_tat --set cheap_talk=false
     """
     from parley.play.live import play as run
 

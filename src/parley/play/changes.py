@@ -126,7 +126,8 @@ def diff(study: Study) -> Iterator[str]:
             yield f"and {more:,} more conditions that are new"
         yield ""
     elif not (changes.seeds or changes.moves):
-        yield f"{study.name}: nothing changed since its records were made"
+        what = "nothing changed since its records were made" if changes.kept else "it has no records"
+        yield f"{study.name}: {what}"
     prune = f"parley prune {study.file} lists them"
     lines = [("kept", changes.kept, "have their record"), ("to play", changes.missing, "have none")]
     if former := sum(changes.former.values()):

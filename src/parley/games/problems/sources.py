@@ -236,7 +236,7 @@ class _Stored(_Source):
     def _folder(self) -> Path:
         """Return the path as given; raises UsageError if there is none, as in a source read from a record."""
         if self.path is None:
-            raise UsageError(f"{self.kind}: its path is missing (a record does not hold it); add path")
+            raise UsageError(f"{self.kind}: its path is missing; add path (a record does not hold it)")
         if not os.path.exists(found := self._at(self.path)):
             raise UsageError(
                 f"{one_line(self.path, 300)}: no such file or folder; relative paths start at the folder of results/"

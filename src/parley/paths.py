@@ -127,7 +127,8 @@ def study_file(name: str) -> Path:
 
 def studies(folder: Path) -> list[str]:
     """Return the names of the studies whose files are in a folder."""
-    return [path.stem for path in sorted(folder.glob("*.y*ml")) if path != models_beside(path)]
+    found = sorted(folder.glob("[!.]*.y*ml"))
+    return [path.stem for path in found if path != models_beside(path) and path.name != "dvc.yaml"]
 
 
 def study_argument(file: Path) -> str:

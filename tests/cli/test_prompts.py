@@ -103,4 +103,4 @@ def test_what_no_agent_could_get_exits_2(parley: Parley) -> None:
         (["--set", "max_round=3"], "consensus: max_round: unknown key; did you mean 'max_rounds'"),
     ):
         assert words in one_line_error(parley("prompts", "consensus", *given), 2)
-    assert ", ".join(sorted(GAMES)) in one_line_error(parley("policies", "--game", "chess"), 2)
+    assert ", ".join(sorted(GAMES)) in one_line_error(parley("policies", "chess"), 2)

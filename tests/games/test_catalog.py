@@ -27,7 +27,7 @@ def run(*arguments: str) -> str:
 
 
 def test_every_policy_and_every_parameter_is_listed() -> None:
-    paragraphs = re.split(r"\n(?=\S)", run("policies", "--game", "consensus").rstrip())
+    paragraphs = re.split(r"\n(?=\S)", run("policies", "consensus").rstrip())
     assert [paragraph.split("  ")[0] for paragraph in paragraphs] == [*KINDS, "module:attribute"]
     for paragraph, kind in zip(paragraphs[:-1], KINDS.values(), strict=True):
         assert kind.summary in paragraph

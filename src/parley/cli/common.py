@@ -14,7 +14,7 @@ from click.shell_completion import CompletionItem
 
 from parley import paths
 from parley.errors import ParleyError, UsageError
-from parley.text import log_line, logged_to, one_line, own_log
+from parley.text import choose, log_line, logged_to, one_line, own_log
 
 _Completing = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
 
@@ -39,8 +39,17 @@ def game_names() -> Iterable[str]:
 
 
 def is_game(named: str, *of_games: Any) -> bool:
-    """Whether a word is the name of a game: of a study, too, only if one of the options `of_games` is given."""
-    return named in game_names() and (any(of_games) or not paths.study_file(named).exists())
+    """Whether a word is the name of a game: of a study, too, only if one of the options `of_games` is given.
+
+    Raises UsageError for a name of neither.
+    """
+    file = paths.study_file(named)
+    if named in game_names():
+        return any(of_games) or not file.exists()
+    if file.stem == named and not file.exists():
+        names = [*game_names(), *paths.studies(paths.CONFIG)]
+        raise UsageError(f"{one_line(named, 60)!r}: no game and no study; {choose(named, names)}")
+    return False
 
 
 def _model_names() -> Iterable[str]:

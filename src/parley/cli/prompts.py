@@ -121,16 +121,16 @@ def prompts(
 
 
 @click.command()
-@click.option("--game", shell_complete=common.GAME_NAMES, help="Game; default: the first that an unknown one lists.")
-def policies(game: str | None) -> None:
-    """List what may play the agents of a game: policies, their parameters and defaults.
+@click.argument("game", shell_complete=common.GAME_NAMES)
+def policies(game: str) -> None:
+    """List what may play the agents of a GAME: policies, their parameters and defaults.
 
     \b
-    Example:  parley policies --game consensus
+    Example:  parley policies consensus
     """
-    from parley.games.registry import GAMES, game_class, policy_lines
+    from parley.games.registry import game_class, policy_lines
 
-    for line in policy_lines(game_class(game or next(iter(GAMES)))):
+    for line in policy_lines(game_class(game)):
         click.echo(line)
 
 

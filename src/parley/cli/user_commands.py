@@ -110,7 +110,10 @@ def _study_of_flags(
     given = {key: value for key, value in axes.items() if value is not None}
     grid = {key: value for key, value in {**default, **given}.items() if value is not None}
     title = f"A game of {game.replace('_', ' ')}"
-    return study_of(game, {"game": game, "title": title, "parameters": parameters, "grids": [grid]}, models)
+    try:
+        return study_of(game, {"game": game, "title": title, "parameters": parameters, "grids": [grid]}, models)
+    except UsageError as error:  # it names keys of a study, where there are options
+        raise UsageError(str(error).replace("grids[0].", "--", 1).replace("parameters: ", "--set ", 1)) from None
 
 
 @click.command()

@@ -8,6 +8,7 @@ uses the library sees warnings, as logging does by itself, and the rest with `lo
 import difflib
 import logging
 import re
+import textwrap
 import time
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -108,10 +109,14 @@ def choose(written: object, known: Iterable[str], installed: Iterable[str] = ())
     """Return the remedy for a value that is none of `known`: "did you mean 'x'? choose one of: x, y"."""
     names, others = list(known), list(installed)
     close = meant(written, [*names, *others])
-    remedy = f"choose one of: {one_line(', '.join(names), _MAX_LIST)}" if names else "there is none"
+    remedy = f"choose one of: {_listed(names)}" if names else "there is none"
     if others:
-        remedy += f", or of those installed: {one_line(', '.join(others), _MAX_LIST)}"
+        remedy += f", or of those installed: {_listed(others)}"
     return f"did you mean {close!r}? {remedy}" if close else remedy
+
+
+def _listed(names: list[str]) -> str:
+    return textwrap.shorten(one_line(", ".join(names)), _MAX_LIST, placeholder=" ...", break_on_hyphens=False)
 
 
 NAME = "parley"

@@ -1,9 +1,8 @@
 """Which faults the tests find: puts each mutant of mutants.yaml into a copy of a tree, and runs the tests there.
 
-First the fast tests that name the mutated module or function, one mutant after the other. What these leave goes into
-one copy together, for the fast tests of their rooms, then all fast tests, then the slow tests of their rooms: a suite
-runs once, not once a mutant, and what fails is then tried with each mutant alone. A test that fails in the tree as it
-is finds nothing: its mutant is told as "broken" in a second line, and tried further.
+Of each mutant first the fast tests that name its module or function, then those of its room, then the slow ones of its
+room and of the files that it names, up to the first that fails. A test that fails in the tree as it is finds nothing:
+it is named at the end.
 
     python tests/mutants/run.py --fast --out found.tsv
     python tests/mutants/run.py --tree ../other-checkout --only retry-draws-the-same-seed
@@ -23,7 +22,6 @@ import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 from queue import Queue
@@ -61,20 +59,7 @@ HEAVY = (
     *("cryptography.hazmat.primitives.asymmetric.ed25519", "statsmodels.genmod.generalized_estimating_equations"),
 )
 MAX_FILES = 3  # of the tests that are chosen for one mutant
-ROUNDS = (("fast", [], FAST), ("fast", ["tests"], FAST), ("slow", [], SLOW))  # where none is named: in rooms
 _moments = count(1_000_000_000)  # Python tells sources apart by second and size: each state of a file gets its own
-
-
-@dataclass
-class Ran:
-    """A run of pytest: the tests that failed, and the one that the time limit ended."""
-
-    failed: list[str] = field(default_factory=list)
-    hung: str = ""
-
-    @property
-    def suspects(self) -> list[str]:
-        return list(dict.fromkeys([*self.failed, *filter(None, [self.hung])]))
 
 
 class Copy:
@@ -86,26 +71,26 @@ class Copy:
         self.folder = folder
 
     @contextmanager
-    def mutated(self, mutants: Sequence[dict[str, Any]]) -> Iterator[None]:
-        """Put mutants into the copy; raises SystemExit for one whose text is not there once."""
-        texts = {m["file"]: (self.folder / m["file"]).read_text() for m in mutants}
+    def mutated(self, mutant: dict[str, Any]) -> Iterator[None]:
+        """Put a mutant into the copy; raises SystemExit if its text is not there once."""
+        text = (self.folder / mutant["file"]).read_text()
+        if text.count(mutant["old"]) != 1:
+            sys.exit(f"{mutant['id']}: its old text stands {text.count(mutant['old'])} times in {mutant['file']}")
+        self._write(mutant["file"], text.replace(mutant["old"], mutant["new"]))
         try:
-            for m in mutants:
-                text = (self.folder / m["file"]).read_text()
-                if text.count(m["old"]) != 1:
-                    sys.exit(f"{m['id']}: its old text stands {text.count(m['old'])} times in {m['file']}")
-                self._write(m["file"], text.replace(m["old"], m["new"]))
             yield
         finally:
-            for name, text in texts.items():
-                self._write(name, text)
+            self._write(mutant["file"], text)
 
     def _write(self, name: str, text: str) -> None:
         (self.folder / name).write_text(text)
         os.utime(self.folder / name, (moment := next(_moments), moment))
 
-    def test(self, arguments: Sequence[str], seconds: float) -> Ran:
-        """Run pytest in a process of its own that ends after `seconds`, or hangs, with all that it started."""
+    def test(self, arguments: Sequence[str], seconds: float) -> str:
+        """Run pytest up to the first test that fails, and return that, or the one that the time limit ended.
+
+        All that it started ends with it.
+        """
         notes = self.folder.with_suffix(".notes")
         notes.write_text("")
         if not (child := os.fork()):
@@ -119,9 +104,9 @@ class Copy:
             with suppress(ProcessLookupError):
                 os.killpg(child, signal.SIGKILL)
         lines = [line.partition(" ") for line in notes.read_text().splitlines()]
-        failed = [test for mark, _, test in lines if mark == "failed"]
-        started = [test for mark, _, test in lines if mark == "started"]
-        return Ran(failed, (started or ["no test"])[-1] if hung else "")
+        if hung:
+            return f"time-out in {[test for mark, _, test in lines if mark == 'started'][-1:]}"
+        return next((test for mark, _, test in lines if mark == "failed"), "")
 
     def _child(self, arguments: Sequence[str], notes: Path) -> None:
         os.setsid()
@@ -133,7 +118,7 @@ class Copy:
             os.dup2(output, stream)
         status = 1
         with notes.open("a", buffering=1) as file, suppress(BaseException):
-            status = pytest.main([*OPTIONS, *arguments], plugins=[_Notes(file)])
+            status = pytest.main([*OPTIONS, "-x", *arguments], plugins=[_Notes(file)])
             if status not in (0, 1, 5):  # of which pytest names no test
                 file.write("failed pytest\n")
         os._exit(status)
@@ -174,30 +159,6 @@ def chosen(tests: dict[str, str], mutant: dict[str, Any], source: str) -> list[s
     return [path for path in sorted(scores, key=lambda path: -scores[path]) if scores[path] > 2][:MAX_FILES]
 
 
-def nearest(folder: Path, place: str) -> str:
-    """Return a path among the tests; of a file that has another name now its folder; "" for a folder that is gone."""
-    found = place if (folder / place).exists() else os.path.dirname(place)
-    return found if found != "tests" and (folder / found).exists() else "tests" * (place == "tests")
-
-
-def alone(copy: Copy, mutant: dict[str, Any], arguments: Sequence[str], seconds: float) -> str:
-    """Return the first test that fails with a mutant, or hangs; "" for none."""
-    with copy.mutated([mutant]):
-        ran = copy.test(["-x", *arguments], seconds)
-    if ran.hung:
-        return f"time-out in {ran.hung}"
-    return ran.failed[0] if ran.failed else ""
-
-
-def together(copy: Copy, mutants: list[dict[str, Any]], arguments: Sequence[str], seconds: float) -> dict[str, str]:
-    """Return which of some mutants tests find that run once with all of them, and then, what failed, with each."""
-    with copy.mutated(mutants):
-        suspects = copy.test(arguments, 20 * seconds).suspects
-    broken = copy.test(suspects, 5 * seconds).suspects if suspects else []
-    tests = [test for test in suspects if test not in broken]
-    return {m["id"]: alone(copy, m, tests, seconds) for m in mutants} if tests else {}
-
-
 def main() -> None:
     """Read the arguments, run, and print a line for each mutant: id, found by, test, seconds."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -205,7 +166,7 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", metavar="ID", help="only these mutants")
     parser.add_argument("--fast", action="store_true", help="only tests that are not marked slow")
     parser.add_argument("--jobs", type=int, default=1, help="mutants at once")
-    parser.add_argument("--limit", type=float, default=300, help="seconds that the tests of one mutant may take")
+    parser.add_argument("--limit", type=float, default=900, help="seconds that one kind of tests of a mutant may take")
     parser.add_argument("--out", type=Path, help="also write the lines into this file, as they come")
     given = parser.parse_args()
     mutants = yaml.safe_load((HERE / "mutants.yaml").read_text())
@@ -220,11 +181,6 @@ def main() -> None:
         importlib.import_module(name)
     lines = given.out.open("a", buffering=1) if given.out else None
 
-    def tell(mutant: dict[str, Any], by: str, test: str, seconds: float) -> None:
-        line = f"{mutant['id']}\t{by}\t{test}\t{seconds:.0f}"
-        print(line, file=lines) if lines else None
-        print(line, flush=True)
-
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
         copies: Queue[Copy] = Queue()
         for number in range(given.jobs):
@@ -232,39 +188,36 @@ def main() -> None:
         files = [file for file in (copy.folder / "tests").rglob("test_*.py") if "mutants" not in file.parts]
         tests = {str(file.relative_to(copy.folder)): file.read_text() for file in sorted(files)}
 
-        def first(mutant: dict[str, Any]) -> str:
+        def found(mutant: dict[str, Any]) -> tuple[str, str]:
+            """Return which kind of tests finds a mutant, and which test."""
             own, began = copies.get(), time.monotonic()
             likely = chosen(tests, mutant, (own.folder / mutant["file"]).read_text())
-            test = alone(own, mutant, [*likely, "-m", FAST], given.limit) if likely else ""
+            named = [f"tests/{mutant['room']}", *mutant.get("tests", [])]
+            steps = [("fast", likely, FAST), ("fast", named, FAST), *[("slow", named, SLOW)] * (not given.fast)]
+            by, test = "MISSED", ""
+            with own.mutated(mutant):
+                for kind, places, marks in steps:
+                    there = [place for place in places if (own.folder / place).exists()]
+                    if there and (test := own.test([*there, "-m", marks], given.limit)):
+                        by = kind
+                        break
             copies.put(own)
-            if test:
-                tell(mutant, "fast", test, time.monotonic() - began)
-            return test
+            line = f"{mutant['id']}\t{by}\t{test}\t{time.monotonic() - began:.0f}"
+            print(line, file=lines) if lines else None
+            print(line, flush=True)
+            return by, test
 
         with ThreadPoolExecutor(given.jobs) as pool:
             try:
-                tried = list(zip(mutants, pool.map(first, mutants), strict=True))
+                results = list(pool.map(found, mutants))
             except BaseException:  # stopped: what runs now is the last
                 pool.shutdown(cancel_futures=True)
                 raise
-        failing = [test for _, test in tried if "::" in test and not test.startswith("time-out")]
-        broken = set(copy.test(failing, 20 * given.limit).suspects) if failing else set()
-        for m, test in tried:
-            if test in broken:
-                tell(m, "broken", f"{test} fails without it, too", 0)
-        left = [m for m, test in tried if not test or test in broken]
-        for by, places, marks in [*ROUNDS[:2], *ROUNDS[2:] * (not given.fast)]:
-            rooms = [place for m in left for place in (f"tests/{m['room']}", *m.get("tests", []))]
-            there = dict.fromkeys(filter(None, (nearest(copy.folder, place) for place in places or rooms)))
-            began = time.monotonic()
-            found = together(copy, left, [*there, "-m", marks], given.limit) if left and there else {}
-            for m in left:
-                if found.get(m["id"]):
-                    tell(m, by, found[m["id"]], time.monotonic() - began)
-            left = [m for m in left if not found.get(m["id"])]
-    for m in left:
-        tell(m, "MISSED", "", 0)
-    sys.exit(bool(left))
+        failing = sorted({test for _, test in results if "::" in test and not test.startswith("time-out")})
+        broken = copy.test(failing, 20 * given.limit) if failing else ""
+    if broken:
+        print(f"{broken} fails without a mutant, too", file=sys.stderr)
+    sys.exit(bool(broken) or any(by == "MISSED" for by, _ in results))
 
 
 if __name__ == "__main__":

@@ -26,6 +26,7 @@ pytestmark = pytest.mark.promise("With all leaks, the Swarms variant is the publ
 
 ALL = ("names", "missing_value", "early_vote")
 SWARMS: dict[str, Any] = {"protocol": "swarms"}
+SILENT = {"internal_strategy": "", "public_reasoning": ""}
 
 
 def swarms_game(roles: str, seed: int = 0, *leaks: str, **parameters: Any) -> ConsensusGame:
@@ -154,6 +155,20 @@ def test_all_leaks_are_the_published_loop(game: tuple[list[list[Said]], int], se
         replies = [[{**said, "value": initial[0]} if said else said for said in of_round] for of_round in replies]
     ours, _ = parleys(replies, honest, seed, task)
     assert ours == published(replies, honest, len(replies), initial, task)
+
+
+def test_a_stop_takes_back_the_values_of_its_round_and_their_count() -> None:
+    game = swarms_game("hh")
+    changes = sum(agent.initial_value != 3 for agent in game.honest)
+    playing = game.play()
+    [ask] = next(playing)
+    for value, vote in ((3, "continue"), (3, "continue"), (7, "stop")):
+        [ask] = playing.send([Reply(ask.reply_model(value=value, vote=vote, **SILENT))])
+    with pytest.raises(StopIteration) as end:
+        playing.send([Reply(ask.reply_model(value=7, vote="stop", **SILENT))])
+    outcome = end.value.value
+    assert {*outcome.trace[-1]["values"].values()} == {3}
+    assert outcome.metrics["value_changes"] == changes
 
 
 # Names

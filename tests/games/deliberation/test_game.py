@@ -16,6 +16,7 @@ from parley.games.deliberation.turns import heard_by
 from parley.games.parameters import Group
 from parley.games.problems.problem import Problem
 from parley.policies import Reply
+from support.playing import answering, new_deliberation
 from support.playthrough import simulation_of
 
 
@@ -125,6 +126,16 @@ def test_a_placebo_is_of_another_problem(problems: Any) -> None:
         assert not any(heard for entry in game.trace for heard in entry["heard"].values())
     with pytest.raises(ValueError, match="problem"):
         new_game(DeliberationGame, game.parameters, agents(2), "improve", 0, game.problem.as_json())
+
+
+def test_a_turn_takes_as_long_as_its_slowest_reply() -> None:
+    playing = new_deliberation("hh", time_limit=2, turns=3, stop_when_unanimous=False).play()
+    asks, turns = next(playing), 0
+    with suppress(StopIteration):
+        while True:
+            turns += 1
+            asks = playing.send([answering(ask, "18", 1000 * (ask.agent == "agent_2")) for ask in asks])
+    assert turns == 2
 
 
 # Who deliberates on what

@@ -85,7 +85,9 @@ def test_conditions_of_a_seed_are_paired() -> None:
 
 
 def test_payoffs_are_of_honest_players_and_of_all_rounds() -> None:
-    of = hunt("hhb", "sss", "ssh", "shh").of  # agent_1: 10 + 0 + 0, agent_2: 10 + 0 + 3
+    played = hunt("hhb", "sss", "ssh", "shh")  # agent_1: 10 + 0 + 0, agent_2: 10 + 0 + 3
+    of = played.of
+    assert [entry["measures"]["cooperation"] for entry in played.outcome.trace] == [1, 1, 0.5]
     assert of["payoffs"] == {"agent_1": 10, "agent_2": 13, "agent_3": 16}
     assert (of["honest_payoff"], of["loss"]) == (pytest.approx(23 / 6), pytest.approx(10 - 23 / 6))
     assert (of["stag_share"], of["successes"]) == (pytest.approx(5 / 6), 1)

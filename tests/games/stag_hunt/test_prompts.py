@@ -61,6 +61,16 @@ def test_nothing_of_an_unseen_player_reaches_a_prompt_or_a_view(data: st.DataObj
         assert "secret" not in one.user + one.system + repr(one.view)
 
 
+@pytest.mark.parametrize("hides", ["words", "words_when_acting"])
+def test_who_acts_hears_no_hidden_words_of_players_whom_it_sees_act(hides: str) -> None:
+    links = Network.of_edges(3, [(0, 1), (1, 2)])
+    words = [["w1", "w2", "secret"]] * 2
+    played = hunt("hhh", "sss", "sss", words=words, network=links, disclosure="explicit", hides=hides)
+    acting = [ask for asks in played.phases for ask in asks if (ask.agent, ask.phase) == ("agent_1", "act")]
+    assert len(acting) == 2
+    assert all("w2" in ask.user and "secret" not in ask.user + repr(ask.view) for ask in acting)
+
+
 def test_silent_prompts_are_the_same_however_many_are_hidden() -> None:
     links = [(0, 1), (0, 2), (1, 2)]
     few, many = (

@@ -13,12 +13,12 @@ from math import isqrt
 from typing import Annotated, Any, Literal
 
 import numpy as np
-from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from parley.columns import Column
 from parley.errors import UsageError
 from parley.identity import digest
-from parley.text.yamlfile import StrictModel, kind_spelled_out, kind_tag, kinds_of, tag
+from parley.text.yamlfile import ByKind, StrictModel
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,23 +295,18 @@ class Edges(_Topology):
         return self
 
 
-_Kind = (
-    Annotated[Complete, Tag(tag("complete"))]
-    | Annotated[Ring, Tag(tag("ring"))]
-    | Annotated[Star, Tag(tag("star"))]
-    | Annotated[PathGraph, Tag(tag("path"))]
-    | Annotated[GridGraph, Tag(tag("grid"))]
-    | Annotated[RandomRegular, Tag(tag("random_regular"))]
-    | Annotated[WattsStrogatz, Tag(tag("watts_strogatz"))]
-    | Annotated[BarabasiAlbert, Tag(tag("barabasi_albert"))]
-    | Annotated[ErdosRenyi, Tag(tag("erdos_renyi"))]
-    | Annotated[Edges, Tag(tag("edges"))]
-)
-_NAMES = Literal["complete", "ring", "star", "path", "grid"]  # those without parameters
 Topology = Annotated[
-    _Kind,
-    Discriminator(kind_tag),
-    BeforeValidator(partial(kind_spelled_out, kinds_of(_Kind), "topology"), json_schema_input_type=_NAMES | _Kind),
+    Complete
+    | Ring
+    | Star
+    | PathGraph
+    | GridGraph
+    | RandomRegular
+    | WattsStrogatz
+    | BarabasiAlbert
+    | ErdosRenyi
+    | Edges,
+    ByKind("topology", alone=Literal["complete", "ring", "star", "path", "grid"]),
 ]
 
 

@@ -2,11 +2,24 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, TypeVar, get_args
+from typing import Annotated, Any, TypeVar, Union, get_args
 
 import yaml
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, Tag, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Discriminator,
+    Field,
+    GetCoreSchemaHandler,
+    Tag,
+    ValidationError,
+)
+from pydantic_core import CoreSchema
 
 from parley.errors import UsageError
 from parley.files import read_regular
@@ -214,25 +227,40 @@ def tag(name: str) -> str:
     return f"<{name}>"
 
 
-def kind_tag(value: Any) -> str:
-    """Return the tag of a model that says its `kind`, or of the mapping that it is read from."""
-    return tag(value["kind"] if isinstance(value, dict) else value.kind)
-
-
 def kinds_of(union: Any) -> dict[str, type[BaseModel]]:
-    """Return the models of a union of tagged members by their `kind`."""
-    models = [get_args(member)[0] for member in get_args(union)]
-    return {model.model_fields["kind"].default: model for model in models}
+    """Return the models of a union by their `kind`."""
+    return {model.model_fields["kind"].default: model for model in get_args(union)}
 
 
-def kind_spelled_out(kinds: Mapping[str, type[BaseModel]], what: str, value: Any) -> Any:
-    """Return one of several kinds of `what` as a mapping, or a model as it is; raises ValueError for no kind."""
-    if isinstance(value, BaseModel):
-        return value
-    kind = value.get("kind") if isinstance(value, dict) else value
-    if not isinstance(kind, str) or kind not in kinds:
-        raise ValueError(f"unknown {what}; {choose(kind if isinstance(kind, str) else '', kinds)}")
-    return {"kind": kind} if isinstance(value, str) else value
+@dataclass(frozen=True)
+class ByKind:
+    """Of a union of models that each say their `kind`: which one is meant. The name `alone` does for some of them.
+
+    `what` they are is said of a kind that there is not.
+    """
+
+    what: str
+    alone: Any  # a Literal
+
+    def __get_pydantic_core_schema__(self, union: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        """Return the schema of the union."""
+        kinds = kinds_of(union)
+        tagged: Any = Union[tuple(Annotated[model, Tag(tag(kind))] for kind, model in kinds.items())]  # noqa: UP007
+        spelled_out = BeforeValidator(partial(self._spelled_out, kinds), json_schema_input_type=self.alone | union)
+        return handler.generate_schema(Annotated[tagged, Discriminator(_kind_tag), spelled_out])
+
+    def _spelled_out(self, kinds: Mapping[str, type[BaseModel]], value: Any) -> Any:
+        """Return what is written as a mapping, or a model as it is; raises ValueError for no kind."""
+        if isinstance(value, BaseModel):
+            return value
+        kind = value.get("kind") if isinstance(value, dict) else value
+        if not isinstance(kind, str) or kind not in kinds:
+            raise ValueError(f"unknown {self.what}; {choose(kind if isinstance(kind, str) else '', kinds)}")
+        return {"kind": kind} if isinstance(value, str) else value
+
+
+def _kind_tag(value: Any) -> str:
+    return tag(value["kind"] if isinstance(value, dict) else value.kind)
 
 
 def _is_tag(part: int | str) -> bool:
@@ -275,7 +303,8 @@ def _keys_at(model: type[BaseModel], loc: Sequence[int | str]) -> list[str]:
 def _models(written: Any, name: str = "") -> Iterator[tuple[type[BaseModel], str]]:
     """Yield the models in a type, unions and all, each with its tag."""
     if isinstance(written, type) and issubclass(written, BaseModel):
-        yield written, name
+        kind = written.model_fields.get("kind")
+        yield written, name or (tag(str(kind.default)) if kind else "")
     tags = [part.tag for part in get_args(written) if isinstance(part, Tag)]
     for part in get_args(written):
         yield from _models(part, *tags)

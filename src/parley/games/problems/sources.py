@@ -8,19 +8,12 @@ seed and added seeds move nothing.
 import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from functools import lru_cache, partial
+from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
-from pydantic import (
-    BeforeValidator,
-    Discriminator,
-    Field,
-    Tag,
-    model_serializer,
-    model_validator,
-)
+from pydantic import Field, model_serializer, model_validator
 
 from parley import paths
 from parley.errors import UsageError
@@ -28,7 +21,7 @@ from parley.games.problems import data_sets
 from parley.games.problems.problem import VOWELS, Kind, Problem, letters, question, right_cards
 from parley.identity import stream
 from parley.text import one_line
-from parley.text.yamlfile import StrictModel, kind_spelled_out, kind_tag, kinds_of, tag
+from parley.text.yamlfile import ByKind, StrictModel, kinds_of
 
 # Folders of problems of one's own, besides those that a study may name.
 ALLOW = "PARLEY_ALLOW_FOLDERS"
@@ -402,19 +395,9 @@ def _order(seed: int, size: int) -> tuple[int, ...]:
     return tuple(int(place) for place in stream("problem order", seed).permutation(size))
 
 
-_Kind = (
-    Annotated[Arithmetic, Tag(tag("arithmetic"))]
-    | Annotated[Wason, Tag(tag("wason"))]
-    | Annotated[Gsm8k, Tag(tag("gsm8k"))]
-    | Annotated[Delidata, Tag(tag("delidata"))]
-    | Annotated[JsonLines, Tag(tag("jsonl"))]
-    | Annotated[HiddenProfiles, Tag(tag("hidden_profiles"))]
-    | Annotated[Policies, Tag(tag("policies"))]
-)
+_Kind = Arithmetic | Wason | Gsm8k | Delidata | JsonLines | HiddenProfiles | Policies
 KINDS = kinds_of(_Kind)
-_NAMES = Literal["arithmetic", "wason", "hidden_profiles", "policies"]  # those that need no path
+# Alone stand those that need no path.
 ProblemSource = Annotated[
-    _Kind,
-    Discriminator(kind_tag),
-    BeforeValidator(partial(kind_spelled_out, KINDS, "problems"), json_schema_input_type=_NAMES | _Kind),
+    _Kind, ByKind("problems", alone=Literal["arithmetic", "wason", "hidden_profiles", "policies"])
 ]

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -67,7 +68,7 @@ def played(name: str, rule: str, file: dict[str, Any]) -> Study:
     study = load_study(Path(f"{name}.yaml"))
     kind = study.game.policies[rule]
     assert kind.rule is not None
-    stand_in = ScriptedPolicy(kind.rule(kind.Parameters()))
+    stand_in = ScriptedPolicy(partial(kind.rule, given=kind.Parameters()))
     for simulation in study.simulations():
         game = simulation.game()
         players = simulation.players.items()

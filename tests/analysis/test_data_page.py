@@ -51,7 +51,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
             policies = {}
             for name, player in simulation.players.items():
                 assert player.policy.kind.rule is not None
-                policies[name] = Counting(player.policy.kind.rule(player.policy.parameters))
+                policies[name] = Counting(player.policy.rule)
             write_record(simulation.record("demo"), simulation, play(simulation.id, game, policies), {})
         summarize(study)
     return found

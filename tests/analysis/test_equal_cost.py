@@ -1,6 +1,7 @@
 """What a group that talks decides beside what the same tokens buy, from groups of which the truth is known."""
 
 import json
+from functools import partial
 from math import comb
 from pathlib import Path
 from typing import Any
@@ -170,9 +171,8 @@ def test_recorded_tokens_say_what_talking_cost(study_factory: StudyFactory) -> N
     study = talking(study_factory, "tiny", 12, models=MODELS["models"], parameters=parameters, questions=asked)
     kind = study.game.policies["solver"]
     assert kind.rule is not None
-    rule = ScriptedPolicy(
-        kind.rule(kind.Parameters.model_validate({"accuracy": 0.4, "conformity": 0.0, "recognize": 1.0}))
-    )
+    given = kind.Parameters.model_validate({"accuracy": 0.4, "conformity": 0.0, "recognize": 1.0})
+    rule = ScriptedPolicy(partial(kind.rule, given=given))
     for simulation in study.simulations():
         record_with_model(simulation, simulation.record(study.name), policy=Counted(rule))
     summarize(study)

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from parley.games.base import Game, Outcome
@@ -30,7 +31,7 @@ INITIAL = [20, 42, 18, 16, 5, 32, 25, 47]  # what seed 0 deals to the first eigh
 ROLES = {"h": "honest", "b": "byzantine"}
 # The scripted policies of the consensus game that need no parameters, as rules.
 RULES: Mapping[str, Rule] = {
-    name: kind.rule(kind.Parameters())
+    name: partial(kind.rule, given=kind.Parameters())
     for name, kind in POLICIES.items()
     if kind.rule and not kind.roles and not any(field.is_required() for field in kind.Parameters.model_fields.values())
 }
@@ -43,8 +44,8 @@ def groups(**counts: int) -> list[Group]:
 
 def scripted(player: Player) -> ScriptedPolicy:
     """Return the scripted policy of a player."""
-    assert player.policy.kind.rule is not None
-    return ScriptedPolicy(player.policy.kind.rule(player.policy.parameters))
+    assert player.policy.rule is not None
+    return ScriptedPolicy(player.policy.rule)
 
 
 def scripted_policies(simulation: Simulation, game: Game) -> dict[str, Policy]:

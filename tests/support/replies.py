@@ -4,7 +4,7 @@ import json
 import random
 import re
 from collections.abc import Callable, Iterator, Mapping
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -77,7 +77,7 @@ def new_games(game: type[Game]) -> Iterator[Game]:
 def rules(game: type[Game]) -> list[Rule]:
     """Return the scripted policies that all roles may be played by, and that need no parameters."""
     kinds = [kind for kind in game.policies.values() if kind.rule is not None and not kind.roles]
-    return [kind.rule(kind.Parameters()) for kind in kinds if kind.rule is not None]
+    return [partial(kind.rule, given=kind.Parameters()) for kind in kinds if kind.rule is not None]
 
 
 def reply_kinds(game: type[Game]) -> dict[tuple[str, str], tuple[type[BaseModel], list[dict[str, Any]]]]:

@@ -41,7 +41,7 @@ from parley.files import write_atomically
 from parley.forked import forked_map
 from parley.games.base import BestKnown, Game, Outcome, split_material
 from parley.games.evidence import Evidence
-from parley.games.parameters import BYZANTINE
+from parley.games.parameters import BYZANTINE, Seat
 from parley.identity import request_seed, stream
 from parley.play.record import read_trace
 from parley.play.record_content import IMPOSSIBLE
@@ -112,10 +112,9 @@ def achievable(study: Study, game: PlayedGame, trace: Trace) -> tuple[BestKnown,
     return best, own.evidence.reached(own.parameters, told, outcome.trace)
 
 
-def rule_of(seat: Any) -> Rule | None:
+def rule_of(seat: Seat) -> Rule | None:
     """Return the rule that answers for a seat; None where a model, own code, or somebody else's did."""
-    kind = seat.policy.kind
-    return None if kind.rule is None or kind.name == IMPORTED.name else kind.rule(seat.policy.parameters)
+    return None if seat.policy.kind.name == IMPORTED.name else seat.policy.rule
 
 
 def _played(game: Game, rules: Mapping[str, ScriptedPolicy], simulation: str) -> Outcome:

@@ -479,8 +479,8 @@ async def _connect(
 
 def _policy(player: Player, engines: "Mapping[str, Engine]") -> Policy:
     """Return what answers for a player's agents."""
-    if player.policy.kind.rule is not None:
-        return ScriptedPolicy(player.policy.kind.rule(player.policy.parameters))
+    if rule := player.policy.rule:
+        return ScriptedPolicy(rule)
     llm: Policy | None = None
     if player.model is not None and player.entry is not None:
         from parley.engine.client import LLMPolicy

@@ -32,10 +32,10 @@ class PolicyParameters(StrictModel):
 class PolicyKind:
     """A policy as a game offers it.
 
-    `rule` makes the scripted rule from the parameters, `instructions` what a language model is told besides the game's
-    prompts. `beyond` says what the paper's threat model excludes of it ("" if nothing). `needs` names a parameter of
-    the game that must be true where it plays; `misfit` says, from its parameters and the game's, which of them does
-    not fit the game ("" if all do). `version` is raised whenever the same view could lead to another reply;
+    `rule` is the scripted rule, which gets its parameters, too, `instructions` what a language model is told besides
+    the game's prompts. `beyond` says what the paper's threat model excludes of it ("" if nothing). `needs` names a
+    parameter of the game that must be true where it plays; `misfit` says, from its parameters and the game's, which of
+    them does not fit the game ("" if all do). `version` is raised whenever the same view could lead to another reply;
     `fingerprint` is the SHA-256 of code that is not Parley's own. `unlabeled` parameters are left out of its label.
     """
 
@@ -43,7 +43,7 @@ class PolicyKind:
     summary: str
     roles: tuple[str, ...] = ()  # who may be played by it; () is everyone
     Parameters: type[PolicyParameters] = PolicyParameters
-    rule: Callable[[Any], Rule] | None = None
+    rule: Callable[..., Mapping[str, Any]] | None = None  # (view, generator, given)
     instructions: Callable[[Any], str] | None = None
     beyond: str = ""
     needs: str = ""
@@ -80,14 +80,11 @@ class ImportedGames(PolicyParameters):
     )
 
 
-def _played_elsewhere(given: Any) -> Rule:
-    def rule(view: Any, rng: np.random.Generator) -> Mapping[str, Any]:
-        raise UsageError(
-            f"imported: {given.players}: this game was played elsewhere and cannot be played again; `parley import` "
-            "makes its record"
-        )
-
-    return rule
+def _played_elsewhere(view: Any, rng: np.random.Generator, given: ImportedGames) -> Mapping[str, Any]:
+    raise UsageError(
+        f"imported: {given.players}: this game was played elsewhere and cannot be played again; `parley import` "
+        "makes its record"
+    )
 
 
 # Stands for whoever played a game that was imported (parley.imports); every game has it.
@@ -116,17 +113,12 @@ def scripted_kind(
     `more` are what else a PolicyKind has: `beyond`, `needs`, `misfit`.
     """
     summary = one_line((rule.__doc__ or "").splitlines()[0])
-    make = partial(_with_parameters, rule)  # studies are pickled: no lambda
-    return PolicyKind(rule.__name__, summary, roles, parameters, make, **more)
+    return PolicyKind(rule.__name__, summary, roles, parameters, rule, **more)
 
 
 def policy_table(*kinds: PolicyKind) -> dict[str, PolicyKind]:
     """Return the policies that a game offers, by name, in the order in which they are listed."""
     return {kind.name: kind for kind in kinds}
-
-
-def _with_parameters(rule: Callable[..., Mapping[str, Any]], given: Any) -> Rule:
-    return partial(rule, given=given)
 
 
 @dataclass(frozen=True)
@@ -135,6 +127,11 @@ class ChosenPolicy:
 
     kind: PolicyKind
     parameters: PolicyParameters
+
+    @property
+    def rule(self) -> Rule | None:
+        """The scripted rule that answers; None where a language model or the user's own code does."""
+        return None if self.kind.rule is None else partial(self.kind.rule, given=self.parameters)
 
     @property
     def label(self) -> str:

@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -246,11 +247,11 @@ def rule_for(game: type[Game], seat: Seat, kinds: Sequence[PolicyKind] = ()) -> 
 
     `kinds` come before those of the game.
     """
-    if seat.policy.kind.rule is not None:
-        return seat.policy.kind.rule(seat.policy.parameters)
+    if rule := seat.policy.rule:
+        return rule
     for kind in (*kinds, *game.policies.values()):
         if kind.rule is not None and not kind.roles and not kind.needs:
-            return kind.rule(kind.Parameters())
+            return partial(kind.rule, given=kind.Parameters())
     raise UsageError(f"the game {game.name} has no scripted policy to answer for a model; use scripted conditions")
 
 

@@ -3,6 +3,7 @@
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import combinations, permutations
 from math import ceil, comb
 from typing import Any
@@ -31,7 +32,7 @@ REAL = Goal("real", 1.0, "hull")
 def rule(name: str, **given: Any) -> Rule:
     kind = POLICIES[name]
     assert kind.rule is not None
-    return kind.rule(kind.Parameters(**given))
+    return partial(kind.rule, given=kind.Parameters(**given))
 
 
 def name_of(place: int) -> str:

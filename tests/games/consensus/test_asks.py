@@ -29,7 +29,7 @@ TOPOLOGIES: st.SearchStrategy[Any] = st.one_of(
 )
 
 
-def telltale(view: ConsensusView, rng: Any) -> Mapping[str, Any]:
+def telltale(view: ConsensusView, rng: Any, given: Any) -> Mapping[str, Any]:
     """Give a value, a reason and a note that say whose they are and of which round; vote at random."""
     if view.phase == "vote":
         return {"decision": ["stop", "continue"][int(rng.integers(2))]}
@@ -45,7 +45,7 @@ def number(agent: str, in_round: int) -> int:
     return 1000 * int(agent.removeprefix("agent_")) + in_round
 
 
-TELLTALE = ChosenPolicy(PolicyKind("telltale", "of a test", rule=lambda parameters: telltale), PolicyParameters())
+TELLTALE = ChosenPolicy(PolicyKind("telltale", "of a test", rule=telltale), PolicyParameters())
 
 
 @settings(max_examples=40)

@@ -37,7 +37,7 @@ def named(*values: int | None) -> dict[str, int | None]:
 def reply(name: str, seen: ConsensusView, seed: int = 0, **given: Any) -> Mapping[str, Any]:
     policy = chosen(name, **given)
     assert policy.kind.rule is not None
-    return policy.kind.rule(policy.parameters)(seen, np.random.default_rng(seed))
+    return policy.rule(seen, np.random.default_rng(seed))
 
 
 # A policy and its parameters, what was proposed in the last round (agent_1 first), its proposals in rounds 2, 3 and 4.

@@ -35,7 +35,7 @@ def view(
 def said(name: str, seen: DeliberationView, seed: int = 0, **given: Any) -> Mapping[str, Any]:
     policy = chosen(name, **given)
     assert policy.kind.rule is not None
-    return policy.kind.rule(policy.parameters)(seen, np.random.default_rng(seed))
+    return policy.rule(seen, np.random.default_rng(seed))
 
 
 def share(seen: DeliberationView, answer: str, **given: Any) -> float:

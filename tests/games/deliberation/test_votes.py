@@ -281,7 +281,7 @@ def test_how_scripted_agents_vote(name: str, own: str | None, given: dict[str, A
     for vote, chosen in (("ranked", 1), ("approval", "yes"), ("cumulative", 10), ("judge_outside", first)):
         view = DeliberationView(BALLOT, "agent_9", "byzantine", 1, EIGHTEEN, own, heard, "3", vote=vote)
         assert policy.kind.rule is not None
-        said = policy.kind.rule(policy.parameters)(view, np.random.default_rng(0))
+        said = policy.rule(view, np.random.default_rng(0))
         assert [key for key, value in said.items() if value == chosen] == ["choice" if "choice" in said else first]
 
 

@@ -38,7 +38,7 @@ from parley.games.consensus.prompts import FOLDER, TURN
 from parley.games.filters import BEST, SCORE
 from parley.games.parameters import BYZANTINE, Count, Positive, as_tuple, in_order
 from parley.games.prompts import Template, fill, text_of
-from parley.policies.kinds import LLM, PolicyKind, PolicyParameters, Rule, policy_table, scripted_kind
+from parley.policies.kinds import LLM, PolicyKind, PolicyParameters, policy_table, scripted_kind
 
 # The policies
 
@@ -288,23 +288,21 @@ def _voting(view: ConsensusView, value: object) -> ConsensusView:
     return replace(view, phase="vote", this_round={**view.this_round, **mine})
 
 
-def _turn_rule(make: Callable[[Any], Rule], parameters: Any) -> Rule:
-    rule = make(parameters)
-
-    def answer(view: ConsensusView, rng: np.random.Generator) -> Fields:
-        if view.phase == SCORE:
-            return scores(view)
-        if view.phase != TURN:
-            return rule(view, rng)
-        made = rule(replace(view, phase="propose"), rng)
-        voted = rule(_voting(view, made["value"]), rng)
-        return {**made, "vote": voted["decision"]}
-
-    return answer
+def _any_phase(
+    view: ConsensusView, rng: np.random.Generator, given: PolicyParameters, rule: Callable[..., Fields]
+) -> Fields:
+    """Answer by a rule that knows proposals and votes."""
+    if view.phase == SCORE:
+        return scores(view)
+    if view.phase != TURN:
+        return rule(view, rng, given)
+    made = rule(replace(view, phase="propose"), rng, given)
+    voted = rule(_voting(view, made["value"]), rng, given)
+    return {**made, "vote": voted["decision"]}
 
 
 def _in_all_phases(kind: PolicyKind) -> PolicyKind:
-    return kind if kind.rule is None else replace(kind, rule=partial(_turn_rule, kind.rule))
+    return kind if kind.rule is None else replace(kind, rule=partial(_any_phase, rule=kind.rule))
 
 
 _scripted = partial(scripted_kind, misfit=outside_range)

@@ -28,7 +28,7 @@ from parley.games.evidence import (
     Trajectory,
 )
 from parley.games.network import FACTS, Network
-from parley.games.parameters import BYZANTINE, Group
+from parley.games.parameters import BYZANTINE, Group, held_at_last
 from parley.text import by_number
 
 
@@ -212,7 +212,7 @@ class ConsensusEvidence(Evidence[ConsensusParameters, Round]):
             "in_hull_round": _for_good(inside),
             "convergence_speed": agreed.index(True) + 1 if any(agreed) else None,
             "convergence_rate": fmean(agreed),
-            "stability_rounds": next((k for k, has in enumerate(reversed(agreed)) if not has), len(agreed)),
+            "stability_rounds": held_at_last(agreed),
             "value_std_per_round": json.dumps(spreads),
             "trajectory_stability": fmean(spreads),
             "first_half_stop_round": halves[0] if halves else None,
@@ -317,7 +317,7 @@ def _unheard(entry: Round, name: str, peer: str, heard: Value | None) -> tuple[s
 
 def _for_good(reached: Sequence[bool]) -> int | None:
     """Return the first round from which it holds in all others; None if it does not hold in the last."""
-    after = next((k for k, has in enumerate(reversed(reached)) if not has), len(reached))
+    after = held_at_last(reached)
     return len(reached) - after + 1 if after else None
 
 

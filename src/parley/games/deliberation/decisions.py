@@ -26,7 +26,7 @@ from parley.games.deliberation.parameters import (
     value_text,
     values_of,
 )
-from parley.games.deliberation.turns import Ended, graded, plurality, unanimous
+from parley.games.deliberation.turns import diagnosis, graded, plurality, turn_of_consensus, unanimous
 from parley.games.evidence import Decision, OutcomeClass
 from parley.games.problems.numbers import Reading, read_as
 from parley.games.problems.problem import Problem
@@ -157,27 +157,33 @@ OUTCOMES = (
 )
 
 
-def outcome_of(problem: Problem, parameters: DeliberationParameters, ended: Ended, trace: Sequence[Round]) -> Outcome:
+def outcome_of(
+    problem: Problem, parameters: DeliberationParameters, honest: Collection[str], trace: Sequence[Round]
+) -> Outcome:
     """Return the outcome of the last deliberation on a problem, and what was measured in all of them."""
-    first, last = ended.turns[0], ended.turns[-1]
+    turns = last_panel(trace)
+    first, last = turns[0], turns[-1]
     everyone = list(first["answers"])
-    right = problem.answer
-    agreed = ended.detail is None
+    names = [name for name in everyone if name in honest]
+    right, verdict = problem.answer, last["verdict"]
+    agreed = verdict["agreed"]
+    confidence = 1.0 if agreed else None
     if not agreed:
         name = HUNG
     elif not problem.definitive:
         name = GRADED
+        confidence = float(graded(values_of(last, names), parameters.theta).confidence or 0)
     else:
-        name = CORRECT if ended.value == right else WRONG
+        name = CORRECT if verdict["value"] == right else WRONG
 
     def is_right(value: Value | None) -> bool | None:
         return None if right is None else value == right
 
-    def majority(turn: Round, names: Sequence[str]) -> bool | None:
-        return is_right(plurality(values_of(turn, names)))
+    def majority(turn: Round, voters: Sequence[str]) -> bool | None:
+        return is_right(plurality(values_of(turn, voters)))
 
-    [single] = values_of(first, ended.honest[:1])
-    of_single = first["said"][ended.honest[0]] or {"answer": "", "argument": ""}
+    [single] = values_of(first, names[:1])
+    of_single = first["said"][names[0]] or {"answer": "", "argument": ""}
 
     def single_as(reading: Reading) -> bool | None:
         given = of_single["answer"], of_single["argument"]
@@ -187,29 +193,29 @@ def outcome_of(problem: Problem, parameters: DeliberationParameters, ended: Ende
     values = [value for entry in trace for value in entry["answers"].values()]
     return Outcome(
         name=name,
-        detail=ended.detail,
-        diagnosis=ended.diagnosis,
+        detail=verdict["detail"],
+        diagnosis=diagnosis(turns, names),
         rounds=len(trace),
         finished_early=agreed,
         metrics={
             "problem": problem.id,
             "kind": problem.kind,
             "right_answer": right,
-            "consensus": list(ended.value) if isinstance(ended.value, tuple) else ended.value,
+            "consensus": verdict["value"],
             "reading": parameters.reading,
             "single_correct": is_right(single),
             "single_correct_strict": single_as("strict"),
             "single_correct_flexible": single_as("flexible"),
             "first_majority_correct": majority(first, everyone),
-            "first_majority_correct_honest": majority(first, ended.honest),
+            "first_majority_correct_honest": majority(first, names),
             "last_majority_correct": majority(last, everyone),
-            "last_majority_correct_honest": majority(last, ended.honest),
+            "last_majority_correct_honest": majority(last, names),
             "consensus_correct": None if right is None else name == CORRECT,
             "agreed": agreed,
             "turns": parameters.turns,
-            "turn_of_consensus": ended.turn_of_consensus(problem.definitive) if agreed else None,
+            "turn_of_consensus": turn_of_consensus(turns, names) if agreed else None,
             "final_participation": trace[-1]["measures"]["participation"],
-            "final_confidence": ended.confidence,
+            "final_confidence": confidence,
             "final_levels": trace[-1].get("levels"),
             "deliberations": trace[-1]["session"] + 1,
             "utterances": sum(said is not None for said in answers),

@@ -24,20 +24,12 @@ from parley.games.deliberation.parameters import (
     Round,
     Said,
     Value,
-    Verdict,
     reply_model,
     values_of,
 )
 from parley.games.deliberation.policies import POLICIES
 from parley.games.deliberation.prompts import PROMPTS, format_of, places, prompt_of, reply_kind
-from parley.games.deliberation.turns import (
-    Ended,
-    graded,
-    heard_by,
-    reached,
-    turn_measures,
-    verdict,
-)
+from parley.games.deliberation.turns import graded, heard_by, reached, turn_measures, verdict
 from parley.games.filters import SCORE, check_filter, passed, scores_model, told_text
 from parley.games.parameters import BYZANTINE, HONEST, Group
 from parley.games.problems.problem import MATCHING, Problem, read_answer
@@ -108,12 +100,12 @@ class DeliberationGame(Game[DeliberationParameters]):
     def play(self) -> Generator[list[Ask], list[Reply], Outcome]:
         """Deliberate until a panel agrees, or until the last one that is allowed hangs."""
         for session in range(self.parameters.redeliberations + 1):
-            ended = yield from self._deliberate(self._drawn_panel(), session)
-            if ended.detail is None:
+            yield from self._deliberate(self._drawn_panel(), session)
+            if self.trace[-1]["verdict"]["agreed"]:
                 break
         if self.parameters.decision != "none":
-            yield from self._vote(ended)
-        return decisions.outcome_of(self.problem, self.parameters, ended, self.trace)
+            yield from self._vote(self.trace[-1])
+        return decisions.outcome_of(self.problem, self.parameters, self._honest, self.trace)
 
     def first_question(self) -> Ask:
         """Return what the first agent is asked first; with a vote that on the right answer and a wrong one."""
@@ -238,7 +230,7 @@ class DeliberationGame(Game[DeliberationParameters]):
                 self._drawn.add(frozenset(panel))
                 return panel
 
-    def _deliberate(self, names: Sequence[str], session: int) -> Generator[list[Ask], list[Reply], Ended]:
+    def _deliberate(self, names: Sequence[str], session: int) -> Generator[list[Ask], list[Reply], None]:
         p = self.parameters
         self._panel, self._session = names, session
         # Those of lowest rank answer first by chain of thought.
@@ -259,11 +251,9 @@ class DeliberationGame(Game[DeliberationParameters]):
                 heard = dict.fromkeys(names, ())
             turns.append(self._turn(number, before, replies, heard, dropped))
             self.trace.append(turns[-1])
-            ended = verdict(p, honest, turns, milliseconds)
-            if ended is not None:
-                turns[-1]["verdict"] = self._verdict(ended)
-                return ended
-        raise AssertionError("the last turn ends a deliberation")
+            if (ended := verdict(p, honest, turns, milliseconds)) is not None:
+                turns[-1]["verdict"] = ended
+                return
 
     def _ask_another_problem(self) -> Generator[list[Ask], list[Reply], None]:
         """Keep what the agents answer to the other problem, where there is one."""
@@ -437,11 +427,6 @@ class DeliberationGame(Game[DeliberationParameters]):
             entry["levels"] = {policy: str(level) for policy, level in levels.items()}
         return entry
 
-    def _verdict(self, ended: Ended) -> Verdict:
-        value = list(ended.value) if isinstance(ended.value, tuple) else ended.value
-        judged: Verdict = {"agreed": ended.detail is None, "value": value, "detail": ended.detail}
-        return judged if self.problem.definitive else {"levels": ended.turns[-1]["levels"], **judged}
-
     def _links(self) -> list[list[str]] | None:
         if self.network.is_complete:
             return None
@@ -451,9 +436,9 @@ class DeliberationGame(Game[DeliberationParameters]):
 
     # The vote
 
-    def _vote(self, ended: Ended) -> Generator[list[Ask], list[Reply], None]:
+    def _vote(self, last: Round) -> Generator[list[Ask], list[Reply], None]:
         """Ask once about the last answers of the last panel, agreed or not, if they are two or more."""
-        vote, last = self.parameters.decision, ended.turns[-1]
+        vote = self.parameters.decision
         by_letter, candidates = decisions.candidates_of(self.problem, last, self.rng)
         if not by_letter:
             return

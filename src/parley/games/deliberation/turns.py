@@ -10,10 +10,10 @@ from fractions import Fraction
 from typing import Any
 
 from parley.games.deliberation.ballots import leading
-from parley.games.deliberation.parameters import DeliberationParameters, Round, Value, values_of
+from parley.games.deliberation.parameters import DeliberationParameters, Round, Value, Verdict, values_of
 from parley.games.evidence import Session
 from parley.games.network import Network
-from parley.games.parameters import share_of
+from parley.games.parameters import held_at_last, share_of
 from parley.games.problems.problem import Problem, read_answer
 from parley.text import one_line
 
@@ -119,63 +119,51 @@ def turn_measures(
     }
 
 
-@dataclass(frozen=True)
-class Ended:
-    """How one deliberation ended: what its honest agents agreed on, or why it hung (`detail`)."""
-
-    turns: Sequence[Round]
-    honest: Sequence[str]
-    value: Value | None = None
-    confidence: float | None = None
-    detail: str | None = None
-
-    def turn_of_consensus(self, definitive: bool) -> int:
-        """Return the turn from which on honest agents held what was agreed on; for policies that of the verdict."""
-        if not definitive:
-            return self.turns[-1]["turn"]
-        held = [unanimous(values_of(turn, self.honest)) == self.value for turn in self.turns]
-        return len(held) - next((i for i, same in enumerate(reversed(held)) if not same), len(held))
-
-    @property
-    def diagnosis(self) -> str | None:
-        """What stood against unanimity when a deliberation hung."""
-        if self.detail is None:
-            return None
-        values = values_of(self.turns[-1], self.honest)
-        if len({value for value in values if value is not None}) == 1:
-            if None in values:
-                return "agreed_but_some_unreadable"
-            return "agreed_too_late" if self.detail == "time_limit" else "agreed_by_too_few"
-        if any(unanimous(values_of(turn, self.honest)) is not None for turn in self.turns):
-            return "drifted_apart"
-        return "nothing_readable" if all(value is None for value in values) else "never_agreed"
-
-
 def verdict(
     p: DeliberationParameters, honest: Sequence[str], turns: Sequence[Round], milliseconds: int
-) -> Ended | None:
+) -> Verdict | None:
     """Return how a deliberation ended after its last turn, None if it goes on (Definitions XI.3 to XI.7).
 
     `milliseconds` adds up the slowest reply of each of its turns.
     """
-    last = turns[-1]["turn"] == p.turns
     values = values_of(turns[-1], honest)
-    readable = sum(value is not None for value in values)
+    value: Value | None = None
+    detail: str | None = None
     if p.time_limit is not None and milliseconds >= 1000 * p.time_limit:
-        return Ended(turns, honest, detail="time_limit")
-    if readable < p.fewest_honest:
-        return Ended(turns, honest, detail="too_few_honest")
-    if not last and (not p.stop_when_unanimous or unanimous(values) is None):
+        detail = "time_limit"
+    elif sum(each is not None for each in values) < p.fewest_honest:
+        detail = "too_few_honest"
+    elif turns[-1]["turn"] < p.turns and (not p.stop_when_unanimous or unanimous(values) is None):
         return None
-    value: Value | None
-    if p.definitive:
-        value, confidence = unanimous(values), 1.0
     else:
-        grades = graded(values, p.theta)
-        value, confidence = grades.accepted or None, float(grades.confidence or 0)
-    if value is None:
-        return Ended(turns, honest, detail="turn_limit")
-    return Ended(turns, honest, value, confidence)
+        value = unanimous(values) if p.definitive else graded(values, p.theta).accepted or None
+        detail = "turn_limit" if value is None else None
+    as_json = list(value) if isinstance(value, tuple) else value
+    found: Verdict = {"agreed": detail is None, "value": as_json, "detail": detail}
+    return found if p.definitive else {"levels": turns[-1]["levels"], **found}
+
+
+def turn_of_consensus(turns: Sequence[Round], honest: Sequence[str]) -> int:
+    """Return the turn from which on honest agents held what they agreed on at last; for policies the last one."""
+    value = turns[-1]["verdict"]["value"]
+    if isinstance(value, list):
+        return turns[-1]["turn"]
+    return len(turns) - held_at_last([unanimous(values_of(turn, honest)) == value for turn in turns])
+
+
+def diagnosis(turns: Sequence[Round], honest: Sequence[str]) -> str | None:
+    """Return what stood against unanimity when a deliberation hung; None of one that did not."""
+    detail = turns[-1]["verdict"]["detail"]
+    if detail is None:
+        return None
+    values = values_of(turns[-1], honest)
+    if len({value for value in values if value is not None}) == 1:
+        if None in values:
+            return "agreed_but_some_unreadable"
+        return "agreed_too_late" if detail == "time_limit" else "agreed_by_too_few"
+    if any(unanimous(values_of(turn, honest)) is not None for turn in turns):
+        return "drifted_apart"
+    return "nothing_readable" if all(value is None for value in values) else "never_agreed"
 
 
 def check_verdict(session: Session) -> None:

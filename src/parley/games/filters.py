@@ -14,8 +14,8 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, Field, model_validator
 
 from parley.errors import UsageError
-from parley.games.parameters import Count, GameParameters, Positive, newer_field
-from parley.games.prompts import fill, text_of
+from parley.games.parameters import HONEST, Count, GameParameters, Positive, newer_field
+from parley.games.prompts import Template, files_of_replies, fill, for_roles, text_of
 from parley.policies import Ask, Reply, Sampling
 from parley.policies.reply_text import reply_of_each
 from parley.text import by_number
@@ -123,6 +123,16 @@ def told_text(parameters: FilteredParameters) -> str:
     """Return what follows the system prompts of honest agents, on lines of its own; "" for nothing."""
     told = parameters.told_of_filter
     return "" if told is None else f"\n{fill(text_of(told), {'k': parameters.filter.k})}"
+
+
+def files_of_filter(parameters: FilteredParameters) -> dict[str, Template]:
+    """Return what honest agents are told of the filter, and of the form of scores."""
+    files: dict[str, Template] = {}
+    if parameters.told_of_filter:
+        files["filter"] = parameters.told_of_filter
+    if parameters.filter.kind == SCORED:
+        files |= files_of_replies({f"reply_{SCORE}": (SCORE, parameters.reply_format)})
+    return for_roles(files, [HONEST])
 
 
 def filtered(

@@ -42,9 +42,15 @@ def share_of(found: Collection[bool]) -> float | None:
     return sum(found) / len(found) if found else None
 
 
+def held_at_last(held: Sequence[bool]) -> int:
+    """Return for how many rounds up to the last one something held: 0 if it did not in the last."""
+    return next((k for k, has in enumerate(reversed(held)) if not has), len(held))
+
+
 # The roles that games share: who keeps to the rules, and who may break them.
 HONEST = "honest"
 BYZANTINE = "byzantine"
+ROLES = (HONEST, BYZANTINE)
 
 
 _SEAT = r"hub|spoke|any|agent_[1-9][0-9]{0,4}|degree-most|degree-fewest"
@@ -121,22 +127,6 @@ class Seat:
     group: int = 0
     cut_texts: bool = False
     prompt: str = ""
-
-
-class Seated:
-    """An agent as a game keeps it: what follows from its seat."""
-
-    seat: Seat
-
-    @property
-    def name(self) -> str:
-        """Its name, as the others know it."""
-        return self.seat.name
-
-    @property
-    def honest(self) -> bool:
-        """Whether it is honest."""
-        return self.seat.role == HONEST
 
 
 @dataclass(frozen=True, slots=True)

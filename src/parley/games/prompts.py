@@ -14,10 +14,10 @@ from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Generic
+from typing import Any, Generic, TypeVar
 
 from parley.errors import UsageError
-from parley.games.parameters import BYZANTINE, HONEST, P
+from parley.games.parameters import ROLES, P
 from parley.policies import ReplyFormat
 from parley.text import choose, meant
 from parley.text.yamlfile import shown
@@ -25,6 +25,7 @@ from parley.text.yamlfile import shown
 REPLY_TEMPLATES = Path(__file__).parent / "reply_templates"
 # A file with the text, or the text itself.
 Template = Path | str
+_T = TypeVar("_T", bound=Template)
 
 _WORD = r"\{\w+\}"
 # As printed prompts have them besides, Python and all: {f"Your value: {int(x)}" if x else "none"}.
@@ -96,11 +97,15 @@ def instruction_files(kind: str, reply_format: ReplyFormat) -> Mapping[str, Path
     return {reply_format: REPLY_TEMPLATES / reply_format / f"{kind}.txt"}
 
 
-def files_of_replies(roles: Iterable[str], kinds: Mapping[str, tuple[str, ReplyFormat]]) -> dict[str, Path]:
-    """Return the files that tell agents of `roles` of replies: by a name, the kind and its format."""
+def for_roles(files: Mapping[str, _T], roles: Iterable[str] = ROLES) -> dict[str, _T]:
+    """Return what agents of each of `roles` are sent, named after the role."""
+    return {f"{role}_{name}": template for role in roles for name, template in files.items()}
+
+
+def files_of_replies(kinds: Mapping[str, tuple[str, ReplyFormat]]) -> dict[str, Path]:
+    """Return the files that tell of replies: by a name, the kind and its format."""
     return {
-        f"{role}_{name}_{part}": path
-        for role in roles
+        f"{name}_{part}": path
         for name, (kind, reply_format) in kinds.items()
         for part, path in instruction_files(kind, reply_format).items()
     }
@@ -238,8 +243,8 @@ class Prompts(Generic[P]):
         found = known.get(f"{role}_{phase}_{part}", known.get(f"{role}_{part}"))
         if found is None or phase not in self.phases or part not in ("system", "user"):
             raise UsageError(
-                f"no prompt for {prompt}, {role}, {phase}, {part}; prompts: {', '.join(self)}; roles: {HONEST}, "
-                f"{BYZANTINE}; phases: {', '.join(self.phases)}; parts: system, user"
+                f"no prompt for {prompt}, {role}, {phase}, {part}; prompts: {', '.join(self)}; "
+                f"roles: {', '.join(ROLES)}; phases: {', '.join(self.phases)}; parts: system, user"
             )
         return text_of(found)
 

@@ -44,7 +44,6 @@ _MAX_BYTES = 10_000_000  # of a source file
 _WITH_DOCSTRINGS = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 # What a package's code is made of: Python, and the texts and data beside it.
 _PARLEY = Path(__file__).parent.parent
-_PYTHON = Path(traceback.__file__).parent
 _beside: set[Path] = set()  # the folders of the studies that were loaded
 _SUFFIXES = frozenset({".py", ".txt", ".md", ".j2", ".jinja", ".jinja2", ".json", ".yaml", ".yml", ".toml", ".csv"})
 
@@ -278,9 +277,7 @@ def first_problem(error: ValidationError) -> str:
 
 def _is_foreign(file: str) -> bool:
     """Whether a file is Parley's, Python's or an installed package's, or none at all, such as <frozen importlib>."""
-    path = Path(file)
-    installed = not {"site-packages", "dist-packages"}.isdisjoint(path.parts)
-    return file.startswith("<") or installed or any(place in path.parents for place in (_PARLEY, _PYTHON))
+    return file.startswith("<") or _is_installed(Path(file))
 
 
 def forget(name: str, source: Source) -> None:

@@ -281,7 +281,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"filter": {"trimm": 1}}, "did you mean 'trim'"),
     ({"filter": {"trim": 1, "scored": 1}}, "unknown key"),
     ({"filter": "trim"}, "write {trim: 1}"),
-    ({"filter": {"trim": 1}, "protocol": "swarms"}, "protocol swarms knows no filter"),
+    ({"filter": {"trim": 1}, "protocol": "swarms"}, "filter has no effect with protocol: swarms"),
 ]
 
 

@@ -179,17 +179,17 @@ def test_impossible_parameters_are_refused() -> None:
 
 SAMPLING = {"temperature": 0.1, "max_tokens": 9}
 MISTAKES: list[tuple[dict[str, Any], tuple[str, ...]]] = [
-    ({"leaks": ["names"]}, ("leaks", "set protocol: swarms")),
-    ({"task": "Agree."}, ("task", "set protocol: swarms")),
-    ({"protocol": "swarms", "propose": SAMPLING}, ("propose", "turn samples both")),
+    ({"leaks": ["names"]}, ("leaks has no effect with protocol: paper",)),
+    ({"task": "Agree."}, ("task has no effect with protocol: paper; remove one of the two",)),
+    ({"protocol": "swarms", "propose": SAMPLING}, ("propose has no effect with protocol: swarms",)),
     (
         {"protocol": "swarms", "leaks": ["roles"]},
         ("leaks", "input should be 'names', 'missing_value' or 'early_vote'"),
     ),
     ({"protocol": "swarms", "task": "two\nlines"}, ("task", "one line")),
     ({"protocol": "swarms", "history_rounds": 0}, ("early_vote", "history_rounds >= 1")),
-    ({"protocol": "swarms", "rules": "published_code"}, ("published_code", "protocol swarms")),
-    ({"rules": "published_code", "equivocation": True}, ("published_code", "equivocation")),
+    ({"protocol": "swarms", "rules": "published_code"}, ("rules has no effect with protocol: swarms",)),
+    ({"rules": "published_code", "equivocation": True}, ("equivocation has no effect with rules: published_code",)),
     ({"protocol": "swarm"}, ("protocol: 'swarm'",)),
 ]
 

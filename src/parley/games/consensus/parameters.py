@@ -22,7 +22,7 @@ from pydantic import (
 )
 
 from parley.games.filters import FilteredParameters
-from parley.games.parameters import BYZANTINE, Count, Positive, Seat, Seated, Share, as_tuple, in_order, newer_field
+from parley.games.parameters import BYZANTINE, HONEST, Count, Positive, Seat, Share, as_tuple, in_order, newer_field
 from parley.identity import digest
 from parley.policies import Sampling
 from parley.policies.reply_text import ReplyModel
@@ -65,6 +65,15 @@ TWO_THIRDS = Fraction(2, 3)
 PUBLISHED_CODE = "published_code"
 # What a study with `rules: published_code` gets that does not say otherwise.
 _PUBLISHED_DEFAULTS: Mapping[str, Any] = {"retries": 2, "stop_threshold": "2/3", "history_rounds": 3}
+
+
+# What a way to play knows nothing of.
+_GOAL = ("values", "agree_within", "validity")
+_UNKNOWN: Mapping[str, tuple[str, ...]] = {
+    "protocol: paper": ("turn", "task", "leaks"),
+    "protocol: swarms": ("rules", "propose", "vote", "disclose_topology", "equivocation", "filter", *_GOAL),
+    f"rules: {PUBLISHED_CODE}": ("equivocation", *_GOAL),
+}
 
 
 class ConsensusParameters(FilteredParameters):
@@ -150,20 +159,11 @@ class ConsensusParameters(FilteredParameters):
     @model_validator(mode="after")
     def _of_its_protocol(self) -> "ConsensusParameters":
         swarms = self.protocol == "swarms"
-        if self.rules == PUBLISHED_CODE and (swarms or self.equivocation):
-            other = "protocol swarms" if swarms else "equivocation"
-            raise ValueError(f"rules: {PUBLISHED_CODE}: that code has no {other}; remove one of the two")
-        if (swarms or self.rules == PUBLISHED_CODE) and self.goal != THE_PAPERS_GOAL:
-            other = "protocol swarms" if swarms else f"rules: {PUBLISHED_CODE}"
-            raise ValueError(f"{other} knows neither values, agree_within nor validity; remove them")
-        for name in ("propose", "vote") if swarms else ("turn", "task", "leaks"):
-            if getattr(self, name) != type(self).model_fields[name].get_default(call_default_factory=True):
-                remedy = "turn samples both" if swarms else "set protocol: swarms, or remove it"
-                raise ValueError(f"{name} has no effect with protocol {self.protocol}; {remedy}")
-        if swarms and (self.disclose_topology or self.equivocation):
-            raise ValueError("protocol swarms knows neither disclose_topology nor equivocation; remove them")
-        if swarms and self.filter:
-            raise ValueError("protocol swarms knows no filter; remove it, or protocol")
+        played = [f"protocol: {self.protocol}", *[f"rules: {self.rules}"] * (self.rules == PUBLISHED_CODE)]
+        for way in played:
+            for name in _UNKNOWN[way]:
+                if getattr(self, name) != type(self).model_fields[name].get_default(call_default_factory=True):
+                    raise ValueError(f"{name} has no effect with {way}; remove one of the two")
         if swarms and self.task is None:
             raise ValueError("protocol swarms needs a task; remove the key for the published one")
         if swarms and EARLY_VOTE not in self.leaks and self.history_rounds < 1:
@@ -351,7 +351,7 @@ class ConsensusView:
 
 
 @dataclass
-class Agent(Seated):
+class Agent:
     """One agent while a game is played."""
 
     seat: Seat
@@ -359,6 +359,16 @@ class Agent(Seated):
     current_value: Value | None
     notes: list[tuple[int, str]] = field(default_factory=list)
     changes: int = 0
+
+    @property
+    def name(self) -> str:
+        """Its name, as the others know it."""
+        return self.seat.name
+
+    @property
+    def honest(self) -> bool:
+        """Whether it is honest."""
+        return self.seat.role == HONEST
 
 
 @dataclass(frozen=True, slots=True)

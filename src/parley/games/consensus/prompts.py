@@ -36,9 +36,9 @@ from parley.games.consensus.parameters import (
     Said,
     Value,
 )
-from parley.games.filters import SCORE, SCORED
+from parley.games.filters import SCORE, SCORED, files_of_filter
 from parley.games.network import Edges
-from parley.games.parameters import BYZANTINE, HONEST
+from parley.games.parameters import ROLES
 from parley.policies import ReplyFormat
 
 FOLDER = Path(__file__).parent / "templates"
@@ -51,7 +51,6 @@ _VOTE_ON_LAST_ROUND = "turn_vote_on_last_round"
 _THRESHOLD = "threshold"
 TURN = "turn"
 _PHASES: Mapping[str, tuple[str, ...]] = {"paper": ("propose", "vote"), "swarms": (TURN,)}
-_ROLES = (HONEST, BYZANTINE)
 # By protocol: the stop threshold that the templates tell, and how they print it.
 _PRINTED: Mapping[str, tuple[Fraction, str]] = {
     "paper": (Fraction(66, 100), "66%+"),
@@ -69,8 +68,9 @@ _SHARED: dict[str, shared.Template] = {
     "byzantine_vote_user": FOLDER / "fig07_byzantine_vote_user.txt",
     "byzantine_vote_system": FOLDER / "fig08_byzantine_vote_system.txt",
     "byzantine_turn_system": _SWARMS / "byzantine_prompt.txt",
-    **{f"{role}_turn_user": _SWARMS / "round_prompt.txt" for role in _ROLES},
-    **{f"{role}_{_VOTE_ON_LAST_ROUND}": _SWARMS / "vote_on_last_round.txt" for role in _ROLES},
+    **shared.for_roles(
+        {"turn_user": _SWARMS / "round_prompt.txt", _VOTE_ON_LAST_ROUND: _SWARMS / "vote_on_last_round.txt"}
+    ),
 }
 
 
@@ -293,22 +293,19 @@ class ConsensusPrompts(shared.Prompts[ConsensusParameters]):
             if name.split("_")[1] in phases
             and not (name.endswith(_VOTE_ON_LAST_ROUND) and EARLY_VOTE in parameters.leaks)
         }
+        told: dict[str, shared.Template] = {}
         if threshold := threshold_text(parameters):
-            found |= {f"{role}_{_THRESHOLD}": threshold for role in _ROLES}
+            told[_THRESHOLD] = threshold
         if parameters.goal != THE_PAPERS_GOAL:
-            found |= {f"{role}_goal": _GOAL_WORDS for role in _ROLES}
+            told["goal"] = _GOAL_WORDS
         if parameters.rules == PUBLISHED_CODE:
-            found |= {f"{role}_published_code": _PUBLISHED_WORDS for role in _ROLES}
+            told["published_code"] = _PUBLISHED_WORDS
         if parameters.disclose_topology:
-            found |= {f"{role}_network": disclosed_template(parameters) for role in _ROLES}
-        if parameters.told_of_filter:
-            found[f"{HONEST}_filter"] = parameters.told_of_filter
-        asked = scored if parameters.reply_format == "json" else phases  # others are as printed
-        for role in _ROLES:
-            own = [phase for phase in asked if phase != SCORE or role == HONEST]
-            kinds = {f"reply_{phase}": (reply_kind(role, phase), parameters.reply_format) for phase in own}
-            found |= shared.files_of_replies([role], kinds)
-        return found
+            told["network"] = disclosed_template(parameters)
+        form = parameters.reply_format
+        asked = () if form == "json" else _PHASES[parameters.protocol]  # what asks for JSON is as printed
+        replies = {f"{role}_reply_{phase}": (reply_kind(role, phase), form) for role in ROLES for phase in asked}
+        return found | shared.for_roles(told) | shared.files_of_replies(replies) | files_of_filter(parameters)
 
     def digests(
         self, prompt: str, roles: Iterable[str], parameters: ConsensusParameters, scripted: Collection[str] = ()

@@ -15,15 +15,14 @@ from parley.games.deliberation.parameters import (
     Said,
     value_text,
 )
-from parley.games.filters import SCORE, SCORED
-from parley.games.parameters import BYZANTINE, HONEST
+from parley.games.filters import SCORE, SCORED, files_of_filter
+from parley.games.parameters import HONEST, ROLES
 from parley.games.problems.problem import Problem, letters
-from parley.games.prompts import Prompts, QuestionStyle, Template, files_of_replies, fill, text_of
+from parley.games.prompts import Prompts, QuestionStyle, Template, files_of_replies, fill, for_roles, text_of
 from parley.policies import ReplyFormat
 from parley.text import one_line
 
 FOLDER = Path(__file__).parent / "templates"
-_ROLES = (HONEST, BYZANTINE)
 STYLES = ("cot", "zero_shot", "reflect")  # the first two are those of the initial round
 OF_POLICIES = "_policies"  # ends the names of prompts on prioritized problems, which have no right answer
 ALONE = "_alone"  # ends those of agents that hear nobody, and know it
@@ -37,7 +36,7 @@ def _variant(name: str) -> dict[str, Path]:
         files[f"{role}_{style}_system"] = FOLDER / f"{system}_system.txt"
         files[f"{role}_{style}_user"] = FOLDER / f"{user}_user.txt"
 
-    for role in _ROLES:
+    for role in ROLES:
         for kind in ("", OF_POLICIES):
             asked = {**{style: style + kind for style in STYLES}, "reflect": f"reflect_{name}{kind}", BALLOT: BALLOT}
             for style, user in ({**asked, SCORE: SCORE} if role == HONEST else asked).items():
@@ -172,20 +171,15 @@ class DeliberationPrompts(Prompts[DeliberationParameters]):
         vote = parameters.decision
         form = parameters.reply_format
         kinds = {reply_kind(style, parameters.definitive): format_of(style, form) for style in STYLES}
-        replies = files_of_replies(_ROLES, {f"reply_{kind}": (kind, of) for kind, of in kinds.items()})
+        told: dict[str, Template] = {**files_of_replies({f"reply_{kind}": (kind, of) for kind, of in kinds.items()})}
         scored, voted = parameters.filter.kind == SCORED, vote != "none"
         styles = (*STYLES, *[SCORE] * scored, *[style_of(vote)] * voted)
         asked = [prompt_of(style, parameters) for style in styles]
-        names = {f"{role}_{each}_{part}" for role in _ROLES for each in asked for part in ("system", "user")}
+        names = {f"{role}_{each}_{part}" for role in ROLES for each in asked for part in ("system", "user")}
         sent = {name: path for name, path in self.templates(prompt).items() if name in names}
         if voted:
-            replies |= files_of_replies(_ROLES, {BALLOT: (kind_of(vote), form)})
-            replies |= {f"{role}_{BALLOT}_task": _task(vote) for role in _ROLES}
-        if scored:
-            replies |= files_of_replies([HONEST], {f"reply_{SCORE}": (SCORE, form)})
-        if parameters.told_of_filter:
-            replies[f"{HONEST}_filter"] = parameters.told_of_filter
-        return {**sent, **replies}
+            told |= {**files_of_replies({BALLOT: (kind_of(vote), form)}), f"{BALLOT}_task": _task(vote)}
+        return sent | for_roles(told) | files_of_filter(parameters)
 
 
 PROMPTS = DeliberationPrompts()

@@ -8,13 +8,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from parley.games.parameters import BYZANTINE, HONEST
+from parley.games.parameters import BYZANTINE, ROLES
 from parley.games.prompts import (
     Prompts,
     QuestionStyle,
     Template,
     files_of_replies,
     fill,
+    for_roles,
     text_of,
 )
 from parley.games.stag_hunt.parameters import ALL, HARE, PUBLISHED, STAG, YOU, Action, SeenRound, StagHuntParameters
@@ -25,7 +26,6 @@ FOLDER = Path(__file__).parent / "templates"
 PHASES = ("signal", "act")
 PLAIN = "plain"
 REPLIES = {phase: f"stag_hunt_{phase}" for phase in PHASES}  # kinds of replies (parley.games.prompts)
-_ROLES = (HONEST, BYZANTINE)
 
 ACTION_TEXTS: Mapping[Action | None, str] = {STAG: STAG, HARE: HARE, None: "(no action)"}
 
@@ -130,7 +130,7 @@ _AIM = f"{BYZANTINE}_aim"
 _PIECES = {path.stem: path for path in sorted(FOLDER.glob("*.txt"))} | {
     f"{PUBLISHED}_{path.stem}": path for path in sorted((FOLDER / PUBLISHED).glob("*.txt"))
 }
-_VARIANTS = {PLAIN: {f"{role}_{piece}": path for role in _ROLES for piece, path in _PIECES.items()}}
+_VARIANTS = {PLAIN: for_roles(_PIECES)}
 
 
 class StagHuntPrompts(Prompts[StagHuntParameters]):
@@ -138,7 +138,7 @@ class StagHuntPrompts(Prompts[StagHuntParameters]):
 
     variants = _VARIANTS
     parts: Mapping[str, str] = {
-        f"{role}_{PUBLISHED}_{stem}": "user" for role in _ROLES for stem in ("a1_communication", "a2_action")
+        f"{role}_{PUBLISHED}_{stem}": "user" for role in ROLES for stem in ("a1_communication", "a2_action")
     }
     phases = PHASES
     questions = (
@@ -151,19 +151,13 @@ class StagHuntPrompts(Prompts[StagHuntParameters]):
         """Return the pieces that are sent with these parameters."""
         published = parameters.rules == PUBLISHED
         pieces = _published_names(parameters) if published else _names(parameters)
-        names = {f"{BYZANTINE}_{_AIM}", *(f"{role}_{piece}" for role in _ROLES for piece in pieces)}
+        names = {f"{BYZANTINE}_{_AIM}", *(f"{role}_{piece}" for role in ROLES for piece in pieces)}
         found = {name: template for name, template in self.templates(prompt).items() if name in names}
         if published:
             return found
         phases = PHASES if parameters.cheap_talk else ("act",)
         kinds = {f"reply_{phase}": (REPLIES[phase], parameters.reply_format) for phase in phases}
-        return found | files_of_replies(_ROLES, kinds)
-
-    def template(self, prompt: str, role: str, phase: str, part: str) -> str:
-        """Return the unfilled text of one prompt: of actions the one after words."""
-        text = super().template(prompt, role, phase, part)
-        words = f"{role}_act_after_words_user"
-        return text_of(self.templates(prompt)[words]) if (phase, part) == ("act", "user") else text
+        return found | for_roles(files_of_replies(kinds))
 
     def texts(self, prompt: str, role: str) -> Mapping[str, str]:
         """Return the texts of all pieces for a role, by their name without the role."""

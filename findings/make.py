@@ -191,7 +191,7 @@ def _differences(name: str, kind: str, played: Results | None) -> dict[str, dict
         for question, each in asked.items()
         if each.declared
     ]
-    extended = replace(study, questions=(*study.questions, *own))
+    extended = replace(study, content=study.content.model_copy(update={"questions": [*study.content.questions, *own]}))
     table = played.table("questions")
     if own:
         table = with_registration(question_table(played.simulations, extended), played.simulations, extended)

@@ -43,7 +43,7 @@ class UsageError(ParleyError):
     ...     parley.load("demo").results().frame("rounds", modle="majority")
     ... except parley.UsageError as error:
     ...     print(error)
-    /.../config/demo.yaml: modle: not an axis of this study; did you mean 'model'? choose one of: model, n, b, prompt
+    /.../config/demo.yaml: 'modle': unknown axis; did you mean 'model'? choose one of: model, n, b, prompt
     """
 
     exit_code = 2

@@ -84,7 +84,7 @@ def test_what_cannot_be_played_is_one_clear_line(study: parley.Study) -> None:
     one = {"n": 3, "model": "stubborn"}
     wrong: list[tuple[dict[str, Any], str]] = [
         ({}, "6 conditions; choose one by: model (majority, stubborn); n (3, 4, 5); b (0, 1)"),
-        ({"modle": "majority"}, "modle: not an axis of this study; did you mean 'model'?"),
+        ({"modle": "majority"}, "'modle': unknown axis; did you mean 'model'?"),
         ({"n": 17}, "no condition has n=17"),
         (one | {"seed": -1}, "seed=-1: "),
         (one | {"seed": "a\nb"}, "seed=a b: "),

@@ -152,7 +152,7 @@ def test_what_is_not_there_is_one_clear_line(results: parley.Results) -> None:
     wrong: list[tuple[dict[str, Any], str]] = [
         ({"level": "attempt"}, "'attempt': no such level; did you mean 'attempts'"),
         ({"columns": ["texts"]}, "columns: 'texts': no such column; did you mean 'text'"),
-        ({"modle": "majority"}, "modle: not an axis of this study; did you mean 'model'"),
+        ({"modle": "majority"}, "'modle': unknown axis; did you mean 'model'"),
         ({"model": "stubborn", "b": 1}, "no condition has model=stubborn, b=1; `study.conditions`"),
         ({"seed": 99}, "no records yet of seed=99; `results.sim"),
     ]

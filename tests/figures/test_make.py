@@ -199,9 +199,9 @@ def test_a_study_names_the_simulations_that_are_drawn() -> None:
 
 def test_bad_choices_are_one_line() -> None:
     for choice, names in (
-        ("{trajectory: [{seeds: [0]}]}", ["figures.trajectory", "trajectories"]),
-        ("{outcome_rates: [{seeds: [0]}]}", ["figures.outcome_rates", "no figure of single simulations"]),
-        ("{trajectories: [{where: {size: 4}}]}", ["figures.trajectories[0].where: size", "not an axis"]),
+        ("{trajectory: [{seeds: [0]}]}", ["figures: 'trajectory'", "trajectories"]),
+        ("{outcome_rates: [{seeds: [0]}]}", ["figures: 'outcome_rates'", "unknown figure of single simulations"]),
+        ("{trajectories: [{where: {size: 4}}]}", ["figures.trajectories[0].where: 'size'", "unknown axis"]),
         ("{trajectories: [{where: {n: 5}}]}", ["figures.trajectories[0].where", "n=5"]),
         ("{trajectories: [{}, {seeds: [9]}]}", ["figures.trajectories[1].seeds: 9", "model=majority/"]),
         ("{trajectories: [{seeds: [-1]}]}", ["figures.trajectories[0].seeds[0]: -1"]),

@@ -152,7 +152,7 @@ def test_a_model_answers_over_http_and_its_engine_is_told_and_recorded(
     with standing_in(tmp_path) as (endpoint, _):
         said = run(study, record, endpoint)
     assert "warning: tiny: evidence and no proof" in said
-    at_once = study.shard_size * len(simulation.game().seats)
+    at_once = study.content.shard_size * len(simulation.game().seats)
     assert read_summary(record).provenance["engines"] == {"tiny": {**ENGINE, "requests_at_once": at_once}}
     expected = record_with_model(simulation, tmp_path / "expected.parquet")
     assert read_summary(record).digest == read_summary(expected).digest

@@ -114,7 +114,7 @@ def test_they_are_said_in_words_and_frozen_as_they_are_written(study_factory: St
     asked = sides(first={"outcome": FIRST}, second={"outcome": LAST})
     del asked["outcome"]
     study = study_factory(*GRIDS, questions=[WITHIN, asked], **BASE)
-    assert [question_text(question) for question in study.questions] == [
+    assert [question_text(question) for question in study.content.questions] == [
         f"{FIRST} -> {LAST}, in the same simulations, where b=0, turns=1; smallest difference that matters: 0.2",
         f"{FIRST} at honest=7, turns=0 -> {LAST} at b=0, honest=3, turns=1; smallest difference that matters: 0.2",
     ]

@@ -17,8 +17,8 @@ def test_rates_of_a_paper_and_the_model_change_tables_and_no_identity(study_fact
     paper = [{"what": VALID, "where": {"n": 3}, "rate": 0.466, "source": "section 4.1"}]
     told = study_factory(GRID, paper=paper, effects={"outcome": VALID, "interactions": [["prompt", "n"]]})
     assert [(s.id, s.record("x")) for s in plain.simulations()] == [(s.id, s.record("x")) for s in told.simulations()]
-    assert (told.paper[0].rate, told.paper[0].where) == (0.466, {"n": 3})
-    assert told.effects.interactions == (("prompt", "n"),)
+    assert (told.content.paper[0].rate, told.content.paper[0].where) == (0.466, {"n": 3})
+    assert told.content.effects.interactions == (("prompt", "n"),)
     others = [
         study_factory(GRID, paper=[{"what": VALID, "rate": 0.5}]),
         study_factory(GRID, effects={"outcome": "no_consensus"}),

@@ -132,9 +132,12 @@ BAD: list[tuple[object, str]] = [
     ({"from": "may_exits", "append": {"system": "x"}}, "prompts.w.from: 'may_exits': unknown prompt of the game; did"),
     (
         {"from": "may_exist", "append": {"sytem": "x"}},
-        "prompts.w.append.sytem: no part of this prompt; did you mean 's",
+        "prompts.w.append: 'sytem': unknown part of this prompt; did you mean 's",
     ),
-    ({"from": "may_exist", "append": {"honest_chat_system": "x"}}, "prompts.w.append.honest_chat_system: no part"),
+    (
+        {"from": "may_exist", "append": {"honest_chat_system": "x"}},
+        "prompts.w.append: 'honest_chat_system': unknown part",
+    ),
     ({"from": "may_exist", "append": {"byzantine_system": "x"}}, "prompts.w.append.byzantine_system: changes nothing"),
     (
         {"from": "may_exist", "append": {"honest_turn_user": "x"}},
@@ -158,7 +161,7 @@ BAD: list[tuple[object, str]] = [
     ({"from": "may_exist", "append": {"system": "{__class__}"}}, "'{__class__}': no place of this template"),
     ({"from": "may_exist", "append": {"system": "{{x}}"}}, "'{x}': no place of this template"),
     ({"from": "may_exist", "append": {"system": ""}}, "prompts.w.append.system: ''"),
-    ({"append": {"system": "x"}}, "prompts.w.append.system: no part of this prompt; there is none"),
+    ({"append": {"system": "x"}}, "prompts.w.append: 'system': unknown part of this prompt; there is none"),
     ({}, "prompts.w: lacks templates that are sent in this study; add honest_propose_system, honest_propose_user"),
     ({"from": "may_exist", "apend": {}}, "prompts.w.apend: unknown key; did you mean 'append'?"),
     (

@@ -79,7 +79,7 @@ BAD_GRIDS: list[tuple[dict[str, Any], *tuple[str, ...]]] = [
     ({"prompt": "../x"}, "prompt[0]: '../x'"),
     ({"n": [3, 3]}, "model=majority/n=3/b=0/prompt=may_exist", "duplicate"),
     ({"vary": {"stop_threshold": [0.5, "1/2"]}}, "duplicate"),
-    ({"vary": {"max_round": [3]}}, "vary.max_round:", "'max_rounds'"),
+    ({"vary": {"max_round": [3]}}, "vary: 'max_round'", "'max_rounds'"),
     ({"vary": {"max_rounds": [3, 0]}}, "vary: max_rounds: 0"),
     ({"model": "llm"}, "model: llm", "model"),
     ({"model": {"name": "majority", "model": "tiny"}}, "model: majority", "remove 'tiny'"),
@@ -123,7 +123,7 @@ def test_a_text_that_is_no_study_is_refused_with_its_place() -> None:
 
 
 def test_grids_are_checked_together(study_factory: StudyFactory) -> None:
-    with pytest.raises(UsageError, match=r"^small\.yaml: grids\[1\]\.vary\.max_round: "):
+    with pytest.raises(UsageError, match=r"^small\.yaml: grids\[1\].vary: 'max_round'"):
         study_factory({"n": 3}, {"n": 4, "vary": {"max_round": [3]}})
     with pytest.raises(UsageError, match=r"^small\.yaml: grids\[1\]: model=majority/n=4/.*\(also in grids\[0\]\)"):
         study_factory({"n": [3, 4]}, {"n": [4, 5]})
@@ -191,7 +191,7 @@ def test_a_folder_is_found_beside_the_models_file_and_looked_for_only_if_used(st
 def test_a_cost_needs_the_price_of_every_model_that_is_used(study_factory: StudyFactory) -> None:
     tiny = MODELS["models"]["tiny"]
     models = {"tiny": tiny | {"price": {"prompt": 2, "completion": 8}}, "other": tiny}
-    assert study_factory({"model": "tiny"}, {"model": "majority"}, models=models, budget={"cost": 5}).budget
+    assert study_factory({"model": "tiny"}, {"model": "majority"}, models=models, budget={"cost": 5}).content.budget
     with pytest.raises(UsageError, match=r"^small\.yaml: budget\.cost: 5: other .*models\.other in models\.yaml"):
         study_factory({"model": ["tiny", "other"]}, models=models, budget={"cost": 5})
-    assert study_factory({"model": "other"}, models=models, budget={"tokens": 5}).budget
+    assert study_factory({"model": "other"}, models=models, budget={"tokens": 5}).content.budget

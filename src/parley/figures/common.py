@@ -54,7 +54,7 @@ def alike(study: Study, table: pd.DataFrame, by: Sequence[str]) -> list[Group]:
     """Return the conditions that agree in all of `by`; those that a question of the study compares are neighbors."""
     if not by:
         return [((), table)]
-    asked = [question.axis for question in study.questions]
+    asked = [question.axis for question in study.content.questions]
     places = {axis: values_along(table[axis]).index for axis in sorted(by, key=lambda axis: axis in asked)}
 
     def order(group: Group) -> list[int]:

@@ -134,7 +134,7 @@ def build(study: Study, strict: bool = False) -> pd.DataFrame:
             _log.info("%s blocks made", f"{len(rows):,}", extra=every(since=began))
 
     write_atomically(chain, write)
-    last = rows[-1]["hash"] if rows else genesis(study.ledger.difficulty)
+    last = rows[-1]["hash"] if rows else genesis(study.content.ledger.difficulty)
     write_atomically(paths.ledger_head(chain), lambda file: file.write(check.head_line(len(rows), last)))
     table = pd.DataFrame(rows, columns=names_of(TABLE, study.axes, study.game))
     write_table(table, study, TABLE)
@@ -197,8 +197,8 @@ def links(study: Study, strict: bool = False) -> Iterator[tuple[RecordedSession,
             sessions = simulation.condition.game.evidence.transcript(summary.outcome, read_trace(record))
             for number, session in enumerate(sessions):
                 signed = sign_session(game.name, simulation.id, number, session)
-                previous = checker.last or genesis(study.ledger.difficulty)
-                block = make_block(signed, checker.blocks, previous, study.ledger.difficulty)
+                previous = checker.last or genesis(study.content.ledger.difficulty)
+                block = make_block(signed, checker.blocks, previous, study.content.ledger.difficulty)
                 line = check.block_line(block)
                 checker.add(line)  # a game of the user's own may tell of sessions that no chain can hold
                 yield RecordedSession(simulation, record, signed, nodes, game.network), block, line

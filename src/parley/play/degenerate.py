@@ -187,7 +187,7 @@ class PauseWatcher(Watcher):
         self._files = {name: paths.paused(study.name, model).absolute() for name, model in models.items()}
         self._counts_journal = {path: not path.with_suffix(".count").exists() for path in self._files.values()}
         self._requested: set[str] = set()  # agents whose replies are no journal's
-        self._ask_all = study.most_unusable is None or bool(os.environ.get(GO_ON))
+        self._ask_all = study.content.most_unusable is None or bool(os.environ.get(GO_ON))
 
     def asking(self, asks: Sequence[Ask]) -> None:
         """Pass it on."""
@@ -219,7 +219,7 @@ class PauseWatcher(Watcher):
             file.seek(0)
             letters = Counter(file.read(asked).decode())
         counts = Counter({name: letters[letter] for name, letter in _LETTERS.items()})
-        if asked - counts[None] >= (self._study.most_unusable or 0) * asked:
+        if asked - counts[None] >= (self._study.content.most_unusable or 0) * asked:
             line = _line(path.stem, counts, exchange, self._study)
             write_atomically(path, lambda file: file.write(line.encode()))
 

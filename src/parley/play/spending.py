@@ -30,15 +30,15 @@ def budget_of(study: Study, simulation: Simulation | None = None, by_hand: bool 
     In a run that is divided among jobs the job of a simulation has its part, and counts for itself. What is played
     `by_hand` goes in no batch, and costs the whole price.
     """
-    if study.budget is None and not paths.spent(study.name).exists():
+    if study.content.budget is None and not paths.spent(study.name).exists():
         return None
     share, name, prices = parts(), study.name, _prices(study, by_hand)
     if share.jobs == 1 or simulation is None:
         whole = paths.spent(name)
-        return Budget(name, whole, study.budget, prices, lambda: spent_before(study), _elsewhere(study, whole))
+        return Budget(name, whole, study.content.budget, prices, lambda: spent_before(study), _elsewhere(study, whole))
     engine, shard = study.shards()[simulation.record(name)]
     part = paths.spent(name, share.run, engine, shard)
-    limits = study.budget and part_of(study.budget, _elsewhere(study, part), prices, share.jobs)
+    limits = study.content.budget and part_of(study.content.budget, _elsewhere(study, part), prices, share.jobs)
     return Budget(f"{name}, of which this job has one of {share.jobs} parts,", part, limits, prices)
 
 
@@ -64,22 +64,22 @@ def spending_line(study: Study) -> str | None:
 
     Raises RecordError or JournalError for a file that cannot be read.
     """
-    if study.budget is None:
+    if (limits := study.content.budget) is None:
         return None
     account, _ = read_databases(_databases(study), _prices(study), in_flight=False)
-    return f"budget: {budget_line(study.budget, account if account.amounts else spent_before(study), _prices(study))}"
+    return f"budget: {budget_line(limits, account if account.amounts else spent_before(study), _prices(study))}"
 
 
 def refused_line(study: Study) -> str | None:
     """Return in words that the budget has no room for a request that was refused; None if it has."""
-    if study.budget is None:
+    if (limits := study.content.budget) is None:
         return None
     # What was refused may have been asked by a configuration that the study no longer has.
     used = {model for condition in study.conditions for model in condition.models}
     account, refused = read_databases(_databases(study), _prices(study), in_flight=False)
     for request in refused:
-        if request[0] in used and account.amounts and not fits(study.budget, account, [request], _prices(study)):
-            return spent_line(study.name, study.budget, account, request, _prices(study))
+        if request[0] in used and account.amounts and not fits(limits, account, [request], _prices(study)):
+            return spent_line(study.name, limits, account, request, _prices(study))
     return None
 
 

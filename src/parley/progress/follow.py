@@ -209,7 +209,7 @@ class Progress:
             return [one_line(str(error), 200)]
 
     def _spent(self) -> str | None:
-        if self._study.budget is None:
+        if self._study.content.budget is None:
             return None
         if self._budget is not None and not paths.spent(self._study.name).exists():
             return self._budget  # nothing was counted since, and all records and journals would be read

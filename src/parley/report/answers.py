@@ -146,7 +146,7 @@ def _is_number(row: Mapping[Any, Any], game: type[Game]) -> bool:
 
 
 def _among(study: Study, row: Mapping[Any, Any]) -> str:
-    question = next(each for each in study.questions if each.name == row["question"])
+    question = next(each for each in study.content.questions if each.name == row["question"])
     where = where_text(question.where)
     over = f"pooled over {', '.join(question.over)}" if question.over else ""
     scope = "; ".join(text for text in (where, over) if text)
@@ -225,7 +225,7 @@ def contrast_texts(row: Row, labels: Mapping[str, str], number: bool) -> dict[st
 def question_rows(study: Study, questions: pd.DataFrame) -> list[dict[str, Any]]:
     """Return what the questions of a study were answered, as text, in their order."""
     labels, numbers = labels_of(study.game)
-    texts = {question.name: question_text(question) for question in study.questions}
+    texts = {question.name: question_text(question) for question in study.content.questions}
     return [
         {
             **contrast_texts(

@@ -202,11 +202,11 @@ def _statistics(study: Study, tables: Mapping[str, pd.DataFrame], cite: Citation
         sentences.append("Means were compared by the paired t test.")
     if LINES in tests:
         sentences.append("Trends were tested by the slopes of each seed's least-squares line (t).")
-    if study.questions:
+    if study.content.questions:
         registered = Counter(zip(tables["questions"]["registered"], tables["questions"]["confirmatory"], strict=True))
         kinds = [f"{count} {'confirmatory, ' * sure}{text}" for (text, sure), count in registered.items()]
         sentences.append(
-            f"The study asks {counted(len(study.questions), 'question')} by "
+            f"The study asks {counted(len(study.content.questions), 'question')} by "
             f"{counted(len(tables['questions']), 'comparison')} ({'; '.join(kinds)}); their p values were corrected "
             f"by Holm's method {cite('holm1979')}. That a difference is smaller than what matters was decided by two "
             f"one-sided tests {cite('schuirmann1987')}, of rates and shares by bounded limits {cite('gaffke2005')}. "

@@ -17,7 +17,7 @@ from parley.games.evidence import Quantity
 from parley.study.condition import ARM_AXIS, BYZANTINE_AXIS, Condition, axes_text, axis_names
 from parley.study.questions import Question, Side, where_text
 from parley.text import choose, counted
-from parley.text.yamlfile import shown
+from parley.text.yamlfile import check_known, shown
 
 Kind = Literal["outcome", "indicator", "quantity"]
 Strata = tuple[tuple[Condition, Condition], ...]
@@ -127,8 +127,8 @@ def compared(question: Question, conditions: Sequence[Condition], where: str) ->
         *((key, wanted, [*axes, _HONEST]) for key, wanted in chosen.items()),
     ]
     for key, names, known in named:
-        if unknown := next((name for name in names if name not in known), None):
-            raise UsageError(f"{where}.{key}: {shown(unknown)}: not an axis of this study; {choose(unknown, axes)}")
+        for name in names:
+            check_known(f"{where}.{key}", name, known, "axis")
     if question.axis in question.over or (question.axis in question.where and not question.trend):
         key = "over" if question.axis in question.over else "where"
         remedy = "remove it" if key == "over" else "give the two under values"
@@ -164,9 +164,7 @@ def _kinds(question: Question, game: type[Game], where: str, with_arms: bool) ->
     if question.outcomes is None and question.outcome is None:
         key = "compare"
     for name in names:
-        if name not in known:
-            remedy = choose(name, known)
-            raise UsageError(f"{where}.{key}: {shown(name)}: the game {game.name} has no such; {remedy}")
+        check_known(f"{where}.{key}", name, known, f"outcome, indicator or quantity of {game.name}")
     units = [_unit(name, quantities) for name in names]
     if units[0] != units[1]:
         raise UsageError(

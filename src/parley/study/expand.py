@@ -32,8 +32,8 @@ from parley.study.condition import (
 )
 from parley.study.own_prompts import OwnPrompts
 from parley.study.study_file import SAME, Grid, GroupEntry, PlayerChoice, PolicyChoice, StudyFile
-from parley.text import choose, one_line
-from parley.text.yamlfile import is_slug, shown, validated
+from parley.text import choose
+from parley.text.yamlfile import check_known, is_slug, shown, validated
 
 MAX_CONDITIONS = 10_000
 MAX_SIMULATIONS = 100_000
@@ -145,17 +145,15 @@ class Expander:
         self._parameters({}, where)
 
     def _check_keys(self, grid: Grid, where: str) -> None:
-        known = self._game.Parameters.model_fields
         for name in grid.vary:
-            if name in (*BASE_AXES, BYZANTINE_AXIS) or name not in self._game.Parameters.model_fields:
-                raise UsageError(f"{where}.vary.{one_line(name, 60)}: unknown parameter; {choose(name, known)}")
+            own = [each for each in self._game.Parameters.model_fields if each not in (*BASE_AXES, BYZANTINE_AXIS)]
+            check_known(f"{where}.vary", name, own, "parameter")
         self._check_growing(grid, where)
         prompts = [*self._game.prompts, *self.own_prompts.by_name]
         named = {"": grid.prompt, **{f".groups[{i}]": group.prompt or [] for i, group in enumerate(grid.groups or [])}}
         for key, names in named.items():
             for name in names:
-                if name not in prompts:
-                    raise UsageError(f"{where}{key}.prompt: {name!r}: unknown prompt; {choose(name, prompts)}")
+                check_known(f"{where}{key}.prompt", name, prompts, "prompt")
         if grid.groups is not None:
             for key in ("model", "n", "honest", "b", "byzantine"):
                 if getattr(grid, key) is not None:
@@ -170,9 +168,7 @@ class Expander:
         if isinstance(seeds, GrowingSeeds):
             where = f"{where}.seeds" if grid.seeds else f"{self._where}: seeds"
             outcomes = [outcome.name for outcome in self._game.outcomes]
-            if seeds.until.outcome not in outcomes:
-                remedy = choose(seeds.until.outcome, outcomes)
-                raise UsageError(f"{where}.until.outcome: {seeds.until.outcome!r}: unknown outcome; {remedy}")
+            check_known(f"{where}.until.outcome", seeds.until.outcome, outcomes, "outcome")
 
     def _check_size(self) -> None:
         """Refuse what would take minutes to expand, before it is expanded."""
@@ -327,8 +323,7 @@ class Expander:
     def _choices(self, entry: GroupEntry, where: str) -> Iterator[PlayerGroup]:
         prompts = [self.own_prompts.by_name.get(name, name) for name in entry.prompt or []] or [None]
         for role, count, written, prompt in product(entry.role, entry.count, entry.policy, prompts):
-            if role not in self._game.roles:
-                raise UsageError(f"{where}.role: {role!r}: unknown role; {choose(role, self._game.roles)}")
+            check_known(f"{where}.role", role, self._game.roles, "role")
             policy = self._policy(written, f"{where}.policy", role)
             # A list of policies may mix those that ask a model with those that do not.
             asks = policy.kind.rule is None or len(entry.policy) == 1
@@ -367,8 +362,8 @@ class Expander:
         if isinstance(written, str) and written in self._models:
             return self._with_model(self._policy(LLM.name, where, role), written, where)
         if isinstance(written, str) and not self._is_policy(written):
-            remedy = choose(written, [*self._models, *self._game.policies], self._installed)
-            raise UsageError(f"{where}: {written!r}: unknown model or policy{self._no_file()}; {remedy}")
+            known = [*self._models, *self._game.policies]
+            check_known(where, written, known, f"model or policy{self._no_file()}", self._installed)
         own = written.model if isinstance(written, PlayerChoice) else None
         chosen = self._policy(written, where, role)
         return self._with_model(chosen, own or (model if chosen.kind.asks_model else None), where)
@@ -427,10 +422,7 @@ class Expander:
             return Player(policy)
         if policy.kind.rule is not None:
             raise UsageError(f"{where}: {policy.kind.name}: a scripted policy, which asks no model; remove {model!r}")
-        if model not in self._models:
-            raise UsageError(
-                f"{where}.model: {model!r}: unknown model{self._no_file()}; {choose(model, self._models)}"
-            )
+        check_known(f"{where}.model", model, self._models, f"model{self._no_file()}")
         if self._needs_weights and model not in self._checked:
             check_source(model, self._models[model], self._models_file)
             self._checked.add(model)

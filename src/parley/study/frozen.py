@@ -112,7 +112,7 @@ def write_frozen(study: Study, force: bool = False) -> Path:
     path = paths.frozen(study.file)
     if path.exists() and not force:
         raise UsageError(f"{path}: is there already; --force writes it anew, and what you wrote in it is lost")
-    if not study.questions:
+    if not study.content.questions:
         raise UsageError(f"{study.file}: questions: none; declare what the study is to answer before you freeze it")
     content = content_of(study)
     now = datetime.now(UTC).isoformat(timespec="seconds")
@@ -216,7 +216,7 @@ def _text(study: Study, frozen: Frozen) -> str:
     text: str = Template(form, trim_blocks=True, keep_trailing_newline=True).render(
         title=one_line(study.title),
         command=f"parley plan {paths.study_argument(study.file)} --freeze",
-        questions=[(question.name, question_text(question)) for question in study.questions],
+        questions=[(question.name, question_text(question)) for question in study.content.questions],
         size=f"{counted(len(study.conditions), 'condition')}, {simulations}",
         conditions={path: _seeds_text(seeds) for path, (_, seeds) in frozen.content["conditions"].items()},
         beside=companion_lines(study),

@@ -21,10 +21,10 @@ from parley.study.comparisons import rates_of
 from parley.study.condition import OWN_CODE, SCRIPTED, Condition, Simulation, decided, on_disk
 from parley.study.expand import NOBODY, Expander
 from parley.study.recorded import Forks
-from parley.study.study import PLAIN_EFFECTS, PLAIN_LEDGER, Study
+from parley.study.study import Study
 from parley.study.study_file import SAME, StudyFile
 from parley.text import choose, counted, one_line
-from parley.text.yamlfile import is_slug, load_yaml, validated
+from parley.text.yamlfile import check_known, is_slug, load_yaml, validated
 
 _MOST_DRAWN = 24  # simulations that a study may name for one figure
 
@@ -69,7 +69,7 @@ def _checked(
     content = validated(StudyFile, written, where)
     with located(f"{where}: game"):
         game = game_class(content.game)
-    if content.ledger is not None and not game.evidence.keeps_ledger:
+    if "ledger" in content.model_fields_set and not game.evidence.keeps_ledger:
         raise UsageError(f"{where}: ledger: the game {game.name} keeps none; remove this key")
     models_file = models_file or paths.models_file(file)
     models = {**recorded, **(load_models(models_file) if exists(models_file) else {})}
@@ -85,27 +85,12 @@ def _checked(
         models = {**{name: entry for c in once for name, entry in c.entries.items()}, **models}
     conditions = _as_decided(_repeated(once, repeats, where), file.stem)
     study = Study(
-        name=file.stem,
-        file=file,
-        models_file=models_file,
-        title=content.title or file.stem,
-        game=game,
-        shard_size=content.shard_size,
-        conditions=conditions,
-        models=models,
-        budget=content.budget,
-        most_unusable=content.most_unusable,
-        ledger=content.ledger or PLAIN_LEDGER,
-        drawn=content.figures,
-        questions=tuple(content.questions),
-        paper=tuple(content.paper),
-        effects=content.effects or PLAIN_EFFECTS,
-        companions=content.companions,
+        *(file, content, models_file, game, conditions, models),
         own_prompts=expander.own_prompts,
         achievable=None if content.achievable is None else expander.protocol(content.achievable),
     )
-    if study.budget is not None and study.budget.cost is not None:
-        _check_prices(study, study.budget.cost, recorded)
+    if content.budget is not None and content.budget.cost is not None:
+        _check_prices(study, content.budget.cost, recorded)
     _check_batches(study)
     _check_drawn(study)
     _ = study.comparisons  # a question that no condition answers is refused before anything is played
@@ -214,10 +199,9 @@ def _as_decided(conditions: tuple[Condition, ...], study: str) -> tuple[Conditio
 def _check_drawn(study: Study) -> None:
     """Raise UsageError if a study names figures, conditions or seeds that it does not have, or too many."""
     known = [spec.name for spec in study.game.evidence.figures if KINDS[spec.kind].single]
-    for figure, choices in study.drawn.items():
+    for figure, choices in study.content.figures.items():
         where = f"{study.file}: figures.{figure}"
-        if figure not in known:
-            raise UsageError(f"{where}: no figure of single simulations; {choose(figure, known)}")
+        check_known(f"{study.file}: figures", figure, known, "figure of single simulations")
         for place, choice in enumerate(choices):
             try:
                 conditions = study.fitting(choice.where)
@@ -235,19 +219,18 @@ def _check_drawn(study: Study) -> None:
 def _check_rates(study: Study) -> None:
     """Raise UsageError for rates of a paper, or a model of effects, that are about what the study does not have."""
     known, axes = list(rates_of(study.game)), study.axes
-    named = [(f"paper[{index}].what", each.what) for index, each in enumerate(study.paper)]
-    named += [("effects.outcome", study.effects.outcome)] if study.effects.outcome else []
+    named = [(f"paper[{index}].what", each.what) for index, each in enumerate(study.content.paper)]
+    effects = study.content.effects
+    named += [("effects.outcome", effects.outcome)] if effects.outcome else []
     for key, name in named:
-        if name not in known:
-            raise UsageError(f"{study.file}: {key}: {name!r}: no outcome or indicator; {choose(name, known)}")
-    for index, pair in enumerate(study.effects.interactions):
+        check_known(f"{study.file}: {key}", name, known, "outcome or indicator")
+    for index, pair in enumerate(effects.interactions):
         key = f"{study.file}: effects.interactions[{index}]"
         for axis in pair:
-            if axis not in axes:
-                raise UsageError(f"{key}: {axis!r}: not an axis of this study; {choose(axis, axes)}")
+            check_known(key, axis, axes, "axis")
         if pair[0] == pair[1]:
             raise UsageError(f"{key}: {pair[0]!r} twice; name two axes")
-    for each in study.paper:
+    for each in study.content.paper:
         study.fitting(each.where)
 
 
@@ -281,10 +264,8 @@ class Companion:
 
 def companions(study: Study) -> list[Companion]:
     """Return the studies that a study names; raises UsageError if one is not there or does not fit."""
-    if study.companions is None:
-        return []
     found = []
-    for kind, name in study.companions:
+    for kind, name in study.content.companions:
         if name is not None:
             where = f"{study.file}: companions.{kind}: {name}"
             if name == study.name:
@@ -312,8 +293,8 @@ def _misfits(study: Study, kind: str, other: Study) -> Iterator[str]:
     if other.game.name != study.game.name:
         yield f"plays {other.game.name}, and this study {study.game.name}; name a study of the same game"
     if kind == "control":
-        questions = {question.name for question in study.questions}
-        if questions and questions.isdisjoint(question.name for question in other.questions):
+        questions = {question.name for question in study.content.questions}
+        if questions and questions.isdisjoint(question.name for question in other.content.questions):
             yield f"answers no question of this study; give it one of the same name ({sorted(questions)[0]})"
         if asked := sorted({model for condition in other.conditions for model in condition.models}):
             yield f"asks a model ({asked[0]}); a control is scripted, since its answers have to be known"
@@ -349,9 +330,9 @@ def plan_of(study: Study) -> str:
         ]
         for condition in study.conditions
     ]
-    ledger = study.ledger.model_dump(mode="json")
+    ledger = study.content.ledger.model_dump(mode="json")
     more = [*study.questions_json, *study.shown_besides]
-    return digest([study.name, study.title, study.shard_size, ledger, conditions, *more])[:8]
+    return digest([study.name, study.title, study.content.shard_size, ledger, conditions, *more])[:8]
 
 
 def require_plan(study: Study, plan: str | None) -> None:

@@ -18,8 +18,7 @@ from parley.files import read_regular, write_new
 from parley.games.base import Game
 from parley.games.prompts import OwnPrompt, appended, content_of, text_of
 from parley.study.condition import Condition
-from parley.text import choose
-from parley.text.yamlfile import shown, tag
+from parley.text.yamlfile import check_known, shown, tag
 
 README = "README.txt"  # in a folder of templates, what tells people of them
 _MAX_BYTES = 100_000
@@ -122,10 +121,8 @@ class OwnPrompts:
 
     def _changes(self, name: str, change: PromptChange) -> dict[str, str]:
         prompts, where = self._game.prompts, self._where(name)
-        if change.start is not None and change.start not in prompts:
-            raise UsageError(
-                f"{where}.from: {change.start!r}: unknown prompt of the game; {choose(change.start, prompts)}"
-            )
+        if change.start is not None:
+            check_known(f"{where}.from", change.start, prompts, "prompt of the game")
         shipped = prompts.variants[change.start] if change.start else {}
         texts = {template: text_of(found) for template, found in {**shipped, **change.templates}.items()}
         changed: dict[str, set[str]] = defaultdict(set)
@@ -145,8 +142,7 @@ class OwnPrompts:
             for key in {part, *(f"{role}_{part}" for role in roles), template} if part in ("system", "user") else ():
                 by_key[key].append(template)
         for key, line in change.append.items():
-            if key not in by_key:
-                raise UsageError(f"{where}.append.{key}: no part of this prompt; {choose(key, by_key)}")
+            check_known(f"{where}.append", key, by_key, "part of this prompt")
             for template in by_key[key]:
                 texts[template] = appended(texts[template], line)
             changed[f"append.{key}"].update(by_key[key])
@@ -160,9 +156,7 @@ def write_templates(game: type[Game], prompt: str, folder: Path) -> list[Path]:
     Raises UsageError for an unknown prompt, a game without templates, and a file that exists.
     """
     prompts = game.prompts
-    if not prompts.variants.get(prompt):
-        remedy = choose(prompt, [name for name in prompts if prompts.variants[name]])
-        raise UsageError(f"--prompt {prompt!r}: no prompt of {game.name} with templates; {remedy}")
+    check_known("--prompt", prompt, [name for name in prompts if prompts.variants[name]], f"prompt of {game.name}")
     braces = {f"{{{printed}}}": f"{{{name}}}" for printed, name in prompts.plain.items()}
     texts = {}
     for name, template in prompts.variants[prompt].items():

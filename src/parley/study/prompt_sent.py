@@ -31,8 +31,9 @@ from parley.policies.kinds import BY_MODEL, PolicyKind, Rule
 from parley.policies.reply_text import FreeText, parse_reply, schema_of
 from parley.study import Study
 from parley.study.condition import Condition, Player, PlayerGroup, Simulation, axis_value
+from parley.study.study_file import StudyFile
 from parley.text import by_number, choose, meant
-from parley.text.yamlfile import validated
+from parley.text.yamlfile import check_known, validated
 
 PARTS = ("system", "user", "reply")  # the last one is what goes with the request: a JSON schema, or nothing
 _FREELY = "(what the agent wrote in the first step)"
@@ -182,8 +183,7 @@ def default_study(game: type[Game], prompt: str, parameters: Mapping[str, Any]) 
     `parameters` are those that are not the default. Raises UsageError if the game cannot be played so, or does not
     know the prompt.
     """
-    if prompt not in game.prompts:
-        raise UsageError(f"--prompt {prompt!r}: unknown prompt; {choose(prompt, game.prompts)}")
+    check_known("--prompt", prompt, game.prompts, "prompt")
     chosen = validated(game.Parameters, dict(parameters), game.name)
     axes: dict[str, Any] = {"model": BY_MODEL.label, "n": 4, "b": 1, "prompt": prompt}
     axes |= {name: axis_value(getattr(chosen, name)) for name in parameters}
@@ -191,7 +191,7 @@ def default_study(game: type[Game], prompt: str, parameters: Mapping[str, Any]) 
     condition = Condition(game, axes, chosen, groups, prompt, range(1))
     with located(f"{game.name} with these parameters"):
         game.check(chosen, condition.playing)
-    return Study(game.name, Path(game.name), Path(), "", game, 1, (condition,), {})
+    return Study(Path(game.name), StudyFile(game=game.name), Path(), game, (condition,), {})
 
 
 def asked(

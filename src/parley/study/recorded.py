@@ -33,7 +33,7 @@ from parley.study.condition import BASE_AXES, Condition, Fork, Parent, Player, P
 from parley.study.expand import MAX_CONDITIONS, MAX_SIMULATIONS, Expander
 from parley.study.study_file import ALL, EACH, Change, ForkKeys, SaidInstead
 from parley.text import choose, one_line
-from parley.text.yamlfile import is_slug
+from parley.text.yamlfile import check_known, is_slug
 
 
 def rebuilt(path: Path, described: Any, version: object = "unknown") -> Simulation:
@@ -252,8 +252,8 @@ class Forks:
             by_condition[each.simulation.condition.identity].append(each)
         played = [phase for own in by_condition.values() for game in own for phase in game.phases]
         known = list(dict.fromkeys(phase for _, phase, _ in played))
-        if unknown := [phase for each in keys.at if (phase := str(each).partition("-")[2]) and phase not in known]:
-            raise UsageError(f"{self._where}: at: {unknown[0]}: no phase of these games; {choose(unknown[0], known)}")
+        for phase in filter(None, (str(each).partition("-")[2] for each in keys.at)):
+            check_known(f"{self._where}: at", phase, known, "phase of these games")
         found: dict[str, Condition] = {}
         for own in by_condition.values():
             for point, change in self._places(own, keys.at, keys.change):
@@ -356,8 +356,8 @@ class Forks:
         """Return who plays the seats of a change from then on, and their role if that is another one."""
         where = f"{self._where}: change"
         prompts = [*self._game.prompts, *self._expander.own_prompts.by_name]
-        if change.prompt is not None and change.prompt not in prompts:
-            raise UsageError(f"{where}: prompt: {change.prompt!r}: unknown prompt; {choose(change.prompt, prompts)}")
+        if change.prompt is not None:
+            check_known(f"{where}: prompt", change.prompt, prompts, "prompt")
         if change.swap is None:
             return None, None
         to = change.swap.to

@@ -2,14 +2,13 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from parley import paths
 from parley.engine.models import ModelEntry
-from parley.engine.service.dialect import BudgetLimits
 from parley.errors import UsageError
 from parley.games.base import Game
 from parley.games.evidence import EFFECTS, INFLUENCE, FigureSpec
@@ -27,41 +26,39 @@ from parley.study.condition import (
     axis_names,
 )
 from parley.study.own_prompts import OwnPrompts
-from parley.study.questions import Question
-from parley.study.study_file import LEDGER_FORMAT, Companions, Drawn, Effects, LedgerSettings, PaperRate
-from parley.text import choose, counted, meant, one_line
+from parley.study.study_file import LEDGER_FORMAT, Companions, Effects, StudyFile
+from parley.text import counted, meant, one_line
+from parley.text.yamlfile import check_known
 
 SCRIPTED_SHARD = 500  # simulations: some seconds, so that few starts of a process keep all cores busy
 # Raised when the same records give other tables, figures or reports: what is there is made again.
 TABLES_VERSION = 16
-PLAIN_LEDGER = LedgerSettings()
-PLAIN_EFFECTS = Effects()
 _SEED_FILE = re.compile(r"seed=(0|[1-9][0-9]{0,8})\.parquet")
 
 
 @dataclass(frozen=True)
 class Study:
-    """A study, checked and expanded into conditions."""
+    """A study file with its content, checked and expanded into conditions."""
 
-    name: str
     file: Path
+    content: StudyFile
     models_file: Path
-    title: str
     game: type[Game]
-    shard_size: int
     conditions: tuple[Condition, ...]
     models: Mapping[str, ModelEntry]
-    budget: BudgetLimits | None = None
-    most_unusable: float | None = None
-    ledger: LedgerSettings = PLAIN_LEDGER
-    drawn: Mapping[str, Sequence[Drawn]] = field(default_factory=dict)
-    questions: tuple[Question, ...] = ()
-    paper: tuple[PaperRate, ...] = ()
-    effects: Effects = PLAIN_EFFECTS
-    companions: Companions | None = None
     own_prompts: OwnPrompts | None = None
     achievable: ChosenPolicy | None = None
     unfinished: "Unfinished | None" = None  # what this is a part of, if not all that was asked for is played
+
+    @property
+    def name(self) -> str:
+        """The name of its file, which its results have, too."""
+        return self.file.stem
+
+    @property
+    def title(self) -> str:
+        """One line for people; its name where the file gives none."""
+        return self.content.title or self.name
 
     @cached_property
     def axes(self) -> list[str]:
@@ -130,8 +127,8 @@ class Study:
         for condition in self.conditions:
             engine = condition.engine
             least = condition.at_once if condition.plays_by_shard else 1
-            sizes[engine] = max(sizes.get(engine, self.shard_size), least)
-        of_no_model = {SCRIPTED: SCRIPTED_SHARD, OWN_CODE: SCRIPTED_AT_ONCE * self.shard_size}
+            sizes[engine] = max(sizes.get(engine, self.content.shard_size), least)
+        of_no_model = {SCRIPTED: SCRIPTED_SHARD, OWN_CODE: SCRIPTED_AT_ONCE * self.content.shard_size}
         return {engine: of_no_model.get(engine, size) for engine, size in sizes.items()}
 
     @cached_property
@@ -175,13 +172,13 @@ class Study:
     @cached_property
     def _shown(self) -> str:
         played = [[condition.name, condition.identity, list(condition.seeds)] for condition in self.conditions]
-        drawn = {name: [c.model_dump(mode="json") for c in choices] for name, choices in self.drawn.items()}
+        drawn = {name: [c.model_dump(mode="json") for c in choices] for name, choices in self.content.figures.items()}
         return digest([self.title, *played, *([drawn] if drawn else [])])[:8]
 
     @property
     def questions_json(self) -> list[dict[str, Any]]:
         """The questions as plain JSON values."""
-        return [question.model_dump(mode="json", exclude_defaults=True) for question in self.questions]
+        return [question.model_dump(mode="json", exclude_defaults=True) for question in self.content.questions]
 
     @cached_property
     def comparisons(self) -> tuple[Comparison, ...]:
@@ -190,31 +187,31 @@ class Study:
             return self.unfinished.whole.comparisons
         return tuple(
             comparison
-            for place, question in enumerate(self.questions)
+            for place, question in enumerate(self.content.questions)
             for comparison in compared(question, self.first_repeat.conditions, f"{self.file}: questions[{place}]")
         )
 
     @property
     def shown_besides(self) -> list[Any]:
         """What is shown that no record has: the rates of a paper, the model of effects, the studies beside it."""
-        effects = [] if self.effects == PLAIN_EFFECTS else [self.effects.model_dump(mode="json")]
-        beside = [] if self.companions is None else [self.companions.model_dump(mode="json")]
+        said = [
+            each for each in (self.content.effects, self.content.companions) if each not in (Effects(), Companions())
+        ]
         wanted = [] if self.achievable is None else [self.achievable.identity()]
-        return [*(each.model_dump(mode="json") for each in self.paper), *effects, *beside, *wanted]
+        return [*(each.model_dump(mode="json") for each in (*self.content.paper, *said)), *wanted]
 
     @cached_property
     def ledger_plan(self) -> str:
         """Eight hexadecimal digits that name what the ledger holds: the set of simulations, and how it is made."""
-        return digest([self._shown, LEDGER_FORMAT, self.ledger.model_dump(mode="json")])[:8]
+        return digest([self._shown, LEDGER_FORMAT, self.content.ledger.model_dump(mode="json")])[:8]
 
     def fitting(self, axes: Mapping[str, Any]) -> list[Condition]:
         """Return the conditions that have these values of axes, as in a path or as a study writes them.
 
         Raises UsageError if the study has no such axis, or no such condition.
         """
-        if unknown := [axis for axis in axes if axis not in self.axes]:
-            remedy = choose(unknown[0], self.axes)
-            raise UsageError(f"{self.file}: {unknown[0]}: not an axis of this study; {remedy}")
+        for axis in axes:
+            check_known(f"{self.file}", axis, self.axes, "axis")
         if not (found := self._having(axes)):
             remedy = f"{self._meant(axes)}`parley expand {self.file}` lists them"
             raise UsageError(f"{self.file}: no condition has {axes_text(axes)}; {remedy}")
@@ -222,7 +219,7 @@ class Study:
 
     def named_for(self, figure: str) -> list[Simulation]:
         """Return the simulations that the study names for a figure, each once, in its order; none if it names none."""
-        chosen = [(self._having(choice.where), choice.seeds) for choice in self.drawn.get(figure, ())]
+        chosen = [(self._having(choice.where), choice.seeds) for choice in self.content.figures.get(figure, ())]
         found = {
             (condition.name, seed): Simulation(condition, seed)
             for conditions, seeds in chosen

@@ -377,8 +377,8 @@ class StudyFile(FileModel):
         description="What the study is to answer: comparisons whose p are corrected together, and for which "
         "`parley plan` says how many seeds they take. Not part of the identity.",
     )
-    companions: Companions | None = Field(
-        default=None,
+    companions: Companions = Field(
+        default=Companions(),
         description="Studies of the same game beside it, by name: its noise floor and its positive control. They are "
         "looked for beside this file, then in config/, and frozen with it. Not part of the identity.",
     )
@@ -406,14 +406,15 @@ class StudyFile(FileModel):
         description="Which simulations figures of single ones show, by the name of the figure (trajectories, "
         "timeline, network); not part of the identity.",
     )
-    ledger: LedgerSettings | None = Field(
-        default=None, description="How its ledger is made, if its game keeps one; not part of the identity."
+    ledger: LedgerSettings = Field(
+        default=LedgerSettings(),
+        description="How its ledger is made, if its game keeps one; not part of the identity.",
     )
     paper: list[PaperRate] = Field(
         default_factory=list, max_length=200, description="Rates of a paper, shown beside the study's own."
     )
-    effects: Effects | None = Field(
-        default=None, description="The model over all axes: which outcome, and which axes interact."
+    effects: Effects = Field(
+        default=Effects(), description="The model over all axes: which outcome, and which axes interact."
     )
 
 

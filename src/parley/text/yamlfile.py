@@ -1,7 +1,7 @@
 """Reading YAML files strictly: every problem becomes one line with file, key, value and remedy."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -278,6 +278,13 @@ def _key(loc: list[int | str]) -> str:
     for part in loc:
         text += f"[{part}]" if isinstance(part, int) else f".{one_line(part, 60)}" if text else one_line(part, 60)
     return text
+
+
+def check_known(where: str, name: Any, known: Iterable[str], what: str, installed: Iterable[str] = ()) -> None:
+    """Raise UsageError if a name is none of the `known`, or of those installed, which are called `what`."""
+    names, others = list(known), list(installed)
+    if name not in (*names, *others):
+        raise UsageError(f"{where}: {shown(name)}: unknown {what}; {choose(name, names, others)}")
 
 
 def shown(value: Any) -> str:

@@ -122,7 +122,7 @@ def test_a_study_asks_a_service_with_a_key_through_the_workflow(
     prices = {"theirs": study.models["theirs"].price}
     assert sum(tokens.cached for tokens, _ in account.amounts.values()) == sum(told["cached_tokens"] for told in used)
     # What was counted while it was spent is what the records say.
-    assert spending_line(study) == f"budget: {budget_line(study.budget, account, prices)}"  # type: ignore[arg-type]
+    assert spending_line(study) == f"budget: {budget_line(study.content.budget, account, prices)}"  # type: ignore[arg-type]
     [state] = paths.service_use("x").parent.glob("*.sqlite")
     with closing(sqlite3.connect(state)) as database:
         assert database.execute("SELECT TOTAL(requests) FROM begun").fetchone() >= (1,)  # of the last minute

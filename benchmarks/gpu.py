@@ -193,10 +193,8 @@ def simulations(n: int, number: int, rounds: int) -> list[Simulation]:
 
 async def played(games: Sequence[Simulation]) -> list[Exchange]:
     """Play simulations at once in this process, each with a client of its own; return every attempt."""
-    exchanges: list[Exchange] = []
-    places = {NAME: ENDPOINT}
-    await asyncio.gather(*(play_simulation(game, places, 600.0, None, exchanges.extend) for game in games))
-    return exchanges
+    done = await asyncio.gather(*(play_simulation(game, {NAME: ENDPOINT}, 600.0) for game in games))
+    return [exchange for game, _ in done for exchange in game.exchanges]
 
 
 async def posted(requests: Sequence[Mapping[str, Any]], salt: str) -> None:

@@ -47,10 +47,10 @@ def record(study_factory: StudyFactory) -> Path:
 @pytest.mark.promise("With the sampling seeds of its parent, a fork without a change is its parent, byte for byte.")
 @pytest.mark.parametrize("at", ["1", "1:vote", "3"])
 def test_an_unchanged_fork_with_the_same_seeds_is_its_parent(record: Path, at: str) -> None:
-    [(_, played)] = play_forks(forks_of(record, "none", at=at, anew=False), [], 1.0, lambda *_: None)
+    [(_, played)] = play_forks(forks_of(record, "none", at=at, anew=False), [], 1.0)
     assert played.digest == read_summary(record).digest
     # With seeds of its own it is another game from there on.
-    [(simulation, other)] = play_forks(forks_of(record, "none", at=at), [], 1.0, lambda *_: None)
+    [(simulation, other)] = play_forks(forks_of(record, "none", at=at), [], 1.0)
     assert other.digest != played.digest
     first = next(x for x in other.exchanges if x.entry.given is None).entry
     before = [x.entry for x in other.exchanges if x.entry.given]
@@ -135,8 +135,7 @@ def test_those_who_heard_a_message_before_their_turn_are_asked_without_it(study_
     record = next(study.records(by_shard=True))
     forks = forks_of(record, "keep: true", "silence_once: agent_2", at="1:turn")
     given = [
-        [x.entry.given for x in played.exchanges if x.entry.round == 1]
-        for _, played in play_forks(forks, [], 1.0, lambda *_: None)
+        [x.entry.given for x in played.exchanges if x.entry.round == 1] for _, played in play_forks(forks, [], 1.0)
     ]
     assert given == [["parent"] * 3, ["parent", "change", None]]
 
@@ -240,9 +239,7 @@ def test_a_game_that_others_played_has_forks_of_whoever_is_known(folder: Path) -
     [record] = Path("results/theirs").rglob("seed=7.parquet")
     with pytest.raises(UsageError, match="was played elsewhere"):
         forks_of(record, "none")
-    [(simulation, played)] = play_forks(
-        forks_of(record, "swap: {seat: all, to: grim_trigger}", at="3"), [], 1.0, lambda *_: None
-    )
+    [(simulation, played)] = play_forks(forks_of(record, "swap: {seat: all, to: grim_trigger}", at="3"), [], 1.0)
     # One of them hunted the hare in the second round, and so nobody hunts the stag again.
     actions = [x.entry.text for x in played.exchanges if (x.entry.round, x.entry.phase) == (3, "act")]
     assert len(actions) == 3

@@ -21,7 +21,7 @@ from parley.play.live import _reply_lines
 from parley.play.record import read_summary, read_trace, write_record
 from parley.play.replay import replay
 from parley.play.runner import Play, play
-from parley.play.simulate import _tell_phase
+from parley.play.simulate import PhaseLog
 from parley.policies import FAILURE_CLASSES, Ask, Completion
 from parley.policies.reply_text import parse_reply, read_reply
 from parley.report.page import report
@@ -194,7 +194,7 @@ def test_nothing_that_people_read_holds_what_a_hostile_agent_wrote(
         seats = simulation.game().seats
         policies = {seat.name: policy for seat in seats}
         with heard() as lines:
-            played = play(simulation.id, simulation.game(), policies, on_phase=_tell_phase)
+            played = play(simulation.id, simulation.game(), policies, watchers=[PhaseLog()])
         said += lines
         said += [line for x in played.exchanges for line in _reply_lines(x, True, game.read_texts)]
         record = simulation.record(study.name)

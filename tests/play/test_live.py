@@ -41,7 +41,7 @@ def run(simulation: Simulation, screen: LiveScreen, stop_after: int | None = Non
 
     policies = {seat.name: Ending(type(screen.game)) for seat in screen.game.seats}
     with screen.shown():
-        played = asyncio.run(play_async("a" * 64, simulation.game(), policies, watcher=screen))
+        played = asyncio.run(play_async("a" * 64, simulation.game(), policies, watchers=[screen]))
         screen.end(played.outcome)
 
 
@@ -168,7 +168,7 @@ def test_replies_are_seen_while_it_is_played_and_what_the_game_says_of_them_at_i
     simulation = watched(study_factory, name)
     game, found = simulation.game(), Watched(simulation)
     policies = {seat.name: RudePolicy(type(game)) for seat in game.seats}
-    found.end(asyncio.run(play_async(simulation.id, game, policies, watcher=found)).outcome)
+    found.end(asyncio.run(play_async(simulation.id, game, policies, watchers=[found])).outcome)
     for seen in found.before:
         assert not seen.timeline.states  # the game has said nothing yet
         assert max(rounds_of(seen.timeline)) == seen.asks[0].round  # nothing is shown of what has not been played

@@ -86,7 +86,7 @@ def test_a_screen_has_no_more_lines_and_columns_than_the_terminal(study_factory:
 
     found = Watched(simulation.game())
     policies = {seat.name: RudePolicy(type(game)) for seat in game.seats}
-    ended = asyncio.run(play_async(simulation.id, game, policies, watcher=found)).outcome
+    ended = asyncio.run(play_async(simulation.id, game, policies, watchers=[found])).outcome
     found.end(ended)
     for (columns, height), view in shown:
         drawn = ["".join(segment.text for segment in line) for line in lines(view, columns)]

@@ -172,7 +172,7 @@ def test_own_code_may_ask_the_model_of_its_group(
     [simulation] = study.simulations()
     assert simulation.condition.axes["model"] == "Echo-value-7-tiny"
     path, server = engines["tiny"]
-    playing = play_simulation(simulation, {"tiny": path}, 5.0, None, len)
+    playing = play_simulation(simulation, {"tiny": path}, 5.0)
     played, _ = asyncio.run(playing)
     assert {body["seed"] for body in server.bodies} == {exchange.entry.seed for exchange in played.exchanges}
 

@@ -242,7 +242,7 @@ async def play(
     if not endpoints:
         _check_models(study, condition)
     simulation = Simulation(condition, int(seed))
-    played = await play_once(study, simulation, endpoints, engine_timeout, len)
+    played = await play_once(study, simulation, endpoints, engine_timeout)
     return Played(study.name, simulation, played)
 
 

@@ -2,16 +2,12 @@
 
 from collections import defaultdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from parley.cli.common import ENDPOINTS, JSON, TIMEOUT, refuse_folder, tell
 from parley.text import counted, table
-
-if TYPE_CHECKING:
-    from parley.play.runner import Exchange
-    from parley.study.condition import Simulation
 
 _MODELS = click.option(
     "--models", type=click.Path(path_type=Path), help="Model entries; default: models.yaml here or in config/."
@@ -66,23 +62,13 @@ def fork(
                parley fork seed=3.parquet --at 1 --change none --same-seeds
     """
     from parley.play.forks import forks_line
-    from parley.play.live import transcript_lines
-    from parley.play.live_fork import end_lines, play_forks, recorded_play, study_of_record
-    from parley.policies import GIVEN
+    from parley.play.live_fork import ForkTranscript, end_lines, play_forks, recorded_play, study_of_record
 
     refuse_folder(record)
     study = study_of_record(record, [at], changes, 1 if same_seeds else repeats, models, anew=not same_seeds)
     click.echo(forks_line(study))
-
-    first = next(study.simulations())
-
-    def show(simulation: "Simulation", exchanges: "list[Exchange]") -> None:
-        new = [x for x in exchanges if x.entry.given != GIVEN]
-        if simulation.id == first.id:
-            for line in transcript_lines(new, reasoning, study.game.read_texts):
-                click.echo(line)
-
-    played = list(play_forks(study, endpoints, engine_timeout, show))
+    shown = ForkTranscript(click.echo, reasoning, study.game.read_texts)
+    played = list(play_forks(study, endpoints, engine_timeout, [shown]))
     for line in end_lines(study.game, recorded_play(study), played):
         click.echo(line)
 
@@ -129,7 +115,7 @@ def scan(
         return
     recorded = recorded_play(study)
     counts: dict[tuple[str, str], list[bool]] = defaultdict(list)
-    for simulation, play in play_forks(study, endpoints, engine_timeout, lambda *_: None):
+    for simulation, play in play_forks(study, endpoints, engine_timeout):
         axes = simulation.condition.axes
         counts[str(axes["at"]), str(axes["change"])].append(ends_alike(study.game, recorded, play))
     rows: list[dict[str, Any]] = []

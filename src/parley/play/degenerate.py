@@ -181,17 +181,13 @@ def paused_lines(study: str) -> list[str]:
 class PauseWatcher(Watcher):
     """Counts the replies of models in a game, and ends it before it asks more of a model that is paused."""
 
-    def __init__(self, study: Study, players: Mapping[str, Player], inner: Watcher) -> None:
-        self._study, self._inner = study, inner
+    def __init__(self, study: Study, players: Mapping[str, Player]) -> None:
+        self._study = study
         models = {name: player.model for name, player in players.items() if player.model is not None}
         self._files = {name: paths.paused(study.name, model).absolute() for name, model in models.items()}
         self._counts_journal = {path: not path.with_suffix(".count").exists() for path in self._files.values()}
         self._requested: set[str] = set()  # agents whose replies are no journal's
         self._ask_all = study.content.most_unusable is None or bool(os.environ.get(GO_ON))
-
-    def asking(self, asks: Sequence[Ask]) -> None:
-        """Pass it on."""
-        self._inner.asking(asks)
 
     def requesting(self, ask: Ask) -> None:
         """Raise PausedError if a paused model would be asked."""
@@ -199,11 +195,9 @@ class PauseWatcher(Watcher):
         if path is not None and not self._ask_all and path.exists():
             raise PausedError(path.read_text(encoding="utf-8"))
         self._requested.add(ask.agent)
-        self._inner.requesting(ask)
 
     def answered(self, exchange: Exchange) -> None:
         """Count an attempt."""
-        self._inner.answered(exchange)
         path = self._files.get(exchange.ask.agent)
         is_new = exchange.ask.agent in self._requested
         self._requested.discard(exchange.ask.agent)

@@ -22,7 +22,7 @@ from parley.files import write_new
 from parley.games.base import Game, Outcome
 from parley.play.matrix import WatchedGame, decided
 from parley.play.matrix_text import final_view, live_view
-from parley.play.runner import Exchange, Play
+from parley.play.runner import Exchange, Play, Watcher
 from parley.play.simulate import budget_for, engine_places, play_simulation
 from parley.policies import Ask
 from parley.study import Study
@@ -62,28 +62,21 @@ def play(
     if about := simulation.game().about:
         heading.append(one_line(about))
     drawn = terminal if terminal is not None and can_draw(terminal) else None
-    of_phase, decisive = "", condition.game.read_texts
-
-    def show_phase(exchanges: list[Exchange]) -> None:
-        nonlocal of_phase
-        for line in transcript_lines(exchanges, reasoning, decisive, of_phase):
-            show(line)
-        of_phase = _heading(exchanges[-1])
-
-    said: list[Exchange] = []
-    on_phase = show_phase if drawn is None else said.extend
+    decisive = condition.game.read_texts
     screen = LiveScreen(simulation, heading, record, drawn) if drawn is not None or record is not None else None
+    watchers: list[Watcher] = [] if screen is None else [screen]
     if drawn is None:
+        watchers.append(Transcript(show, reasoning, decisive))
         for line in (f"{condition.name}, seed {seed}", *heading[1:]):
             show(line)
     with screen.shown() if screen is not None else nullcontext():
-        outcome = asyncio.run(play_once(study, simulation, endpoints, engine_timeout, on_phase, screen)).outcome
+        played = asyncio.run(play_once(study, simulation, endpoints, engine_timeout, watchers, screen))
         if screen is not None:
-            screen.end(outcome)
+            screen.end(played.outcome)
     if drawn is None:
-        show(outcome_line(condition.game, outcome))
+        show(outcome_line(condition.game, played.outcome))
     elif reasoning:
-        for line in transcript_lines(said, reasoning, decisive):
+        for line in transcript_lines(played.exchanges, reasoning, decisive):
             show(line)
 
 
@@ -92,7 +85,7 @@ async def play_once(
     simulation: Simulation,
     endpoints: Sequence[Path],
     engine_timeout: float,
-    on_phase: Callable[[list[Exchange]], object],
+    watchers: Sequence[Watcher] = (),
     screen: "LiveScreen | None" = None,
 ) -> Play:
     """Play a simulation with the engines that it needs, and record nothing.
@@ -104,7 +97,7 @@ async def play_once(
         condition = simulation.condition
         places = engines.enter_context(engines_for(study, condition, condition.models, endpoints))
         budget = budget_for(study, simulation)
-        played, _ = await play_simulation(simulation, places, engine_timeout, None, on_phase, budget, screen)
+        played, _ = await play_simulation(simulation, places, engine_timeout, None, budget, watchers)
     except BaseException:
         if screen is not None:  # before its engines end: that takes seconds, or is cut short
             screen.leave()
@@ -136,6 +129,20 @@ def transcript_lines(
         if heading != before:  # where agents speak in turn, each is a phase of its own
             yield heading
         yield from _reply_lines(exchange, reasoning, decisive, longest)
+
+
+class Transcript(Watcher):
+    """Shows the replies of a game as lines, when their phase is over."""
+
+    def __init__(self, show: Callable[[str], None], reasoning: bool, decisive: frozenset[str]) -> None:
+        self._show, self._reasoning, self._decisive = show, reasoning, decisive
+        self._heading = ""
+
+    def phase_over(self, exchanges: Sequence[Exchange]) -> None:
+        """Show the replies of a phase."""
+        for line in transcript_lines(exchanges, self._reasoning, self._decisive, self._heading):
+            self._show(line)
+        self._heading = _heading(exchanges[-1])
 
 
 def _heading(exchange: Exchange) -> str:

@@ -1,10 +1,9 @@
 """`parley fork` and `parley scan`: forks of one recorded game by hand, in this process; nothing is recorded."""
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +12,13 @@ import yaml
 from parley.errors import UsageError
 from parley.games.base import Game
 from parley.play.forks import check_parents
-from parley.play.live import engines_for, outcome_line
+from parley.play.live import Transcript, engines_for, outcome_line
 from parley.play.matrix import decided
 from parley.play.record import read_record
 from parley.play.replay import replay
-from parley.play.runner import Exchange, Play
+from parley.play.runner import Exchange, Play, Watcher
 from parley.play.simulate import budget_for, play_simulation
+from parley.policies import GIVEN
 from parley.study import Study
 from parley.study.condition import Simulation
 from parley.study.load import study_of
@@ -78,9 +78,9 @@ def play_forks(
     study: Study,
     endpoints: Sequence[Path],
     engine_timeout: float,
-    on_phase: Callable[[Simulation, list[Exchange]], object],
+    first: Sequence[Watcher] = (),
 ) -> Iterator[tuple[Simulation, Play]]:
-    """Yield each fork as it was played, with engines that are started once."""
+    """Yield each fork as it was played, with engines that are started once; `first` watch the first of them."""
     places: dict[str, Any] = {}
     with ExitStack() as engines:
         for simulation in study.simulations():
@@ -88,8 +88,18 @@ def play_forks(
             if missing := [name for name in condition.models if name not in places]:
                 places |= engines.enter_context(engines_for(study, condition, missing, endpoints))
             needed = {name: places[name] for name in condition.models}
-            tell, budget = partial(on_phase, simulation), budget_for(study, simulation)
-            yield simulation, asyncio.run(play_simulation(simulation, needed, engine_timeout, None, tell, budget))[0]
+            playing = play_simulation(simulation, needed, engine_timeout, None, budget_for(study, simulation), first)
+            yield simulation, asyncio.run(playing)[0]
+            first = ()
+
+
+class ForkTranscript(Transcript):
+    """Shows the replies of a fork that are not its recorded game's."""
+
+    def phase_over(self, exchanges: Sequence[Exchange]) -> None:
+        """Show those of a phase."""
+        if new := [exchange for exchange in exchanges if exchange.entry.given != GIVEN]:
+            super().phase_over(new)
 
 
 def end_lines(game: type[Game], recorded: Play, played: Sequence[tuple[Simulation, Play]]) -> Iterator[str]:

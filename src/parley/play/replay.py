@@ -1,7 +1,7 @@
 """Replay: play a simulation again from its record, with no engine, and compare the content digests."""
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -127,11 +127,11 @@ def replay(path: Path) -> Replayed:
     return Replayed(path, summary, _difference(summary, entries, read_trace(path), again), again)
 
 
-def play_recorded(summary: Summary, game: Game, entries: list[Entry], watcher: Watcher | None = None) -> Play:
+def play_recorded(summary: Summary, game: Game, entries: list[Entry], watchers: Sequence[Watcher] = ()) -> Play:
     """Play a fresh game with the recorded replies; raises RecordError where the game asks something else."""
     recorded = RecordedPolicy(entries)
     try:
-        return play(summary.simulation["id"], game, {seat.name: recorded for seat in game.seats}, watcher=watcher)
+        return play(summary.simulation["id"], game, {seat.name: recorded for seat in game.seats}, watchers=watchers)
     except RecordError as error:
         described = [summary.simulation, *summary.simulation["groups"]]
         hashes = {sha for each in described for sha in each.get("prompt_digests", {}).values()}

@@ -7,7 +7,7 @@ what was said. It asks nothing that the journal already answers.
 import asyncio
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
@@ -76,6 +76,9 @@ class Watcher:
     def answered(self, exchange: Exchange) -> None:
         """Be told of one attempt, as soon as it is there."""
 
+    def phase_over(self, exchanges: Sequence[Exchange]) -> None:
+        """Be told of all attempts of a phase, in the order of its asks."""
+
 
 def play(
     simulation_id: str, game: Game, policies: Mapping[str, Policy], journal: Journal | None = None, **more: Any
@@ -95,25 +98,21 @@ async def play_async(
     game: Game,
     policies: Mapping[str, Policy],
     journal: Journal | None = None,
-    on_phase: Callable[[list[Exchange]], object] = len,
-    watcher: Watcher | None = None,
+    watchers: Sequence[Watcher] = (),
 ) -> Play:
-    """Play `game` to its end and return what happened.
-
-    `policies` maps each agent's name to what answers for it. `on_phase` is told of each phase when it is over, and
-    `watcher` of each reply.
-    """
-    watcher = watcher or Watcher()
+    """Play `game` to its end and return what happened; `policies` maps each agent's name to what answers for it."""
     generator = playing(game)
     exchanges: list[Exchange] = []
-    answers = _Answers(simulation_id, policies, game.parameters.retries, cutting(game), journal, watcher)
+    answers = _Answers(simulation_id, policies, game.parameters.retries, cutting(game), journal, watchers)
     asks = next(generator)
     while True:
-        watcher.asking(asks)
+        for watcher in watchers:
+            watcher.asking(asks)
         answered = await answers.of_phase(asks)
         phase = [exchange for attempts in answered for exchange in attempts]
         exchanges.extend(phase)
-        on_phase(phase)
+        for watcher in watchers:
+            watcher.phase_over(phase)
         replies = [attempts[-1].reply for attempts in answered]
         try:
             asks = generator.send(replies)
@@ -130,7 +129,7 @@ class _Answers:
     retries: int
     cut: Container[str]
     journal: Journal | None
-    watcher: Watcher
+    watchers: Sequence[Watcher]
 
     async def of_phase(self, asks: list[Ask]) -> list[list[Exchange]]:
         """Have all asks of a phase in flight at once, unless rules answer them; the first error of any ends all.
@@ -168,14 +167,16 @@ class _Answers:
         for attempt in range(self.retries + 1):
             entry = _journaled(ask, attempt, self.journal)
             if entry is None:
-                self.watcher.requesting(ask)
+                for watcher in self.watchers:
+                    watcher.requesting(ask)
                 entry = await _request(self.simulation_id, ask, self.policies[ask.agent], attempt)
                 if self.journal is not None:
                     self.journal.append(entry)
             reply = read_reply(ask, entry.text, entry.finish_reason, self.cut)
             took += entry.milliseconds
             attempts.append(Exchange(ask, entry, replace(reply, milliseconds=took)))
-            self.watcher.answered(attempts[-1])
+            for watcher in self.watchers:
+                watcher.answered(attempts[-1])
             if reply.failure in (None, "prompt_too_long") or entry.given == CHANGED:  # it would be the same again
                 break
         return attempts

@@ -42,7 +42,7 @@ def read_lines(path: Path, terminal: TextIO) -> Iterator[str]:
     summary, entries = read_record(path)
     try:
         watched = WatchedGame(rebuild_game(path, summary))
-        played = play_recorded(summary, watched.game, entries, watched)
+        played = play_recorded(summary, watched.game, entries, [watched])
     except RecordError as error:
         yield f"# As they were written; {one_line(str(error))}"
         yield from _written(entries)

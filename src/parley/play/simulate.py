@@ -327,7 +327,7 @@ async def _wait_for_end(process: ForkProcess) -> None:
 
 async def _play_scripted(study: Study, simulation: Simulation) -> None:
     started = datetime.now(UTC)
-    played, _ = await play_simulation(simulation, {}, 0.0, None, len)
+    played, _ = await play_simulation(simulation, {}, 0.0)
     record = simulation.record(study.name)
     # In a thread: the next game is played while the disk syncs this one.
     await asyncio.to_thread(write_record, record, simulation, played, provenance(started, {}))
@@ -353,9 +353,9 @@ async def _play_with_journal(
             _log.info("going on from the journal: %d replies", len(journal.entries))
         budget = budget_for(study, simulation, by_hand=batches is None)
         with playing(simulation) as watcher:
-            watcher = PauseWatcher(study, simulation.players, watcher)
+            watchers = [watcher, PauseWatcher(study, simulation.players), PhaseLog()]
             played, engines = await play_simulation(
-                simulation, places, engine_timeout, journal, _tell_phase, budget, watcher, batches
+                simulation, places, engine_timeout, journal, budget, watchers, batches
             )
         for model, requests in study.requests_at_once(simulation.condition).items():
             engines[model]["requests_at_once"] = requests
@@ -406,10 +406,9 @@ async def play_simulation(
     simulation: Simulation,
     places: "Mapping[str, Path | Service]",
     engine_timeout: float,
-    journal: Journal | None,
-    on_phase: Callable[[list[Exchange]], object],
+    journal: Journal | None = None,
     budget: "Budget | None" = None,
-    watcher: Watcher | None = None,
+    watchers: Sequence[Watcher] = (),
     batches: "Batches | None" = None,
 ) -> tuple[Play, dict[str, dict[str, Any]]]:
     """Connect what the simulation needs and play it; return the play and the provenance of its engines.
@@ -433,7 +432,7 @@ async def play_simulation(
             policies[seat.name] = made[seat.group]
         if simulation.parent is not None:
             policies = forked_policies(simulation, policies)
-        played = await play_async(simulation.id, game, policies, journal, on_phase, watcher)
+        played = await play_async(simulation.id, game, policies, journal, watchers)
         answered = {name: {**provenances[name], **engine.effort()} for name, engine in engines.items()}
     return played, answered
 
@@ -492,12 +491,16 @@ def _policy(player: Player, engines: "Mapping[str, Engine]") -> Policy:
     return llm
 
 
-def _tell_phase(exchanges: list[Exchange]) -> None:
-    first = exchanges[0].entry
-    failed = sum(x.failed for x in exchanges)
-    tokens = sum(x.entry.completion_tokens or 0 for x in exchanges)
-    text = "round %s %s: %d replies, %d unusable, %d tokens"
-    _log.info(text, first.round, first.phase, len(exchanges), failed, tokens)
+class PhaseLog(Watcher):
+    """Says after each phase what was counted in it."""
+
+    def phase_over(self, exchanges: Sequence[Exchange]) -> None:
+        """Say it."""
+        first = exchanges[0].entry
+        failed = sum(x.failed for x in exchanges)
+        tokens = sum(x.entry.completion_tokens or 0 for x in exchanges)
+        text = "round %s %s: %d replies, %d unusable, %d tokens"
+        _log.info(text, first.round, first.phase, len(exchanges), failed, tokens)
 
 
 def _write_own_log(record: logging.LogRecord) -> None:

@@ -62,7 +62,7 @@ def test_a_study_has_its_ledger_made_checked_shown_exported_and_signed(
     assert f" utterances in {blocks} blocks (" in checked.out
     whole = "chain whole, and that of the study's records"
     assert checked.out.endswith(f"{whole}\n")
-    assert "study's records" not in parley("ledger", "verify", "small.yaml", "--chain-only").out
+    assert "study's records" not in parley("ledger", "verify", paths.ledger("small")).out
     assert len(parley("ledger", "show", "small.yaml").out.splitlines()) == blocks + 1
     exported = parley("ledger", "export", "small.yaml").out.splitlines()
     assert checked.out.startswith(f"{len(exported)} utterances")

@@ -290,9 +290,8 @@ def test_a_stored_chain_that_was_cut_is_found_by_its_head(stored: Path) -> None:
     with pytest.raises(RecordError, match=r"head\.json: not the head .* which has 3 blocks; "):
         check_chain(stored)
     paths.ledger_head(stored).unlink()
-    with pytest.raises(RecordError, match=r"head\.json: missing: .*parley ledger build.*--no-head"):
+    with pytest.raises(RecordError, match=r"head\.json: missing: .*parley ledger build"):
         check_chain(stored)
-    assert check_chain(stored, head=False).blocks == 3  # and nothing else can find it
 
 
 def test_every_changed_byte_of_a_head_is_found(stored: Path) -> None:

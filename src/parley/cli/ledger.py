@@ -21,17 +21,15 @@ def _chain(target: str, models: Path | None) -> Path:
     return Path(target) if paths.is_ledger(target) else paths.ledger(load(target, models).name)
 
 
-def _checked(
-    target: str, models: Path | None, head: bool = True, chain_only: bool = False
-) -> "tuple[Path, ChainChecker]":
+def _checked(target: str, models: Path | None) -> "tuple[Path, ChainChecker]":
     """Check the chain that was meant, by its head or by the records of its study; return it, and what was found."""
-    from parley.ledger.build import check_against_records, check_study
+    from parley.ledger.build import check_against_records
     from parley.ledger.check import check_chain
 
     if paths.is_ledger(target):
-        return Path(target), check_chain(Path(target), head=head)
+        return Path(target), check_chain(Path(target))
     study = load(target, models)
-    return paths.ledger(study.name), (check_study if chain_only else check_against_records)(study)
+    return paths.ledger(study.name), check_against_records(study)
 
 
 @click.group()
@@ -67,14 +65,12 @@ def build(study: "Study", strict: bool) -> None:
 @ledger.command()
 @_TARGET
 @MODELS
-@click.option("--chain-only", is_flag=True, help="Do not compare the ledger of a study with the study's records.")
-@click.option("--no-head", is_flag=True, help="Check the blocks of a FILE without the head.json beside it.")
 @click.option(
     "--public-key",
     type=PATH,
     help="Check that the owner of this Ed25519 key (PEM or OpenSSH) signed the head.",
 )
-def verify(target: str, models: Path | None, chain_only: bool, no_head: bool, public_key: Path | None) -> None:
+def verify(target: str, models: Path | None, public_key: Path | None) -> None:
     """Check a ledger; exits 1 and names the first bad block, utterance or signature.
 
     Every byte counts: each block has to follow the one before, with the keys, signatures, Merkle root, hash and proof
@@ -87,18 +83,14 @@ def verify(target: str, models: Path | None, chain_only: bool, no_head: bool, pu
                parley ledger verify results/deliberation/ledger/chain.jsonl --public-key author.pub
     """
     log_to_stderr()
-    file = paths.is_ledger(target)
-    if no_head and (not file or public_key is not None):
-        raise click.UsageError("--no-head is for a FILE, and without --public-key, which checks the head")
-    chain, checker = _checked(target, models, not no_head, chain_only)
-    whole = "" if file or chain_only else ", and that of the study's records"
-    whole += "; without a head.json, its end may be missing" if no_head else ""
+    chain, checker = _checked(target, models)
+    whole = "" if paths.is_ledger(target) else ", and that of the study's records"
     if public_key is not None:
         from parley.ledger.signing import check_signature
 
         check_signature(chain, public_key)
         whole += f"; its head is signed by the owner of {public_key}"
-    elif chain_only or (file and not no_head):
+    elif paths.is_ledger(target):
         whole += "; the author's signature was not checked (--public-key)"
     if checker.unjudged:
         whole += f"; {checker.unjudged:,} verdicts not compared with what was said (their game is not known here)"

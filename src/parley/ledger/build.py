@@ -143,30 +143,18 @@ def build(study: Study, strict: bool = False) -> pd.DataFrame:
 
 def check_against_records(study: Study) -> check.ChainChecker:
     """Check the ledger of a study, and that it is the one of its records; raises RecordError for a bad place."""
-    checker = check_study(study)
-    chain = paths.ledger(study.name)
-    began = time.monotonic()
-    with check.open_chain(chain) as file:
-        for height, (line, made) in enumerate(zip_longest(check.lines(file), links(study))):
-            if made is None:
-                raise RecordError(f"{chain}: block {height}: the study's records give {height} blocks only; {_AGAIN}")
-            source, _, right = made
-            if line is None:
-                raise RecordError(f"{chain}: ends before block {height} ({source.where}); {_AGAIN}")
-            if line != right:
-                raise RecordError(f"{chain}: block {height}: not what {source.where} gives; {_AGAIN}")
-            counts = (f"{height + 1:,}", f"{checker.blocks:,}")
-            _log.info("%s of %s blocks compared with the records", *counts, extra=every(since=began))
-    return checker
-
-
-_AGAIN = "if the study changed since, run: parley ledger build"
-
-
-def check_study(study: Study) -> check.ChainChecker:
-    """Check the ledger of a study by itself; raises as `check_against_records`."""
     _require_ledger(study)
-    return check.check_chain(paths.ledger(study.name), _checker(study))
+    chain, checker = paths.ledger(study.name), _checker(study)
+    again = "if the study changed since, run: parley ledger build"
+    for height, (line, made) in enumerate(zip_longest(check.checked_lines(chain, checker), links(study))):
+        if made is None:
+            raise RecordError(f"{chain}: block {height}: the study's records give {height} blocks only; {again}")
+        source, _, right = made
+        if line is None:
+            raise RecordError(f"{chain}: ends before block {height} ({source.where}); {again}")
+        if line != right:
+            raise RecordError(f"{chain}: block {height}: not what {source.where} gives; {again}")
+    return checker
 
 
 def _checker(study: Study) -> check.ChainChecker:

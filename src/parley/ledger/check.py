@@ -254,9 +254,19 @@ def lines(file: BinaryIO) -> Iterator[bytes]:
         yield line
 
 
-def check_chain(path: Path, checker: ChainChecker | None = None, head: bool = True) -> ChainChecker:
-    """Check a chain, with the `head` beside it; raises RecordError that names the first bad place."""
-    checker = checker or ChainChecker()
+def check_chain(path: Path) -> ChainChecker:
+    """Check a chain, with the head beside it, and return what was counted; raises RecordError as `checked_lines`."""
+    checker = ChainChecker()
+    for _ in checked_lines(path, checker):
+        pass
+    return checker
+
+
+def checked_lines(path: Path, checker: ChainChecker) -> Iterator[bytes]:
+    """Yield the lines of a chain, each when it was checked, and check the head beside it after the last.
+
+    Raises RecordError that names the first bad place.
+    """
     began = time.monotonic()
     try:
         with open_chain(path) as file:
@@ -264,18 +274,17 @@ def check_chain(path: Path, checker: ChainChecker | None = None, head: bool = Tr
                 checker.add(line)
                 counts = (f"{checker.utterances:,}", f"{checker.blocks:,}")
                 _log.info("%s utterances in %s blocks checked", *counts, extra=every(since=began))
+                yield line
     except BadChainError as error:
         raise RecordError(f"{path}: {error}") from None
-    if head:
-        _check_head(paths.ledger_head(path), checker)
-    return checker
+    _check_head(paths.ledger_head(path), checker)
 
 
 def _check_head(head: Path, checker: ChainChecker) -> None:
     if not head.exists():
         raise RecordError(
-            f"{head}: missing: without it, blocks could be missing at the end; copy it too, make it again (parley "
-            "ledger build), or check the blocks alone (--no-head)"
+            f"{head}: missing: without it, blocks could be missing at the end; copy it too, or make it again (parley "
+            "ledger build)"
         )
     with open_chain(head) as file:
         found = file.read(_MAX_HEAD_BYTES)

@@ -119,6 +119,11 @@ def games_listed(tab: Any) -> int:
     return tab.locator(".row.game").count()
 
 
+def cells(tab: Any, game: int) -> list[str]:
+    """Return what stands in the row of a game of the list, by its place among those."""
+    return texts(tab, f".row.game >> nth={game} >> [role=cell]")
+
+
 def address(tab: Any) -> str:
     return tab.evaluate("decodeURIComponent(location.hash)")
 
@@ -134,9 +139,9 @@ def test_the_list_shows_each_simulation_and_counts_by_condition(opened: Open) ->
     tab = opened(viewport={"width": 1300, "height": 1300})
     assert games_listed(tab) == ALL
     # By hand: of the first eight, outcome 7 * place % 3; the third is damaged.
-    [counts] = texts(tab, "#row-0 small")
+    counts = texts(tab, ".row.group small")[0]
     assert counts == "3 agreed on a value, 3 no agreement, 1 agreed on a wrong value, 1 damaged record"
-    told, short = texts(tab, "#row-3 [role=gridcell]")[-2:]
+    told, short = cells(tab, 2)[-2:]
     assert ("its checksum does not fit" in told, short) == (True, DAMAGED)
     assert "1" in texts(tab, "#outcome-\\(running\\) b")
 
@@ -151,7 +156,7 @@ def test_filters_and_order_live_in_the_address(opened: Open) -> None:
     tab.click("#sort-seed")
     tab.click("#sort-seed")
     assert address(tab).endswith("&sort=-seed")
-    seeds = [int(cells[2]) for cells in (texts(tab, f"#row-{row} [role=gridcell]") for row in range(shown))]
+    seeds = [int(cells(tab, row)[2]) for row in range(shown)]
     assert seeds == sorted(seeds, reverse=True)
     assert games_listed(opened(tab.evaluate("location.hash"))) == shown
     tab.click("#clear")
@@ -166,10 +171,22 @@ def test_links_from_a_report_choose_simulations(opened: Open) -> None:
     tab = opened(f"#/?ids={PLAIN},{TWO_LIARS}")
     assert games_listed(tab) == 2
     go(tab, "#/?condition=0001&outcome=agreed", "#drop-condition")
-    rows = [texts(tab, f"#row-{at} [role=gridcell]") for at in range(1, games_listed(tab))]
-    assert {cells[1] for cells in rows} == {"1"}
+    assert {cells(tab, row)[1] for row in range(games_listed(tab))} == {"1"}
     go(tab, "#/?outcome=fast&condition=0001", "#drop-fast")  # an indicator: true of every other simulation
     assert games_listed(tab) == SEEDS // 2
+
+
+def test_more_rows_follow_as_the_reader_comes_to_them(opened: Open, tmp_path: Path) -> None:
+    tab = opened("#/?fold=0", write_explorer(tmp_path, study_index(400), []))
+    assert games_listed(tab) < 400
+    for _ in range(2):
+        tab.evaluate("scrollTo(0, document.body.scrollHeight)")
+        tab.wait_for_timeout(50)
+    assert games_listed(tab) > 250
+    tab.keyboard.press("ArrowDown")
+    tab.keyboard.press("End")
+    assert games_listed(tab) == len(LIARS) * 400
+    assert tab.evaluate("document.activeElement.closest('.row').nextSibling") is None
 
 
 # Keys
@@ -177,8 +194,7 @@ def test_links_from_a_report_choose_simulations(opened: Open) -> None:
 
 def test_keys_walk_through_rows_cells_and_games(opened: Open) -> None:
     tab = opened("#/?outcome=agreed")
-    tab.focus("#list")
-    for key in ("ArrowDown", "ArrowDown", "Enter"):  # past the name of the condition and the first game
+    for key in ("ArrowDown", "ArrowDown", "ArrowDown", "Enter"):  # past the name of the condition and the first game
         tab.keyboard.press(key)
     first = address(tab)
     tab.wait_for_selector(".matrix")
@@ -198,8 +214,10 @@ def test_keys_walk_through_rows_cells_and_games(opened: Open) -> None:
     tab.keyboard.press("p")
     tab.wait_for_function("was => location.hash === was", arg=first)
     tab.keyboard.press("Escape")
-    tab.wait_for_selector("#list")
+    tab.wait_for_selector(".rows")
     assert address(tab) == "#/?outcome=agreed"
+    tab.keyboard.press("ArrowUp")  # the game that was read last
+    assert tab.evaluate("document.activeElement.hash").startswith(first.partition("?")[0])
 
 
 # One game
@@ -324,8 +342,8 @@ def test_pairs_of_numbers_begin_with_those_that_differ_most(opened: Open, tmp_pa
 
 def test_an_address_that_cannot_be_followed_says_why_and_stays_as_it_was_sent(opened: Open) -> None:
     for asked, why, chooser, choice in (
-        ("a.liars=99&b.liars=1", "a condition that is not in this study", "#pairs-A", "0000"),
-        ("a.prompt=plain&b.liars=1&outcome=agreed", f"fits {len(LIARS)} conditions as A", "#pairs-A", "0000"),
+        ("a.liars=99&b.liars=1", "a condition that is not in this study", "#pairs-a", "0000"),
+        ("a.prompt=plain&b.liars=1&outcome=agreed", f"fits {len(LIARS)} conditions as A", "#pairs-a", "0000"),
         ("a.liars=0&b.liars=1&outcome=typo", "an outcome that this game does not have", "#pairs-outcome", "agreed"),
         ("a.liars=0&b.liars=1&outcome=moves&outcome.b=agreed", "not alike", "#pairs-outcome", "agreed"),
     ):
@@ -426,13 +444,12 @@ def test_a_running_study_is_asked_for_again(browser: Any, tmp_path: Path) -> Non
     last = simulation_id(ALL - 1)[:8]
     with served(browser, tmp_path) as (tab, server):
         tab.goto(f"http://127.0.0.1:{server.server_port}/#/?q={last}")
-        assert "still playing" in tab.inner_text("#row-1")
+        assert "still playing" in tab.inner_text(".row.game")
         index["simulations"]["running"][-1], index["simulations"]["outcome"][-1] = False, "split"
         (tmp_path / "data" / "index.js").write_text(data_js("index", index), encoding="utf-8")
-        tab.focus("#list")
-        tab.keyboard.press("ArrowDown")
+        tab.focus(".row.game a")
         tab.clock.run_for(10_000)  # by itself
-        tab.wait_for_selector("#row-1 >> text=no agreement")
+        tab.wait_for_selector(".row.game >> text=no agreement")
         tab.keyboard.press("Enter")
         tab.wait_for_selector(".matrix")
         index["simulations"]["replies"][-1] += 1

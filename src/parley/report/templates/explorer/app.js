@@ -21,11 +21,36 @@ function show() {
     else one.removeAttribute("aria-current");
     if (one.id === "nav-list") one.href = kind ? lastList : "#/";
   }
-  if (kind) scrollTo(0, 0);
   page.start?.();
 }
 
-/** Return the page of an address: {start, end, back, next, diff, arrow} as far as it has them. */
+/** Show the page of an address that the reader came to: the list at the game that was read last. */
+function arrive() {
+  show();
+  const last = document.getElementById(lastGame);
+  if (last) last.scrollIntoView({ block: "center" });
+  else scrollTo(0, 0);
+}
+
+/** Show another address in the place of this one. */
+function goTo(path, query) {
+  history.replaceState(null, "", link(path, query));
+  redraw();
+}
+
+/** Draw the page anew, or a part of it; the focus stays on what has the same id. */
+function redraw(draw = show) {
+  const { id, selectionStart: caret } = document.activeElement;
+  draw();
+  const again = document.getElementById(id);
+  again?.focus({ preventScroll: true });
+  if (typeof caret === "number") again?.setSelectionRange(caret, caret);
+}
+
+/**
+ * Return the page of an address, a node with what it has of: start and end (it is shown, it goes), back, next, diff and arrow (of
+ * the keys), scrolled, all (draws what is still missing, for a printer), simulation, and follows (what happens is shown at once).
+ */
 function pageOf(kind, ids, query) {
   if (kind === "") return listPage(query);
   if (kind === "pairs") return pairsPage(query);
@@ -95,8 +120,7 @@ async function refresh(byHand) {
   }
   lastChosen = null;
   frame();
-  if (byHand) show();
-  else page.refresh?.();
+  if (byHand || page.follows) redraw();
   const news = !byHand && page.simulation && index.byId.get(page.simulation.id)?.replies !== before;
   if (news) document.getElementById("refresh").textContent = "Refresh: new replies";
   if (byHand) document.getElementById("refresh").focus();
@@ -125,10 +149,12 @@ function start() {
   addEventListener("hashchange", (event) => {
     const before = new URL(event.oldURL).hash;
     if (/^#?\/?(\?|$)/.test(before)) lastList = before || "#/";
-    show();
+    arrive();
   });
   addEventListener("keydown", onKey);
-  show();
+  addEventListener("beforeprint", () => page.all?.());
+  addEventListener("scroll", () => page.scrolled?.(), { passive: true });
+  arrive();
 }
 
 addEventListener("DOMContentLoaded", start);

@@ -49,11 +49,12 @@ function sameCase(value) {
 function listColumns() {
   const axes = index.axes.filter((axis) => axis.values.length > 1 && axis.name !== "repeat"); // which has a column as a number
   const ofAxes = axes.length > 5
-    ? [{ key: "condition", label: "Condition", of: (one) => one.condition.label, width: "minmax(8rem,2.4fr)" }]
+    ? [{ key: "condition", label: "Condition", of: (one) => one.condition.label, ofCondition: true, width: "minmax(8rem,2.4fr)" }]
     : axes.map((axis) => ({
         key: `axis.${axis.name}`,
         label: axis.label,
         of: (one) => one.condition.axes[axis.name],
+        ofCondition: true,
         width: longest(axis) < 6 ? "4rem" : `minmax(4rem,${Math.min(2, longest(axis) / 10)}fr)`,
       }));
   const widest = Math.min(15, 2 + 0.52 * Math.max(8, ...index.outcomes.map((outcome) => outcome.label.length)));
@@ -95,10 +96,10 @@ function compared(one, other) {
   return String(one).localeCompare(String(other), "en", { numeric: true });
 }
 
-/** Return the controls above the list. `change` is called with the new query. */
-function filterBar(query, change) {
-  const setOne = (name, value) => change(changed(query, { [name]: value }));
-  const setOutcomes = (names) => change(new URLSearchParams([...changed(query, { outcome: null }), ...names.map((name) => ["outcome", name])]));
+/** Return the controls above the list. */
+function filterBar(query) {
+  const setOne = (name, value) => goTo([], changed(query, { [name]: value }));
+  const setOutcomes = (names) => goTo([], new URLSearchParams([...changed(query, { outcome: null }), ...names.map((name) => ["outcome", name])]));
   const search = h("input", { type: "search", id: "search", placeholder: "seed, id, words", value: query.get("q") ?? "",
     oninput: (event) => setOne("q", event.target.value) });
   const axes = index.axes.filter((axis) => axis.values.length > 1).map((axis) => {
@@ -117,7 +118,7 @@ function filterBar(query, change) {
   chips.push(...on.map(indicatorOf).filter(Boolean).map(({ name, label }) => h("button",
     { type: "button", class: "chip", id: `drop-${name}`, onclick: () => setOutcomes(on.filter((one) => one !== name)) }, shown(label), " ✕")));
   const clear = [...query.keys()].some((key) => !["sort", "fold"].includes(key))
-    && h("button", { type: "button", class: "quiet", id: "clear", onclick: () => change(kept(query)) }, "Clear all");
+    && h("button", { type: "button", class: "quiet", id: "clear", onclick: () => goTo([], kept(query)) }, "Clear all");
   return h("form", { class: "filters", role: "search", onsubmit: (event) => event.preventDefault() },
     outcomeChips(query, setOutcomes),
     h("div", { class: "fields" }, h("label", null, h("span", null, "Search"), search), axes,

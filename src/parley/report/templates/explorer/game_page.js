@@ -15,7 +15,7 @@ function neighbor(simulation, step) {
 
 /** Return what stands above a game: its name, how it ended, and ways to others. `kind` is "game" or "read". */
 function gameHead(simulation, kind) {
-  lastGame = simulation.id;
+  lastGame = rowId(simulation);
   const outcome = outcomeOf(simulation);
   const to = (step, key, words) => {
     const next = neighbor(simulation, step);
@@ -83,12 +83,7 @@ function gamePage(simulations, query) {
     const round = query.has("round") ? Number(query.get("round")) : null; // Number(null) is 0, and some games have a round 0
     place.round = games.some((game) => game.rounds.includes(round)) ? round : null;
     const side = h("div", { class: two ? "panels" : "side" });
-    const draw = () => {
-      const focused = document.activeElement?.id;
-      side.replaceChildren(...(place.round === null ? [emptyPanel(two)] : games.map((game, which) => panelIn(which, game))));
-      const again = focused && document.getElementById(focused);
-      if (again && side.contains(again)) again.focus();
-    };
+    const draw = () => redraw(() => side.replaceChildren(...(place.round === null ? [emptyPanel(two)] : games.map((game, which) => panelIn(which, game)))));
     const panelIn = (which, game) => {
       if (!two) return panel(simulation, game, place, change);
       const agent = game.agents.findIndex((one) => one.name === games[place.which].agents[place.agent].name);
@@ -104,7 +99,8 @@ function gamePage(simulations, query) {
     };
     const change = (changes) => {
       Object.assign(place, changes);
-      replaceQuery({ game: place.which || null, agent: place.round === null ? null : games[place.which].agents[place.agent].name, round: place.round, phase: place.phase, diff: place.diff });
+      const agent = place.round === null ? null : games[place.which].agents[place.agent].name;
+      history.replaceState(null, "", link(route().path, Object.entries({ agent, round: place.round, phase: place.phase, diff: place.diff, game: place.which || null })));
       draw();
     };
     const now = () => (place.round === null ? null : place);

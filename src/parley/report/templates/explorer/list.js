@@ -1,36 +1,20 @@
-// The list of all simulations: grouped by condition, with rows only for what is in sight.
+// The list of all simulations, grouped by condition: its filters, its order and what is folded stand in the address.
 
+const CHUNK = 100; // rows that are drawn at first, and again when the reader comes near the last of them
+const drawn = new Map(); // address -> how many rows the reader came to
 const opened = new Map(); // condition -> whether its rows were opened or folded by hand
 let lastChosen = null; // the simulations that the list showed last: n and p walk through them
-let lastGame = null; // the id of the game that was read last: the keys of the list begin there
-const scrolled = new Map(); // address -> how far down the reader was
+let lastGame = null; // the id of the row of the game that was read last: there the list goes on
 
 /** Return the page of the list. */
 function listPage(query) {
-  const page = h("div", { class: "page list-page" });
-  let table = null;
-  const change = (next) => {
-    history.replaceState(null, "", link([], next));
-    draw(next);
-  };
-  const draw = (now, active = null) => {
-    const focused = document.activeElement?.id;
-    const caret = document.activeElement?.selectionStart;
-    const chosen = chosenSimulations(now);
-    lastChosen = chosen;
-    table?.end();
-    table = listTable(chosen, now, change, active);
-    page.replaceChildren(...intro(), filterBar(now, change), summary(chosen, now, change), table.node);
-    table.show();
-    const again = focused ? document.getElementById(focused) : null;
-    again?.focus({ preventScroll: true });
-    if (again?.type === "search") again.setSelectionRange(caret, caret);
-    announce(`${counted(chosen.length, "simulation")} of ${number(index.simulations.length)}`);
-  };
-  page.start = () => draw(query);
-  page.refresh = () => draw(route().query, table.active());
-  page.end = () => table?.end();
-  page.arrow = () => table.enter();
+  const chosen = chosenSimulations(query);
+  lastChosen = chosen;
+  const page = h("div", { class: "page list-page" }, intro(), filterBar(query), summary(chosen, query));
+  if (chosen.length) fillTable(page, chosen, query);
+  else page.append(emptyList(query));
+  page.follows = true;
+  announce(`${counted(chosen.length, "simulation")} of ${number(index.simulations.length)}`);
   return page;
 }
 
@@ -40,15 +24,15 @@ function intro() {
     index.left_out && note("warn", shown(index.left_out)),
     index.unfinished > 0 && note("calm", `${counted(index.unfinished, "simulation")} ${index.unfinished === 1 ? "has" : "have"} not ended yet.`),
     index.imported && note("calm", "These games were played elsewhere and imported: what was not recorded is missing here too."),
-  ].filter(Boolean);
+  ];
 }
 
-function summary(chosen, query, change) {
+function summary(chosen, query) {
   const sorted = query.has("sort");
   const folded = isFolded(query);
   const turn = (changes) => () => {
     opened.clear();
-    change(changed(query, changes));
+    goTo([], changed(query, changes));
   };
   return h("div", { class: "bar" },
     h("p", null, h("b", null, number(chosen.length)), ` of ${counted(index.simulations.length, "simulation")}`),
@@ -59,159 +43,99 @@ function summary(chosen, query, change) {
     index.conditions.length > 1 && h("a", { href: link(["pairs"]), class: "button quiet" }, "Compare two conditions"));
 }
 
-function isNarrow() {
-  return matchMedia("(max-width: 700px)").matches;
-}
-
 /** Return whether conditions are folded until the reader opens them: where room is short, unless simulations were chosen. */
 function isFolded(query) {
-  return query.has("fold") ? query.get("fold") !== "0" : isNarrow() && query.size === kept(query).size;
+  return query.has("fold") ? query.get("fold") !== "0" : matchMedia("(max-width: 700px)").matches && query.size === kept(query).size;
 }
 
 /** Return the rows of the list: simulations, with a row before each condition unless they are sorted otherwise. */
 function rowsOf(chosen, query) {
   if (query.has("sort") || index.conditions.length < 2) return chosen;
-  const rows = [];
-  for (const [condition, members] of Map.groupBy(chosen, (simulation) => simulation.condition)) {
-    const open = opened.get(condition.id) ?? !isFolded(query);
-    rows.push({ group: condition, members, open });
-    if (open) rows.push(...members);
-  }
-  return rows;
+  return [...Map.groupBy(chosen, (simulation) => simulation.condition)].flatMap(([group, members]) => {
+    const open = opened.get(group.id) ?? !isFolded(query);
+    return [{ group, members, open }, ...(open ? members : [])];
+  });
 }
 
-/** Return the table: {node, show, end, enter, active}. Rows exist only where the window is. `active` is a row, or null for that of the last game. */
-function listTable(chosen, query, change, active) {
-  const narrow = isNarrow();
-  const height = narrow ? 54 : 30; // pixels, as in page.css
+/** Add the table to the page. Rows are drawn as the reader comes to them; one of them is reached by Tab, the others by arrows. */
+function fillTable(page, chosen, query) {
+  const rows = rowsOf(chosen, query);
   const columns = listColumns();
-  const letters = Math.max(...index.conditions.map((condition) => condition.label.length));
-  let rows = rowsOf(chosen, query);
-  active ??= Math.max(0, rows.findIndex((row) => row.id === lastGame));
-  const there = new Map();
-  const body = h("div", { class: "rows", role: "rowgroup" });
-  const head = h("div", { class: "row head", role: "row", "aria-rowindex": 1 }, columns.map((column) => headCell(column, query, change)));
-  const node = h("div", { class: "table", role: "grid", tabindex: 0, id: "list", "aria-label": "Simulations",
-    "aria-colcount": columns.length, style: { "--columns": columns.map((column) => column.width).join(" "), "--label": `${Math.min(90, 4 + letters)}ch` },
-    onkeydown: walk, onfocus: () => activate(active) }, h("div", { role: "rowgroup", class: "heads" }, head), body);
-  if (!rows.length) return { node: emptyList(query, change), show() {}, end() {}, enter() {}, active: () => 0 };
-
-  function size() {
-    node.setAttribute("aria-rowcount", rows.length + 1);
-    body.style.height = `${rows.length * height}px`;
-  }
-  function draw(all = false) {
-    const top = body.getBoundingClientRect().top;
-    const first = all ? 0 : Math.max(0, Math.floor(-top / height) - 10);
-    const last = all ? Math.min(rows.length, 2000) : Math.min(rows.length, Math.ceil((innerHeight - top) / height) + 10);
-    for (const [at, row] of there) if (at < first || at >= last) { row.remove(); there.delete(at); }
-    for (let at = first; at < last; at += 1) {
-      if (there.has(at)) continue;
-      const row = rows[at].group ? groupRow(rows[at], columns.length, toggle) : gameRow(rows[at], columns, narrow, rows !== chosen);
-      row.id = `row-${at}`;
-      row.setAttribute("aria-rowindex", at + 2);
-      row.style.top = `${at * height}px`;
-      row.classList.toggle("active", at === active && document.activeElement === node);
-      there.set(at, row);
-      body.append(row);
-    }
-  }
-  function again() {
-    for (const row of there.values()) row.remove();
-    there.clear();
-    size();
-    draw();
-  }
-  function toggle(row) {
-    opened.set(row.group.id, !row.open);
-    rows = rowsOf(chosen, query);
-    again();
-  }
-  function activate(at) {
-    there.get(active)?.classList.remove("active");
-    active = Math.max(0, Math.min(rows.length - 1, at));
-    const top = body.getBoundingClientRect().top + active * height;
-    const under = head.offsetHeight + 4;
-    if (top < under) scrollBy(0, top - under);
-    else if (top + height > innerHeight) scrollBy(0, top + height - innerHeight + 4);
-    draw();
-    there.get(active)?.classList.add("active");
-    node.setAttribute("aria-activedescendant", `row-${active}`);
-  }
-  /** Give the keys to the list: at the active row, or where that is out of sight at the first in sight. */
-  function enter() {
-    const top = body.getBoundingClientRect().top;
-    const seen = top + active * height;
-    if (seen < 0 || seen > innerHeight) active = Math.min(rows.length - 1, Math.max(0, Math.ceil((head.offsetHeight - top) / height)));
-    node.focus({ preventScroll: true });
-  }
-  function walk(event) {
-    if (event.target !== node || event.ctrlKey || event.metaKey || event.altKey) return;
-    const page = Math.floor(innerHeight / height) - 3;
-    const moves = { ArrowDown: active + 1, ArrowUp: active - 1, PageDown: active + page, PageUp: active - page, Home: 0, End: rows.length - 1 };
-    if (event.key in moves) activate(moves[event.key]);
-    else if (["Enter", "ArrowLeft", "ArrowRight"].includes(event.key) && rows[active].group) { toggle(rows[active]); activate(active); }
-    else if (event.key === "Enter") location.hash = link(["game", rows[active].short]);
-    else return;
-    event.preventDefault();
-  }
-  const listening = new AbortController();
-  const { signal } = listening;
-  for (const name of ["scroll", "resize"]) addEventListener(name, () => draw(), { passive: true, signal });
-  addEventListener("beforeprint", () => draw(true), { signal });
-  matchMedia("(max-width: 700px)").addEventListener("change", () => change(query), { signal });
   const at = location.hash;
-  return {
-    node,
-    enter,
-    active: () => active,
-    show() {
-      size();
-      scrollTo(0, scrolled.get(at) ?? scrollY);
-      draw();
-    },
-    end() {
-      scrolled.set(at, scrollY);
-      listening.abort();
-    },
+  const letters = Math.max(...index.conditions.map((condition) => condition.label.length));
+  const body = h("div", { class: rows === chosen ? "rows" : "rows grouped", role: "rowgroup" });
+  const head = h("div", { class: "row head", role: "row" }, columns.map((column) => headCell(column, query)));
+  const more = (many) => {
+    body.append(...rows.slice(body.childElementCount, many).map((row) => (row.group ? groupRow(row, columns.length) : gameRow(row, columns))));
+    drawn.set(at, body.childElementCount);
   };
+  more(Math.max(drawn.get(at) ?? CHUNK, rows.findIndex((row) => rowId(row) === lastGame) + CHUNK));
+
+  const stopIn = (row) => row?.querySelector("a, button");
+  let stop = body.querySelector(`[id="${lastGame}"]`) ?? stopIn(body.firstChild);
+  stop.tabIndex = 0;
+  body.addEventListener("focusin", ({ target }) => {
+    stop.tabIndex = -1;
+    stop = target;
+    stop.tabIndex = 0;
+  });
+  body.addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    const row = event.target.closest(".row");
+    const ways = { ArrowDown: () => row.nextSibling, ArrowUp: () => row.previousSibling, Home: () => body.firstChild, End: () => { more(rows.length); return body.lastChild; } };
+    if (!(event.key in ways)) return;
+    event.preventDefault();
+    stopIn(ways[event.key]())?.focus();
+  });
+  page.arrow = () => {
+    const inSight = (one) => one.getBoundingClientRect().top > head.offsetHeight && one.getBoundingClientRect().bottom < innerHeight;
+    (inSight(stop) ? stop : [...body.children].map(stopIn).find(inSight) ?? stop).focus();
+  };
+  page.scrolled = () => body.getBoundingClientRect().bottom < innerHeight + 3000 && more(body.childElementCount + CHUNK);
+  page.all = () => more(2000); // for a printer: more would be a hundred pages
+  page.append(h("div", { class: "table", role: "table", "aria-label": "Simulations", "aria-rowcount": rows.length + 1, "aria-colcount": columns.length,
+    style: { "--columns": columns.map((column) => column.width).join(" "), "--label": `${Math.min(90, 4 + letters)}ch` } },
+    h("div", { role: "rowgroup", class: "heads" }, head), body));
 }
 
-function headCell(column, query, change) {
+/** Return the id of what is focused in a row. */
+function rowId(row) {
+  return row.group ? `group-${row.group.id}` : `row-${row.short}`;
+}
+
+function headCell(column, query) {
   const sort = query.get("sort") ?? "";
   const way = sort === column.key ? "ascending" : sort === `-${column.key}` ? "descending" : "none";
   const next = way === "ascending" ? `-${column.key}` : column.key;
-  const click = () => change(changed(query, { sort: next }));
   return h("span", { role: "columnheader", "aria-sort": way, class: column.numeric && "right" },
-    h("button", { type: "button", id: `sort-${column.key}`, onclick: click }, shown(column.label),
+    h("button", { type: "button", id: `sort-${column.key}`, onclick: () => goTo([], changed(query, { sort: next })) }, shown(column.label),
       h("i", { "aria-hidden": "true" }, { ascending: " ↑", descending: " ↓", none: "" }[way])));
 }
 
-function gameRow(simulation, columns, narrow, inGroup) {
+function gameRow(simulation, columns) {
   const outcome = outcomeOf(simulation);
-  const open = h("a", { href: link(["game", simulation.short]), tabindex: -1, class: "open" }, pill(outcome.label, outcome.color));
-  if (narrow) {
-    const facts = `seed ${simulation.seed} · ${simulation.rounds ?? "–"} rounds${simulation.failed ? ` · ${simulation.failed} failed` : ""}`;
-    return h("div", { class: "row game", role: "row" },
-      h("span", { role: "gridcell" }, open, h("small", null, facts)),
-      h("span", { role: "gridcell", class: "soft" }, shown([inGroup ? null : simulation.condition.label, simulation.damaged ?? spaced(simulation.diagnosis ?? "")].filter(Boolean).join(" — "))));
-  }
   return h("div", { class: `row game${simulation.damaged ? " damaged" : ""}`, role: "row" }, columns.map((column) => {
-    if (column.key === "outcome") return h("span", { role: "gridcell" }, open);
+    if (column.key === "outcome") {
+      return h("span", { role: "cell" }, h("a", { href: link(["game", simulation.short]), id: rowId(simulation), tabindex: -1, class: "open" }, pill(outcome.label, outcome.color)));
+    }
     const value = column.of(simulation);
     const text = column.numeric && column.key !== "seed" ? number(value) : String(value ?? "–");
-    const warn = column.key === "failed" && value > 0 ? " warned" : "";
-    return h("span", { role: "gridcell", class: `${column.numeric ? "right" : ""}${warn}`, title: text.length > 12 ? plain(text) : null }, shown(text));
+    const classes = [column.numeric && "right", column.ofCondition && "of-condition", (value ?? "") === "" && "none", column.key === "failed" && value > 0 && "warned"];
+    return h("span", { role: "cell", "data-label": plain(column.label), class: classes.filter(Boolean).join(" ") || null, title: text.length > 12 ? plain(text) : null }, shown(text));
   }));
 }
 
-function groupRow(row, columns, toggle) {
+function groupRow(row, columns) {
   const { group, members, open } = row;
   const counts = outcomeOrder(Map.groupBy(members, stateName)).map((ones) => ({ ...outcomeOf(ones[0]), many: ones.length }));
   const words = counts.map((one) => `${one.many} ${one.label}`).join(", ");
+  const toggle = () => {
+    opened.set(group.id, !open);
+    redraw();
+  };
   return h("div", { class: "row group", role: "row" },
-    h("span", { role: "gridcell", "aria-colspan": columns },
-      h("button", { type: "button", tabindex: -1, "aria-expanded": String(open), title: plain(group.label), onclick: () => toggle(row) },
+    h("span", { role: "cell", "aria-colspan": columns },
+      h("button", { type: "button", id: rowId(row), tabindex: -1, "aria-expanded": String(open), title: plain(group.label), onclick: toggle },
         h("i", { "aria-hidden": "true" }, open ? "▾ " : "▸ "), shown(group.label)),
       h("b", null, number(members.length)), bar(counts, members.length), h("small", { title: plain(words) }, shown(words))));
 }
@@ -222,8 +146,8 @@ function bar(counts, total) {
     style: { "--c": safeColor(one.color), flex: String(one.many / total) } })));
 }
 
-function emptyList(query, change) {
+function emptyList(query) {
   return h("div", { class: "empty" }, index.simulations.length
-    ? [h("p", null, "No simulation fits these filters."), h("button", { type: "button", onclick: () => change(kept(query)) }, "Show all of them")]
+    ? [h("p", null, "No simulation fits these filters."), h("button", { type: "button", onclick: () => goTo([], kept(query)) }, "Show all of them")]
     : h("p", null, index.served && index.unfinished > 0 ? "Nothing was said yet. This page looks again every 10 seconds." : "This study has no simulations to show."));
 }

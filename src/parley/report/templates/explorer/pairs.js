@@ -7,13 +7,11 @@ function conditionsBy(query, name) {
   return axes.length ? index.conditions.filter((condition) => axes.every(([axis, value]) => sameCase(condition.axes[axis]) === value)) : [];
 }
 
-/** Return the page of the pairs of two conditions. */
+/** Return the page of the pairs of two conditions. What the address does not name clearly, the reader chooses. */
 function pairsPage(query) {
-  const page = h("div", { class: "page pairs-page" });
   const named = (name) => [...query.keys()].some((key) => key === name || key.startsWith(`${name}.`));
-  // What an address does not name clearly, the reader chooses; until then the address stays as it was sent.
   let unclear = null;
-  let [a, b] = ["a", "b"].map((name) => {
+  const [a, b] = ["a", "b"].map((name) => {
     const fitting = conditionsBy(query, name);
     if (fitting.length !== 1 && named(name)) unclear ??= fitting.length ? `fits ${fitting.length} conditions as ${name.toUpperCase()}` : "names a condition that is not in this study";
     return fitting.length === 1 ? fitting[0] : null;
@@ -25,32 +23,26 @@ function pairsPage(query) {
     unclear ??= kinds.includes(null) ? "names an outcome that this game does not have" : "compares two things that are not alike";
     by = ["", ""];
   }
-  let all = query.has("all");
+  const two = by[0] !== by[1];
+  const all = query.get("all");
+  const choose = (changes) => goTo(["pairs"], Object.entries({ a: a?.id, b: b?.id, outcome: by[0], "outcome.b": two ? by[1] : null, all, ...changes }));
   const conditions = index.conditions.map((condition) => [condition.id, condition.label]);
-  const choice = (name, chosen, set) => h("label", null, h("span", null, name),
-    select({ id: `pairs-${name}`, onchange: (event) => { unclear = null; set(index.conditions.find((one) => one.id === event.target.value) ?? null); draw(); } }, [["", "choose …"], ...conditions], chosen?.id ?? ""));
-  const draw = () => {
-    const focused = document.activeElement?.id;
-    const two = by[0] !== by[1];
-    if (!unclear) history.replaceState(null, "", link(["pairs"], [["a", a?.id], ["b", b?.id], ["outcome", by[0]], ["outcome.b", two ? by[1] : null], ["all", all ? 1 : null]]));
-    const known = [...index.outcomes, ...(index.indicators ?? []), ...(index.quantities ?? [])].map((one) => [one.name, one.label]);
-    const labels = new Map(known);
-    const outcomes = [["", "any outcome"], ...known, ...(two ? [[TWO, `${labels.get(by[0]) ?? by[0]} in A, ${labels.get(by[1]) ?? by[1]} in B`]] : [])];
-    const box = h("input", { type: "checkbox", id: "pairs-all", checked: all, onchange: () => { all = box.checked; draw(); } });
-    page.replaceChildren(h("h1", { tabindex: -1 }, "Pairs of two conditions"),
-      h("p", { class: "soft" }, a && a === b ? "Each game beside itself, to compare two outcomes of it."
-        : "Games of both conditions with the same seed started alike. Discordant pairs are those that ended differently: they are what a contrast is made of."),
-      h("form", { class: "filters", onsubmit: (event) => event.preventDefault() }, h("div", { class: "fields" },
-        choice("A", a, (one) => { a = one; }), choice("B", b, (one) => { b = one; }),
-        h("label", null, h("span", null, "that differ in"), select({ id: "pairs-outcome", onchange: (event) => { unclear = null; by = [event.target.value, event.target.value]; draw(); } }, outcomes, two ? TWO : by[0])),
-        h("label", { class: "check" }, box, h("span", null, "also pairs that do not")))));
-    if (focused) document.getElementById(focused)?.focus();
-    if (unclear || !a || !b) { page.append(note("calm", unclear ? `The address ${unclear}. Choose one.` : "Choose two conditions.")); return; }
-    page.append(pairTable(pairList(a, b, by), all, by, two ? by.map((name) => labels.get(name) ?? name) : null));
-  };
-  page.start = draw;
-  page.back = () => { location.hash = "#/"; return true; };
-  return page;
+  const choice = (name, chosen) => h("label", null, h("span", null, name.toUpperCase()),
+    select({ id: `pairs-${name}`, onchange: (event) => choose({ [name]: event.target.value }) }, [["", "choose …"], ...conditions], chosen?.id ?? ""));
+  const known = [...index.outcomes, ...(index.indicators ?? []), ...(index.quantities ?? [])].map((one) => [one.name, one.label]);
+  const asked = by.map((name) => new Map(known).get(name) ?? name);
+  const outcomes = [["", "any outcome"], ...known, ...(two ? [[TWO, `${asked[0]} in A, ${asked[1]} in B`]] : [])];
+  return h("div", { class: "page pairs-page" }, h("h1", { tabindex: -1 }, "Pairs of two conditions"),
+    h("p", { class: "soft" }, a && a === b ? "Each game beside itself, to compare two outcomes of it."
+      : "Games of both conditions with the same seed started alike. Discordant pairs are those that ended differently: they are what a contrast is made of."),
+    h("form", { class: "filters", onsubmit: (event) => event.preventDefault() }, h("div", { class: "fields" },
+      choice("a", a), choice("b", b),
+      h("label", null, h("span", null, "that differ in"),
+        select({ id: "pairs-outcome", onchange: (event) => choose({ outcome: event.target.value, "outcome.b": null }) }, outcomes, two ? TWO : by[0])),
+      h("label", { class: "check" }, h("input", { type: "checkbox", id: "pairs-all", checked: all !== null, onchange: (event) => choose({ all: event.target.checked ? 1 : null }) }),
+        h("span", null, "also pairs that do not")))),
+    unclear || !a || !b ? note("calm", unclear ? `The address ${unclear}. Choose one.` : "Choose two conditions.")
+      : pairTable(pairList(a, b, by), all !== null, by, two ? asked : null));
 }
 
 const TWO = "(two)"; // stands for two names in the choice of what pairs differ in

@@ -29,9 +29,3 @@ function changed(query, changes) {
   }
   return next;
 }
-
-/** Put other values into the query of the address; the page shows them itself, so nothing is drawn anew. */
-function replaceQuery(changes) {
-  const { path, query } = route();
-  history.replaceState(null, "", link(path, changed(query, changes)));
-}

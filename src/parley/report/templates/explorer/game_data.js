@@ -18,10 +18,9 @@ function readGame(part, raw) {
     return attempt;
   });
   const byCell = Map.groupBy(attempts, (attempt) => `${attempt.agent},${attempt.round}`);
-  const cells = new Map();
-  for (const [agent, round, state, text, marks] of raw.cells) {
-    cells.set(`${agent},${round}`, { state, text: text === null ? "" : textOf(part, text), marks });
-  }
+  const states = new Map(part.states.map((state) => [state.name, state]));
+  const cells = new Map(raw.cells.map(([agent, round, state, text, marks]) => [`${agent},${round}`, {
+    state: state === null ? null : states.get(state) ?? { name: state, label: state }, text: text === null ? "" : textOf(part, text), marks }]));
   const unheard = new Map((raw.unheard ?? []).map(([agent, round, pairs]) => [`${agent},${round}`,
     pairs.map((pair) => pair.map((at) => (at === null ? "" : textOf(part, at))))]));
   const labels = [...new Set([...cells.values()].flatMap((cell) => cell.marks))];
@@ -29,14 +28,13 @@ function readGame(part, raw) {
   return {
     ...raw,
     roundName: raw.round_name,
-    states: new Map(part.states.map((state) => [state.name, state])),
+    states: part.states.filter(({ name }) => raw.cells.some(([, , state]) => state === name)), // those that occur
     hasUnheard: unheard.size > 0,
     unheard: (agent, round) => unheard.get(`${agent},${round}`) ?? [], // what was said to it, and what it heard in its place
     at: (agent, round) => cells.get(`${agent},${round}`) ?? null,
     tried: (agent, round) => byCell.get(`${agent},${round}`) ?? [],
     all: attempts,
     signs: new Map(labels.map((label) => [label, SIGNS.get(label) ?? { glyph: GLYPHS[own.indexOf(label) % GLYPHS.length], kind: "mark" }])),
-    used: new Set([...cells.values()].map((cell) => cell.state)),
     groups: groupsOf(raw.agents),
     hears: (agent) => raw.agents[agent].hears ?? null, // null where nothing is known
   };
@@ -78,7 +76,7 @@ function cellWords(game, agent, round) {
   const words = [`${game.agents[agent].label}, ${game.roundName} ${round}`];
   if (cell === null) return `${words[0]}: nothing`;
   if (cell.text) words.push(cell.text);
-  if (cell.state !== null) words.push(game.states.get(cell.state)?.label ?? cell.state);
+  if (cell.state) words.push(cell.state.label);
   words.push(...cell.marks, ...game.influences(agent, round).map((one) => one.words));
   return plain(`${words[0]}: ${words.slice(1).join("; ")}`);
 }
@@ -86,7 +84,7 @@ function cellWords(game, agent, round) {
 /** Return what an agent did in a round, by what the game shows of it: the words of its reasons may differ as they like. */
 function deedOf(game, agent, round) {
   const cell = game.at(agent, round);
-  return cell === null ? null : JSON.stringify([cell.state, cell.text]);
+  return cell === null ? null : JSON.stringify([cell.state?.name, cell.text]);
 }
 
 /** Return whether an agent of a game did something else in a round than the agent of the same name in another game. */

@@ -7,47 +7,42 @@
  */
 function matrix(games, chosen, choose, parting = null) {
   const rounds = [...new Set(games.flatMap(({ game }) => game.rounds))].sort((a, b) => a - b);
-  const places = new Map(); // "which,agent,round" -> its cell
   const hearing = h("p", { class: "hearing" }, "\u00a0");
   const table = h("table", { class: "matrix", role: "grid", "aria-label": "Agents by rounds", style: { "--letters": String(lettersOf(games)) } },
     h("thead", null, h("tr", { role: "row" }, h("th", { class: "name", scope: "col" }, "Agent"), rounds.map((round) => h("th", {
       scope: "col", class: round === parting ? "parting" : null, title: round === parting ? "Here the two games part" : null },
       h("span", { class: "sr" }, `${games[0].game.roundName} `), String(round),
       games.some(({ game }) => !game.running && game.rounds.at(-1) === round) && h("small", { class: "end" }, "end"))))),
-    games.map((one, which) => bodyOf(one, which, rounds, places, parting, games[1 - which]?.game ?? null)));
+    games.map((one, which) => bodyOf(one, which, rounds, parting, games[1 - which]?.game ?? null)));
   const mark = (now, focus) => {
-    for (const [key, cell] of places) {
-      const on = now !== null && key === placeOf(now);
-      cell.tabIndex = on ? 0 : -1;
-      cell.setAttribute("aria-selected", String(on));
-    }
-    const cell = (now && places.get(placeOf(now))) ?? places.values().next().value;
+    for (const cell of table.querySelectorAll("[tabindex='0']")) cell.tabIndex = -1;
+    table.querySelector("[aria-selected=true]")?.setAttribute("aria-selected", "false");
+    const named = now && table.querySelector(`[data-place="${now.which},${now.agent},${now.round}"]`);
+    named?.setAttribute("aria-selected", "true");
+    const cell = named ?? table.querySelector("[data-place]");
     if (cell) cell.tabIndex = 0;
     if (focus) cell?.focus();
   };
-  const at = (event) => {
-    const [which, agent, round] = event.target.closest?.("[data-place]")?.dataset.place.split(",").map(Number) ?? [];
-    return which === undefined ? null : { which, agent, round };
-  };
-  table.addEventListener("click", (event) => at(event) && choose(at(event)));
+  table.addEventListener("click", (event) => placeOf(event) && choose(placeOf(event)));
   table.addEventListener("keydown", (event) => {
-    if (event.key === "Enter" && at(event)) document.getElementById("panel-title")?.focus();
-    const next = at(event) && moved(games, rounds, at(event), event.key);
+    if (event.key === "Enter" && placeOf(event)) document.getElementById("panel-title")?.focus();
+    const next = placeOf(event) && moved(event.target, event.key);
     if (event.ctrlKey || event.metaKey || event.altKey || !next) return;
     event.preventDefault();
     event.stopPropagation();
-    choose(next, true);
+    choose(placeOf({ target: next }), true);
   });
-  const listen = (event) => showHearing(games, table, hearing, at(event));
-  for (const name of ["pointerover", "focusin"]) table.addEventListener(name, listen);
+  for (const name of ["pointerover", "focusin"]) table.addEventListener(name, (event) => showHearing(games, table, hearing, placeOf(event)));
   for (const name of ["pointerleave", "focusout"]) table.addEventListener(name, () => showHearing(games, table, hearing, null));
   mark(chosen, false);
   const node = h("div", { class: "matrix-box" }, h("div", { class: "scroll" }, table), hearing, legend(games.map((one) => one.game)));
   return { node, choose: mark };
 }
 
-function placeOf({ which, agent, round }) {
-  return `${which},${agent},${round}`;
+/** Return the place of the cell in which something happened: {which, agent, round}; null elsewhere. */
+function placeOf({ target }) {
+  const [which, agent, round] = target.closest("[data-place]")?.dataset.place.split(",").map(Number) ?? [];
+  return which === undefined ? null : { which, agent, round };
 }
 
 /** Return how many letters the cells are wide: what most texts need. */
@@ -56,13 +51,13 @@ function lettersOf(games) {
   return Math.max(3, Math.min(14, Math.max(0, ...lengths)));
 }
 
-function bodyOf({ game, title }, which, rounds, places, parting, other) {
+function bodyOf({ game, title }, which, rounds, parting, other) {
   const first = game.agents.findIndex((agent) => agent.framed);
   const rows = game.agents.map((agent, at) => h("tr", { role: "row", class: agent.framed ? "framed" : null, "data-agent": `${which},${at}` },
     h("th", { scope: "row", class: "name", title: plain([agent.label, agent.role, agent.player].filter(Boolean).join(" · ")) },
       groupSign(game, agent), h("span", null, shown(agent.label)), agent.framed && h("small", null, shown(agent.role ?? "")),
       agent.framed && at === first && game.framed_label ? h("span", { class: "sr" }, shown(`, ${game.framed_label}`)) : null),
-    rounds.map((round) => cellOf(game, which, at, round, places, parting, other))));
+    rounds.map((round) => cellOf(game, which, at, round, parting, other))));
   const results = Object.keys(game.results ?? {}).length ? h("tr", { role: "row", class: "results" },
     h("th", { scope: "row", class: "name" }, shown(game.results_label ?? "Result")),
     rounds.map((round) => {
@@ -72,17 +67,16 @@ function bodyOf({ game, title }, which, rounds, places, parting, other) {
   return h("tbody", null, other && h("tr", { role: "row", class: "game-title" }, h("th", { colspan: rounds.length + 1, scope: "rowgroup" }, h("span", { class: "title" }, title))), rows, results);
 }
 
-function cellOf(game, which, agent, round, places, parting, other) {
+function cellOf(game, which, agent, round, parting, other) {
   const cell = game.at(agent, round);
   const words = cellWords(game, agent, round);
   const classes = [cell === null ? "none" : null, round === parting ? "parting" : null, other && differs(game, other, agent, round) ? "differs" : null];
   const node = h("td", { role: "gridcell", tabindex: -1, "aria-label": words, title: words, class: classes.filter(Boolean).join(" ") || null });
   if (cell === null) return node;
-  node.dataset.place = placeOf({ which, agent, round });
-  places.set(node.dataset.place, node);
-  const state = cell.state === null ? null : game.states.get(cell.state);
-  if (state) node.style.setProperty("--c", safeColor(state.color));
-  if (state) node.classList.add("stated");
+  node.dataset.place = `${which},${agent},${round}`;
+  node.setAttribute("aria-selected", "false");
+  if (cell.state) node.style.setProperty("--c", safeColor(cell.state.color));
+  if (cell.state) node.classList.add("stated");
   weigh(node, game.influences(agent, round));
   node.append(h("span", { class: "said" }, shown(cell.text)), h("span", { class: "signs", "aria-hidden": "true" }, cell.marks.map((label) => signOf(game, label))));
   return node;
@@ -101,19 +95,13 @@ function groupSign(game, agent) {
 }
 
 /** Return the cell that a key goes to from another one; null for other keys. */
-function moved(games, rounds, from, key) {
-  const all = games.flatMap(({ game }, which) => game.agents.map((_, agent) => ({ which, agent })));
-  const has = (row, round) => games[row.which].game.at(row.agent, round) !== null;
-  const row = all.findIndex((one) => one.which === from.which && one.agent === from.agent);
-  const column = rounds.indexOf(from.round);
-  const along = (list, start, step, to) => (step > 0 ? list.slice(start + 1).find(to) : list.slice(0, start).findLast(to));
-  const inRow = (step, start = column) => ({ ...from, round: along(rounds, start, step, (one) => has(from, one)) ?? from.round });
-  const inColumn = (step) => ({ ...from, ...along(all, row, step, (one) => has(one, from.round)) });
-  const ways = {
-    ArrowRight: () => inRow(1), ArrowLeft: () => inRow(-1), ArrowDown: () => inColumn(1), ArrowUp: () => inColumn(-1),
-    Home: () => inRow(1, -1), End: () => inRow(-1, rounds.length),
-  };
-  return ways[key]?.() ?? null;
+function moved(cell, key) {
+  const row = [...cell.parentElement.cells];
+  const column = [...cell.closest("table").rows].map((one) => one.cells[cell.cellIndex]);
+  const line = (["ArrowUp", "ArrowDown"].includes(key) ? column : row).filter((one) => one?.dataset.place);
+  const at = line.indexOf(cell);
+  const to = { ArrowRight: at + 1, ArrowLeft: at - 1, ArrowDown: at + 1, ArrowUp: at - 1, Home: 0, End: line.length - 1 }[key];
+  return to === undefined ? null : line[to] ?? cell;
 }
 
 /** Show whom the agent under the pointer or focus hears. */
@@ -134,7 +122,7 @@ function showHearing(games, table, line, place) {
 
 /** Return what colors and signs mean, of those that occur. */
 function legend(games) {
-  const states = new Map(games.flatMap((game) => [...game.states].filter(([name]) => game.used.has(name))));
+  const states = new Map(games.flatMap((game) => game.states.map((state) => [state.name, state])));
   const signs = new Map(games.flatMap((game) => [...game.signs.keys()].map((label) => [label, game])));
   const framed = games.find((game) => game.agents.some((agent) => agent.framed));
   const groups = [...new Set(games.flatMap((game) => game.agents.filter((agent) => groupSign(game, agent))

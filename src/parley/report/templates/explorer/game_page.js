@@ -87,15 +87,10 @@ function gamePage(simulations, query) {
     const panelIn = (which, game) => {
       if (!two) return panel(simulation, game, place, change);
       const agent = game.agents.findIndex((one) => one.name === games[place.which].agents[place.agent].name);
-      const title = h("p", { class: "which" }, h("b", null, "AB"[which]), " ", shown(nameOf(simulations[which])));
+      const title = h("p", { class: "which", id: `which-${which}` }, h("b", null, "AB"[which]), " ", shown(nameOf(simulations[which])));
       if (agent < 0 || !game.at(agent, place.round)) return h("div", null, title, note("calm", `This game has nothing of that agent in ${game.roundName} ${place.round}.`));
       const itself = place.diff === `sim:${simulations[which].short}`; // it is compared with the other one instead
-      const shownPanel = panel(simulations[which], game, { ...place, agent, diff: itself ? `sim:${simulations[1 - which].short}` : place.diff }, change);
-      for (const part of shownPanel.querySelectorAll("[id]")) part.id += `-${which}`;
-      shownPanel.removeAttribute("aria-labelledby");
-      shownPanel.setAttribute("aria-label", `${"AB"[which]}: what was sent and answered`);
-      shownPanel.id = `panel-${which}`;
-      return h("div", null, title, shownPanel);
+      return h("div", null, title, panel(simulations[which], game, { ...place, agent, diff: itself ? `sim:${simulations[1 - which].short}` : place.diff }, change, `-${which}`));
     };
     const change = (changes) => {
       Object.assign(place, changes);

@@ -4,28 +4,28 @@ const unfolded = { user: true, system: false, sent: false, raw: false }; // as t
 
 /**
  * Return a panel about one agent and round of a game.
- * `place` is {agent, round, phase, diff}; `change` is called with what of it changes.
+ * `place` is {agent, round, phase, diff}; `change` is called with what of it changes. With `side` its ids end: of two, each has one.
  */
-function panel(simulation, game, place, change) {
+function panel(simulation, game, place, change, side = "") {
   const agent = game.agents[place.agent];
   const tried = game.tried(place.agent, place.round);
   const phases = [...Map.groupBy(tried, (attempt) => attempt.phase).keys()];
   const phase = phases.includes(place.phase) ? place.phase : phases[0];
   const cell = game.at(place.agent, place.round);
-  const state = cell?.state == null ? null : game.states.get(cell.state);
+  const state = cell?.state;
   const tabs = phases.length > 1 && h("div", { class: "tabs", role: "group", "aria-label": "Phases" }, phases.map((name) => h("button", {
-    type: "button", id: `phase-${name}`, "aria-pressed": String(name === phase), onclick: () => change({ phase: name }) }, shown(name))));
+    type: "button", id: `phase-${name}${side}`, "aria-pressed": String(name === phase), onclick: () => change({ phase: name }) }, shown(name))));
   const shownAttempts = tried.filter((attempt) => attempt.phase === phase);
-  return h("section", { class: "panel", "aria-labelledby": "panel-title", id: "panel" },
+  return h("section", { class: "panel", "aria-labelledby": `which${side} panel-title${side}`, id: `panel${side}` },
     h("header", null,
-      h("h2", { id: "panel-title", tabindex: -1 }, shown(agent.label), h("span", { class: "soft" }, ` · ${game.roundName} ${place.round}`)),
+      h("h2", { id: `panel-title${side}`, tabindex: -1 }, shown(agent.label), h("span", { class: "soft" }, ` · ${game.roundName} ${place.round}`)),
       state && pill(state.label, state.color), cell?.text && h("b", { class: "cell-text" }, shown(cell.text))),
     h("p", { class: "soft facts" }, shown([...new Set([agent.role, agent.player, agent.framed ? game.framed_label : null])].filter(Boolean).join(" · "))),
     cell?.marks.length ? h("p", { class: "facts" }, cell.marks.map((label) => h("span", { class: "sign" }, signOf(game, label), " ", shown(label)))) : null,
     unheardOf(game, place.agent, place.round),
     influenceList(simulation, game, place.agent, place.round),
     tabs,
-    shownAttempts.length ? diffChoice(simulation, game, { ...place, phase }, change) : note("calm", game.all.length
+    shownAttempts.length ? diffChoice(simulation, game, { ...place, phase }, change, side) : note("calm", game.all.length
       ? `This agent was not asked anything in this ${game.roundName}.` : "What was sent and answered in this game is not recorded."),
     shownAttempts.map((attempt) => attemptBlock(attempt, shownAttempts, simulation, game, place)));
 }
@@ -38,7 +38,7 @@ function unheardOf(game, agent, round) {
 }
 
 /** Return the select that says with what a prompt is compared. */
-function diffChoice(simulation, game, place, change) {
+function diffChoice(simulation, game, place, change, side) {
   const own = before(game, game.tried(place.agent, place.round).find((attempt) => attempt.phase === place.phase));
   const others = game.agents.map((agent, at) => [agent, at])
     .filter(([, at]) => at !== place.agent && game.tried(at, place.round).some((attempt) => attempt.phase === place.phase));
@@ -50,7 +50,7 @@ function diffChoice(simulation, game, place, change) {
   ];
   if (options.length === 1) return null;
   return h("label", { class: "compare" }, "Compare the prompt with ",
-    select({ id: "diff", onchange: (event) => change({ diff: event.target.value }) }, options, place.diff ?? ""));
+    select({ id: `diff${side}`, onchange: (event) => change({ diff: event.target.value }) }, options, place.diff ?? ""));
 }
 
 /** Return what the same agent was asked before: the last time in the same phase, or else in any. */

@@ -30,7 +30,7 @@ function roundBlock(game, simulation, round) {
 /** Return what one agent said in a phase: its last attempt, and why earlier ones failed. */
 function turn(game, simulation, agent, round, tried) {
   const cell = game.at(agent, round);
-  const state = cell?.state == null ? null : game.states.get(cell.state);
+  const state = cell?.state;
   const last = tried.at(-1);
   const failures = tried.filter((attempt) => attempt.failure !== null).map((attempt) => `${attempt.failure}${attempt.detail ? `: ${attempt.detail}` : ""}`);
   const me = game.agents[agent];

@@ -1,4 +1,4 @@
-"""GGUF files on this machine, and what vLLM reads in their place.
+"""GGUF files, and what vLLM reads in their place.
 
 A file is whole, or in parts inside installed Python packages, whose code is never run. It is dequantized into
 safetensors, and rounded to 8 bits where asked for. Everything heavy (torch, transformers, compressed-tensors) is
@@ -6,17 +6,14 @@ imported in the functions: most commands need none.
 """
 
 import hashlib
-import importlib.metadata
 import threading
 from collections.abc import Iterator, Sequence
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 
 from rich.console import Console
 from rich.progress import DownloadColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from parley.engine.sources import Packages, PathPlace, Source, file_places
 from parley.errors import EngineError
 from parley.text import one_line
 
@@ -64,66 +61,6 @@ class Step(Progress):
         for item in items:
             yield item
             self.advance(self._task)
-
-
-def local_parts(source: Source, models_file: Path) -> list[Path]:
-    """Return the file, or its parts in order, at the first place on this machine that has all of it.
-
-    Of a package only what pip keeps beside it is read (its version, its list of files), and whether the file has its
-    size. Raises EngineError saying what is missing.
-    """
-    reasons = []
-    for place in file_places(source):
-        try:
-            if isinstance(place, Packages):
-                return _installed_parts(place)
-            if isinstance(place, PathPlace):
-                return [_file_at(place, models_file)]
-        except EngineError as error:
-            reasons.append(str(error))
-    raise EngineError("; ".join(reasons) or "it is not on this machine")
-
-
-def _installed_parts(place: Packages) -> list[Path]:
-    version = f" {place.pinned}" if place.pinned else ""
-    missing = [package for package, _ in place.files() if not _is_installed(package)]
-    if missing:
-        others = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
-        raise EngineError(f"package {missing[0]}{version}{others} not installed")
-    return [_part(package, pattern, place.pinned) for package, pattern in place.files()]
-
-
-def _is_installed(package: str) -> bool:
-    try:
-        importlib.metadata.distribution(package)
-    except (importlib.metadata.PackageNotFoundError, ValueError, OSError):  # the last two: no name at all
-        return False
-    return True
-
-
-def _part(package: str, pattern: str, pinned: str | None) -> Path:
-    version = importlib.metadata.version(package)
-    if pinned not in (None, version):
-        raise EngineError(f"package {package} is installed in version {version}, but version {pinned} is needed")
-    for listed in importlib.metadata.files(package) or []:
-        if fnmatchcase(listed.name, pattern):
-            path = Path(str(listed.locate()))
-            size = path.stat().st_size if path.is_file() else 0
-            if listed.size is not None and size != listed.size:
-                raise EngineError(f"package {package}: {listed.name} is incomplete: {size:,} of {listed.size:,} bytes")
-            if size:
-                return path
-    raise EngineError(f"package {package} {version} has no file {pattern}")
-
-
-def _file_at(place: PathPlace, models_file: Path) -> Path:
-    try:
-        path = (models_file.parent / Path(place.path).expanduser()).resolve()
-        if path.is_file():
-            return path
-    except (OSError, ValueError, RuntimeError):  # no path at all: NUL, too long, ~nobody
-        pass
-    raise EngineError(f"{place.path}: no such file")
 
 
 def whole_file(parts: Sequence[Path], sha256: str | None, target: Path) -> None:

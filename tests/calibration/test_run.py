@@ -6,7 +6,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
 import pytest
 import yaml
 
@@ -18,6 +17,7 @@ from parley.calibration.run import calibrate
 from parley.engine.models import ModelEntry
 from parley.errors import EngineError, RecordError, UsageError
 from parley.games.problems.sources import Arithmetic
+from parley.play.journal import journaled
 from parley.policies import REPLY_FORMATS
 from support.answering import SERVED, StandIn, completion, service, standing_in
 from support.replies import RIGHT, answering, question_of
@@ -147,10 +147,10 @@ def test_what_was_found_is_in_files_and_finished_arms_are_not_asked_again(engine
         path = found.pop("path")
         assert path.parent == Path("results/calibrations/tiny")
         assert json.loads(path.read_text()) == found
-        replies = pq.read_table(path.with_suffix(".parquet")).to_pylist()
+        replies = journaled(path.with_suffix(".jsonl"))
         assert len(replies) == len(server.bodies) == 9 * NUMBER
-        assert all(reply["right"] and reply["answer"] == reply["right_answer"] for reply in replies)
-        seeds = {(reply["arm"], reply["problem"]): reply["seed"] for reply in replies}
+        assert all(row["right"] == NUMBER for row in found["arms"])
+        seeds = {(reply.phase, reply.agent): reply.seed for reply in replies}
         assert len(set(seeds.values())) == len(seeds)
         assert sorted(seeds.values()) == sorted(body["seed"] for body in server.bodies)
 

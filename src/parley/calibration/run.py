@@ -13,8 +13,6 @@ from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 
 from parley import __version__, paths
 from parley.calibration.arms import (
@@ -44,7 +42,6 @@ from parley.games.evidence import OutcomeClass
 from parley.games.parameters import HONEST, GameParameters, Seat
 from parley.games.problems.problem import Problem
 from parley.identity import digest
-from parley.play.degenerate import degenerate_class
 from parley.play.journal import Journal
 from parley.play.runner import Exchange, Play, play_async
 from parley.policies import FIRST_STEP, REPLY_FORMATS, Ask, Completion, Policy, Reply
@@ -100,7 +97,7 @@ def calibrate(
     endpoint: Path | None,
     engine_timeout: float,
 ) -> dict[str, Any]:
-    """Ask `number` questions of a source in each arm, plainly too, and return what came of it; write it to files.
+    """Ask `number` questions of a source in each arm, plainly too, and return what came of it; write it to a file.
 
     Arms that an earlier calibration of the same finished are kept, and not asked again. An engine is started unless an
     `endpoint` is given, the model is a service, or nothing is left to ask. Raises UsageError for what cannot be asked,
@@ -147,7 +144,7 @@ def calibrate(
         "number": number,
         "temperature": TEMPERATURE,
         "parley": __version__,
-        "arms": _write_rows(path.with_suffix(".parquet"), every, problems, play),
+        "arms": _rows(every, problems, play),
     }
     text = json.dumps(found, indent=1, allow_nan=False) + "\n"
     write_atomically(path, lambda file: file.write(text.encode()))
@@ -180,16 +177,15 @@ async def _played(
         return await play_async(name, quiz, dict.fromkeys(names, cast(Policy, None)), journal)
     async with Engine(place, seconds=entry.deadline) as engine:
         await engine.wait_ready(engine_timeout)
-        policy = _Telling(LLMPolicy(engine, entry.asking), total)
+        policy = _Telling(LLMPolicy(engine, entry), total)
         return await play_async(name, quiz, dict.fromkeys(names, policy), journal)
 
 
-def _write_rows(path: Path, arms: Sequence[Arm], problems: Sequence[Problem], play: Play) -> list[dict[str, Any]]:
-    """Write every reply to a Parquet file, and return a row per arm."""
+def _rows(arms: Sequence[Arm], problems: Sequence[Problem], play: Play) -> list[dict[str, Any]]:
+    """Return what came of each arm, a row each; the plain arm is the first."""
     exchanges: dict[tuple[str, str], list[Exchange]] = defaultdict(list)
     for exchange in play.exchanges:
         exchanges[exchange.ask.phase.removesuffix(FIRST_STEP), exchange.ask.agent].append(exchange)
-    replies: list[dict[str, Any]] = []
     rows: list[dict[str, Any]] = []
     plain: list[bool] = []
     for arm in arms:
@@ -199,30 +195,4 @@ def _write_rows(path: Path, arms: Sequence[Arm], problems: Sequence[Problem], pl
         plain = plain or right
         every = [exchange for said in asked for exchange in said]
         rows.append(arm_row(arm, right, plain, [answer is not None for answer in answers], every))
-        for problem, answer, said in zip(problems, answers, asked, strict=True):
-            replies += [_reply(arm, problem, answer if x is said[-1] else None, x) for x in said]
-    table = pa.Table.from_pylist(replies)
-    write_atomically(path, lambda file: pq.write_table(table, file, compression="zstd"))
     return rows
-
-
-def _reply(arm: Arm, problem: Problem, answer: str | None, x: Exchange) -> dict[str, Any]:
-    entry = x.entry
-    return {
-        "arm": arm.name,
-        "problem": problem.id,
-        "step": x.ask.phase,
-        "system": x.ask.system,
-        "user": x.ask.user,
-        "seed": entry.seed,
-        "text": entry.text,
-        "finish_reason": entry.finish_reason,
-        "failure": x.reply.failure,
-        "degenerate": degenerate_class(x.ask, entry.text, entry.finish_reason, x.reply.value),
-        "answer": answer,
-        "right_answer": problem.answer,
-        "right": answer == problem.answer,
-        "prompt_tokens": entry.prompt_tokens,
-        "completion_tokens": entry.completion_tokens,
-        "seconds": entry.seconds,
-    }

@@ -11,7 +11,7 @@ import pytest
 from parley.engine import client
 from parley.engine.client import Engine, LLMPolicy
 from parley.engine.endpoint import FAILED, Endpoint, read_endpoint
-from parley.engine.models import Asking
+from parley.engine.models import ModelEntry
 from parley.errors import EngineError
 from parley.policies.reply_text import parse_reply
 from support.answering import first_ask, schema_of, standing_in, trust_few
@@ -45,13 +45,18 @@ def refusal(message: str) -> tuple[int, Any]:
     return 400, {"error": {"message": message}}
 
 
-def ask_once(folder: Path, answer: Any, seconds: float = 60.0, **more: int) -> tuple[Any, list[dict[str, Any]]]:
+def own_entry(**keys: Any) -> ModelEntry:
+    source = {"repo": "owner/tiny", "revision": "a" * 40}
+    return ModelEntry.model_validate({"source": source, "chat_template_kwargs": {"enable_thinking": False}, **keys})
+
+
+def ask_once(folder: Path, answer: Any, seconds: float = 60.0, **more: Any) -> tuple[Any, list[dict[str, Any]]]:
     """Ask a server that gives every request the same answer; return the reply and the requests' bodies."""
     give = answer if callable(answer) else lambda body: answer
 
     async def run(path: Path) -> Any:
         async with Engine(path, seconds=seconds) as engine:
-            return await LLMPolicy(engine, Asking({"enable_thinking": False}, **more)).answer(first_ask(), 11, 0)
+            return await LLMPolicy(engine, own_entry(**more)).answer(first_ask(), 11, 0)
 
     with standing_in(folder, give, seconds=0.5 if seconds < 1 else 0.0) as (path, server):
         return asyncio.run(run(path)), server.bodies
@@ -71,7 +76,8 @@ def test_a_request_carries_seed_schema_sampling_and_template_arguments(tmp_path:
 
 
 def test_a_thought_has_tokens_of_its_own_beside_the_reply(tmp_path: Path) -> None:
-    reply, [sent] = ask_once(tmp_path, completion("{}", reasoning="Hm."), reasoning_tokens=500)
+    thought = completion("{}", reasoning="Hm.")
+    reply, [sent] = ask_once(tmp_path, thought, reasoning_tokens=500, engine_args={"reasoning-parser": "qwen3"})
     assert (sent["thinking_token_budget"], sent["max_tokens"], reply.reasoning) == (500, 800, "Hm.")
     assert "thinking_token_budget" not in ask_once(tmp_path, completion("{}"))[1][0]
 
@@ -110,7 +116,7 @@ def test_each_request_has_a_connection_of_its_own(tmp_path: Path) -> None:
 
     async def run(path: Path) -> None:
         async with Engine(path) as engine:
-            policy = LLMPolicy(engine)
+            policy = LLMPolicy(engine, own_entry())
             for seeds in (range(4), [0], [1]):
                 await asyncio.gather(*(policy.answer(first_ask(), seed, 0) for seed in seeds))
 

@@ -125,7 +125,6 @@ def test_a_recorded_identity_gives_the_same_identity() -> None:
 
 def test_a_cluster_is_asked_for_one_node_and_for_gpus_once() -> None:
     rows: list[tuple[dict[str, Any], str]] = [
-        ({"cluster": {"nodes": 2}}, "nodes\n.*must be 1: the servers and the games of a shard share one node"),
         ({"cluster": {"gres": "gpu:a100:2"}}, "gres\n.*leave it out"),
         ({"cluster": {"gres": "gpu:2"}}, "gres\n.*leave it out"),
         ({"cluster": {"gres": "gpu;reboot"}}, "gres\n.*such as gpu:a100"),
@@ -136,7 +135,7 @@ def test_a_cluster_is_asked_for_one_node_and_for_gpus_once() -> None:
     for keys, words in rows:
         with pytest.raises(ValidationError, match=words):
             ModelEntry.model_validate({"source": HUB, **keys})
-    ModelEntry.model_validate({"source": HUB, "cluster": {"gres": "gpu:rtx4090", "nodes": 1, "exclusive": False}})
+    ModelEntry.model_validate({"source": HUB, "cluster": {"gres": "gpu:rtx4090", "exclusive": False}})
 
 
 # Arguments

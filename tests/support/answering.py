@@ -290,7 +290,7 @@ async def asking(url: str, times: int = 1, **keys: Any) -> tuple[Completion, dic
     async with Engine(service_of("tiny", entry)) as engine:
         await engine.wait_ready(60)
         for seed in range(11, 11 + times):
-            reply = await LLMPolicy(engine, entry.asking).answer(first_ask(), seed, 0)
+            reply = await LLMPolicy(engine, entry).answer(first_ask(), seed, 0)
         return reply, {**await engine.provenance(), **engine.effort()}
 
 

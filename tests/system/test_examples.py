@@ -23,7 +23,7 @@ from parley.play.simulate import simulate
 from parley.policies import Ask, Completion
 from parley.study import Study, load_study
 from support import REPOSITORY
-from support.answering import Answer, as_recorded, service
+from support.answering import Answer, as_recorded, service, service_entry
 from support.studies import StudyFactory
 
 pytestmark = pytest.mark.promise("The examples run.")
@@ -117,7 +117,7 @@ def answer(monkeypatch: pytest.MonkeyPatch, ask: Ask, url: str) -> Completion:
 def test_a_swarms_agent_sends_what_a_model_of_parley_is_sent(asked: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
     async def own(url: str) -> Completion:
         async with Engine(Service(model="small", url=url, served="small", key=KEY)) as engine:
-            return await engine.chat(asked, 12345)
+            return await engine.chat(asked, 12345, service_entry())
 
     with service(as_recorded, served="small") as server:
         replies = [answer(monkeypatch, asked, server.url), asyncio.run(own(server.url))]

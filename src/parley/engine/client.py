@@ -11,7 +11,7 @@ from typing import Any
 
 from parley.engine.endpoint import FAILED, read_endpoint
 from parley.engine.grammar import constraint
-from parley.engine.models import Asking, compare_names
+from parley.engine.models import ModelEntry, compare_names
 from parley.engine.service import fetch
 from parley.engine.service.batches import Batched
 from parley.engine.service.budget import Budget
@@ -31,7 +31,6 @@ from parley.policies import (
     Tokens,
     said_name,
     usage_of,
-    used_tokens,
 )
 from parley.text import every, limited_logger, one_line
 
@@ -52,7 +51,6 @@ _FINISH = {
 # How long a dying server is given to say why in its endpoint file.
 _LAST_WORDS_SECONDS = 15.0
 _TOLD_NAMES = 10
-_PLAINLY = Asking()
 
 
 class Engine:
@@ -117,18 +115,18 @@ class Engine:
         self,
         ask: Ask,
         seed: int,
-        asking: Asking = _PLAINLY,
+        entry: ModelEntry,
         cache_salt: str | None = None,
         attempt: int = 0,
     ) -> Completion:
-        """Ask the model; what the reply must look like goes with the request, and is enforced by the server.
+        """Ask the model of an entry; what the reply must look like goes with the request, and the server enforces it.
 
         Requests share vLLM's prefix cache only with those of the same `cache_salt`. A model on a server of ours may
         think before its reply, which alone is held to its form.
         """
         dialect, sampling = self._server.dialect, ask.sampling
-        if asking.reasoning_tokens:
-            dialect = dialect.model_copy(update={"reasoning_tokens": asking.reasoning_tokens})
+        if entry.reasoning_tokens:
+            dialect = dialect.model_copy(update={"reasoning_tokens": entry.reasoning_tokens})
         highest = dialect.highest_temperature if dialect.temperature else None
         if highest is not None and sampling.temperature > highest:
             raise EngineError(
@@ -136,16 +134,16 @@ class Engine:
                 f"{ask.phase} asks for {sampling.temperature:g}; lower it in the study"
             )
         body = {
-            **asking.extra,
+            **entry.extra,
             "model": self._server.served,
-            "messages": asking.messages(ask.messages),
+            "messages": entry.messages(ask.messages),
             **dialect.fields(sampling, seed),
-            **constraint(ask, self._of_service, dialect, asking.grammar),
+            **constraint(ask, self._of_service, dialect, entry.grammar),
         }
-        if asking.chat_template_kwargs:  # other servers than vLLM know none of the three
-            body["chat_template_kwargs"] = asking.chat_template_kwargs
-        if asking.reasoning_tokens:
-            body["thinking_token_budget"] = asking.reasoning_tokens
+        if entry.chat_template_kwargs:  # other servers than vLLM know none of the three
+            body["chat_template_kwargs"] = entry.chat_template_kwargs
+        if entry.reasoning_tokens:
+            body["thinking_token_budget"] = entry.reasoning_tokens
         if cache_salt is not None:
             body["cache_salt"] = cache_salt
         body = self._api.request(body, dialect.reasoning_tokens)
@@ -267,7 +265,7 @@ class Engine:
                 if not error.sent:
                     bill.used = Tokens()
                 raise
-            bill.used = used_tokens(response.content) if fetch.error_of(response) is None else Tokens()
+            bill.used = response.used
         return response
 
     async def _fetch(self, content: bytes) -> fetch.Response:
@@ -363,13 +361,13 @@ class _OwnServer:
 class LLMPolicy:
     """Answers by a language model."""
 
-    def __init__(self, engine: Engine, asking: Asking = _PLAINLY) -> None:
+    def __init__(self, engine: Engine, entry: ModelEntry) -> None:
         self._engine = engine
-        self._asking = asking
+        self._entry = entry
 
     async def answer(self, ask: Ask, seed: int, attempt: int) -> Completion:
         """Return the model's reply; raises EngineError if the engine is gone or refuses the request."""
-        return await self._engine.chat(ask, seed, self._asking, attempt=attempt)
+        return await self._engine.chat(ask, seed, self._entry, attempt=attempt)
 
 
 @dataclass

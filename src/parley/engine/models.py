@@ -3,9 +3,9 @@
 Where its weights come from is in `sources.py`; `weights.py` prepares them.
 """
 
+import operator
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -51,12 +51,6 @@ def _check_gres(value: str) -> str:
     return value
 
 
-def _check_nodes(value: int) -> int:
-    if value != 1:
-        raise ValueError("must be 1: the servers and the games of a shard share one node; use gpus of one node")
-    return value
-
-
 class ClusterRequest(BaseModel):
     """What the job of one shard asks a cluster for, where the model needs other than the profile's defaults."""
 
@@ -80,9 +74,6 @@ class ClusterRequest(BaseModel):
         default=None,
         description="For clusters that know no `--gpus`: what stands before the number in `--gres`, such as "
         "`gpu:a100`. The number is that of the shard's GPUs.",
-    )
-    nodes: Annotated[int, AfterValidator(_check_nodes)] | None = Field(
-        default=None, description="Nodes of the job: always 1."
     )
     exclusive: bool = Field(default=False, strict=True, description="Whether the job has its node for itself.")
 
@@ -138,32 +129,16 @@ _NOT_EXTRA = frozenset(
 )
 
 
-@dataclass(frozen=True)
-class Asking:
-    """What goes with each request to a model besides the question."""
-
-    chat_template_kwargs: Mapping[str, Any] = field(default_factory=dict)
-    grammar: GrammarVersion = LATEST
-    reasoning_tokens: int = 0  # of a server of ours; a service's are in its dialect
-    extra: Mapping[str, Any] = field(default_factory=dict)
-    folds_system: bool = False  # into the user's message
-
-    def messages(self, messages: list[dict[str, str]]) -> list[dict[str, str]]:
-        """Return the messages as the model takes them."""
-        if not self.folds_system or not messages[0]["content"]:
-            return messages[1:] if self.folds_system else messages
-        system, first, *more = messages
-        return [{**first, "content": f"{system['content']}\n\n{first['content']}"}, *more]
-
-
 class ModelEntry(BaseModel):
     """One model, as a study names it."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
+    # What is not excluded from its dump is its identity. Keys that came later are left out while they are not set.
 
     source: Source
     dtype: Literal["bfloat16", "float16", "float32"] = Field(default="bfloat16", description="Data type.")
     quantization: Literal["int8"] | None = Field(
+        exclude_if=lambda given: given is None,
         default=None,
         description="int8: weights are rounded to 8 bits when they are prepared (a scale per channel), activations "
         "when they are served (a scale per token). For GGUF files.",
@@ -173,6 +148,7 @@ class ModelEntry(BaseModel):
         default_factory=dict, description="Arguments of the model's chat template."
     )
     reasoning_tokens: int = Field(
+        exclude_if=operator.not_,
         default=0,
         ge=0,
         le=MAX_REASONING,
@@ -180,12 +156,14 @@ class ModelEntry(BaseModel):
         "longest reply; engine_args needs its reasoning-parser. Part of the identity.",
     )
     extra: Annotated[dict[str, Any], AfterValidator(_check_json)] = Field(
+        exclude_if=operator.not_,
         default_factory=dict,
         description="Fields that are sent with each request besides Parley's own: of a service any (`top_p`, "
         "`provider`, `thinking`, ...), of a server of Parley's " + ", ".join(f"`{name}`" for name in _SAMPLED) + ". "
         "Part of the identity.",
     )
     system: Literal["role", "fold"] = Field(
+        exclude_if=lambda given: given == "role",
         default="role",
         description="fold: the system prompt stands at the beginning of the user's message, for models that know no "
         "system role. Part of the identity.",
@@ -195,11 +173,13 @@ class ModelEntry(BaseModel):
         description="Arguments of the vLLM server that may change replies; part of a result's identity.",
     )
     server_args: dict[Slug, _Argument] = Field(
+        exclude=True,
         default_factory=dict,
         description="Arguments of the vLLM server that concern the machine alone (memory, parallelism, scheduling, "
         "logging; docs/reference/models.md lists them); not part of the identity.",
     )
     gpus: int = Field(
+        exclude=True,
         default=1,
         ge=0,
         le=64,
@@ -207,54 +187,70 @@ class ModelEntry(BaseModel):
         "name data-parallel-size; 0 serves on the CPU.",
     )
     cluster: ClusterRequest = Field(
-        default=ClusterRequest(), description="What a shard asks a cluster for; not part of the identity."
+        exclude=True,
+        default=ClusterRequest(),
+        description="What a shard asks a cluster for; not part of the identity.",
     )
     limits: ServiceLimits = Field(
-        default=ServiceLimits(), description="How much of a service may be used; not part of the identity."
+        exclude=True,
+        default=ServiceLimits(),
+        description="How much of a service may be used; not part of the identity.",
     )
     dialect: DialectField = Field(
+        exclude=True,
         default=PLAIN,
         description="What a service takes of a request: the name of a known one, or keys. What changes the question "
         "is part of the identity.",
         json_schema_extra={"default": "vllm"},
     )
     request_seconds: Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)] | None = Field(
+        exclude=True,
         default=None,
         description=f"How long a request may take until its whole reply is there; by default {SERVICE_SECONDS:.0f} "
         f"for a service and {OWN_SECONDS:.0f} for a server that Parley starts. Not part of the identity.",
     )
     batch: bool = Field(
+        exclude=True,
         default=False,
         strict=True,
         description="Whether the games of a run ask in lock step, in batches: half the price, and hours for each "
         "phase. Not part of the identity.",
     )
     strict_model: bool = Field(
+        exclude=True,
         default=False,
         strict=True,
         description="Whether a service's reply that names another model than `served` ends the simulation; else it "
         "is a warning. Not part of the identity.",
     )
     price: Price | None = Field(
-        default=None, description="What its tokens cost, for the budget of a study; not part of the identity."
+        exclude=True,
+        default=None,
+        description="What its tokens cost, for the budget of a study; not part of the identity.",
     )
     license: str = Field(
-        default="", max_length=200, description="Name of the license of the weights; not part of the identity."
+        exclude=True,
+        default="",
+        max_length=200,
+        description="Name of the license of the weights; not part of the identity.",
     )
     download_bytes: int | None = Field(
+        exclude=True,
         default=None,
         ge=1,
         le=10**14,
         description="Size of the weights before they are prepared, of a GGUF file exactly; not part of the identity.",
     )
-    note: str = Field(default="", max_length=300, description="What readers of its results should know.")
+    note: str = Field(exclude=True, default="", max_length=300, description="What readers of its results should know.")
     grammar: GrammarVersion = Field(
+        exclude=True,  # each player's identity has its name
         default=LATEST,
         description="Version of the grammar of its replies. 2 leaves the length of texts to the parser, which cuts "
         "them. 1 bounds it, which makes a GPU wait for its CPU: for going on with what was played so. Part of the "
         "identity.",
     )
     deterministic: bool = Field(
+        exclude_if=operator.not_,
         default=False,
         strict=True,
         description="Replies that do not depend on the batch: float32 on a CPU, batch-invariant kernels on a GPU.",
@@ -299,11 +295,12 @@ class ModelEntry(BaseModel):
         """Whether somebody else serves it: then no engine is started."""
         return isinstance(self.source, ServiceSource)
 
-    @property
-    def asking(self) -> Asking:
-        """What goes with each request to it."""
-        folds = self.system == "fold"
-        return Asking(self.chat_template_kwargs, self.grammar, self.reasoning_tokens, self.extra, folds)
+    def messages(self, messages: list[dict[str, str]]) -> list[dict[str, str]]:
+        """Return the messages of a question as the model takes them."""
+        if self.system == "role" or not messages[0]["content"]:
+            return messages if self.system == "role" else messages[1:]
+        system, first, *more = messages
+        return [{**first, "content": f"{system['content']}\n\n{first['content']}"}, *more]
 
     @property
     def _parses_thoughts(self) -> bool:
@@ -351,20 +348,13 @@ class ModelEntry(BaseModel):
         Of a local folder, and of paths among the arguments, only the last part: the rest names a place on one machine,
         and perhaps a person. Of a service only the model's name there, for the same reason. Of a GGUF file its hash.
         """
-        found = self.model_dump(mode="json", exclude=_NO_IDENTITY)
-        found["source"] = self.source.identity()
-        if self.quantization is not None:
-            found["quantization"] = self.quantization
+        found = self.model_dump(mode="json") | {"source": self.source.identity()}
         found["engine_args"] = {
             key: without_folders(value) if isinstance(value, str) else value
             for key, value in found["engine_args"].items()
         }
-        for name in ("reasoning_tokens", "extra", "system"):  # identity only where they are set
-            if found[name] == type(self).model_fields[name].get_default(call_default_factory=True):
-                del found[name]
-        if dialect := self.dialect.identity():
-            found["dialect"] = dialect
-        return {**found, "deterministic": True} if self.deterministic else found
+        dialect = self.dialect.identity()
+        return {**found, "dialect": dialect} if dialect else found
 
 
 def recorded_entry(identity: Mapping[str, Any], grammar: str | None) -> ModelEntry:
@@ -383,25 +373,6 @@ def recorded_entry(identity: Mapping[str, Any], grammar: str | None) -> ModelEnt
         return ModelEntry.model_validate({**identity, "source": {**source, "from": [{"path": UNKNOWN_PATH}]}})
     return ModelEntry.model_validate(identity)
 
-
-# What only concerns the machine, the reader or the bill; the last three are identity only where they are set.
-_NO_IDENTITY = {
-    "server_args",
-    "gpus",
-    "cluster",
-    "limits",
-    "request_seconds",
-    "batch",
-    "strict_model",
-    "price",
-    "license",
-    "download_bytes",
-    "note",
-    "deterministic",
-    "quantization",
-    "dialect",
-    "grammar",  # each player's identity has its name
-}
 
 _Entries = dict[Slug, ModelEntry]
 

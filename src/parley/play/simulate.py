@@ -484,7 +484,7 @@ def _policy(player: Player, engines: "Mapping[str, Engine]") -> Policy:
     if player.model is not None and player.entry is not None:
         from parley.engine.client import LLMPolicy
 
-        llm = LLMPolicy(engines[player.model], player.entry.asking)
+        llm = LLMPolicy(engines[player.model], player.entry)
     if player.policy.kind.is_plugin:
         return load_plugin(player.policy, llm)
     assert llm is not None, "a study names a model for each policy that asks one"

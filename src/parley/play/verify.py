@@ -17,8 +17,8 @@ from typing import Any
 from parley.engine.client import Engine
 from parley.engine.endpoint import read_endpoint
 from parley.engine.grammar import LATEST, GrammarVersion, grammar_name, grammar_version
-from parley.engine.models import Asking, model_entry, recorded_entry
-from parley.engine.service.dialect import JSON_SCHEMA, Dialect
+from parley.engine.models import ModelEntry, model_entry, recorded_entry
+from parley.engine.service.dialect import JSON_SCHEMA
 from parley.engine.service.service import Service, service_of
 from parley.engine.supervisor import temporary_engine
 from parley.errors import EngineError, RecordError, UsageError
@@ -39,9 +39,7 @@ class RecordedAttempts:
 
     path: Path
     model: str
-    of_service: bool
-    asking: Asking
-    dialect: Dialect  # what it says of the question; not which name a limit has
+    entry: ModelEntry  # by its identity, which says nothing of a service but its name and what changes a question
     engine: Mapping[str, str]  # `engine_facts` of its provenance; empty if the record has none
     at_once: int | None  # how many requests its engine may have had in flight; None if the record does not say
     attempts: tuple[Exchange, ...]
@@ -73,14 +71,12 @@ def read_recorded(path: Path, sample: int | None = None) -> list[RecordedAttempt
             requests = [[x] if x.ask.agent not in own else _as_sent(x, sent[x.entry.key]) for x in of_model]
             attempts = [x for each in requests for x in each]
             asked = sampled(summary.simulation["id"], attempts, sample)
-            asking = replace(recorded_entry(models[name], None).asking, grammar=grammars[name])
-            of_service = set(models[name]["source"]) == {"served"}
+            entry = recorded_entry(models[name], None).model_copy(update={"grammar": grammars[name]})
             at_once = engine.get("requests_at_once")
             at_once = at_once if isinstance(at_once, int) and 2 <= at_once <= MAX_AT_ONCE else None
-            dialect = Dialect.model_validate(models[name].get("dialect", {}))
             facts = engine_facts(engine)
             if asked:
-                found.append(RecordedAttempts(path, str(name), of_service, asking, dialect, facts, at_once, asked))
+                found.append(RecordedAttempts(path, str(name), entry, facts, at_once, asked))
     except (LookupError, TypeError, ValueError, AttributeError):
         raise RecordError(f"{path}: does not say what played it; move it away") from None
     if not found:
@@ -286,14 +282,14 @@ def _place(recorded: RecordedAttempts, endpoint: Path | None, models_file: Path)
     if endpoint is None:
         entry = model_entry(recorded.model, models_file)
         return _as_asked(recorded, service_of(recorded.model, entry)) if entry.is_service else None
-    if recorded.of_service:
+    if recorded.entry.is_service:
         raise UsageError(f"{recorded.path}: a service answered it, which needs no --endpoint; leave it out")
     return endpoint
 
 
 def _as_asked(recorded: RecordedAttempts, service: Service) -> Service:
     """Return the service; raises UsageError if it would be asked something else than the record, or without a seed."""
-    before, now = recorded.dialect.identity(), service.dialect.identity()
+    before, now = recorded.entry.dialect.identity(), service.dialect.identity()
     if before != now:
         raise UsageError(
             f"{recorded.path}: {recorded.model} was asked with the dialect {before or 'vllm'}, and its entry has "
@@ -381,7 +377,7 @@ def _compared(
         cached=_cached_share(replies),
         seconds=seconds,
         first=found[0] if found else None,
-        of_service=recorded.of_service,
+        of_service=recorded.entry.is_service,
     )
 
 
@@ -392,8 +388,8 @@ async def _request(
     ask, seed = attempt.ask, attempt.entry.seed
     if primed:
         brief = replace(ask, sampling=ask.sampling.model_copy(update={"max_tokens": 1}))
-        await engine.chat(brief, seed, recorded.asking, salt)
-    reply = await engine.chat(ask, seed, recorded.asking, salt)
+        await engine.chat(brief, seed, recorded.entry, salt)
+    reply = await engine.chat(ask, seed, recorded.entry, salt)
     return replace(reply, text=valid_unicode(reply.text))  # as it is recorded
 
 

@@ -3,7 +3,6 @@
 This is the contract between games and whatever answers for an agent: an ask, the text that comes back, a parsed reply.
 """
 
-import json
 from collections.abc import Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -191,16 +190,3 @@ def usage_of(usage: Mapping[str, Any]) -> Usage:
         if reasoning > completion or (prompt is not None and total == prompt + completion + reasoning):
             completion = token_count(completion + reasoning)
     return Usage(prompt, completion, token_count(of_prompt.get("cached_tokens")), reasoning)
-
-
-def used_tokens(content: bytes) -> Tokens | None:
-    """Return what a chat completion, as it came, says that it used; None if it does not say."""
-    try:
-        used = usage_of(json.loads(content)["usage"])
-    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
-        return None
-    return (
-        None
-        if used.prompt is None or used.completion is None
-        else Tokens(used.prompt, used.completion, used.cached or 0)
-    )

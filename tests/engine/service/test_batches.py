@@ -25,7 +25,6 @@ from parley.play.spending import spending_line
 from parley.progress.screen import status, status_values
 from parley.study import Study
 from support.answering import SERVED, VARIABLE, StandInService, as_recorded
-from support.commands import heard
 from support.studies import StudyFactory
 
 pytestmark = pytest.mark.promise(
@@ -225,21 +224,6 @@ def used(study: Study) -> int:
 
 def spent() -> int:
     return read_databases([paths.spent("small")], {}, in_flight=True)[0].tokens
-
-
-def test_a_batch_that_is_overdue_is_canceled(
-    make: Make, server: StandInService, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    study = make(seeds=1, limits={"batch_hours": 2})
-    undisturbed = alone(study)
-    server.batches.looks = 10**6
-    clock = time.time
-    monkeypatch.setattr(batches.time, "time", lambda: clock() + (3 * 3600 + 1) * len(server.batches.batches))
-    with heard() as said:
-        assert play(study) == undisturbed
-    assert server.batches.batches[0]["completion_window"] == "2h"
-    assert {batch["status"] for batch in server.batches.batches} == {"cancelled"}
-    assert any("not over within 2 hours, so it is canceled" in line for line in said)
 
 
 def test_a_batch_whose_beginning_got_no_answer_is_looked_for(make: Make, server: StandInService) -> None:

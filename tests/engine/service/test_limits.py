@@ -49,7 +49,7 @@ async def run(url):
     async with Engine(service_of("tiny", service_entry(url, limits={"concurrent": 2}))) as engine:
         async with asyncio.TaskGroup() as group:
             for number in range(8):
-                group.create_task(LLMPolicy(engine).answer(first_ask(), number, 0))
+                group.create_task(LLMPolicy(engine, service_entry(url)).answer(first_ask(), number, 0))
 """
 FORKS = """
 children = []

@@ -352,7 +352,9 @@ def test_fields_of_an_entry_go_with_each_request_and_replace_nothing(server: Sta
     plain = service_entry(NODE)
     others = [service_entry(NODE, extra=extra), service_entry(NODE, system="fold")]
     assert len({str(entry.identity()) for entry in (plain, *others)}) == 3
-    assert [recorded_entry(entry.identity(), None).asking for entry in others] == [entry.asking for entry in others]
+    assert [recorded_entry(entry.identity(), None).identity() for entry in others] == [
+        entry.identity() for entry in others
+    ]
     assert service_entry(NODE, of_source={"key_header": "api-key"}).identity() == plain.identity()
     hub = {"source": {"repo": "owner/tiny", "revision": "a" * 40}}
     for keys, words in [

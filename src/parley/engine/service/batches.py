@@ -15,7 +15,7 @@ import time
 import uuid
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import AsyncExitStack, contextmanager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +28,7 @@ from parley.engine.service.service import APIS, PROBE_SECONDS, Service
 from parley.errors import EngineError, JournalError
 from parley.files import checked_line, open_regular, parse_line, write_atomically
 from parley.identity import digest
-from parley.policies import Ask, Tokens, used_tokens
+from parley.policies import Ask, Tokens
 from parley.text import duration, every, limited_logger, one_line
 
 _MOST_BYTES, _MOST_OUTPUT = 100_000_000, 2_000_000_000  # of a file that is sent (OpenAI takes 200 MB), and read
@@ -53,8 +53,7 @@ class BatchFile:
     model: str
     service: str  # a hash that tells who answers
     number: int  # of requests
-    # By custom id what each request set aside of a budget, tokens of prompt and reply; None without a budget.
-    requests: dict[str, list[int] | None] = field(repr=False)
+    requests: list[str] = field(repr=False)  # by custom id
     input: str = ""  # the service's id of the file with the requests
     sent: float = 0.0  # when the service was asked to begin it, seconds since the epoch
     id: str = ""  # the service's own; "" while nobody here knows it
@@ -165,31 +164,149 @@ class _Channel:
         return found
 
 
+# One batch
+
+
 @dataclass(eq=False)
 class _Batch:
-    """A batch, and once somebody waits for it its answers."""
+    """A batch that is sent, waited for and read, for all who asked something in it."""
 
     file: BatchFile
     channel: _Channel
-    lines: bytes = b""  # of a batch of this process that has not begun
-    is_earlier: bool = False  # whether another process sent it
-    answers: "asyncio.Task[dict[str, Response]] | None" = None
+    folder: Path  # of its file
+    lines: bytes = b""  # that are to be sent; none of a batch that an earlier process sent
+    answers: "asyncio.Task[dict[str, Response]] | None" = None  # once somebody waits for it
     problem: EngineError | None = None  # of requests without an answer, if they are not to be asked again
 
-    def __post_init__(self) -> None:
-        self.set_aside = dict(self.file.requests)
+    async def read(self) -> dict[str, Response]:
+        """Return the answers by custom id, when it is over; raises EngineError."""
+        file, channel = self.file, self.channel
+        answers: dict[str, Response] = {}
+        if not file.id:
+            found = await (self._begin() if self.lines else self._find(file.sent))
+            if found is not None:
+                file.id = channel.id_of(found)
+                await self._write()
+        if file.id:
+            state = await self._wait()
+            for key in ("error_file_id", "output_file_id"):
+                if state.get(key):
+                    found = _answers_in(await channel.content(channel.id_of(state, key)))
+                    answers |= {id: channel.api.as_chat(answer) for id, answer in found.items()}
+        # What it did not answer may be asked again, also by another process.
+        got = {id for id, answer in answers.items() if passing_error(channel.service, answer) is None}
+        file.requests = [id for id in file.requests if id in got]
+        file.is_over = True
+        if file.requests:
+            await self._write()
+        else:
+            file.path(self.folder).unlink(missing_ok=True)
+        _log.info("%s: %d of %d requests answered", file.id or "a batch", len(file.requests), file.number)
+        return answers
+
+    async def _write(self) -> None:
+        await asyncio.to_thread(self.file.write, self.folder)
+
+    async def _begin(self) -> Any:
+        """Upload requests and begin their batch, whose file is there before; None, and a problem, if it is refused."""
+        file, channel, may_have_begun = self.file, self.channel, False
+        service, seconds = channel.service, channel.service.seconds
+
+        async def upload() -> Response:
+            form = aiohttp.FormData({"purpose": "batch"})
+            form.add_field("file", self.lines, filename=f"parley-{file.name}.jsonl", content_type="application/jsonl")
+            return await channel.http.fetch("POST", f"{service.api}/files", seconds, form)
+
+        async def create() -> Response:
+            nonlocal may_have_begun
+            if may_have_begun and (found := await self._find(time.time())) is not None:
+                return Response(200, {}, json.dumps(found).encode())
+            try:
+                response = await channel.http.fetch("POST", f"{service.api}/batches", seconds, content)
+                may_have_begun = not 400 <= response.status_code < 500 or response.status_code == 408
+            except RequestError as error:
+                may_have_begun = error.sent
+                raise
+            return response
+
+        try:
+            file.input = channel.id_of(await channel.json_of(upload))
+            body = {
+                "input_file_id": file.input,
+                "endpoint": channel.endpoint,
+                "completion_window": f"{service.limits.batch_hours}h",
+                "metadata": {"parley": file.name},
+            }
+            content = json.dumps(body).encode()
+            file.sent = time.time()
+            await self._write()
+            self.lines = b""
+            return await channel.json_of(create)
+        except EngineError as error:
+            if may_have_begun:  # whoever goes on looks for it
+                raise
+            self.problem = error
+
+    async def _find(self, since: float) -> Any:
+        """Return it from the service's list if it was begun before `since`; None if it was not."""
+        channel = self.channel
+        while True:
+            after, has_more = "", True
+            while has_more:
+                page = await channel.call("GET", f"/batches?limit=100{after}")
+                with channel.as_asked(page):
+                    for found in page["data"]:
+                        if self.file.input == found["input_file_id"]:
+                            return found
+                    has_more = bool(page.get("has_more") and page["data"])
+                    after = f"&after={channel.id_of(page['data'][-1])}" if has_more else ""
+            if time.time() - since >= _APPEARS_SECONDS:
+                return None
+            await asyncio.sleep(_POLL_SECONDS[0])
+
+    async def _wait(self) -> Any:
+        """Return what the service says when it has ended; a problem if it refused it; raises EngineError."""
+        file, channel, service = self.file, self.channel, self.channel.service
+        pause, longest = _POLL_SECONDS
+        gone = f"to ask again what {file.id} asked, move {file.path(self.folder)} away"
+        while True:
+            state = await channel.call("GET", f"/batches/{file.id}", gone)
+            with channel.as_asked(state):
+                status, counts = str(state["status"]).lower(), state.get("request_counts") or {}
+                now = status, int(counts.get("completed") or 0)
+                errors = [str(each["message"]) for each in (state.get("errors") or {}).get("data") or []]
+            if now != (file.status, file.answered):
+                file.status, file.answered = now
+                await self._write()
+            if status in _ENDED:
+                break
+            _log.info("%s", file.line(), extra=every(longest, self))
+            await asyncio.sleep(pause)
+            pause = min(1.5 * pause, longest)
+        if status == "failed":
+            self.problem = EngineError(
+                f"{service.who} refused {file.id} of {file.number:,} requests: {service.redacted('; '.join(errors))}; "
+                "limits.concurrent in its entry is how many a batch has at most"
+            )
+        elif status == "cancelled":
+            self.problem = EngineError(
+                f"{service.who}: somebody canceled {file.id}; run again to send what it did not answer"
+            )
+        return state
+
+
+# All batches of a process
 
 
 @dataclass(eq=False)
 class _Request:
-    """A request that waits for a batch to go with."""
+    """A request that goes with a batch."""
 
     id: str
     channel: _Channel
     content: bytes
     most: Tokens
     budget: Budget | None
-    batch: "asyncio.Future[_Batch]" = field(default_factory=lambda: asyncio.get_running_loop().create_future())
 
     @property
     def line(self) -> bytes:
@@ -208,7 +325,7 @@ class Batches:
         self._folder, self._earlier, self._unfinished = folder, read_batches(folder), unfinished
         self._channels: dict[str, _Channel] = {}
         self._waiting: dict[str, int] = {}  # requests that each game waits for
-        self._queue: list[_Request] = []  # until they are done: those that have a batch are
+        self._queue: dict[asyncio.Future[_Batch], _Request] = {}  # by the batch that each waits for
         self._asked = 0  # requests so far
         self._known: dict[str, _Batch] = {}  # by custom id
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -244,7 +361,7 @@ class Batches:
             await self._stack.enter_async_context(channel.http)
             for file in self._earlier:
                 if file.service == channel.hash:
-                    self._known |= dict.fromkeys(file.requests, _Batch(file, channel, is_earlier=True))
+                    self._known |= dict.fromkeys(file.requests, _Batch(file, channel, self._folder))
         return Batched(self, self._channels[service.model], simulation)
 
     async def answer(self, simulation: str, request: _Request) -> tuple[Response, str]:
@@ -258,12 +375,13 @@ class Batches:
             for _ in range(_TRIES):
                 batch = self._known.get(request.id) or await self._sent(request)
                 if batch.answers is None:  # of an earlier process
-                    batch.answers = self._start(self._answers(batch))
+                    batch.answers = self._start(batch.read())
                 answer = (await asyncio.shield(batch.answers)).pop(request.id, None)
                 _pay(request, batch, answer)
                 failure = passing_error(service, answer) if answer is not None else None
                 if answer is not None and failure is None:
                     return answer, batch.file.id
+                del self._known[request.id]  # it may be asked again, also by another process
                 if batch.problem is not None:
                     raise batch.problem
             error = service.refused(failure) if failure else f"{service.who} did not answer a request"
@@ -272,11 +390,14 @@ class Batches:
             self._waiting[simulation] -= 1
 
     async def _sent(self, request: _Request) -> _Batch:
-        # Another one each time: one that was sent may still be in the queue.
-        waiting = replace(request, batch=asyncio.get_running_loop().create_future())
-        self._queue.append(waiting)
+        """Return the batch that a request goes with, once it is made."""
+        batch: asyncio.Future[_Batch] = asyncio.get_running_loop().create_future()
+        self._queue[batch] = request
         self._asked += 1
-        return await waiting.batch
+        try:
+            return await batch
+        finally:
+            del self._queue[batch]
 
     def _start(self, work: Any) -> "asyncio.Task[Any]":
         task: asyncio.Task[Any] = asyncio.ensure_future(work)
@@ -288,17 +409,16 @@ class Batches:
         while True:
             before = self._asked
             await asyncio.sleep(_STILL_SECONDS)
-            self._queue = self._unsent
             if self._queue and self._asked == before and all(self._waiting.values()):
                 try:
                     self._send()
                 except Exception as error:  # noqa: BLE001 (the games raise it, which would wait for ever)
-                    for request in self._unsent:
-                        request.batch.set_exception(error)
+                    for waiting, _ in self._unsent:
+                        waiting.set_exception(error)
 
     @property
-    def _unsent(self) -> list[_Request]:
-        return [request for request in self._queue if not request.batch.done()]  # nor of games that failed
+    def _unsent(self) -> list[tuple[asyncio.Future[_Batch], _Request]]:
+        return [(batch, request) for batch, request in self._queue.items() if not batch.done()]  # nor failed games'
 
     def _send(self) -> None:
         """Send what waits, in as few batches as it takes; raises BudgetError if there is room for none of it.
@@ -306,148 +426,28 @@ class Batches:
         What has no room beside the requests in flight waits until these are answered.
         """
         for channel in self._channels.values():
-            left = [request for request in self._queue if request.channel is channel]
+            left = [each for each in self._unsent if each[1].channel is channel]
             while left:
-                name, part = uuid.uuid4().hex, left[: _number_that_fits(left)]
-                model, budget = channel.service.model, part[0].budget
+                requests = [request for _, request in left]
+                number = _number_that_fits(requests)
+                name, model, budget = uuid.uuid4().hex, channel.service.model, requests[0].budget
                 if budget is not None:
-                    part = part[: budget.set_aside([(f"{name}/{each.id}", model, each.most) for each in part])]
-                if not part:
+                    aside = [(f"{name}/{each.id}", model, each.most) for each in requests[:number]]
+                    number = budget.set_aside(aside, in_batch=True)
+                if not number:
                     break
-                left = left[len(part) :]
-                asked = {x.id: None if budget is None else [x.most.prompt, x.most.completion] for x in part}
-                file = BatchFile(name, model, channel.hash, len(part), asked)
-                batch = _Batch(file, channel, b"".join(request.line for request in part))
-                batch.answers = self._start(self._answers(batch))
-                for request in part:
+                requests = requests[:number]
+                file = BatchFile(name, model, channel.hash, number, [request.id for request in requests])
+                batch = _Batch(file, channel, self._folder, b"".join(request.line for request in requests))
+                batch.answers = self._start(batch.read())
+                for waiting, request in left[:number]:
                     self._known[request.id] = batch
-                    request.batch.set_result(batch)
-        flying = any(batch.answers is not None and not batch.answers.done() for batch in self._known.values())
-        for first in self._unsent[:1] if not flying else ():
-            if first.budget is not None:  # else another process has requests in flight
-                first.budget.require(first.channel.service.model, first.most)
-
-    # One batch
-
-    async def _answers(self, batch: _Batch) -> dict[str, Response]:
-        """Return the answers of a batch by custom id, when it is over; raises EngineError."""
-        file, channel = batch.file, batch.channel
-        answers: dict[str, Response] = {}
-        if not file.id:
-            found = await (self._find(batch, file.sent) if batch.is_earlier else self._begin(batch))
-            if found is not None:
-                file.id = channel.id_of(found)
-                await asyncio.to_thread(file.write, self._folder)
-        if file.id:
-            state = await self._wait(batch)
-            for key in ("error_file_id", "output_file_id"):
-                if state.get(key):
-                    found = _answers_in(await channel.content(channel.id_of(state, key)))
-                    answers |= {id: channel.api.as_chat(answer) for id, answer in found.items()}
-        # What it did not answer may be asked again, also by another process.
-        for id in list(file.requests):
-            if id not in answers or passing_error(channel.service, answers[id]) is not None:
-                del file.requests[id], self._known[id]
-        file.is_over = True
-        if file.requests:
-            await asyncio.to_thread(file.write, self._folder)
-        else:
-            file.path(self._folder).unlink(missing_ok=True)
-        _log.info("%s: %d of %d requests answered", file.id or "a batch", len(file.requests), file.number)
-        return answers
-
-    async def _begin(self, batch: _Batch) -> Any:
-        """Upload requests and begin their batch, whose file is there before; None, and a problem, if it is refused."""
-        file, channel, may_have_begun = batch.file, batch.channel, False
-        service, seconds = channel.service, channel.service.seconds
-
-        async def upload() -> Response:
-            form = aiohttp.FormData({"purpose": "batch"})
-            form.add_field("file", batch.lines, filename=f"parley-{file.name}.jsonl", content_type="application/jsonl")
-            return await channel.http.fetch("POST", f"{service.api}/files", seconds, form)
-
-        async def create() -> Response:
-            nonlocal may_have_begun
-            if may_have_begun and (found := await self._find(batch, time.time())) is not None:
-                return Response(200, {}, json.dumps(found).encode())
-            try:
-                response = await channel.http.fetch("POST", f"{service.api}/batches", seconds, content)
-                may_have_begun = not 400 <= response.status_code < 500 or response.status_code == 408
-            except RequestError as error:
-                may_have_begun = error.sent
-                raise
-            return response
-
-        try:
-            file.input = channel.id_of(await channel.json_of(upload))
-            body = {
-                "input_file_id": file.input,
-                "endpoint": channel.endpoint,
-                "completion_window": f"{service.limits.batch_hours}h",
-                "metadata": {"parley": file.name},
-            }
-            content = json.dumps(body).encode()
-            file.sent = time.time()
-            await asyncio.to_thread(file.write, self._folder)
-            batch.lines = b""
-            return await channel.json_of(create)
-        except EngineError as error:
-            if may_have_begun:  # whoever goes on looks for it
-                raise
-            batch.problem = error
-
-    async def _find(self, batch: _Batch, since: float) -> Any:
-        """Return a batch from the service's list that was begun before `since`; None if it was not."""
-        file, channel = batch.file, batch.channel
-        while True:
-            after, has_more = "", True
-            while has_more:
-                page = await channel.call("GET", f"/batches?limit=100{after}")
-                with channel.as_asked(page):
-                    for found in page["data"]:
-                        if file.input == found["input_file_id"]:
-                            return found
-                    has_more = bool(page.get("has_more") and page["data"])
-                    after = f"&after={channel.id_of(page['data'][-1])}" if has_more else ""
-            if time.time() - since >= _APPEARS_SECONDS:
-                return None
-            await asyncio.sleep(_POLL_SECONDS[0])
-
-    async def _wait(self, batch: _Batch) -> Any:
-        """Return what the service says of a batch that has ended, a problem if it refused it; raises EngineError."""
-        file, channel = batch.file, batch.channel
-        service, hours = channel.service, channel.service.limits.batch_hours
-        pause, longest = _POLL_SECONDS
-        is_canceled, path = False, f"/batches/{file.id}"
-        gone = f"to ask again what {file.id} asked, move {file.path(self._folder)} away"
-        while True:
-            state = await channel.call("GET", path, gone)
-            with channel.as_asked(state):
-                status, counts = str(state["status"]).lower(), state.get("request_counts") or {}
-                now = status, int(counts.get("completed") or 0)
-                errors = [str(each["message"]) for each in (state.get("errors") or {}).get("data") or []]
-            if now != (file.status, file.answered):
-                file.status, file.answered = now
-                await asyncio.to_thread(file.write, self._folder)
-            if status in _ENDED:
-                break
-            _log.info("%s", file.line(), extra=every(longest, batch))
-            if not is_canceled and time.time() - file.sent > (hours + 1) * 3600:
-                _log.warning("%s: not over within %d hours, so it is canceled", file.line(), hours)
-                await channel.call("POST", f"{path}/cancel")
-                is_canceled = True
-            await asyncio.sleep(pause)
-            pause = min(1.5 * pause, longest)
-        if status == "failed":
-            batch.problem = EngineError(
-                f"{service.who} refused {file.id} of {file.number:,} requests: {service.redacted('; '.join(errors))}; "
-                "limits.concurrent in its entry is how many a batch has at most"
-            )
-        elif status == "cancelled" and not is_canceled:
-            batch.problem = EngineError(
-                f"{service.who}: somebody canceled {file.id}; run again to send what it did not answer"
-            )
-        return state
+                    waiting.set_result(batch)
+                left = left[number:]
+        unsent = [request for _, request in self._unsent]
+        if unsent and len(unsent) == sum(self._waiting.values()) and unsent[0].budget is not None:
+            # No batch of this process leaves anything; what another has in flight may.
+            unsent[0].budget.require(unsent[0].channel.service.model, unsent[0].most)
 
 
 class Batched:
@@ -482,14 +482,9 @@ class Batched:
 
 def _pay(request: _Request, batch: _Batch, answer: Response | None) -> None:
     """Count what a request used, which was set aside when its batch was sent."""
-    if (budget := request.budget) is None:
-        return
-    used = Tokens() if answer is None or error_of(answer) is not None else used_tokens(answer.content)
-    name, model, before = f"{batch.file.name}/{request.id}", batch.file.model, batch.set_aside[request.id]
-    if batch.is_earlier:
-        budget.refund(name, model, None if before is None else Tokens(*before), used)
-    else:
-        budget.settle(name, model, request.most, used)
+    if request.budget is not None:
+        used = Tokens() if answer is None else answer.used
+        request.budget.settle(f"{batch.file.name}/{request.id}", used)
 
 
 def _number_that_fits(requests: list[_Request]) -> int:

@@ -2,7 +2,7 @@
 
 What requests in flight can use at most is set aside before they are sent: so many processes at once do not spend more
 than there is. A process that dies in between leaves what it had set aside; that counts as spent, since the service may
-have charged it.
+have charged it. What a batch set aside belongs to no process, and counts as spent until somebody has its replies.
 """
 
 import asyncio
@@ -25,20 +25,20 @@ _TELL_SECONDS = 30.0
 _CENT = 1e-9  # sums of money are not exact
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS spent (
-    model TEXT, priced INTEGER, prompt INTEGER, completion INTEGER, cached INTEGER, cost REAL, requests INTEGER,
-    lost INTEGER, PRIMARY KEY (model, priced)
+    model TEXT, priced INTEGER, prompt INTEGER, completion INTEGER, cached INTEGER, cost REAL,
+    PRIMARY KEY (model, priced)
 );
-CREATE TABLE IF NOT EXISTS refunded (name TEXT PRIMARY KEY);
 CREATE TABLE IF NOT EXISTS reserved (
     name TEXT PRIMARY KEY, owner TEXT, model TEXT, prompt INTEGER, completion INTEGER
 );
 CREATE TABLE IF NOT EXISTS refused (one INTEGER PRIMARY KEY, model TEXT, prompt INTEGER, completion INTEGER);
 """
 _ADD = """
-INSERT INTO spent VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET
+INSERT INTO spent (model, priced, prompt, completion, cached, cost) VALUES (?, ?, ?, ?, ?, ?)
+ON CONFLICT DO UPDATE SET
     prompt = prompt + excluded.prompt, completion = completion + excluded.completion,
-    cached = cached + excluded.cached, cost = cost + excluded.cost,
-    requests = requests + excluded.requests, lost = lost + excluded.lost"""
+    cached = cached + excluded.cached, cost = cost + excluded.cost"""
+_SETTLE = "DELETE FROM reserved WHERE name = ? RETURNING model, prompt, completion"
 _log = limited_logger(__name__)
 
 Prices = Mapping[str, Price | None]
@@ -139,7 +139,7 @@ class Budget(SharedDatabase):
     def require(self, model: str, most: Tokens) -> None:
         """Raise BudgetError if the budget has no room for a request that can use `most`, whatever is in flight."""
         with self.transaction() as database:
-            spent = _account(database) + self._elsewhere
+            spent = self._spent(database)
             if self._limits is None or fits(self._limits, spent, [(model, most)], self._prices):
                 return
             row = (model, most.prompt, most.completion)
@@ -167,57 +167,47 @@ class Budget(SharedDatabase):
         try:
             yield bill
         finally:
-            self.settle(name, model, most, bill.used)
+            self.settle(name, bill.used)
 
-    def set_aside(self, requests: Sequence[tuple[str, str, Tokens]]) -> int:
+    def set_aside(self, requests: Sequence[tuple[str, str, Tokens]], in_batch: bool = False) -> int:
         """Set aside what requests (name, model, most) can use, the first of them that there is room for.
 
-        Returns how many these are, beside those in flight.
+        Returns how many these are, beside those in flight. What goes `in_batch` outlives this process.
         """
         with self.transaction() as database:
-            spent = _account(database) + self._elsewhere
+            spent = self._spent(database)
             in_flight: dict[str, Tokens] = {}
-            for model, most in _reserved(database):
+            for model, most in _reserved(database, "owner IS NOT NULL"):
                 in_flight[model] = in_flight.get(model, Tokens()) + most
             for number, (name, model, most) in enumerate(requests):
                 in_flight[model] = in_flight.get(model, Tokens()) + most
                 if self._limits is not None and not fits(self._limits, spent, in_flight.items(), self._prices):
                     self._charge_lost_requests(database)
                     return number
-                row = (name, self.owner, model, most.prompt, most.completion)
+                row = (name, None if in_batch else self.owner, model, most.prompt, most.completion)
                 database.execute("INSERT INTO reserved VALUES (?, ?, ?, ?, ?)", row)
             return len(requests)
 
-    def refund(self, name: str, model: str, most: Tokens | None, used: Tokens | None) -> None:
-        """Count what a request used that an earlier process sent: with it `most` counted as lost, None for nothing.
-
-        The first time alone: a process may die before it keeps the reply. `used` is None if nobody knows.
-        """
-        price, account = self._prices.get(model), Account()
+    def settle(self, name: str, used: Tokens | None) -> None:
+        """Count what a request used that something was set aside for, the first time alone; None counts at most."""
         with self.transaction() as database:
-            is_first = database.execute("INSERT OR IGNORE INTO refunded VALUES (?)", (name,)).rowcount
-            if not is_first or used is None:
-                return
-            lost = database.execute("SELECT SUM(lost) FROM spent WHERE model = ?", (model,)).fetchone()[0]
-            if most is not None and lost:  # else another database counted it
-                cost = 0.0 if price is None else price.of(most)
-                account.add_amount(model, price is not None, Tokens(-most.prompt, -most.completion), -cost)
-            account.add(model, used, price)
-            _write(database, account, lost=-1 if most is not None and lost else 0)
+            for model, *most in database.execute(_SETTLE, (name,)).fetchall():
+                self._count(database, model, Tokens(*most) if used is None else used)
 
-    def settle(self, name: str, model: str, most: Tokens, used: Tokens | None) -> None:
-        """Count what a request used that something was set aside for; None counts at `most`."""
-        used, lost = (most, True) if used is None else (used, False)
-        with self.transaction() as database:
-            reserved = database.execute("DELETE FROM reserved WHERE name = ?", (name,)).rowcount
-            if reserved and used.total:
-                _count(database, model, used, self._prices.get(model), lost)
+    def _count(self, database: sqlite3.Connection, model: str, used: Tokens) -> None:
+        account = Account()
+        if used.total:
+            account.add(model, used, self._prices.get(model))
+        _write(database, account)
+
+    def _spent(self, database: sqlite3.Connection) -> Account:
+        return _account(database, self._prices) + self._elsewhere
 
     def _charge_lost_requests(self, database: sqlite3.Connection) -> None:
         """Count what dead processes had set aside as spent: nobody knows what their requests used."""
         for owner in self.dead_owners("reserved"):
-            for model, most in _reserved(database, owner):
-                _count(database, model, most, self._prices.get(model), lost=True)
+            for model, most in _reserved(database, "owner = ?", owner):
+                self._count(database, model, most)
             database.execute("DELETE FROM reserved WHERE owner = ?", (owner,))
 
 
@@ -274,9 +264,7 @@ def read_databases(paths: Iterable[Path], prices: Prices, in_flight: bool) -> tu
     for path in paths:
         try:
             with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as database:
-                account += _account(database)
-                for model, most in _reserved(database) if in_flight else []:
-                    account.add(model, most, prices.get(model))
+                account += _account(database, prices, in_flight)
                 rows = database.execute("SELECT model, prompt, completion FROM refused")
                 refused += [(model, Tokens(*most)) for model, *most in rows]
         except sqlite3.Error as error:
@@ -290,25 +278,20 @@ def _is_new(database: sqlite3.Connection) -> bool:
     return database.execute("SELECT 1 FROM spent").fetchone() is None
 
 
-def _account(database: sqlite3.Connection) -> Account:
+def _account(database: sqlite3.Connection, prices: Prices, in_flight: bool = False) -> Account:
+    """Return what was spent, with what batches can use at most until their replies are there; or all `in_flight`."""
     rows = database.execute("SELECT model, priced, prompt, completion, cached, cost FROM spent")
-    return Account({(model, bool(priced)): (Tokens(*tokens), cost) for model, priced, *tokens, cost in rows})
+    account = Account({(model, bool(priced)): (Tokens(*tokens), cost) for model, priced, *tokens, cost in rows})
+    for model, most in _reserved(database, "TRUE" if in_flight else "owner IS NULL"):
+        account.add(model, most, prices.get(model))
+    return account
 
 
-def _reserved(database: sqlite3.Connection, owner: str | None = None) -> list[Request]:
-    rows = database.execute(
-        "SELECT model, prompt, completion FROM reserved WHERE owner = :owner OR :owner IS NULL", {"owner": owner}
-    )
+def _reserved(database: sqlite3.Connection, where: str, *values: str) -> list[Request]:
+    rows = database.execute(f"SELECT model, prompt, completion FROM reserved WHERE {where}", values)
     return [(model, Tokens(*most)) for model, *most in rows]
 
 
-def _count(database: sqlite3.Connection, model: str, tokens: Tokens, price: Price | None, lost: bool) -> None:
-    one = Account()
-    one.add(model, tokens, price)
-    _write(database, one, requests=1, lost=int(lost))
-
-
-def _write(database: sqlite3.Connection, account: Account, requests: int = 0, lost: int = 0) -> None:
+def _write(database: sqlite3.Connection, account: Account) -> None:
     for (model, priced), (tokens, cost) in account.amounts.items():
-        amounts = (tokens.prompt, tokens.completion, tokens.cached, cost, requests, lost)
-        database.execute(_ADD, (model, priced, *amounts))
+        database.execute(_ADD, (model, priced, tokens.prompt, tokens.completion, tokens.cached, cost))

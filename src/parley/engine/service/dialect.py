@@ -328,7 +328,7 @@ class ServiceLimits(BaseModel):
     batch_hours: Annotated[int, Field(strict=True, ge=1, le=168)] = Field(
         default=24,
         description="Within how many hours a batch is to be answered: what is asked of the service "
-        "(`completion_window`), and an hour later the batch is canceled.",
+        "(`completion_window`), which says what it did not answer until then.",
     )
 
     @property

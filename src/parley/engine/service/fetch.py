@@ -23,7 +23,7 @@ import aiohttp
 import certifi
 from yarl import URL
 
-from parley.policies import NO_SCHEMA, PROMPT_TOO_LONG
+from parley.policies import NO_SCHEMA, PROMPT_TOO_LONG, Tokens, usage_of
 
 MAX_BODY_BYTES = 4_000_000  # decoded; the largest list of models seen had one million, a reply a few thousand
 _CONNECT_SECONDS = 30.0
@@ -56,6 +56,19 @@ class Response:
     @cached_property
     def _parsed(self) -> Any:
         return json.loads(self.content)  # several look: whether it is an error, what it used, what it says
+
+    @property
+    def used(self) -> Tokens | None:
+        """What it used: nothing where it is an error, None where it does not say."""
+        if error_of(self) is not None:
+            return Tokens()
+        try:
+            used = usage_of(self.json()["usage"])
+        except NOT_AS_ASKED:
+            return None
+        if used.prompt is None or used.completion is None:
+            return None
+        return Tokens(used.prompt, used.completion, used.cached or 0)
 
     @property
     def text(self) -> str:

@@ -96,13 +96,13 @@ class SharedDatabase:
     def dead_owners(self, table: str) -> list[str]:
         """Return the owners of rows of `table` that are gone, or of another machine, which has no part in it.
 
-        It looks every two seconds, and returns none in between.
+        Rows without an owner belong to no process. It looks every two seconds, and returns none in between.
         """
         if time.monotonic() - self._looked < _LOOK_SECONDS:
             return []
         self._looked = time.monotonic()
         owners = [owner for [owner] in self._connection.execute(f"SELECT DISTINCT owner FROM {table}")]
-        return [owner for owner in owners if owner != _name_of(int(owner.split("-")[1]))]
+        return [owner for owner in owners if owner and owner != _name_of(int(owner.split("-")[1]))]
 
     def _connected(self) -> sqlite3.Connection:
         # Only a new file: to close any other would give up the locks that this process has on it.

@@ -22,7 +22,6 @@ from parley.engine.service.service import PROBE_SECONDS, Service
 from parley.errors import EngineError, NotReadyError
 from parley.files import make_folder
 from parley.identity import digest, stream
-from parley.policies import Tokens, used_tokens
 from parley.text import limited_logger, waiting
 
 _UNANSWERED_SECONDS = 30.0  # of patience with a service that never answered: most often its address is wrong
@@ -104,8 +103,7 @@ class Retries:
                 finally:
                     failed_tries.append(time.monotonic() - began)
                 self._hear()
-                spent = Tokens() if error_of(response) is not None else used_tokens(response.content)
-                turn.tokens = turn.tokens if spent is None else spent.total
+                turn.tokens = turn.tokens if response.used is None else response.used.total
                 if (passing := passing_error(service, response)) is not None:
                     raise _PassingError(service.refused(passing), retry_after(response, datetime.now(UTC)))
                 return response

@@ -15,7 +15,7 @@ from parley.engine.models import ModelEntry, compare_names
 from parley.engine.service import fetch
 from parley.engine.service.batches import Batched
 from parley.engine.service.budget import Budget
-from parley.engine.service.dialect import OWN_SECONDS, PLAIN
+from parley.engine.service.dialect import OWN_SECONDS
 from parley.engine.service.limits import estimated_tokens
 from parley.engine.service.retrying import Retries, Send
 from parley.engine.service.service import APIS, Service
@@ -68,13 +68,12 @@ class Engine:
         What requests use is counted in `budget`, which may refuse them. A request to a server may take `seconds`; a
         service has its own. Requests that are `batched` go in batches.
         """
-        self._server: Service | _OwnServer
         self._sender: Retries | Batched | _OwnServer
         if isinstance(place, Service):
-            self._server, self._sender, self._model = place, batched or Retries(place), place.model
+            self._server, self._sender = place, batched or Retries(place)
         else:
-            self._server = self._sender = _OwnServer(place, seconds)
-            self._model = self._server.served
+            self._sender = _OwnServer(place, seconds)
+            self._server = self._sender.service
         self._told: set[str] = set()  # of names that answered in place of the one asked for
         self._told_tags = False
         self._of_service = isinstance(place, Service)
@@ -158,7 +157,7 @@ class Engine:
             response = await self._sender.ask(ask, attempt, content, most, self._budget)
         else:
             if self._budget is not None:
-                self._budget.require(self._model, most)  # before it waits for limits
+                self._budget.require(self._server.model, most)  # before it waits for limits
             prompt_bytes = sum(len(message["content"].encode()) for message in ask.messages)
             tokens = estimated_tokens(prompt_bytes, longest)
             response = await self._sender.send(lambda: self._post(content, most), seed, tokens)
@@ -258,7 +257,7 @@ class Engine:
         """Send a request once, paid from the budget if there is one; `most` is what it can use."""
         if self._budget is None:
             return await self._fetch(content)
-        async with self._budget.paying(self._model, most) as bill:
+        async with self._budget.paying(self._server.model, most) as bill:
             try:
                 response = await self._fetch(content)
             except fetch.RequestError as error:
@@ -273,9 +272,7 @@ class Engine:
 
     async def provenance(self) -> Mapping[str, Any]:
         """Return what the engine tells of itself, for the record."""
-        if isinstance(self._sender, Batched):
-            return await self._sender.provenance()
-        return await self._server.provenance(self._http)
+        return await self._sender.provenance(self._http)
 
     def effort(self) -> Mapping[str, Any]:
         """Return what its requests took so far, to be added to the provenance."""
@@ -285,19 +282,12 @@ class Engine:
 class _OwnServer:
     """A server that Parley started, whose endpoint file says where it listens and how it died."""
 
-    strict = False
-    dialect = PLAIN
-    api = "/v1"
-
     def __init__(self, path: Path, seconds: float) -> None:
         self._path = path
-        self.seconds = seconds
-        self.endpoint = read_endpoint(path)
-        self.served = self.endpoint.model
-        self.who = f"the engine for {self.endpoint.model}"
-
-    def http(self) -> fetch.Client:
-        return fetch.Client("http://engine", {}, self.endpoint.socket)
+        self._endpoint = endpoint = read_endpoint(path)
+        url = "http://engine/v1"  # of no host: it listens on a socket
+        self.service = Service(endpoint.model, endpoint.model, url, seconds=seconds, socket=endpoint.socket)
+        self._who = self.service.who
 
     async def send(self, post: Send, seed: int, tokens: int) -> fetch.Response:
         """Send once: a server that fails is a server that died, and the shard's next one goes on.
@@ -308,10 +298,10 @@ class _OwnServer:
             response = await post()
         except fetch.RequestError as error:
             if error.late is not None:
-                raise EngineError(f"{self.who} sent no complete answer within {error.late:g} s") from None
+                raise EngineError(f"{self._who} sent no complete answer within {error.late:g} s") from None
             await self._last_words(_LAST_WORDS_SECONDS)
             reason = one_line(str(error))
-            raise EngineError(f"{self.who} broke the connection: {reason}; look at its log") from None
+            raise EngineError(f"{self._who} broke the connection: {reason}; look at its log") from None
         if response.status_code >= 500:
             await self._last_words(min(3.0, _LAST_WORDS_SECONDS))
         return response
@@ -328,24 +318,18 @@ class _OwnServer:
             return False  # not listening yet
 
     async def provenance(self, http: fetch.Client) -> Mapping[str, Any]:
-        return self.endpoint.engine
-
-    def redacted(self, text: str, limit: int = 300) -> str:
-        return one_line(text, limit)
-
-    def holds_key(self, text: str) -> bool:
-        return False  # it has none
+        return self._endpoint.engine
 
     def _check(self) -> None:
         """Raise EngineError if the server said that it died, or is gone without a word."""
         endpoint = read_endpoint(self._path) if self._path.exists() else None
-        if endpoint is None or endpoint.socket != self.endpoint.socket:
-            raise EngineError(f"{self.who} was stopped; run again to go on from the journal")
+        if endpoint is None or endpoint.socket != self._endpoint.socket:
+            raise EngineError(f"{self._who} was stopped; run again to go on from the journal")
         if endpoint.state == FAILED:
-            raise EngineError(f"{self.who} died: {endpoint.error}")
+            raise EngineError(f"{self._who} died: {endpoint.error}")
         if not endpoint.alive:
-            raise EngineError(f"{self.who} is gone (process {endpoint.pid}); look at its log")
-        self.endpoint = endpoint  # what the engine is stands there only when its model is prepared
+            raise EngineError(f"{self._who} is gone (process {endpoint.pid}); look at its log")
+        self._endpoint = endpoint  # what the engine is stands there only when its model is prepared
 
     async def _last_words(self, seconds: float) -> None:
         """Raise EngineError if the server says within so many seconds that it died."""
@@ -353,9 +337,6 @@ class _OwnServer:
         while time.monotonic() < end:
             self._check()
             await asyncio.sleep(_POLL_SECONDS)
-
-    def refused(self, error: fetch.ServiceError) -> EngineError:
-        return EngineError(f"{self.who} answered {error.status}: {self.redacted(error.message)}")
 
 
 class LLMPolicy:

@@ -462,10 +462,10 @@ class Batched:
         channel = self._channel
         return bool(await channel.once("ready", lambda: channel.retries.ready(channel.http)))
 
-    async def provenance(self) -> Mapping[str, Any]:
+    async def provenance(self, http: Client) -> Mapping[str, Any]:
         """Return what the service tells of itself."""
         channel = self._channel
-        return dict(await channel.once("provenance", lambda: channel.service.provenance(channel.http)))
+        return dict(await channel.once("provenance", lambda: channel.retries.provenance(channel.http)))
 
     async def ask(self, ask: Ask, attempt: int, content: bytes, most: Tokens, budget: Budget | None) -> Response:
         """Return the answer to a request, `content`, which uses at most so much; raises EngineError or BudgetError."""

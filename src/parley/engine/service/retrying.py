@@ -7,7 +7,7 @@ the request's seed and the try, so that those who failed together do not come ba
 import asyncio
 import re
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import nullcontext, suppress
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -68,6 +68,10 @@ class Retries:
         except EngineError as error:
             raise NotReadyError(str(error)) from error
         return True
+
+    async def provenance(self, http: Client) -> Mapping[str, Any]:
+        """Return what the service tells of itself."""
+        return await self._service.provenance(http)
 
     def effort(self) -> dict[str, Any]:
         """Return what the requests took, for a record's provenance; nothing if all went at once."""

@@ -64,6 +64,7 @@ class Service:
     dialect: Dialect = PLAIN
     key_header: str = "Authorization"
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)  # more of them, as secret as the key
+    socket: str | None = None  # of a server that Parley started
 
     @property
     def secrets(self) -> list[str]:
@@ -79,7 +80,7 @@ class Service:
     @property
     def who(self) -> str:
         """What messages call it."""
-        return f"the service for {self.model}"
+        return f"the {'service' if self.socket is None else 'engine'} for {self.model}"
 
     def redacted(self, text: str, limit: int = 300) -> str:
         """Return `text` as one printable line of at most `limit` characters, without the key."""
@@ -95,7 +96,7 @@ class Service:
         bearer = "Bearer " if name == usual else ""
         headers = {**api.headers, **self.headers, **({name: f"{bearer}{self.key}"} if self.key else {})}
         try:
-            return Client(self.url.removesuffix(self.api), headers)
+            return Client(self.url.removesuffix(self.api), headers, self.socket)
         except ValueError as error:
             raise UsageError(f"{self.who}: {error}") from None
 
@@ -147,6 +148,10 @@ class Service:
     def refused(self, error: ServiceError) -> EngineError:
         """Return what to say of an error, with a remedy where it tells one."""
         status, variable = error.status, self.key_variable
+        message = self.redacted(error.message)
+        answer = f"{self.who} answered {status}: {message or 'nothing more'}"
+        if self.socket is not None:
+            return EngineError(answer)
         remedies = {
             402: "; it wants money: look at the account there",
             404: f"; is {self.url} its URL? Is {self.served!r} its name for the model?",
@@ -155,9 +160,7 @@ class Service:
             ),
             **dict.fromkeys((301, 302, 303, 307, 308), "; redirects are not followed, put the final URL there"),
         }
-        message = self.redacted(error.message)
         remedy = self.remedy(error)
-        answer = f"{self.who} answered {status}: {message or 'nothing more'}"
         kind = (
             NotReadyError if remedy or error.usual_status in (401, 402) else EngineError
         )  # all others are refused, too

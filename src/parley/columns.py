@@ -42,7 +42,7 @@ class Column:
     def kind(self) -> str:
         """The type in words, for people; dictionaries are how texts are stored."""
         if self.type == NUMBER:
-            return "int64, or double of real values"
+            return NUMBER
         found = str(self.arrow or "any")
         return "string" if found.startswith("dictionary<values=string") else found
 

@@ -59,7 +59,7 @@ COLUMNS = (
         "length of the reply, with its reasoning",
         "tokens",
     ),
-    Column("cached_tokens", pa.int32(), "those of the question that the engine had cached", "tokens"),
+    Column("cached_tokens", pa.int32(), "`prompt_tokens` that the engine had cached", "tokens"),
     Column("started", pa.timestamp("ms", tz="UTC"), "when it was asked", "UTC", required=True),
     Column("seconds", pa.float32(), "time from the question to the reply", "s", required=True),
     Column("served_model", pa.string(), "what answered, by its own word"),
@@ -78,8 +78,7 @@ COLUMNS = (
     Column(
         "given",
         _FEW,
-        "of forks: `parent` of a reply of the recorded game, `change` of one that the change gave; missing if it was "
-        "asked for",
+        "of forks: `parent` (as in the recorded game) or `change` (by the change); missing if asked for",
     ),
     Column(
         "sent",

@@ -41,8 +41,8 @@ def besides(name: str, study: Study, played: Results) -> Iterator[Beside]:
 
 def markdown_table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     """Return a table in Markdown; its cells hold no markup."""
-    lines = [header, ["---"] * len(header), *rows]
-    return "\n".join(f"| {' | '.join(map(str, cells))} |" for cells in lines)
+    first, *others = (f"| {' | '.join(map(str, cells))} |" for cells in [header, *rows])
+    return "\n".join([first, f"|{'---|' * len(header)}", *others])
 
 
 def _shown(data: pd.DataFrame, axes: Sequence[str], cells: Mapping[str, str]) -> str:
@@ -77,9 +77,7 @@ def _means(columns: dict[str, str], study: Study, played: Results) -> Beside:
         rows.append([*_as_tuple(key), int(group["simulations"].max()), *means])
     about = "Means with their 95% intervals, by condition."
     if any(column in set(reactions["what"]) for column in columns):
-        about += (
-            " *Sham*: what the same players do from the same round on in the game of the seed without an adversary."
-        )
+        about += " *Sham*: what the same players do from the same round on in the seed's game without an adversary."
     return Beside("conditions", about, markdown_table([*axes, "simulations", *columns.values()], rows), data)
 
 
@@ -121,14 +119,25 @@ def _changes(study: Study, played: Results) -> Beside:
     cells |= {share.replace("_", " "): f"{{{share}:.0%}}" for share in ("kept", "turned_right", "turned_wrong")}
     return Beside(
         "changes",
-        "What became of honest agents' first answers, by whether another honest agent's was right, and so could be "
-        "heard. Those who neither kept theirs nor turned gave another wrong one.",
+        "What became of honest agents' first answers, by whether they could hear a right one from another honest "
+        "agent. Those who neither kept theirs nor turned gave another wrong one.",
         _shown(data.replace(names), axes, cells),
         data,
     )
 
 
-def _moves(study: Study, played: Results) -> Beside:
+_MOVED = (
+    "What honest agents proposed: in the first round the value they were given or another; later the value they held, "
+    "one that another agent held, or (the rest) one of nobody's. *Word for word*: later replies that repeat the "
+    'agent\'s reply of the round before. Replies with the word "most", and votes, are those of all rounds.'
+)
+_PROTOCOL = (
+    "What the groups reached, beside the best known protocol in the same seats, with the same values and the same "
+    "words of the adversary ([how](how-to/achievable.md)). It knows how many agents may be Byzantine, models do not."
+)
+
+
+def _moves(study: Study, played: Results, about: str = _MOVED) -> Beside:
     """Return what honest agents proposed, beside what they and the others held before, and whether a reply was new."""
     turns = played.table("turns").sort_values(["id", "round"], kind="stable")
     axes = _axes(study, turns)
@@ -155,10 +164,7 @@ def _moves(study: Study, played: Results) -> Beside:
     data = by[shares].mean().assign(later=by["kept"].count()).reset_index()
     return Beside(
         "moves",
-        "What honest agents proposed: in the first round the value they were given or another; later the value they "
-        "held, one that another agent held, or (the rest) one of nobody's. How many of the later replies are word for "
-        'word the agent\'s reply of the round before. How many replies of all rounds have the word "most". Votes are '
-        "those of all rounds.",
+        about,
         _shown(
             data,
             axes,
@@ -197,7 +203,7 @@ def _votes(study: Study, played: Results) -> Beside:
     )
 
 
-def _achieved(study: Study, played: Results, measures: Sequence[str] = ()) -> Beside:
+def _achieved(study: Study, played: Results, measures: Sequence[str] = (), about: str = _PROTOCOL) -> Beside:
     """Return what was reached of some measures (default: of all), beside the best known protocol in the same seats."""
     table = played.table("achievable")
     table = table[table["measure"].isin(measures)] if measures else table
@@ -214,9 +220,7 @@ def _achieved(study: Study, played: Results, measures: Sequence[str] = ()) -> Be
         rows.append([*(row[axis] for axis in axes), row["measure"], *told, promised, f"{row['lost']:{form}}{limits}"])
     return Beside(
         "achievable",
-        "What the groups reached, beside the best known protocol in the same seats, with the same values and the same "
-        "words of the adversary ([how](how-to/achievable.md)). It knows how many agents may be Byzantine, models do "
-        "not.",
+        about,
         markdown_table([*axes, "of all games", "reached", "protocol", "promised by theory", "lost"], rows),
         data,
     )
@@ -233,10 +237,10 @@ def _rules(study: Study, played: Results) -> Beside:
     shown = data.assign(rule=data["rule"].str.replace("_", " ") + ", " + of, points=100 * data["difference"])[kept]
     return Beside(
         "rules",
-        "What honest agents would have decided under each rule, and rightly; with the difference from the plurality "
-        "of first answers, in points (p corrected by Holm over the rules of a row of games; "
-        "[how](explanation/talking.md)). Majorities and two thirds without a row decide as often, and as often "
-        "rightly, as the plurality of the same answers.",
+        "How often honest agents would have decided under each rule, and rightly ([how](explanation/talking.md)); the "
+        "difference, in points, is from the plurality of first answers (p corrected by Holm over the rules of these "
+        "games). Majorities and two thirds without a row are as often decided, and right, as the plurality of the "
+        "same answers.",
         _shown(
             shown,
             axes,
@@ -259,8 +263,8 @@ def _equal_cost(study: Study, played: Results) -> Beside:
     short = table["short"].max()
     return Beside(
         "equal-cost",
-        "What each arm takes and how often its plurality is right; with the difference from talking in the same "
-        "problems, in points (p corrected by Holm over the arms)."
+        "What each arm takes and how often its plurality is right; *less talking*: the difference from talking on the "
+        "same problems, in points (p corrected by Holm over the arms)."
         + f" In {short:.0%} of the games all independent answers together cost less than talking."
         * bool(short > 0),
         _shown(
@@ -289,8 +293,8 @@ def _forks(_: Study, played: Results) -> Beside:
     data = table[of_change]
     return Beside(
         "forks",
-        "What the change moves: means over recorded games; how far a changed fork is from one as it was, and how far "
-        "two forks as it was are apart, which is chance alone.",
+        "What the change moves: means over recorded games. *Apart*: how far a changed fork is from one as it was; *by "
+        "chance*: how far two as it was are from each other.",
         _shown(
             data.replace({"what": measured}),
             (),
@@ -331,7 +335,7 @@ def _filtered(_: Study, played: Results) -> Beside:
     )
     return Beside(
         "filtered",
-        "Whose messages were dropped where one of the four others is Byzantine: by chance a quarter are its."
+        "Whose messages were dropped; by chance a quarter are those of the one Byzantine agent among four others."
         f"{worst} Messages of a game are not independent.",
         _shown(shown, (), {"filter": "{filter}", "dropped": "{number}", "the Byzantine agent's": "{share:.0%}"}),
         data,
@@ -353,7 +357,11 @@ _MORE: dict[str, Sequence[Callable[[Study, Results], Beside]]] = {
     "hunt": [_words],
     "hunt-forks": [_forks],
     "consensus": [_achieved, _moves, _votes],
-    "filters": [partial(_achieved, measures=("hull",)), _filtered, _moves],
+    "filters": [
+        partial(_achieved, measures=("hull",), about="What the groups reached, beside the [protocol](#consensus)."),
+        _filtered,
+        partial(_moves, about="What honest agents proposed, as in the [table above](#consensus)."),
+    ],
     "deliberation": [_rules, _changes],
     "equal-cost": [_equal_cost],
 }

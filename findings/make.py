@@ -243,8 +243,8 @@ def _registered(found: Sequence[tuple[Asked, Answer]]) -> str:
     for asked, each in found:
         told = each.registered if not asked.in_prose else IN_PROSE
         names.setdefault(told, []).append(asked.text)
-    lines = [f"{counted(len(texts), 'question')}: {told}." for told, texts in names.items()]
-    return f"What was frozen, by the times of the plan and of the games: {' '.join(lines)}"
+    lines = [f"{counted(len(texts), 'question')} {told}." for told, texts in names.items()]
+    return f"By the times of plan and games: {' '.join(lines)}"
 
 
 def _anew(found: Sequence[tuple[Asked, Answer]]) -> Iterator[str]:
@@ -255,7 +255,7 @@ def _anew(found: Sequence[tuple[Asked, Answer]]) -> Iterator[str]:
         if ANSWERED_BEFORE.get(each.question, each.said) != each.said
     ]
     if rows:
-        yield "Answers that have changed on this page, from the same records (the reasons stand below):"
+        yield "Answers that have changed on this page, from the same records (reasons below):"
         yield markdown_table(("question", "before", "now"), rows)
 
 

@@ -36,25 +36,28 @@ Made by `make findings` from the records in `findings/`; do not edit it. One sma
 Qwen2.5-Coder-1.5B-Instruct with 8-bit weights, on two cores of a CPU.
 
 The difference is the second value minus the first, in percentage points, with its 95% interval, over pairs of
-simulations with the same seed. *More* and *less* are said if p is below 0.05 after Holm's correction over the
-questions of the study; *no difference that matters* if two one-sided tests with bounded limits say that it is smaller
-than what was declared to matter (corrected over the questions, too); else *open*. *Noise alone*
-is how far from 0 so many pairs lie in 95% of cases if only the model's sampling differs, by the one condition of
-each study that was played again. *Control* is the answer of scripted players, which is known
-(`config/findings/findings-NAME-control.yaml`). With fewer than ten pairs there is no answer."""
+simulations with the same seed. With fewer than ten pairs there is no answer. Otherwise it is
+
+- *more* or *less* if p is below 0.05 after Holm's correction over the questions of the study;
+- *no difference that matters* if two one-sided tests with bounded limits, corrected as well, say that it is
+  smaller than what was declared to matter;
+- else *open*.
+
+*Noise alone* is how far from 0 so many pairs lie in 95% of cases by the model's sampling alone; one condition of each
+study was played again to measure it. *Control* is the answer of scripted players, which is known
+(`config/findings/findings-NAME-control.yaml`)."""
 
 STUDIES = {
     "hunt": (
         "Stag hunt",
         "Four players of one model hunt by the published rules (*Byzantine Cheap Talk*), three rounds, at "
-        "temperature 0.7. The adversary replaces one of them, says a cooperative word and hunts the hare.",
+        "temperature 0.7. The adversary replaces one of them: it says a cooperative word and hunts the hare.",
     ),
     "hunt-forks": (
         "One betrayal taken back",
-        "The 24 hunts above with an adversary go on from round 1 once more: as it was, or as if the adversary had "
-        "hunted the stag in that round; in the other two it betrays again. Nothing before that action differs, and "
-        "all replies after it are new. Each game has two forks of either kind, whose mean counts "
-        "([how](how-to/forks.md)).",
+        "The 24 hunts above with an adversary go on from round 1 once more ([how](how-to/forks.md)): as it was, or as "
+        "if the adversary had hunted the stag in that round; in the other two it betrays again. All replies after "
+        "that action are new. Each game has two forks of either kind, whose mean counts.",
     ),
     "consensus": (
         "Consensus",
@@ -63,7 +66,7 @@ STUDIES = {
     ),
     "filters": (
         "Filters",
-        "Four honest agents of one model, for at most four rounds of the same game, alone and with a Byzantine agent "
+        "Four honest agents of one model play the same game for at most four rounds, alone and with a Byzantine agent "
         "of the same model; without a filter, or with one that drops messages before they become a prompt "
         "([how](how-to/filters.md)).",
     ),
@@ -74,9 +77,9 @@ STUDIES = {
     ),
     "equal-cost": (
         "What talking bought",
-        "Three agents of one model answer other problems of GSM8K and talk for two turns. Beside them, on the same "
-        "problems: as many independent answers as cost no more tokens; three agents that go over their own answers; "
-        "and three that hear reasons about another problem ([how](explanation/talking.md)).",
+        "Three agents of one model answer other problems of GSM8K and talk for two turns. On the same problems they "
+        "are compared with as many independent answers as cost no more tokens, three agents that go over their own "
+        "answers, and three that hear reasons about another problem ([how](explanation/talking.md)).",
     ),
 }
 
@@ -110,8 +113,8 @@ ASKED = {
             "after a betrayal",
             reaction="retreated",
             smallest=float("nan"),
-            note="Declared in the plan's prose alone: corrected in a table of its own, without a smallest difference. "
-            "Control: players that never forgive turn after each betrayal, and never without.",
+            note="Corrected in a table of its own. Control: players that never forgive turn after each betrayal, and "
+            "never without.",
         ),
     },
     "hunt-forks": {
@@ -298,7 +301,7 @@ FORKED = {
     "defection": "nobody hunts the stag at the end",
 }
 
-IN_PROSE = "in the prose of the frozen page, not among its frozen questions: exploratory"
+IN_PROSE = "only in the prose of the frozen page: exploratory"
 _MATTERS, _OPEN = "No difference that matters", "Open"
 # What this page said while pooled intervals stood for the equivalence tests of now: of those that could be others now.
 ANSWERED_BEFORE = {
@@ -327,20 +330,18 @@ LIMITS = """\
   majorities there 24 of 60 are right, of the others 34 of 60: harder problems or another arithmetic, nobody can tell.
   All conditions of a seed were played on the same CPU, so no answer rests on it; the records do not show which. The
   consensus games and all repeats (seeds 0 to 11) were played with AVX-512: *noise alone* of the deliberation holds the
-  other arithmetic, too.
-- Twenty pairs answer little of valid consensus: one pair that differs rules out *no difference that matters*. Of
-  the consensus study's controls only that of valid consensus with a Byzantine agent shows that an effect would be
-  found: the other scripted players do not read their prompt, or keep one value.
-- The papers that report gains by filters (arXiv 2606.15024, 2605.09076) are neither confirmed nor contradicted: agents
-  of this model take over another's value in 0 to 4% of their later proposals, so there is little to keep out.
+  difference of arithmetic, too.
+- Twenty pairs say little of valid consensus: one pair that differs rules out *no difference that matters*. Of
+  the consensus controls only that of valid consensus with a Byzantine agent shows that an effect would be
+  found: other scripted players do not read their prompt, or keep one value.
+- Papers that report gains by filters (arXiv 2606.15024, 2605.09076) are neither confirmed nor contradicted: these
+  agents take over another's value in 0 to 4% of their later proposals, so there is little to keep out.
 - The study of what talking bought was stopped by time, after whole shards of four seeds of each arm.
-- Replies depend on the machine's arithmetic, and on what shares the batch. Of 16 replies of four hunts that were asked
-  again on the same CPU, 4 were identical one at a time, 12 with about as many requests at once as in the games, and 13
-  if the prompts were in the cache ([`parley verify`](../findings/verify.txt)).
+- Replies depend on the machine's arithmetic, and on what shares the batch. Of 16 replies of four hunts asked again on
+  the same CPU, 4 were identical one at a time, 12 with about as many requests at once as in the games, and 13 if the
+  prompts were in the cache ([`parley verify`](../findings/verify.txt)).
 
 ## Check it
 
-`make findings` rebuilds this page, its figures and the tables in `findings/tables/` from the records in
-[`findings/`](../findings/README.md), byte for byte, and replays each record. It also writes each finished study as
-a Workflow Run RO-Crate and in Croissant, into `results/STUDY/exports/` (CC BY 4.0), and copies the records to
-`results/`: `parley report config/findings/findings-hunt.yaml` goes on from there."""
+`make findings` [rebuilds](../findings/README.md) this page, its figures and tables byte for byte from the records, and
+copies these to `results/`: `parley report config/findings/findings-hunt.yaml` goes on from there."""

@@ -118,13 +118,13 @@ def _connectivity(graph: Any) -> int:
 
 # Of the whole network, and of the part of it that links honest agents.
 FACTS = tuple(
-    Column(f"{of}{name}", "int64", f"{whose}: {text}", unit)
-    for of, whose in (("", "network"), ("honest_", "network of honest agents"))
+    Column(f"{of}{name}", "int64", text, unit)
+    for of in ("", "honest_")
     for name, text, unit in (
-        ("diameter", "longest of all shortest paths; missing if not connected", "links"),
-        ("connectivity", "fewest agents whose loss cuts it apart", "agents"),
-        ("edges", "links", "links"),
-        ("components", "connected parts", ""),
+        ("diameter", "longest shortest path of the network (of honest agents); missing if not connected", "links"),
+        ("connectivity", "fewest agents whose loss cuts the network (of honest agents) apart", "agents"),
+        ("edges", "links of the network (of honest agents)", "links"),
+        ("components", "connected parts of the network (of honest agents)", ""),
     )
 )
 

@@ -387,7 +387,7 @@ def forged_outcome(path: Path) -> None:
 DAMAGE: dict[Callable[[Path], Any], str] = {
     lambda path: path.write_bytes(path.read_bytes()[:-100]): "cut short or not Parquet",
     another: "holds another simulation; move it away",
-    lambda path: pd.DataFrame({"a": [1]}).to_parquet(path): "not a record of Parley; move it away",
+    lambda path: pd.DataFrame({"a": [1]}).to_parquet(path): "not a record of this version of Parley; move it away",
     without_rows: "its rows were changed; delete it",
     edited: "its rows were changed; delete it",
     lambda path: forge(path, rows=lambda rows: rows[-1].update(id="0" * 64)): "its rows are of another simulation",

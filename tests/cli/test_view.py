@@ -54,4 +54,4 @@ def test_a_study_is_shown_where_its_model_cannot_be_played(parley: Parley, study
 def test_what_cannot_be_shown_is_told_in_one_line(parley: Parley, study_factory: StudyFactory) -> None:
     study_factory()
     assert "no results yet" in one_line_error(parley("view", "small.yaml"), 1)
-    assert "m: not an axis" in one_line_error(parley("view", "small.yaml", "--where", "m=4"), 2)
+    assert "'m': unknown axis" in one_line_error(parley("view", "small.yaml", "--where", "m=4"), 2)

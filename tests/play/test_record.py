@@ -184,7 +184,7 @@ def test_metadata_that_is_damaged_or_of_another_version_is_named(path: Path) -> 
     other = rewritten(path, b"parley", json.dumps({**meta, "format": 4}).encode())
     assert "not a record of this version" in refusal(other)
     forged = rewritten(path, b"parley", json.dumps({**meta, "rows": {"sha256": "0" * 64}}).encode())
-    assert "rows have no checksum" in refusal(forged, read_summary)
+    assert "rows.bytes_sha256 is missing" in refusal(forged, read_summary)
     for value in (None, b"{", b"{}"):
         refusal(rewritten(path, b"parley_trace", value), read_trace)
 

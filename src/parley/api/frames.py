@@ -56,33 +56,32 @@ def values_text(chosen: Mapping[str, Any]) -> str:
     return ", ".join(f"{axis}={one_line(str(value), _MAX_VALUES)}" for axis, value in chosen.items())
 
 
-def values_of_axes(study: Study, chosen: Mapping[str, Any]) -> dict[str, set[Any]]:
-    """Return the values that are meant of each axis in `chosen`; raises UsageError if no condition has all of them."""
-    allowed = {
+def selection(study: Study, chosen: Mapping[str, Any]) -> dict[str, set[Any]]:
+    """Return the values that are meant of each axis in `chosen`, and of `seed`; of the others any will do.
+
+    Raises UsageError if no condition has them, or for what is no seed.
+    """
+    axes = {key: values for key, values in chosen.items() if key != SEED}
+    allowed: dict[str, set[Any]] = {
         axis: {condition.axes[axis] for value in listed(values) for condition in study.fitting({axis: value})}
-        for axis, values in chosen.items()
+        for axis, values in axes.items()
     }
-    if not any(_has(condition, allowed) for condition in study.conditions):
-        raise UsageError(f"{study.name}: no condition has {values_text(chosen)}; `study.conditions` lists them")
+    if not any(_has(condition.axes, allowed) for condition in study.conditions):
+        raise UsageError(f"{study.name}: no condition has {values_text(axes)}; `study.conditions` lists them")
+    if SEED in chosen:
+        allowed[SEED] = set(listed(chosen[SEED]))
+        if wrong := [seed for seed in allowed[SEED] if not is_seed(seed)]:
+            raise UsageError(f"seed={one_line(str(wrong[0]), 40)}: give a whole number from 0, or a list of them")
     return allowed
 
 
-def selection(study: Study, chosen: Mapping[str, Any]) -> Callable[[Condition, int], bool]:
-    """Return what tells of a condition and a seed whether they are among `chosen`; may raise UsageError."""
-    allowed = values_of_axes(study, {key: value for key, value in chosen.items() if key != SEED})
-    seeds = chosen_seeds(chosen)
-    fitting = {condition.name for condition in study.conditions if _has(condition, allowed)}
-    return lambda condition, seed: condition.name in fitting and (seeds is None or seed in seeds)
+def among(simulations: Iterable[Simulation], allowed: Mapping[str, set[Any]]) -> list[Simulation]:
+    """Return those of a `selection`."""
+    return [each for each in simulations if _has({**each.condition.axes, SEED: each.seed}, allowed)]
 
 
-def chosen_seeds(chosen: Mapping[str, Any]) -> set[int] | None:
-    """Return the seeds in `chosen`; None for any."""
-    if SEED not in chosen:
-        return None
-    seeds = set(listed(chosen[SEED]))
-    if wrong := [seed for seed in seeds if not is_seed(seed)]:
-        raise UsageError(f"seed={one_line(str(wrong[0]), 40)}: give a whole number from 0, or a list of them")
-    return seeds
+def _has(values: Mapping[str, Any], allowed: Mapping[str, set[Any]]) -> bool:
+    return all(values[key] in of_key for key, of_key in allowed.items())
 
 
 def is_seed(value: Any) -> bool:
@@ -93,10 +92,6 @@ def is_seed(value: Any) -> bool:
 def listed(values: Any) -> list[Any]:
     """Return the values of a list, a tuple, a set or a range; anything else is one value."""
     return list(values) if isinstance(values, Iterable) and not isinstance(values, str | bytes | Mapping) else [values]
-
-
-def _has(condition: Condition, allowed: Mapping[str, set[Any]]) -> bool:
-    return all(condition.axes[axis] in values for axis, values in allowed.items())
 
 
 def attempt_columns(axes: Sequence[str]) -> list[str]:

@@ -13,12 +13,11 @@ from typing import Any, overload
 import pandas as pd
 
 from parley import paths
-from parley.api.frames import attempt_frame, attempts_of, is_seed, selection
+from parley.api.frames import among, attempt_frame, attempts_of, is_seed, selection
 from parley.engine.models import load_models
 from parley.engine.weights import check_source
 from parley.errors import UsageError
-from parley.games.base import Outcome
-from parley.play.live import outcome_line, play_once, transcript_lines
+from parley.play.live import ending, outcome_line, play_once, transcript_lines
 from parley.play.record import Summary, read_trace
 from parley.play.record_content import attempt_rows
 from parley.play.record_store import read_own
@@ -51,14 +50,6 @@ class Shown(ABC):
         rows = "".join(f"<tr><th>{escape(key)}</th><td>{escape(value)}</td></tr>" for key, value in others)
         heading = f'<tr><th colspan="2">{escape(kind)} {escape(name)}</th></tr>'
         return f'<table class="parley">{heading}{rows}</table>'
-
-
-def _ending(condition: Condition, outcome: Outcome | Mapping[str, Any]) -> str:
-    """Return how a game ended in a few words; what a record says of it may be forged."""
-    said = outcome.as_json() if isinstance(outcome, Outcome) else outcome
-    ending, rounds = condition.game.class_of(said["name"], said["detail"]), said["rounds"]
-    detail = f" ({said['detail']})" if said["detail"] not in (None, ending) else ""
-    return f"{ending}{detail}, after {rounds} round{'' if rounds == 1 else 's'}"
 
 
 class Record(Shown):
@@ -178,7 +169,7 @@ class Record(Shown):
         condition = self._simulation.condition
         return {
             "Record of": f"{self._study.name}: {condition.name.replace('/', ', ')}, seed={self.seed}",
-            "outcome": _ending(condition, self.outcome),
+            "outcome": ending(condition.game, self.outcome),
             "path": str(self.path.relative_to(self._root)),
         }
 
@@ -222,9 +213,7 @@ class Records(Shown, Sequence[Record]):
         >>> len(records.where(b=1)), len(records.where(b=[0, 1], seed=2))
         (3, 2)
         """
-        fits = selection(self._study, chosen)
-        kept = [simulation for simulation in self._simulations if fits(simulation.condition, simulation.seed)]
-        return Records(self._study, kept, self._root)
+        return Records(self._study, among(self._simulations, selection(self._study, chosen)), self._root)
 
     def _facts(self) -> dict[str, str]:
         conditions = len({simulation.condition.name for simulation in self._simulations})
@@ -319,6 +308,6 @@ class Played(Shown):
         unusable = sum(exchange.reply.failure is not None for exchange in exchanges)
         return {
             "Played": f"{self._study}: {condition.name.replace('/', ', ')}, seed={self.seed}",
-            "outcome": _ending(condition, self.outcome),
+            "outcome": ending(condition.game, self.outcome.as_json()),
             "replies": f"{len(exchanges):,}, {unusable:,} of them unusable",
         }

@@ -15,15 +15,7 @@ from parley.analysis.simulations import simulation_table
 from parley.analysis.summarize import make_tables, played_games
 from parley.analysis.tables import read_table, typed
 from parley.analysis.traces import TURNS, recorded, turn_table
-from parley.api.frames import (
-    attempt_frame,
-    check_columns,
-    chosen_seeds,
-    round_frame,
-    selection,
-    values_of_axes,
-    values_text,
-)
+from parley.api.frames import among, attempt_frame, check_columns, round_frame, selection, values_text
 from parley.api.games import Records, Shown
 from parley.errors import RecordError, UsageError
 from parley.play.record_store import UsableRecords, read_records, tables_are_current, usable_part, without
@@ -138,9 +130,8 @@ class Results(Shown):
             raise UsageError(f"{one_line(str(level), 60)!r}: no such level; {choose(level, LEVELS)}")
         with paths.rooted(self._root):
             if level in ("attempts", "rounds"):
-                fits = selection(self._planned, chosen)
-                name, simulations = self._study.name, self._simulations
-                found = [(s, s.record(name)) for s in simulations if fits(s.condition, s.seed)]
+                name = self._study.name
+                found = [(s, s.record(name)) for s in among(self._simulations, selection(self._planned, chosen))]
                 if not found:
                     asked = values_text(chosen)
                     raise UsageError(f"{name}: no records yet of {asked}; `results.simulations` lists what is there")
@@ -261,9 +252,7 @@ class Results(Shown):
         """Return some columns and rows of a table; no others are read from a file."""
         if name == "conditions" and "seed" in chosen:
             raise UsageError("seed: a condition has many; leave it out, or take simulations")
-        allowed: dict[str, set[Any]] = values_of_axes(self._planned, {k: v for k, v in chosen.items() if k != "seed"})
-        if (seeds := chosen_seeds(chosen)) is not None:
-            allowed["seed"] = seeds
+        allowed = selection(self._planned, chosen)
         if not self._is_current:
             table = self._table(name)
             for column, values in allowed.items():

@@ -80,7 +80,7 @@ class Study(Shown):
         >>> game = parley.run(study.play(b=1, seed=2))
         >>> game
         Played demo: model=majority, n=5, b=1, prompt=may_exist, seed=2
-          outcome: invalid_consensus (foreign_value), after 7 rounds
+          outcome: invalid_consensus, foreign_value, after 7 rounds
           replies: 70, 0 of them unusable
         """
         condition = one_condition(self._study, axes)

@@ -301,7 +301,6 @@ def calibrate(
 @common.STUDY
 @common.WHERE
 @click.option("--most", type=click.IntRange(min=1), help="Show at most this many simulations, those of lowest seeds.")
-@click.option("--journals", is_flag=True, help="Show simulations that are being played, too.")
 @click.option("--output", type=common.PATH, help="Write into this folder; default: results/STUDY/view.")
 @click.option("--serve", is_flag=True, help="Write nothing: serve the pages on this machine, until Ctrl-C.")
 @click.option("--port", type=click.IntRange(0, 65535), help="Port of --serve; default: any that is free.")
@@ -312,7 +311,6 @@ def view(
     study: str,
     where: tuple[str, ...],
     most: int | None,
-    journals: bool,
     output: Path | None,
     serve: bool,
     port: int | None,
@@ -340,22 +338,22 @@ def view(
 
     common.refuse(*(("with --serve, which writes nothing", "output") if serve else ("without --serve", "port")))
 
-    def shown(journals: bool) -> Any:
+    def shown() -> Any:
         # A person may look at what this machine cannot play, for lack of weights.
         loaded = common.load(file, models, plan) if plan else load_to_read(file, paths.root(), models)
-        return select(loaded, axes, most or MOST, journals, may_be_none=serve)
+        return select(loaded, axes, most or MOST, journals=serve, may_be_none=serve)
 
     file, axes = str(common.settle(study)), common.axis_values(where)
     if serve:
         from parley.report.explorer.site import serve_view
 
-        serve_view(lambda: shown(journals=True), port or 0, click.echo)
+        serve_view(shown, port or 0, click.echo)
         return
-    found = shown(journals)
+    found = shown()
     with common.at_work(found.study.name, "view"):
         page = write_view(found, output or paths.view(found.study.name), processes)
     if output is None:
-        if axes or most or found.unfinished or journals:  # the next run makes what it would have made
+        if axes or most or found.unfinished:  # the next run makes what it would have made
             forget_done(found.study.name, "view")
         else:
             mark_done(found.study.name, "view", found.study.plan)

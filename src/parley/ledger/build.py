@@ -61,13 +61,12 @@ class Spread:
 
 def spread(network: Network, speaker: int) -> Spread:
     """Return how data spreads from `speaker`, in [0, n), over the network."""
-    announces = reached = hops = 0
-    for distance, layer in enumerate(network.layers(speaker)):
-        hops = distance
-        reached += len(layer)
-        # To everyone but the one it came from; the speaker has it from nobody.
-        announces += sum(len(network.neighbors[agent]) - (distance > 0) for agent in layer)
-    return Spread(announces, reached - 1, hops, len(network.neighbors) - reached)
+    layers = list(network.layers(speaker))
+    reached = [agent for layer in layers for agent in layer]
+    requests = len(reached) - 1
+    # To everyone but the one it came from; the speaker has it from nobody.
+    announces = sum(len(network.neighbors[agent]) for agent in reached) - requests
+    return Spread(announces, requests, len(layers) - 1, len(network.neighbors) - len(reached))
 
 
 def traffic(network: Network, nodes: Sequence[str], signed: SignedSession) -> dict[str, int]:

@@ -8,10 +8,9 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from parley.errors import RecordError
 from parley.identity import canonical_json
@@ -24,7 +23,6 @@ from parley.text import one_line, table
 
 _HASH = 64  # hexadecimal digits
 _MAX_VALUES = 4  # of one key, in a line
-_MAX_COMPARED = 100  # conditions that a former one is compared with
 _MAX_LINES = 20  # of new conditions
 _MAX_DEEP = 3  # mappings in mappings
 _FACTS = {
@@ -76,7 +74,7 @@ def changes_of(study: Study) -> Changes:
             played[file.spec].add(file.seed)
         elif not file.is_journal and file.spec not in specs:
             stale[file.place].append(file.path)
-    now = [_Now(condition, not played[condition.spec]) for condition in study.conditions]
+    now = [_candidate(condition, not played[condition.spec]) for condition in study.conditions if stale]
     former: Counter[tuple[Difference, ...]] = Counter()
     explained: set[str] = set()  # names of conditions that a former one became
     for records in stale.values():
@@ -150,27 +148,20 @@ def _described(records: Sequence[Path]) -> Mapping[str, Any]:
     return {}
 
 
-@dataclass(frozen=True)
-class _Now:
-    """A condition of the study as it is now."""
+class _Candidate(NamedTuple):
+    """A condition of the study as it is now, which a former one may have become."""
 
-    condition: Condition
+    name: str
+    axes: Mapping[str, str]
+    facts: Mapping[str, str]
     is_new: bool  # nobody played it
 
-    @cached_property
-    def axes(self) -> Mapping[str, str]:
-        return _axes(self.condition.axes)
 
-    @cached_property
-    def facts(self) -> Mapping[str, str]:
-        return facts(describe_condition(self.condition))
-
-    def differing(self, axes: Mapping[str, str]) -> int:
-        """Return in how many axes it differs, of those that both have."""
-        return sum(axes.get(axis, value) != value for axis, value in self.axes.items())
+def _candidate(condition: Condition, is_new: bool) -> _Candidate:
+    return _Candidate(condition.name, _axes(condition.axes), facts(describe_condition(condition)), is_new)
 
 
-def _changed(described: Mapping[str, Any], now: Sequence[_Now]) -> tuple[list[str], tuple[Difference, ...]]:
+def _changed(described: Mapping[str, Any], now: Sequence[_Candidate]) -> tuple[list[str], tuple[Difference, ...]]:
     """Return the names of the conditions that are nearest to a former one, and what differs.
 
     Of a key that has several values in these conditions, all are named.
@@ -178,20 +169,23 @@ def _changed(described: Mapping[str, Any], now: Sequence[_Now]) -> tuple[list[st
     axes = _axes(described.get("axes"))
     if not axes:
         return [], (("record", "cannot be read", "-"),)
-    alike = [each for each in now if each.differing(axes) == 0]
-    alike = (alike or [each for each in now if each.is_new and each.differing(axes) == 1])[:_MAX_COMPARED]
+    # In how many axes each differs, of those that both have.
+    differing = [sum(axes.get(axis, value) != value for axis, value in each.axes.items()) for each in now]
+    alike = [each for each, number in zip(now, differing, strict=True) if number == 0]
+    alike = alike or [each for each, number in zip(now, differing, strict=True) if each.is_new and number == 1]
     if not alike:
         return [], (("condition", one_line("/".join(f"{axis}={value}" for axis, value in axes.items()), 100), "-"),)
     then = facts(described)
     distances = [len(then.items() ^ each.facts.items()) for each in alike]
-    near = [each for each, distance in zip(alike, distances, strict=True) if distance == min(distances)]
+    least = min(distances)
+    near = [each for each, distance in zip(alike, distances, strict=True) if distance == least]
     keys = sorted({*then, *near[0].facts})
     differences = [
         _difference(key, then.get(key), [each.facts[key] for each in near if key in each.facts])
         for key in keys
         if then.get(key) != near[0].facts.get(key)
     ]
-    return [each.condition.name for each in near], tuple(differences) or (("something", "another", "not recorded"),)
+    return [each.name for each in near], tuple(differences) or (("something", "another", "not recorded"),)
 
 
 def _axes(axes: Any) -> dict[str, str]:

@@ -27,7 +27,7 @@ from parley.play.simulate import budget_for, engine_places, play_simulation
 from parley.policies import Ask
 from parley.study import Study
 from parley.study.condition import Condition, Simulation
-from parley.text import NAME, Hearing, log_line, one_line
+from parley.text import NAME, Hearing, counted, log_line, one_line
 
 _LONGEST_TEXT = 300  # characters of a text
 SVG_LEAST, SVG_WIDTH = 64, 110  # columns
@@ -109,8 +109,14 @@ async def play_once(
 
 def outcome_line(game: type[Game], outcome: Outcome) -> str:
     """Return in one line how a game ended."""
-    parts = dict.fromkeys([game.class_of(outcome.name, outcome.detail), outcome.detail, outcome.diagnosis])
-    return f"Outcome: {', '.join(part for part in parts if part)}, after {outcome.rounds} rounds"
+    return f"Outcome: {ending(game, outcome.as_json())}"
+
+
+def ending(game: type[Game], outcome: Mapping[str, Any]) -> str:
+    """Return in a few words how a game ended, by its outcome in JSON; what a record says of it may be forged."""
+    name, detail, diagnosis = (outcome[key] for key in ("name", "detail", "diagnosis"))
+    parts = dict.fromkeys(filter(None, [game.class_of(name, detail), detail, diagnosis]))
+    return f"{', '.join(parts)}, after {counted(outcome['rounds'], 'round')}"
 
 
 def transcript_lines(

@@ -99,9 +99,7 @@ def read_summary(path: Path) -> Summary:
 
 def read_trace(path: Path) -> list[dict[str, Any]]:
     """Return the game's trace, one mapping per round; its rows are not looked at. Raises as `read_summary`."""
-    trace = _json(path, _open(path), _TRACE_KEY)
-    if not isinstance(trace, list):
-        raise RecordError(f"{path}: not a record of Parley; move it away")
+    trace: list[dict[str, Any]] = _json(path, _open(path), _TRACE_KEY, list)
     return trace
 
 
@@ -142,12 +140,10 @@ def _checked(path: Path) -> tuple[ParquetFile, Summary]:
     summary = _summary(path, file)
     names = file.schema.names
     # One that may be empty may be missing: it came later. By type, too: a damaged footer can make bytes of texts.
-    if not file.schema.equals(SCHEMA) and (
-        len(set(names)) < len(names)
-        or not {column.name for column in SCHEMA if not column.nullable} <= set(names) <= set(SCHEMA.names)
-        or any(not column.equals(SCHEMA.field(column.name)) for column in file.schema)
-    ):
-        raise _foreign(path)
+    if not file.schema.equals(SCHEMA):
+        own = {column for column in SCHEMA if not column.nullable or column.name in names}
+        if len(names) != len(own) or set(file.schema) != own:
+            raise _foreign(path)
     if hashlib.sha256(file.pages).hexdigest() != summary.rows["bytes_sha256"]:
         raise RecordError(f"{path}: its rows were changed; delete it and run the study again")
     groups = map(file.footer.row_group, range(file.footer.num_row_groups))
@@ -173,8 +169,8 @@ def _open(path: Path) -> ParquetFile:
         if isinstance(error, OSError) and error.errno is not None:
             raise RecordError(f"{path}: cannot be read: {error.strerror}") from None
         raise _unreadable(path, error) from None
-    if _KEY not in file.metadata:
-        raise RecordError(f"{path}: not a record of Parley; move it away")
+    if not {_KEY, _TRACE_KEY} <= set(file.metadata):
+        raise _foreign(path)
     if file.metadata.get(CHECK_KEY) != checksum(file.metadata):
         raise RecordError(f"{path}: damaged metadata; delete it and run the study again")
     return file
@@ -192,29 +188,28 @@ def _foreign(path: Path) -> RecordError:
 
 
 def _summary(path: Path, file: ParquetFile) -> Summary:
-    meta = _json(path, file, _KEY)
-    if not isinstance(meta, dict) or meta.get("format") != FORMAT:
+    meta = _json(path, file, _KEY, dict)
+    if meta.get("format") != FORMAT:
         raise _foreign(path)
-    if not isinstance(rows := meta.get("rows"), dict) or "bytes_sha256" not in rows:
-        raise RecordError(f"{path}: damaged: its rows have no checksum; delete it and run the study again")
     if problem := metadata_problem(meta):
         raise RecordError(f"{path}: damaged: {problem}; delete it and run the study again")
     return Summary(**{key: meta[key] for key in Summary.__dataclass_fields__})
 
 
-def _json(path: Path, file: ParquetFile, key: bytes) -> Any:
-    """Return the content of the JSON under a key of the metadata; raises RecordError if it is none, or too large."""
-    text = file.metadata.get(key)
-    if text is None:
-        raise RecordError(f"{path}: not a record of Parley; move it away")
+def _json(path: Path, file: ParquetFile, key: bytes, kind: type) -> Any:
+    """Return the JSON under a key of the metadata; raises RecordError if it is of another kind, or too large."""
+    text = file.metadata[key]
     try:
         if len(text) > _MAX_JSON_BYTES[key]:
             raise ValueError(f"{len(text):,} bytes, and it can have {_MAX_JSON_BYTES[key]:,}")
         if sum(map(text.count, (b",", b"[", b"{"))) > _MAX_JSON_VALUES:
             raise ValueError(f"more than {_MAX_JSON_VALUES:,} values")
-        return json.loads(text)
+        found = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise RecordError(f"{path}: damaged metadata ({error}); delete it and run the study again") from None
+    if not isinstance(found, kind):
+        raise _foreign(path)
+    return found
 
 
 # Provenance: what made a result, but cannot change it. No secrets, no names of users or hosts, no paths

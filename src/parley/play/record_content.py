@@ -304,7 +304,7 @@ class _Provenance(_Part):
 
 
 class _Rows(_Part):
-    bytes_sha256: str = ""
+    bytes_sha256: str
 
 
 class _Metadata(_Part):

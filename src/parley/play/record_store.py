@@ -55,13 +55,8 @@ class UsableRecords:
     @cached_property
     def first_repeat(self) -> "UsableRecords":
         """Those of `Study.first_repeat`; what is left out stays."""
-        study = self.study.first_repeat
-        if study is self.study:
-            return self
-        both = zip(self.simulations, self.summaries, strict=True)
-        first = [(simulation, summary) for simulation, summary in both if not simulation.condition.repeat]
-        simulations, summaries = zip(*first, strict=True) if first else ((), ())
-        return UsableRecords(study, simulations, summaries, self.left_out)
+        first = self.study.first_repeat
+        return self if first is self.study else _usable(first, self._by_path, self.left_out)
 
     def without(self, problems: Mapping[Path, str], strict: bool = False) -> "UsableRecords":
         """Leave out more of them, and warn of each; raises RecordError if none is left, or if `strict`."""
@@ -69,12 +64,12 @@ class UsableRecords:
             raise RecordError(next(iter(problems.values())))
         for problem in problems.values():
             _log.warning("left out: %s", problem)
+        return _usable(without(self.study, problems), self._by_path, {**self.left_out, **problems})
+
+    @property
+    def _by_path(self) -> Mapping[Path, Summary]:
         records = (simulation.record(self.study.name) for simulation in self.simulations)
-        by_path = dict(zip(records, self.summaries, strict=True))
-        study = without(self.study, problems)
-        simulations = list(study.simulations())
-        summaries = [by_path[each.record(study.name)] for each in simulations]
-        return UsableRecords(study, simulations, summaries, {**self.left_out, **problems})
+        return dict(zip(records, self.summaries, strict=True))
 
     def notes(self) -> Iterator[str]:
         """Yield a line for each record that is left out, and what to do."""
@@ -88,6 +83,12 @@ class UsableRecords:
 
 
 _AGAIN = "delete the named files and run the study again"
+
+
+def _usable(study: Study, by_path: Mapping[Path, Summary], left_out: Mapping[Path, str]) -> UsableRecords:
+    """Return the records of a study that has no others, in its order: tables have a row per condition as they come."""
+    simulations = list(study.simulations())
+    return UsableRecords(study, simulations, [by_path[each.record(study.name)] for each in simulations], left_out)
 
 
 def read_records(
@@ -122,10 +123,7 @@ def read_records(
         more = f" (and {len(problems) - 1:,} more: {_names(problems[1:])})" if len(problems) > 1 else ""
         there = f"; what is there so far: parley report {named} --unfinished" if missing and usable else ""
         raise RecordError(problems[0] + more + there)
-    part = without(study, left_out)
-    # In the order of what is left: tables have a row per condition, in the order in which they come here.
-    simulations = list(part.simulations())
-    records = UsableRecords(part, simulations, [usable[each.record(study.name)] for each in simulations], left_out)
+    records = _usable(without(study, left_out), usable, left_out)
     news = {path: problem for path, problem in left_out.items() if path not in reported}
     for note in replace(records, left_out=news).notes():
         _log.warning("%s", note)

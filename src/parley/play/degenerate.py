@@ -151,7 +151,7 @@ def _normal(text: str) -> str:
 
 
 GO_ON = "PARLEY_GO_ON"
-_FIRST = 20  # replies of a model before it is judged; then at twice as many, and so on
+_FIRST = 20  # replies of a model before it is judged, by all that it gave; then after each 20 more
 # What most often makes replies of a class usable.
 REMEDIES: Mapping[FailureClass, str] = {
     "invalid_json": "reply_format: text in the study, or structured in the dialect of the model's entry",

@@ -21,6 +21,7 @@ from parley.progress.snapshot import DONE
 from parley.report.page import report
 from parley.study import Study, load_study
 from parley.study.frozen import write_frozen
+from parley.study.load import RunPlan, plan_of
 from support.answering import record_with_model, standing_in
 from support.commands import Parley
 from support.replies import answering
@@ -95,11 +96,12 @@ def test_another_calibration_is_another_plan_of_the_report(
     assert first != study.plan
     assert state() != DONE  # the display waits for the report of now
     # All jobs of a run have one plan of the report.
-    monkeypatch.setenv("PARLEY_REPORT_PLAN", "")
-    assert planned_report(study, new=True) == first
+    monkeypatch.setenv("PARLEY_RUN", "")
+    RunPlan("token", plan_of(study), report_plan(study)).give_to_jobs()
     calibrated(arm=Arm("consensus", "text"))
-    assert planned_report(study, new=False) == first
-    assert planned_report(study, new=True) == report_plan(study) != first
+    assert planned_report(study) == first
+    monkeypatch.setenv("PARLEY_RUN", "")
+    assert planned_report(study) == report_plan(study) != first
 
 
 def test_freezing_a_study_and_changing_it_are_other_plans_of_the_report(study_factory: StudyFactory) -> None:

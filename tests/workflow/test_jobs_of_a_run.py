@@ -41,9 +41,7 @@ class Workflow:
 @pytest.fixture(autouse=True)
 def no_other_run(monkeypatch: pytest.MonkeyPatch) -> None:
     """Run in no job of another run."""
-    for variable in ("PARLEY_RUN", "PARLEY_PLAN", "PARLEY_REPORT_PLAN"):
-        monkeypatch.setenv(variable, "")
-        monkeypatch.delenv(variable)
+    monkeypatch.setenv("PARLEY_RUN", "")
 
 
 def jobs_of(study: Study, is_main: bool = False) -> Jobs:
@@ -149,7 +147,7 @@ def test_shards_that_share_a_job_ask_for_one_node_and_for_the_gpus_of_all(study_
 
 
 def test_gres_stands_for_gpus_and_a_shard_has_one_node(study_factory: StudyFactory) -> None:
-    cluster = {"gres": "gpu:a100", "exclusive": True, "qos": "long", "nodes": 1}
+    cluster = {"gres": "gpu:a100", "exclusive": True, "qos": "long"}
     models = {"big": {"source": SOURCE, "gpus": 2, "cluster": cluster}, "tiny": {"source": SOURCE}}
     study = study_factory({"model": list(models)}, models=models)
     jobs = jobs_of(study)

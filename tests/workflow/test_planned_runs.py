@@ -27,9 +27,7 @@ ExecutorPluginRegistry()  # looks for SLURM with processes; Snakemake has it bef
 @pytest.fixture(autouse=True)
 def unchanged(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leave the environment, the log and the threads of this process as they are."""
-    for variable in ("PARLEY_RUN", "PARLEY_PLAN", "PARLEY_REPORT_PLAN"):
-        monkeypatch.setenv(variable, "")
-        monkeypatch.delenv(variable)
+    monkeypatch.setenv("PARLEY_RUN", "")
     monkeypatch.setenv("PATH", os.environ["PATH"])
     monkeypatch.setattr(run, "show_log", lambda: None)
     monkeypatch.setattr(run, "follow", lambda study: None)

@@ -4,7 +4,6 @@ Results are a row per arm, kept beside those of studies, printed, and shown in r
 """
 
 import json
-import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -35,6 +34,7 @@ from parley.policies import REPLY_FORMATS, Ask, ReplyFormat, Sampling
 from parley.policies.reply_text import FreeText
 from parley.study import Study
 from parley.study.frozen import frozen_state
+from parley.study.load import plan_of, run_plan
 from parley.text import one_line
 
 TEMPERATURE = 0.7
@@ -177,7 +177,6 @@ def _plain(problem: Problem) -> Ask:
 
 FORMAT = 1
 _MAX_BYTES = 100_000_000
-_REPORT_PLAN = "PARLEY_REPORT_PLAN"
 HEADER = (
     *("arm", "right", "accuracy", "minus plain", "unreadable", *DEGENERATE_CLASSES),
     *("tokens in", "tokens out", "seconds"),
@@ -297,12 +296,7 @@ def report_plan(study: Study) -> str:
     return digest([study.plan, found, *frozen])[:8] if found or frozen else study.plan
 
 
-def planned_report(study: Study, new: bool) -> str:
-    """Return the `report_plan` of this run of the workflow, which a `new` run makes for all of its jobs.
-
-    What is calibrated meanwhile is in the report of the next run. Outside of a run it is the plan of now.
-    """
-    if new:
-        os.environ[_REPORT_PLAN] = f"{study.plan} {report_plan(study)}"
-    of, _, plan = os.environ.get(_REPORT_PLAN, "").partition(" ")
-    return plan if of == study.plan else report_plan(study)
+def planned_report(study: Study) -> str:
+    """Return the plan of the report of the run that this process is part of; outside of a run that of now."""
+    run = run_plan()
+    return run.report if run is not None and run.study == plan_of(study) else report_plan(study)

@@ -306,7 +306,7 @@ def report(
         click.echo(str(report_unfinished(loaded)))
         return
     _require(loaded, "figures", "figures")
-    of_report = planned_report(loaded, new=False)
+    of_report = planned_report(loaded)
     with common.at_work(loaded.name, "report"):
         path = run(loaded, plan is not None)  # a run of the workflow makes the explorer, too
     mark_done(loaded.name, "report", of_report)

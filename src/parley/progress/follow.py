@@ -244,7 +244,7 @@ class Progress:
     def _last_stages(self, states: Sequence[ProcessState], now: float, last: bool) -> list[snapshot.Stage]:
         study = self._study
         plans = {"tables": study.plan, "ledger": study.ledger_plan, "figures": study.plan}
-        plans |= {"report": planned_report(study, new=False), "view": study.plan}
+        plans |= {"report": planned_report(study), "view": study.plan}
         if not study.game.evidence.keeps_ledger:
             del plans["ledger"]
         return [

@@ -5,7 +5,7 @@ With the studies that it names beside it, and the plan of a run, by which jobs r
 
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, fields, replace
 from os.path import exists, lexists
 from pathlib import Path
 from typing import Any
@@ -310,7 +310,7 @@ def _misfits(study: Study, kind: str, other: Study) -> Iterator[str]:
 
 # The plan of a run
 
-_PLAN = "PARLEY_PLAN"
+_RUN = "PARLEY_RUN"
 
 
 def plan_of(study: Study) -> str:
@@ -358,12 +358,20 @@ def changed(study: Study) -> str:
     )
 
 
-def run_plan(study: Study, new: bool) -> str:
-    """Return the plan of this run of the workflow: the same in all its jobs, on whatever node.
+@dataclass(frozen=True)
+class RunPlan:
+    """What a run of the workflow is for: the same in all its jobs, on whatever node."""
 
-    `new` begins a run. Raises ParleyError if the study changed since it began.
-    """
-    if new or _PLAN not in os.environ:
-        os.environ[_PLAN] = plan_of(study)
-    require_plan(study, os.environ[_PLAN])
-    return os.environ[_PLAN]
+    token: str  # of no other run
+    study: str  # the `plan_of` its study
+    report: str  # of its report: what is calibrated meanwhile is in that of the next run
+
+    def give_to_jobs(self) -> None:
+        """Tell the jobs that this process starts."""
+        os.environ[_RUN] = "-".join(astuple(self))
+
+
+def run_plan() -> RunPlan | None:
+    """Return the plan of the run that this process is a job of; None outside of a run."""
+    given = os.environ.get(_RUN, "").split("-")
+    return RunPlan(*given) if len(given) == len(fields(RunPlan)) else None

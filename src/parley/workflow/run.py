@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from snakemake.logging import logger as snakemake_logger
 
 from parley import paths
-from parley.calibration.arms import planned_report
+from parley.calibration.arms import report_plan
 from parley.engine.service.limits import Parts
 from parley.errors import BudgetError, ParleyError, RecordError, UsageError
 from parley.files import hold_lock, remove_leftovers
@@ -25,7 +25,7 @@ from parley.play.spending import gather_spending, refused_line
 from parley.play.stale_records import find_moves, missing_records, move_records, moved_line
 from parley.study import Study, load_study
 from parley.study.condition import decide
-from parley.study.load import changed_since, check_alone, companions, run_plan
+from parley.study.load import RunPlan, changed_since, check_alone, companions, plan_of, require_plan, run_plan
 from parley.text import one_line
 from parley.workflow.run_log import announce, follow, show_log
 from parley.workflow.slurm import wait_for_former_jobs
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from parley.analysis.precision import Precision
 
 _log = logging.getLogger(__name__)
-_RUN = "PARLEY_RUN"
 
 
 class Run:
@@ -57,8 +56,12 @@ class Run:
             study = grown(study, self.precision)
         self.study = study
         self.is_main = is_main
-        self.plan = run_plan(study, new=is_main)
-        self.token = run_token(new=is_main)
+        run = None if is_main else run_plan()
+        if run is None:
+            run = RunPlan(uuid.uuid4().hex[:8], plan_of(study), report_plan(study))
+            run.give_to_jobs()
+        require_plan(study, run.study)
+        self.plan, self.token, self.report_plan = run.study, run.token, run.report
         # By the paths as Snakemake has them: texts.
         self.shards = {str(record): shard for record, shard in study.shards().items()}
         # What lies at a path that the study had before is there: it is moved when a run starts, not by a dry run.
@@ -69,8 +72,6 @@ class Run:
         # Only what is missing can order anything to be made, and each file that a rule names takes Snakemake
         # milliseconds.
         self.unfinished = self.missing + sorted({self.mark_of(record) for record in self.unplayed})
-        # The report shows the calibrations of the study's models, too: another one makes another plan.
-        self.report_plan = planned_report(study, new=is_main)
 
     def mark_of(self, record: str) -> str:
         """Return the mark of the job that plays what is missing of a record's shard."""
@@ -166,13 +167,6 @@ def find_own_programs() -> None:
             "no command `parley` on PATH, which every job runs; activate the environment that has it (source "
             ".venv/bin/activate), and run the same command again"
         )
-
-
-def run_token(new: bool) -> str:
-    """Return a name for this run of the workflow: the same in all its jobs, on whatever node, and in no other run."""
-    if new or _RUN not in os.environ:
-        os.environ[_RUN] = uuid.uuid4().hex[:8]
-    return os.environ[_RUN]
 
 
 # What is done when it starts, fails and succeeds

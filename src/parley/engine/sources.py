@@ -7,14 +7,25 @@ installed Python package; in parts in several), or a service that somebody else 
 import glob
 import importlib.metadata
 import re
-from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Union, get_args
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Discriminator,
+    Field,
+    GetCoreSchemaHandler,
+    Tag,
+    model_validator,
+)
+from pydantic_core import CoreSchema
 
 from parley.errors import EngineError
 from parley.text import last_part
@@ -217,26 +228,30 @@ class PathPlace(_Strict):
         return "a file on this machine"
 
 
-def _kind(*keys: str) -> Callable[[Any], str | None]:
-    """Return a function that says which member of a union is meant: by the first of `keys` that is there."""
+@dataclass(frozen=True)
+class _ByKey:
+    """Of a union of models: the first of them whose first key is there; none is answered with the keys of each."""
 
-    def kind(value: Any) -> str | None:
-        there = value if isinstance(value, dict) else vars(value) if isinstance(value, BaseModel) else {}
-        return next((tag(key) for key in keys if key in there), None)
+    what: str
 
-    return kind
+    def __get_pydantic_core_schema__(self, union: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        models = {next(iter(model.model_fields)): model for model in get_args(union)}
+
+        def meant(value: Any) -> str | None:
+            there = value if isinstance(value, dict) else vars(value) if isinstance(value, BaseModel) else {}
+            return next((tag(key) for key in models if key in there), None)
+
+        needed = [
+            [field.alias or name for name, field in model.model_fields.items() if field.is_required()]
+            for model in models.values()
+        ]
+        give = ", or ".join(" and ".join(filter(None, (", ".join(keys[:-1]), keys[-1]))) for keys in needed)
+        tagged: Any = Union[tuple(Annotated[model, Tag(tag(key))] for key, model in models.items())]  # noqa: UP007
+        which = Discriminator(meant, custom_error_type=self.what, custom_error_message=f"Give {give}")
+        return handler.generate_schema(Annotated[tagged, which])
 
 
-Place = Annotated[
-    Annotated[PackagesPlace, Tag(tag("packages"))]
-    | Annotated[HubPlace, Tag(tag("repo"))]
-    | Annotated[PathPlace, Tag(tag("path"))],
-    Discriminator(
-        _kind("packages", "repo", "path"),
-        custom_error_type="place",
-        custom_error_message="Give packages, version and file, or repo, revision and file, or path",
-    ),
-]
+Place = Annotated[PackagesPlace | HubPlace | PathPlace, _ByKey("place")]
 
 
 class GgufSource(_Strict):
@@ -341,20 +356,7 @@ class ServiceSource(_Strict):
 
 
 Source = Annotated[
-    Annotated[PackageSource, Tag(tag("package"))]
-    | Annotated[PartsSource, Tag(tag("packages"))]
-    | Annotated[GgufSource, Tag(tag("sha256"))]
-    | Annotated[HubSource, Tag(tag("repo"))]
-    | Annotated[FolderSource, Tag(tag("folder"))]
-    | Annotated[ServiceSource, Tag(tag("url"))],
-    Discriminator(
-        _kind("package", "packages", "sha256", "repo", "folder", "url"),
-        custom_error_type="source",
-        custom_error_message=(
-            "Give sha256 and from, or package and gguf, or packages, gguf and sha256, or repo and revision, or "
-            "folder, or url and served"
-        ),
-    ),
+    PackageSource | PartsSource | GgufSource | HubSource | FolderSource | ServiceSource, _ByKey("source")
 ]
 
 

@@ -157,8 +157,8 @@ def _place(model: str, entry: ModelEntry, endpoint: Path | None) -> Path | Servi
         if endpoint is not None:
             raise UsageError(f"{model}: a service answers for it, which needs no --endpoint; leave it out")
         return service_of(model, entry)
-    if endpoint is not None:
-        read_endpoint(endpoint).require(model, endpoint)
+    if endpoint is not None and (served := read_endpoint(endpoint).model) != model:
+        raise UsageError(f"{endpoint}: serves {served}, not {model}")
     return endpoint
 
 

@@ -4,7 +4,7 @@ import asyncio
 import json
 import time
 from collections.abc import Mapping
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from parley.engine.grammar import constraint
 from parley.engine.models import ModelEntry, compare_names
 from parley.engine.service import fetch
 from parley.engine.service.batches import Batched
-from parley.engine.service.budget import Budget
+from parley.engine.service.budget import Bill, Budget
 from parley.engine.service.dialect import OWN_SECONDS
 from parley.engine.service.limits import estimated_tokens
 from parley.engine.service.retrying import Retries, Send
@@ -255,20 +255,17 @@ class Engine:
 
     async def _post(self, content: bytes, most: Tokens) -> fetch.Response:
         """Send a request once, paid from the budget if there is one; `most` is what it can use."""
-        if self._budget is None:
-            return await self._fetch(content)
-        async with self._budget.paying(self._server.model, most) as bill:
+        paying = nullcontext(Bill()) if self._budget is None else self._budget.paying(self._server.model, most)
+        async with paying as bill:
             try:
-                response = await self._fetch(content)
+                came = await self._http.fetch("POST", self._chat, self._server.seconds, content)
             except fetch.RequestError as error:
                 if not error.sent:
                     bill.used = Tokens()
                 raise
+            response = self._api.as_chat(came)
             bill.used = response.used
         return response
-
-    async def _fetch(self, content: bytes) -> fetch.Response:
-        return self._api.as_chat(await self._http.fetch("POST", self._chat, self._server.seconds, content))
 
     async def provenance(self) -> Mapping[str, Any]:
         """Return what the engine tells of itself, for the record."""

@@ -13,7 +13,7 @@ from typing import Any
 
 import psutil
 
-from parley.errors import EngineError, UsageError
+from parley.errors import EngineError
 from parley.files import read_regular
 
 _MAX_BYTES = 10_000_000
@@ -42,11 +42,6 @@ class Endpoint:
         with open(fd, "w", encoding="utf-8") as file:
             json.dump(asdict(self), file, indent=1)
         os.replace(temporary, path)
-
-    def require(self, model: str, path: Path) -> None:
-        """Raise UsageError, which names the endpoint file `path`, if another model is served."""
-        if self.model != model:
-            raise UsageError(f"{path}: serves {self.model}, not {model}")
 
     def owns(self, path: Path) -> bool:
         """Whether the endpoint file is there and this server's; what cannot be read for a moment is taken to be."""
@@ -77,7 +72,5 @@ def read_endpoint(path: Path) -> Endpoint:
     """Return the endpoint; raises EngineError if the file is missing or not an endpoint file."""
     try:
         return Endpoint(**json.loads(read_regular(path, _MAX_BYTES)))
-    except FileNotFoundError:
-        raise EngineError(f"{path}: no endpoint file; start the engine with: parley serve") from None
     except (OSError, ValueError, TypeError):
-        raise EngineError(f"{path}: not an endpoint file; start the engine with: parley serve") from None
+        raise EngineError(f"{path}: no endpoint file; start the engine with: parley serve") from None

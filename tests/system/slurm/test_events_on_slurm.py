@@ -190,7 +190,7 @@ def test_a_shard_has_its_gpus_on_one_node_and_asks_for_what_its_entry_says(
     ]
     entry = {"source": {"repo": "owner/big", "revision": "a" * 40}, "gpus": 2, "cluster": {"memory_mb": 500}}
     asks = {
-        "plain": {"qos": "long", "nodes": 1},
+        "plain": {"qos": "long"},
         "kinds": {"gres": "gpu"},
         "alone": {"exclusive": True},
     }

@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from parley.engine.service.dialect import BudgetLimits, Price
-from parley.engine.service.limits import SharedDatabase
-from parley.errors import BudgetError, JournalError
+from parley.engine.service.limits import SharedDatabase, named_errors
+from parley.errors import BudgetError
 from parley.policies import Tokens
 from parley.text import limited_logger, waiting
 
@@ -262,15 +262,11 @@ def read_databases(paths: Iterable[Path], prices: Prices, in_flight: bool) -> tu
     """
     account, refused = Account(), []
     for path in paths:
-        try:
-            with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as database:
-                account += _account(database, prices, in_flight)
-                rows = database.execute("SELECT model, prompt, completion FROM refused")
-                refused += [(model, Tokens(*most)) for model, *most in rows]
-        except sqlite3.Error as error:
-            raise JournalError(
-                f"{path}: damaged ({error}); delete it: what was spent is then counted again from records and journals"
-            ) from None
+        uri = f"{path.absolute().as_uri()}?mode=ro"
+        with named_errors(path), closing(sqlite3.connect(uri, uri=True)) as database:
+            account += _account(database, prices, in_flight)
+            rows = database.execute("SELECT model, prompt, completion FROM refused")
+            refused += [(model, Tokens(*most)) for model, *most in rows]
     return account, refused
 
 

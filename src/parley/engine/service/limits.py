@@ -65,22 +65,16 @@ class SharedDatabase:
     Raises JournalError wherever its file cannot be used.
     """
 
-    def __init__(self, path: Path, schema: str, can_be_lost: bool = False) -> None:
-        """`schema` makes the tables where they are missing. A damaged file that `can_be_lost` is made anew."""
+    def __init__(self, path: Path, schema: str) -> None:
+        """`schema` makes the tables where they are missing."""
         self.owner = _name_of(os.getpid())
-        self._path, self._schema, self._can_be_lost = path, schema, can_be_lost
+        self._path, self._schema = path, schema
         self._looked = float("-inf")
 
     def __enter__(self) -> Self:
-        with _named_errors(self._path):
+        with named_errors(self._path):
             make_folder(self._path.parent)
-            try:
-                self._connection = self._connected()
-            except sqlite3.DatabaseError as error:
-                if isinstance(error, sqlite3.OperationalError) or not self._can_be_lost:
-                    raise
-                self._path.unlink(missing_ok=True)
-                self._connection = self._connected()
+            self._connection = self._connected()
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -89,7 +83,7 @@ class SharedDatabase:
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
         """Keep all other processes out while the context lasts, which is never awaited in."""
-        with _named_errors(self._path), self._connection:  # commits, or rolls back
+        with named_errors(self._path), self._connection:  # commits, or rolls back
             self._connection.execute("BEGIN IMMEDIATE")
             yield self._connection
 
@@ -133,15 +127,14 @@ def _name_of(process: int) -> str:
 
 
 @contextmanager
-def _named_errors(path: Path) -> Iterator[None]:
+def named_errors(path: Path) -> Iterator[None]:
+    """Raise JournalError, which names the file of a database, for any error in the context."""
     try:
         yield
-    except sqlite3.OperationalError as error:
-        raise JournalError(f"{path}: cannot be used: {error}; look at its disk") from error
-    except sqlite3.DatabaseError as error:
-        raise JournalError(f"{path}: damaged ({error}); delete it: what it counted is counted again") from error
-    except OSError as error:
-        raise JournalError(f"{path}: cannot be used: {error.strerror}; look at its disk") from error
+    except (sqlite3.Error, OSError) as error:
+        raise JournalError(
+            f"{path}: cannot be used: {error}; look at its disk; if it is damaged, delete it: it is counted again"
+        ) from error
 
 
 WINDOW_SECONDS = 60
@@ -209,7 +202,7 @@ class Limiter(SharedDatabase):
         by_the_minute = any(bound is not None for bound in self._bounds[1:])
         self._closed_until = clock() + WINDOW_SECONDS if by_the_minute and share.at_once > 1 else float("-inf")
         path = paths.service_use(f"{digest(['service', *service])[:16]}-{share.holder}")
-        super().__init__(path, _SCHEMA, can_be_lost=True)
+        super().__init__(path, _SCHEMA)
         self._who = who
         self._clock = clock
         self._head = asyncio.Lock()  # one request of this process queues at a time, in order

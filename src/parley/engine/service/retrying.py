@@ -125,8 +125,14 @@ class Retries:
 
         def give_up(state: RetryCallState) -> Response:
             failed, seconds = _failed(state), used(state)
-            if self._answered or patience() == 0:
-                raise given_up(failed, state.attempt_number, seconds, patience())
+            if patience() == 0:
+                raise failed.failure
+            if self._answered:
+                asked = "" if failed.asked is None else f", and it asks to wait {failed.asked:.0f} s"
+                raise EngineError(
+                    f"{failed}; given up after {state.attempt_number} tries and {seconds:.0f} s "
+                    f"(limits.patience_seconds: {patience():g}{asked}); run again to go on from the journal"
+                )
             raise NotReadyError(
                 f"{failed}; it never answered, and was given up after {seconds:.0f} s: check source.url, that the "
                 "server runs there, and proxies and firewalls in between"
@@ -191,18 +197,3 @@ def retry_after(response: Response, now: datetime) -> float | None:
         return max((until.replace(tzinfo=until.tzinfo or UTC) - now).total_seconds(), 0.0)
     except (ValueError, TypeError, OverflowError):
         return None
-
-
-def given_up(failed: _PassingError, tries: int, used: float, patience: float) -> EngineError:
-    """Return the error that ends a request: its last failure, and for how long it was tried."""
-    if patience == 0:
-        return failed.failure
-    if failed.asked is not None and failed.asked > patience:
-        return EngineError(
-            f"{failed}; it asks to wait {failed.asked:.0f} s, longer than limits.patience_seconds ({patience:g}); "
-            "run again later to go on from the journal"
-        )
-    return EngineError(
-        f"{failed}; given up after {tries} tries and {used:.0f} s (limits.patience_seconds: {patience:g}); run again "
-        "to go on from the journal"
-    )

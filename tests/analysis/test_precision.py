@@ -10,6 +10,9 @@ from numpy.typing import NDArray
 
 from parley.analysis import precision as rule
 from parley.analysis.precision import (
+    EXHAUSTED,
+    NARROW,
+    UNPLAYED,
     Precision,
     anytime_difference,
     anytime_interval,
@@ -47,21 +50,21 @@ def test_certain_conditions_stop_first(study_factory: StudyFactory) -> None:
     # A majority always agrees: 8 of 8 are 0.32 wide, 4 of 4 0.49. Half of the other one's seeds end one way.
     study = study_factory({"model": "majority"}, {"model": "stubborn"}, seeds=GROWING)
     found = precision(study)
-    assert (numbers(found), found.unplayed, found.may_grow) == ([4, 4], 2, True)
+    assert (numbers(found), found.states[UNPLAYED], found.may_grow) == ([4, 4], 2, True)
     found = play(study)
-    assert (numbers(found), found.unplayed) == ([8, 8], 2)
+    assert (numbers(found), found.states[UNPLAYED]) == ([8, 8], 2)
     study = grown(study, found)
     found = play(study)
-    assert (numbers(found), found.narrow, found.may_grow) == ([8, 8], 2, False)
+    assert (numbers(found), found.states[NARROW], found.may_grow) == ([8, 8], 2, False)
     assert "of 2 conditions 2 precise enough; 16 simulations decided" in found.line(study)
     # A damaged record tells nothing and a missing one waits: 7 of 7 are 0.35 wide, 6 of 6 0.39, 5 of 5 0.43.
     records = [simulation.record("small") for simulation in study.simulations()]
     majority = [record for record in records if "majority" in str(record)]
     for record in majority[:3]:
         record.write_bytes(record.read_bytes()[:-100])
-    assert precision(study).narrow == 1
+    assert precision(study).states[NARROW] == 1
     Path(majority[3]).unlink()
-    assert precision(study).unplayed == 1
+    assert precision(study).states[UNPLAYED] == 1
 
 
 def test_what_is_never_precise_enough_stops_at_its_most(study_factory: StudyFactory) -> None:
@@ -71,7 +74,7 @@ def test_what_is_never_precise_enough_stops_at_its_most(study_factory: StudyFact
         assert [len(condition.seeds) for condition in study.conditions] == [number]
         found = play(study)
         study = grown(study, found)
-    assert (found.exhausted, found.may_grow) == (1, False)
+    assert (found.states[EXHAUSTED], found.may_grow) == (1, False)
 
 
 # The interval that holds at any time

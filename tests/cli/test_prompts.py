@@ -3,7 +3,7 @@
 import pytest
 
 from parley.games.registry import GAMES
-from parley.study.prompt_sent import PromptQuery, prompt_sent
+from parley.study.prompt_sent import PromptQuery, part_text, prompt_sent
 from support.commands import Parley, one_line_error
 from support.studies import StudyFactory
 
@@ -24,7 +24,7 @@ def test_what_is_sent_in_a_condition_is_printed_and_nothing_else(parley: Parley,
     for part in ("system", "user", "reply"):
         ran = parley(*IN_STUDY, *where, "--round", 3, "--seed", 2, "--part", part)
         sent = prompt_sent(study, {"cheap_talk": "false", "b": 1}, PromptQuery("honest", round=3), 2)
-        assert ran.out == sent.text(part) + "\n"
+        assert ran.out == part_text(sent.ask, part) + "\n"
         assert ran.err == (
             "model=tiny/n=4/b=1/prompt=plain/cheap_talk=false, seed 2: "
             f"{sent.ask.agent} (honest, played by tiny), round 3, act\n"
@@ -49,7 +49,7 @@ def test_what_is_in_no_study_exits_2(parley: Parley, study_factory: StudyFactory
     for given, words in (
         (["--where", "n"], "--where n: write AXIS=VALUE"),
         (["--where", "n=3", "--where", "n=4"], "--where n=4: n is 3"),
-        (["--where", "size=3"], "small.yaml: size: not an axis"),
+        (["--where", "size=3"], "small.yaml: 'size': unknown axis"),
         (["--phase", "chat"], "phases propose, vote"),
     ):
         assert words in one_line_error(parley(*IN_STUDY, *given), 2)
@@ -89,7 +89,7 @@ def test_of_a_game_it_is_what_four_models_are_sent(parley: Parley, study_factory
                 key = ("--prompt", prompt, "--role", role, "--round", number, "--part", part, "--seed", 2)
                 ran = parley("prompts", name, *key)
                 sent = prompt_sent(study, {}, PromptQuery(role, round=number), 2)
-                assert ran.out == sent.text(part) + "\n"
+                assert ran.out == part_text(sent.ask, part) + "\n"
                 assert ran.err == next(sent.about()).replace("tiny", "llm") + "\n"
 
 

@@ -206,7 +206,6 @@ def test_bad_choices_are_one_line() -> None:
         ("{trajectories: [{}, {seeds: [9]}]}", ["figures.trajectories[1].seeds: 9", "model=majority/"]),
         ("{trajectories: [{seeds: [-1]}]}", ["figures.trajectories[0].seeds[0]: -1"]),
         ("{trajectories: []}", ["figures.trajectories"]),
-        ("{trajectories: [{seeds: [0, 1, 2, 3, 4, 5, 6]}]}", ["28 simulations", "at most 24"]),
     ):
         with pytest.raises(UsageError) as caught:
             make_study(NAMED, extra=f"figures: {choice}\n", play=False, name="bad")

@@ -32,7 +32,7 @@ def test_games_are_and_end_as_they_did_there() -> None:
     games, none = check(FORMAT.read(RUNS))
     assert none == []
     assert [game.defects for game in games] == [(), ()]
-    first, second = (game.game for game in games)
+    first, second = games
     assert (first.prompt, second.prompt) == ("none_exist", "may_exist")
     assert [agent.role for agent in first.agents.values()] == ["honest", "honest", "honest", "byzantine"]
     play, missing = played(first)
@@ -88,7 +88,7 @@ def test_a_model_may_be_any_path(results: Path, model: str, player: str) -> None
     changed(results, "metrics", "model_name", model)
     games, none = check(FORMAT.read(results))
     assert none == []
-    assert games[0].game.players == player
+    assert games[0].players == player
 
 
 def test_a_game_without_honest_agents_ends_as_theirs(tmp_path: Path) -> None:
@@ -162,15 +162,15 @@ def test_lines_bring_values_and_problems(tmp_path: Path) -> None:
     said = [("propose", [proposal(7), proposal(7)]), ("vote", [stop, stop])]
     [found], none = checked(lines(tmp_path, game, agents, said))
     assert (found.defects, none) == ((), [])
-    assert isinstance(found.game, ImportedGame)
-    assert played(found.game)[0].outcome.name == "valid_consensus"
+    assert isinstance(found, ImportedGame)
+    assert played(found)[0].outcome.name == "valid_consensus"
 
     problem = {"id": "p", "kind": "number", "question": "What is 2 + 2?", "answer": "4"}
     game = {"game": "deliberation", "parameters": {"turns": 1}, "problem": problem}
     answer = {"argument": "", "answer": "4"}
     [found], none = checked(lines(tmp_path, game, {"agent_1": {}, "agent_2": {}}, [("initial", [answer, answer])]))
     assert (found.defects, none) == ((), [])
-    assert played(found.game)[0].outcome.name == "correct_consensus"
+    assert played(found)[0].outcome.name == "correct_consensus"
 
 
 @pytest.mark.parametrize("value", [None, 51, "7"])

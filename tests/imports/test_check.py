@@ -107,7 +107,7 @@ def test_who_sees_whom_is_played(tmp_path: Path) -> None:
     lines = reply_lines(["ssh", "sss", "sss"], byzantine="x", parameters=settings, links=links)
     [found], _ = check(JSONL.read(write_lines(tmp_path / "a.jsonl", lines)))
     assert not found.defects
-    play, _ = played(found.game)
+    play, _ = played(found)
     neighbors = {"agent_1": ["agent_3"], "agent_2": ["agent_3"], "agent_3": ["agent_1", "agent_2"]}
     assert play.outcome.trace[0]["neighbors"] == neighbors
     assert play.outcome.metrics["byzantine_players"] == ["agent_3"]

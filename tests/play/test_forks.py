@@ -180,7 +180,7 @@ REFUSED: list[tuple[str, str, str]] = [
     ("2:vtoe", "none", "did you mean 'vote'"),
     ("x", "none", "at"),
     ("1", "silnce: byzantine", "did you mean 'silence'"),
-    ("1", "silence: agent_9", "nobody in"),
+    ("1", "silence: agent_9", "unknown agent or role"),
     ("1", "swap: {seat: agent_1, to: majorty}", "did you mean 'majority'"),
     ("1", "prompt: nobody", "unknown prompt"),
     ("1", "say: {seat: agent_1, value: many}", "cannot say this in round 1, propose"),

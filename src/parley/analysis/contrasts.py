@@ -28,7 +28,7 @@ from parley.analysis.pairs import (
     shared,
 )
 from parley.analysis.rates import by_condition, flags, numbers, values_of
-from parley.analysis.stats import CONFIDENCE, Floats, benjamini_hochberg, holm
+from parley.analysis.stats import CONFIDENCE, Floats, benjamini_hochberg, holm_within
 from parley.analysis.tables import names_of
 from parley.games.base import Game
 
@@ -83,8 +83,7 @@ def contrast_table(
     kept &= ~((table["kind"] == "indicator") & table["what"].isin(said_twice))
     table = table[kept].reset_index(drop=True)
     table[_COUNTS] = table[_COUNTS].astype("Int64")
-    families = table.groupby(["kind", "axis", "what"], sort=False, dropna=False)["p"]
-    table["p_holm"] = families.transform(lambda p: holm(p.to_numpy(dtype=float)))
+    table["p_holm"] = holm_within(table, ["kind", "axis", "what"])
     table["p_bh"] = benjamini_hochberg(table["p"].to_numpy(dtype=float))
     table["noise"] = _bands(table, [key for key, _ in groups], compared, by, game, noise)
     return table[names_of("contrasts", by, game)]

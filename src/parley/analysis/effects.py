@@ -74,7 +74,8 @@ def effect_table(
             for axis in by
         }
         if any(compared.values()):
-            model = _Model(answers, compared, effects.interactions, game)
+            matrix = design(answers.keys, effects.interactions, game)
+            model = _Model(answers, compared, effects.interactions, matrix)
             table += [{"kind": kind, "what": what, **row} for row in model.rows()]
     found = pd.DataFrame(table, columns=names_of("effects", by, game))
     return found.astype(dict.fromkeys(("conditions", "separated"), "Int64"))
@@ -85,17 +86,17 @@ class _Model:
     answers: Answers
     compared: dict[str, list[ValuePair]]
     interactions: Sequence[tuple[str, str]]
-    game: type[Game]
+    matrix: Floats  # see `design`
 
     @cached_property
     def fit(self) -> Fit:
         """The model, fitted once."""
-        return fitted(self.answers, design(self.answers.keys, self.interactions, self.game))
+        return fitted(self.answers, self.matrix)
 
     @cached_property
     def firth(self) -> Fit:
         """The model by Firth's likelihood, which has finite coefficients whatever is separated."""
-        return firth(self.answers, design(self.answers.keys, self.interactions, self.game))
+        return firth(self.answers, self.matrix)
 
     def rows(self) -> Iterator[dict[str, Any]]:
         for axis, found in self.compared.items():

@@ -6,7 +6,7 @@ the mean of its repeats. docs/explanation/statistics.md says why.
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from parley.analysis.contrasts import is_share, measured
 from parley.analysis.simulations import PlayedGame, simulation_table
-from parley.analysis.stats import Floats, holm, paired_mean, paired_share, sign_flip, unpaired_difference
+from parley.analysis.stats import Floats, holm_within, paired_mean, paired_share, sign_flip, unpaired_difference
 from parley.analysis.tables import names_of
 from parley.games.base import Game
 from parley.play.record import peek_summary
@@ -26,27 +26,8 @@ NONE, KEEP = "none", "keep"
 UNCHANGED = (NONE, KEEP)  # the changes that are none: from the point on, or from after its phase on
 AS_PARENT = "as_parent"  # what is compared first: whether a fork ends as its parent did
 SURE = 0.95  # share of repeats that end as their parent from the point of no return on
-_Place = tuple[str, str]  # point, change
-
-
-@dataclass(frozen=True)
-class _Forks:
-    """The values of forks: of each thing compared an array, and the places in it of each point, change and parent."""
-
-    places: Mapping[_Place, Mapping[str, Sequence[int]]]
-    values: Mapping[tuple[str, str], Floats]
-    of_parents: Mapping[tuple[str, str], Mapping[str, float]]
-
-    def known(self, what: tuple[str, str], place: _Place, parent: str) -> Floats:
-        """Return the values of a parent's repeats; none where it has no such fork."""
-        found = self.values[what][list(self.places.get(place, {}).get(parent, ()))]
-        return _known(found)
-
-    def unchanged(self, what: tuple[str, str], point: str, base: str, parent: str) -> Floats:
-        """Return the values of the repeats of a parent unchanged from a point on; its own where there are none."""
-        if (point, base) in self.places:
-            return self.known(what, (point, base), parent)
-        return _known(np.array([self.of_parents[what][parent]]))
+_KEY = ["_point", "_change", "_parent"]  # columns
+_Repeats = Mapping[tuple[str, str], Mapping[str, Floats]]  # by point, change and parent, what is known of the repeats
 
 
 def fork_tables(records: UsableRecords, by: Sequence[str], game: type[Game]) -> dict[str, pd.DataFrame]:
@@ -55,65 +36,69 @@ def fork_tables(records: UsableRecords, by: Sequence[str], game: type[Game]) -> 
     No rows for studies that have no forks. Raises RecordError if the record of a parent cannot be read.
     """
     names = {name: names_of(name, by, game) for name in ("forks", "influences")}
-    if not any(simulation.parent for simulation in records.simulations):
+    forks = [(each, each.parent, each.condition.axes) for each in records.simulations if each.parent is not None]
+    if not forks:
         return {name: pd.DataFrame(columns=columns) for name, columns in names.items()}
-    forks = _read(records, game)
-    return {
-        "forks": pd.DataFrame(_effects(forks, game), columns=names["forks"]).pipe(_corrected),
-        "influences": pd.DataFrame(_influences(forks, records), columns=names["influences"]),
-    }
-
-
-def _read(records: UsableRecords, game: type[Game]) -> _Forks:
     rows = simulation_table([PlayedGame(*both) for both in zip(records.simulations, records.summaries, strict=True)])
-    places: dict[_Place, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
-    parents: dict[str, Simulation] = {}
-    for at, simulation in enumerate(records.simulations):
-        assert simulation.parent is not None
-        axes = simulation.condition.axes
-        places[str(axes["at"]), str(axes["change"])][simulation.parent.digest].append(at)
-        parents.setdefault(simulation.parent.digest, simulation)
-    played = [PlayedGame(each.before, peek_summary(each.parent.record)) for each in parents.values() if each.parent]
-    of_parents = simulation_table(played)
-    ended = dict(zip(parents, of_parents["outcome"], strict=True))
-    own = [ended[each.parent.digest] for each in records.simulations if each.parent]
-    values = {("outcome", AS_PARENT): (rows["outcome"].to_numpy() == np.array(own)).astype(float)}
-    values |= {(kind, what): found for kind, what, found in measured(rows, game)}
-    before = {("outcome", AS_PARENT): dict.fromkeys(parents, 1.0)}
-    before |= {
-        (kind, what): dict(zip(parents, found, strict=True)) for kind, what, found in measured(of_parents, game)
-    }
-    return _Forks(places, values, before)
+    rows[_KEY] = [(str(axes["at"]), str(axes["change"]), parent.digest) for _, parent, axes in forks]
+    parents = {parent.digest: (each.before, parent.record) for each, parent, _ in forks}
+    before = simulation_table([PlayedGame(game, peek_summary(record)) for game, record in parents.values()])
+    before.index = pd.Index(parents)
+    rows[AS_PARENT] = rows["outcome"] == rows["_parent"].map(before["outcome"])
+    effects = pd.DataFrame(_effects(rows, before, game), columns=names["forks"])
+    tested = effects["p"].where(~effects["change"].isin(UNCHANGED))  # what is unchanged is tested against nothing
+    effects["p_holm"] = holm_within(effects.assign(p=tested), ["kind", "what"])  # over all points and changes
+    influences = _influences(rows, [simulation for simulation, *_ in forks])
+    return {"forks": effects, "influences": pd.DataFrame(influences, columns=names["influences"])}
 
 
-def _effects(forks: _Forks, game: type[Game]) -> Iterator[list[object]]:
-    """Yield a row per point, change and what is compared.
+def _repeats(rows: pd.DataFrame, values: ArrayLike) -> _Repeats:
+    found: dict[tuple[str, str], dict[str, Floats]] = defaultdict(dict)
+    groups: Any = rows[_KEY].assign(value=np.asarray(values)).groupby(_KEY, sort=False)["value"]
+    for (point, change, parent), of in groups:
+        found[point, change][parent] = _known(of.to_numpy(dtype=float))
+    return found
+
+
+def _unchanged(repeats: _Repeats, point: str, change: str, parent: str, own: float) -> Floats:
+    """Return the values of a parent unchanged from a point on; its `own` where the study has no such forks."""
+    there = repeats.get((point, _base_of(change)))
+    return _known(np.array([own])) if there is None else there.get(parent, np.empty(0))
+
+
+def _effects(rows: pd.DataFrame, before: pd.DataFrame, game: type[Game]) -> Iterator[list[object]]:
+    """Yield a row per point, change and what is compared; `before` has the parents.
 
     What is unchanged is compared with itself: the first half of its repeats with the second.
     """
-    for what in forks.values:
-        share = is_share(what[1], game)
-        for (point, change), of_parents in forks.places.items():
+    of_forks = [("outcome", AS_PARENT, rows[AS_PARENT].to_numpy(dtype=float)), *measured(rows, game)]
+    of_parents = [np.ones(len(before)), *(values for *_, values in measured(before, game))]
+    for (kind, what, values), own_values in zip(of_forks, of_parents, strict=True):
+        share, repeats, own = (
+            is_share(what, game),
+            _repeats(rows, values),
+            dict(zip(before.index, own_values, strict=True)),
+        )
+        for (point, change), by_parent in repeats.items():
             like, found = _base_of(change), []
-            for parent in of_parents:
-                changed = forks.known(what, (point, change), parent)
-                unchanged = forks.unchanged(what, point, like, parent)
+            for parent, changed in by_parent.items():
+                unchanged = _unchanged(repeats, point, change, parent, own[parent])
                 n = unchanged.size
                 noise = _apart(unchanged, unchanged) * n / (n - 1) if n > 1 else np.nan
                 if change == like:
                     found.append((_mean(changed[: n // 2]), _mean(changed[n // 2 :]), noise, noise, n))
                 else:
                     found.append((_mean(unchanged), _mean(changed), _apart(changed, unchanged), noise, changed.size))
-            x, y, differs, noises, repeats = np.array(found).T
+            x, y, differs, noises, number = np.array(found).T
             both = ~np.isnan(x + y)
             x, y = x[both], y[both]
             if not x.size:
                 continue
             low, high, _ = (paired_share if share else paired_mean)(x, y)
             low, high = (max(low, -1.0), min(high, 1.0)) if share and low == low else (low, high)
-            base = like if (point, like) in forks.places else "parent"
+            base = like if (point, like) in repeats else "parent"
             yield [
-                *(point, change, *what, x.size, int(repeats.max()), base, _mean(x), _mean(y), _mean(y - x)),
+                *(point, change, kind, what, x.size, int(number.max()), base, _mean(x), _mean(y), _mean(y - x)),
                 *(low, high, sign_flip(y - x), np.nan, _mean(differs), _mean(noises)),
             ]
 
@@ -138,35 +123,25 @@ def _mean(values: Floats) -> float:
     return float(known.mean()) if known.size else np.nan
 
 
-def _corrected(table: pd.DataFrame) -> pd.DataFrame:
-    """Correct p by Holm over all points and changes; what is unchanged is not tested against anything."""
-    p = table["p"].where(~table["change"].isin(UNCHANGED))
-    families = p.groupby([table["kind"], table["what"]], sort=False)
-    return table.assign(p_holm=families.transform(lambda each: holm(each.to_numpy(dtype=float))))
-
-
-def _influences(forks: _Forks, records: UsableRecords) -> Iterator[list[object]]:
+def _influences(rows: pd.DataFrame, forks: Sequence[Simulation]) -> Iterator[list[object]]:
     """Yield a row per parent, point and change: how often its forks end as it did, changed and unchanged."""
-    what = ("outcome", AS_PARENT)
-    no_return = _no_return(forks, records)
-    seen = set()
-    for simulation in records.simulations:
-        condition, parent = simulation.condition, simulation.parent
-        assert parent is not None
-        assert condition.fork is not None
-        place = str(condition.axes["at"]), str(condition.axes["change"])
-        if (*place, parent.digest) in seen:
-            continue
-        seen.add((*place, parent.digest))
-        changed = forks.known(what, place, parent.digest)
-        unchanged = forks.unchanged(what, place[0], _base_of(place[1]), parent.digest)
-        point, agent = condition.fork.point, Change.model_validate(condition.fork.change).seat
+    repeats, no_return = _repeats(rows, rows[AS_PARENT]), _no_return(rows, forks)
+    for place, point, change, parent in rows[_KEY].drop_duplicates().itertuples(name=None):
+        simulation = forks[place]
+        condition, fork = simulation.condition, simulation.condition.fork
+        assert fork is not None
+        changed, unchanged = repeats[point, change][parent], _unchanged(repeats, point, change, parent, 1.0)
+        agent = Change.model_validate(fork.change).seat
+        limits = influence(changed.sum(), changed.size, unchanged.sum(), unchanged.size)
         yield [
-            *(*condition.axes.values(), simulation.seed, parent.digest, point.round, point.phase),
-            *(agent or None, changed.size, _mean(unchanged), _mean(changed)),
+            *(*condition.axes.values(), simulation.seed, parent, fork.point.round, fork.point.phase),
             *(
-                *map(float, influence(changed.sum(), changed.size, unchanged.sum(), unchanged.size)),
-                no_return.get(parent.digest),
+                agent or None,
+                changed.size,
+                _mean(unchanged),
+                _mean(changed),
+                *map(float, limits),
+                no_return.get(parent),
             ),
         ]
 
@@ -184,18 +159,14 @@ def influence(
     return np.asarray(b / m - a / n), low, high
 
 
-def _no_return(forks: _Forks, records: UsableRecords) -> dict[str, int]:
+def _no_return(rows: pd.DataFrame, forks: Sequence[Simulation]) -> dict[str, int]:
     """Return, by parent, the first round from which on its unchanged forks end as it did; none where there is none."""
-    found: dict[str, dict[int, float]] = defaultdict(dict)
-    for simulation in records.simulations:
-        fork, parent = simulation.condition.fork, simulation.parent
-        if fork is not None and parent is not None and not fork.change and fork.point.phase is None:
-            place = str(simulation.condition.axes["at"]), NONE
-            found[parent.digest][fork.point.round] = _mean(forks.known(("outcome", AS_PARENT), place, parent.digest))
-    first: dict[str, int] = {}
-    for digest, shares in found.items():
-        for number in sorted(shares, reverse=True):
-            if shares[number] < SURE:
-                break
-            first[digest] = number
-    return first
+    points = [
+        (fork.point.round, fork.point.phase is None and not fork.change) for f in forks if (fork := f.condition.fork)
+    ]
+    rows = rows.assign(round=[number for number, _ in points])[[is_unchanged for _, is_unchanged in points]]
+    shares = rows.groupby(["_parent", "round"])[AS_PARENT].mean()
+    sure: Any = (
+        shares.sort_index(ascending=False).ge(SURE).groupby("_parent").cummin()
+    )  # in this round and all that follow
+    return {parent: int(number) for (parent, number), is_sure in sure.items() if is_sure}  # the last is the first

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from parley.analysis.contrasts import NONE_IMPOSSIBLE, Impossible
 from parley.analysis.pairs import pair_numbers, strata
 from parley.analysis.rates import by_condition, values_of
-from parley.analysis.stats import CONFIDENCE, Floats, holm, wilson_of_mean
+from parley.analysis.stats import CONFIDENCE, Floats, holm_within, wilson_of_mean
 from parley.analysis.tables import names_of
 from parley.games.base import Game
 from parley.study.comparisons import rates_of
@@ -287,8 +287,7 @@ def margin_table(
                 table += [{"kind": kind, "what": what, **row} for row in _compared(answers, axis, linked)]
     names = names_of("margins", by, game)
     found = pd.DataFrame(table, columns=[name for name in names if name != "p_holm"])
-    families = found.groupby(["what", "axis"], sort=False)["p"]
-    found["p_holm"] = families.transform(lambda p: holm(p.to_numpy(dtype=float))).astype(float)
+    found["p_holm"] = holm_within(found, ["what", "axis"])
     texts = ["value", "from", "test", "source"]
     found[texts] = found[texts].astype(object).fillna("")
     counts = ["conditions", "left_out", "simulations", "seeds", "pairs", "only_from", "only_value"]

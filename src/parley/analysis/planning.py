@@ -154,11 +154,12 @@ _RATES = (0.5, 0.9)
 # Of all pairs of rates that differ by as much these vary most.
 _HARDEST = "rates about one half, the hardest"
 Records = Sequence[tuple[Simulation, Summary]]
+Power = Callable[[int, float, float], float]  # of so many pairs to find a difference, at a level
 
 
 @dataclass(frozen=True)
 class Planned:
-    """One comparison with what is assumed of it: `power(pairs, difference, alpha)` is None if nothing is known."""
+    """One comparison with what is assumed of it; its power is None if nothing is known."""
 
     comparison: Comparison
     first: float  # rate of the first condition; NaN for quantities
@@ -166,13 +167,13 @@ class Planned:
     pairs: int  # of records, that say how they correlate, or differ; 0 where too few
     correlation: float
     basis: str
-    power: Callable[[int, float, float], float] | None
+    power: Power | None
     largest: float = math.nan  # difference in that direction that there can be
     # The same where spread or rate and correlation lie at the ends of the pilot's 80% interval.
-    ends: tuple[Callable[[int, float, float], float], ...] = ()
+    ends: tuple[Power, ...] = ()
     # Of forks: their repeats, and `power` by how many these are.
     repeats: int = 1
-    by_repeats: Mapping[int, Callable[[int, float, float], float]] = field(default_factory=dict)
+    by_repeats: Mapping[int, Power] = field(default_factory=dict)
 
 
 def level(study: Study) -> float:
@@ -212,7 +213,7 @@ def _planned(comparison: Comparison, pairs: Pairs, base: float | None, times: tu
 
         basis, smallest = f"spread of {number} pairs", question.smallest
         spreads = np.sqrt((number - 1) / scipy.stats.chi2.isf(_PILOT_ENDS, number - 1))
-        now, by_repeats = 1.0, dict[int, Callable[[int, float, float], float]]()
+        now, by_repeats = 1.0, dict[int, Power]()
         if comparison.averaged and not np.isnan(pairs.sampling).all():
             # What repeats leave of chance, of the whole variance: so much of it falls as one by their number.
             played, planned = times
@@ -320,7 +321,7 @@ def _row(plan: Planned, alpha: float, costs: Costs) -> dict[str, Any]:
         **{"power_low": math.nan, "power_high": math.nan, "seeds_80_cautious": pd.NA},
     }
 
-    def seeds_for(target: float, power: Callable[[int, float, float], float]) -> Any:
+    def seeds_for(target: float, power: Power) -> Any:
         needed = pairs_needed(lambda n: power(n, plan.difference, alpha), target, strata, _most(plan))
         return pd.NA if needed is None else needed // strata
 

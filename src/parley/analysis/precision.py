@@ -5,6 +5,7 @@ last interval is of a number of simulations that depends on what was seen; `anyt
 hold for any such rule.
 """
 
+from collections import Counter
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -20,27 +21,23 @@ from parley.study import Study
 from parley.study.condition import Condition, GrowingSeeds, Simulation
 from parley.text import counted
 
+NARROW, EXHAUSTED, UNPLAYED = "precise enough", "with all their seeds", "to play"
+
 
 @dataclass(frozen=True)
 class Precision:
     """How far a study with growing seeds is: the number of seeds by the place of each condition, and what is open."""
 
     numbers: dict[str, int]
-    narrow: int  # conditions that are precise enough
-    exhausted: int  # conditions that are not, and have all seeds that they may have
-    unplayed: int  # conditions whose records are not all there
-    may_grow: bool  # whether some of these may get more seeds after that
+    states: Counter[str]  # of conditions: NARROW enough, EXHAUSTED and not, or UNPLAYED in part
+    may_grow: bool  # whether some of the last may get more seeds after that
 
     def line(self, study: Study) -> str:
         """Return what to say of it."""
         growing = [condition.growing for condition in study.conditions if condition.growing]
         least, most = sum(each.start for each in growing), sum(each.to for each in growing)
-        states = (
-            (self.narrow, "precise enough"),
-            (self.exhausted, "with all their seeds"),
-            (self.unplayed, "to play"),
-        )
-        counts = ", ".join(f"{number} {state}" for number, state in states if number)
+        states = (NARROW, EXHAUSTED, UNPLAYED)
+        counts = ", ".join(f"{self.states[state]} {state}" for state in states if self.states[state])
         return (
             f"seeds grow: of {counted(len(growing), 'condition')} {counts}; {sum(self.numbers.values())} simulations "
             f"decided, at least {least} and at most {most} in all"
@@ -60,15 +57,13 @@ def precision(study: Study) -> Precision:
             if condition.repeat:
                 number, state = found[replace(condition, repeat=0).place]
                 records = (Simulation(condition, seed).record(study.name) for seed in range(number))
-                state = state if all(record.exists() for record in records) else "unplayed"
+                state = state if all(record.exists() for record in records) else UNPLAYED
             else:
                 number, state = _grown(study, condition, growing)
-                may_grow |= state == "unplayed" and number < growing.to
+                may_grow |= state == UNPLAYED and number < growing.to
             found[condition.place] = number, state
-    states = [state for _, state in found.values()]
-    narrow, exhausted, unplayed = (states.count(state) for state in ("narrow", "exhausted", "unplayed"))
     numbers = {place: number for place, (number, _) in found.items()}
-    return Precision(numbers, narrow, exhausted, unplayed, may_grow)
+    return Precision(numbers, Counter(state for _, state in found.values()), may_grow)
 
 
 def _grown(study: Study, condition: Condition, growing: GrowingSeeds) -> tuple[int, str]:
@@ -78,7 +73,7 @@ def _grown(study: Study, condition: Condition, growing: GrowingSeeds) -> tuple[i
             simulation = Simulation(condition, seed)
             path = simulation.record(study.name)
             if not path.exists():
-                return number, "unplayed"
+                return number, UNPLAYED
             try:
                 ended.append(str(simulation_row(simulation, read_own(path, simulation))["outcome"]))
             except RecordError:
@@ -86,9 +81,9 @@ def _grown(study: Study, condition: Condition, growing: GrowingSeeds) -> tuple[i
         known = [outcome for outcome in ended if outcome]
         low, high = wilson_interval(known.count(growing.until.outcome), len(known))
         if high - low <= growing.until.width:
-            return number, "narrow"
+            return number, NARROW
         if number >= growing.to:
-            return number, "exhausted"
+            return number, EXHAUSTED
         number = growing.next_after(number)
 
 

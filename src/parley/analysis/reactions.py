@@ -16,7 +16,7 @@ import pandas as pd
 
 from parley.analysis.pairs import EVERY, NUMBER, RATE, SHARE, Sides, differences
 from parley.analysis.simulations import PlayedGame
-from parley.analysis.stats import holm, mean_interval, wilson_of_mean
+from parley.analysis.stats import holm_within, mean_interval, wilson_of_mean
 from parley.analysis.tables import names_of
 from parley.games.evidence import Behaved, Indicator, Quantity
 from parley.study import Study
@@ -88,7 +88,7 @@ def reaction_table(study: Study, compared: Sequence[Compared], values: Reacted) 
     found = pd.DataFrame(table, columns=names_of("reactions", study.axes, study.game)[:-1])
     counts = ["pairs", "simulations_without", "only_with", "only_without"]
     found[counts] = found[counts].astype("Int64")
-    return found.assign(p_holm=found.groupby("what")["p"].transform(lambda p: holm(p.to_numpy(dtype=float))))
+    return found.assign(p_holm=holm_within(found, ["what"]))
 
 
 def reaction_rows(

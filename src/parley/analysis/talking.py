@@ -18,7 +18,7 @@ from parley.analysis.pairs import RATE, difference_of
 from parley.analysis.rates import by_condition
 from parley.analysis.reactions import Trace
 from parley.analysis.simulations import PlayedGame
-from parley.analysis.stats import holm, paired_mean, wilson_interval
+from parley.analysis.stats import holm, holm_within, paired_mean, wilson_interval
 from parley.analysis.tables import names_of
 from parley.play.record import read_attempts
 from parley.policies import Tokens
@@ -47,11 +47,12 @@ def decision_rate_table(decisions: pd.DataFrame, study: Study) -> pd.DataFrame:
     Differences are of the same games (McNemar), corrected by Holm over the rules of a condition.
     """
     table = [row for key, group in by_condition(decisions, study.axes) for row in _rates(key, group)]
-    return pd.DataFrame(table, columns=names_of("decision_rates", study.axes, study.game))
+    names = names_of("decision_rates", study.axes, study.game)
+    found = pd.DataFrame(table, columns=names[:-1])
+    return found.assign(p_holm=holm_within(found, study.axes))
 
 
 def _rates(key: Sequence[Any], group: pd.DataFrame) -> Iterator[list[Any]]:
-    rows = []
     for _, of_voters in group.groupby("voters", sort=False):
         first: Any = None
         for names, of_rule in of_voters.groupby(list(_RULE), sort=False):
@@ -65,9 +66,7 @@ def _rates(key: Sequence[Any], group: pd.DataFrame) -> Iterator[list[Any]]:
             rate = [count / known if known else np.nan, *wilson_interval(count, known)]
             found = difference_of(first, right.reindex(first.index), RATE)
             compared = [float(found[name]) for name in ("difference", "low", "high", "p")]
-            rows.append([*key, *names, *numbers, *rate, *(compared if right is not first else [np.nan] * 4)])
-    for row, p in zip(rows, holm([row[-1] for row in rows]).tolist(), strict=True):
-        yield [*row, p]
+            yield [*key, *names, *numbers, *rate, *(compared if right is not first else [np.nan] * 4)]
 
 
 def steps_of(game: PlayedGame, trace: Trace) -> list[tuple[str, int, float, float]]:
@@ -180,13 +179,13 @@ def equal_cost_table(counts: pd.DataFrame, study: Study) -> pd.DataFrame:
     table = []
     for name, group in counts.groupby("talk", sort=False):
         arms = {str(arm): games.set_index("seed") for arm, games in group.groupby("arm", sort=False)}
-        rows = [_row(conditions[str(name)], arm, games, arms[TALK]) for arm, games in arms.items()]
-        corrected = holm([row["p"] for row in rows]).tolist()
-        table += [{**row, "p_holm": p} for row, p in zip(rows, corrected, strict=True)]
-    return pd.DataFrame(table, columns=names_of("equal_cost", study.axes, study.game))
+        rows = pd.DataFrame([_row(conditions[str(name)], arm, games, arms[TALK]) for arm, games in arms.items()])
+        table.append(rows.assign(p_holm=holm(rows["p"])))
+    names = names_of("equal_cost", study.axes, study.game)
+    return pd.concat(table, ignore_index=True)[names] if table else pd.DataFrame(columns=names)
 
 
-def _row(talk: Condition, arm: str, games: pd.DataFrame, talking: pd.DataFrame) -> Mapping[str, Any]:
+def _row(talk: Condition, arm: str, games: pd.DataFrame, talking: pd.DataFrame) -> dict[str, Any]:
     talking, number, unit = talking.loc[games.index], len(games), games["unit"].iloc[0]
     right = games["right"].astype(int)
     low, high = wilson_interval(int(right.sum()), number)

@@ -87,7 +87,7 @@ def prompts(
     from parley.games.registry import game_class
     from parley.policies.own_code import look_beside
     from parley.study.own_prompts import write_templates
-    from parley.study.prompt_sent import PromptQuery, default_study, prompt_diff, prompt_sent
+    from parley.study.prompt_sent import PromptQuery, default_study, part_text, prompt_diff, prompt_sent
 
     of_game = ":" in named or common.is_game(named, set_to, write)
     if of_game:
@@ -119,7 +119,7 @@ def prompts(
     sent = prompt_sent(study, axes, PromptQuery(role, agent_id, round_number, phase, prompt), seed)
     for line in sent.about():
         click.echo(one_line(line), err=True)
-    click.echo(sent.text(part))
+    click.echo(part_text(sent.ask, part))
 
 
 @click.command()

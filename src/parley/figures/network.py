@@ -19,8 +19,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from parley.figures.page import Panel, evenly, pages, room
-from parley.figures.single_games import few, legend_of, read_played, titled, titles_of
+from parley.figures.page import evenly, pages, room
+from parley.figures.single_games import few, legend_of, panels_of, read_played
 from parley.figures.style import GRAY
 from parley.games.evidence import FigureSpec, Timeline
 from parley.games.network import Network
@@ -69,18 +69,13 @@ def networks(study: Study, spec: FigureSpec) -> list[Figure]:
     cell = room() / in_a_row
     columns = evenly(max(len(game.rounds) for game in games), in_a_row)
     width = cell * columns
-    titles = titles_of(study, chosen, width)
     texts, more = _texts(games)
-
-    panels = []
-    for game, words, simulation, title in zip(games, texts, chosen, titles, strict=True):
-        draw = partial(_strip, game=game, texts=words, cell=cell, columns=columns)
-        panel = titled(partial(draw, rounds_are=study.game.evidence.round_name), simulation, title)
-        height = cell * math.ceil(len(game.rounds) / columns)
-        panels.append(Panel([panel], height))
+    draw = partial(_strip, cell=cell, columns=columns, rounds_are=study.game.evidence.round_name)
+    draws = [partial(draw, game=game, texts=words) for game, words in zip(games, texts, strict=True)]
+    heights = [cell * math.ceil(len(game.rounds) / columns) for game in games]
+    panels = panels_of(study, chosen, draws, width, heights)
     beside = max(1, int(room() / width + 1e-6))
-    highest = max(panel.height for panel in panels)
-    return pages(study, spec, panels, (width, highest), notes + more, _legend(games), columns=beside)
+    return pages(study, spec, panels, (width, max(heights)), notes + more, _legend(games), columns=beside)
 
 
 def _read(study: Study, simulation: Simulation) -> _Game:

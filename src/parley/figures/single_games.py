@@ -37,7 +37,6 @@ def trajectories(study: Study, spec: FigureSpec) -> list[Figure]:
     values = [simulation.condition.axes.get(spec.x) for simulation in chosen]
     order = sorted(range(len(chosen)), key=lambda place: values.index(values[place]))
     chosen = [chosen[place] for place in order]  # one value of x after the other
-    titles = titles_of(study, chosen, panel_width(len(chosen), _WIDTH))
     played = [study.game.evidence.trajectory(*read_played(study, simulation)) for simulation in chosen]
     notes.append("Lines are shifted slightly up or down so that equal values stay visible.")
     low, high = _range(played)
@@ -46,10 +45,8 @@ def trajectories(study: Study, spec: FigureSpec) -> list[Figure]:
         draw_trajectory(ax, trajectory, low, high)
         ax.set_ylabel("value")
 
-    panels = [
-        Panel([titled(partial(panel, trajectory=trajectory), simulation, title)])
-        for trajectory, simulation, title in zip(played, chosen, titles, strict=True)
-    ]
+    draws = [partial(panel, trajectory=trajectory) for trajectory in played]
+    panels = panels_of(study, chosen, draws, panel_width(len(chosen), _WIDTH))
     return pages(study, spec, panels, (_WIDTH, HEIGHT), notes, _trajectory_legend(played))
 
 
@@ -76,29 +73,32 @@ def _varying(study: Study, chosen: Sequence[Simulation]) -> list[str]:
     return [axis for axis in study.axes if len({simulation.condition.axes[axis] for simulation in chosen}) > 1]
 
 
-def titles_of(study: Study, chosen: Sequence[Simulation], width: float) -> list[str]:
-    """Return the titles of simulations, for panels of a width in inches."""
+def panels_of(
+    study: Study,
+    chosen: Sequence[Simulation],
+    draws: Sequence[Callable[[Axes], None]],
+    width: float,
+    heights: Sequence[float] | None = None,
+) -> list[Panel]:
+    """Return a panel for each simulation, below a title that leads to it, but for a paper; sizes are in inches."""
     named_axes = _varying(study, chosen)
     labels = {outcome.name: outcome.label for outcome in study.game.outcomes}
-    titles = []
-    for simulation in chosen:
+    panels = []
+    for simulation, draw, height in zip(chosen, draws, heights or [0.0] * len(chosen), strict=True):
         outcome = read_summary(simulation.record(study.name)).outcome
         ending = study.game.class_of(outcome["name"], outcome["detail"])
         detail = f" ({outcome['detail']})" if outcome["detail"] not in (None, ending) else ""
         ended = f"seed {simulation.seed}: {labels[ending]}{detail}, rounds={outcome['rounds']}"
         where = heading(named_axes, [simulation.condition.axes[axis] for axis in named_axes], width)
-        titles.append("\n".join(filter(None, [where, textwrap.fill(one_line(ended), int(width / 0.056))])))
-    return titles
+        title = "\n".join(filter(None, [where, textwrap.fill(one_line(ended), int(width / 0.056))]))
+        url = None if look().for_paper else single_link(simulation.id)
+        panels.append(Panel([partial(_titled, draw=draw, title=title, url=url)], height))
+    return panels
 
 
-def titled(draw: Callable[[Axes], None], simulation: Simulation, title: str) -> Callable[[Axes], None]:
-    """Return what draws a panel of a simulation and its title, which leads to it, but for a paper."""
-
-    def panel(ax: Axes) -> None:
-        draw(ax)
-        ax.set_title(title, size=7, url=None if look().for_paper else single_link(simulation.id))
-
-    return panel
+def _titled(ax: Axes, draw: Callable[[Axes], None], title: str, url: str | None) -> None:
+    draw(ax)
+    ax.set_title(title, size=7, url=url)
 
 
 def read_played(study: Study, simulation: Simulation) -> tuple[Mapping[str, Any], list[dict[str, Any]]]:
@@ -216,19 +216,14 @@ def timelines(study: Study, spec: FigureSpec) -> list[Figure]:
     beside = 2 if 2 * (width + _NAMES) <= look().inches else 1
     # Alone, a heading may reach as far to the left as the names of the agents do, and so to the right.
     heading = max(width, min(width + 1.6 * _NAMES, look().inches - 0.2)) if beside == 1 else width
-    titles = titles_of(study, chosen, heading)
     notes += _about(drawn, cell)
     legend, looks = legend_of(drawn)
-
-    panels = []
-    for timeline, simulation, title in zip(drawn, chosen, titles, strict=True):
-        rows = len(names_shown(timeline))
-        draw = partial(draw_timeline, timeline=timeline, shape=(rows, columns), width=cell, looks=looks)
-        panel = titled(partial(draw, rounds_are=study.game.evidence.round_name), simulation, title)
-        height = _HEIGHT * (rows + 1)  # a line for the results
-        panels.append(Panel([panel], height))
-    highest = max(panel.height for panel in panels)
-    return pages(study, spec, panels, (width, highest), notes, legend, columns=beside)
+    rows = [len(names_shown(timeline)) for timeline in drawn]
+    draw = partial(draw_timeline, width=cell, looks=looks, rounds_are=study.game.evidence.round_name)
+    draws = [partial(draw, timeline=each, shape=(high, columns)) for each, high in zip(drawn, rows, strict=True)]
+    heights = [_HEIGHT * (high + 1) for high in rows]  # a line for the results
+    panels = panels_of(study, chosen, draws, heading, heights)
+    return pages(study, spec, panels, (width, max(heights)), notes, legend, columns=beside)
 
 
 def rounds_shown(timeline: Timeline) -> range:

@@ -8,11 +8,14 @@ import importlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from parley.errors import UsageError
-from parley.games.parameters import BYZANTINE, HONEST
+from parley.games.base import Game
+from parley.games.parameters import BYZANTINE, HONEST, GameParameters
+from parley.games.registry import game_class
 from parley.identity import digest
 from parley.play.journal import Entry
 from parley.play.replay import RecordedReply
@@ -80,6 +83,26 @@ class ImportedGame:
     material: Mapping[str, Any] = field(default_factory=dict)
     ended: tuple[str, int] | None = None
     held: Mapping[int, Sequence[int]] = field(default_factory=dict)
+    defects: Sequence[Defect] = ()  # what is wrong with it, once it was checked
+
+    @property
+    def rules(self) -> type[Game]:
+        """The game that was played."""
+        return game_class(self.game)
+
+    @cached_property
+    def own_parameters(self) -> GameParameters:
+        """All parameters of the game; raises pydantic's ValidationError for what it does not know."""
+        return self.rules.Parameters.model_validate(self.parameters)
+
+    @property
+    def place(self) -> str:
+        """Its file, and which of the games in it."""
+        return f"{self.file}, game {self.key}" if self.key else self.file
+
+    def defect(self, kind: str, text: str) -> Defect:
+        """Return a defect of this game."""
+        return Defect(kind, self.file, f"game {self.key}: {text}" if self.key else text)
 
     @property
     def number(self) -> int:

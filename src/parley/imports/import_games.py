@@ -19,8 +19,7 @@ from parley import paths
 from parley.errors import ParleyError, RecordError, UsageError
 from parley.files import write_atomically
 from parley.games.base import Game, ImportedSeating, new_game
-from parley.games.parameters import BYZANTINE, HONEST, GameParameters, Group
-from parley.games.registry import game_class
+from parley.games.parameters import BYZANTINE, HONEST, Group
 from parley.identity import canonical_json, digest
 from parley.imports.games import (
     CUT_SHORT,
@@ -52,31 +51,15 @@ _log = logging.getLogger(__name__)
 # What is wrong with a game
 
 
-@dataclass(frozen=True)
-class Checked:
-    """A game, and what is wrong with it."""
-
-    game: ImportedGame
-    defects: tuple[Defect, ...]
-
-
 def condition_key(game: ImportedGame) -> str:
     """Return what tells the condition of a game: all but its seed, its replies and who sat where."""
     byzantine = game.byzantine if game.byzantine_agents else ""
     who = [game.players, byzantine, len(game.agents), game.byzantine_agents, game.prompt]
-    return canonical_json([game.game, *who, _own(game)])
-
-
-def _parameters_of(game: ImportedGame) -> GameParameters:
-    return game_class(game.game).Parameters.model_validate(game.parameters)
-
-
-def _own(game: ImportedGame) -> Any:
-    return _parameters_of(game).model_dump(mode="json")
+    return canonical_json([game.game, *who, game.own_parameters.model_dump(mode="json")])
 
 
 def _prompt_of(game: ImportedGame) -> str:
-    prompts = game_class(game.game).prompts
+    prompts = game.rules.prompts
     if game.prompt and game.prompt not in prompts:
         raise ValueError(f"prompt {game.prompt}: {choose(game.prompt, prompts)}")
     return game.prompt or next(iter(prompts))
@@ -89,22 +72,22 @@ def material_of(game: ImportedGame) -> Any:
     """
     players = {name: agent.player for name, agent in game.agents.items() if agent.player}
     roles = {name: agent.role for name, agent in game.agents.items()}
-    own = game_class(game.game).imported_material(_parameters_of(game), roles, game.material)
+    own = game.rules.imported_material(game.own_parameters, roles, game.material)
     return ImportedSeating(roles, players, game.links).as_material(own)
 
 
-def check(found: Iterable[ImportedGame | Defect]) -> tuple[list[Checked], list[Defect]]:
+def check(found: Iterable[ImportedGame | Defect]) -> tuple[list[ImportedGame], list[Defect]]:
     """Return the games that can be played by the rules, each with its defects, and what is no game."""
-    games: list[Checked] = []
+    games: list[ImportedGame] = []
     none: list[Defect] = []
     for each in found:
         if isinstance(each, Defect):
             none.append(each)
             continue
         try:
-            games.append(Checked(each, tuple(_defects(each, *played(each)))))
+            games.append(replace(each, defects=tuple(_defects(each, *played(each)))))
         except (ParleyError, ValidationError, LookupError, ValueError) as error:
-            none.append(Defect(NO_GAME, each.file, _where(each) + one_line(str(error), 150)))
+            none.append(each.defect(NO_GAME, one_line(str(error), 150)))
     return _compared(games), none
 
 
@@ -114,43 +97,40 @@ def played(game: ImportedGame) -> tuple[Play, list[Key]]:
 
 
 def _new(game: ImportedGame) -> Game:
-    rules = game_class(game.game)
     policy = ChosenPolicy(IMPORTED, ImportedGames(players=game.players))
     groups = [
         Group(HONEST, len(game.agents) - game.byzantine_agents, policy),
         Group(BYZANTINE, game.byzantine_agents, policy),
     ]
-    parameters = _parameters_of(game)
     unknown = {name for link in game.links or () for name in link} - {*game.agents}
     if unknown:
         raise ValueError(f"links name {min(unknown)}, who plays no part")
-    rules.check(parameters, groups)
-    return new_game(rules, parameters, groups, _prompt_of(game), game.number, material_of(game))
+    game.rules.check(game.own_parameters, groups)
+    seated = groups, _prompt_of(game), game.number, material_of(game)
+    return new_game(game.rules, game.own_parameters, *seated)
 
 
 def _defects(game: ImportedGame, play: Play, missing: Sequence[Key]) -> Iterator[Defect]:
     last = max((given.entry.round for given in game.replies), default=0)
     rounds = max((x.entry.round for x in play.exchanges), default=0)  # some games count from 0
     if last < rounds:
-        yield _defect(CUT_SHORT, game, f"{last} of {rounds} rounds")
+        yield game.defect(CUT_SHORT, f"{last} of {rounds} rounds")
     lacks: set[tuple[int, str]] = set()
     for number, phase, agent in missing:
         if number <= last and (number, agent) not in lacks:
             lacks.add((number, agent))  # told once, however often it is asked
-            yield _defect(MISSING, game, f"round {number}: {agent} has no {phase}")
+            yield game.defect(MISSING, f"round {number}: {agent} has no {phase}")
     asked = {x.entry.key[:3] for x in play.exchanges}
     if unasked := sorted({given.entry.key[:3] for given in game.replies} - asked):
         number, phase, agent = unasked[0]
-        yield _defect(UNASKED, game, f"round {number}: {phase} of {agent}; {len(unasked)} in all")
+        yield game.defect(UNASKED, f"round {number}: {phase} of {agent}; {len(unasked)} in all")
     yield from _payoffs(game, play)
     yield from _ended(game, play)
     for given in game.replies:
         entry = given.entry
         seat = said_name(game.agents[entry.agent].model) if entry.agent in game.agents else None
         if entry.served_model and seat and entry.served_model != seat:
-            yield _defect(
-                SEATS, game, f"round {entry.round}: {entry.agent} is {entry.served_model}, and {seat} before"
-            )
+            yield game.defect(SEATS, f"round {entry.round}: {entry.agent} is {entry.served_model}, and {seat} before")
             return
 
 
@@ -159,13 +139,13 @@ def _ended(game: ImportedGame, play: Play) -> Iterator[Defect]:
     for entry in play.outcome.trace:
         held = sorted(value for value in entry.get("values", {}).values() if value is not None)
         if (values := game.held.get(entry["round"], held)) != held:
-            yield _defect(ENDED, game, f"round {entry['round']}: values {list(values)}, by the rules {held}")
+            yield game.defect(ENDED, f"round {entry['round']}: values {list(values)}, by the rules {held}")
             return
     outcome = play.outcome
-    ended = game_class(game.game).class_of(outcome.name, outcome.detail), outcome.rounds
+    ended = game.rules.class_of(outcome.name, outcome.detail), outcome.rounds
     if game.ended is not None and game.ended != ended:
         by_file, by_rules = (f"{name} in round {number}" for name, number in (game.ended, ended))
-        yield _defect(ENDED, game, f"{by_file}, by the rules {by_rules}")
+        yield game.defect(ENDED, f"{by_file}, by the rules {by_rules}")
 
 
 def _payoffs(game: ImportedGame, play: Play) -> Iterator[Defect]:
@@ -180,37 +160,29 @@ def _payoffs(game: ImportedGame, play: Play) -> Iterator[Defect]:
             text = (
                 f"round {entry['round']}: {name} has {paid[name]} points for {action}, by the rules {by_rules[name]}"
             )
-            yield _defect(PAYOFFS, game, text + (f"; {len(wrong) - 1} more" if len(wrong) > 1 else ""))
+            yield game.defect(PAYOFFS, text + (f"; {len(wrong) - 1} more" if len(wrong) > 1 else ""))
 
 
-def _compared(games: Sequence[Checked]) -> list[Checked]:
+def _compared(games: Sequence[ImportedGame]) -> list[ImportedGame]:
     seatings: dict[str, Counter[str]] = defaultdict(Counter)
     for each in games:
-        seatings[condition_key(each.game)][_seating(each.game)] += 1
+        seatings[condition_key(each)][_seating(each)] += 1
     seen: dict[tuple[str, int], ImportedGame] = {}
     result = []
-    for each in games:
-        game, more = each.game, []
+    for game in games:
+        more = []
         usual = seatings[condition_key(game)].most_common(1)[0][0]
         if _seating(game) != usual:
-            more.append(_defect(SEATS, game, f"{_seating(game)}; in most games of the condition {usual}"))
+            more.append(game.defect(SEATS, f"{_seating(game)}; in most games of the condition {usual}"))
         first = seen.setdefault((condition_key(game), game.number), game)
         if first is not game:
-            more.append(_defect(TWICE, game, f"seed {game.number} is that of {_where(first)}{first.file} too"))
-        result.append(Checked(game, (*each.defects, *more)))
+            more.append(game.defect(TWICE, f"seed {game.number} is that of {first.place} too"))
+        result.append(replace(game, defects=(*game.defects, *more)))
     return result
 
 
 def _seating(game: ImportedGame) -> str:
     return ", ".join(f"{name}: {said_name(agent.model)}" for name, agent in game.agents.items() if agent.model)
-
-
-def _where(game: ImportedGame) -> str:
-    return f"game {game.key}: " if game.key else ""
-
-
-def _defect(kind: str, game: ImportedGame, text: str) -> Defect:
-    return Defect(kind, game.file, _where(game) + text)
 
 
 # What is imported
@@ -265,15 +237,15 @@ def import_games(
             _log.warning("%s", defect)
         what = f"all {len(checked)} are damaged" if checked else "no file is one of this format"
         raise UsageError(f"{path}: no game to import as {name}: {what}")
-    if len(games := {each.game.game for each in kept}) > 1:
+    if len(games := {each.game for each in kept}) > 1:
         raise UsageError(f"{path}: games of {' and '.join(sorted(games))}; import each into a study of its own")
     note = {"format": name, "source": source or form.source, "license": license_note or form.license}
     loaded, by_place = _study(file, kept, note)
     write_conditions(loaded)
     for simulation in loaded.simulations():
         _write(loaded.name, simulation, by_place[simulation.condition.identity, simulation.seed], note)
-    files = {each.game.file for each in checked} | {defect.file for defect in none}
-    rounds = sum(len({given.entry.round for given in each.game.replies}) for each in checked)
+    files = {each.file for each in checked} | {defect.file for defect in none}
+    rounds = sum(len({given.entry.round for given in each.replies}) for each in checked)
     return Imported(file, len(files), len(checked), rounds, len(kept), len(loaded.conditions), defects)
 
 
@@ -281,12 +253,12 @@ def import_games(
 
 
 def _study(
-    file: Path, kept: Sequence[Checked], note: Mapping[str, str]
-) -> tuple[Study, dict[tuple[str, int], Checked]]:
+    file: Path, kept: Sequence[ImportedGame], note: Mapping[str, str]
+) -> tuple[Study, dict[tuple[str, int], ImportedGame]]:
     """Write the study file, where it is not there as it would be; return the study and its games by simulation."""
-    by_condition: dict[str, list[Checked]] = defaultdict(list)
+    by_condition: dict[str, list[ImportedGame]] = defaultdict(list)
     for each in kept:
-        by_condition[condition_key(each.game)].append(each)
+        by_condition[condition_key(each)].append(each)
     groups = list(by_condition.values())
     text = _text(groups, note)
     if file.exists() and file.read_text(encoding="utf-8") != text:
@@ -302,19 +274,19 @@ def _study(
         write_atomically(file, lambda out: out.write(text.encode()))
     # The grids are one condition each, in this order.
     of = {
-        (condition.identity, each.game.number): each
+        (condition.identity, each.number): each
         for condition, games in zip(loaded.conditions, groups, strict=True)
         for each in games
     }
     return loaded, of
 
 
-def _text(groups: Sequence[Sequence[Checked]], note: Mapping[str, str]) -> str:
+def _text(groups: Sequence[Sequence[ImportedGame]], note: Mapping[str, str]) -> str:
     given = [_parameters(games[0]) for games in groups]
     names = list(dict.fromkeys(name for parameters in given for name in parameters))
     varied = [name for name in names if len({canonical_json(p.get(name)) for p in given}) > 1]
     content = {
-        "game": groups[0][0].game.game,
+        "game": groups[0][0].game,
         "title": one_line(f"Games played elsewhere: {note['source']}", 200),
         "parameters": {name: value for name, value in given[0].items() if name not in varied},
         "grids": [_grid(games, note, varied) for games in groups],
@@ -327,19 +299,19 @@ def _text(groups: Sequence[Sequence[Checked]], note: Mapping[str, str]) -> str:
     return head + yaml_text(content)
 
 
-def _parameters(each: Checked) -> dict[str, Any]:
-    own = _own(each.game)
-    return {name: own.get(name, value) for name, value in each.game.parameters.items()}
+def _parameters(each: ImportedGame) -> dict[str, Any]:
+    own = each.own_parameters.model_dump(mode="json")
+    return {name: own.get(name, value) for name, value in each.parameters.items()}
 
 
-def _grid(games: Sequence[Checked], note: Mapping[str, str], varied: Sequence[str]) -> dict[str, Any]:
+def _grid(games: Sequence[ImportedGame], note: Mapping[str, str], varied: Sequence[str]) -> dict[str, Any]:
     """Return one condition; `files` makes its identity that of these games."""
-    first = games[0].game
-    seeds = sorted(each.game.number for each in games)
-    files = digest(sorted([each.game.number, each.game.sha256, each.game.key] for each in games))
+    first = games[0]
+    seeds = sorted(each.number for each in games)
+    files = digest(sorted([each.number, each.sha256, each.key] for each in games))
     player = {"name": IMPORTED.name, "players": first.players, "source": note["format"], "files": files}
     adversary = {"name": IMPORTED.name, "players": first.byzantine, "source": note["format"]}
-    own = _own(first)
+    own = first.own_parameters.model_dump(mode="json")
     return {
         "model": player,
         "n": len(first.agents),
@@ -354,21 +326,20 @@ def _grid(games: Sequence[Checked], note: Mapping[str, str], varied: Sequence[st
 # The records
 
 
-def _write(study: str, simulation: Simulation, each: Checked, note: Mapping[str, str]) -> None:
+def _write(study: str, simulation: Simulation, each: ImportedGame, note: Mapping[str, str]) -> None:
     record = simulation.record(study)
     try:
         read_own(record, simulation)
         return
     except RecordError:
         pass
-    simulation = replace(simulation, recorded=material_of(each.game))
-    play, _ = replay_replies(simulation.id, simulation.game(), each.game.replies)
-    where = each.game.file + (f", game {each.game.key}" if each.game.key else "")
+    simulation = replace(simulation, recorded=material_of(each))
+    play, _ = replay_replies(simulation.id, simulation.game(), each.replies)
     made = provenance(datetime.now(UTC), {})
     made["imported"] = {
         **note,
-        "file": one_line(where, 300),
-        "sha256": each.game.sha256,
+        "file": one_line(each.place, 300),
+        "sha256": each.sha256,
         "defects": [str(defect) for defect in each.defects],
     }
     write_record(record, simulation, play, made)

@@ -16,8 +16,8 @@ from parley.games.base import Game
 from parley.games.evidence import Quantity
 from parley.study.condition import ARM_AXIS, BYZANTINE_AXIS, Condition, axes_text, axis_names
 from parley.study.questions import Question, Side, where_text
-from parley.text import choose, counted
-from parley.text.yamlfile import check_known, shown
+from parley.text import counted
+from parley.text.yamlfile import check_known
 
 Kind = Literal["outcome", "indicator", "quantity"]
 Strata = tuple[tuple[Condition, Condition], ...]
@@ -235,13 +235,9 @@ def _of_sides(
     differing = [
         axis for axis in found[0][0].axes if any(str(one.axes[axis]) != str(other.axes[axis]) for one, other in found)
     ]
-    one, other = strata[0]
-    if len(differing) == 1:
-        return Comparison(
-            question, kinds, share, differing[0], (str(one.axes[differing[0]]), str(other.axes[differing[0]])), strata
-        )
-    first_text, second_text = (axes_text({axis: each.axes[axis] for axis in differing}) for each in (one, other))
-    return Comparison(question, kinds, share, ", ".join(differing), (first_text, second_text), strata)
+    ends = [{axis: each.axes[axis] for axis in differing} for each in strata[0]]
+    one, other = (str(axes[differing[0]]) if len(differing) == 1 else axes_text(axes) for axes in ends)
+    return Comparison(question, kinds, share, ", ".join(differing), (one, other), strata)
 
 
 def _side(side: Side, over: Sequence[str], there: Sequence[Condition], where: str) -> dict[tuple[Any, ...], Condition]:
@@ -275,9 +271,8 @@ def _pairs_of_values(question: Question, there: Sequence[Condition], where: str)
     chosen = []
     for value in question.values:
         names = axis_names(there[0].game, axis, str(value))
-        name = next((name for name in found if name in names), None)
-        if name is None:
-            raise UsageError(f"{where}.values: {shown(value)}: no condition has it; {choose(value, found)}")
+        name = next((name for name in found if name in names), str(value))
+        check_known(f"{where}.values", name, found, f"{axis} of these conditions")
         chosen.append(name)
     return [(chosen[0], chosen[1])]
 

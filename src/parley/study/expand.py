@@ -53,6 +53,15 @@ def seed_numbers(seeds: int | list[int] | GrowingSeeds) -> Sequence[int]:
     return range(seeds) if isinstance(seeds, int) else tuple(seeds)
 
 
+def check_size(where: str, conditions: int, simulations: int) -> None:
+    """Raise UsageError for more than a study may have."""
+    if conditions > MAX_CONDITIONS or simulations > MAX_SIMULATIONS:
+        raise UsageError(
+            f"{where}: {conditions:,} conditions and {simulations:,} simulations; a study may have "
+            f"{MAX_CONDITIONS:,} and {MAX_SIMULATIONS:,}, so make several"
+        )
+
+
 @dataclass(frozen=True)
 class _Population:
     """The agents of one condition, and what the axes say of them."""
@@ -186,11 +195,7 @@ class Expander:
             count *= 1 + len(self._content.compare_with or ())
             conditions += count
             simulations += count * len(seed_numbers(grid.seeds or self._content.seeds)) * self._content.repeats
-        if conditions > MAX_CONDITIONS or simulations > MAX_SIMULATIONS:
-            raise UsageError(
-                f"{self._where}: grids: {conditions:,} conditions and {simulations:,} simulations; a study may have "
-                f"{MAX_CONDITIONS:,} and {MAX_SIMULATIONS:,}, so make several"
-            )
+        check_size(f"{self._where}: grids", conditions, simulations)
 
     # Conditions
 
@@ -397,8 +402,7 @@ class Expander:
     def _policy(self, written: str | PolicyChoice, where: str, role: str) -> ChosenPolicy:
         name, parameters = (written, {}) if isinstance(written, str) else (written.name, written.parameters)
         if not self._is_policy(name):
-            remedy = choose(name, self._game.policies, self._installed)
-            raise UsageError(f"{where}: {name!r}: unknown policy; {remedy}, or your own module:attribute")
+            check_known(where, name, self._game.policies, "policy, and no module:attribute of yours", self._installed)
         if name in (*self._game.policies, IMPORTED.name):
             kind = find_kind(self._game.policies, name)
         else:

@@ -26,8 +26,6 @@ from parley.study.study_file import SAME, StudyFile
 from parley.text import choose, counted, one_line
 from parley.text.yamlfile import check_known, is_slug, load_yaml, validated
 
-_MOST_DRAWN = 24  # simulations that a study may name for one figure
-
 
 def load_study(
     file: Path,
@@ -203,17 +201,10 @@ def _check_drawn(study: Study) -> None:
         where = f"{study.file}: figures.{figure}"
         check_known(f"{study.file}: figures", figure, known, "figure of single simulations")
         for place, choice in enumerate(choices):
-            try:
-                conditions = study.fitting(choice.where)
-            except UsageError as error:
-                reason = str(error).removeprefix(f"{study.file}: ")
-                raise UsageError(f"{where}[{place}].where: {reason}") from None
-            for condition in conditions:
+            for condition in study.fitting(choice.where, f"figures.{figure}[{place}].where"):
                 if gone := set(choice.seeds or ()).difference(condition.seeds):
                     remedy = f"not a seed of {condition.name}; choose one of its own"
                     raise UsageError(f"{where}[{place}].seeds: {min(gone)}: {remedy}")
-        if (number := len(study.named_for(figure))) > _MOST_DRAWN:
-            raise UsageError(f"{where}: {number} simulations; at most {_MOST_DRAWN} are drawn; name fewer")
 
 
 def _check_rates(study: Study) -> None:
@@ -230,8 +221,8 @@ def _check_rates(study: Study) -> None:
             check_known(key, axis, axes, "axis")
         if pair[0] == pair[1]:
             raise UsageError(f"{key}: {pair[0]!r} twice; name two axes")
-    for each in study.content.paper:
-        study.fitting(each.where)
+    for index, each in enumerate(study.content.paper):
+        study.fitting(each.where, f"paper[{index}].where")
 
 
 # The studies that it names beside it: its noise floor and its positive control

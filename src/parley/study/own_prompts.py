@@ -11,14 +11,14 @@ from functools import reduce
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
+from pydantic import BaseModel, ConfigDict, Field
 
 from parley.errors import UsageError
 from parley.files import read_regular, write_new
 from parley.games.base import Game
 from parley.games.prompts import OwnPrompt, appended, content_of, text_of
 from parley.study.condition import Condition
-from parley.text.yamlfile import check_known, shown, tag
+from parley.text.yamlfile import ByForm, check_known, shown
 
 README = "README.txt"  # in a folder of templates, what tells people of them
 _MAX_BYTES = 100_000
@@ -47,10 +47,7 @@ class PromptChange(BaseModel):
 
 
 # A folder, or what to change.
-PromptSource = Annotated[
-    Annotated[str, Tag(tag("folder"))] | Annotated[PromptChange, Tag(tag("change"))],
-    Discriminator(lambda value: tag("folder") if isinstance(value, str) else tag("change")),
-]
+PromptSource = Annotated[str | PromptChange, ByForm()]
 
 
 class OwnPrompts:

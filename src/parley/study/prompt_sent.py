@@ -64,10 +64,6 @@ class PromptSent:
     ask: Ask
     player: Player
 
-    def text(self, part: str) -> str:
-        """Return the system prompt, the user prompt, or the JSON schema of the reply; free text has none."""
-        return part_text(self.ask, part)
-
     def about(self) -> Iterator[str]:
         """Yield the lines that say whose prompt of which condition it is."""
         scripted = ", scripted: reads none" if self.player.policy.kind.rule is not None else ""

@@ -3,19 +3,11 @@
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    ConfigDict,
-    Discriminator,
-    Field,
-    Tag,
-    model_validator,
-)
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from parley.study.condition import axes_text
 from parley.text import one_line
-from parley.text.yamlfile import FileModel, Slug, listed, tag
+from parley.text.yamlfile import ByForm, FileModel, Slug, listed
 
 _Value = str | int | float | bool | dict[str, Any]
 _Rate = Annotated[float, Field(strict=True, ge=0, le=1, allow_inf_nan=False)]
@@ -50,10 +42,6 @@ class Sides(FileModel):
     second: Side = Field(description="The other one; the difference is this side minus the first.")
 
 
-def _how_compared(value: Any) -> str:
-    return tag("sides") if isinstance(value, dict | Sides) else tag("axis")
-
-
 class Question(BaseModel):
     """One question of a study: does an outcome differ between values of an axis, along it, or between two sides?"""
 
@@ -75,13 +63,7 @@ class Question(BaseModel):
             "the second minus the first.",
         )
     )
-    compare: (
-        Annotated[
-            Annotated[str, Field(max_length=200), Tag(tag("axis"))] | Annotated[Sides, Tag(tag("sides"))],
-            Discriminator(_how_compared),
-        ]
-        | None
-    ) = Field(
+    compare: Annotated[Annotated[str, Field(max_length=200)] | Sides, ByForm()] | None = Field(
         default=None,
         description="Axis whose values are compared; or two sides, `first` and `second`, that may differ in several "
         "axes.",

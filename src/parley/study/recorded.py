@@ -30,9 +30,9 @@ from parley.policies import FIRST_STEP
 from parley.policies.kinds import IMPORTED, ChosenPolicy, PolicyKind, find_kind
 from parley.policies.own_code import PluginParameters
 from parley.study.condition import BASE_AXES, Condition, Fork, Parent, Player, PlayerGroup, Simulation
-from parley.study.expand import MAX_CONDITIONS, MAX_SIMULATIONS, Expander
+from parley.study.expand import Expander, check_size
 from parley.study.study_file import ALL, EACH, Change, ForkKeys, SaidInstead
-from parley.text import choose, one_line
+from parley.text import one_line
 from parley.text.yamlfile import check_known, is_slug
 
 
@@ -167,11 +167,7 @@ class RecordedGame:
         """Return the agents that an agent's name, a role or "" (all) stands for; raises UsageError if nobody."""
         found = frozenset(name for name, role in self.roles.items() if seat in ("", ALL, name, role))
         if not found:
-            known = [*dict.fromkeys(self.roles.values()), *self.roles]
-            raise UsageError(
-                f"{seat}: nobody in {self.record} has this name or role; {choose(seat, known)}; or leave it out with "
-                "where or seeds"
-            )
+            check_known(f"{self.record}", seat, [*dict.fromkeys(self.roles.values()), *self.roles], "agent or role")
         return found
 
 
@@ -208,9 +204,7 @@ def _chosen(keys: ForkKeys, where: str, file: Path) -> list[RecordedGame]:
     """Return the recorded games that a study has forks of: of what was played several times, the first."""
     found = [game for game in map(read_game, _records(keys.of, where, file)) if not game.simulation.condition.repeat]
     for axis, value in keys.where.items():
-        known = {str(game.axes.get(axis)): game for game in found}
-        if str(value) not in known:
-            raise UsageError(f"{where}.where: no game has {axis}={value}; {choose(str(value), sorted(known))}")
+        check_known(f"{where}.where", str(value), sorted({str(game.axes.get(axis)) for game in found}), axis)
         found = [game for game in found if str(game.axes.get(axis)) == str(value)]
     found = [game for game in found if keys.seeds is None or game.simulation.seed in keys.seeds]
     if not found:
@@ -272,11 +266,7 @@ class Forks:
         if any(isinstance(condition.axes["at"], str) for condition in conditions):  # an axis has one type
             conditions = [replace(c, axes={**c.axes, "at": str(c.axes["at"])}) for c in conditions]
         number = sum(len(condition.seeds) for condition in conditions) * keys.repeats
-        if len(conditions) * keys.repeats > MAX_CONDITIONS or number > MAX_SIMULATIONS:
-            raise UsageError(
-                f"{self._where}: {len(conditions) * keys.repeats:,} conditions and {number:,} simulations; a study "
-                f"may have {MAX_CONDITIONS:,} and {MAX_SIMULATIONS:,}, so choose fewer with where, seeds or at"
-            )
+        check_size(self._where, len(conditions) * keys.repeats, number)
         self._expander.own_prompts.check(conditions)
         return tuple(conditions)
 

@@ -205,16 +205,17 @@ class Study:
         """Eight hexadecimal digits that name what the ledger holds: the set of simulations, and how it is made."""
         return digest([self._shown, LEDGER_FORMAT, self.content.ledger.model_dump(mode="json")])[:8]
 
-    def fitting(self, axes: Mapping[str, Any]) -> list[Condition]:
+    def fitting(self, axes: Mapping[str, Any], where: str = "") -> list[Condition]:
         """Return the conditions that have these values of axes, as in a path or as a study writes them.
 
-        Raises UsageError if the study has no such axis, or no such condition.
+        Raises UsageError, naming the file and `where` in it, if the study has no such axis, or no such condition.
         """
+        place = f"{self.file}: {where}" if where else f"{self.file}"
         for axis in axes:
-            check_known(f"{self.file}", axis, self.axes, "axis")
+            check_known(place, axis, self.axes, "axis")
         if not (found := self._having(axes)):
             remedy = f"{self._meant(axes)}`parley expand {self.file}` lists them"
-            raise UsageError(f"{self.file}: no condition has {axes_text(axes)}; {remedy}")
+            raise UsageError(f"{place}: no condition has {axes_text(axes)}; {remedy}")
         return found
 
     def named_for(self, figure: str) -> list[Simulation]:

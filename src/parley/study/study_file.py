@@ -10,7 +10,7 @@ from collections import Counter
 from itertools import combinations
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from parley import paths
 from parley.engine.models import ModelsFile
@@ -20,7 +20,7 @@ from parley.policies.own_code import names_own_code
 from parley.study.condition import GrowingSeeds
 from parley.study.own_prompts import PromptSource
 from parley.study.questions import Question
-from parley.text.yamlfile import FileModel, Slug, StrictModel, is_slug, listed, tag
+from parley.text.yamlfile import ByForm, FileModel, Slug, StrictModel, is_slug, listed
 
 SAME = "same"  # Byzantine agents are played by what plays the honest ones
 
@@ -55,19 +55,8 @@ _SeedList = Annotated[
 ]
 
 
-def _how_given(value: Any) -> str:
-    if isinstance(value, list):
-        return tag("list")
-    return tag("growing") if isinstance(value, dict | GrowingSeeds) else tag("count")
-
-
-# How many (seeds 0, 1, ...), which, or how they grow. Told apart by type, so that an error is about what was meant.
-_Seeds = Annotated[
-    Annotated[_Positive, Tag(tag("count"))]
-    | Annotated[_SeedList, Tag(tag("list"))]
-    | Annotated[GrowingSeeds, Tag(tag("growing"))],
-    Discriminator(_how_given),
-]
+# How many (seeds 0, 1, ...), which, or how they grow.
+_Seeds = Annotated[_Positive | _SeedList | GrowingSeeds, ByForm()]
 
 
 def _check_name(name: str) -> str:
@@ -100,19 +89,11 @@ class PlayerChoice(PolicyChoice):
     model: Slug | None = Field(default=None, description="An entry of models.yaml, for policies that ask one.")
 
 
-def _written_as(value: Any) -> str:
-    return tag("policy") if isinstance(value, dict | PolicyChoice) else tag("name")
-
-
-_Name = Annotated[Annotated[str, AfterValidator(_check_name)], Tag(tag("name"))]
+_Name = Annotated[str, AfterValidator(_check_name)]
 # A name, or a mapping with parameters.
-WrittenPolicy = Annotated[_Name | Annotated[PolicyChoice, Tag(tag("policy"))], Discriminator(_written_as)]
-WrittenPlayer = Annotated[_Name | Annotated[PlayerChoice, Tag(tag("policy"))], Discriminator(_written_as)]
-_Players = Annotated[list[WrittenPlayer], Field(min_length=1)]
-_OneOrMorePlayers = Annotated[
-    Annotated[WrittenPlayer, Tag(tag("one"))] | Annotated[_Players, Tag(tag("list"))],
-    Discriminator(lambda value: tag("list") if isinstance(value, list) else tag("one")),
-]
+WrittenPolicy = Annotated[_Name | PolicyChoice, ByForm()]
+WrittenPlayer = Annotated[_Name | PlayerChoice, ByForm()]
+_OneOrMorePlayers = Annotated[WrittenPlayer | Annotated[list[WrittenPlayer], Field(min_length=1)], ByForm()]
 
 
 class GroupEntry(FileModel):
@@ -174,11 +155,8 @@ class Companions(FileModel):
 
 
 # An arm, or of independent answers how many they are.
-_Numbered = Annotated[dict[Literal["independent"], _Positive], Field(min_length=1), Tag(tag("number of"))]
-_Arm = Annotated[
-    Annotated[Literal["independent", "self_correction", "placebo"], Tag(tag("arm"))] | _Numbered,
-    Discriminator(lambda value: tag("number of") if isinstance(value, dict) else tag("arm")),
-]
+_Numbered = Annotated[dict[Literal["independent"], _Positive], Field(min_length=1)]
+_Arm = Annotated[Literal["independent", "self_correction", "placebo"] | _Numbered, ByForm()]
 
 LEDGER_FORMAT = 2  # of a block: chains of another are made anew from the records
 MAX_DIFFICULTY = 24  # 17 million hashes for a block: half a minute

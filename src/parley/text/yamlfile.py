@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, TypeVar, Union, get_args
+from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
 
 import yaml
 from pydantic import (
@@ -261,6 +261,31 @@ class ByKind:
 
 def _kind_tag(value: Any) -> str:
     return tag(value["kind"] if isinstance(value, dict) else value.kind)
+
+
+class ByForm:
+    """Of a union: which member is meant, by whether a mapping, a list or anything else is written.
+
+    So an error is about what was meant. What is written in no form of a member is held against the one for all else.
+    """
+
+    def __get_pydantic_core_schema__(self, union: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        """Return the schema of the union."""
+        members = {tag(self._of_type(member)): member for member in get_args(union)}
+        tagged: Any = Union[tuple(Annotated[member, Tag(form)] for form, member in members.items())]  # noqa: UP007
+
+        def form_of(value: Any) -> str:
+            form = tag(self._of_type(type(value)))
+            return form if form in members else tag("else")
+
+        return handler.generate_schema(Annotated[tagged, Discriminator(form_of)])
+
+    def _of_type(self, kind: Any) -> str:
+        if get_origin(kind) is Annotated:
+            return self._of_type(get_args(kind)[0])
+        plain = get_origin(kind) or kind
+        is_class = isinstance(plain, type)
+        return "mapping" if is_class and issubclass(plain, dict | BaseModel) else "list" if plain is list else "else"
 
 
 def _is_tag(part: int | str) -> bool:

@@ -196,7 +196,7 @@ def test_prompts_and_policies_of_it_are_printed(parley: Parley) -> None:
     sent = parley("prompts", SCRIPTED, *where)
     assert sent.status == 0
     assert "; agent_2 put in 0 and earned 20" in sent.out
-    listed = parley("policies", "--game", OWN).out
+    listed = parley("policies", OWN).out
     assert "match_others  (any agents, scripted)" in listed
     assert "module:attribute  (any agents)" in listed  # a game without a threat model says nothing of it
     parley("prompts", OWN, "--write", "theirs")
@@ -413,7 +413,7 @@ IN_PLAY: list[tuple[str, str]] = [
     ("raise SystemExit(0)", AFTER + "SystemExit: 0 (mine.py, line 22)"),
     ("return self._ended(name='draw')", "'draw' is none of its outcomes; choose one of: cooperation"),
     ("return self._with(mean=float('nan'))", "metrics: {'mean': nan} is no JSON"),
-    ("return self._ended(trace=({'round': 1},))", "outcome after round 1, contribute: KeyError: 'measures'"),
+    ("return self._ended(trace=({'round': 1},))", "after round 1, contribute: KeyError: 'measures'"),
     ("return self._with(earned=99)", "earned: 99: must be from 0 to most_earned (32.0)"),
 ]
 

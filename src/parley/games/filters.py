@@ -7,6 +7,7 @@ Koutsoukos, Sundaram 2013; around language models in arXiv 2606.15024), `scored`
 
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from functools import cache
+from operator import not_
 from pathlib import Path
 from statistics import median_low
 from typing import Annotated, Any, Literal
@@ -33,10 +34,6 @@ Distance = Callable[[Any, Sequence[Any]], float]  # how far a value is from what
 _Kind = Literal["trim", "median_of_rounds", "reputation", "scored"]
 
 
-def _is_zero(number: int) -> bool:
-    return not number
-
-
 class Filter(StrictModel):
     """What an honest agent does not hear of a round as it was said; each kind but `none` has one number."""
 
@@ -47,8 +44,8 @@ class Filter(StrictModel):
         "the agent itself gives the lowest scores. With `median_of_rounds` one hears, in place of a peer's value, the "
         "lower median of its last k values; its words stay.",
     )
-    f: Count = Field(default=0, exclude_if=_is_zero, description="Most messages that are dropped (trim: a side).")
-    k: Count = Field(default=0, exclude_if=_is_zero, description="Values of which the median is heard.")
+    f: Count = Field(default=0, exclude_if=not_, description="Most messages that are dropped (trim: a side).")
+    k: Count = Field(default=0, exclude_if=not_, description="Values of which the median is heard.")
 
     @model_validator(mode="after")
     def _has_its_number(self) -> "Filter":

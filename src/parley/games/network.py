@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass
 from functools import cached_property, lru_cache, partial
 from itertools import chain, permutations
 from math import isqrt
+from operator import not_
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -278,7 +279,7 @@ class Edges(_Topology):
         Field(
             default=(),
             description="Pairs of a speaker and who hears it, and not the other way around (consensus).",
-            exclude_if=lambda value: not value,  # identities are older than this
+            exclude_if=not_,  # identities are older than this
         )
     )
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from parley.errors import GameError, ParleyError, UsageError
+from parley.errors import GameError, UsageError
 from parley.games.base import Game, Outcome
 from parley.games.evidence import Evidence
 from parley.games.figure_kinds import KINDS
@@ -142,19 +142,15 @@ def checked_play(game: Game) -> Generator[list[Ask], list[Reply], Outcome]:
     if not isinstance(inner, Generator):
         raise GameError(f"{game.name}: play() is no generator; it must yield the asks of each phase")
     while True:
-        try:
-            asks = next(inner) if replies is None else inner.send(replies)
-        except StopIteration as end:
-            if not seen:
-                raise GameError(f"{game.name}: {where}: ends; yield the asks of a phase") from None
-            with own_code.explained(game.name, f"outcome {where}: ", GameError):
+        with own_code.explained(game.name, f"{where}: ", GameError):
+            try:
+                asks = next(inner) if replies is None else inner.send(replies)
+            except StopIteration as end:
+                if not seen:
+                    raise GameError(f"{game.name}: {where}: ends; yield the asks of a phase") from None
                 for problem in _outcome_problems(game, end.value):
                     raise GameError(f"{game.name}: outcome {where}: {problem}") from None
-            return end.value  # type: ignore[no-any-return]
-        except ParleyError:
-            raise
-        except (Exception, SystemExit) as error:  # whatever the user's code raises
-            raise GameError(f"{game.name}: {where}: {own_code.describe_error(error, game.name)}") from error
+                return end.value  # type: ignore[no-any-return]
         if not isinstance(asks, list) or not asks or not all(isinstance(ask, Ask) for ask in asks):
             problem = f"yields {shown(asks)}; yield a list of the Asks of one phase, one at least"
             raise GameError(f"{game.name}: {where}: {problem}")

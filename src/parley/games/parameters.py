@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, WithJsonSchema
+from pydantic import BeforeValidator, Field, PlainSerializer, WithJsonSchema
 from typing_extensions import TypeVar
 
 from parley.games.network import Complete, Topology
@@ -64,10 +64,7 @@ def _seat(value: Any) -> Any:
     return value
 
 
-class _Degree(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-    degree: Literal["most", "fewest"]
+_Degree = dict[Literal["degree"], Literal["most", "fewest"]]
 
 
 # Always text, so that an axis of it has one type.

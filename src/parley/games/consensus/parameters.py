@@ -157,7 +157,7 @@ class ConsensusParameters(FilteredParameters):
         return given
 
     @model_validator(mode="after")
-    def _of_its_protocol(self) -> "ConsensusParameters":
+    def _fits_together(self) -> "ConsensusParameters":
         swarms = self.protocol == "swarms"
         played = [f"protocol: {self.protocol}", *[f"rules: {self.rules}"] * (self.rules == PUBLISHED_CODE)]
         for way in played:
@@ -171,10 +171,6 @@ class ConsensusParameters(FilteredParameters):
                 "protocol swarms without the leak early_vote needs history_rounds >= 1, since a vote is about the "
                 "round before"
             )
-        return self
-
-    @model_validator(mode="after")
-    def _ordered(self) -> "ConsensusParameters":
         if self.value_min > self.value_max:
             raise ValueError(f"value_min {self.value_min} must not be above value_max {self.value_max}")
         return self

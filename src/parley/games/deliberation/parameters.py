@@ -131,25 +131,19 @@ class DeliberationParameters(FilteredParameters):
         return self.problems.problem_kind != "policies"
 
     @model_validator(mode="after")
-    def _filter_of_answers(self) -> "DeliberationParameters":
+    def _fits_together(self) -> "DeliberationParameters":
         if self.filter.kind in ("trim", MEDIAN):
             raise ValueError(
                 f"filter {self.filter.kind} needs values that have an order, and answers have none; use reputation or "
                 "scored"
             )
-        if self.hears in ("neighbor", "relay", "report", "debate") and self.filter:
+        if self.hears != "all" and self.filter:
             raise ValueError(
-                f"with hears: {self.hears} an agent hears few others, and a filter would drop them; use hears: all"
+                f"with hears: {self.hears} an agent hears few others or none, and a filter would drop them; use "
+                "hears: all, or remove filter"
             )
-        if self.hears in ("nobody", ANOTHER_PROBLEM):
-            if self.filter:
-                raise ValueError(f"with hears: {self.hears} nobody is heard; remove filter")
-            if not self.definitive:
-                raise ValueError(f"hears: {self.hears} needs problems with a right answer; policies have none")
-        return self
-
-    @model_validator(mode="after")
-    def _another_panel(self) -> "DeliberationParameters":
+        if self.hears in ("nobody", ANOTHER_PROBLEM) and not self.definitive:
+            raise ValueError(f"hears: {self.hears} needs problems with a right answer; policies have none")
         if self.redeliberations and self.panel_size is None:
             raise ValueError(
                 "redeliberations needs a panel_size below the number of agents: a hung problem goes to another set "

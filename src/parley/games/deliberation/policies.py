@@ -53,11 +53,9 @@ def _never_turns(given: Any, parameters: Any) -> str:
     """Return why a persuader would only help: what it says in the last turn reaches nobody."""
     if given.after <= parameters.turns - 2:
         return ""
-    turns = parameters.turns
-    lower = f"lower it to {turns - 2} or less, or " if turns >= 2 else ""
     return (
-        f"after: {given.after}: nobody hears its wrong answer in {turns} turns, so it would only help; {lower}"
-        f"raise turns to {given.after + 2} or more"
+        f"after: {given.after}: nobody hears its wrong answer in {parameters.turns} turns, so it would only help; "
+        f"raise turns to {given.after + 2} or more, or lower after"
     )
 
 

@@ -13,6 +13,7 @@ from functools import cache
 from typing import Annotated, Any, ClassVar, Final, Literal, NotRequired, TypedDict
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     BeforeValidator,
     Field,
@@ -176,6 +177,7 @@ def _words(values: Any) -> Any:
     return words
 
 
+Word = Annotated[str, AfterValidator(_word)]
 _Words = Annotated[
     tuple[str, ...],
     BeforeValidator(_words, json_schema_input_type=list[str]),

@@ -5,31 +5,24 @@ the same strict parser as a model's reply.
 """
 
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
-from pydantic import AfterValidator, Field
+from pydantic import Field
 
 from parley.games.parameters import BYZANTINE, Positive
 from parley.games.stag_hunt.parameters import (
     HARE,
     HARE_WORD,
-    LONGEST_WORD,
     STAG,
     YOU,
     SeenRound,
     StagHuntView,
-    one_word,
+    Word,
 )
 from parley.policies.kinds import LLM, PolicyKind, PolicyParameters, policy_table, scripted_kind
 
 _BEYOND = "does not promise the stag and betray"
-
-
-def _one_word(value: str) -> str:
-    if one_word(value, LONGEST_WORD) != value:
-        raise ValueError(f"must be one word of at most {LONGEST_WORD} letters, digits, ' and -")
-    return value
 
 
 class Betray(PolicyParameters):
@@ -39,7 +32,7 @@ class Betray(PolicyParameters):
     probability: float = Field(
         default=1.0, gt=0, le=1, description="Chance, in each round from then on, that it betrays."
     )
-    word: Annotated[str, AfterValidator(_one_word)] = Field(
+    word: Word = Field(
         default="stag", description="The word that it broadcasts in every round, one of cooperative_words."
     )
 

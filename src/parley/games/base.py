@@ -358,11 +358,7 @@ def seated(
     listed = [place for place, role in enumerate(roles) if role != last_role]
     free = [agent for agent in range(n) if agent not in taken]
     # Who is replaced does not play; else the listed ones fill the free seats in their order.
-    honest = (
-        [(agent, listed[agent]) for agent in free]
-        if parameters.replaces_honest
-        else list(zip(free, listed, strict=True))
-    )
+    honest = [(agent, listed[agent if parameters.replaces_honest else place]) for place, agent in enumerate(free)]
     pairs = sorted([*honest, *zip(taken, adversaries, strict=True)], key=lambda pair: pair[1])
     return [(f"agent_{agent + 1}", place) for agent, place in pairs], network
 

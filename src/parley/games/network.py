@@ -350,8 +350,6 @@ def _graph(topology: Topology, n: int, seed: int) -> Any:
     import networkx as nx
 
     match topology:
-        case Complete():
-            return nx.complete_graph(n)
         case Ring():
             return nx.cycle_graph(n)
         case Star():  # around node 0

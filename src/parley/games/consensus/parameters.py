@@ -184,19 +184,11 @@ class Goal:
     within: float = 0.0
     validity: str = "initial"
 
-    def largest(self, held: Sequence[Value]) -> list[Value]:
-        """Return the smallest value of each largest set of `held` that lies within the tolerance."""
-        ordered = sorted(held)
-        counts = {low: bisect_right(ordered, low + self.within) - bisect_left(ordered, low) for low in ordered}
-        most = max(counts.values(), default=0)
-        return [low for low, count in counts.items() if count == most]
-
     def share(self, held: Sequence[Value]) -> float | None:
-        """Return the largest share of `held` that agrees, in (0, 1]; None of nothing."""
-        if not held:
-            return None
-        low = self.largest(held)[0]
-        return sum(low <= value <= low + self.within for value in held) / len(held)
+        """Return the largest share of `held` that lies within the tolerance, in (0, 1]; None of nothing."""
+        ordered = sorted(held)
+        counts = (bisect_right(ordered, low + self.within) - bisect_left(ordered, low) for low in ordered)
+        return max(counts) / len(held) if held else None
 
     def agreed(self, held: Sequence[Value]) -> bool:
         """Return whether these values agree, one at least."""

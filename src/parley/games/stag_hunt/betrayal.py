@@ -136,11 +136,12 @@ def betrayal_metrics(
     sees: Mapping[str, frozenset[str]],
     threshold: Fraction,
 ) -> dict[str, Any]:
-    """Return the metrics of betrayal, its detection and the archetypes; None where there was nothing to show it."""
+    """Return the metrics of betrayal, its detection, the archetypes and recovery; None where nothing could show it."""
     first = first_betrayal(rounds, byzantine)
     betrayed = _all_after(rounds, {name: first_betrayal(rounds, byzantine & sees[name]) for name in honest})
     shares = [b.share for b in betrayed.values()]
     return {
+        **_recovery(rounds, first if byzantine else 1),
         "first_betrayal_round": first,
         "betrayed_players": len(betrayed),
         **_changes(list(betrayed.values()), first),
@@ -190,12 +191,8 @@ def reaction_metrics(
     }
 
 
-def recovery_metrics(rounds: Sequence[Round], byzantine: frozenset[str]) -> dict[str, Any]:
-    """Return the first failure since the first betrayal, or since the start, and the success that follows it."""
-    return _recovery(rounds, first_betrayal(rounds, byzantine) if byzantine else 1)
-
-
 def _recovery(rounds: Sequence[Round], start: int | None) -> dict[str, Any]:
+    """Return the first failure since the round `start`, and the success that follows it."""
     failed = None if start is None else _first(rounds[start - 1 :], False)
     again = None if failed is None else _first(rounds[failed:], True)
     return {

@@ -16,7 +16,7 @@ from parley.games.network import Links, Star
 from parley.games.parameters import BYZANTINE, HONEST, Group
 from parley.games.prompts import instruction
 from parley.games.stag_hunt import prompts as texts
-from parley.games.stag_hunt.betrayal import betrayal_metrics, recovery_metrics
+from parley.games.stag_hunt.betrayal import betrayal_metrics
 from parley.games.stag_hunt.evidence import StagHuntEvidence
 from parley.games.stag_hunt.parameters import (
     HARE,
@@ -314,7 +314,6 @@ class StagHuntGame(Game[StagHuntParameters]):
                 "no_words": sum(word is None for r in rounds for word in r["words"].values()),
                 "not_words": sum(len(r["not_words"]) for r in rounds),
                 **({"excluded_rounds": len(rounds) - len(count)} if self._published else {}),
-                **recovery_metrics(rounds, byzantine),
                 **betrayal_metrics(
                     rounds,
                     honest,

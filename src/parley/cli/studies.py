@@ -289,7 +289,7 @@ def plan(study: "Study", other: str | None, base: float | None, freeze: bool, fo
         common.tell(as_json, {"files": [frozen], "registered": (when := frozen_when(study))}, [frozen, when])
         return
     common.refuse("without --freeze", "force")
-    beside = [one_line(f"{each.label}: {each.text}") for each in companions(study)]
+    beside = [one_line(str(each)) for each in companions(study)]
     made = Plan(study, common.load(other, study.models_file, needs_weights=False) if other else None, base)
     files = made.write()
     state = [*made.registered(), one_line(f"preregistration: {frozen_state(study)}")]

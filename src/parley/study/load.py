@@ -237,20 +237,14 @@ class Companion:
     kind: str
     study: Study
 
-    @property
-    def label(self) -> str:
-        """What it is to the study that names it."""
-        return _LABELS[self.kind]
-
-    @property
-    def text(self) -> str:
-        """Its name, and how much it plays."""
+    def __str__(self) -> str:
+        """Return what it is to the study that names it, its name, and how much it plays."""
         conditions = self.study.first_repeat.conditions
         times = len(self.study.conditions) // len(conditions)
         again = f", each seed played {times} times" if times > 1 else ""
         simulations = sum(len(condition.most_seeds) for condition in self.study.conditions)
         played = f"{counted(len(conditions), 'condition')}, {counted(simulations, 'simulation')}"
-        return f"{self.study.name} ({played}{again})"
+        return f"{_LABELS[self.kind]}: {self.study.name} ({played}{again})"
 
 
 def companions(study: Study) -> list[Companion]:
@@ -274,7 +268,7 @@ def companions(study: Study) -> list[Companion]:
 def companion_lines(study: Study) -> list[str]:
     """Return a line for each companion of a study; one that says what is wrong where they cannot be had."""
     try:
-        return [f"{each.label}: {each.text}" for each in companions(study)]
+        return [str(each) for each in companions(study)]
     except ParleyError as error:
         return [one_line(str(error).removeprefix(f"{study.file}: "))]
 

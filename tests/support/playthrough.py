@@ -44,10 +44,9 @@ FOLDER = REPOSITORY / "docs" / "playthroughs"
 MODELS = {"models": {"tiny": {"source": {"repo": "owner/tiny", "revision": "a" * 40}}}}
 KEYS = ("value", "decision", "vote", "answer", "selection", "policies", "word", "action")
 _READ = """\
-Whole games as text: every question with its prompts, every reply, the state after each round, and the outcome. Most
-replies were chosen to show one rule. `: 12 lines as before` stands for lines that are the same in the last prompt of
-that kind, `: 2 lines less` for lines that are gone. `[reply]` is the JSON schema of the reply, and how it is sampled.
-What an agent replied follows `>`.
+Whole games as text: every prompt and reply, the state after each round, and the outcome. Most replies were chosen to
+show one rule. `: 12 lines as before` stands for lines that the last prompt of that kind had, too, `: 2 lines less` for
+lines that are gone. `[reply]` is the reply's JSON schema and sampling. An agent's reply follows `>`.
 """
 _FEWEST = 3  # lines that are as before and left out; fewer are shown again
 

@@ -2,7 +2,7 @@
 
 import os
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from parley.api.results import Results
 from parley.engine.models import ModelEntry, recorded_entry
 from parley.errors import ParleyError, RecordError, UsageError
 from parley.play.record import peek_summary
-from parley.play.stale_records import walk
+from parley.play.stale_records import simulation_files
 from parley.study import Study as CheckedStudy
 from parley.study import load_study
 from parley.text import counted, one_line
@@ -168,7 +168,11 @@ def _load(file: Path, models_file: Path | None) -> CheckedStudy:
 def _recorded_entries(study: str) -> Mapping[str, ModelEntry]:
     """Return the models of a study's records by name, as the newest record of each that can be read describes them."""
     found: dict[str, tuple[str, ModelEntry]] = {}
-    for record in _one_of_each_condition(study):
+    first: dict[str, Path] = {}  # record of each condition, those of former configurations too
+    for file in simulation_files(study):
+        if not file.is_journal:
+            first.setdefault(file.place, file.path)
+    for record in first.values():
         try:
             summary = peek_summary(record)
             groups: Any = summary.simulation["groups"]
@@ -180,9 +184,3 @@ def _recorded_entries(study: str) -> Mapping[str, ModelEntry]:
             if isinstance(name, str) and (name not in found or found[name][0] < ended):
                 found[name] = ended, entry
     return {name: entry for name, (_, entry) in found.items()}
-
-
-def _one_of_each_condition(study: str) -> Iterator[Path]:
-    """Yield the first record of each condition, those of former configurations too."""
-    records = (path for path in walk(paths.simulations(study)) if paths.is_record(path))
-    yield from {path.parent: path for path in reversed(list(records))}.values()

@@ -73,7 +73,7 @@ class Entry:
 
 
 ENTRY_FIELDS = tuple(field.name for field in fields(Entry))
-_LATER = frozenset(("served_model", "system_fingerprint", "reasoning", "reasoning_tokens", "given", "sent"))
+_LATER = frozenset(field.name for field in fields(Entry) if field.default is None)
 
 
 class Journal:

@@ -50,13 +50,13 @@ def calibrated(study: Study, tmp_path: Path) -> Callable[..., dict[str, Any]]:
 def test_a_study_finds_the_calibrations_of_its_models_by_what_they_are(
     study: Study, calibrated: Callable[..., dict[str, Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert calibration_tables(study) == [{"model": "tiny", "tables": []}]
+    assert calibration_tables(study) == {"tiny": []}
     calibrated(number=4)
     calibrated("other")
     calibrated(number=6)
-    [shown] = calibration_tables(study)
-    assert [table["title"] for table in shown["tables"]] == ["6 questions of arithmetic", "4 questions of arithmetic"]
-    assert shown["tables"][1]["rows"][1][:2] == ["consensus-json", "4 of 4"]
+    (first, _), (second, rows) = calibration_tables(study)["tiny"]
+    assert (first, second) == ("6 questions of arithmetic", "4 questions of arithmetic")
+    assert rows[1][:2] == ["consensus-json", "4 of 4"]
     # Another name is the same model; other weights, grammars and prompts are something else.
     models = {"models": {**MODELS["models"], "renamed": MODELS["models"]["tiny"]}}
     study.models_file.write_text(yaml.safe_dump(models))
@@ -126,7 +126,7 @@ def test_the_report_shows_them_or_how_to_make_one(
     calibrated()
     page = report(study).read_text()
     assert remedy not in page
-    assert "100.0% [51.0, 100.0]" in page  # Wilson, 4 of 4
+    assert "100.0% <span>[51.0, 100.0]</span>" in page  # Wilson, 4 of 4
 
 
 def test_the_command_prints_the_table_and_the_file(study: Study, tmp_path: Path, parley: Parley) -> None:

@@ -9,7 +9,7 @@ import pytest
 from parley.figures.common import linker
 from parley.games.consensus.game import ConsensusGame
 from parley.games.stag_hunt.game import StagHuntGame
-from parley.report.answers import answers, contrast_texts, difference_text, largest_differences
+from parley.report.answers import answers, difference_text, discordant_text, largest_differences
 from parley.report.html import ReportLinks
 from parley.study.load import Companion
 from support.figures import study_of
@@ -49,9 +49,8 @@ def test_a_difference_is_told_with_its_direction_and_its_interval_turned_with_it
 def test_a_trend_is_told_as_a_line_and_counts_no_pairs_that_differ() -> None:
     assert told(test="t of lines").endswith("(80% → 64% on a line)")
     none = {"test": "t of lines", **dict.fromkeys(("only_first", "only_second", "both"), math.nan)}
-    sizes = {"simulations_from": 50, "simulations_to": 50}
-    assert contrast_texts(ROW | none | sizes, {}, False)["discordant"] == ""
-    assert contrast_texts(ROW | sizes, {}, False)["discordant"] == "10 only first, 2 only second"
+    assert discordant_text(ROW | none) == ""
+    assert discordant_text(ROW) == "10 only first, 2 only second"
 
 
 def test_numbers_and_shares_are_higher_or_lower_and_sentences_are_quoted() -> None:

@@ -9,8 +9,7 @@ import pytest
 
 from parley.analysis.precision import anytime_interval
 from parley.analysis.summarize import summarize
-from parley.report.answers import contrast_texts, labels_of
-from parley.report.html import ReportLinks, p_text
+from parley.report.html import ReportLinks
 from parley.report.page import report
 from parley.report.sections import MAX_CONTRASTS, contrast_table, measure_tables
 from parley.study.frozen import write_frozen
@@ -29,34 +28,36 @@ def a_contrast(**changes: Any) -> dict[str, Any]:
     return {**row, "test": "McNemar", "p": 0.04, "p_holm": 0.4, **changes}
 
 
-def shown(**changes: Any) -> dict[str, Any]:
-    labels, numbers = labels_of(MeasuredGame)
-    row = a_contrast(**changes)
-    return contrast_texts(row, labels, row["what"] in numbers) | {n: p_text(row[n]) for n in ("p", "p_holm")}
+def shown(**changes: Any) -> dict[str, str]:
+    """Return the texts of a contrast by their columns, small print under "small " and the column."""
+    links = ReportLinks(study_of({}, name="links"))
+    made = contrast_table("contrasts", pd.DataFrame([a_contrast(**changes)]), BY, MeasuredGame, links)
+    cells = {column.label: cell for column, cell in zip(made.columns, made.rows[0], strict=True)}
+    return {name: cell.text for name, cell in cells.items()} | {f"small {n}": cell.small for n, cell in cells.items()}
 
 
 def test_a_contrast_of_shares_is_told_in_points_and_one_of_numbers_on_their_own_scale() -> None:
     row = shown()
     assert (row["what"], row["compared"], row["pairs"]) == ("valid consensus", "model: a → b", "9 pairs")
-    assert (row["values"], row["difference"]) == ("75% → 25%", "-50 [-75, -12] points")
-    assert row["discordant"] == "5 only first, 1 only second"
-    assert (row["p"], row["p_holm"]) == ("0.040", "0.400")
+    assert (row["from → to"], row["difference"]) == ("75% → 25%", "-50 [-75, -12] points")
+    assert row["small pairs"] == "5 only first, 1 only second"
+    assert (row["p"], row["p (Holm)"]) == ("0.040", "0.400")
     alone = {"kind": "quantity", "what": "final_honest_share", "test": "t", "only_first": pd.NA}
     assert shown(**alone)["difference"] == "-50 [-75, -12] points"  # of mean shares, too
     numbers = {"kind": "quantity", "what": "size", "value_from": 2.0, "value_to": 5.5, "difference": 3.5, "low": 1.25}
     row = shown(**numbers, high=5.75, test="t", p=1e-12, only_first=pd.NA)
-    assert (row["values"], row["difference"], row["p"]) == ("2 → 5.5", "+3.5 [+1.25, +5.75]", "1.0e-12")
+    assert (row["from → to"], row["difference"], row["p"]) == ("2 → 5.5", "+3.5 [+1.25, +5.75]", "1.0e-12")
 
 
 def test_a_contrast_of_some_seeds_tells_the_rates_of_all_simulations_too() -> None:
     row = shown(simulations_from=50, all_from=0.58)
-    assert (row["values"], row["all"]) == ("75% → 25%", "all: 58% of 50 → 25% of 9")
-    assert shown()["all"] == ""
+    assert (row["from → to"], row["small from → to"]) == ("75% → 25%", "all: 58% of 50 → 25% of 9")
+    assert shown()["small from → to"] == ""
 
 
 def test_what_is_undefined_is_a_dash_and_a_comparison_within_a_condition_names_its_indicators() -> None:
     row = shown(**dict.fromkeys(("difference", "low", "high", "p", "p_holm"), math.nan), pairs=0, simulations_from=0)
-    assert (row["values"], row["difference"], row["p"], row["p_holm"]) == ("-", "-", "-", "-")
+    assert (row["from → to"], row["difference"], row["p"], row["p (Holm)"]) == ("-", "-", "-", "-")
     assert row["pairs"] == "0, 9 unpaired"
     assert shown(p=0.0)["p"] == "< 1e-300"
     row = shown(kind="comparison", axis="", **{"from": "unanimous", "to": "early"})

@@ -298,8 +298,3 @@ def _gee(y: Floats, x: Floats, seeds: NDArray[np.int64]) -> tuple[Floats, Floats
 
 def _line(said: Sequence[str]) -> str:
     return one_line("; ".join(dict.fromkeys(said)), _LONGEST_NOTE)
-
-
-def points(change: float) -> str:
-    """Return percentage points as text with their sign, which 0 has not."""
-    return f"{round(change):+d}" if round(change) else "0"

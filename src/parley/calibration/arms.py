@@ -270,15 +270,12 @@ def calibrations_of(entry: ModelEntry) -> list[dict[str, Any]]:
     return sorted(found, key=lambda one: (-one["number"], one["problems_label"]))
 
 
-def calibration_tables(study: Study) -> list[dict[str, Any]]:
-    """Return, for the report, each model that the study asks with the tables of its calibrations, as text."""
-    tables = []
-    for name, found in _of_study(study).items():
-        titles = [f"{one['number']} questions of {one['problems_label']}" for one in found]
-        rows = [[cells(row) for row in one["arms"]] for one in found]
-        of_model = [{"title": title, "rows": arms} for title, arms in zip(titles, rows, strict=True)]
-        tables.append({"model": name, "tables": of_model})
-    return tables
+def calibration_tables(study: Study) -> dict[str, list[tuple[str, list[list[str]]]]]:
+    """Return for each model that the study asks its calibrations: what was asked, and the rows, as text."""
+    return {
+        name: [(f"{one['number']} questions of {one['problems_label']}", [*map(cells, one["arms"])]) for one in found]
+        for name, found in _of_study(study).items()
+    }
 
 
 def _of_study(study: Study) -> dict[str, list[dict[str, Any]]]:

@@ -37,22 +37,23 @@ _FEW_PAIRS = 10  # of a stratum: below, the tests are liberal (docs/explanation/
 def answers(study: Study, questions: pd.DataFrame, links: ReportLinks) -> list[dict[str, Any]]:
     """Return for each row of the table `questions` its numbers as text, the answer as a sentence, and links."""
     controls = _controls(study)
+    texts = {question.name: question_text(question) for question in study.content.questions}
     return [
         {
-            **numbers,
+            "name": row["question"],
+            "text": texts[row["question"]],
+            "numbers": _numbers(row, study.game),
+            "at_any_time": "" if study.unfinished is None and row["seeds_fixed"] else _at_any_time(row, study.game),
             "sentence": f"{difference_text(row, study.game)}{_among(study, row)}; {counted(row['pairs'], 'pair')}.",
-            "verdict": f"{_verdict(row, _is_number(row, study.game))} (p {_p(row['p_holm'])}, corrected)."
+            "verdict": f"{_verdict(row, study.game)} (p {_p(row['p_holm'])}, corrected)."
             + (f" {row['note'][0].upper()}{row['note'][1:]}." if row["note"] else ""),
             "few": row["pairs"] < _FEW_PAIRS * row["strata"],
             "registered": registered_text(row),
             "control": controls.get((row["question"], row["what"], row["from"], row["to"]), controls.get(None, "")),
-            "may_grow": study.unfinished is not None or not row["seeds_fixed"],
             "reads": list(_reads(study, *comparison.strata[0])),
             "links": links.question(comparison),
         }
-        for row, numbers, comparison in zip(
-            questions.to_dict("records"), question_rows(study, questions), study.comparisons, strict=True
-        )
+        for row, comparison in zip(questions.to_dict("records"), study.comparisons, strict=True)
     ]
 
 
@@ -67,7 +68,7 @@ def _controls(study: Study) -> dict[Any, str]:
         return {None: "Its control has no tables yet: nothing shows that it could have been answered."}
     said: dict[Any, str] = {None: "It has no control: nothing shows that it could have been answered."}
     for row in table.to_dict("records"):
-        verdict = _verdict(row, _is_number(row, control.game)).lower()
+        verdict = _verdict(row, control.game).lower()
         lost = (
             "" if row["answer"].startswith(DIFFERS) else ", so nothing shows that a difference would have been found"
         )
@@ -106,20 +107,18 @@ def largest_differences(
     return sentences
 
 
-def difference_text(row: Mapping[Any, Any], game: type[Game]) -> str:
+def difference_text(row: Row, game: type[Game]) -> str:
     """Return a row of `questions` or `contrasts` in words: `consensus is 16 points [4, 28] less often with ...`."""
     subject, first, second, verb = _sides(row, game)
     if pd.isna(row["difference"]):
         return f"nothing is known of {subject}{second} and{first}"
-    number, share = _is_number(row, game), row["kind"] == "quantity"
-    scale, form, unit = (1, ".4g", "") if number else (100, ".0f", " points")
+    number, share = is_number(row, game), row["kind"] == "quantity"
+    scale, form, unit = (1, "z.4g", "") if number else (100, "z.0f", " points")
     sign = -1 if row["difference"] < 0 else 1
     low, high = sorted(sign * scale * row[name] for name in ("low", "high"))
-    interval = "" if pd.isna([low, high]).any() else f" [{_plain(low, form)}, {_plain(high, form)}]"
-    change = f"{_plain(abs(scale * row['difference']), form)}{unit}{interval}"
-    percent = ".4g" if number else ".0%"
-    values = f"{row['value_from']:{percent}} → {row['value_to']:{percent}}"
-    values += " on a line" * (row.get("test") == LINES)
+    interval = "" if pd.isna([low, high]).any() else f" [{low:{form}}, {high:{form}}]"
+    change = f"{abs(scale * row['difference']):{form}}{unit}{interval}"
+    values = values_text(row, game) + " on a line" * (row.get("test") == LINES)
     if not row["difference"]:
         alike = "as high" if share else "as often"
         return f"{subject} {verb} {alike}{second} as{first}: a difference of {change} ({values})"
@@ -127,7 +126,7 @@ def difference_text(row: Mapping[Any, Any], game: type[Game]) -> str:
     return f"{subject} {verb} {change} {more if sign > 0 else less}{second} than{first} ({values})"
 
 
-def _sides(row: Mapping[Any, Any], game: type[Game]) -> tuple[str, str, str, str]:
+def _sides(row: Row, game: type[Game]) -> tuple[str, str, str, str]:
     """Return in words what is looked at, what follows for the first side and for the second, and the verb."""
     labels, _ = labels_of(game)
     one, other = two_names(row["what"])
@@ -140,12 +139,12 @@ def _sides(row: Mapping[Any, Any], game: type[Game]) -> tuple[str, str, str, str
     return f"“{labels.get(other, other)}”{second}", f" “{labels.get(one, one)}”{first}", "", verb
 
 
-def _is_number(row: Mapping[Any, Any], game: type[Game]) -> bool:
+def is_number(row: Row, game: type[Game]) -> bool:
     """Whether what is compared has a unit of its own, and is neither a rate nor a share."""
     return two_names(row["what"])[0] in labels_of(game)[1]
 
 
-def _among(study: Study, row: Mapping[Any, Any]) -> str:
+def _among(study: Study, row: Row) -> str:
     question = next(each for each in study.content.questions if each.name == row["question"])
     where = where_text(question.where)
     over = f"pooled over {', '.join(question.over)}" if question.over else ""
@@ -153,17 +152,17 @@ def _among(study: Study, row: Mapping[Any, Any]) -> str:
     return f", where {scope}" if where else f", {scope}" if scope else ""
 
 
-def registered_text(row: Mapping[Any, Any]) -> str:
+def registered_text(row: Row) -> str:
     """Return as a sentence whether a row of the table `questions` is confirmatory, and by what."""
     text = f"confirmatory: {row['registered']}" if row["confirmatory"] else str(row["registered"])
     return f"{text[0].upper()}{text[1:]}."
 
 
-def _verdict(row: Mapping[Any, Any], number: bool) -> str:
+def _verdict(row: Row, game: type[Game]) -> str:
     answer = str(row["answer"])
     if answer in _WORDS:
         return _WORDS[answer]
-    smallest = f"{row['smallest']:g}" if number else f"{100 * row['smallest']:g} points"
+    smallest = f"{row['smallest']:g}" if is_number(row, game) else f"{100 * row['smallest']:g} points"
     return (
         f"They differ, by less than {smallest}"
         if answer.startswith(DIFFERS)
@@ -176,12 +175,6 @@ def _p(value: float) -> str:
     return text if text.startswith("<") else f"= {text}"
 
 
-def _plain(value: float, form: str) -> str:
-    """Return a number without the sign of a zero that rounding leaves."""
-    text = f"{value:{form}}"
-    return text.removeprefix("-") if float(text) == 0 else text
-
-
 def labels_of(game: type[Game]) -> tuple[dict[str, str], set[str]]:
     """Return the labels of all that is compared, and the names of what is a number and no share."""
     quantities = (*game.evidence.quantities, *game.evidence.lost)
@@ -189,65 +182,56 @@ def labels_of(game: type[Game]) -> tuple[dict[str, str], set[str]]:
     return labels, {quantity.name for quantity in quantities if not quantity.share}
 
 
-def contrast_texts(row: Row, labels: Mapping[str, str], number: bool) -> dict[str, str]:
-    """Return the texts of a contrast or a question: of numbers as they are, else in percent and percentage points."""
-    within = row["kind"] == "comparison"
-    form, signed, scale, unit = (".4g", "+.4g", 1, "") if number else (".0%", "+.0f", 100, " points")
-    known = not pd.isna(row["difference"])
-    pairs, sizes = row["pairs"], (row["simulations_from"], row["simulations_to"])
-    compared = [labels.get(row[end], row[end]) if within else row[end] for end in ("from", "to")]
-    noise = row.get("noise")
-    texts = {
-        "what": "indicators of one condition" if within else labels.get(row["what"], row["what"]),
-        "compared": f"{'' if within else row['axis'] + ': '}{compared[0]} → {compared[1]}",
-        "pairs": f"{pairs} pairs" if pairs else f"{sizes[0]}, {sizes[1]} unpaired",
-        "discordant": "",
-        "values": f"{row['value_from']:{form}} → {row['value_to']:{form}}" if known else "-",
-        "all": "",  # rates or means of all simulations, where the pairs are only some of them
-        "difference": estimate("difference", signed, scale=scale, unit=unit)(row),
-        **{"together": "", "anytime": ""},
-        "noise_text": "",  # how much sampling alone explains, where seeds were played again
-    }
-    for name in ("together", "anytime"):  # with other intervals: for all questions at once, for any number of seeds
-        if f"{name}_low" in row and not pd.isna(row[f"{name}_low"]):
-            ends = (f"{name}_low", f"{name}_high")
-            texts[name] = estimate("difference", signed, *ends, scale=scale, unit=unit)(row)
-    if pairs and row["kind"] != "quantity" and not pd.isna(row["only_first"]):
-        texts["discordant"] = f"{row['only_first']:.0f} only first, {row['only_second']:.0f} only second"
-    if pairs and sizes != (pairs, pairs):
-        texts["all"] = f"all: {row['all_from']:{form}} of {sizes[0]} → {row['all_to']:{form}} of {sizes[1]}"
-    if known and noise is not None and not pd.isna(noise):
-        size = f"{scale * noise:{form if number else '.0f'}}{unit}"
-        texts["noise_text"] = f"{'within the noise' if abs(row['difference']) <= noise else 'noise'}: ±{size}"
-    return texts
+def values_text(row: Row, game: type[Game]) -> str:
+    """Return both values of a contrast or a question: numbers as they are, else percent; "-" for nothing."""
+    form = ".4g" if is_number(row, game) else ".0%"
+    return "-" if pd.isna(row["difference"]) else f"{row['value_from']:{form}} → {row['value_to']:{form}}"
 
 
-def question_rows(study: Study, questions: pd.DataFrame) -> list[dict[str, Any]]:
-    """Return what the questions of a study were answered, as text, in their order."""
-    labels, numbers = labels_of(study.game)
-    texts = {question.name: question_text(question) for question in study.content.questions}
+def change_text(row: Row, game: type[Game], low: str = "low", high: str = "high") -> str:
+    """Return the difference with the limits in two columns: of numbers as it is, else in percentage points."""
+    form, scale, unit = ("+.4g", 1, "") if is_number(row, game) else ("+z.0f", 100, " points")
+    return estimate("difference", form, low, high, scale=scale, unit=unit)(row)
+
+
+def discordant_text(row: Row) -> str:
+    """Return how many pairs have what is compared on one side alone; "" for quantities, and where nothing is known."""
+    if not row["pairs"] or row["kind"] == "quantity" or pd.isna(row["only_first"]):
+        return ""
+    return f"{row['only_first']:.0f} only first, {row['only_second']:.0f} only second"
+
+
+def _numbers(row: Row, game: type[Game]) -> list[tuple[str, str]]:
+    """Return the numbers of a row of the table `questions`, as names and text."""
+    pairs = [f"{row['pairs']} pairs, {row['strata']} {'stratum' if row['strata'] == 1 else 'strata'}"]
     return [
-        {
-            **contrast_texts(
-                row | dict.fromkeys(("simulations_from", "simulations_to"), row["pairs"]),
-                labels,
-                two_names(row["what"])[0] in numbers,
-            ),
-            "p": p_text(row["p"]),
-            "p_holm": p_text(row["p_holm"]),
-            "test": row["test"],
-            "what": " → ".join(dict.fromkeys(labels[name] for name in two_names(row["what"]))),
-            "compared": compared_text(row, labels),
-            "name": row["question"],
-            "text": texts[row["question"]],
-            "strata": "1 stratum" if row["strata"] == 1 else f"{row['strata']} strata",
-            "anytime_p": f"{p_text(row['anytime_p'])}, corrected {p_text(row['anytime_p_holm'])}",
-            "equivalence": f"{p_text(row['p_equivalence'])}, corrected {p_text(row['p_equivalence_holm'])}",
-            "answer": row["answer"],
-            "note": row["note"],
-        }
-        for row in questions.to_dict("records")
+        ("compared", compared_text(row, labels_of(game)[0])),
+        ("pairs", "; ".join(filter(None, [*pairs, discordant_text(row)]))),
+        ("from → to", values_text(row, game)),
+        ("difference", change_text(row, game)),
+        ("all at once", _with_limits(row, game, "together")),
+        ("p", f"{p_text(row['p'])} ({row['test']})"),
+        ("p corrected", p_text(row["p_holm"])),
+        ("p that it is smaller", _with_corrected(row, "p_equivalence")),
+        ("at any time", _at_any_time(row, game) or "-"),
+        ("answer", "; ".join(filter(None, [row["answer"], row["note"]]))),
     ]
+
+
+def _at_any_time(row: Row, game: type[Game]) -> str:
+    """Return the difference with the limits and the p that hold for any number of seeds; "" where there are none."""
+    text = _with_limits(row, game, "anytime")
+    return text and f"{text}, p {_with_corrected(row, 'anytime_p')}"
+
+
+def _with_limits(row: Row, game: type[Game], name: str) -> str:
+    """Return the difference with other limits than its own; "" where there are none."""
+    low, high = f"{name}_low", f"{name}_high"
+    return "" if pd.isna(row[low]) else change_text(row, game, low, high)
+
+
+def _with_corrected(row: Row, name: str) -> str:
+    return f"{p_text(row[name])}, corrected {p_text(row[f'{name}_holm'])}"
 
 
 def two_names(what: str) -> tuple[str, str]:
@@ -256,7 +240,7 @@ def two_names(what: str) -> tuple[str, str]:
     return first, second or first
 
 
-def compared_text(row: Mapping[Any, Any], labels: Mapping[str, str]) -> str:
+def compared_text(row: Row, labels: Mapping[str, str]) -> str:
     """Return what a row of the table `questions` compares: values of an axis, or two sides."""
     axis, values = row["axis"], (row["from"], row["to"])
     names = two_names(row["what"])
@@ -266,7 +250,7 @@ def compared_text(row: Mapping[Any, Any], labels: Mapping[str, str]) -> str:
     return " → ".join(", ".join(filter(None, (labels[n], s))) for n, s in zip(names, sides, strict=True))
 
 
-def value_text(row: Mapping[Any, Any], end: str) -> str:
+def value_text(row: Row, end: str) -> str:
     """Return the value of the compared axis at one `end` ("from" or "to") in words: `4 Byzantine agents`."""
     axis, value = row["axis"], str(row[end])
     if axis in _AGENTS and value.isdecimal():

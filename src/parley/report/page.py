@@ -22,7 +22,6 @@ from parley.analysis.made_by import MadeBy, answered_as, answered_warnings, kept
 from parley.analysis.registration import with_registration
 from parley.analysis.stats import CONFIDENCE
 from parley.analysis.summarize import summarize
-from parley.calibration.arms import HEADER, calibration_tables
 from parley.errors import RecordError, UsageError
 from parley.files import write_atomically
 from parley.games.figure_kinds import KINDS
@@ -33,7 +32,7 @@ from parley.report.answers import answers, largest_differences
 from parley.report.explorer.selection import MOST, select
 from parley.report.explorer.site import write_view
 from parley.report.html import HtmlColumn, HtmlTable, ReportLinks, downloads, page, table, words
-from parley.report.sections import all_tables, measure_tables, rate_text
+from parley.report.sections import all_tables, calibrations, measure_tables, rate_text
 from parley.study import Study
 from parley.study.condition import axes_text
 from parley.study.frozen import frozen_state
@@ -81,8 +80,7 @@ def report(study: Study, explored: bool = False) -> Path:
         facts=methods.facts(study, conditions, left_out),
         parameters=methods.parameters(study, by),
         models=methods.models_used(study, answered_as(study, made_by.answered)),
-        calibration_header=HEADER,
-        calibrations=calibration_tables(study),
+        calibrations=calibrations(study),
         provenance=methods.provenance(made_by),
         confidence=f"{CONFIDENCE:.0%}",
         version=__version__,

@@ -3,12 +3,13 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import partial
+from operator import itemgetter
 from typing import Any
 
 import pandas as pd
 
 from parley.analysis.conditions import outcomes_of
-from parley.analysis.effects import CHANGES, points
+from parley.analysis.effects import CHANGES
 from parley.analysis.endings import ANY as ANY_ENDING
 from parley.analysis.forks import AS_PARENT, UNCHANGED
 from parley.analysis.precision import anytime_interval
@@ -17,11 +18,12 @@ from parley.analysis.reactions import ANY as ANY_BEHAVIOR
 from parley.analysis.reactions import NONE
 from parley.analysis.simulations import ALL, COLUMNS
 from parley.analysis.stats import CONFIDENCE
+from parley.calibration.arms import HEADER, calibration_tables
 from parley.games.base import Game
 from parley.games.evidence import OutcomeClass, Quantity
 from parley.play.degenerate import ASKED, MEANINGS
 from parley.policies import FAILURE_CLASSES
-from parley.report.answers import contrast_texts, labels_of
+from parley.report.answers import change_text, discordant_text, is_number, labels_of, values_text
 from parley.report.html import (
     HtmlColumn,
     HtmlTable,
@@ -191,19 +193,42 @@ def contrast_table(
 ) -> HtmlTable:
     """Return the contrasts with the smallest p, at most MAX_CONTRASTS; `about.all` says how many there are."""
     order = contrasts.sort_values("p", kind="stable", na_position="last").head(MAX_CONTRASTS)
-    labels, numbers = labels_of(game)
-    rows = [
-        {**row, **contrast_texts(row, labels, row["what"] in numbers), "link": links.contrast(row)}
-        for row in order.to_dict("records")
-    ]
+    labels, _ = labels_of(game)
+
+    def what(row: Row) -> str:
+        return "indicators of one condition" if row["kind"] == "comparison" else labels.get(row["what"], row["what"])
+
+    def compared(row: Row) -> str:
+        if row["kind"] == "comparison":
+            return " → ".join(labels.get(row[end], row[end]) for end in ("from", "to"))
+        return f"{row['axis']}: {row['from']} → {row['to']}"
+
+    def pairs(row: Row) -> str:
+        sizes = f"{row['simulations_from']}, {row['simulations_to']} unpaired"
+        return f"{row['pairs']} pairs" if row["pairs"] else sizes
+
+    def of_all(row: Row) -> str:
+        """Return the rates or means of all simulations, where the pairs are only some of them."""
+        sizes, form = (row["simulations_from"], row["simulations_to"]), ".4g" if is_number(row, game) else ".0%"
+        if not row["pairs"] or sizes == (row["pairs"], row["pairs"]):
+            return ""
+        return f"all: {row['all_from']:{form}} of {sizes[0]} → {row['all_to']:{form}} of {sizes[1]}"
+
+    def noise(row: Row) -> str:
+        """Return how much sampling alone explains, where seeds were played again."""
+        if pd.isna(row["difference"]) or pd.isna(row.get("noise")):
+            return ""
+        size = f"{row['noise']:.4g}" if is_number(row, game) else f"{100 * row['noise']:.0f} points"
+        return f"{'within the noise' if abs(row['difference']) <= row['noise'] else 'noise'}: ±{size}"
+
     return table(
         id,
-        rows,
-        words("what", "what"),
-        words("compared", "compared"),
-        HtmlColumn("pairs", "pairs", "discordant", link="link"),
-        HtmlColumn("from → to", "values", "all"),
-        HtmlColumn("difference", "difference", "noise_text"),
+        [{**row, "link": links.contrast(row)} for row in order.to_dict("records")],
+        words("what", what),
+        words("compared", compared),
+        HtmlColumn("pairs", pairs, discordant_text, link="link"),
+        HtmlColumn("from → to", partial(values_text, game=game), of_all),
+        HtmlColumn("difference", partial(change_text, game=game), noise),
         p_column("p", "p", "test"),
         p_column("p (Holm)", "p_holm"),
         p_column("p (BH)", "p_bh"),
@@ -222,7 +247,7 @@ def _noise_table(noise: pd.DataFrame, by: Sequence[str], game: type[Game]) -> Ht
         noise[(noise["kind"] == "outcome") & (noise["spread"] > 0)].to_dict("records"),
         words("outcome", lambda row: labels[row["what"]]),
         HtmlColumn("pairs", "pairs"),
-        HtmlColumn("again less first", lambda row: f"{100 * row['difference']:+.0f}"),
+        HtmlColumn("again less first", lambda row: f"{100 * row['difference']:+z.0f}"),
         HtmlColumn("noise", lambda row: f"±{100 * row['band']:.0f}"),
         HtmlColumn(
             "other answers at temperature 0", lambda row: f"{row['answered_otherwise']} of {row['asked_again']}"
@@ -240,6 +265,7 @@ def margin_table(margins: pd.DataFrame, effects: pd.DataFrame, game: type[Game])
     def compared(text: Any) -> Any:
         return lambda row: "" if pd.isna(row["difference"]) else text(row)
 
+    change = estimate("difference", "+z.0f", "difference_low", "difference_high", scale=100, unit=" points")
     paper = HtmlColumn("paper", lambda row: "" if pd.isna(row["paper"]) else f"{row['paper']:.1%}", "source")
     return table(
         "margins",
@@ -258,7 +284,7 @@ def margin_table(margins: pd.DataFrame, effects: pd.DataFrame, game: type[Game])
         ),
         HtmlColumn("rate", estimate("rate", ".1%", limits=".0%")),
         *([paper] if margins["paper"].notna().any() else []),
-        HtmlColumn("difference", compared(partial(_points, prefix="difference_")), compared(_rates_and_pairs)),
+        HtmlColumn("difference", compared(change), compared(_rates_and_pairs)),
         HtmlColumn("p", compared(lambda row: p_text(row["p"])), compared(lambda row: row["test"])),
         HtmlColumn("p corrected", compared(lambda row: p_text(row["p_holm"]))),
         all=len(margins),
@@ -268,12 +294,6 @@ def margin_table(margins: pd.DataFrame, effects: pd.DataFrame, game: type[Game])
 def _rates_and_pairs(row: Row) -> str:
     pairs = f"; {row['only_from']} only {row['from']}, {row['only_value']} only {row['value']}" if row["pairs"] else ""
     return f"{row['from']} {row['rate_from']:.1%}, {row['value']} {row['rate_value']:.1%}{pairs}"
-
-
-def _points(row: Row, value: str = "difference", prefix: str = "") -> str:
-    change, low, high = (row[name] for name in (value, f"{prefix}low", f"{prefix}high"))
-    interval = "" if pd.isna(low) else f" [{points(100 * low)}, {points(100 * high)}]"
-    return f"{points(100 * change)}{interval} points"
 
 
 def effect_table(effects: pd.DataFrame, game: type[Game]) -> HtmlTable:
@@ -288,7 +308,7 @@ def effect_table(effects: pd.DataFrame, game: type[Game]) -> HtmlTable:
             "conditions",
             lambda row: f"{row['separated']} always or never" if row["separated"] else "",
         ),
-        HtmlColumn("effect", lambda row: "-" if pd.isna(row["effect"]) else _points(row, "effect")),
+        HtmlColumn("effect", estimate("effect", "+z.0f", scale=100, unit=" points")),
         p_column("p", "p"),
         what=labels_of_rates(game)[str(effects["what"].iloc[0])] if len(effects) else "",
         all=len(effects),
@@ -336,7 +356,7 @@ def _equal_cost_table(equal: pd.DataFrame, by: Sequence[str]) -> HtmlTable:
         equal.to_dict("records"),
         HtmlColumn("games", "simulations"),
         HtmlColumn("right", estimate("right", ".0%")),
-        HtmlColumn("less talk", estimate("difference", "+.0f", "difference_low", "difference_high", scale=100)),
+        HtmlColumn("less talk", estimate("difference", "+z.0f", "difference_low", "difference_high", scale=100)),
         p_column("p corrected", "p_holm"),
         HtmlColumn("tokens per game", lambda row: "-" if pd.isna(row["tokens"]) else f"{row['tokens']:,.0f}"),
         HtmlColumn("money", lambda row: "-" if pd.isna(row["money"]) else f"{row['money']:.3g}"),
@@ -358,7 +378,7 @@ def _fork_table(forks: pd.DataFrame, game: type[Game]) -> HtmlTable:
         HtmlColumn("recorded games", "parents"),
         HtmlColumn("unchanged", lambda row: f"{row['value_from']:.0%}"),
         HtmlColumn("changed", lambda row: f"{row['value_to']:.0%}"),
-        HtmlColumn("difference", estimate("difference", "+.0f", "low", "high", scale=100)),
+        HtmlColumn("difference", estimate("difference", "+z.0f", "low", "high", scale=100)),
         p_column("p corrected", "p_holm"),
         HtmlColumn("noise", lambda row: "-" if pd.isna(row["noise"]) else f"{100 * row['noise']:.0f}"),
         by=["at", "change"],
@@ -389,7 +409,7 @@ def player_table(players: pd.DataFrame, by: Sequence[str], game: type[Game]) -> 
         words("player", "player"),
         HtmlColumn("simulations", "simulations"),
         HtmlColumn("mean", estimate("mean", ".0%")),
-        HtmlColumn("to the first", estimate("difference", "+.0f", "difference_low", "difference_high", scale=100)),
+        HtmlColumn("to the first", estimate("difference", "+z.0f", "difference_low", "difference_high", scale=100)),
         by=by,
     )
 
@@ -437,7 +457,7 @@ def reaction_table(reactions: pd.DataFrame, by: Sequence[str], game: type[Game])
         return f"{measure.label} ({measure.unit})" if getattr(measure, "unit", "") else str(measure.label)
 
     def difference(row: Row) -> str:
-        form, scale = ("+.3g", 1) if is_number(row) else ("+.0f", 100)
+        form, scale = ("+.3g", 1) if is_number(row) else ("+z.0f", 100)
         return estimate("difference", form, scale=scale)(row)
 
     return table(
@@ -459,3 +479,14 @@ def reaction_table(reactions: pd.DataFrame, by: Sequence[str], game: type[Game])
         rates=len(rates),
         unproven=int((~(rates["p_holm"] < 1 - CONFIDENCE)).sum()),
     )
+
+
+def calibrations(study: Study) -> dict[str, list[HtmlTable]]:
+    """Return for each model that the study asks the tables of its calibrations; `about` has what was asked."""
+    columns = [HtmlColumn(label, itemgetter(at), is_number=at > 0) for at, label in enumerate(HEADER)]
+    return {
+        name: [
+            table(f"calibration-{name}-{place}", rows, *columns, title=title) for place, (title, rows) in enumerate(of)
+        ]
+        for name, of in calibration_tables(study).items()
+    }

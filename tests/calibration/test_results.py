@@ -56,7 +56,7 @@ def test_a_study_finds_the_calibrations_of_its_models_by_what_they_are(
     calibrated(number=6)
     (first, _), (second, rows) = calibration_tables(study)["tiny"]
     assert (first, second) == ("6 questions of arithmetic", "4 questions of arithmetic")
-    assert rows[1][:2] == ["consensus-json", "4 of 4"]
+    assert (rows[1]["arm"], rows[1]["right"]) == ("consensus-json", "4 of 4")
     # Another name is the same model; other weights, grammars and prompts are something else.
     models = {"models": {**MODELS["models"], "renamed": MODELS["models"]["tiny"]}}
     study.models_file.write_text(yaml.safe_dump(models))

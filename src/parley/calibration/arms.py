@@ -178,10 +178,6 @@ def _plain(problem: Problem) -> Ask:
 
 FORMAT = 1
 _MAX_BYTES = 100_000_000
-HEADER = (
-    *("arm", "right", "accuracy", "minus plain", "unreadable", *DEGENERATE_CLASSES),
-    *("tokens in", "tokens out", "seconds"),
-)
 
 
 def identity_of(entry: ModelEntry) -> dict[str, Any]:
@@ -219,22 +215,24 @@ def arm_row(
     }
 
 
-def cells(row: Mapping[str, Any]) -> list[str]:
-    """Return one row of the table under HEADER, as text; differences to plain are in percentage points."""
+def cells(row: Mapping[str, Any]) -> dict[str, str]:
+    """Return one row of the table by its columns, as text; differences to plain are in percentage points."""
     share, low, high = (100 * part for part in row["accuracy"])
     difference = "-"
     if row["difference"] is not None:
         change, least, most = (100 * part for part in row["difference"])
         difference = f"{change:+.1f} [{least:+.1f}, {most:+.1f}]"
-    return [
-        row["arm"],
-        f"{row['right']} of {row['questions']}",
-        f"{share:.1f}% [{low:.1f}, {high:.1f}]",
-        difference,
-        f"{row['unreadable']:.1%}",
-        *(f"{row['degenerate'][name]:.1%}" for name in DEGENERATE_CLASSES),
-        *(f"{row[name]:.0f}" for name in ("prompt_tokens", "completion_tokens", "seconds")),
-    ]
+    return {
+        "arm": row["arm"],
+        "right": f"{row['right']} of {row['questions']}",
+        "accuracy": f"{share:.1f}% [{low:.1f}, {high:.1f}]",
+        "minus plain": difference,
+        "unreadable": f"{row['unreadable']:.1%}",
+        **{name: f"{row['degenerate'][name]:.1%}" for name in DEGENERATE_CLASSES},
+        "tokens in": f"{row['prompt_tokens']:.0f}",
+        "tokens out": f"{row['completion_tokens']:.0f}",
+        "seconds": f"{row['seconds']:.0f}",
+    }
 
 
 def remedies(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
@@ -270,7 +268,7 @@ def calibrations_of(entry: ModelEntry) -> list[dict[str, Any]]:
     return sorted(found, key=lambda one: (-one["number"], one["problems_label"]))
 
 
-def calibration_tables(study: Study) -> dict[str, list[tuple[str, list[list[str]]]]]:
+def calibration_tables(study: Study) -> dict[str, list[tuple[str, list[dict[str, str]]]]]:
     """Return for each model that the study asks its calibrations: what was asked, and the rows, as text."""
     return {
         name: [(f"{one['number']} questions of {one['problems_label']}", [*map(cells, one["arms"])]) for one in found]

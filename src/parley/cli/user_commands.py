@@ -283,7 +283,7 @@ def calibrate(
     Examples:  parley calibrate smollm2-135m --number 50
                parley calibrate qwen3-8b --problems gsm8k:data/gsm8k/test.jsonl --game deliberation_cot
     """
-    from parley.calibration.arms import HEADER, STYLES, all_arms, cells, remedies, source_of
+    from parley.calibration.arms import STYLES, all_arms, cells, remedies, source_of
     from parley.calibration.run import calibrate as run
     from parley.text import choose
 
@@ -293,7 +293,7 @@ def calibrate(
     if len(arms) == 1:
         raise UsageError(f"--reply-format {', '.join(formats)}: {', '.join(games)} has no such format; choose another")
     found = run(model, models, source_of(problems), number, arms, endpoint, engine_timeout)
-    table = _table([dict(zip(HEADER, cells(row), strict=True)) for row in found["arms"]])
+    table = _table([cells(row) for row in found["arms"]])
     common.tell(as_json, found, [*table, *remedies(found["arms"]), str(found["path"])])
 
 

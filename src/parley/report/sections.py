@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import partial
-from operator import itemgetter
 from typing import Any
 
 import pandas as pd
@@ -18,7 +17,7 @@ from parley.analysis.reactions import ANY as ANY_BEHAVIOR
 from parley.analysis.reactions import NONE
 from parley.analysis.simulations import ALL, COLUMNS
 from parley.analysis.stats import CONFIDENCE
-from parley.calibration.arms import HEADER, calibration_tables
+from parley.calibration.arms import calibration_tables
 from parley.games.base import Game
 from parley.games.evidence import OutcomeClass, Quantity
 from parley.play.degenerate import ASKED, MEANINGS
@@ -196,11 +195,12 @@ def contrast_table(
     labels, _ = labels_of(game)
 
     def what(row: Row) -> str:
-        return "indicators of one condition" if row["kind"] == "comparison" else labels.get(row["what"], row["what"])
+        name = str(row["what"])
+        return "indicators of one condition" if row["kind"] == "comparison" else labels.get(name, name)
 
     def compared(row: Row) -> str:
         if row["kind"] == "comparison":
-            return " → ".join(labels.get(row[end], row[end]) for end in ("from", "to"))
+            return " → ".join(labels.get(name, name) for name in (str(row["from"]), str(row["to"])))
         return f"{row['axis']}: {row['from']} → {row['to']}"
 
     def pairs(row: Row) -> str:
@@ -446,9 +446,9 @@ def reaction_table(reactions: pd.DataFrame, by: Sequence[str], game: type[Game])
     rates = compared[(compared["kind"] == "indicator") & (compared["value_with"] > 0)]
 
     def value(name: str) -> Any:
-        return lambda row: f"{row[name]:.3g}" if is_number(row) else f"{100 * row[name]:.0f}%"
+        return lambda row: f"{row[name]:.3g}" if of_number(row) else f"{100 * row[name]:.0f}%"
 
-    def is_number(row: Row) -> bool:
+    def of_number(row: Row) -> bool:
         measure = measures[row["what"]]
         return isinstance(measure, Quantity) and not measure.share
 
@@ -457,7 +457,7 @@ def reaction_table(reactions: pd.DataFrame, by: Sequence[str], game: type[Game])
         return f"{measure.label} ({measure.unit})" if getattr(measure, "unit", "") else str(measure.label)
 
     def difference(row: Row) -> str:
-        form, scale = ("+.3g", 1) if is_number(row) else ("+z.0f", 100)
+        form, scale = ("+.3g", 1) if of_number(row) else ("+z.0f", 100)
         return estimate("difference", form, scale=scale)(row)
 
     return table(
@@ -483,10 +483,11 @@ def reaction_table(reactions: pd.DataFrame, by: Sequence[str], game: type[Game])
 
 def calibrations(study: Study) -> dict[str, list[HtmlTable]]:
     """Return for each model that the study asks the tables of its calibrations; `about` has what was asked."""
-    columns = [HtmlColumn(label, itemgetter(at), is_number=at > 0) for at, label in enumerate(HEADER)]
+
+    def drawn(id: str, title: str, rows: Sequence[Row]) -> HtmlTable:
+        return table(id, rows, *(HtmlColumn(label, label, is_number=label != "arm") for label in rows[0]), title=title)
+
     return {
-        name: [
-            table(f"calibration-{name}-{place}", rows, *columns, title=title) for place, (title, rows) in enumerate(of)
-        ]
-        for name, of in calibration_tables(study).items()
+        name: [drawn(f"calibration-{name}-{place}", title, rows) for place, (title, rows) in enumerate(of_model)]
+        for name, of_model in calibration_tables(study).items()
     }

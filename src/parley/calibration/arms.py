@@ -27,8 +27,7 @@ from parley.games.problems.sources import Arithmetic, Gsm8k
 from parley.games.prompts import QuestionStyle
 from parley.games.registry import GAMES
 from parley.identity import digest
-from parley.play.degenerate import ASKED, DEGENERATE_CLASSES, count_degenerate
-from parley.play.pausing import REMEDIES
+from parley.play.degenerate import ASKED, DEGENERATE_CLASSES, REMEDIES, count_degenerate
 from parley.play.record_content import times
 from parley.play.runner import Exchange
 from parley.policies import REPLY_FORMATS, Ask, ReplyFormat, Sampling

@@ -14,8 +14,8 @@ from parley.analysis.registration import registered_lines
 from parley.analysis.simulations import simulation_row
 from parley.figures.curves import draw_power
 from parley.files import write_atomically
+from parley.play.degenerate import REMEDIES
 from parley.play.forks import forks_line
-from parley.play.pausing import REMEDIES
 from parley.study import Study
 from parley.study.prompt_sent import too_long
 from parley.text import one_line, table

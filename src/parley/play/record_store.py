@@ -25,8 +25,8 @@ from parley.errors import MissingRecordError, RecordError, UsageError
 from parley.files import forget_done, mark_done, read_regular, sha256, write_atomically
 from parley.forked import forked_map
 from parley.identity import canonical_json, digest
+from parley.play.degenerate import paused_lines
 from parley.play.parquet import packed_array
-from parley.play.pausing import paused_lines
 from parley.play.record import Summary, read_summary
 from parley.play.record_content import outcome_problem
 from parley.study import Study

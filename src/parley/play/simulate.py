@@ -24,9 +24,9 @@ from parley import paths
 from parley.engine.endpoint import read_endpoint
 from parley.engine.models import compare_names
 from parley.errors import EngineError, JournalError, NotReadyError, ParleyError, UsageError
+from parley.play.degenerate import PauseWatcher
 from parley.play.forks import forked_policies
 from parley.play.journal import Journal, delete_journal, off_loop
-from parley.play.pausing import PauseWatcher
 from parley.play.record import provenance, provenance_warnings, write_record
 from parley.play.record_store import read_own, write_conditions
 from parley.play.runner import Exchange, Play, Watcher, play_async

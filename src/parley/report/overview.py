@@ -10,7 +10,7 @@ import pandas as pd
 from parley.analysis.stats import CONFIDENCE
 from parley.analysis.talking import FIRST, INDEPENDENT
 from parley.games.base import Game
-from parley.play.pausing import REMEDIES
+from parley.play.degenerate import REMEDIES
 from parley.policies import FAILURE_CLASSES
 from parley.report.html import interval_text
 from parley.study import Study

@@ -25,7 +25,7 @@ from parley.analysis.summarize import summarize
 from parley.errors import RecordError, UsageError
 from parley.files import write_atomically
 from parley.games.figure_kinds import KINDS
-from parley.play.pausing import paused_lines
+from parley.play.degenerate import paused_lines
 from parley.play.record_store import left_out_of_tables, unfinished_part, usable_part
 from parley.report import methods, overview
 from parley.report.answers import answers, largest_differences

@@ -18,8 +18,8 @@ from parley.calibration.arms import report_plan
 from parley.engine.service.limits import Parts
 from parley.errors import BudgetError, ParleyError, RecordError, UsageError
 from parley.files import hold_lock, remove_leftovers
+from parley.play.degenerate import clear_pauses
 from parley.play.forks import check_parents
-from parley.play.pausing import clear_pauses
 from parley.play.record_store import recall_left_out
 from parley.play.spending import gather_spending, refused_line
 from parley.play.stale_records import find_moves, missing_records, move_records, moved_line

@@ -8,28 +8,16 @@ import glob
 import importlib.metadata
 import re
 from contextlib import suppress
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Annotated, Any, Union, get_args
+from typing import Annotated, Any
 from urllib.parse import urlsplit
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Discriminator,
-    Field,
-    GetCoreSchemaHandler,
-    Tag,
-    model_validator,
-)
-from pydantic_core import CoreSchema
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from parley.errors import EngineError
 from parley.text import last_part
-from parley.text.yamlfile import tag
+from parley.text.yamlfile import ByKey
 
 _SERVICE_URL = re.compile(r"https?://[^\s/?#@\\]+(?:/[^\s?#@\\]*)?", re.ASCII)
 _CALLS = ("/chat/completions", "/completions", "/responses", "/messages")
@@ -228,30 +216,7 @@ class PathPlace(_Strict):
         return "a file on this machine"
 
 
-@dataclass(frozen=True)
-class _ByKey:
-    """Of a union of models: the first of them whose first key is there; none is answered with the keys of each."""
-
-    what: str
-
-    def __get_pydantic_core_schema__(self, union: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        models = {next(iter(model.model_fields)): model for model in get_args(union)}
-
-        def meant(value: Any) -> str | None:
-            there = value if isinstance(value, dict) else vars(value) if isinstance(value, BaseModel) else {}
-            return next((tag(key) for key in models if key in there), None)
-
-        needed = [
-            [field.alias or name for name, field in model.model_fields.items() if field.is_required()]
-            for model in models.values()
-        ]
-        give = ", or ".join(" and ".join(filter(None, (", ".join(keys[:-1]), keys[-1]))) for keys in needed)
-        tagged: Any = Union[tuple(Annotated[model, Tag(tag(key))] for key, model in models.items())]  # noqa: UP007
-        which = Discriminator(meant, custom_error_type=self.what, custom_error_message=f"Give {give}")
-        return handler.generate_schema(Annotated[tagged, which])
-
-
-Place = Annotated[PackagesPlace | HubPlace | PathPlace, _ByKey("place")]
+Place = Annotated[PackagesPlace | HubPlace | PathPlace, ByKey("place")]
 
 
 class GgufSource(_Strict):
@@ -356,7 +321,7 @@ class ServiceSource(_Strict):
 
 
 Source = Annotated[
-    PackageSource | PartsSource | GgufSource | HubSource | FolderSource | ServiceSource, _ByKey("source")
+    PackageSource | PartsSource | GgufSource | HubSource | FolderSource | ServiceSource, ByKey("source")
 ]
 
 

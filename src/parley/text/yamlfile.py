@@ -245,9 +245,8 @@ class ByKind:
     def __get_pydantic_core_schema__(self, union: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         """Return the schema of the union."""
         kinds = kinds_of(union)
-        tagged: Any = Union[tuple(Annotated[model, Tag(tag(kind))] for kind, model in kinds.items())]  # noqa: UP007
         spelled_out = BeforeValidator(partial(self._spelled_out, kinds), json_schema_input_type=self.alone | union)
-        return handler.generate_schema(Annotated[tagged, Discriminator(_kind_tag), spelled_out])
+        return handler.generate_schema(Annotated[_tagged(kinds), Discriminator(_kind_tag), spelled_out])
 
     def _spelled_out(self, kinds: Mapping[str, type[BaseModel]], value: Any) -> Any:
         """Return what is written as a mapping, or a model as it is; raises ValueError for no kind."""
@@ -271,14 +270,13 @@ class ByForm:
 
     def __get_pydantic_core_schema__(self, union: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         """Return the schema of the union."""
-        members = {tag(self._of_type(member)): member for member in get_args(union)}
-        tagged: Any = Union[tuple(Annotated[member, Tag(form)] for form, member in members.items())]  # noqa: UP007
+        members = {self._of_type(member): member for member in get_args(union)}
 
         def form_of(value: Any) -> str:
-            form = tag(self._of_type(type(value)))
-            return form if form in members else tag("else")
+            form = self._of_type(type(value))
+            return tag(form if form in members else "else")
 
-        return handler.generate_schema(Annotated[tagged, Discriminator(form_of)])
+        return handler.generate_schema(Annotated[_tagged(members), Discriminator(form_of)])
 
     def _of_type(self, kind: Any) -> str:
         if get_origin(kind) is Annotated:
@@ -286,6 +284,34 @@ class ByForm:
         plain = get_origin(kind) or kind
         is_class = isinstance(plain, type)
         return "mapping" if is_class and issubclass(plain, dict | BaseModel) else "list" if plain is list else "else"
+
+
+@dataclass(frozen=True)
+class ByKey:
+    """Of a union of models: the first of them whose first key is there; none is answered with the keys of each."""
+
+    what: str
+
+    def __get_pydantic_core_schema__(self, union: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        """Return the schema of the union."""
+        models = {next(iter(model.model_fields)): model for model in get_args(union)}
+
+        def meant(value: Any) -> str | None:
+            there = value if isinstance(value, dict) else vars(value) if isinstance(value, BaseModel) else {}
+            return next((tag(key) for key in models if key in there), None)
+
+        needed = [
+            [field.alias or name for name, field in model.model_fields.items() if field.is_required()]
+            for model in models.values()
+        ]
+        give = ", or ".join(" and ".join(filter(None, (", ".join(keys[:-1]), keys[-1]))) for keys in needed)
+        which = Discriminator(meant, custom_error_type=self.what, custom_error_message=f"Give {give}")
+        return handler.generate_schema(Annotated[_tagged(models), which])
+
+
+def _tagged(members: Mapping[str, Any]) -> Any:
+    """Return the union of members by name, which a discriminator tells apart by their tags."""
+    return Union[tuple(Annotated[member, Tag(tag(name))] for name, member in members.items())]  # noqa: UP007
 
 
 def _is_tag(part: int | str) -> bool:

@@ -268,11 +268,6 @@ def paused(study: str, model: str) -> Path:
     return results(study) / "paused" / f"{model}.txt"
 
 
-def batches(study: str) -> Path:
-    """Folder of what is known of the batches of a study: a file for each."""
-    return results(study) / "batches"
-
-
 def spending(study: str) -> Path:
     """Folder in which processes count what a study spends of its budget."""
     return results(study) / "spending"

@@ -10,7 +10,7 @@ import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractAsyncContextManager, AbstractContextManager, AsyncExitStack, nullcontext, suppress
+from contextlib import AbstractContextManager, AsyncExitStack, nullcontext, suppress
 from datetime import UTC, datetime
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
@@ -39,7 +39,6 @@ from parley.text import NAME, Hearing, every, limited_logger, log_line, logged_t
 
 if TYPE_CHECKING:
     from parley.engine.client import Engine
-    from parley.engine.service.batches import Batches
     from parley.engine.service.budget import Budget
     from parley.engine.service.service import Service
 
@@ -91,8 +90,7 @@ def simulate_shard(
 ) -> None:
     """Make the records of the simulations of one shard of `study` that need no server.
 
-    Those that are there already are left alone. As many are played at once as their services allow, all in lock step
-    if one of these is asked in batches. Scripted ones have
+    Those that are there already are left alone. As many are played at once as their services allow. Scripted ones have
     no journal: what a death takes of those is played again in milliseconds. Code of the user's own plays in a process
     for each simulation, forked from this one: what it does to its process it does to its game alone. If some fail, the
     others are played, and an error as of `simulate` is raised that counts them and quotes the first. All ends when
@@ -153,7 +151,7 @@ async def _play_shard(
             try:
                 if any(isinstance(error, NotReadyError) for error in failed):
                     raise NotReadyError("not started: the service did not answer the ones before")
-                await _play_of_shard(study, simulation, playing, batches)
+                await _play_of_shard(study, simulation, playing)
             except ParleyError as error:
                 failed.append(error)
                 _log.info("%s/seed=%d: %s", simulation.condition.name, simulation.seed, error)
@@ -164,7 +162,7 @@ async def _play_shard(
     try:
         async with asyncio.TaskGroup() as watch:
             watching = None if exit_with is None else watch.create_task(_require_alive(exit_with))
-            async with _batches_of(study, simulations) as batches, asyncio.TaskGroup() as group:
+            async with asyncio.TaskGroup() as group:
                 for simulation in simulations:
                     group.create_task(play(simulation))
             if watching is not None:
@@ -177,18 +175,6 @@ async def _play_shard(
     return failed
 
 
-def _batches_of(study: Study, simulations: Sequence[Simulation]) -> "AbstractAsyncContextManager[Batches | None]":
-    """Return the batches in which simulations are to ask; of None if they ask in no batches."""
-    if not any(entry.batch for simulation in simulations for entry in simulation.condition.entries.values()):
-        return nullcontext()
-    from parley.engine.service.batches import Batches  # with an HTTP client, see below
-
-    def unfinished() -> list[str]:
-        return [each.id for each in study.simulations() if not each.record(study.name).exists()]
-
-    return Batches(paths.batches(study.name), unfinished)
-
-
 async def _require_alive(process: int) -> None:
     """Raise ParleyError when a process is gone."""
     while psutil.pid_exists(process):
@@ -196,9 +182,7 @@ async def _require_alive(process: int) -> None:
     raise ParleyError("the workflow that started this process has ended; run its command again to go on")
 
 
-async def _play_of_shard(
-    study: Study, simulation: Simulation, playing: Playing, batches: "Batches | None" = None
-) -> None:
+async def _play_of_shard(study: Study, simulation: Simulation, playing: Playing) -> None:
     """Play one simulation of a shard; one with a journal has the log that a job of its own would have."""
     condition = simulation.condition
     log = paths.simulation_log(study.name, condition.place, simulation.seed)
@@ -210,7 +194,7 @@ async def _play_of_shard(
         if condition.runs_own_code:
             await _play_apart(study, simulation, playing)
         else:
-            await _play_here(study, simulation, playing, batches)
+            await _play_here(study, simulation, playing)
     except ParleyError as error:
         if condition.keeps_journal:
             _log.info("parley: %s", error)
@@ -219,11 +203,10 @@ async def _play_of_shard(
         own_log.reset(here)
 
 
-async def _play_here(study: Study, simulation: Simulation, playing: Playing, batches: "Batches | None" = None) -> None:
+async def _play_here(study: Study, simulation: Simulation, playing: Playing) -> None:
     if simulation.condition.keeps_journal:
-        with batches.playing(simulation.id) if batches is not None else nullcontext():
-            places = engine_places(simulation.condition, [])
-            await _play_with_journal(study, simulation, places, 0.0, playing, batches)
+        places = engine_places(simulation.condition, [])
+        await _play_with_journal(study, simulation, places, 0.0, playing)
     else:
         await _play_scripted(study, simulation)
 
@@ -339,7 +322,6 @@ async def _play_with_journal(
     places: "Mapping[str, Path | Service]",
     engine_timeout: float,
     playing: Playing,
-    batches: "Batches | None" = None,
 ) -> None:
     """Play one simulation from its journal into its record."""
     record = simulation.record(study.name)
@@ -351,12 +333,10 @@ async def _play_with_journal(
             return
         if journal.entries:
             _log.info("going on from the journal: %d replies", len(journal.entries))
-        budget = budget_for(study, simulation, by_hand=batches is None)
+        budget = budget_for(study, simulation)
         with playing(simulation) as watcher:
             watchers = [watcher, PauseWatcher(study, simulation.players), PhaseLog()]
-            played, engines = await play_simulation(
-                simulation, places, engine_timeout, journal, budget, watchers, batches
-            )
+            played, engines = await play_simulation(simulation, places, engine_timeout, journal, budget, watchers)
         for model, requests in study.requests_at_once(simulation.condition).items():
             engines[model]["requests_at_once"] = requests
         await off_loop(_keep, record, simulation, played, provenance(started, engines))
@@ -393,13 +373,13 @@ def engine_places(condition: Condition, endpoints: Sequence[Path]) -> "dict[str,
     return places | {name: service_of(name, condition.entries[name]) for name in services}
 
 
-def budget_for(study: Study, simulation: Simulation, by_hand: bool = True) -> "Budget | None":
+def budget_for(study: Study, simulation: Simulation) -> "Budget | None":
     """Return what pays the requests of a simulation; None if it makes none, or if its study has no budget."""
     if not simulation.condition.models:
         return None
     from parley.play.spending import budget_of  # with an event loop's locks; a scripted simulation has no use for it
 
-    return budget_of(study, simulation, by_hand)
+    return budget_of(study, simulation)
 
 
 async def play_simulation(
@@ -409,18 +389,17 @@ async def play_simulation(
     journal: Journal | None = None,
     budget: "Budget | None" = None,
     watchers: Sequence[Watcher] = (),
-    batches: "Batches | None" = None,
 ) -> tuple[Play, dict[str, dict[str, Any]]]:
     """Connect what the simulation needs and play it; return the play and the provenance of its engines.
 
     `places` is what `engine_places` gives: an endpoint file or a service for every model of the simulation. `budget`
-    pays the requests of a study that has a budget. Entries that say so ask in `batches`, if there are any.
+    pays the requests of a study that has a budget.
     """
     game = simulation.game()
     if journal is not None:
         _require_models(simulation, journal)
     async with AsyncExitStack() as stack:
-        engines = await _connect(stack, simulation, places, engine_timeout, budget, batches) if places else {}
+        engines = await _connect(stack, simulation, places, engine_timeout, budget) if places else {}
         provenances = {name: await engine.provenance() for name, engine in engines.items()}
         for text in provenance_warnings({"engines": provenances}):
             _log.warning("%s", text)
@@ -456,7 +435,6 @@ async def _connect(
     places: "Mapping[str, Path | Service]",
     engine_timeout: float,
     budget: "Budget | None",
-    batches: "Batches | None",
 ) -> "dict[str, Engine]":
     """Return the engines, by model, when all of them answer."""
     # Imported here, since a scripted simulation has no use for an HTTP client, whose import takes a tenth of its time.
@@ -466,11 +444,8 @@ async def _connect(
         stack.enter_context(budget)
     engines: dict[str, Engine] = {}
     for name, place in places.items():
-        entry = simulation.condition.entries[name]
-        batched = None
-        if batches is not None and entry.batch and not isinstance(place, Path):
-            batched = await batches.of(place, simulation.id)
-        engines[name] = await stack.enter_async_context(Engine(place, budget, entry.deadline, batched))
+        seconds = simulation.condition.entries[name].deadline
+        engines[name] = await stack.enter_async_context(Engine(place, budget, seconds))
     for engine in engines.values():
         await engine.wait_ready(engine_timeout)
     return engines

@@ -24,15 +24,14 @@ from parley.study import Study
 from parley.study.condition import Simulation
 
 
-def budget_of(study: Study, simulation: Simulation | None = None, by_hand: bool = False) -> Budget | None:
+def budget_of(study: Study, simulation: Simulation | None = None) -> Budget | None:
     """Return what pays the requests of a study; None if it has no budget, and never had one.
 
-    In a run that is divided among jobs the job of a simulation has its part, and counts for itself. What is played
-    `by_hand` goes in no batch, and costs the whole price.
+    In a run that is divided among jobs the job of a simulation has its part, and counts for itself.
     """
     if study.content.budget is None and not paths.spent(study.name).exists():
         return None
-    share, name, prices = parts(), study.name, _prices(study, by_hand)
+    share, name, prices = parts(), study.name, _prices(study)
     if share.jobs == 1 or simulation is None:
         whole = paths.spent(name)
         return Budget(name, whole, study.content.budget, prices, lambda: spent_before(study), _elsewhere(study, whole))
@@ -93,8 +92,8 @@ def _databases(study: Study) -> list[Path]:
     return sorted(paths.spending(study.name).rglob("*.sqlite"))
 
 
-def _prices(study: Study, by_hand: bool = False) -> Prices:
-    return {name: entry.price if by_hand else entry.run_price for name, entry in study.models.items()}
+def _prices(study: Study) -> Prices:
+    return {name: entry.price for name, entry in study.models.items()}
 
 
 def spent_before(study: Study) -> Account:

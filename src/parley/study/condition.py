@@ -323,10 +323,7 @@ class Condition:
         """How many of its simulations fill what the services that answer for it allow, or the disk if none does."""
         if not self.entries:
             return SCRIPTED_AT_ONCE
-        requests = min(
-            entry.limits.in_batch if entry.batch else entry.limits.concurrent or DEFAULT_CONCURRENT
-            for entry in self.entries.values()
-        )
+        requests = min(entry.limits.concurrent or DEFAULT_CONCURRENT for entry in self.entries.values())
         return math.ceil(requests / sum(group.count for group in self.groups))
 
     @property

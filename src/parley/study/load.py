@@ -89,7 +89,6 @@ def _checked(
     )
     if content.budget is not None and content.budget.cost is not None:
         _check_prices(study, content.budget.cost, recorded)
-    _check_batches(study)
     _check_drawn(study)
     _ = study.comparisons  # a question that no condition answers is refused before anything is played
     _check_achievable(study)
@@ -118,20 +117,6 @@ def _check_achievable(study: Study) -> None:
         raise UsageError(
             f"{study.file}: questions: {asked}: games of rules are held against no protocol; add achievable: PROTOCOL"
         )
-
-
-def _check_batches(study: Study) -> None:
-    """Raise UsageError if a game that asks in batches has a process of its own, or counts how long replies take."""
-    for condition in study.conditions:
-        batched = next((name for name, entry in condition.entries.items() if entry.batch), None)
-        why = ""
-        if condition.runs_own_code:
-            why = "code of the user's own plays, in a process for each game"
-        elif getattr(condition.parameters, "time_limit", None) is not None:
-            why = "time_limit counts how long replies take"
-        if batched and why:
-            remedy = f"{why}, and {batched} is asked in batches; remove its batch"
-            raise UsageError(f"{study.file}: {condition.name}: {remedy}")
 
 
 def _check_prices(study: Study, cost: float, recorded: Mapping[str, ModelEntry]) -> None:

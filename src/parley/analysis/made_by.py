@@ -175,16 +175,16 @@ class Costs:
 
     def __init__(self, records: Sequence[tuple[Simulation, Summary]]) -> None:
         self._known: dict[tuple[str, Any], list[tuple[int, Summary]]] = defaultdict(list)
-        engines: dict[str, list[Summary]] = defaultdict(list)
+        engines: dict[tuple[str, ...], list[Summary]] = defaultdict(list)
         for simulation, summary in records:
             condition = simulation.condition
             if not condition.models:
                 continue
             for each in _nearest_first(condition):
                 self._known[each].append((_agents(condition), summary))
-            engines[condition.engine].append(summary)
-        self._pace = {engine: _seconds_per_token(summaries) for engine, summaries in engines.items()}
-        self._on_gpus = {engine: _on_gpus(summaries) for engine, summaries in engines.items()}
+            engines[condition.models].append(summary)
+        self._pace = {models: _seconds_per_token(summaries) for models, summaries in engines.items()}
+        self._on_gpus = {models: _on_gpus(summaries) for models, summaries in engines.items()}
 
     def of(self, condition: Condition) -> tuple[Cost, str]:
         """Return what one simulation of a condition takes, and from what that is known."""
@@ -200,8 +200,8 @@ class Costs:
     def _cost(self, condition: Condition, tokens: Tokens) -> Cost:
         entries = list(condition.entries.values())
         own = [entry for entry in entries if not entry.is_service]
-        hours = self._pace.get(condition.engine, math.nan) * tokens.total / 3600 if own else 0.0
-        gpus = sum(entry.gpus_served for entry in own) if self._on_gpus.get(condition.engine) else 0
+        hours = self._pace.get(condition.models, math.nan) * tokens.total / 3600 if own else 0.0
+        gpus = sum(entry.gpus_served for entry in own) if self._on_gpus.get(condition.models) else 0
         return Cost(
             tokens.prompt, tokens.completion, hours, gpus * hours if gpus else 0.0, money_of(condition, tokens)
         )

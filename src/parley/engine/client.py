@@ -82,8 +82,6 @@ class Engine:
     async def __aenter__(self) -> "Engine":
         async with AsyncExitStack() as stack:
             self._http = await stack.enter_async_context(self._server.http())
-            if isinstance(self._sender, Retries) and self._sender.limiter is not None:
-                stack.enter_context(self._sender.limiter)
             self._stack = stack.pop_all()
         return self
 

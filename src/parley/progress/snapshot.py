@@ -182,7 +182,7 @@ def cells_of(study: Study) -> list[ConditionProgress]:
                 names=names[key],
                 records=record.parent,
                 journals=paths.journal(record).parent,
-                kind="+".join(condition.models) or SCRIPTED,
+                kind=condition.engine if condition.models else SCRIPTED,
             )
         )
     return cells

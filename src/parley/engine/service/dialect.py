@@ -308,7 +308,7 @@ _PerMillion = Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)]
 
 
 class ServiceLimits(BaseModel):
-    """How much of a service all processes that work in one folder may use together."""
+    """How much of a service one process may use, which plays all of a study that asks it."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -328,17 +328,8 @@ class ServiceLimits(BaseModel):
     @property
     def any(self) -> bool:
         """Whether requests have to wait for their turn."""
-        return any(bound is not None for bound in self.bounds.values())
-
-    @property
-    def bounds(self) -> dict[str, int | None]:
-        """What is shared by all who use the service."""
-        return self.model_dump(include={"concurrent", "requests_per_minute", "tokens_per_minute"})
-
-    def divided(self, parts: int) -> "ServiceLimits":
-        """Return one of so many equal parts; raises pydantic's ValidationError if nothing of a bound would be left."""
-        shares = {key: None if bound is None else bound // parts for key, bound in self.bounds.items()}
-        return ServiceLimits.model_validate({**self.model_dump(), **shares})
+        bounds = (self.concurrent, self.requests_per_minute, self.tokens_per_minute)
+        return any(bound is not None for bound in bounds)
 
 
 class Price(BaseModel):
@@ -365,7 +356,7 @@ class Price(BaseModel):
 
 
 class BudgetLimits(BaseModel):
-    """What a study may spend; not part of any identity."""
+    """What the services of a study may spend; not part of any identity."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -373,7 +364,7 @@ class BudgetLimits(BaseModel):
         default=None, description="Tokens of prompts and replies."
     )
     cost: Annotated[float, Field(gt=0, le=1e12, allow_inf_nan=False)] | None = Field(
-        default=None, description="Money, by the `price` of the models' entries and in its currency."
+        default=None, description="Money, by the `price` of the services' entries and in its currency."
     )
 
     @model_validator(mode="after")

@@ -9,20 +9,21 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cache, partial
 from typing import Any, ClassVar, Generic
 
 import numpy as np
+from pydantic import BaseModel
 
 from parley.errors import GameError, UsageError
 from parley.games.evidence import Evidence, OutcomeClass
 from parley.games.network import Edges, Network, Star, check_topology, draw_network
 from parley.games.parameters import BYZANTINE, HONEST, GameParameters, Group, P, Seat
-from parley.games.prompts import Prompts
+from parley.games.prompts import Instruction, Phase, Prompts, fill
 from parley.identity import stream
 from parley.policies import FIRST_STEP, Ask, Reply
-from parley.policies.kinds import LLM, ChosenPolicy, PolicyKind, Rule
-from parley.text import by_number
+from parley.policies.kinds import LLM, ChosenPolicy, PolicyKind, Rule, with_instructions
+from parley.text import by_number, choose
 
 
 @dataclass(frozen=True)
@@ -125,15 +126,8 @@ class Game(ABC, Generic[P]):
         self.seats = tuple(seat if seat.prompt else replace(seat, prompt=prompt) for seat in seats)
         self.rng = rng
         self.material = material
+        self.sent = cache(partial(self.prompts.sent, parameters=parameters))
         self.set_up()
-
-    @cached_property
-    def prompt(self) -> str:
-        """The prompt that all agents have; raises GameError where they have several (`Seat.prompt`)."""
-        prompt, *others = {seat.prompt: None for seat in self.seats}
-        if others:
-            raise GameError(f"{self.name}: groups have prompts of their own; the game has to read seat.prompt")
-        return prompt
 
     def set_up(self) -> None:
         """Draw and keep what this game needs before it is played; called once, by the constructor."""
@@ -146,6 +140,61 @@ class Game(ABC, Generic[P]):
     @abstractmethod
     def play(self) -> Generator[list[Ask], list[Reply], Outcome]:
         """Play once: yield the asks of each phase, be sent the replies, return the outcome."""
+
+    def ask(
+        self,
+        seat: Seat,
+        number: int,
+        phase: str | Phase,
+        values: Mapping[str, object],
+        reply_model: type[BaseModel],
+        view: Any,
+    ) -> Ask:
+        """Return what an agent is asked in round `number`: the prompts of the phase, filled with `values`.
+
+        `view` is what they say, as data, for scripted policies. Raises GameError for a phase that the prompts lack.
+        """
+        if isinstance(phase, str):
+            phase = self._phase(phase)
+        written = phase.written(self.parameters.format_for(seat))
+        form = phase.form(seat.role, written)
+        filled = {"reply": form.reply, **values}
+        system, user, follow_up = (
+            fill(self.wording(seat, phase, part, form), filled, doubled=phase.doubled)
+            for part in ("system", "user", "follow_up")
+        )
+        return Ask(
+            agent=seat.name,
+            role=seat.role,
+            round=number,
+            phase=phase.name,
+            system=with_instructions(system, seat.policy),
+            user=user,
+            reply_model=reply_model,
+            sampling=getattr(self.parameters, phase.sampled_by()),
+            reply_format=written,
+            follow_up=follow_up,
+            view=view,
+        )
+
+    def _phase(self, name: str) -> Phase:
+        phases = {phase.name: phase for phase in self.prompts.asked(self.parameters)}
+        if name not in phases:
+            raise GameError(f"{self.name}: its prompts have no phase {name}; {choose(name, phases)}")
+        return phases[name]
+
+    def wording(self, seat: Seat, phase: Phase, part: str, form: Instruction) -> str:
+        """Return the unfilled text of a part of a question: `system`, `user`, or the `follow_up` of a second step.
+
+        It is made of the texts that the seat is `sent`, which are in the identity. Raises GameError if there is none.
+        """
+        if part == "follow_up":
+            return form.follow_up
+        texts, names = self.sent(seat.prompt, seat.role), phase.templates(part)
+        for name in names:
+            if name in texts:
+                return texts[name]
+        raise GameError(f"{self.name}: the prompt {seat.prompt} has no {seat.role}_{names[0]}; write it")
 
     def first_question(self) -> Ask:
         """Return what a calibration asks of the game: what its first agent is asked first."""

@@ -5,6 +5,7 @@ and others', and improve theirs. They end unanimous, or hung; a hung problem may
 """
 
 from collections.abc import Generator, Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from math import comb, floor
 from typing import Any
@@ -24,14 +25,12 @@ from parley.games.deliberation.parameters import (
     values_of,
 )
 from parley.games.deliberation.policies import POLICIES
-from parley.games.deliberation.prompts import PROMPTS, format_of, places, prompt_of, reply_kind
+from parley.games.deliberation.prompts import DeliberationPrompts, phase_of, places
 from parley.games.deliberation.turns import graded, heard_by, reached, turn_measures, verdict
 from parley.games.parameters import BYZANTINE, HONEST, Group
 from parley.games.problems.problem import MATCHING, Problem, read_answer
 from parley.games.problems.sources import HiddenProfiles, JsonLines
-from parley.games.prompts import instruction
 from parley.policies import Ask, Reply
-from parley.policies.kinds import with_instructions
 from parley.policies.reply_text import MAX_FREE_TEXT
 from parley.text import by_number, one_line
 
@@ -50,7 +49,7 @@ class DeliberationGame(Game[DeliberationParameters]):
     Parameters = DeliberationParameters
     policies = POLICIES
     read_texts = frozenset({"answer"})
-    prompts = PROMPTS
+    prompts = DeliberationPrompts()
     evidence = DeliberationEvidence()
 
     def set_up(self) -> None:
@@ -232,13 +231,14 @@ class DeliberationGame(Game[DeliberationParameters]):
         """Return what an agent is asked, of the problem at hand or `of` the other one, whose facts nobody holds."""
         p, problem, seat = self.parameters, of or self.problem, self._seats[name]
         style = "reflect" if before else "cot" if name in self._by_thought else "zero_shot"
-        reply_format = format_of(style, p.format_for(seat))
+        phase = phase_of(style, p)
+        if of:
+            phase = replace(phase, name=ANOTHER_PROBLEM, sampling=phase.name)
         said = (self._aside or before["said"]) if before else {}
         others = {peer: said[peer] for peer in heard}
         own = before["said"].get(name) if before else None
-        facts = () if of else self._facts[name]
         view = DeliberationView(
-            phase=ANOTHER_PROBLEM if of else "reflect" if before else "initial",
+            phase=phase.name,
             agent=name,
             role=seat.role,
             turn=turn,
@@ -248,25 +248,12 @@ class DeliberationGame(Game[DeliberationParameters]):
             target=None if seat.role == HONEST else self._other_target if of else self.target,
             facts=() if of else self._known(name, own, others),
         )
-        # Free text is as long as its tokens, and never cut: an agent gets its own argument back as it wrote it.
-        argument_chars = p.argument_chars if reply_format == "json" else MAX_FREE_TEXT
-        form = instruction(reply_kind(style, self.problem.definitive), reply_format)
         other = self.another.question if self.another else ""
-        values = places(p, view, facts, len(self._panel), own, others, form.reply, other)
-        asked = prompt_of(style, p)
-        return Ask(
-            agent=name,
-            role=seat.role,
-            round=self._session * (p.turns + 1) + turn,
-            phase=view.phase,
-            system=with_instructions(PROMPTS.filled(seat.prompt, seat.role, asked, "system", values), seat.policy),
-            user=PROMPTS.filled(seat.prompt, seat.role, asked, "user", values),
-            reply_model=reply_model(style, problem.kind, problem.options, p.answer_chars, argument_chars),
-            sampling=p.reflect if before else p.initial,
-            reply_format=reply_format,
-            follow_up=form.follow_up,
-            view=view,
-        )
+        values = places(p, view, () if of else self._facts[name], len(self._panel), own, others, other)
+        # Free text is as long as its tokens, and never cut: an agent gets its own argument back as it wrote it.
+        argument_chars = p.argument_chars if phase.written(p.format_for(seat)) == "json" else MAX_FREE_TEXT
+        model = reply_model(style, problem.kind, problem.options, p.answer_chars, argument_chars)
+        return self.ask(seat, self._session * (p.turns + 1) + turn, phase, values, model, view)
 
     def _known(self, name: str, own: Said | None, others: Mapping[str, Said | None]) -> tuple[str, ...]:
         """Return the facts that an agent was dealt, and those that stand word for word in what it gets."""

@@ -14,8 +14,7 @@ from parley.games.deliberation.parameters import (
 )
 from parley.games.parameters import ROLES
 from parley.games.problems.problem import Problem, letters
-from parley.games.prompts import Prompts, QuestionStyle, Template, files_of_replies, fill, for_roles
-from parley.policies import ReplyFormat
+from parley.games.prompts import Phase, Prompts, QuestionStyle, fill
 from parley.text import one_line
 
 FOLDER = Path(__file__).parent / "templates"
@@ -69,24 +68,21 @@ def _form(problem: Problem) -> str:
     return fill(_FORMS[problem.kind], {"options": options})
 
 
-def reply_kind(style: str, definitive: bool) -> str:
-    """Return the kind of a reply (parley.games.prompts), by what is asked for and in which order."""
-    order = "zero_shot" if style == "zero_shot" else "reasoned"
-    return f"deliberation_{order}" if definitive else f"deliberation_{order}_policies"
-
-
-def prompt_of(style: str, p: DeliberationParameters) -> str:
-    """Return the name of the prompt by which something is asked for."""
+def phase_of(style: str, p: DeliberationParameters) -> Phase:
+    """Return the phase in which something is asked for in a style; its reply is told of by kind and order."""
+    prompt = style
     if not p.definitive:
-        return style + OF_POLICIES
-    if p.hears == "nobody" and style in STYLES:
-        return style + ALONE
-    return style + _OF_ANOTHER if p.hears == ANOTHER_PROBLEM and style == "reflect" else style
-
-
-def format_of(style: str, reply_format: ReplyFormat) -> ReplyFormat:
-    """Return how the reply to a style is asked for: an answer before its argument is no second step after a first."""
-    return "json" if style == "zero_shot" and reply_format == "two_steps" else reply_format
+        prompt += OF_POLICIES
+    elif p.hears == "nobody":
+        prompt += ALONE
+    elif p.hears == ANOTHER_PROBLEM and style == "reflect":
+        prompt += _OF_ANOTHER
+    reply = f"deliberation_{'zero_shot' if style == 'zero_shot' else 'reasoned'}{'' if p.definitive else OF_POLICIES}"
+    name = "reflect" if style == "reflect" else "initial"
+    # An answer before its argument is no second step after a first.
+    first = style == "zero_shot"
+    system, user = f"{prompt}_system", f"{prompt}_user"
+    return Phase(name, system=system, user=user, reply=reply, told=reply, answers_first=first)
 
 
 def places(
@@ -96,7 +92,6 @@ def places(
     agents: int,
     own: Said | None,
     heard: Mapping[str, Said | None],
-    reply: str,
     another_problem: str,
 ) -> dict[str, object]:
     """Return what stands for each place of a template, with the last answers of the agent and of those it hears.
@@ -117,7 +112,6 @@ def places(
         "own": answer_text("you", own),
         "heard": "\n".join(others) or "  (nobody's answer reached you)",
         "target": view.target and value_text(view.target),
-        "reply": reply,
     }
 
 
@@ -129,24 +123,11 @@ class DeliberationPrompts(Prompts[DeliberationParameters]):
     """Two variants, with the answers' form as the problems and the reply format want it."""
 
     variants = _VARIANTS
-    phases = (
-        *(style + kind for kind in ("", OF_POLICIES) for style in STYLES),
-        *(*(style + ALONE for style in STYLES), f"reflect{_OF_ANOTHER}"),
-    )
     questions = (
         QuestionStyle("deliberation_cot", "improve", "answer", {"cot_share": 1}),
         QuestionStyle("deliberation_zero_shot", "improve", "answer", {"cot_share": 0}),
     )
 
-    def files(self, prompt: str, parameters: DeliberationParameters) -> Mapping[str, Template]:
-        """Return the files that are sent with these problems, in this format."""
-        form = parameters.reply_format
-        kinds = {reply_kind(style, parameters.definitive): format_of(style, form) for style in STYLES}
-        told: dict[str, Template] = {**files_of_replies({f"reply_{kind}": (kind, of) for kind, of in kinds.items()})}
-        asked = [prompt_of(style, parameters) for style in STYLES]
-        names = {f"{role}_{each}_{part}" for role in ROLES for each in asked for part in ("system", "user")}
-        sent = {name: path for name, path in self.templates(prompt).items() if name in names}
-        return sent | for_roles(told)
-
-
-PROMPTS = DeliberationPrompts()
+    def asked(self, parameters: DeliberationParameters) -> Sequence[Phase]:
+        """Return what is asked about these problems: first answers in two styles, and later ones."""
+        return [phase_of(style, parameters) for style in STYLES]

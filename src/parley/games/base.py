@@ -21,7 +21,7 @@ from parley.games.network import Edges, Network, Star, check_topology, draw_netw
 from parley.games.parameters import BYZANTINE, HONEST, GameParameters, Group, P, Seat
 from parley.games.prompts import Instruction, Phase, Prompts, fill
 from parley.identity import stream
-from parley.policies import FIRST_STEP, Ask, Reply
+from parley.policies import FIRST_STEP, Ask, Reply, ReplyFormat
 from parley.policies.kinds import LLM, ChosenPolicy, PolicyKind, Rule, with_instructions
 from parley.text import by_number, choose
 
@@ -127,6 +127,7 @@ class Game(ABC, Generic[P]):
         self.rng = rng
         self.material = material
         self.sent = cache(partial(self.prompts.sent, parameters=parameters))
+        self._form = cache(self._form_of)
         self.set_up()
 
     def set_up(self) -> None:
@@ -154,34 +155,36 @@ class Game(ABC, Generic[P]):
 
         `view` is what they say, as data, for scripted policies. Raises GameError for a phase that the prompts lack.
         """
-        if isinstance(phase, str):
-            phase = self._phase(phase)
-        written = phase.written(self.parameters.format_for(seat))
-        form = phase.form(seat.role, written)
+        phase, written, form = self._form(seat.role, self.parameters.format_for(seat), phase)
         filled = {"reply": form.reply, **values}
-        system, user, follow_up = (
-            fill(self.wording(seat, phase, part, form), filled, doubled=phase.doubled)
-            for part in ("system", "user", "follow_up")
-        )
+
+        def prompted(part: str) -> str:
+            return fill(self.wording(seat, phase, part, form), filled, doubled=phase.doubled)
+
         return Ask(
             agent=seat.name,
             role=seat.role,
             round=number,
             phase=phase.name,
-            system=with_instructions(system, seat.policy),
-            user=user,
+            system=with_instructions(prompted("system"), seat.policy),
+            user=prompted("user"),
             reply_model=reply_model,
             sampling=getattr(self.parameters, phase.sampled_by()),
             reply_format=written,
-            follow_up=follow_up,
+            follow_up=form.follow_up and prompted("follow_up"),
             view=view,
         )
 
-    def _phase(self, name: str) -> Phase:
-        phases = {phase.name: phase for phase in self.prompts.asked(self.parameters)}
-        if name not in phases:
-            raise GameError(f"{self.name}: its prompts have no phase {name}; {choose(name, phases)}")
-        return phases[name]
+    def _form_of(
+        self, role: str, reply_format: ReplyFormat, phase: str | Phase
+    ) -> tuple[Phase, ReplyFormat, Instruction]:
+        """Return a phase, by its name or itself, and how agents of a role reply in it."""
+        if isinstance(phase, str):
+            phases = {each.name: each for each in self.prompts.asked(self.parameters)}
+            if phase not in phases:
+                raise GameError(f"{self.name}: its prompts have no phase {phase}; {choose(phase, phases)}")
+            phase = phases[phase]
+        return phase, phase.written(reply_format), phase.form(role, reply_format)
 
     def wording(self, seat: Seat, phase: Phase, part: str, form: Instruction) -> str:
         """Return the unfilled text of a part of a question: `system`, `user`, or the `follow_up` of a second step.

@@ -51,7 +51,6 @@ TABLES = (
     "forks",
     "influences",
     "margins",
-    "effects",
     "questions",
     "manifest",
 )

@@ -19,10 +19,9 @@ from numpy.typing import NDArray
 from scipy.stats import binom, multinomial, norm
 
 from parley.analysis import endings, stats
+from parley.analysis.anytime import anytime_interval, log_capital
+from parley.analysis.clustered import Standardized, clustered_difference, paired_rates, rate_limits, standardized
 from parley.analysis.contrasts import band, spread_of
-from parley.analysis.margins import Standardized, rate_limits, standardized
-from parley.analysis.margins import difference as margins_differ
-from parley.analysis.precision import anytime_interval, log_capital
 from parley.analysis.questions import Pairs, line_ends
 from parley.analysis.rates import line_of
 from parley.analysis.stats import Floats, p_below, paired_mean, paired_share, wilson_of_mean
@@ -173,7 +172,8 @@ def pooled(n: int, times: int, random: Random, strata: int, of: int = 1) -> Foun
     How often any of so many independent questions is said to differ, where Holm's first step decides.
     """
     for case, _, pairs in shared_seeds(n, 5 * times, random, strata, 0.0):
-        yield case, 1 - (1 - np.mean([each.clustered[2] < 0.05 / of for each in pairs])) ** of
+        ps = [clustered_difference(*paired_rates(each.first, each.second, each.seeds))[2] for each in pairs]
+        yield case, 1 - (1 - np.mean(np.array(ps) < 0.05 / of)) ** of
 
 
 def pooled_claims(n: int, times: int, random: Random, strata: int) -> Found:
@@ -260,7 +260,7 @@ def margins(n: int, times: int, random: Random, difference: bool) -> Found:
     for rate, (alike, how) in itertools.product((0.01, 0.05, 0.5, 0.95, 0.99), ALIKE.items()):
         studies = (both_rates(drawn(random, np.full((4, 2), rate), n, how)) for _ in range(times))
         if difference:
-            held = [holds(*margins_differ(*rates)[:2], 0.0) for rates in studies]
+            held = [holds(*clustered_difference(*rates)[:2], 0.0) for rates in studies]
         else:
             held = [holds(*rate_limits(first), rate) for first, _ in studies]
         yield f"rate {rate:.0%}, alike {alike}", held

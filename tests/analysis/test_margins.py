@@ -7,7 +7,8 @@ import pandas as pd
 import pytest
 import scipy
 
-from parley.analysis.margins import CLUSTERED, STRATIFIED, margin_table
+from parley.analysis.differences import CLUSTERED, STRATIFIED
+from parley.analysis.margins import margin_table
 from parley.analysis.tables import read_table
 from parley.games.consensus.game import ConsensusGame
 from parley.study.study_file import PaperRate

@@ -13,8 +13,8 @@ from typing import Any
 import pandas as pd
 
 from parley import __version__
+from parley.analysis.differences import CLUSTERED
 from parley.analysis.made_by import MadeBy
-from parley.analysis.margins import CLUSTERED
 from parley.analysis.questions import LINES
 from parley.analysis.simulations import engine_label
 from parley.analysis.stats import CONFIDENCE

@@ -54,7 +54,6 @@ TABLES = (
     "forks",
     "influences",
     "margins",
-    "effects",
     "questions",
     "manifest",
 )

@@ -14,7 +14,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
-from itertools import chain
 from operator import methodcaller
 from pathlib import Path
 from typing import Annotated, Any
@@ -386,18 +385,12 @@ class Condition:
 
     @property
     def samplings(self) -> dict[str, Sampling]:
-        """The sampling of each phase in which agents are asked, by phase.
-
-        Published prompts are not called after the phases: then it is that of all phases.
-        """
-        known = [f"_{phase}_" for phase in self.game.prompts.phases]
-        asked = set()
-        for name in [*self.prompt_digests, *chain.from_iterable(self.group_digests)]:
-            # Of several in a name, such as `honest_turn_vote_on_last_round`, it is the first.
-            asked |= set(sorted((phase for phase in known if phase in name), key=name.index)[:1])
-        unasked = {phase.strip("_") for phase in known if phase not in asked}
+        """The parameters that sample the phases in which agents are asked, all if the game names no phases."""
+        roles = {group.role for group in self.groups}
+        phases = self.game.prompts.asked(self.parameters)
+        asked = {phase.sampled_by() for phase in phases if roles.intersection(phase.roles)}
         sampled = {name: x for name, x in dict(self.parameters).items() if isinstance(x, Sampling)}
-        return {name: x for name, x in sampled.items() if name not in unasked} or sampled
+        return {name: x for name, x in sampled.items() if name in asked} or sampled
 
     @property
     def samples(self) -> bool:

@@ -208,20 +208,10 @@ def _check_drawn(study: Study) -> None:
 
 
 def _check_rates(study: Study) -> None:
-    """Raise UsageError for rates of a paper, or a model of effects, that are about what the study does not have."""
-    known, axes = list(rates_of(study.game)), study.axes
-    named = [(f"paper[{index}].what", each.what) for index, each in enumerate(study.content.paper)]
-    effects = study.content.effects
-    named += [("effects.outcome", effects.outcome)] if effects.outcome else []
-    for key, name in named:
-        check_known(f"{study.file}: {key}", name, known, "outcome or indicator")
-    for index, pair in enumerate(effects.interactions):
-        key = f"{study.file}: effects.interactions[{index}]"
-        for axis in pair:
-            check_known(key, axis, axes, "axis")
-        if pair[0] == pair[1]:
-            raise UsageError(f"{key}: {pair[0]!r} twice; name two axes")
+    """Raise UsageError for rates of a paper that are about what the study does not have."""
+    known = list(rates_of(study.game))
     for index, each in enumerate(study.content.paper):
+        check_known(f"{study.file}: paper[{index}].what", each.what, known, "outcome or indicator")
         study.fitting(each.where, f"paper[{index}].where")
 
 

@@ -318,11 +318,6 @@ def ledger_head(chain: Path) -> Path:
     return chain.with_name("head.json")
 
 
-def ledger_signature(chain: Path) -> Path:
-    """The author's signature of the head of a ledger, beside it."""
-    return chain.with_name("head.json.sig")
-
-
 def is_ledger(name: str) -> bool:
     """Whether `name` is that of a ledger's file, and not of a study."""
     return Path(name).suffix == ledger("").suffix

@@ -174,6 +174,28 @@ def test_games_played_elsewhere_keep_their_license_and_without_one_that_is_said(
     assert DatasetCard(linked.read_text()).data.license_link == url
 
 
+def test_own_code_brings_what_it_imports_from_its_folder_and_no_more(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(home))
+    files = {
+        "mine_rules.py": "import json, numpy, parley, mine_texts\nfrom mine_pack.part import one\n",
+        "mine_pack/__init__.py": "from . import part\n",
+        "mine_pack/part.py": "import mine_rules\nfrom mine_last import x\n",
+        "mine_pack/words.txt": "word",
+        "mine_pack/.hidden.txt": "secret",
+        "mine_last.py": "",
+        "other.py": "",
+        "parley/secret.py": "",
+        "numpy.txt": "",
+    }
+    for name, text in files.items():
+        Path(name).parent.mkdir(exist_ok=True)
+        Path(name).write_text(text)
+    found = {path.relative_to(home).as_posix() for path in folder._imported(home, "mine_rules")}
+    assert found == {*list(files)[:4], "mine_last.py"}
+
+
 SHA = "a" * 64
 GGUF = {"sha256": SHA, "from": [{"path": "/home/zaphod/it.gguf"}]}
 

@@ -13,6 +13,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -136,17 +137,26 @@ def _own_code(study: Study) -> Iterator[tuple[Path, Path]]:
 
 
 def _imported(base: Path, first: str) -> list[Path]:
-    """Return the files of a module or package in a folder, and of all that they import from there."""
+    """Return the files of a module or package in a folder, and of all that they import which Python finds there."""
     found: dict[str, list[Path]] = {}
-    waiting = [first]
+    waiting = {first}
     while waiting:
         name = waiting.pop()
-        inside = [path for path in (base / name).rglob("[!.]*") if path.suffix in _TEXTS and path.is_file()]
-        found[name] = sorted(path for path in [base / f"{name}.py", *inside] if path.is_file())
-        for path in found[name]:
-            if path.suffix == ".py":
-                waiting += [each for each in _imports(path) if each not in found and each not in waiting]
+        with suppress(ImportError, ValueError):
+            spec = find_spec(name)
+            places = [spec.origin or "", *(spec.submodule_search_locations or ())] if spec else []
+            if base / f"{name}.py" in map(Path, places):
+                found[name] = [base / f"{name}.py"]
+            elif base / name in map(Path, places):
+                found[name] = [path for path in sorted((base / name).rglob("*")) if _is_of_package(path, base)]
+        python = [path for path in found.setdefault(name, []) if path.suffix == ".py"]
+        waiting |= {each for path in python for each in _imports(path)} - found.keys()
     return [path for files in found.values() for path in files]
+
+
+def _is_of_package(path: Path, base: Path) -> bool:
+    hidden = any(part.startswith(".") for part in path.relative_to(base).parts)
+    return path.suffix in _TEXTS and not hidden and path.is_file()
 
 
 def _imports(path: Path) -> Iterator[str]:

@@ -40,7 +40,7 @@ class MadeBy:
 
     @property
     def as_json(self) -> dict[str, Any]:
-        """All of it, as `kept` reads it."""
+        """All of it, as `read_made_by` reads it."""
         return {"provenances": self.provenances, "answered": self.answered.to_numpy(dtype=object).tolist()}
 
 
@@ -60,7 +60,7 @@ def made_by(records: UsableRecords) -> MadeBy:
     return MadeBy(list(found.values()), answered)
 
 
-def kept(study: Study) -> MadeBy:
+def read_made_by(study: Study) -> MadeBy:
     """Return what made the records that the tables of a study are of; raises RecordError if they do not say."""
     try:
         mark = mark_of_tables(study)["made_by"]

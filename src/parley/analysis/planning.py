@@ -407,7 +407,7 @@ def width_table(study: Study) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def untold(study: Study, records: Records) -> str:
+def missing_pilot(study: Study, records: Records) -> str:
     """Return in a few words what the records of another study do not tell; "" for nothing that is needed."""
     if not records:
         return "no records, so it tells nothing"
@@ -421,4 +421,4 @@ def untold(study: Study, records: Records) -> str:
     return f"no condition of this study is in it, so it tells {missing}"
 
 
-__all__ = ["UNKNOWN", "Planned", "level", "plan_table", "planned", "total_cost", "untold", "width_table"]
+__all__ = ["UNKNOWN", "Planned", "level", "missing_pilot", "plan_table", "planned", "total_cost", "width_table"]

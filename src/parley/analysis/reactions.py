@@ -29,7 +29,7 @@ from parley.analysis.differences import (
 from parley.analysis.simulations import PlayedGame
 from parley.analysis.stats import mean_interval, wilson_of_mean
 from parley.analysis.tables import names_of
-from parley.games.evidence import Behaved, Indicator, Quantity
+from parley.games.evidence import AgentBehavior, Indicator, Quantity
 from parley.study import Study
 from parley.study.condition import BYZANTINE_AXIS, Condition
 
@@ -42,7 +42,7 @@ Trace = Sequence[Mapping[str, Any]]
 Reacted = Mapping[tuple[str, str], _Values]  # by the ids of a game and of its source
 Games = Mapping[int, PlayedGame]  # of one condition, by seed
 Compared = tuple[Condition, Condition | None, Games, Games]  # with an adversary and without, and their games
-Judged = tuple[str, str, list[Behaved]]  # a condition, a player, and its agents in one game
+Judged = tuple[str, str, list[AgentBehavior]]  # a condition, a player, and its agents in one game
 
 
 def compared_games(study: Study, games: Sequence[PlayedGame]) -> list[Compared]:
@@ -51,7 +51,7 @@ def compared_games(study: Study, games: Sequence[PlayedGame]) -> list[Compared]:
     for game in games:
         by_seed[game.simulation.condition.name][game.simulation.seed] = game
     compared: list[Compared] = []
-    for condition in study.conditions if study.game.evidence.reactions else ():
+    for condition in study.conditions if study.game.evidence.table("reactions") else ():
         if condition.axes["b"]:
             other = without_adversary(condition, study.conditions)
             compared.append((condition, other, by_seed[condition.name], by_seed[other.name] if other else {}))
@@ -76,12 +76,14 @@ def _are_paired(own: Games, calm: Games) -> bool:
 
 def reacted(game: PlayedGame, sources: Iterable[PlayedGame], trace: Trace) -> Reacted:
     """Return what the agents of a game do from the rounds on in which those of its sources met an adversary."""
-    evidence, values = game.simulation.condition.game.evidence, {}
+    values: dict[tuple[str, str], _Values] = {}
+    if (table := game.simulation.condition.game.evidence.table("reactions")) is None:
+        return values
     for source in sources:
         names = _same_agents(source.honest, game.honest)
         metrics, parameters = source.summary.outcome["metrics"], source.simulation.condition.parameters
-        found = evidence.reacted(parameters, metrics, names, trace)
-        values[game.simulation.id, source.simulation.id] = {of.name: found.get(of.name) for of in evidence.reactions}
+        found = table.rows(parameters, metrics, names, trace)
+        values[game.simulation.id, source.simulation.id] = {of.name: found.get(of.name) for of in table.measures}
     return values
 
 
@@ -95,7 +97,7 @@ def reaction_table(study: Study, compared: Sequence[Compared], values: Reacted) 
         differing = {} if other is None else {a: v for a, v in other.axes.items() if v != condition.axes[a]}
         without = NONE if other is None else ", ".join(f"{axis}={value}" for axis, value in differing.items())
         keys = {**condition.axes, "without": without}
-        samples += reaction_samples(study.game.evidence.reactions, own, calm, values, keys)
+        samples += reaction_samples(study.game.evidence.about("reactions"), own, calm, values, keys)
     return selected(reaction_rows(samples), names_of("reactions", study.axes, study.game))
 
 
@@ -181,11 +183,11 @@ def _mean(values: Sequence[_Values], name: str) -> float:
 
 def behaved_rows(study: Study, game: PlayedGame, trace: Trace) -> list[Judged]:
     """Return the judged agents of a game with an adversary: all of them, and those of each player."""
-    condition, evidence = game.simulation.condition, study.game.evidence
-    if not condition.axes["b"] or not evidence.behaviors:
+    condition, table = game.simulation.condition, study.game.evidence.table("behaviors")
+    if not condition.axes["b"] or table is None:
         return []
-    found = evidence.behaved(condition.parameters, game.summary.outcome["metrics"], trace)
-    by_player: dict[str, list[Behaved]] = {EVERYBODY: list(found.values())} if found else {}
+    found = table.rows(condition.parameters, game.summary.outcome["metrics"], trace)
+    by_player: dict[str, list[AgentBehavior]] = {EVERYBODY: list(found.values())} if found else {}
     for name, behaved in sorted(found.items(), key=lambda item: game.players[item[0]]):
         by_player.setdefault(game.players[name], []).append(behaved)
     return [(condition.name, player, agents) for player, agents in by_player.items()]
@@ -196,19 +198,19 @@ def behavior_table(rows: Iterable[Judged], study: Study) -> pd.DataFrame:
 
     `rows` are those of `behaved_rows` of all games.
     """
-    judged: dict[str, dict[str, list[list[Behaved]]]] = defaultdict(lambda: defaultdict(list))
+    judged: dict[str, dict[str, list[list[AgentBehavior]]]] = defaultdict(lambda: defaultdict(list))
     for condition_name, player, agents in rows:
         judged[condition_name][player].append(agents)
     table = [
         [*condition.axes.values(), player, *_behavior(behavior, games)]
         for condition in study.conditions
         for player, games in judged[condition.name].items()
-        for behavior in [ANY, *(each.name for each in study.game.evidence.behaviors)]
+        for behavior in [ANY, *(each.name for each in study.game.evidence.about("behaviors"))]
     ]
     return pd.DataFrame(table, columns=names_of("behaviors", study.axes, study.game))
 
 
-def _behavior(behavior: str, games: Sequence[Sequence[Behaved]]) -> list[Any]:
+def _behavior(behavior: str, games: Sequence[Sequence[AgentBehavior]]) -> list[Any]:
     """Return the cells of one behavior, from the judged agents of one or more games."""
     those = [[each for each in agents if behavior in (ANY, *each.shown)] for agents in games]
     share = fmean(len(some) / len(agents) for some, agents in zip(those, games, strict=True))

@@ -9,7 +9,7 @@ import pandas as pd
 
 from parley import paths
 from parley.analysis.made_by import PER_AGENT, SCRIPTED, UNKNOWN, Costs, played
-from parley.analysis.planning import Planned, level, plan_table, planned, total_cost, untold, width_table
+from parley.analysis.planning import Planned, level, missing_pilot, plan_table, planned, total_cost, width_table
 from parley.analysis.registration import registered_lines
 from parley.analysis.simulations import simulation_row
 from parley.figures.curves import draw_power
@@ -77,7 +77,7 @@ class Plan:
         """Yield all of it as text."""
         study, other = self._study, self._other
         yield from _questions(study, self._plans, self._table) if self._plans else _widths(study, self._table)
-        if other is not None and (said := untold(study, self._others)):
+        if other is not None and (said := missing_pilot(study, self._others)):
             yield one_line(f"--from {other.name}: {said}")
         if growing := [condition for condition in study.conditions if condition.growing]:
             least = min(len(condition.seeds) for condition in growing)

@@ -55,7 +55,7 @@ def study_sentence(study: Study, simulations: int) -> str:
 def achieved_sentence(achievable: pd.DataFrame, study: Study) -> str:
     """Return how much was reached of what was achievable, from the table of that name; "" where nothing is in it."""
     parts, wanted = [], study.achievable
-    for of in study.game.evidence.achievable:
+    for of in study.game.evidence.about("regret"):
         rows = achievable[achievable["measure"] == of.name]
         number = rows["simulations"].sum()
         if of.share and number:

@@ -18,7 +18,7 @@ from markupsafe import Markup
 from parley import __version__, paths
 from parley.analysis import tables
 from parley.analysis.conditions import degenerate_warnings, outcomes_of
-from parley.analysis.made_by import MadeBy, answered_as, answered_warnings, kept
+from parley.analysis.made_by import MadeBy, answered_as, answered_warnings, read_made_by
 from parley.analysis.registration import with_registration
 from parley.analysis.stats import CONFIDENCE
 from parley.analysis.summarize import summarize
@@ -46,7 +46,7 @@ def report(study: Study, explored: bool = False) -> Path:
     """
     made = {name: tables.read_table(study.name, name) for name in _SHOWN}
     made["questions"] = with_registration(made["questions"], made["simulations"], study)  # by what is frozen now
-    made_by, left_out = kept(study), left_out_of_tables(study)
+    made_by, left_out = read_made_by(study), left_out_of_tables(study)
     links, cite, path = ReportLinks(study, explored), methods.Citations(), paths.report(study.name)
     by, game, conditions = study.axes, study.game, made["conditions"]
     whole = study.unfinished.whole if study.unfinished else study
@@ -294,7 +294,7 @@ def _described(study: Study, conditions: pd.DataFrame) -> dict[str, str]:
         for name, value in methods.facts(study, conditions, left_out_of_tables(study))
         if name not in ("Study", "Study file")
     }
-    made = {name: "; ".join(values) for name, values in methods.provenance(kept(study))}
+    made = {name: "; ".join(values) for name, values in methods.provenance(read_made_by(study))}
     return {
         **about,
         **axes,

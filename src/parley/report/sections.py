@@ -394,7 +394,7 @@ def player_table(players: pd.DataFrame, by: Sequence[str], game: type[Game]) -> 
 
 def behavior_table(behaviors: pd.DataFrame, by: Sequence[str], game: type[Game]) -> HtmlTable:
     """Return the behaviors that somebody shows; shares are in percent."""
-    labels = {each.name: each.label for each in game.evidence.behaviors}
+    labels = {each.name: each.label for each in game.evidence.about("behaviors")}
 
     def share(row: Row) -> str:
         return "" if row["behavior"] == ANY_BEHAVIOR else estimate("share", ".0%")(row)
@@ -418,7 +418,7 @@ def reaction_table(reactions: pd.DataFrame, by: Sequence[str], game: type[Game])
     `about` has the axes of the conditions that cannot (`alone`), and of how many `rates` above 0 the game without
     adversary differs not by the corrected p (`unproven`).
     """
-    measures: dict[str, Any] = {each.name: each for each in game.evidence.reactions}
+    measures: dict[str, Any] = {each.name: each for each in game.evidence.about("reactions")}
     compared = reactions[reactions["without"] != NONE]
     alone = reactions.loc[reactions["without"] == NONE, list(by)].drop_duplicates()
     rates = compared[(compared["kind"] == "indicator") & (compared["value_with"] > 0)]

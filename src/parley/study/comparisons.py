@@ -34,8 +34,7 @@ def rates_of(game: type[Game]) -> dict[str, str]:
 
 def labels_of_rates(game: type[Game]) -> dict[str, str]:
     """Return the labels of outcomes and indicators, by name."""
-    outcomes = {each.name: each.label for each in game.outcomes}
-    equal = [game.evidence.at_equal_cost] if game.evidence.at_equal_cost else []
+    outcomes, equal = {each.name: each.label for each in game.outcomes}, game.evidence.about("equal_cost")
     return outcomes | {each.name: each.label for each in (*game.evidence.indicators, *equal)}
 
 
@@ -156,8 +155,7 @@ def _kinds(question: Question, game: type[Game], where: str, with_arms: bool) ->
     quantities = {quantity.name: quantity for quantity in (*contrasted, *game.evidence.lost)}
     known: dict[str, Kind] = dict.fromkeys(quantities, "quantity")
     known |= dict.fromkeys((i.name for i in game.evidence.indicators), "indicator")
-    if with_arms and game.evidence.at_equal_cost:
-        known[game.evidence.at_equal_cost.name] = "indicator"
+    known |= dict.fromkeys((i.name for i in game.evidence.about("equal_cost") if with_arms), "indicator")
     known |= dict.fromkeys((o.name for o in game.outcomes), "outcome")
     names = question.looked_at
     key = "outcomes" if question.outcomes is not None else "outcome"

@@ -390,9 +390,9 @@ class Expander:
         """Return the protocol that games are held against; raises UsageError if it is no rule of the game."""
         where = f"{self._where}: achievable"
         chosen = self._policy(written, where, self._game.roles[0])
-        if chosen.kind.rule is None or chosen.kind is IMPORTED or not self._game.evidence.achievable:
+        if chosen.kind.rule is None or chosen.kind is IMPORTED or not self._game.evidence.table("regret"):
             rules = [name for name, kind in self._game.policies.items() if kind.rule is not None and not kind.roles]
-            known = rules if self._game.evidence.achievable else []
+            known = rules if self._game.evidence.table("regret") else []
             raise UsageError(
                 f"{where}: {chosen.kind.name!r}: no protocol of the game {self._game.name}; "
                 f"{choose(chosen.kind.name, known) if known else 'remove this key'}"

@@ -113,7 +113,7 @@ def last_panel(trace: Sequence[Round]) -> list[Round]:
     return [entry for entry in trace if entry["session"] == trace[-1]["session"]]
 
 
-def talked(right: Value | None, honest: Collection[str], trace: Sequence[Round]) -> dict[str, Any]:
+def effect_of_talking(right: Value | None, honest: Collection[str], trace: Sequence[Round]) -> dict[str, Any]:
     """Return what talking changed in the answers of honest agents of the last panel (meanings: columns.yaml)."""
     turns = last_panel(trace)
     names = [name for name in turns[0]["answers"] if name in honest]

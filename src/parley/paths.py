@@ -262,14 +262,9 @@ def mark(study: str, kind: Literal["shards", "played"], engine: str, run: str, s
     return marks(study, kind) / engine / f"run={run}" / f"shard={shard}"
 
 
-def service_use(service: str) -> Path:
-    """Database in which processes count their use of a service; `service` is a hash. No study has such a name."""
-    return root() / RESULTS / ".services" / f"{service}.sqlite"
-
-
 def service_answered(service: str) -> Path:
-    """File that is there when a service has answered once; `service` is a hash."""
-    return service_use(service).with_suffix(".answered")
+    """File that is there when a service has answered once; `service` is a hash. No study has such a name."""
+    return root() / RESULTS / ".services" / f"{service}.answered"
 
 
 def paused(study: str, model: str) -> Path:
@@ -277,19 +272,9 @@ def paused(study: str, model: str) -> Path:
     return results(study) / "paused" / f"{model}.txt"
 
 
-def batches(study: str) -> Path:
-    """Folder of what is known of the batches of a study: a file for each."""
-    return results(study) / "batches"
-
-
-def spending(study: str) -> Path:
-    """Folder in which processes count what a study spends of its budget."""
-    return results(study) / "spending"
-
-
-def spent(study: str, run: str = "", engine: str = "", shard: int = 0) -> Path:
-    """Database of what a study spent; with a `run`, of what the job of one shard spent of its part."""
-    return spending(study) / run / f"{engine}-{shard}.sqlite" if run else spending(study) / "spent.sqlite"
+def spent(study: str) -> Path:
+    """File of what a study spent of its budget; its last line counts."""
+    return results(study) / "spent.jsonl"
 
 
 def processes(folder: Path) -> Path:

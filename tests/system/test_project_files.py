@@ -27,12 +27,12 @@ APACHE_2 = "cfc7749b96f63bd31c3c42b5c471bf756814053e847c10f3eb003417bc523d30"
 COMMON_FOLDERS = {"games", "prompts", "templates"}  # left out in the paths that NOTICE names
 # Prompts that Parley's developers wrote. Any other prompt is quoted or adapted, and NOTICE must name its source.
 OWN_PROMPTS = (
+    "consensus/filter/*",
     "consensus/network/*",
     "consensus/score/*",
     "consensus/strategies/*",
     "consensus/swarms/vote_on_last_round.txt",
     "deliberation/*",
-    "filter_templates/*",
     "replies/*",
     "reply_templates/*",
 )

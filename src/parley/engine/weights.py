@@ -309,9 +309,12 @@ def _refuse_pickles(folder: Path) -> None:
 
 
 def _file_states(folder: Path) -> dict[str, list[int]]:
-    """Return size and time of each weights file: if neither changed, its hash is taken to hold."""
+    """Return size and time of each weights file: if neither changed, its hash is taken to hold.
+
+    The time is in whole seconds: layers of images keep no more.
+    """
     weights = sorted(path for path in folder.glob("*") if path.suffix in _WEIGHTS)
-    return {path.name: [path.stat().st_size, path.stat().st_mtime_ns] for path in weights}
+    return {path.name: [path.stat().st_size, int(path.stat().st_mtime)] for path in weights}
 
 
 def _write_marker(marker: Path, entry: ModelEntry, folder: Path) -> None:

@@ -20,6 +20,7 @@ from parley.study.condition import (
     OWN_CODE,
     SCRIPTED,
     SCRIPTED_AT_ONCE,
+    SERVICES,
     Condition,
     Simulation,
     axes_text,
@@ -122,14 +123,14 @@ class Study:
 
     @cached_property
     def _shard_sizes(self) -> dict[str, int]:
-        """Simulations in a shard, by engine: `shard_size`, or more where more are played at once."""
-        sizes: dict[str, int] = {}
-        for condition in self.conditions:
-            engine = condition.engine
-            least = condition.at_once if condition.plays_by_shard else 1
-            sizes[engine] = max(sizes.get(engine, self.content.shard_size), least)
-        of_no_model = {SCRIPTED: SCRIPTED_SHARD, OWN_CODE: SCRIPTED_AT_ONCE * self.content.shard_size}
-        return {engine: of_no_model.get(engine, size) for engine, size in sizes.items()}
+        """Simulations in a shard, by engine: `shard_size`, and all of services."""
+        special = {
+            SCRIPTED: SCRIPTED_SHARD,
+            OWN_CODE: SCRIPTED_AT_ONCE * self.content.shard_size,
+            SERVICES: sum(len(condition.seeds) for condition in self.conditions),
+        }
+        engines = {condition.engine for condition in self.conditions}
+        return {engine: special.get(engine, self.content.shard_size) for engine in engines}
 
     @cached_property
     def figures(self) -> tuple[FigureSpec, ...]:

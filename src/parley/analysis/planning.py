@@ -200,53 +200,64 @@ def planned(study: Study, records: Records, base: float | None = None) -> list[P
 
 def _planned(comparison: Comparison, pairs: Pairs, base: float | None, times: tuple[int, int]) -> Planned:
     """Return what is assumed of a comparison; `times` are the repeats of the pilot and of the study."""
-    question, number = comparison.question, len(pairs.first)
     rates = comparison.averaged and comparison.kind != "quantity" and not comparison.between  # means of yes and no
-    if comparison.of_numbers and not (rates and number < PILOT):
-        differences = pairs.second - pairs.first
-        if number < PILOT or not differences.std():
-            basis = f"spread unknown: needs {PILOT} pairs of a pilot that differ ({number} there)"
-            return Planned(comparison, math.nan, question.smallest, 0, math.nan, basis, None)
+    if comparison.of_numbers and not (rates and len(pairs.first) < PILOT):
+        return _of_numbers(comparison, pairs, times)
+    return _of_rates(comparison, pairs, base)
 
-        def by_samples(n: int, difference: float, alpha: float, wide: float = 1.0) -> float:
-            return power_of_differences(n, differences * wide, difference, alpha, comparison.share)
 
-        basis, smallest = f"spread of {number} pairs", question.smallest
-        spreads = np.sqrt((number - 1) / scipy.stats.chi2.isf(_PILOT_ENDS, number - 1))
-        now, by_repeats = 1.0, dict[int, Power]()
-        if comparison.averaged and not np.isnan(pairs.sampling).all():
-            # What repeats leave of chance, of the whole variance: so much of it falls as one by their number.
-            played, planned = times
-            chance = min(1.0, float(np.nanmean(pairs.sampling) / differences.var(ddof=1)))
-            wide = {n: math.sqrt(1 - chance + chance * played / n) for n in sorted({*_REPEATS, planned})}
-            now, basis = wide[planned], f"{basis}, {chance:.0%} of its variance by the chance of {played} repeats"
-            by_repeats = {n: partial(by_samples, wide=each) for n, each in wide.items()}
-        ends = tuple(partial(by_samples, wide=now * wide) for wide in spreads)
-        power = partial(by_samples, wide=now)
-        found = Planned(comparison, math.nan, smallest, number, math.nan, basis, power, 100 * smallest, ends)
-        return replace(found, by_repeats=by_repeats)
+def _of_numbers(comparison: Comparison, pairs: Pairs, times: tuple[int, int]) -> Planned:
+    """Return what is assumed of numbers: that pairs differ as those of the pilot, but for their mean."""
+    number, smallest, differences = len(pairs.first), comparison.question.smallest, pairs.second - pairs.first
+    if number < PILOT or not differences.std():
+        basis = f"spread unknown: needs {PILOT} pairs of a pilot that differ ({number} there)"
+        return Planned(comparison, math.nan, smallest, 0, math.nan, basis, None)
+
+    def power(n: int, difference: float, alpha: float, wide: float = 1.0) -> float:
+        return power_of_differences(n, differences * wide, difference, alpha, comparison.share)
+
+    basis, now, by_repeats = f"spread of {number} pairs", 1.0, dict[int, Power]()
+    if comparison.averaged and not np.isnan(pairs.sampling).all():
+        # What repeats leave of chance, of the whole variance: so much of it falls as one by their number.
+        played, planned = times
+        chance = min(1.0, float(np.nanmean(pairs.sampling) / differences.var(ddof=1)))
+        wide = {n: math.sqrt(1 - chance + chance * played / n) for n in sorted({*_REPEATS, planned})}
+        now, basis = wide[planned], f"{basis}, {chance:.0%} of its variance by the chance of {played} repeats"
+        by_repeats = {n: partial(power, wide=each) for n, each in wide.items()}
+    spreads = np.sqrt((number - 1) / scipy.stats.chi2.isf(_PILOT_ENDS, number - 1))
+    ends = tuple(partial(power, wide=now * wide) for wide in spreads)
+    found = Planned(comparison, math.nan, smallest, number, math.nan, basis, partial(power, wide=now), 100 * smallest)
+    return replace(found, ends=ends, by_repeats=by_repeats)
+
+
+def _of_rates(comparison: Comparison, pairs: Pairs, base: float | None) -> Planned:
+    """Return what is assumed of rates: the first of them, the difference, and how pairs correlate."""
+    number = len(pairs.first)
     pilot = number >= PILOT
     phi = correlation(*pairs.counts) if pilot else 0.0
     given, difference, said = _assumed(comparison, float(pairs.first.mean()) if pilot else None, number, base)
-    first = 0.5 - difference / 2 if given is None else given
-    room = 1 - first if difference >= 0 else first
     within = all(one is other for one, other in comparison.strata)
     alone = "outcomes of one simulation" if within else "pairs"
     paired = f"correlation of {number} pairs" if pilot else f"{alone} independent: no pilot"
     if within and comparison.kinds == ("outcome", "outcome"):  # a simulation ends in one way: never in both
         phi, paired = -1.0, "no simulation ends both ways"
+    several = "; strata of a seed independent" * (len(comparison.strata) > 1)
+    basis = f"{said}; {paired}{several}" + "; as with one repeat" * comparison.averaged
 
-    def by_counts(n: int, difference: float, alpha: float) -> float:
-        low = 0.5 - difference / 2 if given is None else first
-        return power_of_rates(n, Rates(low, min(max(low + difference, 0.0), 1.0), phi), alpha)
+    def power(n: int, difference: float, alpha: float) -> float:
+        return power_of_rates(n, _rates(given, difference, phi), alpha)
 
-    several = (
-        "; strata of a seed independent" * (len(comparison.strata) > 1) + "; as with one repeat" * comparison.averaged
-    )
-    basis, largest = f"{said}; {paired}{several}", 1.0 if given is None else room
+    first = _rates(given, difference, phi).first
+    largest = 1.0 if given is None else 1 - first if difference >= 0 else first
     likely = _pilots(comparison, pairs.counts, base) if pilot and phi != -1 else ()
     ends = tuple(partial(_power_at, rates) for rates in likely)
-    return Planned(comparison, first, difference, number * pilot, phi, basis, by_counts, largest, ends)
+    return Planned(comparison, first, difference, number * pilot, phi, basis, power, largest, ends)
+
+
+def _rates(first: float | None, difference: float, phi: float) -> Rates:
+    """Return two rates that differ by so much; about a half without a first one."""
+    first = 0.5 - difference / 2 if first is None else first
+    return Rates(first, min(max(first + difference, 0.0), 1.0), phi)
 
 
 def _power_at(rates: Rates, pairs: int, difference: float, alpha: float) -> float:
@@ -262,8 +273,7 @@ def _pilots(comparison: Comparison, counts: tuple[int, int, int, int], base: flo
     likely = []
     for drawn in np.random.default_rng(number).multinomial(number, (np.array(counts) + 0.5) / (number + 2), _PILOTS):
         first, difference, _ = _assumed(comparison, float(drawn[:2].sum() / number), number, base)
-        first = 0.5 - difference / 2 if first is None else first
-        likely.append(Rates(first, min(max(first + difference, 0.0), 1.0), correlation(*map(int, drawn))))
+        likely.append(_rates(first, difference, correlation(*map(int, drawn))))
     likely.sort(key=lambda rates: sum(rates.discordant))
     return tuple(likely[round(end * (_PILOTS - 1))] for end in _PILOT_ENDS)
 

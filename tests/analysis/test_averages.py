@@ -185,7 +185,7 @@ def test_groups_with_prompts_of_their_own_are_told_apart_and_compared_within_gam
     [
         ("consensus", "final_honest_share", {"model": "random", "prompt": "may_exist"}),
         ("stag_hunt", "stag_share", {"model": "tit_for_tat", "prompt": "plain", "byzantine": "betray"}),
-        ("deliberation", "accuracy", {"model": "solver", "prompt": "improve", "byzantine": "random"}),
+        ("deliberation", "accuracy", {"model": "solver", "prompt": "improve", "byzantine": "stubborn"}),
     ],
 )
 def test_of_one_player_alone_its_share_is_that_of_all(

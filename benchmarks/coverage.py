@@ -19,11 +19,11 @@ from numpy.typing import NDArray
 from scipy.stats import binom, multinomial, norm
 
 from parley.analysis import endings, stats
+from parley.analysis.anytime import anytime_interval, log_capital
 from parley.analysis.contrasts import band, spread_of
 from parley.analysis.effects import effect_table
 from parley.analysis.margins import Standardized, rate_limits, standardized
 from parley.analysis.margins import difference as margins_differ
-from parley.analysis.precision import anytime_interval, log_capital
 from parley.analysis.questions import Pairs, line_ends
 from parley.analysis.rates import line_of
 from parley.analysis.stats import Floats, p_below, paired_mean, paired_share, wilson_of_mean

@@ -400,11 +400,6 @@ def simulation_log(study: str, condition: str, seed: int | str) -> Path:
     return log(study, "simulate", condition, f"seed={seed}")
 
 
-def seeds(study: str) -> Path:
-    """How many seeds each condition has, by what was decided so far, in a study whose seeds grow."""
-    return results(study) / "seeds.json"
-
-
 def lock(study: str) -> Path:
     """File whose lock the workflow holds while it runs a study."""
     return root() / ".snakemake" / f"parley-{study}.lock"

@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 import scipy
 
+from parley.analysis.anytime import anytime_difference
 from parley.analysis.contrasts import contrast_table
-from parley.analysis.precision import anytime_difference
 from parley.analysis.questions import Pairs, line_ends, question_table
 from parley.analysis.simulations import simulation_row
 from parley.analysis.stats import holm, mcnemar, p_below, paired_difference, paired_mean

@@ -167,18 +167,6 @@ def test_frozen_again_as_it_was_it_keeps_its_time_and_changed_it_does_not(
     assert told(changed, rows) == "frozen after 24 of 24 games: exploratory"
 
 
-def test_where_seeds_grow_by_the_frozen_rule_their_number_is_not_fixed(study_factory: StudyFactory) -> None:
-    growing = {"from": 5, "by": 5, "to": 20, "until": {"outcome": "valid_consensus", "width": 0.3}}
-    study = study_factory(GRID | {"seeds": growing}, questions=[ASKED])
-    write_frozen(study)
-    rule = "frozen before the first of 10 games, with the rule by which seeds grow"
-    assert list(registrations(games(study), study)) == [(rule, True, False)]
-    other = study_factory(GRID | {"seeds": {**growing, "to": 30}}, questions=[ASKED])
-    assert told(other, games(other)).endswith("how seeds grow CHANGED since: exploratory")
-    fixed = study_factory(GRID | {"seeds": 5}, questions=[ASKED])
-    assert told(fixed, games(fixed)).endswith("how seeds grow CHANGED since: exploratory")
-
-
 @pytest.fixture
 def played(study: Study) -> Study:
     simulate_shard(study, SCRIPTED, 0)

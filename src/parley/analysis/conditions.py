@@ -6,9 +6,9 @@ from typing import Any
 
 import pandas as pd
 
+from parley.analysis.anytime import anytime_interval
 from parley.analysis.contrasts import NONE_IMPOSSIBLE, Impossible
 from parley.analysis.endings import median_interval
-from parley.analysis.precision import anytime_interval
 from parley.analysis.rates import by_condition
 from parley.analysis.simulations import ALL, COLUMNS, DEGENERATE_COUNTS, with_counts
 from parley.analysis.stats import censored_median, wilson_interval

@@ -14,9 +14,9 @@ import pandas as pd
 import scipy
 from numpy.typing import NDArray
 
+from parley.analysis.anytime import anytime_difference
 from parley.analysis.margins import CLUSTERED, MIN_SEEDS, difference, standardized
 from parley.analysis.pairs import NUMBER, RATE, SHARE, difference_of, pair_numbers
-from parley.analysis.precision import anytime_difference
 from parley.analysis.rates import by_condition, values_of
 from parley.analysis.stats import CONFIDENCE, Floats, bounded_interval, holm, p_below, paired_mean
 from parley.analysis.tables import names_of

@@ -56,20 +56,16 @@ def expand(study: "Study", only_paths: bool, as_json: bool) -> None:
         common.tell(as_json, records, records)
         return
     if as_json:
-        facts = ("spec", "threat_model", "seeds", "most_seeds")
+        facts = ("spec", "threat_model", "seeds")
         common.tell(True, [{**c.axes, **{fact: getattr(c, fact) for fact in facts}} for c in study.conditions], ())
         return
     for condition in study.conditions:
         seeds = condition.seeds
         written = len(seeds) if isinstance(seeds, range) else list(seeds)
         threat = "" if condition.threat_model == "none" else f"  threat_model={condition.threat_model}"
-        most = f" (up to {condition.growing.to})" if condition.growing else ""
-        click.echo(f"{condition.name}/spec={condition.spec}{threat}  seeds={written}{most}")
+        click.echo(f"{condition.name}/spec={condition.spec}{threat}  seeds={written}")
     shards = len(set(study.shards().values()))
-    at_most = sum(len(condition.most_seeds) for condition in study.conditions)
-    played, conditions = counted(at_most, "simulation"), counted(len(study.conditions), "condition")
-    if at_most > len(simulations):
-        played = f"at least {len(simulations)}, at most {played}"
+    played, conditions = counted(len(simulations), "simulation"), counted(len(study.conditions), "condition")
     click.echo(f"{played} in {conditions}, {counted(shards, 'shard')}")
 
 

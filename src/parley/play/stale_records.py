@@ -69,7 +69,7 @@ def find_moves(study: Study) -> Moves:
     moves: dict[Path, Path] = {}
     for file in simulation_files(study.name):
         condition = by_spec.get(file.spec)
-        if condition is not None and file.place not in places and file.seed in condition.most_seeds:
+        if condition is not None and file.place not in places and file.seed in condition.seeds:
             record = Simulation(condition, file.seed).record(study.name)
             target = paths.journal(record) if file.is_journal else record
             if not (record.exists() or target.exists()) and _is_own(file, study.game.name):

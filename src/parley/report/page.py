@@ -165,7 +165,6 @@ def _warned(
         *overview.failed_warning(conditions, by),
         *overview.noise_warning(made["contrasts"], study.game, by),
         *overview.seeds_warning(made["noise"], study, by),
-        *overview.growth_warning(study),
     ]
 
 

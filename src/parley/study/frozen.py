@@ -29,8 +29,7 @@ CHANGED = "CHANGED"
 _MAX_BYTES = 50_000_000
 _BLOCK = re.compile(r"^```json parley-frozen\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _RULES = {
-    "stopping": "Every condition gets the seeds listed here. Where they grow, they do so until the interval of a rate "
-    "is as narrow as said here, whatever the rate. No p decides whether more are played.",
+    "stopping": "Every condition gets the seeds listed here. No p decides whether more are played.",
     "exclusion": "A simulation counts whatever its outcome. Left out is a record that is damaged and cannot be read: "
     "the tables count it and the report names it. A reply that cannot be used is asked for again as often as the "
     "parameters say, and then counts by the rules of the game.",
@@ -88,18 +87,10 @@ def asked_of(study: Study) -> dict[str, Any]:
 
 
 def _seeds(condition: Condition) -> Any:
-    if condition.growing is not None:
-        return condition.growing.model_dump(mode="json", by_alias=True)
     return len(condition.seeds) if isinstance(condition.seeds, range) else list(condition.seeds)
 
 
 def _seeds_text(seeds: Any) -> str:
-    if isinstance(seeds, dict):
-        until = seeds["until"]
-        return (
-            f"{seeds['from']} to {seeds['to']} seeds, {seeds['by']} at a time, until the interval of "
-            f"{until['outcome']} is {until['width']:g} wide"
-        )
     return counted(seeds if isinstance(seeds, int) else len(seeds), "seed")
 
 
@@ -126,7 +117,7 @@ def write_frozen(study: Study, force: bool = False) -> Path:
 
 def _begun(study: Study) -> dict[str, int]:
     """Return how many games of each condition are played or begun, where any is."""
-    records = {c.name: [Simulation(c, seed).record(study.name) for seed in c.most_seeds] for c in study.conditions}
+    records = {c.name: [Simulation(c, seed).record(study.name) for seed in c.seeds] for c in study.conditions}
     begun = {name: sum(r.exists() or paths.journal(r).exists() for r in own) for name, own in records.items()}
     return {name: number for name, number in begun.items() if number}
 
@@ -152,7 +143,7 @@ def frozen_state(study: Study) -> str:
 def frozen_when(study: Study) -> str:
     """Return in a line whether a study was frozen before its games; raises as `read_frozen`."""
     before = sum(read_frozen(study).played.values())
-    number = counted(sum(len(condition.most_seeds) for condition in study.conditions), "game")
+    number = counted(sum(len(condition.seeds) for condition in study.conditions), "game")
     if before:
         return f"frozen after {before} of {number}: the questions that these answer are exploratory"
     return f"frozen before the first of {number}: commit it, and what you play from now on is confirmatory"
@@ -209,9 +200,7 @@ def _text(study: Study, frozen: Frozen) -> str:
     """Return the preregistration: a form for a person, and the frozen block."""
     from jinja2 import Template  # slow to import
 
-    growing = any(condition.growing for condition in study.conditions)
-    most = sum(each.growing.to if each.growing else len(each.seeds) for each in study.conditions)
-    simulations = f"{'at most ' * growing}{counted(most, 'simulation')}"
+    simulations = counted(sum(len(condition.seeds) for condition in study.conditions), "simulation")
     form = Path(__file__).with_name("preregistration.md.j2").read_text(encoding="utf-8")
     text: str = Template(form, trim_blocks=True, keep_trailing_newline=True).render(
         title=one_line(study.title),

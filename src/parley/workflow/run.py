@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from snakemake.logging import logger as snakemake_logger
 
@@ -24,15 +24,11 @@ from parley.play.record_store import recall_left_out
 from parley.play.spending import gather_spending, refused_line
 from parley.play.stale_records import find_moves, missing_records, move_records, moved_line
 from parley.study import Study, load_study
-from parley.study.condition import decide
 from parley.study.load import RunPlan, changed_since, check_alone, companions, plan_of, require_plan, run_plan
 from parley.text import one_line
 from parley.workflow.run_log import announce, follow, show_log
 from parley.workflow.slurm import wait_for_former_jobs
 from parley.workflow.stopping import leave, stop_run, stopped_line
-
-if TYPE_CHECKING:
-    from parley.analysis.precision import Precision
 
 _log = logging.getLogger(__name__)
 
@@ -46,14 +42,6 @@ class Run:
     def __init__(self, study: Study, is_main: bool, started_in: str = ".") -> None:
         """Plan a run; raises ParleyError if the study changed since the run of this job began."""
         self.started_in = started_in  # the folder, before any --directory
-        # How many seeds the study has by now, where they grow: its jobs are told by a file.
-        self.precision: Precision | None = None
-        if is_main and any(condition.growing for condition in study.conditions):
-            # With pandas, which no other start of Snakemake needs.
-            from parley.analysis.precision import grown, precision
-
-            self.precision = precision(study)
-            study = grown(study, self.precision)
         self.study = study
         self.is_main = is_main
         run = None if is_main else run_plan()
@@ -77,11 +65,6 @@ class Run:
         """Return the mark of the job that plays what is missing of a record's shard."""
         engine, shard = self.shards[record]
         return str(paths.mark(self.study.name, "played", engine, self.token, shard))
-
-    @property
-    def grows(self) -> bool:
-        """Whether more simulations may follow what is played now: then nothing is made of them yet."""
-        return self.precision is not None and self.precision.may_grow
 
     @cached_property
     def ledger_stamps(self) -> list[str]:
@@ -128,8 +111,6 @@ def begin(workflow: Any, config: Mapping[str, Any]) -> Run:
         sys.exit(error.exit_code)
     if line := moved_line(run.moves):
         _log.info("%s", line)
-    if run.precision is not None:
-        _log.info("%s", run.precision.line(study))
     # Snakemake's executors, which start a process when imported.
     from snakemake_interface_executor_plugins.registry import ExecutorPluginRegistry
 
@@ -197,8 +178,6 @@ def _prepare(run: Run, workflow: Any) -> None:
         remove_leftovers(written)  # of processes that were killed
     clear_pauses(run.study.name)
     announce(run.study)
-    if run.precision is not None:
-        decide(run.study.name, run.precision.numbers)
     if wait_for_former_jobs(run.study.name, not workflow.local_exec):
         restart(run.started_in)  # to plan what is left
     if any(os.path.exists(record) for record in run.missing):
@@ -232,7 +211,7 @@ def on_error(run: Run) -> None:
 
 
 def on_success(run: Run) -> None:
-    """Remove marks, and name the records that were left out; where seeds grow, begin anew with what is missing."""
+    """Remove marks, and name the records that were left out."""
     if run.is_main:
         for part in paths.service_use("").parent.glob(f"*-{run.token}-*"):
             part.unlink()
@@ -241,12 +220,6 @@ def on_success(run: Run) -> None:
         # The jobs that left them out have said so in their logs alone.
         if line := recall_left_out(run.study):
             _log.warning("%s", line)
-        played = [*run.unplayed, *run.missing]
-        if run.grows and played and all(Path(record).exists() for record in played):
-            if line := changed_since(run.study, run.plan):
-                _log.error("%s", line)
-            else:
-                restart(run.started_in)
 
 
 def refuse_to_replace(records: Iterable[str]) -> None:

@@ -380,11 +380,6 @@ def view_page(folder: Path) -> Path:
     return folder / "index.html"
 
 
-def calibration(model: str, key: str, suffix: str) -> Path:
-    """One calibration of a model: `.json` what came of it, `.jsonl` its journal, which has all replies."""
-    return root() / RESULTS / "calibrations" / model / f"{key}{suffix}"
-
-
 def benchmark(study: str, stage: str, *parts: str) -> Path:
     """Snakemake's measurements of one job (seconds, memory)."""
     return Path(f"{log(study, stage, *parts)}".removesuffix(".log") + ".benchmark.tsv")

@@ -9,7 +9,8 @@ import pytest
 from parley import paths
 from parley.errors import UsageError
 from parley.study import Study
-from parley.study.frozen import frozen_state, write_frozen
+from parley.study.frozen import frozen_state, planned_report, report_plan, write_frozen
+from parley.study.load import RunPlan, plan_of
 from support.studies import StudyFactory
 
 pytestmark = pytest.mark.promise("A frozen study that changed is said to have changed.")
@@ -71,3 +72,17 @@ def test_a_damaged_file_is_told_from_a_study_that_changed(frozen: Study) -> None
     for damage in ("", "```json parley-frozen\n{\n```\n", "```json parley-frozen\n[1]\n```\n"):
         file.write_text(damage)
         assert frozen_state(frozen).startswith("small.frozen.md: its frozen block cannot be read"), damage
+
+
+def test_freezing_a_study_and_changing_that_are_other_plans_of_the_report_for_all_jobs_of_a_run(
+    study_factory: StudyFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study = study_factory(GRID, questions=[ASKED])
+    assert report_plan(study) == study.plan
+    write_frozen(study)
+    frozen = report_plan(study)
+    monkeypatch.setenv("PARLEY_RUN", "")
+    RunPlan("token", plan_of(study), frozen).give_to_jobs()
+    paths.frozen(study.file).write_text("damaged")
+    assert len({report_plan(study), frozen, study.plan}) == 3
+    assert planned_report(study) == frozen

@@ -2,25 +2,21 @@
 
 import json
 import random
-import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache, partial
 from typing import Any
 
 import numpy as np
 from pydantic import BaseModel
 
-from parley.calibration.arms import questions
 from parley.games.base import Game, new_game
 from parley.games.consensus.parameters import ByzantineVote, HonestVote, proposal_model, turn_model
 from parley.games.deliberation.parameters import reply_model
 from parley.games.parameters import Group
-from parley.games.problems.sources import Arithmetic
 from parley.games.stag_hunt.parameters import hunt_model
 from parley.policies import Ask, Completion
 from parley.policies.kinds import Rule
 from parley.policies.reply_text import parse_reply
-from support.answering import completion, schema_of
 from support.playing import CARDS, CHOICES
 
 # Texts that would forge a line, a speaker, a header or a template, or tell a terminal or a page to do something.
@@ -257,62 +253,3 @@ class Answering:
         lines += [f"Policy: {policy}" for policy in fields.get("policies", [])]
         first = next(iter(fields)) in ("answer", "policies")
         return "\n".join([*lines, FREELY] if first else [FREELY, *lines])
-
-
-# A stand-in for an engine that answers the questions of calibrations, in whatever form it is asked
-
-
-RIGHT = {problem.question: problem.answer or "" for problem in questions(Arithmetic(), 30)}
-_WORDS = "I worked it out, and then I checked it."
-
-
-def question_of(body: dict[str, Any]) -> str:
-    """Return the question that a request asks."""
-    said = "\n".join(message["content"] for message in body["messages"])
-    return next(question for question in RIGHT if question in said)
-
-
-def letter_of(body: dict[str, Any], answer: str) -> str:
-    """Return the letter of the right answer that a request shows, if that is the answer, or else of the wrong one."""
-    said = "\n".join(message["content"] for message in body["messages"])
-    shown = dict(re.findall(r'^  ([A-Z]): "(.+)"$', said, re.MULTILINE))
-    right = RIGHT[question_of(body)]
-    return next(letter for letter, text in shown.items() if (text == right) == (answer == right))
-
-
-def ballot_of(body: dict[str, Any], answer: str) -> dict[str, Any] | None:
-    """Return a ballot for the answer, and against the other one; None if the request asks for none."""
-    told = "\n".join(message["content"] for message in body["messages"][-1:])
-    points = {"its rank": (1, 2), "accept that answer": ("yes", "no"), "its points": (10, 0)}
-    [values] = [values for words, values in points.items() if words in told] or [None]
-    best = letter_of(body, answer) if values else None
-    return values and {letter: values[letter != best] for letter in "AB"}
-
-
-def reply_of(body: dict[str, Any], answer: str) -> str:
-    """Return a reply that gives an answer in the form that the request asks for."""
-    told = body["messages"][-1]["content"]
-    if ballot := ballot_of(body, answer):
-        lines = [f"{letter}: {value}" for letter, value in ballot.items()]
-        return json.dumps(ballot) if "JSON" in told else "\n".join([_WORDS, *lines])
-    if found := re.search('begins with "(Answer|Value|Word|Choice):"', told):
-        label = found[1]
-        answer = letter_of(body, answer) if label == "Choice" else answer
-        lines = [f"{label}: {answer}", *([f"Public: {_WORDS}"] if label == "Value" else [])]
-        before = "Start with one line" in told
-        return "\n".join([*lines, _WORDS] if before else [_WORDS, *lines])
-    if "structured_outputs" not in body:
-        return f"{_WORDS} The answer is {answer}."
-    names = schema_of(body)["properties"]
-    if "choice" in names:
-        return json.dumps({"choice": letter_of(body, answer)})
-    return json.dumps(
-        {name: int(answer) if name == "value" else answer if name in ("answer", "word") else _WORDS for name in names}
-    )
-
-
-def answering(
-    change: Callable[[dict[str, Any], str], str] = lambda body, answer: answer,
-) -> Callable[[dict[str, Any]], Any]:
-    """Return what a stand-in answers: the right answers, as `change` makes them of a request and its right answer."""
-    return lambda body: completion(reply_of(body, change(body, RIGHT[question_of(body)])))

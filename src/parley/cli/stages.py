@@ -278,8 +278,8 @@ def report(
                parley report --compare paper my-paper           what differs, and outcomes by condition
                parley report --compare theory topologies --output both.html
     """
-    from parley.calibration.arms import planned_report
     from parley.files import mark_done
+    from parley.study.frozen import planned_report
 
     if unfinished and (compare or len(studies) > 1):
         raise UsageError("--unfinished: for the report of one study; leave it out, or name one STUDY")

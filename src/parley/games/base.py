@@ -147,10 +147,6 @@ class Game(ABC, Generic[P]):
     def play(self) -> Generator[list[Ask], list[Reply], Outcome]:
         """Play once: yield the asks of each phase, be sent the replies, return the outcome."""
 
-    def first_question(self) -> Ask:
-        """Return what a calibration asks of the game: what its first agent is asked first."""
-        return next(self.play())[0]
-
     def best_known(self, wanted: ChosenPolicy | None) -> "BestKnown | None":
         """Return the best protocol that is known for these seats, or the `wanted` one with what holds of it here.
 

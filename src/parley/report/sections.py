@@ -16,7 +16,6 @@ from parley.analysis.reactions import ANY as ANY_BEHAVIOR
 from parley.analysis.reactions import NONE
 from parley.analysis.simulations import ALL, COLUMNS
 from parley.analysis.stats import CONFIDENCE
-from parley.calibration.arms import calibration_tables
 from parley.games.base import Game
 from parley.games.evidence import OutcomeClass, Quantity
 from parley.play.degenerate import ASKED, MEANINGS
@@ -467,15 +466,3 @@ def reaction_table(reactions: pd.DataFrame, by: Sequence[str], game: type[Game])
         rates=len(rates),
         unproven=int((~(rates["p_holm"] < 1 - CONFIDENCE)).sum()),
     )
-
-
-def calibrations(study: Study) -> dict[str, list[HtmlTable]]:
-    """Return for each model that the study asks the tables of its calibrations; `about` has what was asked."""
-
-    def drawn(id: str, title: str, rows: Sequence[Row]) -> HtmlTable:
-        return table(id, rows, *(HtmlColumn(label, label, is_number=label != "arm") for label in rows[0]), title=title)
-
-    return {
-        name: [drawn(f"calibration-{name}-{place}", title, rows) for place, (title, rows) in enumerate(of_model)]
-        for name, of_model in calibration_tables(study).items()
-    }

@@ -19,7 +19,7 @@ from parley.errors import RecordError, UsageError
 from parley.files import read_regular, write_atomically
 from parley.identity import digest
 from parley.study.condition import Condition, Simulation
-from parley.study.load import companion_lines, companions
+from parley.study.load import companion_lines, companions, plan_of, run_plan
 from parley.study.questions import question_text
 from parley.study.study import Study
 from parley.text import counted, one_line
@@ -213,3 +213,15 @@ def _text(study: Study, frozen: Frozen) -> str:
         block=frozen.model_dump_json(indent=1),
     )
     return text
+
+
+def report_plan(study: Study) -> str:
+    """Return the hash over what a report is made of: the simulations and what was frozen; the study's plan without."""
+    frozen = paths.frozen(study.file).exists()
+    return digest([study.plan, frozen_state(study)])[:8] if frozen else study.plan
+
+
+def planned_report(study: Study) -> str:
+    """Return the plan of the report of the run that this process is part of; outside of a run that of now."""
+    run = run_plan()
+    return run.report if run is not None and run.study == plan_of(study) else report_plan(study)

@@ -337,7 +337,7 @@ class RunPlan:
 
     token: str  # of no other run
     study: str  # the `plan_of` its study
-    report: str  # of its report: what is calibrated meanwhile is in that of the next run
+    report: str  # of its report: what is frozen meanwhile is in that of the next run
 
     def give_to_jobs(self) -> None:
         """Tell the jobs that this process starts."""

@@ -14,7 +14,6 @@ from typing import Any
 from snakemake.logging import logger as snakemake_logger
 
 from parley import paths
-from parley.calibration.arms import report_plan
 from parley.engine.service.limits import Parts
 from parley.errors import BudgetError, ParleyError, RecordError, UsageError
 from parley.files import hold_lock, remove_leftovers
@@ -24,6 +23,7 @@ from parley.play.record_store import recall_left_out
 from parley.play.spending import gather_spending, refused_line
 from parley.play.stale_records import find_moves, missing_records, move_records, moved_line
 from parley.study import Study, load_study
+from parley.study.frozen import report_plan
 from parley.study.load import RunPlan, changed_since, check_alone, companions, plan_of, require_plan, run_plan
 from parley.text import one_line
 from parley.workflow.run_log import announce, follow, show_log

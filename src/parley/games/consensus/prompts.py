@@ -273,15 +273,6 @@ class ConsensusPrompts(shared.Prompts[ConsensusParameters]):
     variants = _VARIANTS
     plain = _PLAIN
     phases = ("propose", "vote", TURN, SCORE)
-    questions = (
-        shared.QuestionStyle(
-            "consensus",
-            "may_exist",
-            "value",
-            {"value_max": 1_000_000},  # the answer is a whole number up to it
-            about="The value that you propose is your answer to this question.",
-        ),
-    )
 
     def files(self, prompt: str, parameters: ConsensusParameters) -> Mapping[str, shared.Template]:
         """Return the templates of the protocol that is played, and of what is told of the network and of replies."""

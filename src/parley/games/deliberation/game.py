@@ -6,7 +6,6 @@ and others', and improve theirs. They end unanimous, or hung; a hung problem may
 
 from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
 from fractions import Fraction
-from itertools import cycle
 from math import comb, floor
 from typing import Any, TypeVar
 
@@ -106,16 +105,6 @@ class DeliberationGame(Game[DeliberationParameters]):
         if self.parameters.decision != "none":
             yield from self._vote(self.trace[-1])
         return decisions.outcome_of(self.problem, self.parameters, self._honest, self.trace)
-
-    def first_question(self) -> Ask:
-        """Return what the first agent is asked first; with a vote that on the right answer and a wrong one."""
-        playing, said = self.play(), cycle([self.problem.answer, self.target])
-        asks = next(playing)
-        if self.parameters.decision != "none":
-            asks = playing.send(
-                [Reply(a.reply_model.model_validate({"answer": next(said), "argument": ""})) for a in asks]
-            )
-        return asks[0]
 
     @classmethod
     def check(cls, parameters: DeliberationParameters, groups: Sequence[Group]) -> None:

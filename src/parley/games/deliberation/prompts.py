@@ -1,13 +1,11 @@
 """The prompts of the deliberation game: Parley's own, after Algorithms 1 and 2 of the paper, which prints none."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import repeat
-from operator import itemgetter
 from pathlib import Path
-from typing import Any
 
-from parley.games.deliberation.ballots import BALLOT, OUTSIDER, kind_of, leading, style_of
+from parley.games.deliberation.ballots import BALLOT, OUTSIDER, kind_of, style_of
 from parley.games.deliberation.parameters import (
     ANOTHER_PROBLEM,
     DeliberationParameters,
@@ -18,7 +16,7 @@ from parley.games.deliberation.parameters import (
 from parley.games.filters import SCORE, SCORED, files_of_filter
 from parley.games.parameters import HONEST, ROLES
 from parley.games.problems.problem import Problem, letters
-from parley.games.prompts import Prompts, QuestionStyle, Template, files_of_replies, fill, for_roles, text_of
+from parley.games.prompts import Prompts, Template, files_of_replies, fill, for_roles, text_of
 from parley.policies import ReplyFormat
 from parley.text import one_line
 
@@ -142,11 +140,6 @@ def places(
 _VARIANTS = {"improve": _variant("improve"), "skeptical": _variant("skeptical")}
 
 
-def _ballot_style(name: str, vote: str, letter: Callable[[Mapping[str, Any]], str | None]) -> QuestionStyle:
-    parameters = {"turns": 0, "panel_size": 3, "facts": "kept", "decision": vote}
-    return QuestionStyle(f"deliberation_{name}", "improve", parameters=parameters, letter=letter)
-
-
 class DeliberationPrompts(Prompts[DeliberationParameters]):
     """Two variants, with the answers' form as the problems and the reply format want it."""
 
@@ -154,16 +147,6 @@ class DeliberationPrompts(Prompts[DeliberationParameters]):
     phases = (
         *(style + kind for kind in ("", OF_POLICIES) for style in (*STYLES, SCORE, BALLOT, OUTSIDER)),
         *(*(style + ALONE for style in STYLES), f"reflect{_OF_ANOTHER}"),
-    )
-    questions = (
-        QuestionStyle("deliberation_cot", "improve", "answer", {"cot_share": 1}),
-        QuestionStyle("deliberation_zero_shot", "improve", "answer", {"cot_share": 0}),
-        # A judge who has no answer of its own gets the right one and a wrong one, both without arguments.
-        _ballot_style("judge", "judge_outside", itemgetter("choice")),
-        # So have voters, one of the two as their own.
-        _ballot_style("ranked", "ranked", lambda ranks: min(ranks, key=ranks.__getitem__)),
-        _ballot_style("approval", "approval", lambda words: leading({each: words[each] == "yes" for each in words})),
-        _ballot_style("cumulative", "cumulative", leading),
     )
 
     def files(self, prompt: str, parameters: DeliberationParameters) -> Mapping[str, Template]:

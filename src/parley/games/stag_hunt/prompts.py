@@ -11,7 +11,6 @@ from pathlib import Path
 from parley.games.parameters import BYZANTINE, ROLES
 from parley.games.prompts import (
     Prompts,
-    QuestionStyle,
     Template,
     files_of_replies,
     fill,
@@ -141,11 +140,6 @@ class StagHuntPrompts(Prompts[StagHuntParameters]):
         f"{role}_{PUBLISHED}_{stem}": "user" for role in ROLES for stem in ("a1_communication", "a2_action")
     }
     phases = PHASES
-    questions = (
-        QuestionStyle(
-            "stag_hunt", PLAIN, "word", about="The word that you broadcast is your answer to this question."
-        ),
-    )
 
     def files(self, prompt: str, parameters: StagHuntParameters) -> Mapping[str, Template]:
         """Return the pieces that are sent with these parameters."""

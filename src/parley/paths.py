@@ -224,8 +224,8 @@ def journal(record: Path) -> Path:
 
 
 def is_record(path: Path) -> bool:
-    """Whether a file has the name of a record, and is not the second name that earlier versions gave one."""
-    return path.name.startswith("seed=") and path.suffix == ".parquet" and "journals" not in path.parts
+    """Whether a file has the name of a record."""
+    return path.name.startswith("seed=") and path.suffix == ".parquet"
 
 
 def _beside(record: Path, folder: str, suffix: str) -> Path:

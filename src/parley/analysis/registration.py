@@ -94,8 +94,6 @@ def _when(frozen: Frozen, games: Sequence[tuple[Condition, pd.DataFrame]], condi
     """Return when a question was frozen that is as it was, before or after how many of its games; and the seeds."""
     if any(part["engine"].str.startswith(IMPORTED).any() for _, part in games):
         return f"imported games, whose times are not ours: {_EXPLORATORY}", False, False
-    if not frozen.time:
-        return f"frozen at a time that its page does not say: {_EXPLORATORY}", False, False
     number, played = counted(sum(len(part) for _, part in games), "game"), _first(frozen.played)
     # A game that was there counts as played before, whatever the clock says of the machine that played it.
     early = [

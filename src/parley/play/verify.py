@@ -100,11 +100,10 @@ def _as_sent(x: Exchange, sent: str | None) -> list[Exchange]:
 def _grammar(path: Path, group: Mapping[str, Any]) -> GrammarVersion:
     """Return the version of the grammar that a group's replies were held to, the latest for a service's.
 
-    Raises RecordError if no request of now is held to it. Records older than the key are of JSON without white space,
-    which servers of ours no longer ask for.
+    Raises RecordError if no request of now is held to it.
     """
     of_service = set(group["model"]["source"]) == {"served"}
-    before = group.get("grammar", JSON_SCHEMA if of_service else "xgrammar, JSON schema, no white space")
+    before = group["grammar"]
     if of_service and before == grammar_name(True, group["model"].get("dialect", {}).get("structured", JSON_SCHEMA)):
         return LATEST
     version = None if of_service else grammar_version(before)

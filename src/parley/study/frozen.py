@@ -44,8 +44,7 @@ def _has_parts(content: dict[str, Any]) -> dict[str, Any]:
 
 
 def _is_time(time: str) -> str:
-    if time:
-        datetime.fromisoformat(time)
+    datetime.fromisoformat(time)
     return time
 
 
@@ -57,7 +56,7 @@ class Frozen(BaseModel):
     format: int = FORMAT
     parley: str = __version__
     hash: str
-    time: Annotated[str, AfterValidator(_is_time)] = ""  # UTC, as in records, by the clock of the machine; old: none
+    time: Annotated[str, AfterValidator(_is_time)]  # UTC, as in records, by the clock of the machine
     played: dict[str, int] = {}  # by condition: games that were played or begun by then
     content: Annotated[dict[str, Any], AfterValidator(_has_parts)]
 
@@ -110,7 +109,7 @@ def write_frozen(study: Study, force: bool = False) -> Path:
     frozen = Frozen(hash=digest(content), time=now, played=_begun(study), content=content)
     with suppress(FileNotFoundError, RecordError):
         old = read_frozen(study)
-        frozen = old if old.time and old.hash == frozen.hash and not old.is_edited else frozen
+        frozen = old if old.hash == frozen.hash and not old.is_edited else frozen
     write_atomically(path, lambda file: file.write(_text(study, frozen).encode()))
     return path
 
@@ -132,7 +131,7 @@ def frozen_state(study: Study) -> str:
     except (RecordError, UsageError) as error:
         return one_line(str(error))
     now["rules"] = frozen.content.get("rules")  # told to people; seeds say what is played
-    name = f"{path.name}, {frozen.hash[:8]}{f', {frozen.time}' * bool(frozen.time)}"
+    name = f"{path.name}, {frozen.hash[:8]}, {frozen.time}"
     if frozen.is_edited:
         return f"{name}: the frozen block was edited: its hash is {digest(frozen.content)[:8]}"
     if digest(now) == frozen.hash:

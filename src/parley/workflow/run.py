@@ -21,7 +21,6 @@ from parley.play.degenerate import clear_pauses
 from parley.play.forks import check_parents
 from parley.play.record_store import recall_left_out
 from parley.play.spending import gather_spending, refused_line
-from parley.play.stale_records import find_moves, missing_records, move_records, moved_line
 from parley.study import Study, load_study
 from parley.study.frozen import report_plan
 from parley.study.load import RunPlan, changed_since, check_alone, companions, plan_of, require_plan, run_plan
@@ -52,11 +51,9 @@ class Run:
         self.plan, self.token, self.report_plan = run.study, run.token, run.report
         # By the paths as Snakemake has them: texts.
         self.shards = {str(record): shard for record, shard in study.shards().items()}
-        # What lies at a path that the study had before is there: it is moved when a run starts, not by a dry run.
-        self.moves = find_moves(study) if is_main else {}
-        self.missing = missing_records(study, self.moves, by_shard=False) if is_main else []
+        self.missing = missing_records(study, by_shard=False) if is_main else []
         # What plays by shard is made by one job: its mark stands for the records.
-        self.unplayed = missing_records(study, self.moves, by_shard=True) if is_main else []
+        self.unplayed = missing_records(study, by_shard=True) if is_main else []
         # Only what is missing can order anything to be made, and each file that a rule names takes Snakemake
         # milliseconds.
         self.unfinished = self.missing + sorted({self.mark_of(record) for record in self.unplayed})
@@ -109,8 +106,6 @@ def begin(workflow: Any, config: Mapping[str, Any]) -> Run:
         # Nothing has started: one line, as from the command line.
         print(f"parley: {error}", file=sys.stderr)
         sys.exit(error.exit_code)
-    if line := moved_line(run.moves):
-        _log.info("%s", line)
     # Snakemake's executors, which start a process when imported.
     from snakemake_interface_executor_plugins.registry import ExecutorPluginRegistry
 
@@ -154,7 +149,7 @@ def find_own_programs() -> None:
 
 
 def on_start(run: Run, workflow: Any) -> None:
-    """Make a run ready to play: alone, with all records at their paths, and with what its jobs need.
+    """Make a run ready to play: alone, and with what its jobs need.
 
     Ends this process with one line if it may not begin, and starts it anew if there is less to do than was planned.
     """
@@ -184,11 +179,6 @@ def _prepare(run: Run, workflow: Any) -> None:
         restart(run.started_in)  # processes of a run that was killed have finished them since
     jobs = list(workflow.dag.needrun_jobs())
     alone = [record for job in jobs if job.rule.name == "simulate" for record in job.output]
-    move_records(run.moves)
-    if line := moved_line(run.moves, done=True):
-        _log.info("%s", line)
-    if {str(new) for new in run.moves}.intersection(alone):
-        restart(run.started_in)  # somebody named one: Snakemake would delete what is there now
     # As --forceall would.
     refuse_to_replace(alone)
     marks = {str(job.output[0]) for job in jobs if job.rule.name == "simulate_shard"}
@@ -220,6 +210,11 @@ def on_success(run: Run) -> None:
         # The jobs that left them out have said so in their logs alone.
         if line := recall_left_out(run.study):
             _log.warning("%s", line)
+
+
+def missing_records(study: Study, by_shard: bool) -> list[str]:
+    """Return the records of a study, of those played a shard in a process or of all others, that are not there."""
+    return [str(record) for record in study.records(by_shard=by_shard) if not os.path.exists(record)]
 
 
 def refuse_to_replace(records: Iterable[str]) -> None:

@@ -108,7 +108,7 @@ def fetch_model(model: str, install: str | None, models: Path) -> None:
 def serve(model: str, endpoint: Path, models: Path, exit_with_parent: bool) -> None:
     """Serve a model on a Unix socket until stopped (Ctrl-C, SIGTERM).
 
-    On GPUs it takes as many as its entry says, of those that no other server has.
+    With GPUs it takes as many free ones as its entry says (`gpus`).
 
     \b
     Example:  parley serve smollm2-135m --endpoint /tmp/engine.json

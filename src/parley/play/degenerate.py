@@ -155,7 +155,7 @@ _FIRST = 20  # replies of a model before it is judged, by all that it gave; then
 # What most often makes replies of a class usable.
 REMEDIES: Mapping[FailureClass, str] = {
     "invalid_json": "reply_format: text (see config/formats.yaml), or structured in the dialect of the model's entry",
-    "out_of_range": "reply_format, or another model",
+    "out_of_range": "reply_format (see config/formats.yaml), or another model",
     "length": "max_tokens of the phase",
     "refused": "the prompt, or another model",
     "prompt_too_long": "max_model_len in the model's entry, history_rounds, or fewer agents",

@@ -375,7 +375,7 @@ class StudyFile(FileModel):
     most_unusable: Annotated[float, Field(gt=0, le=1)] | None = Field(
         default=0.95,
         description="From which share of unusable replies a model's games pause, looked at after each 20 of its "
-        "replies; null is never. Not part of the identity.",
+        "replies; null is never. Which reply_format a model can use: config/formats.yaml. Not part of the identity.",
     )
     figures: dict[str, Annotated[list[Drawn], Field(min_length=1)]] = Field(
         default_factory=dict,

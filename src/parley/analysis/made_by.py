@@ -45,7 +45,7 @@ class MadeBy:
 
 
 def made_by(records: UsableRecords) -> MadeBy:
-    """Return what made the records of a study that can be used; older ones do not say what answered."""
+    """Return what made the records of a study that can be used."""
     found: dict[str, tuple[Mapping[str, Any], int]] = {}
     replies: Counter[tuple[Any, ...]] = Counter()
     for simulation, summary in zip(records.simulations, records.summaries, strict=True):

@@ -309,9 +309,7 @@ def plan_table(study: Study, plans: Sequence[Planned], costs: Costs) -> pd.DataF
 
 def _row(plan: Planned, alpha: float, costs: Costs) -> dict[str, Any]:
     comparison = plan.comparison
-    strata, now, grown = len(comparison.strata), comparison.seeds(), comparison.seeds(at_most=True)
-    least = _found(plan, now, alpha)
-    most = least if grown == now else _found(plan, grown, alpha)
+    strata, found = len(comparison.strata), _found(plan, comparison.seeds, alpha)
     row: dict[str, Any] = {
         "question": comparison.question.name,
         "what": comparison.what,
@@ -319,8 +317,7 @@ def _row(plan: Planned, alpha: float, costs: Costs) -> dict[str, Any]:
         "from": comparison.values[0],
         "to": comparison.values[1],
         "strata": strata,
-        **least,
-        **{f"{name}_most": value for name, value in most.items()},
+        **found,
         "rate_from": plan.first,
         "difference": plan.difference,
         "correlation": plan.correlation,
@@ -338,7 +335,7 @@ def _row(plan: Planned, alpha: float, costs: Costs) -> dict[str, Any]:
     if plan.power is not None:
         row |= {f"seeds_{100 * target:.0f}": seeds_for(target, plan.power) for target in TARGETS}
     if plan.ends:
-        high, low = (power_at(least["pairs"], plan.difference, alpha) for power_at in plan.ends)
+        high, low = (power_at(found["pairs"], plan.difference, alpha) for power_at in plan.ends)
         row |= {"power_low": low, "power_high": high, "seeds_80_cautious": seeds_for(TARGETS[0], plan.ends[1])}
     needed = {f"seeds_80_repeats_{n}": seeds_for(TARGETS[0], power) for n, power in plan.by_repeats.items()}
     return row | needed | _costs(comparison, plan.repeats, row["seeds_80"], costs)
@@ -376,31 +373,24 @@ def _smallest(plan: Planned, pairs: int, alpha: float) -> float:
 
 def _costs(comparison: Comparison, repeats: int, seeds: Any, costs: Costs) -> dict[str, Any]:
     conditions = comparison.conditions * repeats
-    now, most = (total_cost(conditions, costs, at_most)[0] for at_most in (False, True))
+    now, _ = total_cost(conditions, costs)
     each = sum((costs.of(condition)[0] for condition in conditions), Cost())
     then = each * (math.nan if pd.isna(seeds) else float(seeds))
     parts = ("tokens", "hours", "gpu_hours", "money")
     return {
         "conditions": len(conditions),
         "simulations": sum(len(condition.seeds) for condition in conditions),
-        "simulations_most": sum(len(condition.most_seeds) for condition in conditions),
         **{name: getattr(now, name) for name in parts},
-        **{f"{name}_most": getattr(most, name) for name in parts},
         **{f"{name}_80": getattr(then, name) for name in parts},
     }
 
 
-def total_cost(
-    conditions: Sequence[Condition], costs: Costs, at_most: bool = False
-) -> tuple[Cost, dict[str, list[str]]]:
-    """Return what all simulations of some conditions take, and which models are known from what.
-
-    `at_most`: once all seeds have grown.
-    """
+def total_cost(conditions: Sequence[Condition], costs: Costs) -> tuple[Cost, dict[str, list[str]]]:
+    """Return what all simulations of some conditions take, and which models are known from what."""
     total, known = Cost(), dict[str, list[str]]()
     for condition in conditions:
         cost, source = costs.of(condition)
-        total += cost * len(condition.most_seeds if at_most else condition.seeds)
+        total += cost * len(condition.seeds)
         if condition.models and condition.engine not in known.setdefault(source, []):
             known[source].append(condition.engine)
     return total, known
@@ -408,7 +398,7 @@ def total_cost(
 
 def width_table(study: Study) -> pd.DataFrame:
     """Return how wide Wilson's interval of an outcome's rate is by the number of seeds, at rates of 50% and 90%."""
-    own = {len(seeds) for condition in study.conditions for seeds in (condition.seeds, condition.most_seeds)}
+    own = {len(condition.seeds) for condition in study.conditions}
     rows = []
     for seeds in sorted({*_SEEDS, *own}):
         low, high = wilson_of_mean(list(_RATES), [seeds] * len(_RATES))

@@ -373,7 +373,7 @@ class Evidence(Generic[P, R]):
         return figure.kind != "network" or not isinstance(parameters.topology, Complete)
 
     def derived(self, metrics: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return metrics that follow from those of a record and its `rounds`: older records have them, too."""
+        """Return metrics that follow from those of a record and its `rounds`, and are in none."""
         return {}
 
     def series(self, outcome: Mapping[str, Any], trace: Sequence[R]) -> Mapping[str, Sequence[tuple[int, float]]]:

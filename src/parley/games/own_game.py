@@ -93,7 +93,7 @@ def changed_source(simulation: Mapping[str, Any]) -> str | None:
         now = game_source(name)
     except UsageError as error:
         return str(error)
-    if then in (now.sha256, now.of_bytes):
+    if then == now.sha256:
         return None
     return (
         f"the source of {name} changed since it was recorded (SHA-256 {then[:12]} then, {now.sha256[:12]} now); put "

@@ -185,16 +185,6 @@ def seeds_warning(noise: pd.DataFrame, study: Study, by: Sequence[str]) -> list[
     return [Warn("other answers to the same prompt", text, short(lines))] if lines else []
 
 
-def growth_warning(study: Study) -> list[Warn]:
-    """Return a warning if the numbers of seeds followed from what was seen."""
-    growing = [condition for condition in study.first_repeat.conditions if condition.growing]
-    text = (
-        "How many simulations a condition has followed from what was seen: its intervals and p values are for fixed "
-        "numbers. The limits “at any time” in the table of conditions hold for any such rule."
-    )
-    return [Warn("seeds that grew", text)] if growing else []
-
-
 def frozen_warning(state: str) -> list[Warn]:
     """Return a warning if a study is not as it was frozen; `state` says so."""
     text = "Who declares a question or a condition anew after a look at the games can find what is not there."

@@ -32,7 +32,7 @@ from parley.report.answers import answers, largest_differences
 from parley.report.explorer.selection import MOST, select
 from parley.report.explorer.site import write_view
 from parley.report.html import HtmlColumn, HtmlTable, ReportLinks, downloads, page, table, words
-from parley.report.sections import all_tables, calibrations, measure_tables, rate_text
+from parley.report.sections import all_tables, measure_tables, rate_text
 from parley.study import Study
 from parley.study.condition import axes_text
 from parley.study.frozen import frozen_state
@@ -80,7 +80,6 @@ def report(study: Study, explored: bool = False) -> Path:
         facts=methods.facts(study, conditions, left_out),
         parameters=methods.parameters(study, by),
         models=methods.models_used(study, answered_as(study, made_by.answered)),
-        calibrations=calibrations(study),
         provenance=methods.provenance(made_by),
         confidence=f"{CONFIDENCE:.0%}",
         version=__version__,
@@ -146,7 +145,8 @@ def _warned(
         overview.Warn(
             "degenerate replies",
             "The format of the replies, or the sampling, may shape what these models write. Read some of their games "
-            "(the explorer: parley view), and see the table of degenerate replies.",
+            "(the explorer: parley view), see the table of degenerate replies, and compare formats as "
+            "config/formats.yaml does.",
             overview.short(degenerate_warnings(conditions, by)),
         ),
         overview.Warn(
@@ -165,7 +165,6 @@ def _warned(
         *overview.failed_warning(conditions, by),
         *overview.noise_warning(made["contrasts"], study.game, by),
         *overview.seeds_warning(made["noise"], study, by),
-        *overview.growth_warning(study),
     ]
 
 

@@ -109,10 +109,10 @@ class Comparison:
         """The question's name, and what it compares."""
         return f"{self.question.name}: {self.text}"
 
-    def seeds(self, at_most: bool = False) -> list[int]:
-        """Return how many seeds the two conditions of each stratum share; `at_most`: once all have grown."""
-        name = "most_seeds" if at_most else "seeds"
-        return [len(set(getattr(first, name)) & set(getattr(second, name))) for first, second in self.strata]
+    @property
+    def seeds(self) -> list[int]:
+        """How many seeds the two conditions of each stratum share."""
+        return [len(set(first.seeds) & set(second.seeds)) for first, second in self.strata]
 
 
 def compared(question: Question, conditions: Sequence[Condition], where: str) -> Iterator[Comparison]:

@@ -236,10 +236,9 @@ def verify(
 
     A pass asks the attempts of all records of a model, `batch` at once: by default as many as its engine may have had
     in flight, if a record says so, else 16. `endpoints` are endpoint files of running engines; for every other model
-    that is needed one is started. `sample` limits the attempts per
-    record and model (see `sampled`). Everything is read and checked before the first request. Raises RecordError for a
-    record that cannot be replayed, UsageError if there is nothing to ask or an engine serves another model,
-    EngineError if the engine fails.
+    that is needed one is started. `sample` limits the attempts per record and model (see `sampled`). Everything is
+    read and checked before the first request. Raises RecordError for a record that cannot be replayed, UsageError if
+    there is nothing to ask or an engine serves another model, EngineError if the engine fails.
     """
     recorded = [one for path in records for one in read_recorded(path, sample)]
     running = {read_endpoint(path).model: path for path in endpoints}

@@ -288,7 +288,6 @@ def plan_of(study: Study) -> str:
             condition.name,
             condition.place,
             condition.engine,
-            condition.at_once,
             str(seeds) if isinstance(seeds := condition.seeds, range) else list(seeds),
         ]
         for condition in study.conditions

@@ -99,10 +99,9 @@ def _as_sent(x: Exchange, sent: str | None) -> list[Exchange]:
 def _grammar(path: Path, group: Mapping[str, Any]) -> GrammarVersion:
     """Return the version of the grammar that a group's replies were held to.
 
-    Raises RecordError if no request of now is held to it. Records older than the key are of JSON without white space,
-    which servers of ours no longer ask for.
+    Raises RecordError if no request of now is held to it.
     """
-    before = group.get("grammar", "xgrammar, JSON schema, no white space")
+    before = group["grammar"]
     version = grammar_version(before)
     if version is None:
         raise RecordError(

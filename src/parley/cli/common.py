@@ -90,11 +90,6 @@ ENDPOINTS = click.option(
     help="A running engine, one for each model; default: start them.",
 )
 STRICT = click.option("--strict", is_flag=True, help="Exit 1 if a record is damaged, instead of leaving it out.")
-UNFINISHED = click.option(
-    "--unfinished",
-    is_flag=True,
-    help="Of the seeds that are played so far of a study that is not finished; it goes to results/STUDY/unfinished.",
-)
 TIMEOUT = click.option(
     "--engine-timeout",
     type=click.FloatRange(min=1),

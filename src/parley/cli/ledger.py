@@ -54,10 +54,12 @@ def build(study: "Study", strict: bool) -> None:
     """
     from parley.files import mark_done
     from parley.ledger.build import build as run
+    from parley.play.record_store import played_part
 
     with at_work(study.name, "ledger"):
-        table = run(study, strict)
-    mark_done(study.name, "ledger", study.ledger_plan)
+        part = played_part(study)
+        table = run(part, strict)
+    mark_done(study.name, "ledger", part.ledger_plan)
     hung = int((~table["agreed"].astype(bool)).sum())
     click.echo(f"{paths.ledger(study.name)}: {len(table):,} blocks, {hung:,} of them of deliberations that hung")
 

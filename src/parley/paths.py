@@ -259,7 +259,7 @@ def spent(study: str, run: str = "", engine: str = "", shard: int = 0) -> Path:
 
 
 def processes(folder: Path) -> Path:
-    """Folder of the states of processes that work at what is in `folder`: a study's results, or a prepared model."""
+    """Folder of what processes tell that work at what is in `folder`: a study's results, or a prepared model."""
     return folder / "processes"
 
 

@@ -11,7 +11,6 @@ import pytest
 
 from parley import paths
 from parley.analysis import tables
-from parley.analysis.conditions import condition_table
 from parley.analysis.made_by import MadeBy
 from parley.engine.models import ModelEntry
 from parley.errors import RecordError
@@ -200,7 +199,7 @@ def test_warnings_name_the_conditions_and_come_before_the_numbers(
     assert "WARNING" not in html
     simulations = tables.read_table("tiny", "simulations")
     simulations.loc[1, "engine"] = "vllm 9, <GPU>, abc"  # seed 0 of the second condition
-    conditions = condition_table(simulations, study.axes, study.game)
+    conditions = tables.read_table("tiny", "conditions")
     conditions.loc[1, ["failed_replies", "failed_reply_rate", "length"]] = [5, 0.25, 4]
     contrasts = tables.read_table("tiny", "contrasts")
     contrasts["p"] = 0.01

@@ -53,12 +53,12 @@ def build(study: "Study", strict: bool) -> None:
     Example:  parley ledger build deliberation
     """
     from parley.files import mark_done
-    from parley.ledger.build import build as run
+    from parley.ledger.build import build as write_ledger
     from parley.play.record_store import played_part
 
     with at_work(study.name, "ledger"):
         part = played_part(study)
-        table = run(part, strict)
+        table = write_ledger(part, strict)
     mark_done(study.name, "ledger", part.ledger_plan)
     hung = int((~table["agreed"].astype(bool)).sum())
     click.echo(f"{paths.ledger(study.name)}: {len(table):,} blocks, {hung:,} of them of deliberations that hung")
@@ -161,9 +161,9 @@ def export(target: str, models: Path | None, form: Literal["jsonl", "csv"], outp
     Example:  parley ledger export deliberation --format csv --output utterances.csv
     """
     from parley.files import write_atomically
-    from parley.ledger.build import export as run
+    from parley.ledger.build import export as write_utterances
 
-    rows = run(_chain(target, models), form)
+    rows = write_utterances(_chain(target, models), form)
     if output is None:
         in_terminal = sys.stdout.isatty()
         for row in rows:

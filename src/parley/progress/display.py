@@ -147,26 +147,26 @@ def counts(snapshot: Snapshot) -> str:
 def facts(snapshot: Snapshot) -> list[str]:
     """Return what is known of replies, speed, budget and time left; what is not known is left out."""
     replies, unusable = snapshot.answered
-    found = []
+    known = []
     if replies:
         share = unusable / replies
-        found.append(f"{replies:,} replies, {f'{share:.1%}' if unusable else 'none'} unusable")
+        known.append(f"{replies:,} replies, {f'{share:.1%}' if unusable else 'none'} unusable")
     if snapshot.over and snapshot.degenerate_share >= WARN_FROM:
-        found.append(f"warning: {snapshot.degenerate_share:.1%} degenerate (see the report)")
+        known.append(f"warning: {snapshot.degenerate_share:.1%} degenerate (see the report)")
     if snapshot.rates is not None:
         each, read, written = snapshot.rates
-        found.append(f"{_number(each)} replies/s")
+        known.append(f"{_number(each)} replies/s")
         if read + written > 0:
             # A service may tell one of the two, or none.
             of_these = f" ({_number(written)} written)" if read > 0 and written > 0 else ""
-            found.append(f"{_number(read + written)} tokens/s{of_these}")
+            known.append(f"{_number(read + written)} tokens/s{of_these}")
     elif snapshot.finishes is not None and snapshot.finished < snapshot.total:
         per_minute = snapshot.finishes < 1
         pace = snapshot.finishes * 60 if per_minute else snapshot.finishes
-        found.append(f"{_number(pace)} simulations/{'min' if per_minute else 's'}")
+        known.append(f"{_number(pace)} simulations/{'min' if per_minute else 's'}")
     if snapshot.left is not None:
-        found.append(str(snapshot.left))
-    return found
+        known.append(str(snapshot.left))
+    return known
 
 
 def silence(snapshot: Snapshot) -> str:

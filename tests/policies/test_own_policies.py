@@ -309,7 +309,7 @@ def test_own_code_asks_a_service_from_its_process(server: StandInService, own: s
         def answered(self, exchange: Exchange) -> None:
             replies.append(exchange.entry.agent)
 
-    simulate_shard(study, "theirs", 0, playing=lambda simulation: nullcontext(Hears()))
+    simulate_shard(study, "services", 0, playing=lambda simulation: nullcontext(Hears()))
     records = [simulation.record("small") for simulation in study.simulations()]
     rows = [row for record in records for row in read_attempts(record, ["agent", "sent"])[1].to_pylist()]
     assert len(rows) == len(replies) > 0

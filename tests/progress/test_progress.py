@@ -15,6 +15,7 @@ from parley.progress.follow import IDLE, Progress
 from parley.progress.snapshot import Snapshot, Stage
 from parley.progress.state import PLAY, SERVE
 from parley.study import Study
+from parley.study.condition import SERVICES
 from support.records import write_events
 from support.studies import StudyFactory
 
@@ -76,10 +77,11 @@ def played(
     unusable: int = 0,
     waits_for: str = "",
     error: str = "",
+    engine: str = "tiny",
 ) -> Path:
     """Have a process tell that it plays a simulation, of which these replies came, each asked two seconds before."""
     about = {"game": str(record), "round": 1, "read": tokens, "written": tokens}
-    events: list[dict[str, object]] = [{"event": "plays", "game": str(record), "engine": "tiny"}]
+    events: list[dict[str, object]] = [{"event": "plays", "game": str(record), "engine": engine}]
     for number, came in enumerate(replies):
         failed = number < unusable
         events.append({"event": "reply", "at": came, "asked": came - 2, "came": came, "failed": failed, **about})
@@ -205,7 +207,7 @@ def test_replies_of_a_shard_count_once_by_its_process_or_by_its_records(
     first, second = records(study)
     records_tell(calls=2)
     finish(first, NOW - 1)
-    process = played(second, [NOW - 9, NOW - 8, NOW - 7], at=NOW - 20)
+    process = played(second, [NOW - 9, NOW - 8, NOW - 7], at=NOW - 20, engine=SERVICES)
     assert Progress(study, since=NOW - 30, clock=clock).look().rates == pytest.approx((3 / 11, 300 / 11, 300 / 11))
     process.unlink()
     assert Progress(study, since=NOW - 30, clock=clock).look().rates == pytest.approx((2 / 1, 20 / 1, 2 / 1))

@@ -161,7 +161,8 @@ def watched_play(events: Events | None, study: str, simulation: Simulation) -> I
         yield Watcher()
         return
     record, error = str(simulation.record(study)), ""
-    events.put("plays", game=record, engine="+".join(simulation.condition.models) or SCRIPTED)
+    condition = simulation.condition
+    events.put("plays", game=record, engine=condition.engine if condition.models else SCRIPTED)
     here = _current.set(record)
     try:
         yield PlayWatcher(events, record)

@@ -85,7 +85,7 @@ def report(study: Study, explored: bool = False) -> Path:
 
 _SHOWN = (
     *("simulations", "conditions", "rates", "quantities", "questions", "contrasts", "noise", "times", "endings"),
-    *("quality", "reactions", "behaviors", "margins", "effects", "players", "achievable", "regret", "decision_rates"),
+    *("quality", "reactions", "behaviors", "margins", "players", "achievable", "regret", "decision_rates"),
     *("equal_cost", "forks"),
 )
 

@@ -200,7 +200,7 @@ def test_warnings_name_the_conditions_and_come_before_the_numbers(
     simulations = tables.read_table("tiny", "simulations")
     simulations.loc[1, "engine"] = "vllm 9, <GPU>, abc"  # seed 0 of the second condition
     conditions = tables.read_table("tiny", "conditions")
-    conditions.loc[1, ["failed_replies", "failed_reply_rate", "length"]] = [5, 0.25, 4]
+    conditions.loc[1, ["engines", "failed_replies", "failed_reply_rate", "length"]] = [2, 5, 0.25, 4]
     contrasts = tables.read_table("tiny", "contrasts")
     contrasts["p"] = 0.01
     contrasts["noise"] = [2.0] + [math.nan] * (len(contrasts) - 1)

@@ -22,7 +22,7 @@ from snakemake_interface_logger_plugins.common import LogEvent
 from parley import paths
 from parley.text import NAME, Hearing, counted, log_line, one_line
 from parley.workflow.slurm import job_line, sbatch_line
-from parley.workflow.stopping import STOPPED, leave_with
+from parley.workflow.stopping import STOPPED, leave_with, stopped_line
 
 if TYPE_CHECKING:
     from parley.progress.screen import Screen
@@ -139,7 +139,7 @@ class RunLog:
                 self._tell_failure(record.__dict__)
             return
         if STOPPED.is_set():  # jobs that are ended are no failures: nothing but the last line is shown
-            if str(record.msg).startswith("stopped; "):
+            if str(record.msg) == stopped_line():
                 self.close()
                 self._say(str(record.msg))
         elif event == LogEvent.WORKFLOW_STARTED:

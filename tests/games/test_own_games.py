@@ -1,6 +1,5 @@
 """Games of the user's own: how a study names them, what their identity covers, and what is told where one is none."""
 
-import hashlib
 import os
 import re
 import sys
@@ -284,14 +283,6 @@ def test_a_record_of_another_source_says_so_and_runs_nothing(write: Write, parle
     assert read_summary(record).outcome["name"] == "cooperation"  # reading needs no source
 
 
-def test_a_record_of_a_source_by_its_bytes_is_of_the_same_source() -> None:
-    """Records before the syntax tree have the SHA-256 of the file."""
-    source = (EXAMPLES / "public_goods.py").read_bytes()
-    described = {"game": OWN, "game_code_sha256": hashlib.sha256(source).hexdigest()}
-    assert own_game.changed_source(described) is None
-    assert "changed" in str(own_game.changed_source({**described, "game_code_sha256": "0" * 64}))
-
-
 @pytest.mark.slow
 @pytest.mark.promise("A hang, an exception or an exit of own code fails its game alone; the log names it.")
 def test_an_own_game_that_ends_python_fails_alone(write: Write) -> None:
@@ -367,7 +358,7 @@ OF_ITSELF: list[tuple[str, str]] = [
         "cannot be imported: ValidationError: 1: 'curve': no kind of figure; did you mean 'curves'",
     ),
     ("evidence = Spec('x', 'scatter')", "figures: x: is drawn from regressed of"),
-    ("evidence = Spec('x', 'sweep')", "figures: x: is drawn from sweep of"),
+    ("evidence = Spec('x', 'sweep')", "figures: x: is drawn from the table thresholds of"),
 ]
 
 

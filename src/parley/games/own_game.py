@@ -93,7 +93,7 @@ def changed_source(simulation: Mapping[str, Any]) -> str | None:
         now = game_source(name)
     except UsageError as error:
         return str(error)
-    if then in (now.sha256, now.of_bytes):
+    if then == now.sha256:
         return None
     return (
         f"the source of {name} changed since it was recorded (SHA-256 {then[:12]} then, {now.sha256[:12]} now); put "
@@ -130,6 +130,8 @@ def _declared_problems(game: type[Game]) -> Iterator[str]:
             yield f"figures: {figure.name}: {shown(each)}: none of its {drawn.of}; {choose(each, known)}"
         if (what := drawn.evidence) and getattr(type(evidence), what) is getattr(Evidence, what):
             yield f"figures: {figure.name}: is drawn from {what} of its evidence; write it"
+        if drawn.own_table and evidence.table(drawn.own_table) is None:
+            yield f"figures: {figure.name}: is drawn from the table {drawn.own_table} of its evidence; write it"
 
 
 # What it does in play

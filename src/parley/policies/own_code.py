@@ -84,11 +84,10 @@ def of_entry_point(name: str, values: tuple[str, ...], group: str) -> str:
 
 @dataclass(frozen=True)
 class Source:
-    """The source of a module: its files, and the SHA-256 of what they mean and of their bytes."""
+    """The source of a module: its files, and the SHA-256 of what they mean."""
 
     files: tuple[Path, ...]
     sha256: str
-    of_bytes: str  # what records of earlier versions have
 
 
 def source_of(name: str, whole_package: bool = False) -> Source:
@@ -110,7 +109,7 @@ def source_of(name: str, whole_package: bool = False) -> Source:
     try:
         if not whole_package or not (file.parent / "__init__.py").is_file():
             content = read_regular(file, _MAX_BYTES)
-            return Source((file,), _meaning(content), hashlib.sha256(content).hexdigest())
+            return Source((file,), _meaning(content))
         return _package(file.parent)
     except OSError as error:
         place = error.filename or file
@@ -125,14 +124,12 @@ def _package(folder: Path) -> Source:
         for place, path in relative.items()
         if path.is_file() and not any(part.startswith(".") for part in place.parts)
     }
-    meaning, of_bytes = hashlib.sha256(), hashlib.sha256()
+    meaning = hashlib.sha256()
     for place in sorted(files):
         content = read_regular(files[place], _MAX_BYTES)
-        same = hashlib.sha256(content).hexdigest()
-        means = _meaning(content) if place.endswith(".py") else same
+        means = _meaning(content) if place.endswith(".py") else hashlib.sha256(content).hexdigest()
         meaning.update(f"{means}  {place}\n".encode())  # as sha256sum writes it
-        of_bytes.update(f"{same}  {place}\n".encode())
-    return Source(tuple(files[place] for place in sorted(files)), meaning.hexdigest(), of_bytes.hexdigest())
+    return Source(tuple(files[place] for place in sorted(files)), meaning.hexdigest())
 
 
 @lru_cache(maxsize=200)

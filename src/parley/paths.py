@@ -60,7 +60,6 @@ TABLES = (
 
 _ROOT: ContextVar[Path | None] = ContextVar("parley_root", default=None)
 _home = Path()  # where nothing is `rooted`, in all threads
-_MADE: ContextVar[str] = ContextVar("parley_made", default="")
 
 
 @contextmanager
@@ -74,19 +73,6 @@ def rooted(folder: Path) -> Iterator[None]:
         yield
     finally:
         _ROOT.reset(before)
-
-
-@contextmanager
-def of_unfinished() -> Iterator[None]:
-    """Within it, what is made of a study's records (tables, figures, report, explorer) lies in `unfinished`.
-
-    That is so in this thread or asyncio task alone: what is made of the finished study lies elsewhere.
-    """
-    before = _MADE.set("unfinished")
-    try:
-        yield
-    finally:
-        _MADE.reset(before)
 
 
 @contextmanager
@@ -174,17 +160,6 @@ def models_beside(study: Path) -> Path:
 def results(study: str) -> Path:
     """Folder of all results of a study."""
     return root() / RESULTS / study
-
-
-def made(study: str) -> Path:
-    """Folder of what is made of the records of a study; another one within `of_unfinished`."""
-    return results(study) / _MADE.get()
-
-
-def unfinished(study: str) -> Path:
-    """Folder of what is made of a study before it is finished; no rule of the workflow or stage of DVC names it."""
-    with of_unfinished():
-        return made(study)
 
 
 def logs(study: str) -> Path:
@@ -287,7 +262,7 @@ def spent(study: str) -> Path:
 
 
 def processes(folder: Path) -> Path:
-    """Folder of the states of processes that work at what is in `folder`: a study's results, or a prepared model."""
+    """Folder of what processes tell that work at what is in `folder`: a study's results, or a prepared model."""
     return folder / "processes"
 
 
@@ -299,7 +274,7 @@ def results_of_endpoint(endpoint: Path) -> Path | None:
 
 def table(study: str, name: str, suffix: str) -> Path:
     """One table, such as those named in TABLES: `.parquet` or `.csv`."""
-    return made(study) / "tables" / f"{name}{suffix}"
+    return results(study) / "tables" / f"{name}{suffix}"
 
 
 def ledger(study: str) -> Path:
@@ -319,7 +294,7 @@ def is_ledger(name: str) -> bool:
 
 def metrics(study: str) -> Path:
     """Folder of the files that DVC compares between commits."""
-    return made(study) / "metrics"
+    return results(study) / "metrics"
 
 
 def metric(study: str, condition: str) -> Path:
@@ -329,12 +304,12 @@ def metric(study: str, condition: str) -> Path:
 
 def figure(study: str, name: str, suffix: str, page: int = 1) -> Path:
     """One page of a figure, `.png`, `.svg` or `.pdf`; the first has the name of the figure, others a number."""
-    return made(study) / "figures" / f"{name}{f'-{page}' if page > 1 else ''}{suffix}"
+    return results(study) / "figures" / f"{name}{f'-{page}' if page > 1 else ''}{suffix}"
 
 
 def figure_list(study: str, printed: bool = False) -> Path:
     """List of all figures with their pages and captions; `printed` are those that options of the command changed."""
-    folder = made(study) / "figures"
+    folder = results(study) / "figures"
     return (folder / "print" if printed else folder) / "figures.json"
 
 
@@ -349,13 +324,13 @@ def power(study: str, name: str, suffix: str, page: int = 1) -> Path:
 
 
 def stamp(study: str, stage: str, plan: str) -> Path:
-    """Mark that a stage is done for a plan (the hash over the study's simulations); one per stage exists."""
-    return made(study) / stage / f"plan-{plan}.json"
+    """Mark that a stage is done for a plan: the hash over the simulations that it shows. One per stage exists."""
+    return results(study) / stage / f"plan-{plan}.json"
 
 
 def report(study: str) -> Path:
     """Report of a study."""
-    return made(study) / "report" / "report.html"
+    return results(study) / "report" / "report.html"
 
 
 def compared(studies: Sequence[str]) -> Path:
@@ -370,7 +345,7 @@ def export(study: str, form: str) -> Path:
 
 def view(study: str) -> Path:
     """Folder of the explorer of a study: its page, and data files beside it."""
-    return made(study) / "view"
+    return results(study) / "view"
 
 
 def view_page(folder: Path) -> Path:

@@ -126,7 +126,6 @@ def test_all_columns_of_tables_are_described_with_their_types_and_all_that_is_de
     every = {column.name for name in table_names() for column in declared(name).columns}
     of_models = {name for name in every if name.startswith(("degenerate", "model_"))}
     missing = {f"{game}: {name}" for game in ("stag_hunt", "deliberation") for name in of_models}
-    missing |= {f"{study.game.name}: planned" for study in studies}  # of what is unfinished
     of_protocols = {name for name in every if "<measure>" in name}  # of games that know protocols
     missing |= {f"{game}: {name}" for game in ("stag_hunt", "deliberation") for name in of_protocols}
     for name in found:
@@ -171,4 +170,4 @@ def test_other_columns_are_another_version_of_the_tables() -> None:
     """Who changes a column raises TABLES_VERSION, or reports fail on the tables of before, and pins the names here."""
     names = {name: [column.name for column in declared(name).columns] for name in table_names()}
     of_games = {name: [column.name for column in game.evidence.metrics] for name, game in GAMES.items()}
-    assert (TABLES_VERSION, digest([names, of_games])[:12]) == (17, "aa472433d17f")
+    assert (TABLES_VERSION, digest([names, of_games])[:12]) == (18, "aa472433d17f")

@@ -19,7 +19,6 @@ from parley.play.simulate import simulate_shard
 from parley.study import Study
 from parley.study.condition import SCRIPTED, Simulation
 from parley.study.frozen import read_frozen, write_frozen
-from parley.study.study import Unfinished
 from support.commands import Parley
 from support.studies import StudyFactory
 
@@ -90,7 +89,7 @@ def test_seeds_that_came_or_went_since_are_named(study: Study, study_factory: St
     said = told(fewer, games(fewer))
     assert said == "frozen before the first of 20 games; seeds left out since: 8, 10: exploratory"
     # What is not played yet is neither.
-    part = replace(study_factory(GRID | {"seeds": 10}, questions=[ASKED]), unfinished=Unfinished(study, 20))
+    part = replace(study_factory(GRID | {"seeds": 10}, questions=[ASKED]), part_of=study)
     assert told(part, games(part)) == "confirmatory, frozen before the first of 20 games"
 
 

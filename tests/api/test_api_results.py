@@ -31,7 +31,7 @@ def remove(record: parley.Record) -> None:
 @pytest.mark.slow
 def test_without_results_it_says_what_to_run(root: Path, tmp_path: Path) -> None:
     write_study(tmp_path)
-    told = f"no results yet in {tmp_path}/results/demo; run in {tmp_path}: parley run demo"
+    told = f"none of its 6 simulations is played; run: parley run {tmp_path}/config/demo.yaml"
     with pytest.raises(RecordError, match=re.escape(told)):
         parley.load("demo", tmp_path).results()
     with chdir(tmp_path):

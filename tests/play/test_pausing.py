@@ -9,7 +9,7 @@ from parley import paths
 from parley.analysis.summarize import summarize
 from parley.errors import EngineError, PausedError, RecordError
 from parley.play.degenerate import GO_ON, REMEDIES, clear_pauses, paused_lines
-from parley.play.record_store import finished_part
+from parley.play.record_store import played_part
 from parley.play.simulate import simulate, simulate_shard
 from parley.policies import FAILURE_CLASSES
 from parley.study import Study, load_study
@@ -46,7 +46,7 @@ def test_a_model_of_which_no_reply_can_be_used_pauses_before_it_costs_more(
     [line] = paused_lines("small")
     assert line in said
     with pytest.raises(RecordError, match="paused: 20 of its first 20"):
-        finished_part(study)
+        played_part(study)
     assert len(server.bodies) == asked
     server.answer = lambda body: completion(FENCED)
     clear_pauses("small")  # as the next run does

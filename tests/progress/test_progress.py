@@ -1,6 +1,7 @@
 """Progress from files that are made here: records and states of processes, with a clock that is passed in."""
 
 import dataclasses
+import json
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -12,10 +13,10 @@ from parley.files import mark_done
 from parley.progress.display import facts
 from parley.progress.follow import IDLE, Progress
 from parley.progress.snapshot import Snapshot, Stage
-from parley.progress.state import PLAY, SERVE, GameProgress, ProcessState
+from parley.progress.state import PLAY, SERVE
 from parley.study import Study
 from parley.study.condition import SERVICES
-from support.records import write_state
+from support.records import write_events
 from support.studies import StudyFactory
 
 MODEL = {"model": "tiny", "n": 2, "b": 0}
@@ -73,14 +74,26 @@ def played(
     at: float = NOW,
     host: str = "node1",
     tokens: int = 100,
+    unusable: int = 0,
+    waits_for: str = "",
+    error: str = "",
     engine: str = "tiny",
-    **game: object,
 ) -> Path:
     """Have a process tell that it plays a simulation, of which these replies came, each asked two seconds before."""
-    told = GameProgress(**{"replies": len(replies), "in_round": len(replies), **game})  # type: ignore[arg-type]
-    bins = {int(came): (came - 2, came, 1, tokens, tokens) for came in replies}
-    state = ProcessState(PLAY, engine=engine, host=host, pid=1, began=at, games={str(record): told}, bins=bins)
-    return write_state(FOLDER, state, at)
+    about = {"game": str(record), "round": 1, "read": tokens, "written": tokens}
+    events: list[dict[str, object]] = [{"event": "plays", "game": str(record), "engine": engine}]
+    for number, came in enumerate(replies):
+        failed = number < unusable
+        events.append({"event": "reply", "at": came, "asked": came - 2, "came": came, "failed": failed, **about})
+    if waits_for:
+        events.append({"event": "waits", "game": str(record), "text": waits_for, "serious": True})
+    if error:
+        events.append({"event": "played", "game": str(record), "error": error})
+    return write_events(FOLDER, PLAY, *events, host=host, pid=1, began=at, at=at)
+
+
+def ended(at: float, error: str = "") -> dict[str, object]:
+    return {"event": "ended", "at": at, "error": error}
 
 
 def counts(snapshot: Snapshot) -> tuple[int, int, int, int]:
@@ -283,7 +296,7 @@ def test_a_run_that_ends_early_says_so_in_its_last_look(study_factory: StudyFact
     progress = Progress(study, since=NOW, clock=clock)
     progress.look()
     finish(records(study)[0], NOW + 1)
-    write_state(FOLDER, ProcessState("figures", host="node1", began=NOW + 1), at=NOW + 1)
+    write_events(FOLDER, "figures", host="node1", began=NOW + 1, at=NOW + 1)
     clock.now += 4
     now, ended = (progress.look(last) for last in (False, True))
     for stage in ("playing", "figures"):
@@ -294,58 +307,61 @@ def test_a_run_that_ends_early_says_so_in_its_last_look(study_factory: StudyFact
 def test_a_stage_runs_as_long_as_its_process_and_ends_with_its_mark(study_factory: StudyFactory, clock: Clock) -> None:
     study = study_factory(seeds=1)
     progress = Progress(study, since=NOW, clock=clock)
-    process = ProcessState("tables", host="node1", began=NOW + 1)
+
+    def tell(*events: dict[str, object], began: float = NOW + 1, at: float) -> None:
+        write_events(FOLDER, "tables", *events, host="node1", began=began, at=at)
 
     def look(at: float) -> Stage:
         clock.now = at
         return next(stage for stage in progress.look().stages if stage.name == "tables")
 
-    write_state(FOLDER, dataclasses.replace(process, began=NOW - 50, ended=NOW - 40, error="no"), at=NOW)
+    tell(ended(NOW - 40, "no"), began=NOW - 50, at=NOW)
     assert look(NOW) == Stage("tables", "to do")
-    write_state(FOLDER, process, at=NOW + 1)
+    tell(at=NOW + 1)
     assert look(NOW + 5) == Stage("tables", "running", 4.0)
     assert look(NOW + 90) == Stage("tables", "failed")  # it was killed
-    write_state(FOLDER, dataclasses.replace(process, ended=NOW + 7, error="no"), at=NOW + 8)
+    tell(ended(NOW + 7, "no"), at=NOW + 8)
     assert look(NOW + 91) == Stage("tables", "failed")
+    tell(ended(NOW + 7), at=NOW + 9)  # by hand, of a part
+    assert look(NOW + 92) == Stage("tables", "to do")
     mark_done("small", "tables", study.plan)
-    write_state(FOLDER, dataclasses.replace(process, ended=NOW + 7), at=NOW + 9)
+    tell(ended(NOW + 7), at=NOW + 9)
     assert look(NOW + 92) == Stage("tables", "done", 6.0)
 
 
-@pytest.fixture
-def server() -> ProcessState:
-    endpoint = str(paths.endpoint("small", "tiny", 0, "tiny"))
-    return ProcessState(SERVE, model="tiny", endpoint=endpoint, host="node1", began=NOW, warnings=["slow"])
+def serve(*events: dict[str, object], host: str = "node1", began: float = NOW, at: float = NOW) -> Path:
+    """Have a process tell that it serves a model, and warns of something."""
+    about = {"model": "tiny", "endpoint": str(paths.endpoint("small", "tiny", 0, "tiny"))}
+    slow = {"event": "warned", "text": "slow"}
+    return write_events(FOLDER, SERVE, slow, *events, host=host, began=began, at=at, **about)
 
 
-def test_an_engine_loads_until_its_server_says_so(
-    study_factory: StudyFactory, clock: Clock, server: ProcessState
-) -> None:
+def test_an_engine_loads_until_its_server_says_so(study_factory: StudyFactory, clock: Clock) -> None:
     progress = Progress(study_factory(MODEL), since=NOW, clock=clock)
 
     def look(at: float) -> Stage:
         clock.now = at
         return next(stage for stage in progress.look().stages if stage.name == "engine tiny")
 
-    write_state(FOLDER, server, at=NOW)
+    server = serve()
     assert look(NOW + 12) == Stage("engine tiny", "running", 12.0)
     assert [str(problem) for problem in progress.look().problems] == ["slow"]
-    server = dataclasses.replace(server, loaded=NOW + 30)
-    write_state(FOLDER, server, at=NOW + 31)
+    with server.open("a") as file:
+        file.write(json.dumps({"event": "loaded", "at": NOW + 30}) + "\n")
     done = Stage("engine tiny", "done", 30.0)
     assert look(NOW + 31) == done
-    write_state(FOLDER, server, at=NOW).unlink()  # it is stopped
+    server.unlink()  # it is stopped
     assert look(NOW + 110) == done
 
 
 def test_an_engine_that_died_or_is_gone_is_a_problem_until_another_one_serves(
-    study_factory: StudyFactory, clock: Clock, server: ProcessState
+    study_factory: StudyFactory, clock: Clock
 ) -> None:
     progress = Progress(study_factory(MODEL), since=NOW, clock=clock)
-    write_state(FOLDER, dataclasses.replace(server, ended=NOW, error="the engine for tiny died: no memory"), at=NOW)
+    serve(ended(NOW, "the engine for tiny died: no memory"))
     assert "the engine for tiny died: no memory" in map(str, progress.look().problems)
     progress = Progress(study_factory(MODEL), since=NOW, clock=clock)
-    write_state(FOLDER, server, at=NOW - 100)
+    serve(at=NOW - 100)
     assert "the engine for tiny is gone; look at its log" in map(str, progress.look().problems)
-    write_state(FOLDER, dataclasses.replace(server, host="node2", began=NOW + 1), at=NOW)
+    serve(host="node2", began=NOW + 1)
     assert not any(problem.serious for problem in progress.look().problems)

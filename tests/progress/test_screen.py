@@ -10,8 +10,8 @@ from parley import paths
 from parley.play.simulate import simulate
 from parley.progress.follow import Progress
 from parley.progress.screen import Screen, status, watch
-from parley.progress.state import PLAY, RUN, ProcessState
-from support.records import write_state
+from parley.progress.state import PLAY, RUN
+from support.records import write_events
 from support.studies import StudyFactory
 
 
@@ -57,13 +57,14 @@ def test_status_tells_what_is_done_and_what_is_to_do(study_factory: StudyFactory
         simulate(study, simulation.record("small"), [], 1.0)
     assert list(status(study))[1] == "nothing is played now"
     folder = paths.processes(paths.results("small"))
-    run = write_state(folder, ProcessState(RUN, began=time.time() - 60, note="2 jobs sent, nothing is played yet"))
+    note = {"event": "told", "note": "2 jobs sent, nothing is played yet", "stopping": False}
+    run = write_events(folder, RUN, note, began=time.time() - 60)
     assert "2 jobs sent, nothing is played yet" in list(status(study))
-    run.rename(run.with_name("run.json"))
-    write_state(folder, ProcessState(PLAY))
+    run.rename(run.with_name("run.jsonl"))
+    write_events(folder, PLAY)
     lines = list(status(study))
     assert lines[0] == "small: 2 of 4 simulations, 2 to do"
     assert lines[2].startswith("running: playing")
-    write_state(folder, ProcessState("tables", ended=time.time(), error="no"))
+    write_events(folder, "tables", {"event": "ended", "at": time.time(), "error": "no"})
     assert "failed: tables" in list(status(study))
     assert not Path("results/small/tables").exists()

@@ -11,7 +11,6 @@ import pytest
 
 from parley import paths
 from parley.analysis import tables
-from parley.analysis.conditions import condition_table
 from parley.analysis.made_by import MadeBy
 from parley.engine.models import ModelEntry
 from parley.errors import RecordError
@@ -176,7 +175,7 @@ def test_undefined_medians_are_a_dash_and_failures_are_by_class(home: Path) -> N
     table = tables.read_table("stubborn", "conditions")
     assert table["median_rounds"].isna().tolist() == [False, True]  # on a single value all agree at once
     table.loc[1, ["failed_replies", "failed_reply_rate", "length"]] = [3, 0.125, 3]
-    made = table_of_conditions(table, study.axes, study.game.outcomes, [False, False], ReportLinks(study))
+    made = table_of_conditions(table, study.axes, study.game.outcomes, ReportLinks(study))
     median, failed = made.rows[1][-2:]
     assert (median.text, failed.text, failed.small) == ("-", "3 (12.5%)", "length: 3")
     assert page(study).count("cannot be</small>") == 2  # neither invalid nor premature
@@ -200,8 +199,8 @@ def test_warnings_name_the_conditions_and_come_before_the_numbers(
     assert "WARNING" not in html
     simulations = tables.read_table("tiny", "simulations")
     simulations.loc[1, "engine"] = "vllm 9, <GPU>, abc"  # seed 0 of the second condition
-    conditions = condition_table(simulations, study.axes, study.game)
-    conditions.loc[1, ["failed_replies", "failed_reply_rate", "length"]] = [5, 0.25, 4]
+    conditions = tables.read_table("tiny", "conditions")
+    conditions.loc[1, ["engines", "failed_replies", "failed_reply_rate", "length"]] = [2, 5, 0.25, 4]
     contrasts = tables.read_table("tiny", "contrasts")
     contrasts["p"] = 0.01
     contrasts["noise"] = [2.0] + [math.nan] * (len(contrasts) - 1)
@@ -210,7 +209,7 @@ def test_warnings_name_the_conditions_and_come_before_the_numbers(
     engines = {"tiny": {"deterministic": {"asked": True, "by": None, "warning": "cannot <hold>"}}}
     [(made, number)] = report.read_made_by(study).provenances
     assert number == 8
-    monkeypatch.setattr(report, "kept", lambda _: MadeBy([({**made, "engines": engines}, 3)]))
+    monkeypatch.setattr(report, "read_made_by", lambda _: MadeBy([({**made, "engines": engines}, 3)]))
     html = report.report(study).read_text()
     shown = Page(html).words
     at = "model=majority, n=4, b=1, prompt=may_exist"

@@ -173,9 +173,9 @@ def _live(life: Life) -> int:
     from parley import cli
     from parley.play import simulate
     from parley.policies.kinds import ScriptedPolicy
-    from parley.progress.state import StateFile
+    from parley.progress.events import Events
 
-    StateFile._write = lambda self: None  # type: ignore[method-assign]  # by a thread: its steps have no fixed number
+    Events._write = lambda self: None  # type: ignore[method-assign]  # by a thread: its steps have no fixed number
     notes = Path(life.notes)
     for number, name in ((1, "out"), (2, "err")):
         os.dup2(os.open(notes / name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), number)

@@ -3,8 +3,8 @@
 import hashlib
 import json
 import os
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +13,10 @@ import pyarrow.parquet as pq
 
 from parley import paths
 from parley.games.evidence import Session, Utterance
+from parley.identity import machine
 from parley.ledger.block import SignedUtterance, block_hash, genesis, make_block, meets, sign_session, utterances_root
 from parley.ledger.check import ChainChecker, block_line, head_line
 from parley.play import record
-from parley.progress.state import ProcessState
 from support.playing import ACTIONS
 
 Rows = Callable[[list[dict[str, Any]]], Any]
@@ -227,14 +227,26 @@ def write_chain(path: Path, lines: Sequence[bytes], head: bool = True) -> Path:
     return path
 
 
-# States of processes
+# Events of processes
 
 
-def write_state(folder: Path, state: ProcessState, at: float | None = None) -> Path:
-    """Write a state as its process would, at a time in seconds since the epoch."""
+def write_events(
+    folder: Path,
+    stage: str,
+    *events: Mapping[str, Any],
+    host: str = "",
+    pid: int = 0,
+    began: float | None = None,
+    at: float | None = None,
+    **facts: str,
+) -> Path:
+    """Write what a process would tell, by default this one; `at` is when it wrote last, in seconds since the epoch."""
     folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"{state.host}-{state.pid}.json"
-    path.write_text(json.dumps(asdict(state)))
+    began = time.time() if began is None else began
+    first = {"event": "began", "stage": stage, "host": host or machine(), "pid": pid or os.getpid(), **facts}
+    path = folder / f"{first['host']}-{first['pid']}.jsonl"
+    new = path.with_suffix(".new")
+    new.write_text("".join(json.dumps({"at": began, **event}) + "\n" for event in (first, *events)))
     if at is not None:
-        os.utime(path, (at, at))
-    return path
+        os.utime(new, (at, at))
+    return new.replace(path)  # another file

@@ -126,9 +126,10 @@ def print_conditions(table: pd.DataFrame, by: Sequence[str], game: type[Game]) -
     if (table["threat_model"] != "none").any():
         shown["threat model"] = table["threat_model"]
     shown["simulations"] = table["simulations"]
-    if "planned" in table:
+    short = (table["simulations"] < table["planned"]).any()
+    if short:
         shown["planned"] = table["planned"]
-    labels = {"simulations", "planned"} if "planned" in table else set()
+    labels = {"simulations", "planned"} if short else set()
     labels |= {outcome.label for outcome in outcomes_of(table, game)}
     for outcome in outcomes_of(table, game):
         cells = []

@@ -39,7 +39,7 @@ def with_registration(table: pd.DataFrame, rows: pd.DataFrame, study: Study) -> 
 
 def registrations(rows: pd.DataFrame, study: Study) -> Iterator[Told]:
     """Yield what was frozen of each comparison of the study's questions, see `with_registration`."""
-    whole: Study = study.unfinished.whole if study.unfinished else study
+    whole: Study = study.whole
     frozen, problem = None, ""
     try:
         frozen = read_frozen(whole)

@@ -35,7 +35,7 @@ from parley.files import remove_empty_below, write_atomically
 from parley.games.base import Game
 from parley.play.degenerate import clear_pauses
 from parley.play.record import read_attempts
-from parley.play.record_store import UsableRecords, forget_unfinished, mark_tables, read_records, write_conditions
+from parley.play.record_store import UsableRecords, mark_tables, played_part, read_records, write_conditions
 from parley.policies import Sampling
 from parley.study import Study
 
@@ -44,12 +44,13 @@ _log = logging.getLogger(__name__)
 
 
 def summarize(study: Study, strict: bool = False, processes: int = 1) -> pd.DataFrame:
-    """Write the tables and metrics of a study and return the table of its conditions.
+    """Write the tables and metrics of what is played of a study, and return the table of its conditions.
 
-    So many processes read the records. Damaged records are named and left out; the column `left_out` counts them.
-    Raises RecordError naming the records that are missing, and as `read_records` if none can be used, or, with
-    `strict`, any cannot. What an earlier look at the study before it was finished had left goes.
+    So many processes read the records. Damaged records are named and left out; the column `left_out` counts them, and
+    `planned` all that the study asks for. Raises RecordError as `read_records` if none can be used, or, with `strict`,
+    any cannot.
     """
+    study = played_part(study)
     first = study.first_repeat
 
     def take(from_traces: FromTraces) -> None:
@@ -59,14 +60,14 @@ def summarize(study: Study, strict: bool = False, processes: int = 1) -> pd.Data
     conditions = tables["conditions"]
     for name, table in tables.items():
         write_table(table, study, name)
-    write_metrics(records.first_repeat.study, conditions, tables["rates"], study.first_repeat)
-    if study.unfinished is None:
+    write_metrics(records.first_repeat.study, conditions, tables["rates"], study.whole.first_repeat)
+    write_conditions(study.whole)
+    if study.part_of is None:  # nobody plays it
         remove_empty_below(paths.journals(study.name))
-        write_conditions(study)
-        forget_unfinished(study.name)
         clear_pauses(study.name)
     mark_tables(study, [*tables, TURNS], records.left_out, made_by(records).as_json)
-    _log.info("%d simulations in %d conditions", len(tables["simulations"]), len(conditions))
+    said = [f"{len(tables['simulations'])} simulations in {len(conditions)} conditions", study.shortfall]
+    _log.info("%s", "; ".join(filter(None, said)))
     return conditions
 
 
@@ -99,9 +100,9 @@ def _tables(
     rows = simulation_table(games)
     impossible = impossible_outcomes(played, rows)
     conditions = condition_table(rows, by, game, impossible)
-    conditions["left_out"] = _left_out(study, played)
-    if study.unfinished is not None:
-        conditions["planned"] = [study.unfinished.planned(condition.name) for condition in played.conditions]
+    there, planned = ({each.name: len(each.seeds) for each in of.conditions} for of in (study, study.whole))
+    conditions["left_out"] = [there[each.name] - len(each.seeds) for each in played.conditions]
+    conditions["planned"] = [planned[each.name] for each in played.conditions]
     of_traces = from_traces.tables()
     asked = with_equal_cost(with_lost(rows, of_traces["regret"]), from_traces.counts, study)
     again = _again(records)
@@ -159,12 +160,6 @@ def _answers_again(records: UsableRecords, by: Sequence[str]) -> dict[tuple[str,
                     found[key][first[asked] != row["text"]] += 1
                 first.setdefault(asked, row["text"])
     return {key: (counts.total(), counts[True]) for key, counts in found.items()}
-
-
-def _left_out(study: Study, played: Study) -> list[int]:
-    """Return how many simulations each condition of `played` has less than it has in `study`."""
-    planned = {condition.name: len(condition.seeds) for condition in study.conditions}
-    return [planned[condition.name] - len(condition.seeds) for condition in played.conditions]
 
 
 def manifest_table(study: str, records: UsableRecords) -> pd.DataFrame:

@@ -27,7 +27,6 @@ from parley.files import write_atomically
 from parley.games.base import Game
 from parley.games.registry import GAMES
 from parley.study import Study
-from parley.study.study import COLUMN
 
 AXIS, METRIC, GAME_TURN, MEASURED = (
     "<axis>",
@@ -203,7 +202,7 @@ def write_table(frame: pd.DataFrame, study: Study, name: str) -> None:
 
     Raises RecordError if the disk refuses, or if a column does not hold what it is declared to.
     """
-    table = marked(typed(rounded(frame) if declared(name).estimates else frame, study, name), study)
+    table = typed(rounded(frame) if declared(name).estimates else frame, study, name)
     write_atomically(paths.table(study.name, name, ".parquet"), partial(pq.write_table, table))
     write_atomically(paths.table(study.name, name, ".csv"), lambda file: file.write(csv_text(table).encode()))
 
@@ -226,15 +225,6 @@ def rounded(frame: pd.DataFrame) -> pd.DataFrame:
     """Return a table of estimates with 10 significant digits; through text: to scale and back is itself not exact."""
     estimates = frame.select_dtypes("float64")
     return frame.assign(**estimates.map(lambda number: float(f"{number:.{_DIGITS}g}"), na_action="ignore"))
-
-
-def marked(table: pa.Table, study: Study) -> pa.Table:
-    """Return a table of a study; of an unfinished one it says so, in its last column and in its metadata."""
-    if study.unfinished is None:
-        return table
-    said = pa.array([study.unfinished.label] * len(table), pa.string())
-    metadata = {**(table.schema.metadata or {}), b"parley.unfinished": study.unfinished.sentence.encode()}
-    return table.append_column(COLUMN, said).replace_schema_metadata(metadata)
 
 
 def csv_text(table: pa.Table, header: bool = True) -> str:

@@ -35,7 +35,7 @@ from parley.analysis.reactions import (
     sources_of,
 )
 from parley.analysis.simulations import PlayedGame
-from parley.analysis.tables import columns_of, csv_text, in_study, marked, names_of
+from parley.analysis.tables import columns_of, csv_text, in_study, names_of
 from parley.errors import RecordError
 from parley.files import write_atomically
 from parley.forked import forked_map
@@ -182,12 +182,12 @@ def write_turns(study: Study, pieces: Iterable[tuple[pa.Table, bytes]]) -> None:
 
 def turn_piece(study: Study, recorded: Iterable[Recorded]) -> tuple[pa.Table, bytes]:
     """Return the rows of some simulations as a table and as lines of CSV; raises as `turn_table`."""
-    table = marked(turn_table(study, recorded), study)
+    table = turn_table(study, recorded)
     return table, csv_text(table, header=False).encode()
 
 
 def _write(study: Study, pieces: Iterable[tuple[pa.Table, bytes]], parquet: BinaryIO, csv: BinaryIO) -> None:
-    left = marked(turn_schema(study).empty_table(), study)
+    left = turn_schema(study).empty_table()
     csv.write(csv_text(left).encode())
     with pq.ParquetWriter(parquet, left.schema) as writer:
         for table, lines in pieces:

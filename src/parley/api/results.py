@@ -1,7 +1,6 @@
 """The results of a study, as data frames, figures and records."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import cached_property, partial
 from io import BytesIO
 from pathlib import Path
@@ -17,11 +16,10 @@ from parley.analysis.tables import read_table, typed
 from parley.analysis.traces import TURNS, recorded, turn_table
 from parley.api.frames import among, attempt_frame, check_columns, round_frame, selection, values_text
 from parley.api.games import Records, Shown
-from parley.errors import RecordError, UsageError
-from parley.play.record_store import UsableRecords, read_records, tables_are_current, usable_part, without
+from parley.errors import UsageError
+from parley.play.record_store import UsableRecords, played_part, read_records, tables_are_current, usable_part
 from parley.study import Study
 from parley.study.condition import Simulation
-from parley.study.study import Unfinished
 from parley.text import choose, counted, one_line
 
 if TYPE_CHECKING:
@@ -49,13 +47,10 @@ class Results(Shown):
         self._planned = study.first_repeat
         self._root = root
         self._reported: set[Path] = set()  # records of which a warning said that they are left out
-        self._is_current = tables_are_current(study)
-        self._whole = usable_part(study) if self._is_current else _on_disk(study)  # with what is played again
+        there = played_part(study)
+        self._is_current = tables_are_current(there)
+        self._whole = usable_part(there) if self._is_current else there  # with what is played again
         self._study = self._whole.first_repeat
-        if not self._study.conditions:
-            home = paths.home(study.file)
-            remedy = f"run{'' if home == Path() else f' in {home}'}: parley run {study.name}"
-            raise RecordError(f"{study.name}: no results yet in {paths.results(study.name)}; {remedy}")
 
     @property
     def attempts(self) -> pd.DataFrame:
@@ -273,15 +268,6 @@ class Results(Shown):
             "tables": made,
             "figures": ", ".join(self.figures),
         }
-
-
-def _on_disk(study: Study) -> Study:
-    """Return a study with the simulations that have a record; one that is not finished says so in its figures."""
-    records = [simulation.record(study.name) for simulation in study.simulations()]
-    missing = {record for record in records if not record.exists()}
-    if not missing:
-        return study
-    return replace(without(study, missing), unfinished=Unfinished(study, len(records) - len(missing)))
 
 
 def _png(figure: "Figure") -> bytes:

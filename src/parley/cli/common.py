@@ -24,8 +24,8 @@ def _completing(names: Callable[[], Iterable[str]]) -> _Completing:
 
     def complete(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
         with suppress(ParleyError):  # a file with a mistake has no names
-            if found := [CompletionItem(name) for name in names() if name.startswith(incomplete)]:
-                return found
+            if completions := [CompletionItem(name) for name in names() if name.startswith(incomplete)]:
+                return completions
         return [CompletionItem(incomplete, type="file")]
 
     return complete
@@ -90,11 +90,6 @@ ENDPOINTS = click.option(
     help="A running engine, one for each model; default: start them.",
 )
 STRICT = click.option("--strict", is_flag=True, help="Exit 1 if a record is damaged, instead of leaving it out.")
-UNFINISHED = click.option(
-    "--unfinished",
-    is_flag=True,
-    help="Of the seeds that are played so far of a study that is not finished; it goes to results/STUDY/unfinished.",
-)
 TIMEOUT = click.option(
     "--engine-timeout",
     type=click.FloatRange(min=1),
@@ -187,7 +182,7 @@ def study_loaded(plan: bool = False, needs_weights: bool = True) -> Callable[[_C
 
 def at_work(study: str, stage: str) -> Any:
     """Return a context in which this process says of itself that it works at a stage of a study."""
-    from parley.progress.state import working
+    from parley.progress.events import working
 
     return working(paths.processes(paths.results(study)), stage)
 
@@ -196,14 +191,14 @@ def axis_values(
     texts: Sequence[str], option: str = "--where", form: str = "AXIS=VALUE, such as n=4"
 ) -> dict[str, str]:
     """Return the values of axes that `option` gave in a `form`; raises UsageError for what is none, or repeated."""
-    found: dict[str, str] = {}
+    values: dict[str, str] = {}
     for text in texts:
         axis, _, value = text.partition("=")
         if not (axis and value):
             raise UsageError(f"{option} {text}: write {form}")
-        if found.setdefault(axis, value) != value:
-            raise UsageError(f"{option} {text}: {axis} is {found[axis]} already; give one value")
-    return found
+        if values.setdefault(axis, value) != value:
+            raise UsageError(f"{option} {text}: {axis} is {values[axis]} already; give one value")
+    return values
 
 
 def parameters(texts: Sequence[str]) -> dict[str, Any]:

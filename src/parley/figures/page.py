@@ -140,7 +140,7 @@ def pages(
     many as have room. `notes` are sentences for below the picture.
     """
     width, height = size
-    notes = [*([study.unfinished.sentence] if study.unfinished else []), *notes]
+    notes = [*filter(None, [study.shortfall]), *notes]
     high, fit = len(panels[0].draws), max(1, int((MAX_HEIGHT - 1) / (height + _PAD)))
     if len(panels) == 1 and high > 1:  # one below the other would leave the page white
         panels = [Panel([draw]) for draw in panels[0].draws]
@@ -175,9 +175,8 @@ def evenly(items: int, most: int) -> int:
 def _title_lines(study: Study, spec: FigureSpec, number: str) -> list[str]:
     if look().for_paper:
         return []
-    unfinished = f" (UNFINISHED: {study.unfinished.label})" if study.unfinished else ""
     colon = "" if study.title.endswith(("?", "!", ".", ":")) else ":"
-    title = one_line(f"{study.title}{colon} {spec.title}{unfinished}{number}")
+    title = one_line(f"{study.title}{colon} {spec.title}{number}")
     return textwrap.wrap(title, int(look().inches / 0.083))
 
 

@@ -31,7 +31,7 @@ from parley.identity import canonical_json
 from parley.ledger import check
 from parley.ledger.block import Block, SignedSession, genesis, make_block, sign_session
 from parley.play.record import read_trace
-from parley.play.record_store import read_records
+from parley.play.record_store import played_part, read_records
 from parley.play.replay import rebuild_game
 from parley.study import Study
 from parley.study.condition import Simulation
@@ -117,8 +117,8 @@ class RecordedSession:
 def build(study: Study, strict: bool = False) -> pd.DataFrame:
     """Write the ledger of a study and the table of its blocks, and return the table.
 
-    Damaged records are named and left out, unless `strict`. Raises UsageError if its game keeps no ledger, RecordError
-    if a record is missing, or tells of sessions that no chain can hold.
+    It is of what is played; damaged records are named and left out, unless `strict`. Raises UsageError if its game
+    keeps no ledger, RecordError if nothing is played, or a record tells of sessions that no chain can hold.
     """
     rows: list[dict[str, Any]] = []
     chain = paths.ledger(study.name)
@@ -173,7 +173,7 @@ def links(study: Study, strict: bool = False) -> Iterator[tuple[RecordedSession,
     """
     _require_ledger(study)
     checker = _checker(study)
-    records = read_records(study, strict)
+    records = read_records(played_part(study), strict)
     for simulation, summary in zip(records.simulations, records.summaries, strict=True):
         record = simulation.record(study.name)
         game = rebuild_game(record, summary)

@@ -6,11 +6,9 @@ not finished.
 
 import json
 import logging
-import shutil
 import sys
-from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import chain
@@ -21,7 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from parley import paths
-from parley.errors import MissingRecordError, RecordError, UsageError
+from parley.errors import MissingRecordError, RecordError
 from parley.files import forget_done, mark_done, read_regular, sha256, write_atomically
 from parley.forked import forked_map
 from parley.identity import canonical_json, digest
@@ -31,7 +29,6 @@ from parley.play.record import Summary, read_summary
 from parley.play.record_content import outcome_problem
 from parley.study import Study
 from parley.study.condition import Condition, Simulation
-from parley.study.study import Unfinished
 from parley.text import counted
 
 _log = logging.getLogger(__name__)
@@ -121,8 +118,7 @@ def read_records(
                 f"{study.name}: none of its {counted(len(wanted), 'simulation')} is played; run: parley run {named}"
             )
         more = f" (and {len(problems) - 1:,} more: {_names(problems[1:])})" if len(problems) > 1 else ""
-        there = f"; what is there so far: parley report {named} --unfinished" if missing and usable else ""
-        raise RecordError(problems[0] + more + there)
+        raise RecordError(problems[0] + more)
     records = _usable(without(study, left_out), usable, left_out)
     news = {path: problem for path, problem in left_out.items() if path not in reported}
     for note in replace(records, left_out=news).notes():
@@ -189,91 +185,42 @@ def _names(problems: Sequence[str]) -> str:
     return shown + (", ..." if len(problems) > 3 else "")
 
 
-# What is counted of a study before it is finished: whole seeds, and where what is made of them lies
+# What is there of a study
 
 
-def finished_part(study: Study) -> Study:
-    """Return a study with the simulations alone that count before all are played.
+def played_part(study: Study) -> Study:
+    """Return a study with the simulations that have a record, which may be damaged; raises RecordError for none."""
+    missing = {path for each in study.simulations() if not (path := each.record(study.name)).exists()}
+    part = _part_without(study, missing)
+    if not part.conditions:
+        number = counted(len(missing), "simulation")
+        said = "; ".join([f"none of its {number} is played", *paused_lines(study.name)])
+        raise RecordError(f"{study.name}: {said}; run: parley run {paths.study_command(study.file)}")
+    return part
 
-    Those are all of a condition that is finished. Of the others that are begun, a seed counts where all of them that
-    the same models play have finished it: what one model plays does not wait for another. Games of a shard that is
-    under way do not count, unless no shard of these models is finished; nor does the seed of a damaged record. That
-    itself stays in the part: who reads it names it. Raises UsageError if nothing is missing, RecordError if nothing
-    counts.
+
+def part_of_tables(study: Study) -> Study:
+    """Return a study with the simulations that its tables are of, or leave out as damaged.
+
+    Raises RecordError unless tables were made for the study as it is now, and are as they were made.
     """
-    shards = study.shards()
-    missing = {record for record in shards if not record.exists()}
-    if not missing:
-        raise UsageError(
-            f"{study.name}: all of its {counted(len(shards), 'simulation')} are played; leave --unfinished out"
-        )
-    open_shards = {shards[record] for record in missing}
-    there = ((simulation.record(study.name), simulation) for simulation in study.simulations())
-    damaged = {path for path, simulation in there if path not in missing and not _is_usable(path, simulation)}
-    unusable = missing | damaged
-    models: dict[str, list[_OfCondition]] = defaultdict(list)
-    for condition in study.conditions:
-        records = {seed: Simulation(condition, seed).record(study.name) for seed in condition.seeds}
-        if not missing.isdisjoint(records.values()):
-            models[condition.engine].append(records)
-    left: set[Path] = set()
-    under_way = False
-    for conditions in models.values():
-        closed = _whole_seeds(conditions, lambda record: shards[record] not in open_shards and record not in damaged)
-        found = closed or _whole_seeds(conditions, lambda record: record not in unusable)
-        under_way |= bool(found) and not closed
-        left |= {record for records in conditions for record in records.values()} - found
-    left -= damaged
-    number = len(shards) - len(left) - len(damaged)
-    if not number:
-        played = len(shards) - len(missing)
-        why = "nothing is played yet" if not played else "no seed is finished in all conditions that are begun"
-        why = "; ".join([why, *paused_lines(study.name)])
-        raise RecordError(
-            f"{study.name}: {played} of {counted(len(shards), 'simulation')} are played: {why}; "
-            f"games can be read as they are played: parley view {paths.study_command(study.file)} --serve"
-        )
-    known = Unfinished(study, number, len(left - missing), under_way, len(damaged))
-    return replace(without(study, left), unfinished=known)
+    whole = paths.stamp(study.name, "tables", study.plan)
+    for mark in [whole] if whole.exists() else whole.parent.glob(paths.stamp("", "tables", "*").name):
+        part = _part_without(study, {paths.root() / path for path in _read_mark(mark).get("missing", ())})
+        if part.conditions and paths.stamp(study.name, "tables", part.plan) == mark:
+            if changed := changed_table(part):
+                raise RecordError(f"{changed}: is not as it was made; run: {_summarize(study)}")
+            return part
+    raise RecordError(f"{whole.parent}: not made for the study as it is now; run: {_summarize(study)}")
 
 
-_OfCondition = Mapping[int, Path]  # its records by seed
+def _part_without(study: Study, missing: Collection[Path]) -> Study:
+    part = without(study, missing)
+    return part if part is study else replace(part, part_of=study)
 
 
-def _whole_seeds(conditions: Sequence[_OfCondition], is_there: Callable[[Path], bool]) -> set[Path]:
-    """Return the records of the seeds that are there in all of the conditions of which anything is."""
-    seeds: dict[int, list[Path]] = defaultdict(list)
-    for records in conditions:
-        if any(map(is_there, records.values())):
-            for seed, record in records.items():
-                seeds[seed].append(record)
-    return {record for of in seeds.values() if all(map(is_there, of)) for record in of}
-
-
-def require_finished(study: Study) -> None:
-    """Raise RecordError if simulations are missing: one line that says how many there are, and how to look at them."""
-    records = [simulation.record(study.name) for simulation in study.simulations()]
-    there = sum(record.exists() for record in records)
-    if there < len(records):
-        named = paths.study_command(study.file)
-        look = f", or look at these: parley report {named} --unfinished" if there else ""
-        raise RecordError(
-            f"{study.name}: {there} of {counted(len(records), 'simulation')} are played; run it to its end{look}"
-        )
-
-
-@contextmanager
-def unfinished_part(study: Study) -> Iterator[Study]:
-    """Within it, what is made of the part that it gives (see `finished_part`) lies in a folder of its own, emptied."""
-    part = finished_part(study)
-    forget_unfinished(study.name)
-    with paths.of_unfinished():
-        yield part
-
-
-def forget_unfinished(study: str) -> None:
-    """Remove what was made of a study before it was finished: it is out of date."""
-    shutil.rmtree(paths.unfinished(study), ignore_errors=True)
+def _summarize(study: Study) -> str:
+    return f"parley summarize {paths.study_command(study.file)}"
 
 
 # What the paths of records do not say
@@ -324,16 +271,27 @@ def _plain(values: list[Any]) -> pa.Array:
 
 
 def mark_tables(study: Study, names: Iterable[str], left_out: Mapping[Path, str], made_by: Mapping[str, Any]) -> None:
-    """Mark these tables of a study as made without some records, and of records that were made so (JSON values)."""
+    """Mark these tables of a study as made without some records, and of records that were made so (JSON values).
+
+    The mark has the plan of what is played: that of a part is not the one that a run waits for.
+    """
     problems = {str(path): problem for path, problem in left_out.items()}
     digests = {name: sha256(paths.table(study.name, name, ".parquet")) for name in names}
-    mark_done(study.name, "tables", study.plan, {"left_out": problems, "sha256": digests, "made_by": made_by})
+    there = {each.record(study.name) for each in study.simulations()}
+    records = (each.record(study.name) for each in study.whole.simulations())
+    missing = [str(path.relative_to(paths.root())) for path in records if path not in there]
+    told = {"left_out": problems, "sha256": digests, "made_by": made_by, "missing": missing}
+    mark_done(study.name, "tables", study.plan, told)
 
 
 def mark_of_tables(study: Study) -> Mapping[str, Any]:
     """Return what the mark of a study's tables tells; nothing if they are not made."""
+    return _read_mark(paths.stamp(study.name, "tables", study.plan))
+
+
+def _read_mark(path: Path) -> Mapping[str, Any]:
     try:
-        mark = json.loads(read_regular(paths.stamp(study.name, "tables", study.plan), _MAX_MARK_BYTES))
+        mark = json.loads(read_regular(path, _MAX_MARK_BYTES))
     except (OSError, ValueError):
         return {}
     parts = [mark.get(key, {}) for key in ("left_out", "sha256", "made_by")] if isinstance(mark, dict) else [None]

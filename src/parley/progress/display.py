@@ -51,16 +51,9 @@ def _head(snapshot: Snapshot, width: int) -> list[Text | Table]:
 
 
 def _facts(snapshot: Snapshot, width: int) -> Iterator[Text]:
-    known = facts(snapshot)
-    if snapshot.elapsed is not None:
-        known.append(duration(snapshot.elapsed) + (" in all" if snapshot.over else " so far"))
-    yield from wrapped(map(Text, known), width, " · ")
-    if snapshot.budget is not None:
-        yield Text(f"budget: {snapshot.budget}")
-    if quiet := silence(snapshot):
-        yield Text(quiet, style="yellow")
-    if snapshot.note:
-        yield Text(one_line(snapshot.note), style="dim")
+    yield from wrapped(map(Text, [*facts(snapshot), *elapsed(snapshot)]), width, " · ")
+    styles = ("", "yellow", "dim")
+    yield from (Text(line, style) for line, style in zip(news(snapshot), styles, strict=True) if line)
 
 
 def _problems(problems: Sequence[ProgressProblem], console: Console, most: int, width: int) -> list[Text]:
@@ -147,30 +140,41 @@ def counts(snapshot: Snapshot) -> str:
 def facts(snapshot: Snapshot) -> list[str]:
     """Return what is known of replies, speed, budget and time left; what is not known is left out."""
     replies, unusable = snapshot.answered
-    found = []
+    known = []
     if replies:
         share = unusable / replies
-        found.append(f"{replies:,} replies, {f'{share:.1%}' if unusable else 'none'} unusable")
+        known.append(f"{replies:,} replies, {f'{share:.1%}' if unusable else 'none'} unusable")
     if snapshot.over and snapshot.degenerate_share >= WARN_FROM:
-        found.append(f"warning: {snapshot.degenerate_share:.1%} degenerate (see the report)")
+        known.append(f"warning: {snapshot.degenerate_share:.1%} degenerate (see the report)")
     if snapshot.rates is not None:
         each, read, written = snapshot.rates
-        found.append(f"{_number(each)} replies/s")
+        known.append(f"{_number(each)} replies/s")
         if read + written > 0:
             # A service may tell one of the two, or none.
             of_these = f" ({_number(written)} written)" if read > 0 and written > 0 else ""
-            found.append(f"{_number(read + written)} tokens/s{of_these}")
+            known.append(f"{_number(read + written)} tokens/s{of_these}")
     elif snapshot.finishes is not None and snapshot.finished < snapshot.total:
         per_minute = snapshot.finishes < 1
         pace = snapshot.finishes * 60 if per_minute else snapshot.finishes
-        found.append(f"{_number(pace)} simulations/{'min' if per_minute else 's'}")
+        known.append(f"{_number(pace)} simulations/{'min' if per_minute else 's'}")
     if snapshot.left is not None:
-        found.append(str(snapshot.left))
-    return found
+        known.append(str(snapshot.left))
+    return known
 
 
-def silence(snapshot: Snapshot) -> str:
-    """Return for how long nothing was answered, and what the engine says of it; "" if something was."""
+def elapsed(snapshot: Snapshot) -> list[str]:
+    """Return how long the run has taken, if it is known."""
+    if snapshot.elapsed is None:
+        return []
+    return [duration(snapshot.elapsed) + (" in all" if snapshot.over else " so far")]
+
+
+def news(snapshot: Snapshot) -> tuple[str, str, str]:
+    """Return what was spent of the budget, for how long nothing was answered, what goes on instead; "" for nothing."""
+    return f"budget: {snapshot.budget}" if snapshot.budget else "", _silence(snapshot), one_line(snapshot.note)
+
+
+def _silence(snapshot: Snapshot) -> str:
     if snapshot.silent is None or snapshot.silent < _SILENT_SECONDS:
         return ""
     if snapshot.answered[0]:
@@ -224,14 +228,6 @@ def plain_line(snapshot: Snapshot) -> str:
     """Return all there is to say in one line."""
     running = [stage_words(stage) for stage in snapshot.stages if stage.state == RUNNING and stage.name != "playing"]
     serious = [str(problem) for problem in snapshot.problems if problem.serious]
-    parts = [
-        counts(snapshot),
-        *facts(snapshot),
-        *([f"budget: {snapshot.budget}"] if snapshot.budget else []),
-        *running,
-        *([quiet] if (quiet := silence(snapshot)) else []),
-        *serious,
-        *([f"{duration(snapshot.elapsed)} in all"] if snapshot.over and snapshot.elapsed is not None else []),
-        *([snapshot.note] if snapshot.note else []),
-    ]
+    ends = elapsed(snapshot) if snapshot.over else []
+    parts = [counts(snapshot), *facts(snapshot), *running, *filter(None, news(snapshot)), *serious, *ends]
     return f"{snapshot.study}: " + "; ".join(one_line(part) for part in parts)

@@ -70,6 +70,39 @@ class Progress:
         if not self._is_own:
             self._since = run.began if run is not None else None
         states = [state for state in states if self._is_of_run(state)]
+        self._take(states, now)
+        servers = list(
+            {state.endpoint: state for state in states if state.stage == SERVE}.values()
+        )  # the last of each
+        before = [*self._model_stages(now, last), *self._engine_stages(servers, now)]
+        after = self._last_stages(states, now, last)
+        plays = any(state.stage == PLAY and state.alive for state in states)
+        recently = (self._is_own or run is not None) and now - self._estimate.last < _IDLE_SECONDS
+        playing = self._stage_of_playing(plays or recently or _any_runs(before), last)
+        goes_on = playing.state == snapshot.RUNNING
+        note = "" if last else self._note(run, playing, plays or _any_runs([*before, *after]))
+        return snapshot.Snapshot(
+            study=self._study.name,
+            cells=self._cells,
+            stages=[*before, playing, *after],
+            problems=self._problems(states, servers),
+            elapsed=None if self._since is None else max(now - self._since, 0.0),
+            rates=self._estimate.answering(now) if goes_on else None,
+            finishes=self._estimate.finishing(now) if goes_on else None,
+            left=self._estimate.left(now) if goes_on else None,
+            silent=None if _any_runs(before) else self._silent(states, servers, now),
+            budget=self._budget,
+            note=note,
+            over=playing.state == snapshot.DONE and all(stage.state == snapshot.DONE for stage in after),
+        )
+
+    def _is_of_run(self, state: ProcessState) -> bool:
+        if state.alive or self._since is None:
+            return True
+        return state.began >= self._since - (0.0 if state.host == machine() else _CLOCKS_SECONDS)
+
+    def _take(self, states: Sequence[ProcessState], now: float) -> None:
+        """Take what processes tell, and what lies on the disk."""
         for state in states:
             self._count(state, now)
         for cell in self._cells:
@@ -80,50 +113,22 @@ class Progress:
             self._slow = now
             self._budget = self._spent()
 
-        left = any(cell.left for cell in self._cells)
-        servers = {state.endpoint: state for state in states if state.stage == SERVE}  # the last one of each
-        engines = self._engine_stages(servers.values(), now)
-        before = [*self._model_stages(now, last), *engines]
-        after = self._last_stages(states, now, last)
-        playing_since = [state.began for state in states if state.stage == PLAY and state.alive]
-        plays = bool(playing_since)
-        loads = any(stage.state == snapshot.RUNNING for stage in engines)
-        event = max(self._estimate.last_finish, self._estimate.last_reply)
-        recently = (self._is_own or run is not None) and now - event < _IDLE_SECONDS
-        idle = left and not (plays or recently or any(stage.state == snapshot.RUNNING for stage in before))
-        playing = self._stage_of_playing(left, idle, last)
-        goes_on = playing.state == snapshot.RUNNING
-        loaded = [state.loaded for state in servers.values() if state.alive and state.loaded]
-        return snapshot.Snapshot(
-            study=self._study.name,
-            cells=self._cells,
-            stages=[*before, playing, *after],
-            problems=self._problems(states, servers.values()),
-            elapsed=None if self._since is None else max(now - self._since, 0.0),
-            rates=self._estimate.answering(now) if left and goes_on else None,
-            finishes=self._estimate.finishing(now) if goes_on else None,
-            left=self._estimate.left(now) if goes_on else None,
-            silent=max(now - max([min(playing_since), event, *loaded]), 0.0) if plays and not loads else None,
-            budget=self._budget,
-            note=""
-            if last
-            else self._note(run, idle, plays or any(s.state == snapshot.RUNNING for s in (*before, *after))),
-            over=not left and all(stage.state == snapshot.DONE for stage in after),
-        )
+    def _silent(self, states: Iterable[ProcessState], servers: Iterable[ProcessState], now: float) -> float | None:
+        """Return for how many seconds no reply came; None if nothing is played."""
+        began = [state.began for state in states if state.stage == PLAY and state.alive]
+        loaded = [state.loaded for state in servers if state.alive and state.loaded]
+        return max(now - max([min(began), self._estimate.last, *loaded]), 0.0) if began else None
 
-    def _is_of_run(self, state: ProcessState) -> bool:
-        if state.alive or self._since is None:
-            return True
-        return state.began >= self._since - (0.0 if state.host == machine() else _CLOCKS_SECONDS)
-
-    def _note(self, run: ProcessState | None, idle: bool, works: bool) -> str:
+    def _note(self, run: ProcessState | None, playing: snapshot.Stage, works: bool) -> str:
         if run is not None and run.stopping:
             return _STOPPING
+        if playing.state == snapshot.DONE:
+            return ""
         if run is not None and run.note and not works:
             return run.note
         if run is None and self._is_own and not works:  # it says so itself once it has the study's lock
             return PLANNING
-        return IDLE if idle else ""
+        return IDLE if playing.state == snapshot.TO_DO else ""
 
     # What is played
 
@@ -142,7 +147,7 @@ class Progress:
                 folder, _, name = record.rpartition("/")
                 of = self._cell_of.get(folder)
                 if of is not None and name in of.names and (of.kind != SCRIPTED or name not in of.finished):
-                    of.playing[name] = snapshot.Playing(**vars(game), alive=state.alive)
+                    of.playing[name] = replace(game, alive=state.alive)
 
     def _look_at_records(self, cell: snapshot.ConditionProgress, now: float) -> None:
         if (names := self._folders[cell.journals].names(now)) is not None:
@@ -208,11 +213,11 @@ class Progress:
     # Stages
 
     def _model_stages(self, now: float, last: bool) -> list[snapshot.Stage]:
-        found = []
+        stages = []
         for name, (marker, processes) in self._models.items():
             states = [state for state in processes.look(now) if state.stage == FETCH_MODEL and self._is_of_run(state)]
-            found.append(self._stage(name, marker, states, now, last))
-        return found
+            stages.append(self._stage(name, marker, states, now, last))
+        return stages
 
     def _engine_stages(self, servers: Iterable[ProcessState], now: float) -> list[snapshot.Stage]:
         loading: dict[str, float] = {}
@@ -245,18 +250,18 @@ class Progress:
         if done.exists():
             took = None if state is None or state.ended is None else state.ended - state.began
             return snapshot.Stage(name, snapshot.DONE, took)
-        if state is None:
+        if state is None or (state.ended is not None and not state.error):  # by hand, of what was there
             return snapshot.Stage(name, snapshot.TO_DO)
         if state.alive and not (last and self._is_own):
             return snapshot.Stage(name, snapshot.RUNNING, max(now - state.began, 0.0))
         return snapshot.Stage(name, snapshot.FAILED_STAGE)
 
-    def _stage_of_playing(self, left: bool, idle: bool, last: bool) -> snapshot.Stage:
-        if not left:
+    def _stage_of_playing(self, goes_on: bool, last: bool) -> snapshot.Stage:
+        if not any(cell.left for cell in self._cells):
             return snapshot.Stage("playing", snapshot.DONE)
         if last and self._is_own:
             return snapshot.Stage("playing", snapshot.FAILED_STAGE)
-        return snapshot.Stage("playing", snapshot.TO_DO if idle else snapshot.RUNNING)
+        return snapshot.Stage("playing", snapshot.RUNNING if goes_on else snapshot.TO_DO)
 
     # Problems
 
@@ -273,15 +278,19 @@ class Progress:
                     problem, simulations=former.simulations + 1, stopped=problem.stopped or former.stopped
                 )
         dead = [state for state in servers if not state.alive]
-        found = [
+        named = [
             snapshot.ProgressProblem(s.error or f"the engine for {s.model} is gone; look at its log") for s in dead
         ]
-        found += problems.values()
+        named += problems.values()
         warnings = {text for state in states if state.stage in (PLAY, SERVE) for text in state.warnings}
         return [
-            *sorted(found, key=lambda problem: (not problem.serious, problem.text)),
+            *sorted(named, key=lambda problem: (not problem.serious, problem.text)),
             *(snapshot.ProgressProblem(text, serious=False) for text in sorted(warnings)),
         ]
+
+
+def _any_runs(stages: Iterable[snapshot.Stage]) -> bool:
+    return any(stage.state == snapshot.RUNNING for stage in stages)
 
 
 class _Folder:

@@ -13,8 +13,8 @@ from rich.live import Live
 from rich.text import Text
 
 from parley.play.changes import changes_of, former_lines
-from parley.progress.display import PlainLines, counts, facts, is_terminal, plain_line, screenful, silence, stage_words
-from parley.progress.follow import IDLE, Progress
+from parley.progress.display import PlainLines, counts, facts, is_terminal, news, plain_line, screenful, stage_words
+from parley.progress.follow import Progress
 from parley.progress.snapshot import FAILED_STAGE, RUNNING, TO_DO, Snapshot
 from parley.study import Study
 from parley.text import one_line
@@ -133,14 +133,7 @@ def status(study: Study) -> Iterator[str]:
     yield from former
     if former:
         yield f"what changed: parley diff {study.file}"
-    if snapshot.budget is not None:
-        yield f"budget: {snapshot.budget}"
-    if known := facts(snapshot):
-        yield ", ".join(known)
-    if quiet := silence(snapshot):
-        yield quiet
-    if snapshot.note and (snapshot.note != IDLE or snapshot.finished < snapshot.total):
-        yield snapshot.note
+    yield from filter(None, [*news(snapshot), ", ".join(facts(snapshot))])
     for problem in snapshot.problems:
         yield f"! {one_line(str(problem))}"
     for stage in snapshot.stages:

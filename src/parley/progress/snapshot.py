@@ -17,13 +17,6 @@ _SHOWN_SECONDS = 120.0  # from which a pace is worked out
 
 
 @dataclass
-class Playing(GameProgress):
-    """A simulation as its process last told of it."""
-
-    alive: bool = True
-
-
-@dataclass
 class ConditionProgress:
     """One condition, as far as it is known."""
 
@@ -35,7 +28,7 @@ class ConditionProgress:
     kind: str  # of its engine
     finished: frozenset[str] = frozenset()
     begun: frozenset[str] = frozenset()  # that have a journal
-    playing: dict[str, Playing] = field(default_factory=dict)  # also those finished whose record was not read yet
+    playing: dict[str, GameProgress] = field(default_factory=dict)  # also those finished whose record was not read yet
     counted: int = 0  # finished simulations whose replies are known
     replies: int = 0  # of these
     unusable: int = 0
@@ -43,7 +36,7 @@ class ConditionProgress:
     degenerate: int = 0
 
     @property
-    def unfinished(self) -> list[Playing]:
+    def unfinished(self) -> list[GameProgress]:
         """Simulations that a process played, and that have no record."""
         return [each for name, each in self.playing.items() if name not in self.finished]
 
@@ -244,9 +237,9 @@ class Estimate:
         return max(pace.last or 0.0 for pace in self._replies.values())
 
     @property
-    def last_finish(self) -> float:
-        """When the last simulation ended; 0 if none did."""
-        return max(pace.last or 0.0 for pace in self._finishes.values())
+    def last(self) -> float:
+        """When the last reply came, or the last simulation ended; 0 before."""
+        return max(self.last_reply, *(pace.last or 0.0 for pace in self._finishes.values()))
 
     def answering(self, now: float) -> tuple[float, ...] | None:
         """Return replies, tokens read and tokens written per second; None if unknown."""

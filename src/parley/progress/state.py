@@ -1,46 +1,30 @@
-"""What a process says of itself while it works: one small JSON file of its own, beside the results that it is about.
+"""A process as another one sees it: the sum of the events that it told.
 
-Written whole, at most twice a second, and at least every five seconds as long as the process lives. So one whose
-process is gone, or that nobody wrote to for a minute, is that of a process that was killed. What a process did well is
-seen by its results: a file that outlasts its process says why that failed, or how long a stage took.
+One whose process is gone, or whose file nobody touched for a minute, is that of a process that was killed.
 """
 
 import json
-import logging
 import os
-import threading
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from contextvars import ContextVar
-from dataclasses import asdict, dataclass, field
-from functools import cache, partial
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import psutil
 
-from parley.files import read_regular
+from parley.files import open_regular
 from parley.identity import machine
-from parley.play.runner import Exchange, Watcher
-from parley.study.condition import SCRIPTED, Simulation
-from parley.text import Hearing, logged_to, one_line
+from parley.study.condition import SCRIPTED
 
-if TYPE_CHECKING:
-    from pydantic import TypeAdapter
-
-# Stages of processes. Those that make something of a study are called as the study's stages are (`follow.STAGES`).
+# Stages of processes. Those that make something of a study are called as the study's stages are.
 RUN, PLAY, SERVE, FETCH_MODEL = "run", "playing", "serve", "fetch-model"
 
 KEPT_SECONDS = 600  # for so long it is kept when replies came
-_WRITE_SECONDS = 0.5
-_BEAT_SECONDS = 5.0
 _DEAD_SECONDS = 60.0
 _BIN_SECONDS = 10  # replies of so many seconds are counted together
 _MAX_WARNINGS = 20
-_MAX_BYTES = 10_000_000
-# What vLLM says in its log: the one text that is read for what it says, since somebody else writes it.
-_LOADED = "Application startup complete"
+_MAX_BYTES = 10_000_000  # of one look
 
 
 @dataclass
@@ -53,6 +37,8 @@ class GameProgress:
     waits_for: str = ""  # since its last reply
     serious: bool = True  # whether somebody should do something about that
     error: str = ""
+    round: tuple[int, int] = (0, 0)  # the last one, and its replies so far
+    alive: bool = True  # its process
 
 
 @dataclass
@@ -60,15 +46,15 @@ class ProcessState:
     """A process: what it works at, and how that goes. Times are seconds since the epoch."""
 
     stage: str
+    host: str
+    pid: int
+    began: float
     model: str = ""  # of what serves or prepares one
     endpoint: str = ""  # of what serves one
     loaded: float | None = None  # since when it serves
     engine: str = SCRIPTED  # what answers in the simulations that it plays
     note: str = ""  # what is to be told while nothing is played
     stopping: bool = False
-    host: str = field(default_factory=machine)
-    pid: int = field(default_factory=os.getpid)
-    began: float = field(default_factory=time.time)
     ended: float | None = None
     error: str = ""
     warnings: list[str] = field(default_factory=list)
@@ -78,222 +64,127 @@ class ProcessState:
     bins: dict[int, tuple[float, float, int, int, int]] = field(default_factory=dict)
     alive: bool = False  # as a reader sees it
 
+    def take(self, event: Mapping[str, Any]) -> None:
+        """Take what happened; raises LookupError, TypeError or ValueError for what is no event."""
+        kind = event["event"]
+        if kind == "loaded":
+            self.loaded = float(event["at"])
+        elif kind == "told":
+            self.note, self.stopping = str(event["note"]), bool(event["stopping"])
+        elif kind == "warned":
+            text = str(event["text"])
+            if text not in self.warnings:
+                self.warnings = [*self.warnings, text][-_MAX_WARNINGS:]
+        elif kind == "ended":
+            self.ended, self.error = float(event["at"]), str(event["error"])
+        elif kind == "plays":
+            self.engine = str(event["engine"])
+            self.games[str(event["game"])] = GameProgress()
+        elif kind == "played":
+            game = self.games.pop(event["game"])
+            if error := str(event["error"]):
+                self.games[event["game"]] = game
+                game.error, game.waits_for = error, ""
+        elif kind == "waits":
+            game = self.games[event["game"]]
+            game.waits_for, game.serious = str(event["text"]), bool(event["serious"])
+        elif kind == "reply":
+            self._take_reply(self.games[event["game"]], event)
 
-class StateFile:
-    """Writes the state of this process, by a thread; a disk that refuses ends no work."""
-
-    def __init__(
-        self, folder: Path, state: ProcessState, refresh: Callable[[ProcessState], None] = lambda state: None
-    ) -> None:
-        """The file lies in a folder of `paths.processes`, which is made. `refresh` is called before it is written."""
-        self.state = state
-        self._refresh = refresh
-        self._path = folder / f"{one_line(state.host)}-{state.pid}.json"
-        self._lock = threading.RLock()
-        self._written = ("", 0.0)  # what, and when
-        self._end = threading.Event()
-        self._thread = threading.Thread(target=self._write_on, daemon=True, name="parley-state")
-
-    def start(self) -> None:
-        """Write it now, and from now on."""
-        with suppress(OSError):
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-        self._write()
-        self._thread.start()
-
-    @contextmanager
-    def changing(self) -> Iterator[ProcessState]:
-        """Give the state to be changed; it is written soon after."""
-        with self._lock:
-            yield self.state
-
-    def stop(self, keep: bool) -> None:
-        """Write it for the last time; or remove it, if nobody needs to know how this process ended."""
-        self._end.set()
-        if self._thread.ident is not None:
-            self._thread.join(timeout=5)
-        if keep:
-            self._write()
-        else:
-            with suppress(OSError):
-                self._path.unlink(missing_ok=True)
-
-    def _write_on(self) -> None:
-        while not self._end.wait(_WRITE_SECONDS):
-            self._write()
-
-    def _write(self) -> None:
-        """Write the state if it changed, or if it is time for a sign of life."""
-        with self._lock:
-            self._refresh(self.state)
-            content = json.dumps(asdict(self.state), separators=(",", ":"))
-        now = time.monotonic()
-        if content == self._written[0] and now - self._written[1] < _BEAT_SECONDS:
+    def _take_reply(self, game: GameProgress, event: Mapping[str, Any]) -> None:
+        number = int(event["round"])
+        game.round = (number, game.round[1] + 1 if number == game.round[0] else 1)
+        game.in_round = max(game.in_round, game.round[1])
+        game.replies += 1
+        game.unusable += bool(event["failed"])
+        game.waits_for = ""
+        came = float(event.get("came", 0.0))
+        if came < event["at"] - KEPT_SECONDS:  # from a journal, or a fork's record
             return
-        self._written = (content, now)
-        temporary = self._path.with_name(f".{self._path.name}.tmp")
-        with suppress(OSError):
-            temporary.write_text(content)  # not synced: after the death of the machine nobody asks
-            os.replace(temporary, self._path)
+        begins = int(came) // _BIN_SECONDS * _BIN_SECONDS
+        asked, read, written = float(event["asked"]), int(event["read"]), int(event["written"])
+        first, last, replies, *tokens = self.bins.get(begins, (asked, came, 0, 0, 0))
+        self.bins[begins] = (min(first, asked), max(last, came), replies + 1, tokens[0] + read, tokens[1] + written)
+        for old in [each for each in self.bins if each < begins - KEPT_SECONDS]:
+            del self.bins[old]
 
 
-def note_server_line(file: StateFile | None, line: str) -> None:
-    """Note in the state of the process that serves when vLLM's log says that the model is loaded."""
-    if file is not None and _LOADED in line:
-        with file.changing() as state:
-            state.loaded = time.time()
+@dataclass
+class _File:
+    """How far a file of events was read."""
 
+    inode: int
+    size: int = 0
+    modified: int = 0
+    written: float = 0.0  # when it was seen to be written
+    rest: bytes = b""  # of a line that was not whole yet
+    state: ProcessState | None = None
 
-def _note_message(file: StateFile, record: logging.LogRecord) -> None:
-    """Keep what a process warns of and waits for, by the data of its messages and not by their words."""
-    if waits_for := getattr(record, "waits_for", ""):
-        with file.changing() as state:
-            if game := state.games.get(_current.get()):
-                game.waits_for, game.serious = one_line(waits_for, 400), record.serious  # type: ignore[attr-defined]
-    elif record.levelno == logging.WARNING:
-        text = one_line(record.getMessage(), 300)
-        with file.changing() as state:
-            if text not in state.warnings[-_MAX_WARNINGS:]:
-                state.warnings = [*state.warnings, text][-_MAX_WARNINGS:]
-
-
-@contextmanager
-def working(folder: Path | None, stage: str, **facts: Any) -> Iterator[StateFile | None]:
-    """Write the state of this process into `folder` while the context lasts; what plays or serves leaves no file."""
-    if folder is None:
-        yield None
-        return
-    file = StateFile(folder, ProcessState(stage, **facts))
-    if endpoint := file.state.endpoint:  # how one that served there before ended is no longer of interest
-        ProcessStates(folder).remove(time.time(), lambda state: state.endpoint == endpoint)
-    file.start()
-    keep = stage not in (RUN, PLAY, SERVE, FETCH_MODEL)
-    try:
-        with logged_to(Hearing(partial(_note_message, file))):
-            yield file
-    except BaseException as error:
-        keep |= isinstance(error, Exception)
-        with file.changing() as state:
-            state.error = one_line(str(error), 400) if isinstance(error, Exception) else "interrupted"
-        raise
-    finally:
-        with file.changing() as state:
-            state.ended = time.time()
-        file.stop(keep)
-
-
-_current: ContextVar[str] = ContextVar("parley_record_played", default="")  # what is played in this task
-
-
-class PlayWatcher(Watcher):
-    """Counts the replies of one simulation in the state of the process that plays it."""
-
-    def __init__(self, file: StateFile, record: str) -> None:
-        self._file = file
-        self._record = record
-        self._round = (0, 0)  # number, replies
-
-    def answered(self, exchange: Exchange) -> None:
-        """Count a reply."""
-        entry = exchange.entry
-        came = entry.started + entry.seconds
-        with self._file.changing() as state:
-            game = state.games[self._record]
-            self._round = (entry.round, self._round[1] + 1 if entry.round == self._round[0] else 1)
-            game.replies += 1
-            game.unusable += exchange.failed
-            game.in_round = max(game.in_round, self._round[1])
-            game.waits_for = ""
-            if entry.given is None:  # what a fork takes from its record says nothing of an engine's pace
-                _count(state, entry.started, came, entry.prompt_tokens or 0, entry.completion_tokens or 0)
-
-
-def _count(state: ProcessState, asked: float, came: float, prompt: int, completion: int) -> None:
-    if came < time.time() - KEPT_SECONDS:  # from a journal
-        return
-    begins = int(came) // _BIN_SECONDS * _BIN_SECONDS
-    first, last, replies, read, written = state.bins.get(begins, (asked, came, 0, 0, 0))
-    state.bins[begins] = (min(first, asked), max(last, came), replies + 1, read + prompt, written + completion)
-    for old in [bin_ for bin_ in state.bins if bin_ < begins - KEPT_SECONDS]:
-        del state.bins[old]
-
-
-@contextmanager
-def watched_play(file: StateFile | None, study: str, simulation: Simulation) -> Iterator[Watcher]:
-    """Give what `parley.play.simulate` tells of each reply of a simulation, as long as it is played in this task.
-
-    Without a file nobody is told.
-    """
-    if file is None:
-        yield Watcher()
-        return
-    record = str(simulation.record(study))
-    with file.changing() as state:
-        state.engine = simulation.condition.engine if simulation.condition.models else SCRIPTED
-        state.games[record] = GameProgress()
-    here, failed = _current.set(record), ""
-    try:
-        yield PlayWatcher(file, record)
-    except Exception as error:
-        failed = one_line(str(error), 400)
-        raise
-    finally:  # whatever was interrupted goes on from its journal
-        _current.reset(here)
-        with file.changing() as state:
-            if failed:
-                state.games[record].error, state.games[record].waits_for = failed, ""
-            else:
-                del state.games[record]
-
-
-# The file as it was, when it was seen to be written, and what it said.
-_Read = tuple[tuple[int, int, int], float, ProcessState]
+    def read(self, path: Path) -> None:
+        """Take the events that were added; a line that is none says nothing."""
+        with open_regular(path) as file:
+            file.seek(self.size)
+            new = file.read(_MAX_BYTES)
+        self.size += len(new)
+        *lines, self.rest = (self.rest + new).split(b"\n")
+        self.rest = self.rest[:_MAX_BYTES]
+        for line in lines:
+            with suppress(LookupError, TypeError, ValueError):
+                event = json.loads(line)
+                if self.state is not None:
+                    self.state.take(event)
+                elif event["event"] == "began":
+                    stage, host, pid, began = (event[name] for name in ("stage", "host", "pid", "at"))
+                    self.state = ProcessState(str(stage), str(host), int(pid), float(began))
+                    self.state.model, self.state.endpoint = (str(event.get(key, "")) for key in ("model", "endpoint"))
 
 
 class ProcessStates:
-    """The states in a folder, each read again only where it changed."""
+    """The processes that tell of themselves in a folder; of each file only what was added is read."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._read: dict[Path, _Read] = {}
+        self._files: dict[Path, _File] = {}
 
     def look(self, now: float) -> list[ProcessState]:
-        """Return the states of now, the oldest processes first; what cannot be read is left out."""
-        before, self._read = self._read, {}
+        """Return the processes of now, the oldest first; what cannot be read is left out."""
+        before, self._files = self._files, {}
         with suppress(OSError):
             for entry in os.scandir(self._folder):
                 path = Path(entry.path)
-                if path.suffix == ".json" and not path.name.startswith("."):
-                    with suppress(OSError, ValueError, OverflowError):  # the last of an impossible process id
-                        self._read[path] = self._look_at(path, before.get(path), now)
-        found = [state for _, _, state in self._read.values()]
-        return sorted(found, key=lambda state: (state.began, state.host, state.pid))
+                if path.suffix == ".jsonl":
+                    with suppress(OSError):
+                        self._files[path] = _look_at(path, before.get(path), now)
+        states = [file.state for file in self._files.values() if file.state is not None]
+        return sorted(states, key=lambda state: (state.began, state.host, state.pid))
 
     def remove(self, now: float, which: Callable[[ProcessState], bool] = lambda state: not state.alive) -> None:
         """Remove the files of some processes, by default of those that are gone."""
         self.look(now)
-        for path, (_, _, state) in self._read.items():
-            if which(state):
+        for path, file in self._files.items():
+            if file.state is not None and which(file.state):
                 with suppress(OSError):
                     path.unlink()
 
-    def _look_at(self, path: Path, before: _Read | None, now: float) -> _Read:
-        status = os.stat(path)
-        version = (status.st_ino, status.st_mtime_ns, status.st_size)
-        if before is not None and before[0] == version:
-            _, written, state = before
-        else:
-            state = _adapter().validate_json(read_regular(path, _MAX_BYTES))
-            # Written while somebody looks: whatever the clock of the other machine says, it lives.
-            written = status.st_mtime if before is None else now
-        # Of another machine only its heartbeat tells.
-        may_live = state.host != machine() or psutil.pid_exists(state.pid)
-        state.alive = state.ended is None and now - written < _DEAD_SECONDS and may_live
-        return version, written, state
+
+def _look_at(path: Path, file: _File | None, now: float) -> _File:
+    status = os.stat(path)
+    if file is None or file.inode != status.st_ino or status.st_size < file.size:
+        file = _File(status.st_ino, written=status.st_mtime)
+    elif file.modified != status.st_mtime_ns:
+        file.written = now  # while somebody looks: whatever the clock of the other machine says, it lives
+    file.modified = status.st_mtime_ns
+    if status.st_size > file.size:
+        file.read(path)
+    if (state := file.state) is not None:
+        # Of another machine only its sign of life tells.
+        may_live = state.host != machine() or _exists(state.pid)
+        state.alive = state.ended is None and now - file.written < _DEAD_SECONDS and may_live
+    return file
 
 
-@cache
-def _adapter() -> "TypeAdapter[ProcessState]":
-    from pydantic import TypeAdapter
-
-    return TypeAdapter(ProcessState)
+def _exists(pid: int) -> bool:
+    try:
+        return bool(psutil.pid_exists(pid))
+    except OverflowError:
+        return False

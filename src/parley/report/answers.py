@@ -43,7 +43,7 @@ def answers(study: Study, questions: pd.DataFrame, links: ReportLinks) -> list[d
             "name": row["question"],
             "text": texts[row["question"]],
             "numbers": _numbers(row, study.game),
-            "at_any_time": "" if study.unfinished is None and row["seeds_fixed"] else _at_any_time(row, study.game),
+            "at_any_time": "" if study.part_of is None and row["seeds_fixed"] else _at_any_time(row, study.game),
             "sentence": f"{difference_text(row, study.game)}{_among(study, row)}; {counted(row['pairs'], 'pair')}.",
             "verdict": f"{_verdict(row, study.game)} (p {_p(row['p_holm'])}, corrected)."
             + (f" {row['note'][0].upper()}{row['note'][1:]}." if row["note"] else ""),

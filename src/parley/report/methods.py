@@ -68,8 +68,7 @@ def _named(entry: str) -> str:
 def methods(study: Study, made_by: MadeBy, tables: Mapping[str, pd.DataFrame], cite: Citations) -> list[str]:
     """Return the paragraphs: game, players, engines, statistics; `tables` are those of the study by name."""
     asked = bool(study.models) and any(condition.models for condition in study.conditions)
-    paragraphs = [study.unfinished.sentence] if study.unfinished else []
-    paragraphs += [_game(study, int(tables["conditions"]["simulations"].sum()), cite), _players(study)]
+    paragraphs = [study.shortfall, _game(study, int(tables["conditions"]["simulations"].sum()), cite), _players(study)]
     if asked:
         paragraphs += [_sampling(study, tables["conditions"])]
     paragraphs += [_engines(made_by, cite), _protocols(tables["regret"]), _statistics(study, tables, cite)]

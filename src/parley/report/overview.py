@@ -49,7 +49,7 @@ def study_sentence(study: Study, simulations: int) -> str:
     game = study.game.name.replace("_", " ")
     what = f"{counted(simulations, 'simulation')} of the game {game} in {counted(len(first), 'condition')}"
     parts = [f"{what}: {varying or alike}"] + ([f"In all: {alike}"] if varying and alike else [])
-    return f"{'. '.join(parts)}."
+    return " ".join(filter(None, [f"{'. '.join(parts)}.", study.shortfall]))
 
 
 def achieved_sentence(achievable: pd.DataFrame, study: Study) -> str:
@@ -141,8 +141,21 @@ def _listed(values: Sequence[str]) -> str:
 
 
 def simulations_text(row: Mapping[Any, Any]) -> str:
-    """Return how many simulations a row of the table of conditions is of; of an unfinished study, of how many."""
-    return f"{row['simulations']} of {row['planned']}" if "planned" in row else str(row["simulations"])
+    """Return how many simulations a row of the table of conditions is of, and of how many if not of all planned."""
+    number, planned = row["simulations"], row["planned"]
+    return str(number) if number == planned else f"{number} of {planned}"
+
+
+def shortfall_warning(study: Study) -> list[Warn]:
+    """Return a warning if not all that was planned is played, with the conditions of which nothing is."""
+    there = {condition.name for condition in study.conditions}
+    unplayed = [axes_text(each.axes) for each in study.whole.first_repeat.conditions if each.name not in there]
+    text = (
+        f"{study.shortfall} Short games end first, so rates and times will change. Intervals and p values are for one "
+        "look: who goes on, or stops, because of them finds differences where there are none."
+    )
+    lines = short([f"nothing yet of {axes}" for axes in unplayed])
+    return [Warn("not all is played", text, lines)] if study.shortfall else []
 
 
 def failed_warning(conditions: pd.DataFrame, by: Sequence[str]) -> list[Warn]:

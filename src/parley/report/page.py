@@ -21,20 +21,16 @@ from parley.analysis.conditions import degenerate_warnings, outcomes_of
 from parley.analysis.made_by import MadeBy, answered_as, answered_warnings, read_made_by
 from parley.analysis.registration import with_registration
 from parley.analysis.stats import CONFIDENCE
-from parley.analysis.summarize import summarize
 from parley.errors import RecordError, UsageError
 from parley.files import write_atomically
 from parley.games.figure_kinds import KINDS
 from parley.play.degenerate import paused_lines
-from parley.play.record_store import left_out_of_tables, unfinished_part, usable_part
+from parley.play.record_store import left_out_of_tables, usable_part
 from parley.report import methods, overview
 from parley.report.answers import answers, largest_differences
-from parley.report.explorer.selection import MOST, select
-from parley.report.explorer.site import write_view
 from parley.report.html import HtmlColumn, HtmlTable, ReportLinks, downloads, page, table, words
 from parley.report.sections import all_tables, measure_tables, rate_text
 from parley.study import Study
-from parley.study.condition import axes_text
 from parley.study.frozen import frozen_state
 from parley.study.load import companion_lines
 
@@ -49,7 +45,6 @@ def report(study: Study, explored: bool = False) -> Path:
     made_by, left_out = read_made_by(study), left_out_of_tables(study)
     links, cite, path = ReportLinks(study, explored), methods.Citations(), paths.report(study.name)
     by, game, conditions = study.axes, study.game, made["conditions"]
-    whole = study.unfinished.whole if study.unfinished else study
     measures, times_taken = measure_tables(made["rates"], made["quantities"], by, game)
     html = page(
         "report/report.html",
@@ -61,14 +56,12 @@ def report(study: Study, explored: bool = False) -> Path:
             overview.achieved_sentence(made["achievable"], study),
             *overview.talking_sentences(made["decision_rates"], made["equal_cost"], by),
         ],
-        unfinished=study.unfinished,
-        unplayed=_unplayed(study),
-        made_by=partial(_made_by, study),
-        frozen=frozen_state(whole),
-        beside=companion_lines(whole),
+        made_by=lambda stage: f"parley {stage} {paths.study_argument(study.file)}",
+        frozen=frozen_state(study.whole),
+        beside=companion_lines(study.whole),
         answers=answers(study, made["questions"], links),
         differences=largest_differences(made["contrasts"], by, game, links),
-        warned=[*overview.frozen_warning(frozen_state(whole)), *_warned(study, made, made_by, left_out)],
+        warned=[*overview.frozen_warning(frozen_state(study.whole)), *_warned(study, made, made_by, left_out)],
         figures=list(_figures(study)),
         files=lambda name: downloads(path, [paths.table(study.name, name, end) for end in (".csv", ".parquet")]),
         tables=all_tables(usable_part(study), made, links),
@@ -87,21 +80,6 @@ def report(study: Study, explored: bool = False) -> Path:
     )
     write_atomically(path, lambda file: file.write(html.encode()))
     return path
-
-
-def report_unfinished(study: Study) -> Path:
-    """Make all of it from the seeds that are finished, and return the report; what was there of an earlier look goes.
-
-    Nothing that belongs to the finished study is touched. Raises UsageError if the study is finished, RecordError if
-    no seed is.
-    """
-    from parley.figures.make import figures  # slow to import, and no other report draws any
-
-    with unfinished_part(study) as part:
-        summarize(part)
-        figures(part)
-        write_view(select(study, {}, MOST, journals=False), paths.view(study.name))
-        return report(part)
 
 
 _SHOWN = (
@@ -161,24 +139,12 @@ def _warned(
         ),
     ]
     return [
+        *overview.shortfall_warning(study),
         *(warn for warn in given if warn.lines),
         *overview.failed_warning(conditions, by),
         *overview.noise_warning(made["contrasts"], study.game, by),
         *overview.seeds_warning(made["noise"], study, by),
     ]
-
-
-def _unplayed(study: Study) -> list[str]:
-    if study.unfinished is None:
-        return []
-    there = {condition.name for condition in study.conditions}
-    whole = study.unfinished.whole.first_repeat.conditions
-    return overview.short([axes_text(condition.axes) for condition in whole if condition.name not in there])
-
-
-def _made_by(study: Study, stage: str) -> str:
-    command = f"parley {'report' if study.unfinished else stage} {paths.study_argument(study.file)}"
-    return f"{command}{' --unfinished' * bool(study.unfinished)}"
 
 
 def _figures(study: Study) -> Iterator[dict[str, Any]]:

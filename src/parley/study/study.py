@@ -28,12 +28,12 @@ from parley.study.condition import (
 )
 from parley.study.own_prompts import OwnPrompts
 from parley.study.study_file import LEDGER_FORMAT, Companions, StudyFile
-from parley.text import counted, meant, one_line
+from parley.text import meant, one_line
 from parley.text.yamlfile import check_known
 
 SCRIPTED_SHARD = 500  # simulations: some seconds, so that few starts of a process keep all cores busy
 # Raised when the same records give other tables, figures or reports: what is there is made again.
-TABLES_VERSION = 17
+TABLES_VERSION = 18
 _SEED_FILE = re.compile(r"seed=(0|[1-9][0-9]{0,8})\.parquet")
 
 
@@ -49,7 +49,7 @@ class Study:
     models: Mapping[str, ModelEntry]
     own_prompts: OwnPrompts | None = None
     achievable: ChosenPolicy | None = None
-    unfinished: "Unfinished | None" = None  # what this is a part of, if not all that was asked for is played
+    part_of: "Study | None" = None  # the study as planned, if not all that it asks for is played
 
     @property
     def name(self) -> str:
@@ -60,6 +60,17 @@ class Study:
     def title(self) -> str:
         """One line for people; its name where the file gives none."""
         return self.content.title or self.name
+
+    @property
+    def whole(self) -> "Study":
+        """The study as planned."""
+        return self.part_of or self
+
+    @property
+    def shortfall(self) -> str:
+        """A sentence on how much of the study as planned is here; "" if that is all."""
+        there, planned = (sum(len(each.seeds) for each in of.first_repeat.conditions) for of in (self, self.whole))
+        return f"{there:,} of {planned:,} planned simulations are played." if self.part_of else ""
 
     @cached_property
     def axes(self) -> list[str]:
@@ -150,8 +161,8 @@ class Study:
     def _has(self, spec: FigureSpec) -> bool:
         shown = self.shown_in(spec)
         varying = {axis for axis in self.axes if len({condition.axes[axis] for condition in shown}) > 1}
-        if not shown or not varying.issuperset(spec.needs) or (spec.blocks and self.unfinished):
-            return False  # no ledger is made of a part
+        if not shown or not varying.issuperset(spec.needs):
+            return False
         return spec.x not in spec.needs or _compare(shown, spec.x, "model" if spec.by_player else "")
 
     def notes(self) -> dict[str, str]:
@@ -181,8 +192,8 @@ class Study:
     @cached_property
     def comparisons(self) -> tuple[Comparison, ...]:
         """What the questions compare, in the order of the file: the family whose p are corrected together."""
-        if self.unfinished is not None:  # also those of which no condition was played
-            return self.unfinished.whole.comparisons
+        if self.part_of is not None:  # also those of which no condition was played
+            return self.part_of.comparisons
         return tuple(
             comparison
             for place, question in enumerate(self.content.questions)
@@ -265,58 +276,3 @@ def _compare(conditions: Sequence[Condition], axis: str, besides: str = "") -> b
         alike = tuple(value for name, value in condition.axes.items() if name not in free)
         found.setdefault(alike, set()).add(condition.axes[axis])
     return any(len(values) > 1 for values in found.values())
-
-
-# A study that is not played to its end: what is counted of it, and the sentences that say so wherever it is shown
-
-COLUMN = "unfinished"  # the last of each table of such a study
-
-
-@dataclass(frozen=True)
-class Unfinished:
-    """How many simulations of `whole` are counted, and how many more are `waiting`: played, but not counted.
-
-    `under_way` says that of some models games are counted although none of their shards is played to its end, and
-    `damaged` how many records cannot be used.
-    """
-
-    whole: "Study"
-    counted: int
-    waiting: int = 0
-    under_way: bool = False
-    damaged: int = 0
-
-    @property
-    def label(self) -> str:
-        """How much is there: `24 of 96 simulations`."""
-        simulations = sum(len(condition.seeds) for condition in self.whole.conditions)
-        return f"{self.counted} of {counted(simulations, 'simulation')}"
-
-    @property
-    def sentence(self) -> str:
-        """The sentence that nobody may miss."""
-        waiting = f" of those played, {self.waiting} do not count yet;" if self.waiting else ""
-        damaged = f" {counted(self.damaged, 'record')} damaged and left out;" if self.damaged else ""
-        return f"UNFINISHED: {self.label};{waiting}{damaged} the rest is not played."
-
-    def cautions(self) -> Iterator[str]:
-        """Yield what a reader has to know, sentence by sentence."""
-        yield (
-            "A condition that is finished counts with all its seeds. Of the others, a seed counts when all of them "
-            "that the same models play have finished it: so they are compared over the same seeds, and a long game is "
-            "missing together with its pair. Games of a shard are played at once, and the short ones end first: those "
-            "of a shard that is under way do not count."
-        )
-        if self.under_way:
-            yield (
-                "But of some models nothing else is there: no shard of theirs is finished yet, and the seeds that "
-                "count are those whose games were short. Rates and times will change."
-            )
-        yield (
-            "The intervals are of these seeds. The p values are those of a look in between: who goes on, or stops, "
-            "because of them finds differences where there are none."
-        )
-
-    def planned(self, path: str) -> int:
-        """Return how many simulations the condition with this path has in the whole study."""
-        return next(len(condition.seeds) for condition in self.whole.conditions if condition.name == path)

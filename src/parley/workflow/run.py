@@ -215,11 +215,11 @@ def missing_records(study: Study, by_shard: bool) -> list[str]:
 
 def refuse_to_replace(records: Iterable[str]) -> None:
     """Raise RecordError if one of the `records` that are about to be played is there: Snakemake would delete it."""
-    found = [record for record in records if Path(record).exists()]
-    if found:
+    there = [record for record in records if Path(record).exists()]
+    if there:
         raise RecordError(
-            f"{found[0]}: exists already, and finished simulations are never played again; delete it to play it again"
-            + (f" ({len(found)} records in all)" if len(found) > 1 else "")
+            f"{there[0]}: exists already, and finished simulations are never played again; delete it to play it again"
+            + (f" ({len(there)} records in all)" if len(there) > 1 else "")
         )
 
 

@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Any
 from snakemake_interface_logger_plugins.common import LogEvent
 
 from parley import paths
-from parley.text import NAME, Hearing, log_line, one_line
+from parley.text import NAME, Hearing, counted, log_line, one_line
 from parley.workflow.slurm import job_line, sbatch_line
-from parley.workflow.stopping import STOPPED, leave_with
+from parley.workflow.stopping import STOPPED, leave_with, stopped_line
 
 if TYPE_CHECKING:
     from parley.progress.screen import Screen
@@ -63,21 +63,20 @@ def follow(study: "Study") -> None:
 
 def announce(study: "Study") -> None:
     """Have this process say of itself that it runs the study; what is left of former processes is removed."""
+    from parley.progress.events import Events
     from parley.progress.follow import PLANNING
-    from parley.progress.state import RUN, ProcessState, ProcessStates, StateFile
+    from parley.progress.state import RUN, ProcessStates
 
-    def refresh(state: ProcessState) -> None:
-        number = len(_sent)
-        sent = f"{number} job{'' if number == 1 else 's'} sent, nothing is played yet"
-        state.note = sent if number else PLANNING
-        state.stopping = STOPPED.is_set() or _stopping.is_set()
+    def told() -> dict[str, Any]:
+        note = f"{counted(len(_sent), 'job')} sent, nothing is played yet" if _sent else PLANNING
+        return {"note": note, "stopping": STOPPED.is_set() or _stopping.is_set()}
 
     folder = paths.processes(paths.results(study.name))
     ProcessStates(folder).remove(time.time())
-    file = StateFile(folder, ProcessState(RUN), refresh)
-    leave_with(lambda last_look: file.stop(keep=False))
-    atexit.register(file.stop, keep=False)
-    file.start()
+    events = Events(folder, RUN, told)
+    leave_with(lambda last_look: events.stop(keep=False))
+    atexit.register(events.stop, keep=False)
+    events.start()
 
 
 def show_log() -> None:
@@ -140,7 +139,7 @@ class RunLog:
                 self._tell_failure(record.__dict__)
             return
         if STOPPED.is_set():  # jobs that are ended are no failures: nothing but the last line is shown
-            if str(record.msg).startswith("stopped; "):
+            if str(record.msg) == stopped_line():
                 self.close()
                 self._say(str(record.msg))
         elif event == LogEvent.WORKFLOW_STARTED:

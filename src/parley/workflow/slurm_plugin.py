@@ -92,15 +92,15 @@ class PatientExecutor(plugin.Executor):  # type: ignore[misc]
             self._keeps_accounts |= accounts is not None
         if queue is None:
             _log.warning("squeue does not answer; jobs go on, and are asked for again", extra=every(_TELL_SECONDS))
-        found = {job: state for job in jobs if (state := _state(job, queue, accounts or {}))}
+        states = {job: state for job in jobs if (state := _state(job, queue, accounts or {}))}
         all_answered = queue is not None and (accounts is not None or not self._keeps_accounts)
         now = time.monotonic()
-        self._missed = {job: self._missed.get(job, now) for job in jobs if all_answered and job not in found}
+        self._missed = {job: self._missed.get(job, now) for job in jobs if all_answered and job not in states}
         for job, since in self._missed.items():
             if now - since >= _LOST_SECONDS:
                 _log.warning("SLURM job %s is gone, and nobody says how it ended; it counts as failed", job)
-                found[job] = "FAILED"
-        return found
+                states[job] = "FAILED"
+        return states
 
     def run_job(self, job: Any) -> None:
         """Send a job; again if SLURM had no time for it, which costs none of its `retries`."""
@@ -170,9 +170,9 @@ def mend_slurm() -> None:
 
 def check_plugin(executor: Any) -> None:
     """Raise ParleyError if an executor of SLURM jobs is not fixed, or its plugin is of another version."""
-    found = version("snakemake-executor-plugin-slurm")
-    if not isinstance(executor, PatientExecutor) or not found.startswith(_VERSION):
+    installed = version("snakemake-executor-plugin-slurm")
+    if not isinstance(executor, PatientExecutor) or not installed.startswith(_VERSION):
         raise ParleyError(
-            f"Parley's executor for SLURM goes with version {_VERSION} of Snakemake's plugin, and {found} is there; "
-            "install the versions that envs/cpu.txt names"
+            f"Parley's executor for SLURM goes with version {_VERSION} of Snakemake's plugin, and {installed} is "
+            "there; install the versions that envs/cpu.txt names"
         )

@@ -1,4 +1,4 @@
-"""What a process writes of itself, and how another one takes it."""
+"""What a process tells of itself, and how another one takes it."""
 
 import json
 import logging
@@ -15,14 +15,16 @@ from parley import paths
 from parley.identity import machine
 from parley.play.runner import Watcher
 from parley.play.simulate import simulate
-from parley.progress.state import PLAY, SERVE, ProcessState, ProcessStates, note_server_line, watched_play, working
+from parley.progress.events import note_server_line, watched_play, working
+from parley.progress.state import PLAY, SERVE, ProcessState, ProcessStates
 from parley.study import Study, load_study
 from parley.study.condition import Simulation
 from parley.text import waiting
-from support.records import write_state
+from support.records import write_events
 from support.studies import StudyFactory
 
 FOLDER = Path("processes")
+GONE = 2**22 + 1  # no process has this number
 
 
 def only_state(folder: Path = FOLDER) -> ProcessState:
@@ -58,63 +60,97 @@ def test_what_played_leaves_no_file_unless_it_failed() -> None:
 
 
 @pytest.mark.usefixtures("folder")
-def test_no_state_names_its_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_event_names_its_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("parley.identity.gethostname", lambda: "node17.example")
-    path = write_state(FOLDER, ProcessState("tables"))
+    with working(FOLDER, "tables"):
+        pass
+    [path] = FOLDER.iterdir()
     assert "node17" not in f"{path}{path.read_text()}"
-    assert only_state().alive
 
 
 @pytest.mark.usefixtures("folder")
 def test_a_process_that_is_gone_or_silent_for_a_minute_is_dead() -> None:
-    write_state(FOLDER, ProcessState("tables", pid=2**22 + 1))
+    write_events(FOLDER, "tables", pid=GONE)
     assert not only_state().alive  # of this machine: its process is not there
-    other = ProcessState("tables", host="elsewhere", pid=1)
-    path = write_state(FOLDER, other)
-    (FOLDER / f"{machine()}-{2**22 + 1}.json").unlink()
+    (FOLDER / f"{machine()}-{GONE}.jsonl").unlink()
+    path = write_events(FOLDER, "tables", host="elsewhere", pid=1)
     states = ProcessStates(FOLDER)
     written = path.stat().st_mtime
     assert [state.alive for state in states.look(written + 50)] == [True]
     assert [state.alive for state in states.look(written + 70)] == [False]
-    # Its clock differs from ours: what it writes while we look is a sign of life.
-    write_state(FOLDER, other, at=written + 5)
+    # Its clock differs from ours: a touch while we look is a sign of life.
+    os.utime(path, (written + 5, written + 5))
     assert [state.alive for state in states.look(written + 100)] == [True]
     states.remove(written + 200)
     assert list(FOLDER.iterdir()) == []
 
 
 @pytest.mark.usefixtures("folder")
+def test_a_process_without_events_touches_its_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("_WRITE_SECONDS", "_BEAT_SECONDS"):
+        monkeypatch.setattr(f"parley.progress.events.{name}", 0.01)
+    with working(FOLDER, "tables"):
+        [path] = FOLDER.iterdir()
+        os.utime(path, (1.0, 1.0))
+        end = time.monotonic() + 20
+        while path.stat().st_mtime == 1.0 and time.monotonic() < end:
+            time.sleep(0.01)
+        assert path.stat().st_mtime > 1.0
+
+
+@pytest.mark.usefixtures("folder")
 def test_a_server_that_ended_well_leaves_nothing_of_a_killed_one_at_its_endpoint() -> None:
-    kept = [write_state(FOLDER, ProcessState(SERVE, endpoint="b.json", pid=1))]
-    write_state(FOLDER, ProcessState(SERVE, endpoint="a.json", pid=2**22 + 1))
+    kept = [write_events(FOLDER, SERVE, endpoint="b.json", pid=1)]
+    write_events(FOLDER, SERVE, endpoint="a.json", pid=GONE)
     with working(FOLDER, SERVE, endpoint="a.json"):
         pass
     assert list(FOLDER.iterdir()) == kept
 
 
 @pytest.mark.usefixtures("folder")
-def test_what_is_no_state_is_left_out() -> None:
-    FOLDER.mkdir()
-    for name, text in (("a.json", "{"), ("b.json", '{"pid": 3}'), ("c.json", "[]"), (".d.json.tmp", "{}")):
-        (FOLDER / name).write_text(text)
-    os.mkfifo(FOLDER / "e.json")
-    assert ProcessStates(FOLDER).look(time.time()) == []
+def test_what_is_no_event_says_nothing() -> None:
+    path = write_events(FOLDER, "tables")
+    lines = ("", "{", "[]", "null", "\xff", '{"event": "reply"}', '{"event": "loaded", "at": {}}', '{"event": "new"}')
+    with path.open("a") as file:
+        file.write("".join(f"{line}\n" for line in lines))
+        file.write('{"event": "warned", "text": "known"}\n')
+    assert (only_state().warnings, only_state().loaded) == (["known"], None)
+    os.mkfifo(FOLDER / "e.jsonl")
+    (FOLDER / "f.jsonl").write_text("\n".join(lines))
+    (FOLDER / "g.jsonl").write_text(
+        f'{{"event": "began", "stage": "x", "host": "{machine()}", "pid": 1e99, "at": 1}}\n'
+    )
+    assert [state.stage for state in ProcessStates(FOLDER).look(time.time()) if state.alive] == ["tables"]
     assert ProcessStates(Path("nowhere")).look(time.time()) == []
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_line_that_is_not_whole_is_taken_when_it_is() -> None:
+    path = write_events(FOLDER, "tables")
+    states = ProcessStates(FOLDER)
+    line = json.dumps({"event": "warned", "text": "slow"}) + "\n"
+    for part, known in (("", []), (line[:9], []), (line[9:], ["slow"]), (line[:-1], ["slow"])):
+        with path.open("a") as file:
+            file.write(part)
+        [state] = states.look(time.time())
+        assert state.warnings == known
 
 
 def state_played(study: Study) -> ProcessState:
     """Play the one simulation of a study, and return the state of its process at its end."""
     [record] = [simulation.record(study.name) for simulation in study.simulations()]
+    folder = paths.processes(paths.results(study.name))
     states: list[ProcessState] = []
 
-    with working(paths.processes(paths.results(study.name)), PLAY) as file:
+    with working(folder, PLAY) as events:
 
         @contextmanager
         def seen(simulation: Simulation) -> Iterator[Watcher]:
-            with watched_play(file, study.name, simulation) as watcher:
+            with watched_play(events, study.name, simulation) as watcher:
                 yield watcher
-                assert file is not None
-                states.append(ProcessState(**json.loads(json.dumps(vars(file.state), default=vars))))
+                assert events is not None
+                events._write()
+                states.append(only_state(folder))
 
         simulate(study, record, [], 1.0, seen)
     [state] = states
@@ -130,8 +166,7 @@ def test_replies_are_counted_while_a_simulation_is_played_those_of_a_forks_recor
     Path("forks.yaml").write_text(yaml.safe_dump({"game": "consensus", "fork": fork}))
     for state, asked in ((played, 16), (state_played(load_study(Path("forks.yaml"))), 8)):
         [game] = state.games.values()
-        assert isinstance(game, dict)
-        assert (game["replies"], game["unusable"], game["in_round"]) == (4 * 2 * 2, 0, 4 * 2)  # agents, phases, rounds
+        assert (game.replies, game.unusable, game.in_round) == (4 * 2 * 2, 0, 4 * 2)  # agents, phases, rounds
         assert sum(counted[2] for counted in state.bins.values()) == asked
 
 
@@ -141,10 +176,11 @@ def test_what_a_simulation_waits_for_is_told_until_it_fails(study_factory: Study
     log = logging.getLogger("parley.test")
 
     def play() -> None:
-        with working(FOLDER, PLAY) as file, watched_play(file, "small", simulation):
-            assert file is not None
+        with working(FOLDER, PLAY) as events, watched_play(events, "small", simulation):
+            assert events is not None
             log.info("trying again in 4 s", extra=waiting("trying again"))
-            assert file.state.games[record].waits_for == "trying again"
+            events._write()
+            assert only_state().games[record].waits_for == "trying again"
             log.warning("a warning")
             log.warning("a warning")
             raise ValueError("gone")
@@ -158,9 +194,12 @@ def test_what_a_simulation_waits_for_is_told_until_it_fails(study_factory: Study
 
 @pytest.mark.usefixtures("folder")
 def test_that_vllm_has_loaded_a_model_is_noted() -> None:
-    with working(FOLDER, SERVE) as file:
-        assert file is not None
-        note_server_line(file, "INFO 11-22 20:00:00 [loggers.py:1] loading\n")
-        assert file.state.loaded is None
-        note_server_line(file, "INFO: Application startup complete.\n")
-        assert file.state.loaded is not None
+    with working(FOLDER, SERVE) as events:
+        assert events is not None
+        for line, loaded in (
+            ("INFO 11-22 20:00:00 [loggers.py:1] loading\n", False),
+            ("INFO: Application startup complete.\n", True),
+        ):
+            note_server_line(events, line)
+            events._write()
+            assert (only_state().loaded is not None) == loaded

@@ -78,7 +78,6 @@ def test_a_shard_without_a_server_has_an_hour_or_what_its_service_asks(study: St
         assert jobs.engine_endpoints(simulation_wildcards(study, model)) == []
     asked = {name: shard_wildcards(name) for name in ("scripted", "own_code", "theirs")}
     assert [jobs.shard_minutes(wildcards, 1) for wildcards in asked.values()] == [60, 60, 20]
-    assert [jobs.shard_memory(wildcards) for wildcards in asked.values()] == [1000, 2600, 1000]
 
 
 def test_a_record_that_is_there_hangs_on_nothing_while_the_run_is_planned(study: Study) -> None:

@@ -16,7 +16,6 @@ from parley.errors import ParleyError, RecordError, UsageError, located
 from parley.games.figure_kinds import KINDS
 from parley.games.registry import game_class
 from parley.identity import digest
-from parley.policies.own_code import look_beside
 from parley.study.comparisons import rates_of
 from parley.study.condition import OWN_CODE, SCRIPTED, Condition, Simulation, decided, on_disk
 from parley.study.expand import NOBODY, Expander
@@ -44,7 +43,6 @@ def load_study(
         raise UsageError(f"{file}: no such file; {remedy}")
     written = load_yaml(file)
     check_name(file)
-    look_beside(file.parent)
     return _checked(file, written, models_file, recorded or {}, needs_weights)
 
 
@@ -66,7 +64,7 @@ def _checked(
     where = str(file)
     content = validated(StudyFile, written, where)
     with located(f"{where}: game"):
-        game = game_class(content.game)
+        game = game_class(content.game, file.parent)
     if "ledger" in content.model_fields_set and not game.evidence.keeps_ledger:
         raise UsageError(f"{where}: ledger: the game {game.name} keeps none; remove this key")
     models_file = models_file or paths.models_file(file)

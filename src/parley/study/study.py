@@ -17,9 +17,7 @@ from parley.policies.kinds import ChosenPolicy
 from parley.study.comparisons import Comparison, compared
 from parley.study.condition import (
     BYZANTINE_AXIS,
-    OWN_CODE,
     SCRIPTED,
-    SCRIPTED_AT_ONCE,
     Condition,
     Simulation,
     axes_text,
@@ -128,8 +126,7 @@ class Study:
             engine = condition.engine
             least = condition.at_once if condition.plays_by_shard else 1
             sizes[engine] = max(sizes.get(engine, self.content.shard_size), least)
-        of_no_model = {SCRIPTED: SCRIPTED_SHARD, OWN_CODE: SCRIPTED_AT_ONCE * self.content.shard_size}
-        return {engine: of_no_model.get(engine, size) for engine, size in sizes.items()}
+        return {engine: SCRIPTED_SHARD if engine == SCRIPTED else size for engine, size in sizes.items()}
 
     @cached_property
     def figures(self) -> tuple[FigureSpec, ...]:

@@ -1,23 +1,47 @@
-"""Who is trusted: one rule, and what it comes to for own code.
+"""Who is trusted: one rule, and what it comes to for own code and for keys.
 
-A study, its models file and its own code are trusted like a Makefile: who runs a study lets it do what it says. Own
-code lies beside the study, or is an installed entry point of Parley's groups: a study names nothing else that happens
-to be installed. Records, journals, ledgers, imports and texts of models are never trusted: what they name is not run.
+A study, its models file and its own code are trusted like a Makefile: who runs a study lets it do what it says. But
+own code lies beside the study, or is an installed entry point of Parley's groups: a study names nothing else that
+is installed. And a key goes only to the host of its maker, or where its owner says. Records, journals, ledgers,
+imports and texts of models are never trusted: they are data, and what they name is not run.
 """
 
 import importlib
 import importlib.metadata
 import importlib.util
+import os
 import re
-from functools import cache
+from functools import cache, partial
 from importlib.machinery import PathFinder
 from pathlib import Path
+from typing import Annotated
+from urllib.parse import urlsplit
+
+import yaml
+from pydantic import Field, RootModel
 
 from parley.errors import UsageError
+from parley.files import write_atomically
 from parley.text import one_line
+from parley.text.yamlfile import load_yaml, validated
 
 GAME_ENTRY_POINTS, POLICY_ENTRY_POINTS = "parley.games", "parley.policies"  # groups of entry points
 _NAME = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*:[A-Za-z_]\w*", re.ASCII)
+_ALLOWED = "PARLEY_ALLOW_KEYS"  # for jobs and in CI; `parley allow-key` lets a key go for good
+_MAKERS = {  # to whom their keys may go
+    "ANTHROPIC_API_KEY": "api.anthropic.com",
+    "DEEPINFRA_API_KEY": "api.deepinfra.com",
+    "DEEPSEEK_API_KEY": "api.deepseek.com",
+    "GEMINI_API_KEY": "generativelanguage.googleapis.com",
+    "GROQ_API_KEY": "api.groq.com",
+    "MISTRAL_API_KEY": "api.mistral.ai",
+    "OPENAI_API_KEY": "api.openai.com",
+    "OPENROUTER_API_KEY": "openrouter.ai",
+    "TOGETHER_API_KEY": "api.together.xyz",
+}
+
+
+# Own code
 
 
 def names_own_code(name: str) -> bool:
@@ -90,3 +114,44 @@ def of_entry_point(name: str, values: tuple[str, ...], group: str) -> str:
             "so correct the package that installs it"
         )
     return values[0]
+
+
+# Keys
+
+
+class _Places(RootModel[dict[str, list[Annotated[str, Field(min_length=1)]]]]):
+    """Hosts by the name of a variable."""
+
+
+def places_file() -> Path:
+    """Return the user's own file of what was allowed."""
+    home = os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config"
+    return Path(home) / "parley" / "keys.yaml"
+
+
+def check_key(model: str, variable: str, url: str) -> None:
+    """Raise UsageError unless the key in an environment variable may go to a URL for a model."""
+    host = (urlsplit(url).hostname or "").lower()
+    is_safe = urlsplit(url).scheme == "https"  # else anybody on the way reads it
+    allowed = [each.strip().partition("=") for each in os.environ.get(_ALLOWED, "").split(",")]
+    hosts = [place for named, _, place in allowed if named == variable] + _places().get(variable, [])
+    is_makers = is_safe and _MAKERS.get(variable) == host
+    if not is_makers and host not in map(str.lower, hosts):
+        way = "" if is_safe else " unencrypted"
+        raise UsageError(
+            f"{model}: its entry sends the key in {variable} to {host}{way}; if it belongs there, say so once: parley "
+            f"allow-key {variable}={host} (in jobs and CI: {_ALLOWED}={variable}={host})"
+        )
+
+
+def allow_key(variable: str, host: str) -> Path:
+    """Let the key in an environment variable go to a host; return the file that says so from now on."""
+    path, places = places_file(), _places()
+    places[variable] = sorted({*places.get(variable, []), host.lower()})
+    write_atomically(path, partial(yaml.safe_dump, places, encoding="utf-8"))
+    return path
+
+
+def _places() -> dict[str, list[str]]:
+    path = places_file()
+    return validated(_Places, load_yaml(path), str(path)).root if path.exists() else {}

@@ -16,8 +16,9 @@ from yarl import URL
 
 from parley.engine.models import ModelEntry, load_models, recorded_entry
 from parley.engine.service.fetch import _proxy_of
-from parley.engine.service.service import Service, holds_key, places_file, service_of
+from parley.engine.service.service import Service, holds_key, service_of
 from parley.errors import EngineError, ParleyError, UsageError
+from parley.trust import places_file
 from support.answering import (
     KEY,
     SERVED,

@@ -230,7 +230,6 @@ def test_only_who_has_an_answer_is_asked_how_sure_it_is() -> None:
 
 
 def test_choices_keep_their_letters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PARLEY_ALLOW_FOLDERS", str(tmp_path))
     line = {"question": "Which is blue?", "choices": ["grass", "blood", "the sky"], "answer": "the sky"}
     (tmp_path / "own.jsonl").write_text(json.dumps(line | {"id": "blue"}) + "\n")
     play = voted(

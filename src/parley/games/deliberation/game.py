@@ -148,7 +148,7 @@ class DeliberationGame(Game[DeliberationParameters]):
                 f"reading: {parameters.reading}: is for numbers, and {parameters.problems} asks for "
                 f"{parameters.problems.problem_kind}; remove it"
             )
-        parameters.problems.check(of_study=True)
+        parameters.problems.check()
         for key, usual in (("facts", "dealt"), ("dealt_among", None)):
             if (value := getattr(parameters, key)) != usual and not has_facts(parameters):
                 raise UsageError(

@@ -4,6 +4,7 @@ With the studies that it names beside it, and the plan of a run, by which jobs r
 """
 
 import os
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import astuple, dataclass, fields, replace
 from os.path import exists, lexists
@@ -14,7 +15,7 @@ from parley import paths
 from parley.engine.models import ModelEntry, load_models
 from parley.errors import ParleyError, RecordError, UsageError, located
 from parley.games.figure_kinds import KINDS
-from parley.games.registry import game_class
+from parley.games.registry import GAMES, game_class
 from parley.identity import digest
 from parley.study.comparisons import rates_of
 from parley.study.condition import OWN_CODE, SCRIPTED, Condition, Simulation, decided, on_disk
@@ -55,14 +56,14 @@ def study_of(name: str, content: Any, models_file: Path | None, needs_weights: b
     try:
         return _checked(file, content, models_file, {}, needs_weights)
     except (UsageError, RecordError) as error:
-        raise type(error)(str(error).removeprefix(f"{file}: ")) from None
+        raise type(error)(re.sub(rf"(?m)^{re.escape(str(file))}: ", "", str(error))) from None
 
 
 def _checked(
     file: Path, written: Any, models_file: Path | None, recorded: Mapping[str, ModelEntry], needs_weights: bool
 ) -> Study:
     where = str(file)
-    content = validated(StudyFile, written, where)
+    content = validated(StudyFile, written, where, _game_parameters(written))
     with located(f"{where}: game"):
         game = game_class(content.game, file.parent)
     if "ledger" in content.model_fields_set and not game.evidence.keeps_ledger:
@@ -93,6 +94,12 @@ def _checked(
     _check_achievable(study)
     _check_rates(study)
     return study
+
+
+def _game_parameters(written: Any) -> Mapping[str, str]:
+    """Return where parameters of a study's game stand in its file, by name, if the game is one of Parley's."""
+    game = GAMES.get(str(written.get("game"))) if isinstance(written, dict) else None
+    return dict.fromkeys(game.Parameters.model_fields if game else (), "parameters")
 
 
 def _check_made_of(content: StudyFile, where: str) -> None:

@@ -29,7 +29,7 @@ _Text = Annotated[str, Field(min_length=1, max_length=_MAX_BYTES)]
 class PromptChange(BaseModel):
     """A prompt of the game of which some words are changed."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
     start: str | None = Field(default=None, alias="from", description="The prompt of the game that is changed.")
     append: dict[str, _Text] = Field(

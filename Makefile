@@ -23,7 +23,7 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 # Where this is set, each process compiles again what was installed without bytecode: 6 s of every start of vLLM.
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: help setup exports remotes demo model second-model test test-slow test-fast test-pythons verification reference playthroughs limits lint format docs bench published findings gpu-check clean
+.PHONY: help setup exports remotes demo model second-model test test-slow test-fast test-pythons verification reference playthroughs limits lint format docs bench dist published findings gpu-check clean
 
 help: ## List the commands
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -36,6 +36,7 @@ $(VENV)/.installed: envs/cpu.txt envs/install.py pyproject.toml
 	@echo "Installing the pinned environment into $(VENV): 3 GB; half a minute to some minutes, as fast as it downloads."
 	@$(PYTHON) -m venv $(VENV)
 	@$(BIN)/python envs/install.py envs/cpu.txt --editable . --installer $(INSTALLER)
+	@$(BIN)/python -m parley.engine.needs
 	@touch $@
 
 # An environment beside $(VENV), of the list of its name; its own packages come before those of $(VENV).
@@ -128,6 +129,11 @@ docs: $(DOCS_VENV)/.installed ## Build the documentation's site, site/index.html
 
 bench: setup ## Measure speed and memory; writes benchmarks/README.md's table
 	python -m benchmarks.run
+
+dist: setup ## Build and check the wheel and the source distribution, in dist/
+	@rm -rf dist build
+	uv build --quiet --no-build-isolation --out-dir dist
+	uv tool run twine@6.2.0 check --strict dist/*.whl dist/*.tar.gz
 
 published: setup ## Import the published games of Byzantine Cheap Talk, beside their paper: make published GAMES=PATH of a copy
 	@test -d "$(GAMES)/results" || { echo "published: give GAMES=PATH of a copy of github.com/saleml/byzantine-cheap-talk"; exit 1; }

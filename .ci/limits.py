@@ -1,7 +1,7 @@
 """Fails if source, pages or tests have become larger, or tests slower, than .ci/limits.yaml allows.
 
     python .ci/limits.py                    # lines, modules, words, cases
-    python .ci/limits.py make test          # runs a command, and holds its CPU time against the limit
+    python .ci/limits.py .ci/bare           # runs a command, and holds its CPU time against the limit
 
 CPU time is counted over all processes of the command. A slow machine has as much more of it as a fixed loop takes
 longer there, so the limit is one of the tests and not of the machine.

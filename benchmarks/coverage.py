@@ -19,16 +19,12 @@ from numpy.typing import NDArray
 from scipy.stats import binom, multinomial, norm
 
 from parley.analysis import endings, stats
+from parley.analysis.anytime import anytime_interval, log_capital
+from parley.analysis.clustered import Standardized, clustered_difference, paired_rates, rate_limits, standardized
 from parley.analysis.contrasts import band, spread_of
-from parley.analysis.effects import effect_table
-from parley.analysis.margins import Standardized, rate_limits, standardized
-from parley.analysis.margins import difference as margins_differ
-from parley.analysis.precision import anytime_interval, log_capital
 from parley.analysis.questions import Pairs, line_ends
 from parley.analysis.rates import line_of
 from parley.analysis.stats import Floats, p_below, paired_mean, paired_share, wilson_of_mean
-from parley.games.consensus.game import ConsensusGame
-from parley.study.study_file import Effects
 
 KEPT = Path(__file__).with_suffix(".csv")
 PAGE = KEPT.parents[1] / "docs" / "explanation" / "statistics.md"
@@ -176,7 +172,8 @@ def pooled(n: int, times: int, random: Random, strata: int, of: int = 1) -> Foun
     How often any of so many independent questions is said to differ, where Holm's first step decides.
     """
     for case, _, pairs in shared_seeds(n, 5 * times, random, strata, 0.0):
-        yield case, 1 - (1 - np.mean([each.clustered[2] < 0.05 / of for each in pairs])) ** of
+        ps = [clustered_difference(*paired_rates(each.first, each.second, each.seeds))[2] for each in pairs]
+        yield case, 1 - (1 - np.mean(np.array(ps) < 0.05 / of)) ** of
 
 
 def pooled_claims(n: int, times: int, random: Random, strata: int) -> Found:
@@ -258,38 +255,15 @@ def both_rates(answers: Floats) -> list[Standardized]:
     return [standardized(answers[:, v].ravel(), cells, numbers, np.full(strata, 1 / strata)) for v in (0, 1)]
 
 
-def modeled(answers: Floats, change: float) -> bool | None:
-    """Return whether the interval of the effect holds the true change; None where the model has none."""
-    rows = [
-        {"prompt": str(v), "model": str(s), "seed": seed, "outcome": "valid_consensus" if x else "no_consensus"}
-        for (s, v, seed), x in np.ndenumerate(answers)
-    ]
-    table = effect_table(pd.DataFrame(rows), ["model", "prompt"], ConsensusGame, Effects())
-    row = table[table["axis"] == "prompt"].iloc[0]
-    return None if np.isnan(row["low"]) else bool(row["low"] <= change <= row["high"])
-
-
 def margins(n: int, times: int, random: Random, difference: bool) -> Found:
     """Rates over four conditions that share seeds, or their differences between two values."""
     for rate, (alike, how) in itertools.product((0.01, 0.05, 0.5, 0.95, 0.99), ALIKE.items()):
         studies = (both_rates(drawn(random, np.full((4, 2), rate), n, how)) for _ in range(times))
         if difference:
-            held = [holds(*margins_differ(*rates)[:2], 0.0) for rates in studies]
+            held = [holds(*clustered_difference(*rates)[:2], 0.0) for rates in studies]
         else:
             held = [holds(*rate_limits(first), rate) for first, _ in studies]
         yield f"rate {rate:.0%}, alike {alike}", held
-
-
-def effects(n: int, times: int, random: Random, there: bool) -> Found:
-    """Effects of the model: whether there is an interval, or whether it holds the effect."""
-    for first, second in ((0.1, 0.1), (0.1, 0.3), (0.5, 0.5)):
-        fits = [
-            modeled(drawn(random, np.array([(first, second)] * 3), n, (0.3, 0.0)), second - first)
-            for _ in range(max(1, times // 10))
-        ]
-        known = [fit for fit in fits if fit is not None]
-        if there or known:
-            yield f"rates {first:.0%} and {second:.0%}", [fit is not None for fit in fits] if there else known
 
 
 _LOGNORMAL = math.exp(0.5)
@@ -420,8 +394,6 @@ CASES: dict[str, tuple[tuple[str, Callable[[int, int, Random], Found]], ...]] = 
         (f"{QUESTIONS} questions of rates, all at once", partial(tangos, questions=QUESTIONS)),
         ("a margin's rate", partial(margins, difference=False)),
         ("a margin's difference", partial(margins, difference=True)),
-        ("an effect", partial(effects, there=False)),
-        ("studies in which an effect has an interval", partial(effects, there=True)),
         ("median rounds", medians),
         ("a cumulative incidence, deadlines within the condition", cumulative),
         ("a ratio of median rounds, paired", partial(ratios, paired=True)),

@@ -14,7 +14,6 @@ from typing import Any
 
 import yaml
 
-from parley import paths
 from parley.study import Study, load_study
 
 REPOSITORY = Path(__file__).parent.parent
@@ -74,13 +73,11 @@ def consensus_study(
 
 @contextmanager
 def temporary_folder() -> Iterator[None]:
-    """Work in a folder that goes away, with the repository's model entries and prepared models."""
+    """Work in a folder that goes away, with the repository's model entries."""
     before = Path.cwd()
     with tempfile.TemporaryDirectory(prefix="parley-bench-") as folder:
         shutil.copy(REPOSITORY / "config" / "models.yaml", folder)
-        (REPOSITORY / paths.MODELS).mkdir(exist_ok=True)
         os.chdir(folder)
-        paths.MODELS.symlink_to(REPOSITORY / paths.MODELS)
         try:
             yield
         finally:

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from parley import paths
-from parley.analysis.reactions import reacted, reaction_rows, sources_of
+from parley.analysis.reactions import reacted, reaction_rows, reaction_samples, sources_of
 from parley.analysis.simulations import PlayedGame
 from parley.analysis.stats import holm, paired_mean, welch
 from parley.analysis.summarize import played_games
@@ -56,7 +56,8 @@ def placebo(study: str) -> Table:
         found: dict[tuple[str, str], Mapping[str, Any]] = {}
         for game, sources in sources_of(played[with_], played[calm]):
             found |= reacted(game, sources, read_trace(game.simulation.record(study)))
-        for row in reaction_rows(loaded.game.evidence.reactions, played[with_], played[calm], found):
+        samples = reaction_samples(loaded.game.evidence.reactions, played[with_], played[calm], found, {})
+        for row in reaction_rows(samples).to_dict("records"):
             if (what := row["what"]) in _MEASURES:
                 games = f"{row['simulations']}, {row['simulations_without']}"
                 form, scale, limits = (".2f", 1, ".2f") if what == "rounds_until_detection" else (".0%", 100, ".0f")

@@ -2,7 +2,8 @@
 
     git clone https://github.com/leorugli/byzantine-consensus-llm-agents
     parley fetch-model smollm2-135m
-    python examples/authors_code.py byzantine-consensus-llm-agents models/smollm2-135m-*/model --honest 4 --byzantine 1
+    MODEL=$(echo ~/.cache/parley/models/smollm2-135m-*/model)
+    python examples/authors_code.py byzantine-consensus-llm-agents $MODEL --honest 4 --byzantine 1
 
 Their code (commit b3bbf9e) was written for an older vLLM. Two things changed since, and are put in its place here:
 `GuidedDecodingParams` is called `StructuredOutputsParams`, and `SamplingParams` takes it as `structured_outputs`. The

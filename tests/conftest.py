@@ -21,6 +21,8 @@ settings.load_profile("parley")
 # Where the keys of tests may go; the user's own file of places is not looked at.
 PLACES = ("TINY_API_KEY", "SERVICE_API_KEY", "NO_SUCH_KEY")
 os.environ |= {"PARLEY_ALLOW_KEYS": ",".join(f"{name}=127.0.0.1" for name in PLACES), "XDG_CONFIG_HOME": "/nowhere"}
+# What a test prepares of a model lies in its own folder.
+os.environ["PARLEY_MODELS"] = "models"
 
 pytest.register_assert_rewrite("support")
 pytest_plugins = ["support.answering", "support.commands", "support.exports", "support.studies", "support.workflows"]

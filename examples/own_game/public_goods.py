@@ -11,9 +11,9 @@ from pydantic import BaseModel, Field, create_model
 
 from parley.errors import UsageError
 from parley.games.base import BYZANTINE, HONEST, Ask, Game, GameParameters, Group, Outcome, OutcomeClass, Reply, Seat
-from parley.games.prompts import Prompts
+from parley.games.prompts import Phase, Prompts
 from parley.policies import Sampling
-from parley.policies.kinds import LLM, PolicyParameters, scripted_kind, with_instructions
+from parley.policies.kinds import LLM, PolicyParameters, scripted_kind
 from parley.policies.reply_text import ReplyModel
 
 PARTS = {part: Path(__file__).parent / "prompts" / f"{part}.txt" for part in ("system", "user")}
@@ -65,7 +65,7 @@ POLICIES = {kind.name: kind for kind in (LLM, *map(scripted_kind, (cooperate, fr
 class PublicGoodsPrompts(Prompts[PublicGoodsParameters]):
     """The same two templates for each role; what differs is the aim."""
 
-    phases = ("contribute",)
+    phases = (Phase("contribute"),)
     variants = PROMPTS
 
 
@@ -135,15 +135,5 @@ class PublicGoods(Game[PublicGoodsParameters]):
         values = {**p.model_dump(), "n": len(self.seats), "you": seat.name, "round": number, "aim": AIMS[seat.role]}
         told = [f"Round {e['round']}: {e['told'].replace(f'{seat.name} put', 'you put')}" for e in trace]
         values["history"] = "\n".join(told) or "(this is the first round)"
-        system, user = (self.prompts.filled(seat.prompt, seat.role, "contribute", part, values) for part in PARTS)
-        return Ask(
-            agent=seat.name,
-            role=seat.role,
-            round=number,
-            phase="contribute",
-            system=with_instructions(system, seat.policy),
-            user=user,
-            reply_model=reply_model(p.endowment),
-            sampling=p.contribute,
-            view={**values, "history": [entry["contributions"] for entry in trace]},  # for scripted policies
-        )
+        view = {**values, "history": [entry["contributions"] for entry in trace]}  # for scripted policies
+        return self.ask(seat, number, "contribute", values, reply_model(p.endowment), view)

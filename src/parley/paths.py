@@ -14,14 +14,17 @@ from typing import Literal
 from urllib.parse import quote, urlencode
 
 RESULTS = Path("results")
-MODELS = Path("models")
 LOGS = Path("logs")
 CONFIG = Path("config")
+MODELS = "PARLEY_MODELS"  # the variable with the folder of prepared models
 STARTED_IN = "PARLEY_STARTED_IN"  # the variable with the folder that a run was started in, if it plays in another
 ENVS = Path("envs")
 SNAKEFILE = Path("Snakefile")
 WORKFLOW = Path("workflow")
-CHECKOUT = Path(__file__).resolve().parents[2]  # that this code is from
+_PACKAGE = Path(__file__).resolve().parent
+IN_CLONE = (_PACKAGE.parents[1] / SNAKEFILE).is_file()
+# Where the Snakefile, workflow/, profiles/, config/ and envs/ are: the clone, or what a wheel has of it (setup.py).
+CHECKOUT = _PACKAGE.parents[1] if IN_CLONE else _PACKAGE / "checkout"
 OWN_MODELS = CHECKOUT / CONFIG / "models.yaml"
 # The tables of every study.
 TABLES = (
@@ -51,7 +54,6 @@ TABLES = (
     "forks",
     "influences",
     "margins",
-    "effects",
     "questions",
     "manifest",
 )
@@ -106,9 +108,12 @@ def root() -> Path:
 def home(study: Path) -> Path:
     """Return the folder of the results of a study file: "." if it is the working directory, else absolute.
 
-    It is the one above its `config`, or Parley's own if the file lies anywhere else in that, or the file's.
+    It is the one above its `config`, or Parley's own if the file lies anywhere else in that, or the file's; and the
+    working directory for a study that an installed package brought.
     """
     folder = study.parent.resolve()
+    if not IN_CLONE and folder.is_relative_to(CHECKOUT):
+        return Path()
     if folder.name == CONFIG.name:
         folder = folder.parent
     elif CHECKOUT in folder.parents:
@@ -117,12 +122,16 @@ def home(study: Path) -> Path:
 
 
 def study_file(name: str) -> Path:
-    """Return the study file for a name, under config/ or else in the folder itself, or the path of a YAML file."""
+    """Return the study file for a name, or the path of a YAML file.
+
+    A name is looked for under config/, in the folder itself, and among the studies that an installed package brought.
+    """
     path = Path(os.path.expanduser(name))  # no shell does that after --config study=
     if path.suffix in (".yaml", ".yml"):
         return root() / path
-    file, beside = root() / CONFIG / f"{name}.yaml", root() / f"{name}.yaml"
-    return beside if beside.exists() and not file.exists() else file
+    places = [folder / f"{name}.yaml" for folder in (root() / CONFIG, root())]
+    places += [] if IN_CLONE else [CHECKOUT / CONFIG / f"{name}.yaml"]
+    return next((file for file in places if file.exists()), places[0])
 
 
 def studies(folder: Path) -> list[str]:
@@ -132,11 +141,11 @@ def studies(folder: Path) -> list[str]:
 
 
 def study_argument(file: Path) -> str:
-    """Return what commands call a study file: its name if it lies in config/, else its path from the root.
+    """Return what commands call a study file: its name if it is found by that, else its path from the root.
 
     Of a file outside the root only the last part: its folders are the machine's matter.
     """
-    if (root() / CONFIG / file.name).resolve() == file.resolve():
+    if file.parent.name == CONFIG.name and study_file(file.stem).resolve() == file.resolve():
         return file.stem
     below = file.resolve().is_relative_to(root().resolve())
     return file.resolve().relative_to(root().resolve()).as_posix() if below else file.name
@@ -253,14 +262,9 @@ def mark(study: str, kind: Literal["shards", "played"], engine: str, run: str, s
     return marks(study, kind) / engine / f"run={run}" / f"shard={shard}"
 
 
-def service_use(service: str) -> Path:
-    """Database in which processes count their use of a service; `service` is a hash. No study has such a name."""
-    return root() / RESULTS / ".services" / f"{service}.sqlite"
-
-
 def service_answered(service: str) -> Path:
-    """File that is there when a service has answered once; `service` is a hash."""
-    return service_use(service).with_suffix(".answered")
+    """File that is there when a service has answered once; `service` is a hash. No study has such a name."""
+    return root() / RESULTS / ".services" / f"{service}.answered"
 
 
 def paused(study: str, model: str) -> Path:
@@ -268,19 +272,9 @@ def paused(study: str, model: str) -> Path:
     return results(study) / "paused" / f"{model}.txt"
 
 
-def batches(study: str) -> Path:
-    """Folder of what is known of the batches of a study: a file for each."""
-    return results(study) / "batches"
-
-
-def spending(study: str) -> Path:
-    """Folder in which processes count what a study spends of its budget."""
-    return results(study) / "spending"
-
-
-def spent(study: str, run: str = "", engine: str = "", shard: int = 0) -> Path:
-    """Database of what a study spent; with a `run`, of what the job of one shard spent of its part."""
-    return spending(study) / run / f"{engine}-{shard}.sqlite" if run else spending(study) / "spent.sqlite"
+def spent(study: str) -> Path:
+    """File of what a study spent of its budget; its last line counts."""
+    return results(study) / "spent.jsonl"
 
 
 def processes(folder: Path) -> Path:
@@ -415,24 +409,31 @@ def schema(name: str) -> Path:
     return CONFIG / "schemas" / f"{name}.schema.json"
 
 
+def prepared_models() -> Path:
+    """Folder of all prepared models: a user's own, whatever folder a study is in, unless `MODELS` names another."""
+    cache = os.environ.get("XDG_CACHE_HOME", "")
+    found = os.environ.get(MODELS) or os.path.join(cache if os.path.isabs(cache) else "~/.cache", "parley", "models")
+    return Path(os.path.abspath(os.path.expanduser(found)))
+
+
 def prepared_model(name: str, source: str) -> Path:
     """Folder of a prepared model; `source` is a hash over where it came from."""
-    return root() / MODELS / f"{name}-{source}" / "model"
+    return prepared_models() / f"{name}-{source}" / "model"
 
 
 def model_marker(name: str, source: str) -> Path:
     """File that says that a model is prepared, with the SHA-256 of its weights."""
-    return root() / MODELS / f"{name}-{source}" / "parley-model.json"
+    return prepared_models() / f"{name}-{source}" / "parley-model.json"
 
 
 def installer() -> Path:
     """Program that installs a list of packages."""
-    return ENVS / "install.py"
+    return CHECKOUT / ENVS / "install.py"
 
 
 def model_packages(name: str) -> Path:
     """List of the packages that hold the weights of a model, with hashes; only some models have one."""
-    return ENVS / "models" / f"{name}.txt"
+    return CHECKOUT / ENVS / "models" / f"{name}.txt"
 
 
 # Addresses of the explorer's views of a study, for marks in figures and rows of the report: what a number is made of.

@@ -89,11 +89,6 @@ def _plugins() -> frozenset[str]:
     return frozenset(value for group in groups for values in entry_points(group).values() for value in values)
 
 
-def is_plugin_package(package: str) -> bool:
-    """Whether an installed plug-in is in this package."""
-    return any(re.split("[.:]", value)[0] == package for value in _plugins())
-
-
 def entry_points(group: str) -> dict[str, tuple[str, ...]]:
     """Return what is installed by name, normally one module:attribute. It reads all metadata: call it if needed."""
     found: dict[str, set[str]] = {}

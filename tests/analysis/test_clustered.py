@@ -8,15 +8,17 @@ import pandas as pd
 import pytest
 import scipy
 
-from parley.analysis.margins import (
-    Answers,
+from parley.analysis.clustered import (
     Standardized,
     apart,
-    difference,
+    clustered_difference,
     mantel_haenszel,
+    paired_rates,
     rate_limits,
     standardized,
 )
+from parley.analysis.differences import Clusters, SamplePair, Unpaired, compare
+from parley.analysis.margins import Answers
 from parley.analysis.stats import Floats, unpaired_difference, wilson_interval
 
 pytestmark = pytest.mark.promise(
@@ -71,7 +73,11 @@ def test_what_does_not_vary_is_not_certain_and_few_seeds_have_no_interval() -> N
         limits = rate_limits(over(*[letter * 20] * 5))
         assert limits[rate] == rate
         assert limits[1] - limits[0] > wilson_interval(0, 20)[1]  # t is wider
-    few = [*rate_limits(over(*["yynn"] * 9)), *difference(over("yynn"), over("yyyy")), *apart(over("y"), over("n"))]
+    few = [
+        *rate_limits(over(*["yynn"] * 9)),
+        *clustered_difference(over("yynn"), over("yyyy")),
+        *apart(over("y"), over("n")),
+    ]
     assert np.isnan(few).all()
     assert not np.isnan(rate_limits(over("yynny"))).any()
 
@@ -79,7 +85,7 @@ def test_what_does_not_vary_is_not_certain_and_few_seeds_have_no_interval() -> N
 def test_one_pair_of_conditions_has_mcnemars_score_test_and_its_interval() -> None:
     # 20 pairs: 7 only first, 2 only second.
     first, second = over("y" * 12 + "n" * 8), over("y" * 5 + "n" * 7 + "y" * 2 + "n" * 6)
-    low, high, p = difference(first, second)
+    low, high, p = clustered_difference(first, second)
     assert p == pytest.approx(scipy.stats.chi2.sf((7 - 2) ** 2 / (7 + 2), 1))
     # What the test does not refuse, found by trying: the sum of squares of what each pair adds to the difference.
     adds = np.array([0] * 5 + [-1] * 7 + [1] * 2 + [0] * 6) - np.linspace(-1, 1, 20001)[:, None]
@@ -96,7 +102,7 @@ def test_interval_and_test_never_contradict_each_other_in_any_table_of_9_pairs()
                 neither = 9 - both - first - second
                 one = over("y" * (both + first) + "n" * (second + neither))
                 other = over("y" * both + "n" * first + "y" * second + "n" * neither)
-                low, high, p = difference(one, other)
+                low, high, p = clustered_difference(one, other)
                 assert (p < 0.05) == (not low <= 0 <= high), (both, first, second)
                 assert low <= other.rate - one.rate <= high
                 refused += p < 0.05
@@ -104,10 +110,10 @@ def test_interval_and_test_never_contradict_each_other_in_any_table_of_9_pairs()
 
 
 def test_where_no_seed_differs_there_still_is_an_interval() -> None:
-    low, high, p = difference(over("y" * 20), over("y" * 20))
+    low, high, p = clustered_difference(over("y" * 20), over("y" * 20))
     assert p == 1
     assert low < -0.1 < 0.1 < high
-    low, high, p = difference(over("n" * 20), over("y" * 20))
+    low, high, p = clustered_difference(over("n" * 20), over("y" * 20))
     assert p < 0.001
     assert (0.6 < low < 0.9, high) == (True, 1.0)
     # Without a shared seed it is nearly Newcombe's.
@@ -123,23 +129,28 @@ def answers(*texts: str, pairs: Sequence[Sequence[int]] = ()) -> Answers:
     return Answers(keys, letters("".join(texts)), cells, np.concatenate(seeds), np.concatenate([*(pairs or seeds)]))
 
 
+def rates_of(samples: SamplePair) -> tuple[Standardized, Standardized]:
+    assert isinstance(samples.clusters, Clusters)
+    x, y = samples.first[samples.mine], samples.second[samples.yours]
+    return paired_rates(x, y, samples.clusters.seeds, samples.clusters.strata)
+
+
 def pairs_of(*texts: tuple[str, str]) -> tuple[Standardized, Standardized]:
-    found = answers(*(text for two in texts for text in two)).paired([(2 * k, 2 * k + 1) for k in range(len(texts))])
-    assert found
-    return found[:2]
+    cells = [(2 * k, 2 * k + 1) for k in range(len(texts))]
+    return rates_of(answers(*(text for two in texts for text in two)).samples(cells, ("", "")))
 
 
 def test_pairs_are_what_both_have_an_answer_of() -> None:
     of = answers("yynn y", "nyyyn ", "yy", pairs=[[3, 1, 2, 5, 4, 9], [1, 2, 3, 4, 5, 9], [7, 8]])
-    found = of.paired([(0, 1)])
-    assert found
-    first, second, *counts = found
-    assert counts == [4, 1, 1]
+    samples = of.samples([(0, 1)], ("", ""))
+    first, second = rates_of(samples)
+    assert compare([samples])[["pairs", "only_first", "only_second"]].iloc[0].tolist() == [4, 1, 1]
     assert (first.rate, second.rate, first.seeds) == (0.5, 0.5, 4)
     assert first.effective == pytest.approx(4)
-    assert of.paired([(0, 1), (2, 1)]) is None
+    assert isinstance(of.samples([(0, 1), (2, 1)], ("", "")).clusters, Unpaired)
     # Seeds of one side alone change nothing.
-    assert difference(*pairs_of(("yynny", "ynnnn"))) == difference(*pairs_of(("yynny" + "y" * 50, "ynnnn")))
+    more = clustered_difference(*pairs_of(("yynny" + "y" * 50, "ynnnn")))
+    assert clustered_difference(*pairs_of(("yynny", "ynnnn"))) == more
 
 
 def test_combinations_with_other_numbers_of_pairs_have_their_effective_number_of_seeds() -> None:
@@ -155,7 +166,7 @@ def test_combinations_with_other_numbers_of_pairs_have_their_effective_number_of
     assert change == pytest.approx(found[1].rate - found[0].rate)
     centered = np.nansum((by_seed - np.nanmean(by_seed, axis=0)) / [10, 20], axis=1)
     expected = change**2 / ((centered**2).sum() + change**2 / effective)
-    low, high, p = difference(*found)
+    low, high, p = clustered_difference(*found)
     assert p == pytest.approx(scipy.stats.chi2.sf(expected, 1))
     assert (p < 0.05) == (not low <= 0 <= high)
 
@@ -194,7 +205,7 @@ def test_the_test_has_its_size_where_one_side_has_more_seeds() -> None:
         for _ in range(400):
             few, many = ("".join("y" if x < rate else "n" for x in random.random(number)) for number in (10, 60))
             found = pairs_of((few, many))
-            refused += difference(*found)[2] < 0.05
+            refused += clustered_difference(*found)[2] < 0.05
         assert refused / 400 < 0.083, rate  # 0.05 and three standard deviations; of all simulations it is 0.1 to 0.3
 
 
@@ -205,8 +216,8 @@ def test_intervals_cover_the_truth_and_the_test_has_its_size(seeds: int, alike: 
     covered, size = np.zeros(2), 0
     for _ in range(games):
         first, second = drawn(random, np.array([[0.6, 0.75], [0.2, 0.3], [0.5, 0.5]]), seeds, alike)
-        limits, change = rate_limits(first), difference(first, second)
+        limits, change = rate_limits(first), clustered_difference(first, second)
         covered += [limits[0] <= 1.3 / 3 <= limits[1], change[0] <= 0.25 / 3 <= change[1]]
-        size += difference(*drawn(random, np.array([[0.6, 0.6], [0.2, 0.2]]), seeds, alike))[2] < 0.05
+        size += clustered_difference(*drawn(random, np.array([[0.6, 0.6], [0.2, 0.2]]), seeds, alike))[2] < 0.05
     assert covered.min() / games > 0.92  # 0.95 less three standard deviations
     assert size / games < 0.083

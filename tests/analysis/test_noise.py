@@ -86,7 +86,7 @@ def test_a_service_that_does_not_honor_seeds_is_told(server: StandInService) -> 
             server.answer = as_recorded  # by the seed, which is another one in each repeat
         for simulation in study.simulations():
             simulation.record(study.name).unlink(missing_ok=True)
-        simulate_shard(study, "theirs", 0)
+        simulate_shard(study, "services", 0)
         simulate_shard(study, SCRIPTED, 0)
         summarize(study)
         noise = read_table(study.name, "noise")

@@ -4,7 +4,14 @@ from typing import Any
 
 import pytest
 
-from parley.analysis.reactions import _same_agents, reacted, reaction_rows, sources_of, without_adversary
+from parley.analysis.reactions import (
+    _same_agents,
+    reacted,
+    reaction_rows,
+    reaction_samples,
+    sources_of,
+    without_adversary,
+)
 from parley.analysis.stats import holm, unpaired_difference, wilson_of_mean
 from parley.analysis.summarize import played_games, summarize
 from parley.analysis.tables import read_table
@@ -175,7 +182,8 @@ def test_without_shared_seeds_all_games_without_an_adversary_are_compared(study_
     values: dict[tuple[str, str], Any] = {}
     for game, sources in sources_of(own, calm):
         values |= reacted(game, sources, read_trace(game.simulation.record(study.name)))
-    rows = {row["what"]: row for row in reaction_rows(study.game.evidence.reactions, own, calm, values)}
+    samples = reaction_samples(study.game.evidence.reactions, own, calm, values, {})
+    rows: dict[str, Any] = {row["what"]: row for row in reaction_rows(samples).to_dict("records")}
     row, numbers = rows["retreated"], rows["rounds_until_retreat"]
     assert (row["kind"], row["pairs"], row["test"], row["value"]) == ("indicator", 0, "chi-squared", row["value_with"])
     assert row["difference"] == pytest.approx(row["value_with"] - row["value_without"])

@@ -139,8 +139,8 @@ def test_estimates_are_written_alike_on_all_processors_and_records_as_they_are(s
     study, written = study_factory(), []
     for p in (0.10346204867862167, 0.10346204867862141):  # as two processors gave them for the same records
         rows = [{"kind": "outcome", "p": p, "n": 3}, {"kind": "outcome", "p": math.nan, "n": 4}]
-        write_table(pd.DataFrame(rows), study, "effects")
-        written.append(read_table("small", "effects"))
+        write_table(pd.DataFrame(rows), study, "forks")
+        written.append(read_table("small", "forks"))
     pd.testing.assert_frame_equal(*written, check_exact=True)
     assert written[0]["p"].to_list() == pytest.approx([0.1034620487, math.nan], rel=1e-15, nan_ok=True)
     assert written[0]["n"].tolist() == [3, 4]

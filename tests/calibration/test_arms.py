@@ -1,9 +1,7 @@
 """What the arms of a calibration ask, and what they read."""
 
 import itertools
-import json
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
@@ -17,7 +15,7 @@ from parley.games.problems.problem import Problem
 from parley.games.problems.sources import Arithmetic
 from parley.play.journal import Entry
 from parley.play.runner import Exchange
-from parley.policies import REPLY_FORMATS, Ask
+from parley.policies import REPLY_FORMATS
 from parley.policies.reply_text import FreeText, read_reply
 
 PROBLEM = Problem("eighteen", "number", "What is nine times two?", "18")
@@ -62,34 +60,6 @@ def test_deliberation_asks_what_its_game_asks_first() -> None:
         assert (ask.messages, ask.follow_up, ask.reply_format) == (real.messages, real.follow_up, real.reply_format)
         assert (ask.reply_model, ask.sampling.max_tokens) == (real.reply_model, real.sampling.max_tokens)
         assert style in ask.user, (game, form)
-
-
-@pytest.mark.promise("A calibration of votes shows the right answer and a wrong one, lettered anew for each question.")
-@pytest.mark.parametrize(
-    ("vote", "prefer", "all_alike"),
-    [
-        ("judge", lambda right, wrong: {"choice": right}, None),
-        ("ranked", lambda right, wrong: {wrong: 2, right: 1}, None),
-        ("approval", lambda right, wrong: {right: "yes", wrong: "no"}, {"A": "yes", "B": "yes"}),
-        ("cumulative", lambda right, wrong: {right: 6, wrong: 4}, {"A": 5, "B": 5}),
-    ],
-)
-def test_a_judge_or_voter_gets_the_right_answer_and_a_wrong_one(vote: str, prefer: Any, all_alike: Any) -> None:
-    arm, shown = Arm(f"deliberation_{vote}", "json"), []
-    for number in range(20):
-        ask = arm.ask(PROBLEM, number)
-        shown.append([letter for letter, answer in ask.view.heard.items() if answer == PROBLEM.answer])
-        assert len(ask.view.heard) == 2
-        entry = Entry(1, "x", ask.agent, 0, 7, ask.digest, "", "stop", 9, 1, 0, 0.0, 0.1)
-        [right], [wrong] = shown[-1], {"A", "B"}.difference(shown[-1])
-
-        def answer(said: Any, ask: Ask = ask, entry: Entry = entry) -> str | None:
-            return arm.answer(PROBLEM, Exchange(ask, entry, read_reply(ask, json.dumps(said), "stop")))
-
-        assert answer(prefer(right, wrong)) == PROBLEM.answer
-        assert answer(prefer(wrong, right)) != PROBLEM.answer
-        assert all_alike is None or answer(all_alike) == ""
-    assert {tuple(letters) for letters in shown} == {("A",), ("B",)}
 
 
 def test_the_digest_of_prompts_follows_from_each_part_of_an_ask(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -183,8 +183,9 @@ def refused(folder: Path, **content: Any) -> str:
     file.write_text(yaml.safe_dump({"models": {"m": content}}), encoding="utf-8")
     with pytest.raises(UsageError) as error:
         load_models(file)
-    assert "\n" not in str(error.value)
-    return str(error.value).removeprefix(f"{file}: models.m")
+    lines = str(error.value).splitlines()
+    assert all(line.startswith(f"{file}: models.m") for line in lines)
+    return "\n".join(line.removeprefix(f"{file}: models.m") for line in lines)
 
 
 def test_a_place_that_is_none_is_refused(folder: Path) -> None:

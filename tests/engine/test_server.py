@@ -184,6 +184,9 @@ def test_the_last_error_is_the_line_that_names_one(tmp_path: Path) -> None:
     )
     script = "; ".join(f"print({line!r})" for line in lines)
     assert ended(script, tmp_path / "x").last_error().startswith("ValueError: no such dtype (exit status 0")
+    # What vLLM warns of first is the cause of an error that does not name it.
+    warned = "WARNING 11-27 10:00:00 [cpu.py:645] Failed to import from vllm._C: ImportError('libnuma.so.1: ...')"
+    assert "libnuma.so.1" in ended(f"print({warned!r}); {script}", tmp_path / "z").last_error()
     # What a killed process said before is not why.
     script += "; import os; os.kill(os.getpid(), 9)"
     assert "memory" in ended(script, tmp_path / "y").last_error()

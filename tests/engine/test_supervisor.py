@@ -104,6 +104,12 @@ def test_an_older_driver_is_one_line_before_the_model_is_prepared() -> None:
     assert (read_endpoint(ENDPOINT).state, read_endpoint(ENDPOINT).error) == (FAILED, "driver 550 is old")
 
 
+def test_what_the_machine_lacks_is_one_line_before_the_model_is_prepared() -> None:
+    made = "supervisor.needs.missing_of_engine = lambda: ['no libnuma', 'no lscpu']\nVLLM ="
+    assert end(started(supervisor=SUPERVISOR.replace("VLLM =", made)), 1) == "parley: no libnuma\n"
+    assert (read_endpoint(ENDPOINT).state, read_endpoint(ENDPOINT).error) == (FAILED, "no libnuma")
+
+
 def test_it_ends_with_its_parent() -> None:
     command = [sys.executable, "-c", SUPERVISOR, "", "with parent"]
     starting = f"import subprocess; subprocess.run({command!r})"

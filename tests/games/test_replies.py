@@ -28,7 +28,7 @@ GAMES: Mapping[str, Callable[..., Game]] = {
     "consensus": lambda **given: new_consensus("hb", max_rounds=2, **given),
     "turns": lambda **given: new_consensus("hb", max_rounds=2, protocol="swarms", **given),
     "deliberation": lambda **given: new_deliberation("hhb", turns=1, stop_when_unanimous=False, **given),
-    "policies": lambda **given: new_deliberation("hh", turns=0, problem=CHOICES, **given),
+    "policies": lambda **given: new_deliberation("hh", turns=0, problem=CHOICES, problems="policies", **given),
     "stag_hunt": lambda **given: new_hunt("hhb", rounds=2, **given),
 }
 

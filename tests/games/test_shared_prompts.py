@@ -2,11 +2,8 @@
 
 from pathlib import Path
 
-import pytest
-
-from parley.errors import UsageError
 from parley.games.parameters import GameParameters
-from parley.games.prompts import Prompts, fill, text_of
+from parley.games.prompts import Phase, Prompts, fill, text_of
 
 EVIL = "{a} {b} {{ }} \\g<0> \\1 %s {c}"
 
@@ -22,7 +19,7 @@ def test_the_longest_place_is_taken_and_braces_of_json_stay() -> None:
 
 
 class Greeting(Prompts[GameParameters]):
-    phases = ("hello",)
+    phases = (Phase("hello"),)
 
     def __init__(self, file: Path) -> None:
         self.variants = {"plain": {"honest_system": "You are {agent}.\n", "honest_hello_user": file}}
@@ -34,8 +31,8 @@ def test_a_template_is_a_file_or_a_text(tmp_path: Path) -> None:
     prompts = Greeting(file)
     assert text_of(file) == "Say {word}"
     assert list(prompts) == ["plain"]
-    assert prompts.filled("plain", "honest", "hello", "user", {"word": EVIL}) == f"Say {EVIL}"
-    assert prompts.filled("plain", "honest", "hello", "system", {"agent": "agent_1"}) == "You are agent_1."
+    sent = {"system": "You are {agent}.", "hello_user": "Say {word}"}
+    assert prompts.sent("plain", "honest", GameParameters()) == sent
     before = prompts.digests("plain", ["honest"], GameParameters())
     file.write_text("Say {word}!\n")
     assert prompts.digests("plain", ["honest"], GameParameters()) == before  # as is what is sent: it was read before
@@ -45,10 +42,3 @@ def test_a_template_is_a_file_or_a_text(tmp_path: Path) -> None:
     assert {name for name in before if before[name] != after[name]} == {"honest_hello_user"}
     assert len(before) == 2
     assert prompts.digests("plain", ["byzantine"], GameParameters()) == {}
-
-
-def test_an_unknown_prompt_names_those_there_are(tmp_path: Path) -> None:
-    wrong = [("x", "honest", "hello", "user"), ("plain", "x", "hello", "user"), ("plain", "honest", "bye", "system")]
-    for asked in wrong:
-        with pytest.raises(UsageError, match=rf"^no prompt for {', '.join(asked)}.*prompts: plain; .*phases: hello"):
-            Greeting(tmp_path).template(*asked)

@@ -57,8 +57,6 @@ NETWORKS: list[Any] = [
 PROBLEMS: list[Any] = ["arithmetic", "wason", "policies"]
 FILTERS: list[Any] = [{"trim": 1}, {"median_of_rounds": 2}, {"reputation": 1}, {"scored": 1}]
 
-VOTES: list[Any] = ["ranked", "approval", "cumulative", "confidence", {"judge": "outside"}, {"judge": "one_of_them"}]
-
 
 def consensus(*grids: dict[str, Any], **parameters: Any) -> dict[str, Any]:
     each = [{"model": "tiny", "n": 4, "prompt": "may_exist", **grid} for grid in grids]
@@ -130,48 +128,27 @@ STUDIES: Mapping[str, dict[str, Any]] = {
     "deliberation": deliberation(
         {"prompt": ["improve", "skeptical"], "vary": {"problems": PROBLEMS, **FORMATS}},
         {"vary": {"problems": PROBLEMS, "cot_share": [0, 1], "hears": ["neighbor"]}},
-        {"b": 1, "byzantine": ["llm_stubborn", "llm_persuader"], "vary": {"problems": PROBLEMS}},
+        {"b": 1, "byzantine": ["llm_persuader"], "vary": {"problems": PROBLEMS}},
         {
             "model": ["solver", "urn", {"name": "solver", "accuracy": 0.4, "conformity": 0.9, "recognize": 0.5}],
             "b": 1,
-            "byzantine": ["stubborn", "persuader", "silent", "random"],
+            "byzantine": ["stubborn"],
             "vary": {"problems": PROBLEMS},
         },
         {"vary": {"problems": ["arithmetic"], "reading": ["strict", "flexible"], **FORMATS}},
     ),
     "deliberation-long": deliberation(
-        {"model": "solver", "b": 1, "byzantine": [{"name": "persuader", "after": 1}], "vary": {"problems": PROBLEMS}},
         {"vary": {"shown_chars": [20], **FORMATS}},
         turns=3,
     ),
-    "deliberation-filtered": deliberation(
-        {"vary": {"filter": FILTERS[2:], "filter_told": [False, True], "problems": PROBLEMS, **FORMATS}},
-        {"model": "solver", "b": 1, "byzantine": "stubborn", "vary": {"filter": FILTERS[2:]}},
-    ),
     "deliberation-facts": deliberation(
-        {"model": ["tiny", "pooler"], "vary": {"problems": ["hidden_profiles"], "facts": ["dealt", "all", "kept"]}}
-    ),
-    "deliberation-voted": deliberation(
-        {"n": 5, "vary": {"decision": VOTES, "problems": ["arithmetic", "policies"], **FORMATS}},
-        {"n": 5, "b": 2, "byzantine": "llm_stubborn", "vary": {"decision": VOTES}},
-        {"n": 5, "model": ["solver", "urn"], "b": 1, "byzantine": ["stubborn", "random"], "vary": {"decision": VOTES}},
-        panel_size=4,
-        turns=1,
-    ),
-    "deliberation-paradigms": deliberation(
-        {
-            "vary": {
-                "hears": ["relay", "report", "debate"],
-                "problems": ["arithmetic", "policies"],
-            }
-        },
-        turns=3,
+        {"model": ["tiny", "pooler"], "vary": {"problems": ["hidden_profiles"], "facts": ["dealt", "all"]}}
     ),
     "deliberation-alone": deliberation({"n": 1}),
     "deliberation-arms": deliberation(
         {"prompt": ["improve", "skeptical"], "vary": {"hears": ["nobody", "another_problem"], **FORMATS}},
         {"model": ["solver", "urn"], "vary": {"hears": ["nobody", "another_problem"]}},
-        {"b": 1, "byzantine": ["llm_stubborn", "stubborn"], "vary": {"hears": ["nobody", "another_problem"]}},
+        {"b": 1, "byzantine": ["llm_persuader", "stubborn"], "vary": {"hears": ["nobody", "another_problem"]}},
     ),
     "deliberation-apart": deliberation({"b": 1, "byzantine": "stubborn", "vary": {"topology": ["ring"]}}),
     "stag-hunt": stag_hunt(

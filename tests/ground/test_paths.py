@@ -75,7 +75,7 @@ def test_paths_lie_in_another_folder_within_it_alone(tmp_path: Path) -> None:
         assert paths.study_file("/abs/x.yaml") == Path("/abs/x.yaml")
         assert paths.models_file(Path("some/x.yaml")) == REPOSITORY / "config" / "models.yaml"
         every = [paths.results("demo"), paths.log("demo", "serve"), paths.service_use("x")]
-        every += [paths.model_marker("m", "s"), paths.calibration("m", "k", ".json")]
+        every += [paths.calibration("m", "k", ".json")]
         assert all(path.is_relative_to(tmp_path) for path in every)
         # Commands name a study file as it is found.
         assert paths.study_argument(tmp_path / "config" / "demo.yaml") == "demo"
@@ -104,3 +104,16 @@ def test_no_value_can_leave_its_place_in_the_address() -> None:
     _, _, chosen = urlsplit(link).fragment.partition("?")
     assert parse_qsl(chosen) == [("axis.model", value)]
     assert not set(' "<>') & set(link)
+
+
+def test_prepared_models_are_a_users_whatever_folder_a_study_is_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", "/home/jo")
+    monkeypatch.delenv(paths.MODELS)
+    with paths.rooted(tmp_path):
+        for cache, folder in (("", "/home/jo/.cache"), ("relative", "/home/jo/.cache"), ("/scratch", "/scratch")):
+            monkeypatch.setenv("XDG_CACHE_HOME", cache)
+            assert paths.model_marker("m", "s") == Path(folder) / "parley/models/m-s/parley-model.json"
+        monkeypatch.setenv(paths.MODELS, "~/models")
+        assert paths.prepared_model("m", "s") == Path("/home/jo/models/m-s/model")

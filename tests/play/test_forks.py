@@ -250,14 +250,14 @@ def test_a_game_that_others_played_has_forks_of_whoever_is_known(folder: Path) -
 def test_a_fork_of_a_service_goes_on_from_its_journal(study_factory: StudyFactory, server: StandInService) -> None:
     models = {"tiny": {"source": {"url": server.url, "served": "owner/Tiny-1B"}}}
     parameters = {"max_rounds": 4, "stop_threshold": 1}
-    simulate_shard(study_factory({"model": "tiny", "n": 3}, models=models, parameters=parameters), "tiny", 0)
+    simulate_shard(study_factory({"model": "tiny", "n": 3}, models=models, parameters=parameters), "services", 0)
     fork = {"of": "small", "at": 2, "change": "none", "repeats": 1}
     Path("forks.yaml").write_text(yaml.safe_dump({"game": "consensus", "fork": fork}))
     study = load_study(Path("forks.yaml"))
     [simulation] = study.simulations()
     record = simulation.record("forks")
     before = len(server.bodies)
-    simulate_shard(study, "tiny", 0)
+    simulate_shard(study, "services", 0)
     _, entries = read_record(record)
     new = [entry for entry in entries if entry.given is None]
     assert len(server.bodies) - before == len(new) < len(entries)
@@ -267,6 +267,6 @@ def test_a_fork_of_a_service_goes_on_from_its_journal(study_factory: StudyFactor
         for entry in entries[:-4]:
             journal.append(entry)
     before = len(server.bodies)
-    simulate_shard(study, "tiny", 0)
+    simulate_shard(study, "services", 0)
     assert len(server.bodies) - before == 4
     assert replay(record).difference is None

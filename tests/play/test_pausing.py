@@ -25,7 +25,7 @@ def study_of(server: StandInService, **keys: object) -> Study:
 
 def stopped(study: Study) -> str:
     with pytest.raises(EngineError) as caught:
-        simulate_shard(study, "theirs", 0)
+        simulate_shard(study, "services", 0)
     return str(caught.value)
 
 
@@ -54,7 +54,7 @@ def test_a_model_of_which_no_reply_can_be_used_pauses_before_it_costs_more(
     assert len(server.bodies) < asked + 20  # what the journals have counts
     server.answer = as_recorded
     monkeypatch.setenv(GO_ON, "1")
-    simulate_shard(study, "theirs", 0)
+    simulate_shard(study, "services", 0)
     assert all(s.record("small").exists() for s in study.simulations() if s.condition.models)
     assert paths.paused("small", "").parent.exists()
     for simulation in study.simulations():
@@ -66,20 +66,20 @@ def test_a_model_of_which_no_reply_can_be_used_pauses_before_it_costs_more(
 def test_a_study_can_forbid_it_and_few_bad_replies_pause_nothing(server: StandInService) -> None:
     server.answer = lambda body: completion(FENCED)
     study = study_of(server, most_unusable=None)
-    simulate_shard(study, "theirs", 0)
+    simulate_shard(study, "services", 0)
     left = [True] * 15
     server.answer = lambda body: completion(FENCED) if left and left.pop() else as_recorded(body)
     again = study_of(server, seeds=[7, 8, 9])
-    simulate_shard(again, "theirs", 0)
+    simulate_shard(again, "services", 0)
     assert not paths.paused("small", "theirs").exists()
     assert issubclass(PausedError, EngineError)
 
 
 def test_what_a_fork_leaves_out_or_has_of_its_parent_pauses_nothing(server: StandInService) -> None:
-    simulate_shard(study_of(server), "theirs", 0)
+    simulate_shard(study_of(server), "services", 0)
     fork = {"of": "small", "where": {"model": "theirs"}, "at": 2, "change": {"silence": "honest"}}
     Path("forks.yaml").write_text(yaml.safe_dump({"game": "consensus", "fork": fork, "most_unusable": 0.4}))
-    simulate_shard(load_study(Path("forks.yaml")), "theirs", 0)
+    simulate_shard(load_study(Path("forks.yaml")), "services", 0)
     assert not paused_lines("forks")
 
 

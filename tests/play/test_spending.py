@@ -1,4 +1,4 @@
-"""The budget of a study: it stops cleanly, can be raised, and holds for all processes, however they die."""
+"""The budget of a study: it stops cleanly, can be raised, and holds for its whole life, however processes die."""
 
 import json
 import os
@@ -14,16 +14,16 @@ from typing import Any
 import pytest
 
 from parley import paths
-from parley.engine.service.budget import Account, Budget, read_databases
-from parley.engine.service.limits import Parts
+from parley.engine.service import budget
+from parley.engine.service.budget import Budget, read_spending
 from parley.errors import BudgetError, JournalError
 from parley.play.journal import Journal, journaled
 from parley.play.record import read_record, read_summary
-from parley.play.simulate import simulate
-from parley.play.spending import budget_of, gather_spending, refused_line, spending_line, spent_before
-from parley.policies import Tokens
+from parley.play.simulate import simulate, simulate_shard
+from parley.play.spending import budget_of, refused_line, spending_line, spent_before
 from parley.progress.screen import status
 from parley.study import Study
+from parley.study.condition import SERVICES
 from support.answering import KEY, SERVED, VARIABLE, StandInService, as_recorded, completion, service
 from support.commands import Parley, heard
 from support.studies import StudyFactory
@@ -50,12 +50,10 @@ Make = Callable[..., Study]
 def make(study_factory: StudyFactory, server: StandInService) -> Make:
     """Write a study that asks the stand-in, with a budget."""
 
-    def made(
-        budget: dict[str, float] | None = None, rounds: int = 2, seeds: int = 1, shard_size: int = 32, **entry: Any
-    ) -> Study:
+    def made(budget: dict[str, float] | None = None, rounds: int = 2, seeds: int = 1, **entry: Any) -> Study:
         source = {"url": server.url, "served": SERVED, "key_variable": VARIABLE}
         models = {"tiny": {"source": source, "price": PRICE, **entry}}
-        content: dict[str, Any] = {"parameters": {"max_rounds": rounds}, "seeds": seeds, "shard_size": shard_size}
+        content: dict[str, Any] = {"parameters": {"max_rounds": rounds}, "seeds": seeds}
         if budget is not None:
             content["budget"] = budget
         return study_factory({"model": "tiny", "n": 3, "prompt": "may_exist"}, models=models, **content)
@@ -77,18 +75,7 @@ def digests(study: Study) -> list[str]:
 
 
 def total() -> int:
-    return read_databases([paths.spent("small")], {}, in_flight=False)[0].tokens
-
-
-def add_spent(study: Study) -> None:
-    """Have a request of 107 tokens counted."""
-
-    account = Account()
-    account.add("tiny", Tokens(100, 7), None)
-    budget = budget_of(study)
-    assert budget is not None
-    with budget:
-        budget.add(account)
+    return read_spending(paths.spent("small")).spent.total
 
 
 @pytest.fixture
@@ -137,7 +124,7 @@ def test_money_is_counted_by_price_also_of_cached_tokens(make: Make, server: Sta
     assert spending_line(study) == f"budget: {calls * 107:,} of 1,000,000 tokens and {money:.4f} of 1 in money spent"
     assert list(status(study))[1] == spending_line(study)
     cheaper = make({"cost": 1}, price={"prompt": 0, "completion": 0})
-    assert f"{money:.4f} of 1 in money" in str(spending_line(cheaper)), "what was paid stays paid"
+    assert "0.0000 of 1 in money" in str(spending_line(cheaper)), "prices of today count"
     little = make({"cost": money + 0.001}, seeds=2)
     with pytest.raises(BudgetError, match=r"of 0\.00\d+ in money spent, and the next request may cost 0\.00"):
         play(little)
@@ -150,13 +137,10 @@ def dearest(body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
     return status_, answer | {"usage": {"prompt_tokens": size, "completion_tokens": body["max_tokens"]}}
 
 
-def run_all(study: Study) -> list[subprocess.Popen[bytes]]:
+def start(study: Study) -> subprocess.Popen[bytes]:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    command = [sys.executable, "-m", "parley.cli", "simulate", "small.yaml"]
-    return [
-        subprocess.Popen([*command, str(record)], env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-        for record in records(study)
-    ]
+    command = [sys.executable, "-m", "parley.cli", "simulate", "small.yaml", str(records(study)[0])]
+    return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
 
 
 def used_by(server: StandInService) -> tuple[list[int], float]:
@@ -166,20 +150,29 @@ def used_by(server: StandInService) -> tuple[list[int], float]:
     return [usage["prompt_tokens"] + usage["completion_tokens"] for usage in used], money
 
 
-@pytest.mark.slow
-def test_many_processes_at_once_do_not_spend_more_than_there_is(make: Make, server: StandInService) -> None:
+def test_many_games_at_once_do_not_spend_more_than_there_is(make: Make, server: StandInService) -> None:
     """Each request uses all that it can, so what is set aside is just enough."""
     server.answer = dearest
     server.seconds = 0.02
-    ends = []
-    for process in run_all(make({"tokens": 20_000}, rounds=6, seeds=2)):
-        said, _ = process.communicate(timeout=120)
-        ends.append((process.returncode, said.decode()))
-    assert 1 in {status_ for status_, _ in ends} <= {0, 1}  # a short game may have got through
-    assert all("the budget of small is spent" in said for status_, said in ends if status_ == 1)
+    with pytest.raises(BudgetError, match="the budget of small is spent"):
+        simulate_shard(make({"tokens": 20_000}, rounds=6, seeds=2), SERVICES, 0)
     tokens, _ = used_by(server)
     assert sum(tokens) == total()
     assert 20_000 - 2 * max(tokens) < sum(tokens) <= 20_000
+
+
+def test_nobody_else_spends_a_budget_meanwhile(
+    make: Make, server: StandInService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(budget, "_LOCK_PATIENCE", 0.1)
+    study = make({"tokens": 10**6})
+    one, other = budget_of(study), budget_of(study)
+    assert one is not None
+    assert other is not None
+    with one, pytest.raises(JournalError, match="another process spends the budget of small; wait for it or stop it"):
+        other.__enter__()
+    with other:
+        pass
 
 
 def test_requests_that_cost_all_they_can_do_not_cost_more_than_there_is(make: Make, server: StandInService) -> None:
@@ -213,9 +206,9 @@ def test_what_is_in_flight_when_the_budget_ends_is_answered_and_journaled(make: 
         settled(self, *request, **more)
         threading.Timer(0.5, first_is_counted.set).start()  # the third is refused by then, or soon
 
-    settled = Budget.settle
+    settled = Budget._settle
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Budget, "settle", settle)
+        patch.setattr(Budget, "_settle", settle)
         with pytest.raises(BudgetError, match="1,000,001 of 7,500 tokens spent"):
             play(study)
     assert len(arrived) == 2
@@ -245,7 +238,7 @@ def test_a_killed_process_leaves_its_requests_as_spent_and_the_same_command_goes
 
     server.answer = answer
     study = make({"tokens": 10**6})
-    [process] = run_all(study)
+    process = start(study)
     journal = paths.journal(records(study)[0])
     end = time.monotonic() + 120
     # All three of the second phase wait for an answer: nothing else can be on its way when the process dies.
@@ -268,35 +261,16 @@ def test_a_killed_process_leaves_its_requests_as_spent_and_the_same_command_goes
 
 
 @pytest.mark.slow
-def test_a_damaged_database_is_named(make: Make, server: StandInService) -> None:
+def test_a_damaged_file_is_named(make: Make, server: StandInService) -> None:
     play(make({"tokens": 10**6}))
     more = make({"tokens": 10**6}, seeds=2)
-    paths.spent("small").write_bytes(b"nothing\n" * 2000)
-    with pytest.raises(JournalError, match=r"spent\.sqlite: .* not a database; .* delete it"):
+    file = paths.spent("small")
+    with file.open("ab") as cut_off:
+        cut_off.write(b"0000 {")
+    assert total() == 107 * len(server.bodies)
+    file.write_bytes(b"nothing\n" * 2000)
+    with pytest.raises(JournalError, match=r"spent\.jsonl: is damaged; delete it"):
         play(more)
-
-
-def test_jobs_of_a_run_divide_a_budget_and_none_gets_what_another_leaves(
-    make: Make, server: StandInService, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Two jobs, each of which can use 3,200 tokens of what 107 of 6,507 leave; a job's second attempt goes on."""
-    study = make({"tokens": 107 + 6_400}, seeds=2, shard_size=1)
-    add_spent(study)
-    gather_spending(study)
-    monkeypatch.setenv("PARLEY_PARTS", "")  # so that it is gone after this test
-    Parts("run", 2, 2).give_to_jobs()
-    first, second = records(study)
-    for record in (first, first, second):
-        with pytest.raises(
-            BudgetError, match=r"small, of which this job has one of 2 parts, is spent: [\d,]+ of 3,200 "
-        ):
-            simulate(study, record, [], 60.0)
-    assert total() == 107
-    assert 0 < 107 * len(server.bodies) < 2 * 3_200
-    monkeypatch.delenv("PARLEY_PARTS")
-    gather_spending(study)
-    assert total() == 107 + 107 * len(server.bodies)
-    assert list(paths.spending("small").rglob("*.sqlite")) == [paths.spent("small")]
 
 
 @pytest.mark.slow
@@ -311,7 +285,7 @@ def test_a_budget_that_comes_later_counts_what_was_spent_before(make: Make, serv
     journals = [journaled(path) for path in paths.journals("small").rglob("*.jsonl")]
     calls = [read_summary(path).telemetry["calls"] for path in paths.simulations("small").rglob("*.parquet")]
     spent = 107 * (sum(calls) + len(journals[0]))
-    assert not paths.spending("small").exists()
+    assert not paths.spent("small").exists()
 
     limited = make({"tokens": spent + 10, "cost": 1}, seeds=3)
     assert f"{spent:,} of {spent + 10:,} tokens" in str(spending_line(limited))
@@ -328,15 +302,16 @@ def test_a_record_counts_once_beside_its_journal_and_only_where_there_is_a_budge
 ) -> None:
     study = make()
     play(study)
-    assert not paths.spending("small").exists()
+    assert not paths.spent("small").exists()
     [record] = records(study)
     [simulation] = study.simulations()
     with Journal(paths.journal(record), simulation.id) as journal:  # its process died right after it wrote the record
         for entry in read_record(record)[1]:
             journal.append(entry)
-    assert spent_before(study).tokens == 107 * len(server.bodies)
+    assert spent_before(study).total == 107 * len(server.bodies)
     play(make({"tokens": 10**6}, seeds=2))
-    play(make(seeds=3))  # one that had a budget goes on counting
+    play(make(seeds=3))  # what is played without a budget counts when there is one again
+    play(make({"tokens": 10**6}, seeds=4))
     assert total() == 107 * len(server.bodies)
 
 
@@ -366,7 +341,8 @@ def test_errors_of_the_service_cost_nothing(make: Make, server: StandInService) 
 @pytest.mark.slow
 def test_a_game_that_is_watched_is_paid_too(make: Make, server: StandInService, parley: Parley) -> None:
     make({"tokens": 10**6})
-    assert parley("play", "small.yaml").status == 0
+    for _ in range(2):
+        assert parley("play", "small.yaml").status == 0
     assert total() == 107 * len(server.bodies) > 0
     make({"tokens": 10})
     refused = parley("play", "small.yaml")
@@ -390,5 +366,4 @@ def test_the_key_is_in_no_file_and_no_message_of_a_run_that_waits_and_stops(
     everything = {str(path): path.read_bytes() for path in Path().rglob("*") if path.is_file()}
     for name, content in {**everything, "what was said": said.encode()}.items():
         assert KEY.encode() not in content, name
-    for path in (path for path in paths.spending("small").rglob("*") if path.is_file()):
-        assert path.stat().st_mode & 0o077 == 0
+    assert paths.spent("small").stat().st_mode & 0o077 == 0

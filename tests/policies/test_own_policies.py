@@ -293,14 +293,14 @@ def test_own_code_asks_a_service(server: StandInService, own: str, folder: Path)
     (folder / f"{own}.py").write_text(f"import asyncio\n{ASKS_TWICE}")
     group = {**HONEST, "policy": f"{own}:Noted", "model": "theirs"}
     study = write_served(server, grids=[{"groups": [group], "prompt": "may_exist"}], parameters={"max_rounds": 1})
-    assert set(study.shards().values()) == {("theirs", 0)}
+    assert set(study.shards().values()) == {("services", 0)}
     replies: list[str] = []
 
     class Hears(Watcher):
         def answered(self, exchange: Exchange) -> None:
             replies.append(exchange.entry.agent)
 
-    simulate_shard(study, "theirs", 0, playing=lambda simulation: nullcontext(Hears()))
+    simulate_shard(study, "services", 0, playing=lambda simulation: nullcontext(Hears()))
     records = [simulation.record("small") for simulation in study.simulations()]
     rows = [row for record in records for row in read_attempts(record, ["agent", "sent"])[1].to_pylist()]
     assert len(rows) == len(replies) > 0

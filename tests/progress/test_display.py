@@ -98,10 +98,9 @@ def test_of_many_conditions_those_that_matter_are_shown(study_factory: StudyFact
 def test_silence_and_problems_are_told(study_factory: StudyFactory) -> None:
     cells = cells_of(study_factory, 2)
     finish(cells[0], 1, 10)
-    batch = "2 requests wait in a batch"
-    shown = snapshot(cells, silent=74.0, batches=[batch], problems=[ProgressProblem("the service is away", 3)])
+    shown = snapshot(cells, silent=74.0, problems=[ProgressProblem("the service is away", 3)])
     lines = drawn(shown, 100)
-    assert f"last reply 1 min 14 s ago; {batch}" in lines
+    assert "last reply 1 min 14 s ago" in lines
     assert "! 3 simulations: the service is away" in lines
     assert "last reply 1 min 14 s ago" in plain_line(shown)
     assert "3 simulations: the service is away" in plain_line(shown)

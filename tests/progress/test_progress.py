@@ -14,6 +14,7 @@ from parley.progress.follow import IDLE, Progress
 from parley.progress.snapshot import Snapshot, Stage
 from parley.progress.state import PLAY, SERVE, GameProgress, ProcessState
 from parley.study import Study
+from parley.study.condition import SERVICES
 from support.records import write_state
 from support.studies import StudyFactory
 
@@ -72,12 +73,13 @@ def played(
     at: float = NOW,
     host: str = "node1",
     tokens: int = 100,
+    engine: str = "tiny",
     **game: object,
 ) -> Path:
     """Have a process tell that it plays a simulation, of which these replies came, each asked two seconds before."""
     told = GameProgress(**{"replies": len(replies), "in_round": len(replies), **game})  # type: ignore[arg-type]
     bins = {int(came): (came - 2, came, 1, tokens, tokens) for came in replies}
-    state = ProcessState(PLAY, engine="tiny", host=host, pid=1, began=at, games={str(record): told}, bins=bins)
+    state = ProcessState(PLAY, engine=engine, host=host, pid=1, began=at, games={str(record): told}, bins=bins)
     return write_state(FOLDER, state, at)
 
 
@@ -192,7 +194,7 @@ def test_replies_of_a_shard_count_once_by_its_process_or_by_its_records(
     first, second = records(study)
     records_tell(calls=2)
     finish(first, NOW - 1)
-    process = played(second, [NOW - 9, NOW - 8, NOW - 7], at=NOW - 20)
+    process = played(second, [NOW - 9, NOW - 8, NOW - 7], at=NOW - 20, engine=SERVICES)
     assert Progress(study, since=NOW - 30, clock=clock).look().rates == pytest.approx((3 / 11, 300 / 11, 300 / 11))
     process.unlink()
     assert Progress(study, since=NOW - 30, clock=clock).look().rates == pytest.approx((2 / 1, 20 / 1, 2 / 1))

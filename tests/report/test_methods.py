@@ -19,7 +19,7 @@ from support.figures import played, study_of
 pytestmark = pytest.mark.promise("Methods text and BibTeX agree with the study and its records.")
 
 CFF = Path(__file__).parents[2] / "CITATION.cff"
-NAMES = ("conditions", "contrasts", "questions", "endings", "margins", "effects", "quality", "regret")
+NAMES = ("conditions", "contrasts", "questions", "endings", "margins", "quality", "regret")
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +62,7 @@ def test_the_text_says_what_was_played_and_cites_it(study: Study) -> None:
 
 def test_only_statistics_that_are_used_are_named(plain: Study) -> None:
     text = text_of(plain)
-    for words in ("McNemar", "Holm", "question", "GEE", "chi-squared"):
+    for words in ("McNemar", "Holm", "question", "chi-squared"):
         assert words not in text, words
     unpaired = pd.DataFrame({"test": ["chi-squared"]})
     assert "(Miettinen and Nurminen, 1985)" in text_of(plain, contrasts=unpaired)

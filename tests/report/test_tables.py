@@ -5,13 +5,12 @@ import math
 import numpy as np
 import pandas as pd
 
-from parley.analysis.effects import effect_table
 from parley.analysis.margins import margin_table
 from parley.games.consensus.game import ConsensusGame
 from parley.games.stag_hunt.game import StagHuntGame
 from parley.report import sections
 from parley.report.html import HtmlTable
-from parley.study.study_file import Effects, PaperRate
+from parley.study.study_file import PaperRate
 from support.studies import AXES, VALID, Drawn
 
 
@@ -59,17 +58,10 @@ def drawn(seeds: int, rate: float = 0.7) -> pd.DataFrame:
     return made.rows
 
 
-def effects_of(rows: pd.DataFrame) -> pd.DataFrame:
-    return effect_table(rows, AXES, ConsensusGame, Effects(interactions=(("prompt", "model"),)))
-
-
-def test_margins_are_those_of_the_modeled_outcome_with_the_papers_rates() -> None:
+def test_margins_are_those_of_the_first_outcome_with_the_papers_rates() -> None:
     rows = drawn(20)
     paper = (PaperRate(what=VALID, where={"b": 0, "model": "a"}, rate=0.674, source="section 4.1"),)
-    effects = effects_of(rows)
-    margins = rows_of(
-        sections.margin_table(margin_table(rows, AXES, ConsensusGame, paper=paper), effects, ConsensusGame)
-    )
+    margins = rows_of(sections.margin_table(margin_table(rows, AXES, ConsensusGame, paper=paper), ConsensusGame))
     assert {row["what"] for row in margins} == {"valid consensus"}
     whole, named, first, second = margins[:4]
     assert (whole["value"], whole["over"], whole["paper"]) == ("all conditions", "4 conditions", "")
@@ -78,8 +70,6 @@ def test_margins_are_those_of_the_modeled_outcome_with_the_papers_rates() -> Non
     assert (second["value"], second["(over)"]) == ("model: b", "40 simulations, 20 seeds")
     assert second["difference"].endswith(" points")
     assert second["(difference)"].startswith(f"a {first['rate'].split()[0]}, b {second['rate'].split()[0]}; ")
-    told = sections.effect_table(effects, ConsensusGame)
-    assert (told.about["what"], rows_of(told)[0]["compared"]) == ("valid consensus", "model: a → b")
 
 
 # Reactions

@@ -27,7 +27,7 @@ def talking(
 )
 def test_each_condition_that_talks_gets_its_arms(study_factory: StudyFactory) -> None:
     grids = ({"vary": {"turns": [0, 1, 2]}}, {"b": 1, "byzantine": ["stubborn"], "vary": {"turns": [2]}})
-    parameters = {"topology": "ring", "filter": {"reputation": 1}}
+    parameters = {"topology": "ring"}
     plain = talking(study_factory, *grids, parameters=parameters)
     study = talking(study_factory, *grids, parameters=parameters, compare_with=ARMS)
     kept = [each for each in study.conditions if each.axes["arm"] in ("talk", "none")]

@@ -1,4 +1,4 @@
-"""The keys `paper` and `effects` of a study: checked before anything is played, and no part of any identity."""
+"""The key `paper` of a study: checked before anything is played, and no part of any identity."""
 
 from typing import Any
 
@@ -12,20 +12,16 @@ VALID = "valid_consensus"
 GRID = {"n": [3, 4], "prompt": ["may_exist", "none_exist"]}
 
 
-def test_rates_of_a_paper_and_the_model_change_tables_and_no_identity(study_factory: StudyFactory) -> None:
+def test_rates_of_a_paper_change_tables_and_no_identity(study_factory: StudyFactory) -> None:
     plain = study_factory(GRID)
     paper = [{"what": VALID, "where": {"n": 3}, "rate": 0.466, "source": "section 4.1"}]
-    told = study_factory(GRID, paper=paper, effects={"outcome": VALID, "interactions": [["prompt", "n"]]})
+    told = study_factory(GRID, paper=paper)
     assert [(s.id, s.record("x")) for s in plain.simulations()] == [(s.id, s.record("x")) for s in told.simulations()]
     assert (told.content.paper[0].rate, told.content.paper[0].where) == (0.466, {"n": 3})
-    assert told.content.effects.interactions == (("prompt", "n"),)
-    others = [
-        study_factory(GRID, paper=[{"what": VALID, "rate": 0.5}]),
-        study_factory(GRID, effects={"outcome": "no_consensus"}),
-    ]
+    others = [study_factory(GRID, paper=[{"what": VALID, "rate": rate}]) for rate in (0.4, 0.5)]
     assert len({study.plan for study in (plain, *others)}) == 3
     assert len({plan_of(study) for study in (plain, *others)}) == 3
-    assert study_factory(GRID, paper=[], effects={}).plan == plain.plan
+    assert study_factory(GRID, paper=[]).plan == plain.plan
 
 
 def test_what_is_wrong_is_named_by_its_key(study_factory: StudyFactory) -> None:
@@ -34,9 +30,6 @@ def test_what_is_wrong_is_named_by_its_key(study_factory: StudyFactory) -> None:
         ({"paper": [rate | {"what": "valid_consensu"}]}, r"paper\[0\].what: 'valid_consensu'.*'valid_consensus'"),
         ({"paper": [rate | {"rate": 41.6}]}, r"paper\[0\].rate: .*41.6"),
         ({"paper": [rate | {"where": {"n": 9}}]}, "n=9"),
-        ({"effects": {"outcome": "agreement"}}, "effects.outcome: 'agreement'"),
-        ({"effects": {"interactions": [["prompt", "size"]]}}, r"effects.interactions\[0\]: 'size'"),
-        ({"effects": {"interactions": [["n", "n"]]}}, r"effects.interactions\[0\]: 'n' twice"),
     ]
     for content, told in bad:
         with pytest.raises(UsageError, match=told) as error:

@@ -97,9 +97,10 @@ def test_adding_seeds_or_conditions_changes_no_existing_path_or_id(study_factory
 
 
 def test_the_name_title_shards_and_budget_of_a_study_change_no_simulation(study_factory: StudyFactory) -> None:
-    one = study_factory({"model": "tiny"}, seeds=2)
+    models = {"tiny": {"source": {"url": "http://127.0.0.1:9/v1", "served": "x"}}}
+    one = study_factory({"model": "tiny"}, seeds=2, models=models)
     more = {"title": "Another", "shard_size": 7, "budget": {"tokens": 10}}
-    two = study_factory({"model": "tiny"}, seeds=2, name="other", **more)
+    two = study_factory({"model": "tiny"}, seeds=2, name="other", models=models, **more)
     assert ids(one) == ids(two)
     assert {r.replace("/small/", "/other/") for r in records(one)} == records(two)
 

@@ -192,10 +192,28 @@ def test_a_folder_is_found_beside_the_models_file_and_looked_for_only_if_used(st
     assert study_factory({"model": "m"}, models=models).conditions[0].models == ("m",)
 
 
-def test_a_cost_needs_the_price_of_every_model_that_is_used(study_factory: StudyFactory) -> None:
-    tiny = MODELS["models"]["tiny"]
-    models = {"tiny": tiny | {"price": {"prompt": 2, "completion": 8}}, "other": tiny}
-    assert study_factory({"model": "tiny"}, {"model": "majority"}, models=models, budget={"cost": 5}).content.budget
+def test_a_budget_is_what_services_may_use_and_a_cost_needs_the_price_of_each(study_factory: StudyFactory) -> None:
+    source = {"url": "http://127.0.0.1:1/v1", "served": "tiny"}
+    priced = {"source": source, "price": {"prompt": 2, "completion": 8}}
+    models = {"theirs": priced, "other": {"source": source}, "tiny": MODELS["models"]["tiny"]}
+    for grids in ([{"model": "theirs"}, {"model": "majority"}], [{"model": "theirs"}, {"model": "tiny"}]):
+        assert study_factory(*grids, models=models, budget={"cost": 5}).content.budget
     with pytest.raises(UsageError, match=r"^small\.yaml: budget\.cost: 5: other .*models\.other in models\.yaml"):
-        study_factory({"model": ["tiny", "other"]}, models=models, budget={"cost": 5})
+        study_factory({"model": ["theirs", "other"]}, models=models, budget={"cost": 5})
     assert study_factory({"model": "other"}, models=models, budget={"tokens": 5}).content.budget
+    with pytest.raises(UsageError, match=r"^small\.yaml: budget: none of the models is a service"):
+        study_factory({"model": ["tiny", "majority"]}, models=models, budget={"tokens": 5})
+    groups = [{"role": "honest", "count": 1, "model": model} for model in ("theirs", "tiny")]
+    beside = {"groups": groups, "prompt": "may_exist", "model": None, "n": None}
+    with pytest.raises(UsageError, match=r"^small\.yaml: budget: .* asks a service beside a server of Parley's own"):
+        study_factory(beside, {"model": "theirs"}, models=models, budget={"tokens": 5})
+
+
+def test_services_are_played_by_one_cluster_job(study_factory: StudyFactory) -> None:
+    models = {
+        name: {"source": {"url": "http://127.0.0.1:1/v1", "served": name}, "cluster": {"partition": name}}
+        for name in ("one", "two")
+    }
+    assert study_factory({"model": "one"}, models=models).shards()
+    with pytest.raises(UsageError, match=r"^small\.yaml: models that play together .* cluster\.partition"):
+        study_factory({"model": ["one", "two"]}, models=models)

@@ -29,7 +29,6 @@ from parley.play.record import write_record
 from parley.play.runner import play
 from parley.policies import Ask, Completion, Policy
 from parley.study.condition import Simulation
-from support.batching import BatchApi
 from support.playing import new_consensus, scripted
 
 # What the engine says of itself, and what its records say of it.
@@ -77,7 +76,6 @@ def record_with_model(
     return path
 
 
-_BATCHED = ("/v1/files", "/v1/batches")
 # Status and body of the answer to a request; a third part is more headers. None hangs up.
 Answer = Callable[[dict[str, Any]], Any]
 
@@ -118,7 +116,6 @@ class _Answering(socketserver.ThreadingMixIn):
         self.heads: list[tuple[str, str | None]] = []  # path, and the header Authorization
         self.headers: list[Mapping[str, str]] = []  # of requests for a reply
         self.pages: dict[str, Any] = {}  # path -> status and body
-        self.batches = BatchApi(lambda body: self.answer(body))  # of a service
         self.in_flight = 0
         self.most: list[int] = []
         self.guard = threading.Lock()
@@ -159,8 +156,6 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         self.server.heads.append((self.path, self.headers["Authorization"] or self.headers["api-key"]))
         page = self.server.pages.get(self.path, (200, {}))
-        if self.path.startswith(_BATCHED):
-            page = self.server.batches.handle("GET", self.path, b"")
         if page is None:  # hangs up
             self.close_connection = True
             return
@@ -169,11 +164,6 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         self.server.heads.append((self.path, self.headers["Authorization"] or self.headers["api-key"]))
         content = self.rfile.read(int(self.headers["Content-Length"] or 0))
-        if self.path.startswith(_BATCHED):
-            if (answer := self.server.batches.handle("POST", self.path, content)) is not None:
-                self._send(*answer)
-            self.close_connection = answer is None
-            return
         body = json.loads(content)
         with self.server.guard:
             self.server.contents.append(content)

@@ -272,40 +272,17 @@ def question_of(body: dict[str, Any]) -> str:
     return next(question for question in RIGHT if question in said)
 
 
-def letter_of(body: dict[str, Any], answer: str) -> str:
-    """Return the letter of the right answer that a request shows, if that is the answer, or else of the wrong one."""
-    said = "\n".join(message["content"] for message in body["messages"])
-    shown = dict(re.findall(r'^  ([A-Z]): "(.+)"$', said, re.MULTILINE))
-    right = RIGHT[question_of(body)]
-    return next(letter for letter, text in shown.items() if (text == right) == (answer == right))
-
-
-def ballot_of(body: dict[str, Any], answer: str) -> dict[str, Any] | None:
-    """Return a ballot for the answer, and against the other one; None if the request asks for none."""
-    told = "\n".join(message["content"] for message in body["messages"][-1:])
-    points = {"its rank": (1, 2), "accept that answer": ("yes", "no"), "its points": (10, 0)}
-    [values] = [values for words, values in points.items() if words in told] or [None]
-    best = letter_of(body, answer) if values else None
-    return values and {letter: values[letter != best] for letter in "AB"}
-
-
 def reply_of(body: dict[str, Any], answer: str) -> str:
     """Return a reply that gives an answer in the form that the request asks for."""
     told = body["messages"][-1]["content"]
-    if ballot := ballot_of(body, answer):
-        lines = [f"{letter}: {value}" for letter, value in ballot.items()]
-        return json.dumps(ballot) if "JSON" in told else "\n".join([_WORDS, *lines])
-    if found := re.search('begins with "(Answer|Value|Word|Choice):"', told):
+    if found := re.search('begins with "(Answer|Value|Word):"', told):
         label = found[1]
-        answer = letter_of(body, answer) if label == "Choice" else answer
         lines = [f"{label}: {answer}", *([f"Public: {_WORDS}"] if label == "Value" else [])]
         before = "Start with one line" in told
         return "\n".join([*lines, _WORDS] if before else [_WORDS, *lines])
     if "structured_outputs" not in body:
         return f"{_WORDS} The answer is {answer}."
     names = schema_of(body)["properties"]
-    if "choice" in names:
-        return json.dumps({"choice": letter_of(body, answer)})
     return json.dumps(
         {name: int(answer) if name == "value" else answer if name in ("answer", "word") else _WORDS for name in names}
     )

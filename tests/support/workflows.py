@@ -139,9 +139,12 @@ PARLEY = [sys.executable, "-m", "parley.cli"]
 
 
 def share_models(folder: Path) -> None:
-    """Let a folder have the repository's models file, and what was prepared of the models."""
-    (REPOSITORY / paths.MODELS).mkdir(exist_ok=True)
-    (folder / paths.MODELS).symlink_to(REPOSITORY / paths.MODELS)
+    """Let a folder have the repository's models file, and what the user of the tests has prepared of the models."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv(paths.MODELS)
+        prepared = paths.prepared_models()
+    prepared.mkdir(parents=True, exist_ok=True)
+    (folder / "models").symlink_to(prepared)
     shutil.copy(REPOSITORY / "config" / "models.yaml", folder)
 
 

@@ -10,7 +10,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 import yaml
 from click.testing import CliRunner
@@ -27,6 +29,7 @@ from parley.play.simulate import simulate_shard
 from parley.study import load_study
 from parley.study.condition import SCRIPTED
 from support import REPOSITORY
+from support.studies import Drawn
 
 pytestmark = pytest.mark.promise(
     "Links lead somewhere, commands and tests that pages name are there, and the site is built without a warning."
@@ -166,6 +169,27 @@ def test_the_question_of_the_tutorial_has_a_prompt_that_is_sent(folder: Path) ->
     study = load_study(folder / "watched.yaml")
     assert [comparison.label for comparison in study.comparisons] == ["watching: prompt may_exist -> watched"]
     assert {condition.prompt for condition in study.conditions} == {"may_exist", "watched"}
+
+
+@pytest.mark.promise(
+    "The model over all axes that the guide of Python fits finds the effect of a prompt, in R too where that is."
+)
+def test_the_model_over_all_axes_says_what_a_prompt_changes(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    drawn = Drawn(np.random.default_rng(1), 60, 0.3)
+    for n, (before, after) in {4: (0.3, 0.5), 8: (0.4, 0.6)}.items():
+        drawn.play(before, n=n, prompt="may_exist")
+        drawn.play(after, n=n, prompt="none_exist")
+    right = drawn.rows.assign(right=drawn.rows["outcome"] == "valid_consensus").groupby("prompt")["right"].mean()
+    change = right["none_exist"] - right["may_exist"]
+    in_python, in_r = (block for block in code(DOCS / "python.md") if "exchangeable" in block.lower())
+    exec(in_python, {"results": SimpleNamespace(simulations=drawn.rows)})
+    assert float(capfd.readouterr().out.splitlines()[-1]) == pytest.approx(change, abs=0.01)
+    if shutil.which("Rscript"):
+        table = Path("results/my-study/tables/simulations.csv")
+        table.parent.mkdir(parents=True)
+        drawn.rows.to_csv(table, index=False)
+        subprocess.run(["Rscript", "-e", in_r], check=True)
+        assert float(capfd.readouterr().out.split()[-1]) == pytest.approx(change, abs=0.01)
 
 
 @pytest.mark.promise("The tutorial of forks has shipped records, and its numbers are those that it shows.")

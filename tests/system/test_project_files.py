@@ -1,6 +1,7 @@
 """What others need to use, cite and find the project agrees with what the project is."""
 
 import hashlib
+import json
 import re
 import subprocess
 import sys
@@ -26,12 +27,12 @@ APACHE_2 = "cfc7749b96f63bd31c3c42b5c471bf756814053e847c10f3eb003417bc523d30"
 COMMON_FOLDERS = {"games", "prompts", "templates"}  # left out in the paths that NOTICE names
 # Prompts that Parley's developers wrote. Any other prompt is quoted or adapted, and NOTICE must name its source.
 OWN_PROMPTS = (
+    "consensus/filter/*",
     "consensus/network/*",
     "consensus/score/*",
     "consensus/strategies/*",
     "consensus/swarms/vote_on_last_round.txt",
     "deliberation/*",
-    "filter_templates/*",
     "replies/*",
     "reply_templates/*",
 )
@@ -89,6 +90,17 @@ def test_citation_has_the_version_of_the_package_and_the_papers() -> None:
         for number in [i["value"].removeprefix("arXiv:") for i in reference.get("identifiers", [])]:
             assert reference["url"] == f"https://arxiv.org/abs/{number}"
             assert reference["doi"] == f"10.48550/arXiv.{number}"
+
+
+def test_zenodo_is_told_what_the_citation_says() -> None:
+    citation = yaml.safe_load((REPOSITORY / "CITATION.cff").read_text())
+    deposit = json.loads((REPOSITORY / ".zenodo.json").read_text())
+    same = ("version", "license", "keywords")
+    assert {key: deposit[key] for key in same} == {key: citation[key] for key in same}
+    assert deposit["description"] == citation["abstract"]
+    assert deposit["creators"] == citation["authors"]
+    papers = {reference.get("doi") for reference in citation["references"]}
+    assert {related["identifier"] for related in deposit["related_identifiers"]} <= papers
 
 
 def test_package_contains_all_its_data() -> None:

@@ -12,8 +12,7 @@ import pytest
 from snakemake_interface_executor_plugins.registry import ExecutorPluginRegistry
 
 from parley import paths
-from parley.engine.service.limits import Parts, parts
-from parley.errors import RecordError, UsageError
+from parley.errors import RecordError
 from parley.files import hold_lock
 from parley.play.simulate import simulate_shard
 from parley.study import load_study
@@ -142,25 +141,3 @@ def test_a_run_of_growing_seeds_begins_anew_if_all_is_played_and_the_study_is_th
     run.on_success(planned)
     assert begun == [True]
     assert caplog.messages == [other]
-
-
-def test_jobs_that_share_limits_are_counted_and_a_limit_that_is_too_small_for_them_is_refused(
-    study_factory: StudyFactory, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PARLEY_PARTS", "")
-
-    def divided(concurrent: int, nodes: int | None) -> Parts:
-        source = {"url": "http://127.0.0.1:1/v1", "served": "tiny"}
-        models = {"tiny": {"source": source, "limits": {"concurrent": concurrent}}}
-        grid = {"model": "tiny", "n": 3, "prompt": "may_exist"}
-        study = study_factory(grid, models=models, seeds=24, shard_size=3)
-        shards = {str(record): shard for record, shard in study.shards().items()}
-        planned: Any = SimpleNamespace(study=study, shards=shards, token="1")
-        run.divide_limits(planned, set(shards), nodes)
-        return parts()
-
-    assert divided(9, None) == Parts("1", 8, 8)
-    assert divided(9, 5) == Parts("1", 5, 8)
-    assert divided(3, 1) == Parts("1", 1, 1)
-    with pytest.raises(UsageError, match=r"^tiny: limits: 3 cannot be divided among 5 cluster jobs; .* --jobs 3"):
-        divided(3, 5)

@@ -40,7 +40,10 @@ class Executor(slurm_plugin.PatientExecutor):
     """Keeps what it would tell Snakemake's scheduler."""
 
     def __init__(self, folder: Path) -> None:
-        settings = plugin.ExecutorSettings(requeue=True, status_attempts=1, delete_logfiles_older_than=0)
+        # Else the plugin asks sinfo for it, which is on no machine without SLURM.
+        settings = plugin.ExecutorSettings(
+            requeue=True, status_attempts=1, delete_logfiles_older_than=0, status_command="sacct"
+        )
         self.workflow = SimpleNamespace(executor_settings=settings, workdir_init=str(folder))
         self.logger = logging.getLogger("snakemake")
         self.status_rate_limiter = contextlib.nullcontext()

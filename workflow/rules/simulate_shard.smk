@@ -18,7 +18,7 @@ rule simulate_shard:
         runtime=JOBS.shard_minutes,
     shell:
         # Snakemake deletes a job's log before it runs again; what a failed attempt said is kept beside it.
-        f"parley simulate-shard {RUN.study_options} --services {{wildcards.engine}} {{wildcards.shard}}"
+        f"parley simulate-shard {RUN.study_options} --engine {{wildcards.engine}} {{wildcards.shard}}"
         # The shell's parent is Snakemake: who kills it wants no more games.
         " --exit-with $PPID > {log} 2>&1"
         " || (cat {log} >> {log}.failed; exit 1)"

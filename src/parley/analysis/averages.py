@@ -11,9 +11,10 @@ from itertools import product
 from statistics import fmean
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
-from parley.analysis.pairs import SHARE, Sides, differences
+from parley.analysis.differences import MEANS, SHARE, SamplePair, beside, selected
 from parley.analysis.simulations import PlayedGame
 from parley.analysis.stats import wilson_of_mean
 from parley.analysis.tables import names_of
@@ -120,18 +121,19 @@ def player_table(study: Study, shares: Iterable[Share]) -> pd.DataFrame:
         for key, rows in frame.groupby(["condition", "quantity"])
     }
     names = [quantity.name for quantity in evidence.quantities] + [measure.name for measure in evidence.measures]
-    table = []
+    rows, samples = [], list[SamplePair | None]()
     for condition, name in product(study.conditions, names):
         if (games := by_condition.get((condition.name, name))) is None:
             continue
-        values = [games[player].to_numpy(dtype=float) for player in games]
-        found = differences([Sides(values[0], each, SHARE) for each in values])
-        for place, (player, to_first) in enumerate(zip(games, found, strict=True)):
-            n, mean = to_first["simulations_to"], to_first["all_to"]
-            limits = map(float, wilson_of_mean(mean, n))
-            compared = [to_first[each] if place else math.nan for each in ("difference", "low", "high")]
-            table.append([*condition.axes.values(), name, player, n, mean, *limits, *compared])
-    return pd.DataFrame(table, columns=names_of("players", study.axes, study.game))
+        first = games.iloc[:, 0].to_numpy(dtype=float)
+        for place, player in enumerate(games):
+            own = games[player].to_numpy(dtype=float)
+            known = own[~np.isnan(own)]
+            low, high = map(float, wilson_of_mean(known.mean(), known.size))
+            row = {"quantity": name, "player": player, "simulations": known.size}
+            rows.append({**condition.axes, **row, "mean": float(known.mean()), "low": low, "high": high})
+            samples.append(SamplePair({}, first, own, SHARE, without_pairs=MEANS) if place else None)
+    return selected(beside(rows, samples), names_of("players", study.axes, study.game))
 
 
 def by_player(game: PlayedGame, trace: Sequence[Mapping[str, Any]]) -> list[Share]:

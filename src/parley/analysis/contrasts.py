@@ -14,21 +14,10 @@ import numpy as np
 import pandas as pd
 import scipy
 
-from parley.analysis.pairs import (
-    EVERY,
-    NUMBER,
-    SHARE,
-    Compared,
-    Sides,
-    compared_conditions,
-    count_pairs,
-    differences,
-    pair_numbers,
-    rate_differences,
-    shared,
-)
-from parley.analysis.rates import by_condition, flags, numbers, values_of
-from parley.analysis.stats import CONFIDENCE, Floats, benjamini_hochberg, holm_within
+from parley.analysis.differences import MEANS, NUMBER, RATE, SHARE, TESTED, SamplePair, compare, selected
+from parley.analysis.pairs import Compared, compared_conditions, pair_numbers, shared
+from parley.analysis.rates import by_condition, values_of
+from parley.analysis.stats import CONFIDENCE, Floats, benjamini_hochberg
 from parley.analysis.tables import names_of
 from parley.games.base import Game
 
@@ -38,6 +27,7 @@ NONE_IMPOSSIBLE: Impossible = MappingProxyType({})
 
 REPEAT = "repeat"
 _PAIR = "_pair"
+_Group = tuple[tuple[Any, ...], pd.DataFrame]  # a condition: the values of its axes, and its simulations
 
 
 def contrast_table(
@@ -57,56 +47,64 @@ def contrast_table(
     """
     rows = rows.assign(**{_PAIR: pair_numbers(rows, game)})
     groups = list(by_condition(rows, by))
-    pairs = [group[_PAIR].to_numpy() for _, group in groups]
-    compared = compared_conditions([key for key, _ in groups], by, game)
-    places = [(i, j, *shared(pairs[i], pairs[j])) for i, j, _ in compared]
-    binary = [("outcome", o.name) for o in game.outcomes] + [("indicator", i.name) for i in game.evidence.indicators]
-    answers = [_answers(group, game, impossible.get(key, frozenset())) for key, group in groups]
-    counts = [count_pairs(answers[i], answers[j], mine, yours) for i, j, mine, yours in places]
-    where = [(cells, kind, what) for _, _, cells in compared for kind, what in binary]
-    tables = [_named(where, by, rate_differences(counts))]
-    for quantity in (each for each in game.evidence.quantities if each.contrasted):
-        values = [numbers(group, quantity.name) for _, group in groups]
-        share = SHARE if quantity.share else NUMBER
-        found = pd.DataFrame(differences([Sides(values[i], values[j], share, *at) for i, j, *at in places]))
-        tables.append(_named([(cells, "quantity", quantity.name) for _, _, cells in compared], by, found))
-    for names in game.evidence.comparisons:
-        first, second = (binary.index(("indicator", name)) for name in names)
-        counts = [count_pairs(flags_of[first], flags_of[second], EVERY, EVERY) for flags_of in answers]
-        axes = [["", *names, *map(str, key)] for key, _ in groups]
-        what = f"{names[1]} - {names[0]}"
-        tables.append(_named([(cells, "comparison", what) for cells in axes], by, rate_differences(counts)))
-    table = pd.concat([each for each in tables if len(each)] or tables[:1], ignore_index=True)
+    conditions = [key for key, _ in groups]
+    compared = compared_conditions(conditions, by, game)
+    samples = _samples(groups, compared, by, game, impossible)
+    samples += _within(groups, by, game)
+    table = compare(samples)
     # An outcome that a condition cannot have, or what none of its simulations has, differs from nothing.
-    kept = (table["simulations_from"] > 0) & (table["simulations_to"] > 0)
-    said_twice = {indicator.name for indicator in game.evidence.indicators if not indicator.contrasted}
-    kept &= ~((table["kind"] == "indicator") & table["what"].isin(said_twice))
-    table = table[kept].reset_index(drop=True)
+    table = table[(table["simulations_from"] > 0) & (table["simulations_to"] > 0)].reset_index(drop=True)
+    names = names_of("contrasts", by, game)
+    if table.empty:
+        return selected(table, names)
     table[_COUNTS] = table[_COUNTS].astype("Int64")
-    table["p_holm"] = holm_within(table, ["kind", "axis", "what"])
     table["p_bh"] = benjamini_hochberg(table["p"].to_numpy(dtype=float))
-    table["noise"] = _bands(table, [key for key, _ in groups], compared, by, game, noise)
-    return table[names_of("contrasts", by, game)]
+    table["noise"] = _bands(table, conditions, compared, by, game, noise)
+    return table[names]
 
 
 _COUNTS = ["pairs", "simulations_from", "simulations_to", "only_first", "only_second", "both"]
 
 
-def _answers(group: pd.DataFrame, game: type[Game], never: frozenset[str]) -> Any:
-    """Return a row per outcome and indicator, a column per simulation: 1, 0, or -1 if unknown or impossible."""
-    ended = group["outcome"].to_numpy()
-    cannot_be = np.full(len(group), -1, dtype=np.int8)
-    answers = [cannot_be if o.name in never else (ended == o.name).astype(np.int8) for o in game.outcomes]
-    return np.array(answers + [flags(group, indicator.name) for indicator in game.evidence.indicators])
+def _samples(
+    groups: Sequence[_Group],
+    compared: Sequence[Compared],
+    by: Sequence[str],
+    game: type[Game],
+    impossible: Impossible,
+) -> list[SamplePair]:
+    """Return what each two conditions are compared in: all outcomes and indicators first, then each quantity."""
+    values = []
+    for key, group in groups:
+        found = {(kind, name): of for kind, name, of in measured(group, game)}
+        for name in impossible.get(key, ()):
+            found["outcome", name] = np.full(len(group), np.nan)
+        values.append(found)
+    whats = list(values[0]) if values else []
+    numbers = [what for what in whats if what[0] == "quantity"]
+    pairs = [group[_PAIR].to_numpy() for _, group in groups]
+    places = [shared(pairs[i], pairs[j]) for i, j, _ in compared]
+    samples = []
+    for several in ([what for what in whats if what not in numbers], *([what] for what in numbers)):
+        for (i, j, cells), at in zip(compared, places, strict=True):
+            where = dict(zip(("axis", "from", "to", *by), cells, strict=True))
+            for kind, what in several:
+                of, otherwise = (RATE, TESTED) if kind != "quantity" else (_kind(what, game), MEANS)
+                x, y = values[i][kind, what], values[j][kind, what]
+                keys, family = {"kind": kind, "what": what, **where}, (kind, cells[0], what)
+                samples.append(SamplePair(keys, x, y, of, *at, family=family, without_pairs=otherwise))
+    return samples
 
 
-def _named(
-    where: Sequence[tuple[list[str], str, str]], by: Sequence[str], found: Mapping[str, Any] | pd.DataFrame
-) -> pd.DataFrame:
-    """Return a table of differences; `where` has the axis, its values and the axes, the kind, and what is compared."""
-    names = ["kind", "axis", "from", "to", "what", *by]
-    cells = [[kind, *axes[:3], what, *axes[3:]] for axes, kind, what in where]
-    return pd.DataFrame(cells, columns=names, dtype=object).assign(**found)
+def _within(groups: Sequence[_Group], by: Sequence[str], game: type[Game]) -> Iterator[SamplePair]:
+    """Yield the indicators that the game compares with one another, in each condition."""
+    for first, second in game.evidence.comparisons:
+        what = f"{second} - {first}"
+        keys = {"kind": "comparison", "what": what, "axis": "", "from": first, "to": second}
+        for key, group in groups:
+            x, y = (values_of(group, "indicator", name) for name in (first, second))
+            axes = dict(zip(by, map(str, key), strict=True))
+            yield SamplePair(keys | axes, x, y, RATE, family=("comparison", what), without_pairs=TESTED)
 
 
 def _bands(
@@ -152,18 +150,23 @@ def noise_table(
     difference of so many other pairs then lies in 95%. `again` has two more columns by
     condition: `asked_again`, `answered_otherwise`.
     """
-    table = []
+    samples, spreads = [], []
     for key, group in by_condition(rows, by):
-        answers = again.get(tuple(map(str, key)), (0, 0))
+        axes = dict(zip(by, key, strict=True))
+        counts = dict(zip(("asked_again", "answered_otherwise"), again.get(tuple(map(str, key)), (0, 0)), strict=True))
         for kind, what, values in measured(group, game):
             times = _times(group, values)
-            change = times[:, 1] - times[:, 0]
-            spread, freedom = spread_of(times)
-            pairs = int((~np.isnan(change)).sum())
-            if pairs and freedom:
-                limit = band([(spread, freedom)], pairs, is_share(what, game))
-                table.append([*key, kind, what, pairs, float(np.nanmean(change)), spread, freedom, limit, *answers])
-    return pd.DataFrame(table, columns=names_of("noise", by, game))
+            of = _kind(what, game) if kind == "quantity" else RATE
+            samples.append(SamplePair({**axes, "kind": kind, "what": what, **counts}, times[:, 0], times[:, 1], of))
+            spreads.append(spread_of(times))
+    table = compare(samples)
+    table[["spread", "freedom"]] = np.array(spreads).reshape(-1, 2)
+    table = table[(table["pairs"] > 0) & (table["freedom"] > 0)].astype({"freedom": int})
+    bands = [
+        band([(row["spread"], row["freedom"])], row["pairs"], is_share(row["what"], game))
+        for row in table.to_dict("records")
+    ]
+    return selected(table.assign(band=bands), names_of("noise", by, game))
 
 
 def spread_of(times: Floats) -> tuple[float, int]:
@@ -192,6 +195,10 @@ def band(spreads: Sequence[tuple[float, int]], pairs: int, share: bool) -> float
         return 0.0
     freedom = whole**2 / sum(variance**2 / freedom for variance, freedom in parts)  # Satterthwaite's
     return float(scipy.special.stdtrit(freedom, 0.5 + CONFIDENCE / 2) * np.sqrt(whole / len(parts) / pairs))
+
+
+def _kind(quantity: str, game: type[Game]) -> str:
+    return SHARE if is_share(quantity, game) else NUMBER
 
 
 def is_share(what: str, game: type[Game]) -> bool:

@@ -15,9 +15,10 @@ import scipy
 from numpy.typing import ArrayLike, NDArray
 
 from parley.analysis.contrasts import NONE_IMPOSSIBLE, Impossible
+from parley.analysis.differences import holm_within
 from parley.analysis.pairs import compared_conditions, pair_numbers
 from parley.analysis.rates import by_condition
-from parley.analysis.stats import CONFIDENCE, Floats, censored_median, holm_within, wilson_of_mean
+from parley.analysis.stats import CONFIDENCE, Floats, censored_median, wilson_of_mean
 from parley.analysis.tables import names_of
 from parley.games.base import Game
 
@@ -192,7 +193,7 @@ def times_table(rows: pd.DataFrame, by: Sequence[str], game: type[Game]) -> pd.D
             if cells[i].time.size and cells[j].time.size:
                 table.append([axis, first, second, way, *others, *_compared(cells[i], cells[j], way)])
     found = pd.DataFrame(table, columns=names[:-1])
-    return found.assign(p_holm=holm_within(found, ["axis", "ending"]))
+    return found.assign(p_holm=holm_within(found["p"], list(zip(found["axis"], found["ending"], strict=True))))
 
 
 def _cell(group: pd.DataFrame, way: str, weights: Any) -> _Times:

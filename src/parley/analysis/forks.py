@@ -13,8 +13,9 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from parley.analysis.contrasts import is_share, measured
+from parley.analysis.differences import NO_PAIRS, NUMBER, RATE, SHARE, TESTED, SamplePair, compare, selected
 from parley.analysis.simulations import PlayedGame, simulation_table
-from parley.analysis.stats import Floats, holm_within, paired_mean, paired_share, sign_flip, unpaired_difference
+from parley.analysis.stats import Floats
 from parley.analysis.tables import names_of
 from parley.games.base import Game
 from parley.play.record import peek_summary
@@ -45,11 +46,11 @@ def fork_tables(records: UsableRecords, by: Sequence[str], game: type[Game]) -> 
     before = simulation_table([PlayedGame(game, peek_summary(record)) for game, record in parents.values()])
     before.index = pd.Index(parents)
     rows[AS_PARENT] = rows["outcome"] == rows["_parent"].map(before["outcome"])
-    effects = pd.DataFrame(_effects(rows, before, game), columns=names["forks"])
-    tested = effects["p"].where(~effects["change"].isin(UNCHANGED))  # what is unchanged is tested against nothing
-    effects["p_holm"] = holm_within(effects.assign(p=tested), ["kind", "what"])  # over all points and changes
-    influences = _influences(rows, [simulation for simulation, *_ in forks])
-    return {"forks": effects, "influences": pd.DataFrame(influences, columns=names["influences"])}
+    of_influence = {"value_from": "same", "value_to": "same_unchanged", "difference": "influence"}
+    compared = compare(list(_samples(rows, before, game))).rename(columns={"pairs": "parents"})
+    influences = compare(list(_influences(rows, [simulation for simulation, *_ in forks])))
+    found = {"forks": compared[compared["parents"] > 0], "influences": influences.rename(columns=of_influence)}
+    return {name: selected(found[name], columns) for name, columns in names.items()}
 
 
 def _repeats(rows: pd.DataFrame, values: ArrayLike) -> _Repeats:
@@ -66,19 +67,16 @@ def _unchanged(repeats: _Repeats, point: str, change: str, parent: str, own: flo
     return _known(np.array([own])) if there is None else there.get(parent, np.empty(0))
 
 
-def _effects(rows: pd.DataFrame, before: pd.DataFrame, game: type[Game]) -> Iterator[list[object]]:
-    """Yield a row per point, change and what is compared; `before` has the parents.
+def _samples(rows: pd.DataFrame, before: pd.DataFrame, game: type[Game]) -> Iterator[SamplePair]:
+    """Yield what parents have unchanged and changed, per point, change and what is compared; `before` has the parents.
 
     What is unchanged is compared with itself: the first half of its repeats with the second.
     """
     of_forks = [("outcome", AS_PARENT, rows[AS_PARENT].to_numpy(dtype=float)), *measured(rows, game)]
     of_parents = [np.ones(len(before)), *(values for *_, values in measured(before, game))]
     for (kind, what, values), own_values in zip(of_forks, of_parents, strict=True):
-        share, repeats, own = (
-            is_share(what, game),
-            _repeats(rows, values),
-            dict(zip(before.index, own_values, strict=True)),
-        )
+        share, repeats = is_share(what, game), _repeats(rows, values)
+        own = dict(zip(before.index, own_values, strict=True))
         for (point, change), by_parent in repeats.items():
             like, found = _base_of(change), []
             for parent, changed in by_parent.items():
@@ -90,17 +88,14 @@ def _effects(rows: pd.DataFrame, before: pd.DataFrame, game: type[Game]) -> Iter
                 else:
                     found.append((_mean(unchanged), _mean(changed), _apart(changed, unchanged), noise, changed.size))
             x, y, differs, noises, number = np.array(found).T
-            both = ~np.isnan(x + y)
-            x, y = x[both], y[both]
-            if not x.size:
-                continue
-            low, high, _ = (paired_share if share else paired_mean)(x, y)
-            low, high = (max(low, -1.0), min(high, 1.0)) if share and low == low else (low, high)
-            base = like if (point, like) in repeats else "parent"
-            yield [
-                *(point, change, kind, what, x.size, int(number.max()), base, _mean(x), _mean(y), _mean(y - x)),
-                *(low, high, sign_flip(y - x), np.nan, _mean(differs), _mean(noises)),
-            ]
+            keys = {
+                **{"at": point, "change": change, "kind": kind, "what": what, "repeats": int(number.max())},
+                "base": like if (point, like) in repeats else "parent",
+                **{"differs": _mean(differs), "noise": _mean(noises)},
+            }
+            of, most = (SHARE, 1.0) if share else (NUMBER, np.inf)
+            family = None if change in UNCHANGED else (kind, what)  # what is unchanged is tested against nothing
+            yield SamplePair(keys, x, y, of, family=family, most=most, by_signs=True)
 
 
 def _base_of(change: str) -> str:
@@ -123,40 +118,30 @@ def _mean(values: Floats) -> float:
     return float(known.mean()) if known.size else np.nan
 
 
-def _influences(rows: pd.DataFrame, forks: Sequence[Simulation]) -> Iterator[list[object]]:
-    """Yield a row per parent, point and change: how often its forks end as it did, changed and unchanged."""
+def _influences(rows: pd.DataFrame, forks: Sequence[Simulation]) -> Iterator[SamplePair]:
+    """Yield how often the forks of each parent end as it did, per point and change: changed and unchanged."""
     repeats, no_return = _repeats(rows, rows[AS_PARENT]), _no_return(rows, forks)
     for place, point, change, parent in rows[_KEY].drop_duplicates().itertuples(name=None):
         simulation = forks[place]
         condition, fork = simulation.condition, simulation.condition.fork
         assert fork is not None
         changed, unchanged = repeats[point, change][parent], _unchanged(repeats, point, change, parent, 1.0)
-        agent = Change.model_validate(fork.change).seat
-        limits = influence(changed.sum(), changed.size, unchanged.sum(), unchanged.size)
-        yield [
-            *(*condition.axes.values(), simulation.seed, parent, fork.point.round, fork.point.phase),
-            *(
-                agent or None,
-                changed.size,
-                _mean(unchanged),
-                _mean(changed),
-                *map(float, limits),
-                no_return.get(parent),
-            ),
-        ]
+        keys = {
+            **{**condition.axes, "seed": simulation.seed, "parent": parent},
+            **{"round": fork.point.round, "phase": fork.point.phase},
+            "agent": Change.model_validate(fork.change).seat or None,
+            **{"repeats": changed.size, "no_return": no_return.get(parent)},
+        }
+        yield influence_samples(keys, changed, unchanged)
 
 
-def influence(
-    same: ArrayLike, forks: ArrayLike, same_unchanged: ArrayLike, unchanged: ArrayLike
-) -> tuple[Floats, Floats, Floats]:
-    """Return by how much less often changed forks of a game end as it did than unchanged ones, with the 95% interval.
+def influence_samples(keys: Mapping[str, Any], changed: ArrayLike, unchanged: ArrayLike) -> SamplePair:
+    """Return which changed forks of a game end as it did (1 or 0), and which unchanged ones.
 
-    Of `forks` changed ones `same` ended as the recorded game; the same for those that are `unchanged`. NaN for none.
+    Their difference is the influence of the change: by how much less often changed ones do.
     """
-    counts = [np.asarray(count, dtype=float) for count in (same, forks, same_unchanged, unchanged)]
-    low, high = unpaired_difference(*counts)
-    a, n, b, m = (np.where(count > 0, count, np.nan) if at % 2 else count for at, count in enumerate(counts))
-    return np.asarray(b / m - a / n), low, high
+    same, same_unchanged = (np.asarray(each, dtype=float) for each in (changed, unchanged))
+    return SamplePair(keys, same, same_unchanged, RATE, NO_PAIRS, NO_PAIRS, without_pairs=TESTED)
 
 
 def _no_return(rows: pd.DataFrame, forks: Sequence[Simulation]) -> dict[str, int]:

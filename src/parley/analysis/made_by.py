@@ -159,19 +159,6 @@ class Cost:
 _NOTHING_KNOWN = Cost(*[math.nan] * 5)
 
 
-@dataclass(frozen=True)
-class CostInBatches:
-    """What simulations that ask services alone take in batches and one by one; NaN is unknown."""
-
-    engine: str
-    chosen: bool  # whether their entries say that they are asked in batches
-    money_in_batches: float
-    money_alone: float
-    hours_alone: float
-    phases: float  # of the longest game, each of which waits for a batch
-    hours_of_batch: int  # within which each is answered
-
-
 def played(study: Study) -> list[tuple[Simulation, Summary]]:
     """Return the simulations of a study that have a record that can be read, with what it says."""
     found = []
@@ -188,20 +175,16 @@ class Costs:
 
     def __init__(self, records: Sequence[tuple[Simulation, Summary]]) -> None:
         self._known: dict[tuple[str, Any], list[tuple[int, Summary]]] = defaultdict(list)
-        self._phases: dict[str, int] = {}
-        engines: dict[str, list[Summary]] = defaultdict(list)
+        engines: dict[tuple[str, ...], list[Summary]] = defaultdict(list)
         for simulation, summary in records:
-            condition, telemetry = simulation.condition, summary.telemetry
+            condition = simulation.condition
             if not condition.models:
                 continue
             for each in _nearest_first(condition):
                 self._known[each].append((_agents(condition), summary))
-            phases = int(summary.outcome.get("rounds", 0)) * len(telemetry.get("phase_seconds", ()))
-            self._phases[condition.engine] = max(phases, self._phases.get(condition.engine, 0))
-            if not any("batches" in each for each in summary.provenance.get("engines", {}).values()):
-                engines[condition.engine].append(summary)  # else it waited for batches
-        self._pace = {engine: _seconds_per_token(summaries) for engine, summaries in engines.items()}
-        self._on_gpus = {engine: _on_gpus(summaries) for engine, summaries in engines.items()}
+            engines[condition.models].append(summary)
+        self._pace = {models: _seconds_per_token(summaries) for models, summaries in engines.items()}
+        self._on_gpus = {models: _on_gpus(summaries) for models, summaries in engines.items()}
 
     def of(self, condition: Condition) -> tuple[Cost, str]:
         """Return what one simulation of a condition takes, and from what that is known."""
@@ -214,30 +197,11 @@ class Costs:
                 return self._cost(condition, tokens), each[0]
         return _NOTHING_KNOWN, UNKNOWN
 
-    def batches(self, conditions: Sequence[Condition]) -> list[CostInBatches]:
-        """Return what the simulations of some conditions take in batches, by engine, where services alone answer."""
-        engines: dict[str, list[Condition]] = {}
-        for condition in conditions:
-            if condition.models and condition.plays_by_shard:
-                engines.setdefault(condition.engine, []).append(condition)
-        found = []
-        for engine, its in engines.items():
-            entries = [entry for condition in its for entry in condition.entries.values()]
-            cost = sum((self.of(condition)[0] * len(condition.seeds) for condition in its), Cost())
-            chosen = all(entry.batch for entry in entries)
-            half = cost.money if chosen else cost.money / 2
-            hours = cost.tokens * self._pace.get(engine, math.nan) / 3600
-            within = max(entry.limits.batch_hours for entry in entries)
-            found.append(
-                CostInBatches(engine, chosen, half, 2 * half, hours, self._phases.get(engine, math.nan), within)
-            )
-        return found
-
     def _cost(self, condition: Condition, tokens: Tokens) -> Cost:
         entries = list(condition.entries.values())
         own = [entry for entry in entries if not entry.is_service]
-        hours = self._pace.get(condition.engine, math.nan) * tokens.total / 3600 if own else 0.0
-        gpus = sum(entry.gpus_served for entry in own) if self._on_gpus.get(condition.engine) else 0
+        hours = self._pace.get(condition.models, math.nan) * tokens.total / 3600 if own else 0.0
+        gpus = sum(entry.gpus_served for entry in own) if self._on_gpus.get(condition.models) else 0
         return Cost(
             tokens.prompt, tokens.completion, hours, gpus * hours if gpus else 0.0, money_of(condition, tokens)
         )
@@ -245,7 +209,7 @@ class Costs:
 
 def money_of(condition: Condition, tokens: Tokens) -> float:
     """Return what tokens of a condition cost; NaN where nobody knows."""
-    prices = {entry.run_price for entry in condition.entries.values()}
+    prices = {entry.price for entry in condition.entries.values()}
     price = prices.pop() if len(prices) == 1 else None  # records do not say what each of several models used
     return price.of(tokens) if price is not None else math.nan
 

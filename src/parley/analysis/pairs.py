@@ -1,24 +1,17 @@
-"""Pairs: which conditions are compared, over strata that are alike but for one axis, which of their simulations, and
-one difference with its interval and its test, of rates or of numbers.
+"""Pairs: which conditions are compared, over strata that are alike but for one axis, and which of their simulations.
 
 Along b, conditions are alike with as many agents or as many that are not among the b, and games without Byzantine
 agents belong to any adversary: nothing plays theirs.
-
-The tables of effects are selections of what the differences here return: by name of the column, an array with a cell
-for each comparison. The difference is always the second side minus the first, within the pairs; where there are no
-pairs all simulations of both sides are compared. docs/explanation/statistics.md says why.
 """
 
 import itertools
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from parley.analysis import stats
-from parley.analysis.stats import Floats
 from parley.games.base import Game
 from parley.study.condition import BYZANTINE_AXIS
 from parley.study.expand import NOBODY
@@ -144,112 +137,3 @@ def with_undisturbed(table: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
     rows = [*alone, *copies, *attacked]
     found = table.iloc[[place for place, _ in rows]].reset_index(drop=True)
     return found.assign(**{BYZANTINE_AXIS: [name for _, name in rows]})
-
-
-# One difference, with its interval and its test
-
-
-RATE, SHARE, NUMBER = "rate", "share", "number"  # kinds: of yes and no (1 and 0), of numbers in [0, 1], of others
-EVERY = slice(None)
-
-
-class Sides(NamedTuple):
-    """What is compared: what all simulations of either side have, NaN for nothing, and the places of the pairs."""
-
-    first: Floats
-    second: Floats
-    kind: str
-    mine: Any = EVERY
-    yours: Any = EVERY
-
-
-def differences(compared: Sequence[Sides], unpaired: bool = False) -> list[dict[str, Any]]:
-    """Return the difference of each two sides with its interval and test, by name of the column.
-
-    Rates have McNemar's test, and chi-squared without pairs; numbers Student's paired t, and without pairs neither
-    interval nor test: with `unpaired` that of Welch, and for shares chi-squared, as if they were rates.
-    """
-    rates = [sides for sides in compared if sides.kind == RATE]
-    counts = [count_pairs(_flags(s.first), _flags(s.second), s.mine, s.yours) for s in rates]
-    columns = rate_differences(counts)
-    of_rates = (dict(zip(columns, cells, strict=True)) for cells in zip(*columns.values(), strict=True))
-    return [next(of_rates) if sides.kind == RATE else _of_numbers(sides, unpaired) for sides in compared]
-
-
-def difference_of(first: ArrayLike, second: ArrayLike, kind: str) -> dict[str, Any]:
-    """Return what `differences` does, of the same games on both sides."""
-    return differences([Sides(np.asarray(first, dtype=float), np.asarray(second, dtype=float), kind)])[0]
-
-
-def count_pairs(first: NDArray[Any], second: NDArray[Any], mine: Any, yours: Any) -> NDArray[np.int64]:
-    """Return counts of answers (1, 0, or -1 for none): a row per row of both, or one row.
-
-    They are the pairs in which both have it, only the first, only the second, and neither; then how often the first
-    has it among how many answers, and the second; of all simulations.
-    """
-    x, y = first[..., mine], second[..., yours]
-    paired = [(x == a) & (y == b) for a, b in ((1, 1), (1, 0), (0, 1), (0, 0))]
-    alone = [first == 1, first >= 0, second == 1, second >= 0]
-    return np.stack([mask.sum(axis=-1) for mask in (*paired, *alone)], axis=-1)
-
-
-def rate_differences(found: Sequence[NDArray[np.int64]]) -> dict[str, Any]:
-    """Return the columns of the differences of rates, from the counts that `count_pairs` found."""
-    counts = np.concatenate([np.empty((0, 8), dtype=np.int64), *(each.reshape(-1, 8) for each in found)])
-    both, first, second, neither, true_from, n_from, true_to, n_to = counts.T
-    pairs = both + first + second + neither
-    paired = pairs > 0
-    value_from = np.where(paired, _ratio(both + first, pairs), _ratio(true_from, n_from))
-    value_to = np.where(paired, _ratio(both + second, pairs), _ratio(true_to, n_to))
-    # Each interval is a search: only where it is needed.
-    inside, apart = np.flatnonzero(paired), np.flatnonzero(~paired)
-    low, high = np.full(pairs.shape, np.nan), np.full(pairs.shape, np.nan)
-    low[inside], high[inside] = stats.paired_difference(*counts[inside, :4].T)
-    low[apart], high[apart] = stats.unpaired_difference(*counts[apart, 4:].T)
-    return {
-        **{"pairs": pairs, "simulations_from": n_from, "simulations_to": n_to},
-        **{"only_first": first, "only_second": second, "both": both},
-        **{"value_from": value_from, "value_to": value_to},
-        **{"all_from": _ratio(true_from, n_from), "all_to": _ratio(true_to, n_to)},
-        "difference": value_to - value_from,
-        "low": low,
-        "high": high,
-        "test": np.where(paired, "McNemar", "chi-squared"),
-        "p": np.where(paired, stats.mcnemar(first, second), stats.unpaired_p(true_from, n_from, true_to, n_to)),
-    }
-
-
-def _flags(values: Floats) -> NDArray[np.int8]:
-    return np.nan_to_num(values, nan=-1).astype(np.int8)
-
-
-def _ratio(part: NDArray[np.int64], whole: NDArray[np.int64]) -> Floats:
-    return np.where(whole > 0, part / np.maximum(whole, 1), np.nan)
-
-
-def _of_numbers(sides: Sides, unpaired: bool) -> dict[str, Any]:
-    x, y = sides.first[sides.mine], sides.second[sides.yours]
-    known = ~(np.isnan(x) | np.isnan(y))
-    x, y = x[known], y[known]
-    own, other = (side[~np.isnan(side)] for side in (sides.first, sides.second))
-    whole = _mean(own), _mean(other)
-    value_from, value_to = (_mean(x), _mean(y)) if x.size else whole
-    low, high, p, test = np.nan, np.nan, np.nan, ""
-    if x.size:
-        (low, high, p), test = (stats.paired_share if sides.kind == SHARE else stats.paired_mean)(x, y), "t"
-    elif unpaired and sides.kind == SHARE:
-        counts = own.sum(), own.size, other.sum(), other.size
-        (low, high), p = map(float, stats.unpaired_difference(*counts)), float(stats.unpaired_p(*counts))
-        test = "chi-squared"
-    elif unpaired:
-        (low, high, p), test = stats.welch(own, other), "Welch"
-    return {
-        **{"pairs": x.size, "simulations_from": own.size, "simulations_to": other.size},
-        **{"only_first": pd.NA, "only_second": pd.NA, "both": pd.NA},
-        **{"value_from": value_from, "value_to": value_to, "all_from": whole[0], "all_to": whole[1]},
-        **{"difference": value_to - value_from, "low": low, "high": high, "test": test, "p": p},
-    }
-
-
-def _mean(values: Floats) -> float:
-    return float(values.mean()) if values.size else np.nan

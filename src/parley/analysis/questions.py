@@ -4,7 +4,7 @@ All questions of a study are one family. docs/explanation/statistics.md says wha
 """
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, reduce
 from typing import Any
@@ -14,9 +14,19 @@ import pandas as pd
 import scipy
 from numpy.typing import NDArray
 
-from parley.analysis.margins import CLUSTERED, MIN_SEEDS, difference, standardized
-from parley.analysis.pairs import NUMBER, RATE, SHARE, difference_of, pair_numbers
-from parley.analysis.precision import anytime_difference
+from parley.analysis.clustered import MIN_SEEDS
+from parley.analysis.differences import (
+    CLUSTERED,
+    NUMBER,
+    RATE,
+    SHARE,
+    Clusters,
+    SamplePair,
+    by_seed,
+    compare,
+    linearized,
+)
+from parley.analysis.pairs import pair_numbers
 from parley.analysis.rates import by_condition, values_of
 from parley.analysis.stats import CONFIDENCE, Floats, bounded_interval, holm, p_below, paired_mean
 from parley.analysis.tables import names_of
@@ -30,7 +40,6 @@ LINES = "t of lines"  # the test of a trend
 ALIKE = "open: all pairs differ by the same"  # of numbers without bounds, which then have no interval
 FEW = f"open: fewer than {MIN_SEEDS} seeds"  # of several strata
 _PAIR = "_pair"
-_ANYTIME = ("anytime_low", "anytime_high", "anytime_p")
 
 
 @dataclass(frozen=True)
@@ -48,28 +57,8 @@ class Pairs:
 
     @cached_property
     def by_seed(self) -> tuple[Floats, Floats]:
-        """What the pairs of each seed differ by in the mean, and how many they are: strata of a seed are alike."""
-        _, places = np.unique(self.seeds, return_inverse=True)
-        number = np.bincount(places).astype(float)
-        return np.bincount(places, self.second - self.first) / number, number
-
-    @property
-    def differences(self) -> Floats:
-        """A number per seed, whose mean is the difference of all pairs, and whose standard error is that of seeds.
-
-        Where seeds have other numbers of pairs, the mean is a ratio, and these are linearized (Binder, International
-        Statistical Review 51, 1983, pp. 279-292).
-        """
-        means, number = self.by_seed
-        whole = float(number @ means) / max(1, len(self.first))
-        return whole + (means - whole) * number * len(number) / max(1, len(self.first))
-
-    @property
-    def clustered(self) -> tuple[float, float, float]:
-        """Limits of the difference of rates, and p, by McNemar's test for pairs that share a seed."""
-        _, places = np.unique(self.seeds, return_inverse=True)
-        alone = np.zeros(len(places), dtype=np.int64), places, np.ones(1)  # one cell: each pair counts as much
-        return difference(*(standardized(side, *alone) for side in (self.first, self.second)))
+        """What the pairs of each seed differ by in the mean, and how many they are."""
+        return by_seed(self.second - self.first, self.seeds)
 
     @property
     def counts(self) -> tuple[int, int, int, int]:
@@ -82,12 +71,15 @@ class Pairs:
 def question_table(rows: pd.DataFrame, study: Study) -> pd.DataFrame:
     """Return a row per comparison of the study's questions; `rows` is the table of simulations."""
     names = names_of("questions", study.axes, study.game)
-    number = max(1, len(study.comparisons))
-    table = [_row(comparison, pairs, number) for comparison, pairs in all_pairs(rows, study)]
-    for name in ("p", "p_equivalence", "anytime_p"):
-        for row, corrected in zip(table, holm([row[name] for row in table]).tolist(), strict=True):
-            row[f"{name}_holm"] = corrected
-    for comparison, row in zip(study.comparisons, table, strict=True):
+    together = 1 - (1 - CONFIDENCE) / max(1, len(study.comparisons))
+    found = list(all_pairs(rows, study))
+    table: list[Any] = compare([_samples(*each) for each in found], anytime=True).to_dict("records")
+    for (comparison, pairs), row in zip(found, table, strict=True):
+        row |= _equivalence(pairs, row["smallest"], most_of(comparison), together)
+        row |= {"test": LINES} if comparison.between and row["pairs"] else {}
+    corrected = holm([row["p_equivalence"] for row in table]).tolist()
+    for comparison, row, p in zip(study.comparisons, table, corrected, strict=True):
+        row["p_equivalence_holm"] = p
         row["answer"] = _answer(row)
         row["note"] = "; ".join([*_notes(row), *(_room(row, comparison.least) if comparison.share else ())])
     return pd.DataFrame(table, columns=names)
@@ -138,47 +130,19 @@ def line_ends(at: Sequence[float], values: Floats) -> Floats:
     return np.asarray(values.mean(axis=0) + np.outer([x[0], x[-1]], slopes))
 
 
-def _row(comparison: Comparison, pairs: Pairs, questions: int) -> dict[str, Any]:
-    question, (low_value, high_value) = comparison.question, comparison.values
-    both, only_first, only_second, _ = pairs.counts
-    counts: Any = (pd.NA,) * 3 if comparison.of_numbers else (only_first, only_second, both)
-    known = len(pairs.first) > 0
-    test, found = _tested(comparison, pairs)
-    return {
-        "question": question.name,
-        "kind": comparison.kind,
-        "what": comparison.what,
-        "axis": comparison.axis,
-        "from": low_value,
-        "to": high_value,
-        "over": ", ".join(question.over),
-        "strata": len(comparison.strata),
-        "pairs": len(pairs.first),
-        **dict(zip(("only_first", "only_second", "both"), counts, strict=True)),
-        "value_from": float(pairs.first.mean()) if known else np.nan,
-        "value_to": float(pairs.second.mean()) if known else np.nan,
-        "difference": float((pairs.second - pairs.first).mean()) if known else np.nan,
-        **{name: found[name] for name in ("low", "high", "p")},
-        "test": test,
+def _samples(comparison: Comparison, pairs: Pairs) -> SamplePair:
+    """Return what is compared, and which question that answers; by seed, where strata are pooled."""
+    question, (first, second) = comparison.question, comparison.values
+    about = {
+        **{"question": question.name, "kind": comparison.kind, "what": comparison.what, "axis": comparison.axis},
+        **{"from": first, "to": second, "over": ", ".join(question.over), "strata": len(comparison.strata)},
         "smallest": question.smallest,
-        **_equivalence(pairs, question.smallest, most_of(comparison), 1 - (1 - CONFIDENCE) / questions),
-        **dict(zip(_ANYTIME, anytime_difference(pairs.by_seed[0], most_of(comparison)), strict=True)),
     }
-
-
-def _tested(comparison: Comparison, pairs: Pairs) -> tuple[str, Mapping[str, Any]]:
-    """Return the name of the test of a comparison, and the limits and p by it: by seed, where strata are pooled."""
-    line, pooled = bool(comparison.between), len(comparison.strata) > 1
-    if comparison.of_numbers:
-        means = pairs.differences
-        sides = (np.zeros(len(means)), means) if line or pooled else (pairs.first, pairs.second)
-        found = difference_of(*sides, SHARE if comparison.share else NUMBER)
-        most = most_of(comparison)  # t does not know that shares end there
-        limits = {"low": max(found["low"], -most), "high": min(found["high"], most)}
-        return LINES if line else "t by seed" if pooled else "t", found | limits
-    if pooled:
-        return CLUSTERED, dict(zip(("low", "high", "p"), pairs.clustered, strict=True))
-    return "McNemar", difference_of(pairs.first, pairs.second, RATE)
+    kind = RATE if not comparison.of_numbers else SHARE if comparison.share else NUMBER
+    pooled = len(comparison.strata) > 1 or (comparison.of_numbers and bool(comparison.between))
+    clusters = Clusters(pairs.seeds) if pooled else None
+    most = most_of(comparison)
+    return SamplePair(about, pairs.first, pairs.second, kind, clusters=clusters, family="questions", most=most)
 
 
 def most_of(comparison: Comparison) -> float:
@@ -203,7 +167,8 @@ def _equivalence(pairs: Pairs, smallest: float, most: float, together: float) ->
         lower, upper = map(float, bounded_interval(means, most, together, number))
         p = max(float(p_below(sign * means, smallest, most, number)) for sign in (-1.0, 1.0)) if len(means) else np.nan
     else:
-        lower, upper, _ = paired_mean(np.zeros(len(means)), pairs.differences, together)
+        by_seed_alone = linearized(pairs.second - pairs.first, pairs.seeds)
+        lower, upper, _ = paired_mean(np.zeros(len(means)), by_seed_alone, together)
         errors = (abs((lower + upper) / 2) - smallest) / ((upper - lower) / 2)  # in halves of the interval
         t = errors * scipy.special.stdtrit(max(1, len(means) - 1), 0.5 + together / 2)
         p = float(scipy.special.stdtr(max(1, len(means) - 1), t))

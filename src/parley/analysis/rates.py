@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from parley.analysis.stats import CONFIDENCE, Floats, mean_interval, paired_mean, wilson_interval, wilson_of_mean
+from parley.analysis.differences import NUMBER, SamplePair, compare, selected
+from parley.analysis.stats import CONFIDENCE, Floats, mean_interval, wilson_interval, wilson_of_mean
 from parley.analysis.tables import names_of
 from parley.games.base import Game
 from parley.games.evidence import Quantity
@@ -145,14 +146,19 @@ def quality_table(rows: pd.DataFrame, by: Sequence[str], game: type[Game]) -> pd
 
     `rows` is the table of simulations. No rows for a game that names none.
     """
-    table: list[list[Any]] = []
+    samples = []
     for key, group in by_condition(rows, by) if game.evidence.regressed else ():
         first, last = (numbers(group, name) for name in game.evidence.regressed or ())
         known = ~np.isnan(first) & ~np.isnan(last)
         if known.any():
             x, y = first[known], last[known]
-            table.append([*key, x.size, *line_of(x, y), float((y - x).mean()), *paired_mean(x, y)[:2]])
-    return pd.DataFrame(table, columns=names_of("quality", by, game))
+            keys = dict(zip((*by, *_LINE), (*key, *line_of(x, y)), strict=True))
+            samples.append(SamplePair(keys, x, y, NUMBER))
+    of_bias = {"pairs": "simulations", "difference": "bias", "low": "bias_low", "high": "bias_high"}
+    return selected(compare(samples).rename(columns=of_bias), names_of("quality", by, game))
+
+
+_LINE = ("slope", "slope_low", "slope_high", "intercept", "residual")
 
 
 def line_of(x: Floats, y: Floats) -> list[float]:

@@ -14,9 +14,20 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from parley.analysis.pairs import EVERY, NUMBER, RATE, SHARE, Sides, differences
+from parley.analysis.differences import (
+    EVERY,
+    NO_PAIRS,
+    NOTHING,
+    NUMBER,
+    RATE,
+    SHARE,
+    TESTED,
+    SamplePair,
+    compare,
+    selected,
+)
 from parley.analysis.simulations import PlayedGame
-from parley.analysis.stats import holm_within, mean_interval, wilson_of_mean
+from parley.analysis.stats import mean_interval, wilson_of_mean
 from parley.analysis.tables import names_of
 from parley.games.evidence import Behaved, Indicator, Quantity
 from parley.study import Study
@@ -79,22 +90,33 @@ def reaction_table(study: Study, compared: Sequence[Compared], values: Reacted) 
 
     `values` has what `reacted` returns of all `sources_of` the games that are compared.
     """
-    table = []
+    samples: list[SamplePair] = []
     for condition, other, own, calm in compared:
         differing = {} if other is None else {a: v for a, v in other.axes.items() if v != condition.axes[a]}
         without = NONE if other is None else ", ".join(f"{axis}={value}" for axis, value in differing.items())
-        rows = reaction_rows(study.game.evidence.reactions, own, calm, values)
-        table += [{**condition.axes, "without": without, **row} for row in rows]
-    found = pd.DataFrame(table, columns=names_of("reactions", study.axes, study.game)[:-1])
+        keys = {**condition.axes, "without": without}
+        samples += reaction_samples(study.game.evidence.reactions, own, calm, values, keys)
+    return selected(reaction_rows(samples), names_of("reactions", study.axes, study.game))
+
+
+def reaction_rows(samples: Iterable[SamplePair]) -> pd.DataFrame:
+    """Return a row for each of `reaction_samples`."""
+    found = compare(list(samples)).rename(columns=_OF_DIFFERENCE)
     counts = ["pairs", "simulations_without", "only_with", "only_without"]
-    found[counts] = found[counts].astype("Int64")
-    return found.assign(p_holm=holm_within(found, ["what"]))
+    return found.astype(dict.fromkeys(counts, "Int64"))
 
 
-def reaction_rows(
-    measures: Sequence[Indicator | Quantity], own: Games, calm: Games, values: Reacted
-) -> Iterator[dict[str, Any]]:
-    """Yield the cells of each measure, of games with an adversary beside games without one.
+_OF_DIFFERENCE = {
+    **{"simulations_to": "simulations", "all_to": "value", "simulations_from": "simulations_without"},
+    **{"value_to": "value_with", "value_from": "value_without"},
+    **{"only_second": "only_with", "only_first": "only_without"},
+}
+
+
+def reaction_samples(
+    measures: Sequence[Indicator | Quantity], own: Games, calm: Games, values: Reacted, keys: _Values
+) -> Iterator[SamplePair]:
+    """Yield each measure, of games without an adversary beside games with one.
 
     They are paired by seed. If no seed is in both, each game without an adversary has the mean of what its agents do
     from the rounds on in which those of the other games met theirs.
@@ -105,34 +127,16 @@ def reaction_rows(
         [[values[game.simulation.id, s.simulation.id] for s in sources] if game else [] for game, sources in games]
         for games in (sham, [(game, [game]) for game in every])
     )
-    places = EVERY if paired else slice(0)
-    sides = []
+    places, otherwise = (EVERY, NOTHING) if paired else (NO_PAIRS, TESTED)
     for measure in measures:
         x, y = (np.array([_mean(each, measure.name) for each in games]) for games in (of_sham, of_own))
-        share = isinstance(measure, Indicator) or measure.share
-        kind = RATE if isinstance(measure, Indicator) and paired else SHARE if share else NUMBER
-        sides.append(Sides(x, y, kind, places, places))
-    for measure, found in zip(measures, differences(sides, unpaired=not paired), strict=True):
-        yield _cells(measure, found, paired)
-
-
-def _cells(measure: Indicator | Quantity, found: dict[str, Any], paired: bool) -> dict[str, Any]:
-    """Return the cells of a measure, from its difference to the games without an adversary."""
-    if paired and not found["pairs"]:  # nothing is compared
-        found |= {**dict.fromkeys(("value_from", "value_to", "difference", "low", "high", "p"), np.nan), "test": ""}
-    return {
-        "kind": "indicator" if isinstance(measure, Indicator) else "quantity",
-        "what": measure.name,
-        "simulations": found["simulations_to"],
-        "value": found["all_to"],
-        "pairs": found["pairs"],
-        "simulations_without": found["pairs"] if paired else found["simulations_from"],
-        "value_with": found["value_to"],
-        "value_without": found["value_from"],
-        "only_with": found["only_second"],
-        "only_without": found["only_first"],
-        **{name: found[name] for name in ("difference", "low", "high", "test", "p")},
-    }
+        x = np.where(np.isnan(y), np.nan, x) if paired else x
+        if isinstance(measure, Indicator):
+            kind, of = RATE if paired else SHARE, "indicator"
+        else:
+            kind, of = SHARE if measure.share else NUMBER, "quantity"
+        about = {**keys, "kind": of, "what": measure.name}
+        yield SamplePair(about, x, y, kind, places, places, family=measure.name, without_pairs=otherwise)
 
 
 def without_adversary(condition: Condition, conditions: Sequence[Condition]) -> Condition | None:

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-import pandas as pd
 import scipy  # its special functions are fast; scipy.stats takes a second to import, and is needed rarely
 from numpy.typing import ArrayLike, NDArray
 
@@ -304,14 +303,6 @@ def holm(p_values: ArrayLike) -> Floats:
     scaled = p[order] * np.arange(order.size, 0, -1)
     adjusted[order] = np.minimum(1.0, np.maximum.accumulate(scaled))
     return adjusted
-
-
-def holm_within(table: pd.DataFrame, family: Sequence[str]) -> pd.Series:
-    """Return the column `p` of a table corrected by `holm`, over rows alike in the columns of a `family`."""
-    found: pd.Series = table.groupby(list(family), sort=False, dropna=False)["p"].transform(
-        lambda p: holm(p.to_numpy(dtype=float))
-    )
-    return found.astype(float)
 
 
 def benjamini_hochberg(p_values: ArrayLike) -> Floats:

@@ -20,7 +20,6 @@ from parley import paths
 from parley.analysis.averages import threshold_table
 from parley.analysis.conditions import RATE, condition_table, impossible_outcomes, outcome_table
 from parley.analysis.contrasts import REPEAT, contrast_table, noise_table
-from parley.analysis.effects import effect_table
 from parley.analysis.endings import ending_table, times_table
 from parley.analysis.forks import fork_tables
 from parley.analysis.made_by import made_by
@@ -122,7 +121,6 @@ def _tables(
         "quality": quality_table(rows, by, game),
         **of_traces,
         "margins": margin_table(rows, by, game, impossible, study.content.paper),
-        "effects": effect_table(rows, by, game, study.content.effects, impossible),
         "noise": noise,
         **fork_tables(records, by, game),
         "questions": with_registration(question_table(asked, study), rows, study),

@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from parley.analysis.differences import NUMBER, RATE, SamplePair, beside, compare, selected
 from parley.analysis.made_by import money_of
-from parley.analysis.pairs import RATE, difference_of
 from parley.analysis.rates import by_condition
 from parley.analysis.reactions import Trace
 from parley.analysis.simulations import PlayedGame
-from parley.analysis.stats import holm, holm_within, paired_mean, wilson_interval
+from parley.analysis.stats import wilson_interval
 from parley.analysis.tables import names_of
 from parley.play.record import read_attempts
 from parley.policies import Tokens
@@ -46,27 +46,31 @@ def decision_rate_table(decisions: pd.DataFrame, study: Study) -> pd.DataFrame:
     That is the plurality of first answers, of the same voters: what the group would have decided without talking.
     Differences are of the same games (McNemar), corrected by Holm over the rules of a condition.
     """
-    table = [row for key, group in by_condition(decisions, study.axes) for row in _rates(key, group)]
-    names = names_of("decision_rates", study.axes, study.game)
-    found = pd.DataFrame(table, columns=names[:-1])
-    return found.assign(p_holm=holm_within(found, study.axes))
+    found = [each for key, group in by_condition(decisions, study.axes) for each in _rates(key, group, study.axes)]
+    rows, samples = zip(*found, strict=True) if found else ((), ())
+    return selected(beside(rows, samples), names_of("decision_rates", study.axes, study.game))
 
 
-def _rates(key: Sequence[Any], group: pd.DataFrame) -> Iterator[list[Any]]:
+def _rates(
+    key: Sequence[Any], group: pd.DataFrame, by: Sequence[str]
+) -> Iterator[tuple[dict[str, Any], SamplePair | None]]:
+    """Yield a row per rule, and whether the first rule is right beside it; nothing beside the first."""
     for _, of_voters in group.groupby("voters", sort=False):
         first: Any = None
         for names, of_rule in of_voters.groupby(list(_RULE), sort=False):
             of_rule = of_rule.set_index("id")
-            decided = int(of_rule["winner"].notna().sum())
-            right = of_rule["right"].astype("Float64").astype(float)
-            known = int(right.notna().sum())
-            first = right if first is None else first
-            numbers = [len(of_rule), decided / len(of_rule)]
-            count = int((right == 1).sum())
-            rate = [count / known if known else np.nan, *wilson_interval(count, known)]
-            found = difference_of(first, right.reindex(first.index), RATE)
-            compared = [float(found[name]) for name in ("difference", "low", "high", "p")]
-            yield [*key, *names, *numbers, *rate, *(compared if right is not first else [np.nan] * 4)]
+            right: Any = of_rule["right"].astype("Float64").astype(float)
+            known, count = int(right.notna().sum()), int((right == 1).sum())
+            low, high = wilson_interval(count, known)
+            row = dict(zip((*by, *_RULE), (*key, *names), strict=True))
+            row |= {"simulations": len(of_rule), "decided": int(of_rule["winner"].notna().sum()) / len(of_rule)}
+            row |= {"right": count / known if known else np.nan, "low": low, "high": high}
+            if first is None:
+                first = right
+                yield row, None
+            else:
+                x, y = first.to_numpy(), right.reindex(first.index).to_numpy()
+                yield row, SamplePair({}, x, y, RATE, family=tuple(key))
 
 
 def steps_of(game: PlayedGame, trace: Trace) -> list[tuple[str, int, float, float]]:
@@ -89,7 +93,7 @@ def martingale_table(steps: Sequence[tuple[str, int, float, float]], study: Stud
     for name, *step in steps:
         by_name[name].append(tuple(step))  # type: ignore[arg-type]
     ends = {_ANY: (-1.0, 2.0), _MINORITY: (-1.0, 0.5), _MAJORITY: (0.5, 2.0)}  # between which a share lies
-    table = []
+    samples = []
     for condition in study.conditions:
         for state, (least, most) in ends.items():
             moved: dict[int, list[float]] = defaultdict(list)
@@ -97,11 +101,11 @@ def martingale_table(steps: Sequence[tuple[str, int, float, float]], study: Stud
                 if least < before < most:
                     moved[seed].append(after - before)
             means = np.array([np.mean(each) for each in moved.values()])
+            keys = {**condition.axes, "state": state, "steps": sum(map(len, moved.values()))}
             if means.size:
-                low, high, p = paired_mean(np.zeros(means.size), means)
-                number = sum(map(len, moved.values()))
-                table.append([*condition.axes.values(), state, means.size, number, float(means.mean()), low, high, p])
-    return pd.DataFrame(table, columns=names_of("martingale", study.axes, study.game))
+                samples.append(SamplePair(keys, np.zeros(means.size), means, NUMBER))
+    found = compare(samples).rename(columns={"pairs": "seeds", "difference": "mean"})
+    return selected(found, names_of("martingale", study.axes, study.game))
 
 
 # At equal cost
@@ -176,21 +180,21 @@ def with_equal_cost(rows: pd.DataFrame, counts: pd.DataFrame, study: Study) -> p
 def equal_cost_table(counts: pd.DataFrame, study: Study) -> pd.DataFrame:
     """Return a row per condition whose agents talk and arm; differences from `talk` are of the same seeds."""
     conditions = {condition.name: condition for condition in study.conditions}
-    table = []
+    rows, samples = [], list[SamplePair | None]()
     for name, group in counts.groupby("talk", sort=False):
         arms = {str(arm): games.set_index("seed") for arm, games in group.groupby("arm", sort=False)}
-        rows = pd.DataFrame([_row(conditions[str(name)], arm, games, arms[TALK]) for arm, games in arms.items()])
-        table.append(rows.assign(p_holm=holm(rows["p"])))
-    names = names_of("equal_cost", study.axes, study.game)
-    return pd.concat(table, ignore_index=True)[names] if table else pd.DataFrame(columns=names)
+        for arm, games in arms.items():
+            talking = arms[TALK].loc[games.index]
+            rows.append(_row(conditions[str(name)], arm, games, talking))
+            x, y = (side["right"].to_numpy(dtype=float) for side in (talking, games))
+            samples.append(None if arm == TALK else SamplePair({}, x, y, RATE, family=name))
+    return selected(beside(rows, samples), names_of("equal_cost", study.axes, study.game))
 
 
 def _row(talk: Condition, arm: str, games: pd.DataFrame, talking: pd.DataFrame) -> dict[str, Any]:
-    talking, number, unit = talking.loc[games.index], len(games), games["unit"].iloc[0]
+    number, unit = len(games), games["unit"].iloc[0]
     right = games["right"].astype(int)
     low, high = wilson_interval(int(right.sum()), number)
-    found = difference_of(talking["right"], right, RATE)
-    compared = {"difference": "difference", "difference_low": "low", "difference_high": "high", "p": "p"}
     tokens = Tokens(*map(int, games[list(_COUNTS)].sum())) if unit == "tokens" else None
     return {
         **{**talk.axes, ARM_AXIS: arm},
@@ -201,5 +205,4 @@ def _row(talk: Condition, arm: str, games: pd.DataFrame, talking: pd.DataFrame) 
         "money": money_of(talk, tokens) / number if tokens else np.nan,
         "cost_ratio": games["spent"].sum() / talking["spent"].sum(),
         **{"right": right.mean(), "low": low, "high": high},
-        **{name: np.nan if arm == TALK else float(found[of]) for name, of in compared.items()},
     }

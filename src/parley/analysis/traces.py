@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 from parley import paths
 from parley.analysis import talking
 from parley.analysis.averages import Averages, Rounds, by_player, player_table, rounds_of
-from parley.analysis.pairs import NUMBER, RATE, difference_of
+from parley.analysis.differences import NUMBER, RATE, SamplePair, compare, selected
 from parley.analysis.rates import by_condition
 from parley.analysis.reactions import (
     Trace,
@@ -147,20 +147,18 @@ def achievable_table(regret: pd.DataFrame, study: Study) -> pd.DataFrame:
 
     `regret` is the table of that name. Limits and p are those of McNemar's pairs, and Student's paired t for rounds.
     """
-    return pd.DataFrame(_rows(regret, study), columns=names_of("achievable", study.axes, study.game))
-
-
-def _rows(regret: pd.DataFrame, study: Study) -> Iterator[Sequence[Any]]:
+    samples = []
     for key, rows in by_condition(regret, study.axes):
         for of in study.game.evidence.achievable:
-            own, best = (
-                rows[name].to_numpy(dtype=np.float64) for name in (f"{_REACHED}{of.name}", f"{_BEST}{of.name}")
-            )
-            sides = (own, best) if of.more else (best, own)
-            found = difference_of(*sides, RATE if of.share else NUMBER)
+            names = (f"{_REACHED}{of.name}", f"{_BEST}{of.name}")
+            own, best = (rows[name].to_numpy(dtype=np.float64) for name in names)
             promised = float(rows["promised"].str.split(", ").map(lambda said, name=of.name: name in said).mean())
-            cells = [float(found[name]) for name in ("difference", "low", "high", "p")]
-            yield [*key, of.name, len(rows), promised, float(own.mean()), float(best.mean()), *cells]
+            keys = {**dict(zip(study.axes, key, strict=True)), "measure": of.name, "promised": promised}
+            keys |= {"simulations": len(rows), "reached": float(own.mean()), "achievable": float(best.mean())}
+            x, y = (own, best) if of.more else (best, own)
+            samples.append(SamplePair(keys, x, y, RATE if of.share else NUMBER))
+    found = compare(samples).rename(columns={"difference": "lost"})
+    return selected(found, names_of("achievable", study.axes, study.game))
 
 
 def with_lost(rows: pd.DataFrame, regret: pd.DataFrame) -> pd.DataFrame:

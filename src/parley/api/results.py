@@ -199,7 +199,7 @@ class Results(Shown):
 
         >>> import parley
         >>> parley.load("demo").results().figures
-        ['outcome_rates', 'outcomes_by_byzantine', 'endings', 'final_on_initial', 'trajectories', 'effects']
+        ['outcome_rates', 'outcomes_by_byzantine', 'endings', 'final_on_initial', 'trajectories']
         """
         return [spec.name for spec in self._planned.figures]
 

@@ -2,7 +2,6 @@
 
 from collections import defaultdict
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -102,7 +101,8 @@ def scan(
     Examples:  parley scan seed=3.parquet --plan
                parley scan seed=3.parquet --at 1 --repeats 20
     """
-    from parley.analysis.forks import influence
+    from parley.analysis.differences import compare
+    from parley.analysis.forks import UNCHANGED, influence_samples
     from parley.play.forks import forks_line
     from parley.play.live_fork import ends_alike, play_forks, recorded_play, study_of_record
     from parley.study.study_file import EACH
@@ -114,19 +114,18 @@ def scan(
     if plan:
         return
     recorded = recorded_play(study)
-    counts: dict[tuple[str, str], list[bool]] = defaultdict(list)
+    alike: dict[tuple[str, str], list[bool]] = defaultdict(list)
     for simulation, play in play_forks(study, endpoints, engine_timeout):
         axes = simulation.condition.axes
-        counts[str(axes["at"]), str(axes["change"])].append(ends_alike(study.game, recorded, play))
-    rows: list[dict[str, Any]] = []
-    for (point, change), alike in counts.items():
-        kept = counts.get((point, "keep"), [])
-        if change in ("keep", "none"):
-            continue
-        size, low, high = map(float, influence(sum(alike), len(alike), sum(kept), len(kept)))
+        alike[str(axes["at"]), str(axes["change"])].append(ends_alike(study.game, recorded, play))
+    samples = []
+    for (point, change), changed in alike.items():
         number, _, phase = point.partition("-")
-        row = {"round": int(number), "phase": phase, "agent": change.partition("-")[2]}
-        rows.append({**row, "influence": size, "low": low, "high": high})
+        about = {"round": int(number), "phase": phase, "agent": change.partition("-")[2]}
+        if change not in UNCHANGED:
+            samples.append(influence_samples(about, changed, alike.get((point, "keep"), [])))
+    names = ["round", "phase", "agent", "influence", "low", "high"]
+    rows = compare(samples).rename(columns={"difference": "influence"}).reindex(columns=names).to_dict("records")
     rows.sort(key=lambda row: -abs(row["influence"]))  # stable: the game's order among equals
     some = [row for row in rows if row["influence"]]
     header = ("round", "phase", "agent", "influence", "95% interval")

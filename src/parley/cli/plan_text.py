@@ -61,16 +61,11 @@ class Plan:
             for part in _PARTS:
                 value = getattr(cost, part)
                 takes[f"{part}{end}"] = None if math.isnan(value) else value
-        batches = [
-            {name: None if value != value else value for name, value in asdict(each).items()}
-            for each in self._costs.batches(self._study.conditions)
-        ]
         return {
             "study": self._study.name,
             "questions" if self._plans else "widths": self._table,
             "takes": takes,
             "too_long": list(map(asdict, self._too_long)),
-            "batches": batches,
         }
 
     def lines(self) -> Iterator[str]:
@@ -171,13 +166,6 @@ def _costs(study: Study, found: pd.DataFrame | None, costs: Costs) -> Iterator[s
         if source != UNKNOWN:
             rough = " (rough: prompts grow with the group)" if source == PER_AGENT else ""
             yield one_line(f"{', '.join(models)}: by records of {source}{rough}")
-    for batches in costs.batches(study.conditions):
-        yield one_line(
-            f"{batches.engine}: in batches money {_number(batches.money_in_batches)}, up to "
-            f"{_number(batches.phases)} batches one after another, each within {batches.hours_of_batch} hours; one by "
-            f"one money {_number(batches.money_alone)}, {_number(batches.hours_alone)} hours "
-            f"(batch: {str(batches.chosen).lower()} in its entry)"
-        )
     if any(condition.models for condition in study.conditions):
         yield "hours: as if one server answered at the pace of those records; money: by the prices in models.yaml"
     else:

@@ -163,25 +163,26 @@ def simulate(study: "Study", record: Path, endpoints: tuple[Path, ...], engine_t
 @common.study_loaded(plan=True)
 @click.argument("number", type=click.IntRange(min=0))
 @click.option(
-    "--services",
-    metavar="MODEL",
-    help="The shard's services, joined by +; by default a shard of scripted agents.",
+    "--engine",
+    type=click.Choice(["scripted", "own_code", "services"]),
+    default="scripted",
+    help="Who plays in the shard: scripted agents (the default), code of your own, or services.",
 )
 @click.option("--exit-with", type=click.IntRange(min=1), metavar="PID", help="Stop when this process is gone.")
-def simulate_shard(study: "Study", number: int, services: str | None, exit_with: int | None) -> None:
-    """Play the simulations of one shard in this process: of scripted agents, or of models that are services.
+def simulate_shard(study: "Study", number: int, engine: str, exit_with: int | None) -> None:
+    """Play the simulations of one shard in this process: without a server of Parley's own.
 
-    Those that are finished are left alone. As many play at once as the services allow.
+    Those that are finished are left alone. Services have one shard, 0, so that one process keeps their limits and the
+    budget. As many play at once as they allow.
 
     \b
     Example:  parley simulate-shard theory 0
     """
     from parley.play.simulate import simulate_shard as run
     from parley.progress.state import PLAY, watched_play
-    from parley.study.condition import SCRIPTED
 
     with common.at_work(study.name, PLAY) as file:
-        run(study, services or SCRIPTED, number, exit_with, partial(watched_play, file, study.name))
+        run(study, engine, number, exit_with, partial(watched_play, file, study.name))
 
 
 @click.command()

@@ -13,7 +13,6 @@ from parley.engine.endpoint import FAILED, read_endpoint
 from parley.engine.grammar import constraint
 from parley.engine.models import ModelEntry, compare_names
 from parley.engine.service import fetch
-from parley.engine.service.batches import Batched
 from parley.engine.service.budget import Bill, Budget
 from parley.engine.service.dialect import OWN_SECONDS
 from parley.engine.service.limits import estimated_tokens
@@ -61,16 +60,15 @@ class Engine:
         place: Path | Service,
         budget: Budget | None = None,
         seconds: float = OWN_SECONDS,
-        batched: Batched | None = None,
     ) -> None:
         """Connect to a service, or to the server of an endpoint file; raises EngineError if there is no such file.
 
         What requests use is counted in `budget`, which may refuse them. A request to a server may take `seconds`; a
-        service has its own. Requests that are `batched` go in batches.
+        service has its own.
         """
-        self._sender: Retries | Batched | _OwnServer
+        self._sender: Retries | _OwnServer
         if isinstance(place, Service):
-            self._server, self._sender = place, batched or Retries(place)
+            self._server, self._sender = place, Retries(place)
         else:
             self._sender = _OwnServer(place, seconds)
             self._server = self._sender.service
@@ -84,8 +82,6 @@ class Engine:
     async def __aenter__(self) -> "Engine":
         async with AsyncExitStack() as stack:
             self._http = await stack.enter_async_context(self._server.http())
-            if isinstance(self._sender, Retries) and self._sender.limiter is not None:
-                stack.enter_context(self._sender.limiter)
             self._stack = stack.pop_all()
         return self
 
@@ -116,7 +112,6 @@ class Engine:
         seed: int,
         entry: ModelEntry,
         cache_salt: str | None = None,
-        attempt: int = 0,
     ) -> Completion:
         """Ask the model of an entry; what the reply must look like goes with the request, and the server enforces it.
 
@@ -153,14 +148,11 @@ class Engine:
         content = json.dumps(body, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
         longest = dialect.longest(sampling)
         most = Tokens(prompt=len(content), completion=longest)  # no token is less than a byte
-        if isinstance(self._sender, Batched):
-            response = await self._sender.ask(ask, attempt, content, most, self._budget)
-        else:
-            if self._budget is not None:
-                self._budget.require(self._server.model, most)  # before it waits for limits
-            prompt_bytes = sum(len(message["content"].encode()) for message in ask.messages)
-            tokens = estimated_tokens(prompt_bytes, longest)
-            response = await self._sender.send(lambda: self._post(content, most), seed, tokens)
+        if self._budget is not None:
+            self._budget.require(self._server.model, most)  # before it waits for limits
+        prompt_bytes = sum(len(message["content"].encode()) for message in ask.messages)
+        tokens = estimated_tokens(prompt_bytes, longest)
+        response = await self._sender.send(lambda: self._post(content, most), seed, tokens)
         if (error := fetch.error_of(response)) is not None:
             if error.answers is None:
                 raise self._server.refused(error)
@@ -345,7 +337,7 @@ class LLMPolicy:
 
     async def answer(self, ask: Ask, seed: int, attempt: int) -> Completion:
         """Return the model's reply; raises EngineError if the engine is gone or refuses the request."""
-        return await self._engine.chat(ask, seed, self._entry, attempt=attempt)
+        return await self._engine.chat(ask, seed, self._entry)
 
 
 @dataclass

@@ -106,7 +106,7 @@ _OF_OWN_SERVERS = (
     *("engine_args", "server_args", "reasoning_tokens", "deterministic", "quantization", "grammar", "gpus"),
     *("cluster.gpu_model", "cluster.gres", "cluster.memory_mb"),
 )
-_OF_SERVICES = ("strict_model", "dialect", "limits", "batch")
+_OF_SERVICES = ("strict_model", "dialect", "limits")
 
 
 _NO_PARSER = (
@@ -208,13 +208,6 @@ class ModelEntry(BaseModel):
         description=f"How long a request may take until its whole reply is there; by default {SERVICE_SECONDS:.0f} "
         f"for a service and {OWN_SECONDS:.0f} for a server that Parley starts. Not part of the identity.",
     )
-    batch: bool = Field(
-        exclude=True,
-        default=False,
-        strict=True,
-        description="Whether the games of a run ask in lock step, in batches: half the price, and hours for each "
-        "phase. Not part of the identity.",
-    )
     strict_model: bool = Field(
         exclude=True,
         default=False,
@@ -281,8 +274,6 @@ class ModelEntry(BaseModel):
                 raise ValueError(f"extra.{name}: is Parley's own, or would change what one reply is; remove it")
             if not self.is_service and (name not in _SAMPLED or type(value) not in (int, float)):
                 raise ValueError(f"extra.{name}: must be a number, and one of {', '.join(_SAMPLED)}")
-        if self.batch and self.dialect.api == "messages":
-            raise ValueError("batch: the service's batches are not OpenAI's; remove it, or api: messages")
         if self.reasoning_tokens and not self._parses_thoughts:
             raise ValueError(f"reasoning_tokens: {_NO_PARSER}")
         if self.cluster.gres is not None and self.gpus == 0:
@@ -320,11 +311,6 @@ class ModelEntry(BaseModel):
     def context(self) -> int | None:
         """Its context window in tokens; None for a service whose entry does not say."""
         return self.max_model_len if not self.is_service or "max_model_len" in self.model_fields_set else None
-
-    @property
-    def run_price(self) -> Price | None:
-        """What its tokens cost in a run, in batches or not."""
-        return self.price.in_batches if self.price is not None and self.batch else self.price
 
     @property
     def deadline(self) -> float:

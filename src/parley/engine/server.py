@@ -53,6 +53,8 @@ _ERROR = re.compile(r"(?:\b\w*(?:Error|Exception)|\berror)[:,] ")
 _CAUSE_ELSEWHERE = re.compile(
     r"See root cause above|See stack trace (\(above\) )?for (the )?root cause|Worker failed with error"
 )
+# What vLLM only warns of, and dies of much later, in other words.
+_CAUSE = re.compile(r"Failed to import from vllm\._C")
 _PREFIX = re.compile(r"^(\([^)]*pid=\d+\)\s*)?([A-Z]+ [\d-]+ [\d:]+ \[[^\]]*\]\s*)?")
 
 
@@ -202,9 +204,10 @@ class Server:
             self._process.stdout.close()
 
     def last_error(self) -> str:
-        """Return why it ended: that it was killed, or the last line that names an error, else the last line."""
+        """Return why it ended: that it was killed, or the line that names the cause, an error, else the last line."""
         lines = [cleaned for line in self._lines if (cleaned := one_line(_PREFIX.sub("", line)))]
-        errors = [line for line in lines if _ERROR.search(line) and not _CAUSE_ELSEWHERE.search(line)]
+        errors = [line for line in lines if _CAUSE.search(line)]
+        errors = errors or [line for line in lines if _ERROR.search(line) and not _CAUSE_ELSEWHERE.search(line)]
         code = self._process.returncode
         if code == -signal.SIGKILL:  # which no program can tell of in its last words
             chosen = "killed, as systems do when memory runs out"

@@ -22,7 +22,7 @@ from pathlib import Path
 from types import FrameType
 
 from parley import paths
-from parley.engine import hardware, server
+from parley.engine import hardware, needs, server
 from parley.engine.endpoint import FAILED, Endpoint
 from parley.engine.models import ModelEntry, model_entry
 from parley.errors import EngineError
@@ -61,6 +61,8 @@ def serve(
                 if line := hardware.driver_error():
                     raise EngineError(line)
                 hardware.take_gpus(entry.gpus)
+            if lines := needs.missing_of_engine():
+                raise EngineError(lines[0])
             folder, marker = prepare()
             announced = replace(announced, engine=server.engine_provenance(name, entry, marker))
             determinism = server.determinism_of(entry)

@@ -34,7 +34,7 @@ _PICKLED = (".bin", ".pt", ".pth", ".ckpt", ".pkl")
 _GROWTH = {None: 4.0, "int8": 3.0}
 # Measured: 3.1 GB for a file of 0.5 GB, 5.7 GB for one of 1.1 GB.
 _MEMORY_BYTES, _MEMORY_GROWTH = 1e9, 4.3
-_MAKE_ROOM = f"free some, or make {paths.MODELS} a link to a folder on another disk, and the same command goes on"
+_MAKE_ROOM = f"free some, or set {paths.MODELS} to a folder on another disk, and the same command goes on"
 
 
 def check_source(name: str, entry: ModelEntry, models_file: Path) -> None:
@@ -135,6 +135,8 @@ def _source_hash(entry: ModelEntry) -> str:
     """Return what names all that prepared weights are made of: no other key, such as the dtype, makes them anew."""
     if isinstance(entry.source, sources.GgufSource) or entry.quantization is not None:
         return digest({"source": entry.identity()["source"], "quantization": entry.quantization})[:8]
+    if isinstance(entry.source, sources.FolderSource):  # a relative one is another folder for another study's models
+        return digest({"folder": entry.source.folder, "of": str(paths.root().resolve())})[:8]
     return digest(entry.source.model_dump(mode="json"))[:8]
 
 
@@ -165,7 +167,7 @@ def fetch(name: str, entry: ModelEntry, models_file: Path) -> Path:
     except OSError as error:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT):
             raise
-        raise EngineError(f"{name}: no room on the disk of {paths.MODELS}/; {_MAKE_ROOM}") from error
+        raise EngineError(f"{name}: no room on the disk of {paths.prepared_models()}; {_MAKE_ROOM}") from error
     return marker
 
 
@@ -242,12 +244,12 @@ def _gguf(name: str, entry: ModelEntry, models_file: Path, download: Path, targe
 
 def check_room(name: str, entry: ModelEntry, size: int) -> None:
     """Raise EngineError unless the disk of prepared models has room for preparing weights of `size` bytes."""
-    folder, needed = paths.MODELS.absolute(), preparing_bytes(entry, size)
+    folder, needed = paths.prepared_models(), preparing_bytes(entry, size)
     free = shutil.disk_usage(next(path for path in (folder, *folder.parents) if path.exists())).free
     if free < needed:
         raise EngineError(
-            f"{name}: no room on the disk of {paths.MODELS}/: {needed / 1e9:.1f} GB are needed, {free / 1e9:.1f} GB "
-            f"are free; {_MAKE_ROOM}"
+            f"{name}: no room on the disk of {folder}: {needed / 1e9:.1f} GB are needed, {free / 1e9:.1f} GB are "
+            f"free; {_MAKE_ROOM}"
         )
 
 
@@ -307,9 +309,12 @@ def _refuse_pickles(folder: Path) -> None:
 
 
 def _file_states(folder: Path) -> dict[str, list[int]]:
-    """Return size and time of each weights file: if neither changed, its hash is taken to hold."""
+    """Return size and time of each weights file: if neither changed, its hash is taken to hold.
+
+    The time is in whole seconds: layers of images keep no more.
+    """
     weights = sorted(path for path in folder.glob("*") if path.suffix in _WEIGHTS)
-    return {path.name: [path.stat().st_size, path.stat().st_mtime_ns] for path in weights}
+    return {path.name: [path.stat().st_size, int(path.stat().st_mtime)] for path in weights}
 
 
 def _write_marker(marker: Path, entry: ModelEntry, folder: Path) -> None:

@@ -30,9 +30,7 @@ def export(study: Study, form: Format, out: Path | None = None, license_note: st
     not installed, or if there is no Snakefile that a crate could hold; RecordError if the study has no results yet.
     """
     if find_spec(FORMATS[form]) is None:
-        raise UsageError(
-            f"--format {form} needs {FORMATS[form]}, which is not installed; pip install 'parley[{form}]'"
-        )
+        raise UsageError(f"--format {form} needs {FORMATS[form]}, which is not installed; run: make exports")
     if form == "ro-crate" and not (paths.CHECKOUT / paths.SNAKEFILE).is_file():
         raise UsageError("--format ro-crate: no Snakefile here, which the crate holds; run it in a checkout of Parley")
     out = out or paths.export(study.name, form)

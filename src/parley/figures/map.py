@@ -16,9 +16,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
+from parley.analysis.differences import SHARE, SamplePair, compare
 from parley.analysis.forks import UNCHANGED
 from parley.analysis.pairs import beside_undisturbed
-from parley.analysis.stats import CONFIDENCE, paired_share
+from parley.analysis.stats import CONFIDENCE
 from parley.figures import common
 from parley.figures.page import Panel, axis_label, empty, pages, room, words, wrapped
 from parley.figures.style import look
@@ -96,11 +97,12 @@ def influence_map(study: Study, spec: FigureSpec, table: pd.DataFrame) -> list[F
     table = table[~table["change"].isin(UNCHANGED)].dropna(subset=["influence"])
     if table.empty:
         return empty(study, spec, "Nothing to draw: no fork changes anything.")
-    rows = []
+    samples = []
     for key, of in table.groupby(study.axes, sort=False):
-        low, high, _ = paired_share(of["same"], of["same_unchanged"])
-        rows.append([*key, len(of), of["influence"].mean(), max(low, -1.0), min(high, 1.0)])
-    found = pd.DataFrame(rows, columns=[*study.axes, "simulations", "mean", "low", "high"])
+        x, y = (of[name].to_numpy(dtype=float) for name in ("same", "same_unchanged"))
+        samples.append(SamplePair(dict(zip(study.axes, key, strict=True)), x, y, SHARE, most=1.0))
+    found = compare(samples).rename(columns={"pairs": "simulations", "difference": "mean"})
+    found = found[[*study.axes, "simulations", "mean", "low", "high"]]
     what = f"By how much less often games end as recorded, in percentage points with the {CONFIDENCE:.0%} t interval"
     # No influence has the same color in every figure.
     content = _Content(what, ("mean", "low", "high"), lambda share: f"{100 * share:+.0f}", _points, (-1.0, 1.0))

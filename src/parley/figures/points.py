@@ -1,4 +1,4 @@
-"""Points with their intervals: rates and means along an axis, and effects of axes a row each.
+"""Points with their intervals: rates and means along an axis.
 
 Rates are of outcomes and of yes-or-no metrics, means of numbers. Lines are the values of another axis, or the metrics;
 what else varies is panels.
@@ -10,23 +10,20 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-import numpy as np
 import pandas as pd
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from parley.analysis.conditions import outcomes_of
-from parley.analysis.effects import CHANGES
 from parley.analysis.pairs import beside_undisturbed
 from parley.analysis.rates import all_quantities, quantity_table
-from parley.analysis.stats import CONFIDENCE, wilson_of_mean
+from parley.analysis.stats import wilson_of_mean
 from parley.figures import common
-from parley.figures.page import Panel, axis_label, empty, evenly, pages, room, wrapped
-from parley.figures.style import FAINT, HEIGHT, line_handle, line_style, look
+from parley.figures.page import axis_label, empty, evenly, room, wrapped
+from parley.figures.style import HEIGHT, line_handle, line_style
 from parley.games.evidence import FigureSpec, Quantity
 from parley.study import Study
-from parley.study.comparisons import labels_of_rates
 
 Place = tuple[Any, str]  # a value along x, and how it is written
 
@@ -342,67 +339,3 @@ def _places_along(
     values = [None] if lines_by is None else common.values_along(table[lines_by])
     width = max(1.3, each * per_panel)
     return Along(x, axis_label(study, x), lines_by, values, by, groups, places, per_panel, width)
-
-
-# Effects
-
-
-_ROWS, _ROW = 40, 0.18  # of a page, and inches of a row
-
-
-def effects(study: Study, spec: FigureSpec, table: pd.DataFrame) -> list[Figure]:
-    """Draw a row per effect, with its interval, in percentage points; `table` is that of effects."""
-    if table.empty:
-        return empty(study, spec, "Nothing to draw: no two conditions that can have the outcome differ in one axis.")
-    what = labels_of_rates(study.game)[str(table["what"].iloc[0])]
-    notes = [
-        f"What a value changes in the rate of: {what}, in percentage points with its {CONFIDENCE:.0%} interval; all "
-        "else stays the same. From a binomial model over all axes whose simulations are correlated by seed (GEE): "
-        f"{sum(len(condition.seeds) for condition in study.conditions)} simulations."
-    ]
-    if table["at"].str.contains(CHANGES, regex=False).any():
-        notes.append("Squares: how an effect changes from one value of another axis to the next.")
-    if (table["separated"] > 0).any():
-        notes.append("By Firth's likelihood where a condition that is compared has the outcome always, or never.")
-    if table["low"].isna().any():
-        notes.append("Open marks have no interval: too few seeds, or no variation.")
-    if said := list(dict.fromkeys(note for note in table["note"] if note)):
-        notes.append(f"The fit warned: {said[0]}.")
-    parts = [table.iloc[at : at + _ROWS] for at in range(0, len(table), _ROWS)]
-    lines = max(_label(row).count("\n") + 1 for row in table.to_dict("records"))
-    heights = [_ROW * (0.2 + 0.8 * lines) * len(part) + 0.1 for part in parts]
-    reach = 105 * float(np.nanmax(table[["effect", "low", "high"]].abs().to_numpy(), initial=0.0))
-    panels = [
-        Panel([partial(_forest, table=part, reach=reach)], height) for part, height in zip(parts, heights, strict=True)
-    ]
-    return pages(study, spec, panels, (3.0, max(heights)), notes, [], columns=1)
-
-
-def _forest(ax: Axes, table: pd.DataFrame, reach: float) -> None:
-    rows = table.to_dict("records")
-    ax.axvline(0, color="#333333", linewidth=0.8, zorder=1)
-    ax.set_axisbelow(True)
-    ax.grid(axis="x", color=FAINT, linewidth=0.6)
-    for place, row in enumerate(rows):
-        change, low, high = (100 * row[name] for name in ("effect", "low", "high"))
-        style = {**line_style(1 if CHANGES in row["at"] else 0), "linestyle": "none"}
-        if math.isnan(low):
-            style |= {"markerfacecolor": "white"}
-        else:
-            style |= {"xerr": [[max(0.0, change - low)], [max(0.0, high - change)]], "capsize": 2.5}
-        if not math.isnan(change):
-            ax.errorbar(change, place, zorder=3, clip_on=False, **style)
-        else:
-            ax.text(0, place, "cannot be fitted", va="center", size=7)
-        if place and row["axis"] != rows[place - 1]["axis"]:
-            ax.axhline(place - 0.5, color="#BBBBBB", linewidth=0.6)
-    ax.set_yticks(range(len(rows)), [_label(row) for row in rows])
-    ax.set_ylim(len(rows) - 0.5, -0.5)
-    ax.set_xlim(-max(reach, 5.0), max(reach, 5.0))
-    ax.set_xlabel("percentage points")
-
-
-def _label(row: dict[Any, Any]) -> str:
-    changes = CHANGES in row["at"]
-    at = f" ({'change, ' if changes else ''}{row['at'].replace(CHANGES, ' → ')})" if row["at"] else ""
-    return wrapped(f"{row['axis']}: {row['from']} → {row['to']}{at}", min(3.2, 0.46 * look().inches))

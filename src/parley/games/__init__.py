@@ -6,7 +6,7 @@ A game is made of the names here; it needs no more than its parameters, its outc
 from parley.games.base import Game, Outcome, new_game
 from parley.games.evidence import Evidence, FigureSpec, Indicator, Measure, OutcomeClass, Quantity
 from parley.games.parameters import BYZANTINE, HONEST, GameParameters, Group, Seat
-from parley.games.prompts import Prompts, fill
+from parley.games.prompts import Phase, Prompts, fill
 from parley.policies import Ask, Reply, Sampling
 from parley.policies.kinds import LLM, PolicyParameters, scripted_kind
 from parley.policies.reply_text import ReplyModel
@@ -25,6 +25,7 @@ __all__ = [
     "Measure",
     "Outcome",
     "OutcomeClass",
+    "Phase",
     "PolicyParameters",
     "Prompts",
     "Quantity",

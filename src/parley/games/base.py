@@ -9,20 +9,21 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cache, partial
 from typing import Any, ClassVar, Generic
 
 import numpy as np
+from pydantic import BaseModel
 
 from parley.errors import GameError, UsageError
 from parley.games.evidence import Evidence, OutcomeClass
 from parley.games.network import Edges, Network, Star, check_topology, draw_network
 from parley.games.parameters import BYZANTINE, HONEST, GameParameters, Group, P, Seat
-from parley.games.prompts import Prompts
+from parley.games.prompts import Instruction, Phase, Prompts, fill
 from parley.identity import stream
-from parley.policies import FIRST_STEP, Ask, Reply
-from parley.policies.kinds import LLM, ChosenPolicy, PolicyKind, Rule
-from parley.text import by_number
+from parley.policies import FIRST_STEP, Ask, Reply, ReplyFormat
+from parley.policies.kinds import LLM, ChosenPolicy, PolicyKind, Rule, with_instructions
+from parley.text import by_number, choose
 
 
 @dataclass(frozen=True)
@@ -125,15 +126,9 @@ class Game(ABC, Generic[P]):
         self.seats = tuple(seat if seat.prompt else replace(seat, prompt=prompt) for seat in seats)
         self.rng = rng
         self.material = material
+        self.sent = cache(partial(self.prompts.sent, parameters=parameters))
+        self._form = cache(self._form_of)
         self.set_up()
-
-    @cached_property
-    def prompt(self) -> str:
-        """The prompt that all agents have; raises GameError where they have several (`Seat.prompt`)."""
-        prompt, *others = {seat.prompt: None for seat in self.seats}
-        if others:
-            raise GameError(f"{self.name}: groups have prompts of their own; the game has to read seat.prompt")
-        return prompt
 
     def set_up(self) -> None:
         """Draw and keep what this game needs before it is played; called once, by the constructor."""
@@ -146,6 +141,63 @@ class Game(ABC, Generic[P]):
     @abstractmethod
     def play(self) -> Generator[list[Ask], list[Reply], Outcome]:
         """Play once: yield the asks of each phase, be sent the replies, return the outcome."""
+
+    def ask(
+        self,
+        seat: Seat,
+        number: int,
+        phase: str | Phase,
+        values: Mapping[str, object],
+        reply_model: type[BaseModel],
+        view: Any,
+    ) -> Ask:
+        """Return what an agent is asked in round `number`: the prompts of the phase, filled with `values`.
+
+        `view` is what they say, as data, for scripted policies. Raises GameError for a phase that the prompts lack.
+        """
+        phase, written, form = self._form(seat.role, self.parameters.format_for(seat), phase)
+        filled = {"reply": form.reply, **values}
+
+        def prompted(part: str) -> str:
+            return fill(self.wording(seat, phase, part, form), filled, doubled=phase.doubled)
+
+        return Ask(
+            agent=seat.name,
+            role=seat.role,
+            round=number,
+            phase=phase.name,
+            system=with_instructions(prompted("system"), seat.policy),
+            user=prompted("user"),
+            reply_model=reply_model,
+            sampling=getattr(self.parameters, phase.sampled_by()),
+            reply_format=written,
+            follow_up=form.follow_up and prompted("follow_up"),
+            view=view,
+        )
+
+    def _form_of(
+        self, role: str, reply_format: ReplyFormat, phase: str | Phase
+    ) -> tuple[Phase, ReplyFormat, Instruction]:
+        """Return a phase, by its name or itself, and how agents of a role reply in it."""
+        if isinstance(phase, str):
+            phases = {each.name: each for each in self.prompts.asked(self.parameters)}
+            if phase not in phases:
+                raise GameError(f"{self.name}: its prompts have no phase {phase}; {choose(phase, phases)}")
+            phase = phases[phase]
+        return phase, phase.written(reply_format), phase.form(role, reply_format)
+
+    def wording(self, seat: Seat, phase: Phase, part: str, form: Instruction) -> str:
+        """Return the unfilled text of a part of a question: `system`, `user`, or the `follow_up` of a second step.
+
+        It is made of the texts that the seat is `sent`, which are in the identity. Raises GameError if there is none.
+        """
+        if part == "follow_up":
+            return form.follow_up
+        texts, names = self.sent(seat.prompt, seat.role), phase.templates(part)
+        for name in names:
+            if name in texts:
+                return texts[name]
+        raise GameError(f"{self.name}: the prompt {seat.prompt} has no {seat.role}_{names[0]}; write it")
 
     def first_question(self) -> Ask:
         """Return what a calibration asks of the game: what its first agent is asked first."""

@@ -288,13 +288,6 @@ ENDINGS = FigureSpec(
     caption="Cumulative incidence of competing risks.",
     x="prompt",
 )
-EFFECTS = FigureSpec(
-    name="effects",
-    kind="effects",
-    title="Effects of all axes",
-    caption="What each value of an axis changes in the rate of an outcome, in percentage points, by a binomial model "
-    "over all axes (GEE, clustered by seed).",
-)
 INFLUENCE = FigureSpec(
     name="influence",
     kind="influence",

@@ -104,13 +104,6 @@ KINDS: Mapping[str, FigureKind] = {
         "something else decided.",
         evidence="regressed",
     ),
-    # Those of all axes, which every study that compares conditions has.
-    "effects": FigureKind(
-        "points:effects",
-        ("effects",),
-        "A point is how much a value of an axis changes the rate, all else unchanged, the bar its interval. A bar "
-        "that crosses 0 does not tell whether there is a change.",
-    ),
     # How much changes of recorded games at the points `x` change their ends, in studies of forks.
     "influence": FigureKind(
         "map:influence_map",

@@ -9,7 +9,7 @@ are named after kinds of replies, which each game names itself.
 
 import hashlib
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from pathlib import Path
@@ -86,7 +86,7 @@ _ASKS_FOR_FORM = (*_ASKS_FOR_JSON, "You MUST provide your final answer in the fo
 class Instruction:
     """What ends a prompt, and the prompt of the second step where there is one ("" where not)."""
 
-    reply: str
+    reply: str = ""
     follow_up: str = ""
 
 
@@ -102,20 +102,53 @@ def for_roles(files: Mapping[str, _T], roles: Iterable[str] = ROLES) -> dict[str
     return {f"{role}_{name}": template for role in roles for name, template in files.items()}
 
 
-def files_of_replies(kinds: Mapping[str, tuple[str, ReplyFormat]]) -> dict[str, Path]:
-    """Return the files that tell of replies: by a name, the kind and its format."""
-    return {
-        f"{name}_{part}": path
-        for name, (kind, reply_format) in kinds.items()
-        for part, path in instruction_files(kind, reply_format).items()
-    }
+@dataclass(frozen=True)
+class Phase:
+    """A question that a game asks: all that agents are sent in it, and how their replies are sampled.
 
+    `system` and `user` are the names of its templates without the role, by default those of the phase, or `system` and
+    `user` alone. `pieces` are other templates that it needs, with the role where other roles are not sent them. Where
+    no phase of a game names any, agents are sent all templates of their prompt.
+    """
 
-@cache
-def instruction(kind: str, reply_format: ReplyFormat) -> Instruction:
-    """Return what is said of a kind of reply in a format."""
-    files = instruction_files(kind, reply_format)
-    return Instruction(*(text_of(path) for path in files.values()))
+    name: str
+    sampling: str = ""  # the parameter that samples it; "": it is called like the phase
+    system: str = ""
+    user: str = ""
+    pieces: tuple[str, ...] = ()
+    roles: tuple[str, ...] = ROLES
+    reply: str = ""  # the kind of its reply, where {role} is the role; "": the prompts themselves ask for a form
+    told: str = ""  # what identities call the text on its reply; "": the phase
+    prints_json: bool = False  # whether the prompts themselves ask for a reply in JSON
+    answers_first: bool = False  # then no step comes before the answer
+    doubled: bool = False  # whether its prompts have doubled braces, as in Python's str.format
+
+    @property
+    def named(self) -> set[str]:
+        """The templates that it names."""
+        return {self.system, self.user, *self.pieces} - {""}
+
+    def templates(self, part: str) -> list[str]:
+        """Return what the template of a part may be called, without the role."""
+        return [{"system": self.system, "user": self.user}[part] or f"{self.name}_{part}", part]
+
+    def sampled_by(self) -> str:
+        """Return the name of the parameter that says how its replies are sampled."""
+        return self.sampling or self.name
+
+    def written(self, reply_format: ReplyFormat) -> ReplyFormat:
+        """Return how its replies are written if those of the game are written so."""
+        return "json" if self.answers_first and reply_format == "two_steps" else reply_format
+
+    def form_files(self, role: str, reply_format: ReplyFormat) -> Mapping[str, Path]:
+        """Return the files that tell a role of its reply, by part; none where the prompts do."""
+        written = self.written(reply_format)
+        asked_for = not self.reply or (self.prints_json and written == "json")
+        return {} if asked_for else instruction_files(self.reply.format(role=role), written)
+
+    def form(self, role: str, reply_format: ReplyFormat) -> Instruction:
+        """Return what is said to a role of its reply."""
+        return Instruction(*map(text_of, self.form_files(role, reply_format).values()))
 
 
 def without_json(printed: str) -> str:
@@ -174,16 +207,40 @@ class Prompts(Generic[P]):
     parts: Mapping[str, str] = {}  # "system" or "user" of templates whose names do not end with the part
     # By an expression that a printed prompt has in braces, what people write there.
     plain: Mapping[str, str] = {}
-    phases: tuple[str, ...] = ()  # those that `template` knows
+    phases: tuple[Phase, ...] = ()  # all that is asked
     questions: tuple[QuestionStyle, ...] = ()
 
     def __iter__(self) -> Iterator[str]:
         """Yield the names of the variants."""
         return iter(self.variants)
 
+    def asked(self, parameters: P) -> Sequence[Phase]:
+        """Return the phases of a game with these parameters."""
+        return self.phases
+
+    def besides(self, parameters: P) -> Mapping[str, Template]:
+        """Return what agents are sent besides the templates of a prompt, by role and name."""
+        return {}
+
     def files(self, prompt: str, parameters: P) -> Mapping[str, Template]:
-        """Return the templates that agents are sent, by name; raises KeyError for an unknown prompt."""
-        return self.templates(prompt)
+        """Return all that agents are sent, by role and name; raises KeyError for an unknown prompt."""
+        phases = self.asked(parameters)
+        named = {name for phase in phases for name in phase.named}
+        forms = {
+            f"{role}_reply_{phase.told or phase.name}_{part}": path
+            for phase in phases
+            for role in phase.roles
+            for part, path in phase.form_files(role, parameters.reply_format).items()
+        }
+        found = self.templates(prompt)
+        if named:
+            found = {name: of for name, of in found.items() if not named.isdisjoint((name, name.partition("_")[2]))}
+        return {**found, **forms, **self.besides(parameters)}
+
+    def sent(self, prompt: str, role: str, parameters: P) -> dict[str, str]:
+        """Return the texts that agents of a role are sent, by their names without the role."""
+        files, own = self.files(prompt, parameters), f"{role}_"
+        return {name.removeprefix(own): text_of(of) for name, of in files.items() if name.startswith(own)}
 
     def templates(self, prompt: str) -> Mapping[str, Template]:
         """Return the templates of a prompt, its own if it carries some; raises KeyError for an unknown prompt."""
@@ -236,18 +293,3 @@ class Prompts(Generic[P]):
             for name, template in sorted(self.files(prompt, parameters).items())
             if name.startswith(tuple(f"{role}_" for role in roles))
         }
-
-    def template(self, prompt: str, role: str, phase: str, part: str) -> str:
-        """Return the unfilled text of one prompt; raises UsageError for an unknown one."""
-        known = self.templates(prompt) if prompt in self.variants or isinstance(prompt, OwnPrompt) else {}
-        found = known.get(f"{role}_{phase}_{part}", known.get(f"{role}_{part}"))
-        if found is None or phase not in self.phases or part not in ("system", "user"):
-            raise UsageError(
-                f"no prompt for {prompt}, {role}, {phase}, {part}; prompts: {', '.join(self)}; "
-                f"roles: {', '.join(ROLES)}; phases: {', '.join(self.phases)}; parts: system, user"
-            )
-        return text_of(found)
-
-    def filled(self, prompt: str, role: str, phase: str, part: str, values: Mapping[str, object]) -> str:
-        """Return one prompt with its places filled; raises UsageError for an unknown one, KeyError for a place."""
-        return fill(self.template(prompt, role, phase, part), values)

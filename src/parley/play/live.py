@@ -23,7 +23,7 @@ from parley.games.base import Game, Outcome
 from parley.play.matrix import WatchedGame, decided
 from parley.play.matrix_text import final_view, live_view
 from parley.play.runner import Exchange, Play, Watcher
-from parley.play.simulate import budget_for, engine_places, play_simulation
+from parley.play.simulate import engine_places, paid, play_simulation
 from parley.policies import Ask
 from parley.study import Study
 from parley.study.condition import Condition, Simulation
@@ -96,7 +96,7 @@ async def play_once(
     try:
         condition = simulation.condition
         places = engines.enter_context(engines_for(study, condition, condition.models, endpoints))
-        budget = budget_for(study, simulation)
+        budget = engines.enter_context(paid(study, [simulation], journals=False))
         played, _ = await play_simulation(simulation, places, engine_timeout, None, budget, watchers)
     except BaseException:
         if screen is not None:  # before its engines end: that takes seconds, or is cut short

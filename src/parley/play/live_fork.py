@@ -17,7 +17,7 @@ from parley.play.matrix import decided
 from parley.play.record import read_record
 from parley.play.replay import replay
 from parley.play.runner import Exchange, Play, Watcher
-from parley.play.simulate import budget_for, play_simulation
+from parley.play.simulate import paid, play_simulation
 from parley.policies import GIVEN
 from parley.study import Study
 from parley.study.condition import Simulation
@@ -83,12 +83,13 @@ def play_forks(
     """Yield each fork as it was played, with engines that are started once; `first` watch the first of them."""
     places: dict[str, Any] = {}
     with ExitStack() as engines:
+        budget = engines.enter_context(paid(study, list(study.simulations()), journals=False))
         for simulation in study.simulations():
             condition = simulation.condition
             if missing := [name for name in condition.models if name not in places]:
                 places |= engines.enter_context(engines_for(study, condition, missing, endpoints))
             needed = {name: places[name] for name in condition.models}
-            playing = play_simulation(simulation, needed, engine_timeout, None, budget_for(study, simulation), first)
+            playing = play_simulation(simulation, needed, engine_timeout, None, budget, first)
             yield simulation, asyncio.run(playing)[0]
             first = ()
 

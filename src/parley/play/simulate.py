@@ -6,7 +6,7 @@ import resource
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractAsyncContextManager, AbstractContextManager, AsyncExitStack, nullcontext, suppress
+from contextlib import AbstractContextManager, AsyncExitStack, nullcontext, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -32,14 +32,13 @@ from parley.text import Hearing, every, limited_logger, log_line, logged_to, own
 
 if TYPE_CHECKING:
     from parley.engine.client import Engine
-    from parley.engine.service.batches import Batches
     from parley.engine.service.budget import Budget
     from parley.engine.service.service import Service
 
 _log = limited_logger(__name__)
 _POLL_SECONDS = 1.0
 _AT_THE_DISK = 64  # games that wait for a slow disk at once; Python has four threads more than cores
-_FILES = 4  # that a game has open: its journal, a budget and an HTTP connection
+_FILES = 4  # that a game has open: its journal and HTTP connections
 # Gives what is told of each reply of a simulation that is played in this task, as long as the context lasts.
 Playing = Callable[[Simulation], AbstractContextManager[Watcher]]
 _LOCK_PATIENCE = 30.0  # seconds that processes of a killed workflow are given to end
@@ -73,11 +72,12 @@ def simulate(
         if model not in places:
             raise UsageError(f"{record}: needs an engine for {model}; name its endpoint file")
 
-    async def play() -> None:
+    async def play(budget: "Budget | None") -> None:
         async with ended_if_it_hangs():
-            await _play_with_journal(study, simulation, places, engine_timeout, playing)
+            await _play_with_journal(study, simulation, places, engine_timeout, playing, budget)
 
-    asyncio.run(play())
+    with paid(study, [simulation]) as budget:
+        asyncio.run(play(budget))
 
 
 def simulate_shard(
@@ -85,11 +85,10 @@ def simulate_shard(
 ) -> None:
     """Make the records of the simulations of one shard of `study` that need no server.
 
-    Those that are there already are left alone. As many are played at once as their services allow, all in lock step
-    if one of these is asked in batches. Scripted ones have no journal: what a death takes of those is played again in
-    milliseconds. If some fail, the others are played, and an error as of `simulate` is raised that counts them and
-    quotes the first. All ends when the process `exit_with` is gone, with a ParleyError. Raises UsageError if the study
-    has no such shard.
+    Those that are there already are left alone. As many are played at once as their services allow. Scripted ones have
+    no journal: what a death takes of those is played again in milliseconds. If some fail, the others are played, and
+    an error as of `simulate` is raised that counts them and quotes the first. All ends when the process `exit_with` is
+    gone, with a ParleyError. Raises UsageError if the study has no such shard.
     """
     shards = study.shards()
     of_engine = [s for s in study.simulations() if s.condition.plays_by_shard and s.condition.engine == engine]
@@ -129,24 +128,31 @@ def _is_finished(record: Path, simulation: Simulation) -> bool:
 async def _play_shard(
     study: Study, simulations: Sequence[Simulation], exit_with: int | None, playing: Playing
 ) -> list[ParleyError]:
-    """Play simulations, some at once; return the errors of those that failed.
+    """Play simulations, of each service some at once; return the errors of those that failed.
 
-    When a service is not there, what has not begun does not begin: each simulation would wait for it as long.
+    When a service is not there, what it plays in and has not begun does not begin: each would wait for it as long.
     """
     asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(_AT_THE_DISK))
-    at_once = min((s.condition.at_once for s in simulations), default=1)
-    free = asyncio.Semaphore(min(at_once, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // _FILES))
+    of_models: dict[tuple[str, ...], int] = {}  # how many simulations of the same models play at once
+    for condition in {id(s.condition): s.condition for s in simulations}.values():
+        of_models[condition.models] = min(condition.at_once, of_models.get(condition.models, condition.at_once))
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[0] // _FILES // max(len(of_models), 1)
+    free = {models: asyncio.Semaphore(min(at_once, most)) for models, at_once in of_models.items()}
+    absent: set[tuple[str, ...]] = set()
     began, done = time.monotonic(), 0
     failed: list[ParleyError] = []
 
     async def play(simulation: Simulation) -> None:
         nonlocal done
-        async with free:
+        models = simulation.condition.models
+        async with free[models]:
             try:
-                if any(isinstance(error, NotReadyError) for error in failed):
+                if models in absent:
                     raise NotReadyError("not started: the service did not answer the ones before")
-                await _play_of_shard(study, simulation, playing, batches)
+                await _play_of_shard(study, simulation, playing, budget)
             except ParleyError as error:
+                if isinstance(error, NotReadyError):
+                    absent.add(models)
                 failed.append(error)
                 _log.info("%s/seed=%d: %s", simulation.condition.name, simulation.seed, error)
         done += 1
@@ -154,31 +160,20 @@ async def _play_shard(
         _log.info("%d of %d played", done - len(failed), len(simulations), extra=seldom)
 
     try:
-        async with ended_if_it_hangs(), asyncio.TaskGroup() as watch:
-            watching = None if exit_with is None else watch.create_task(_require_alive(exit_with))
-            async with _batches_of(study, simulations) as batches, asyncio.TaskGroup() as group:
-                for simulation in simulations:
-                    group.create_task(play(simulation))
-            if watching is not None:
-                watching.cancel()
+        with paid(study, simulations) as budget:
+            async with ended_if_it_hangs(), asyncio.TaskGroup() as watch:
+                watching = None if exit_with is None else watch.create_task(_require_alive(exit_with))
+                async with asyncio.TaskGroup() as group:
+                    for simulation in simulations:
+                        group.create_task(play(simulation))
+                if watching is not None:
+                    watching.cancel()
     except ExceptionGroup as errors:
         error: Exception = errors
         while isinstance(error, ExceptionGroup):  # one for each task group that it passed
             error = error.exceptions[0]
         raise error from None
     return failed
-
-
-def _batches_of(study: Study, simulations: Sequence[Simulation]) -> "AbstractAsyncContextManager[Batches | None]":
-    """Return the batches in which simulations are to ask; of None if they ask in no batches."""
-    if not any(entry.batch for simulation in simulations for entry in simulation.condition.entries.values()):
-        return nullcontext()
-    from parley.engine.service.batches import Batches  # with an HTTP client, see below
-
-    def unfinished() -> list[str]:
-        return [each.id for each in study.simulations() if not each.record(study.name).exists()]
-
-    return Batches(paths.batches(study.name), unfinished)
 
 
 async def _require_alive(process: int) -> None:
@@ -188,9 +183,7 @@ async def _require_alive(process: int) -> None:
     raise ParleyError("the workflow that started this process has ended; run its command again to go on")
 
 
-async def _play_of_shard(
-    study: Study, simulation: Simulation, playing: Playing, batches: "Batches | None" = None
-) -> None:
+async def _play_of_shard(study: Study, simulation: Simulation, playing: Playing, budget: "Budget | None") -> None:
     """Play one simulation of a shard; one with a journal has the log that a job of its own would have."""
     condition = simulation.condition
     log = paths.simulation_log(study.name, condition.place, simulation.seed)
@@ -199,12 +192,11 @@ async def _play_of_shard(
             log.parent.mkdir(parents=True, exist_ok=True)
     here = own_log.set(log if condition.keeps_journal else None)
     try:
-        if not condition.keeps_journal:
-            await _play_scripted(study, simulation)
-            return
-        with batches.playing(simulation.id) if batches is not None else nullcontext():
+        if condition.keeps_journal:
             places = engine_places(condition, [])
-            await _play_with_journal(study, simulation, places, 0.0, playing, batches)
+            await _play_with_journal(study, simulation, places, 0.0, playing, budget)
+        else:
+            await _play_scripted(study, simulation)
     except ParleyError as error:
         if condition.keeps_journal:
             _log.info("parley: %s", error)
@@ -227,7 +219,7 @@ async def _play_with_journal(
     places: "Mapping[str, Path | Service]",
     engine_timeout: float,
     playing: Playing,
-    batches: "Batches | None" = None,
+    budget: "Budget | None",
 ) -> None:
     """Play one simulation from its journal into its record."""
     record = simulation.record(study.name)
@@ -239,12 +231,9 @@ async def _play_with_journal(
             return
         if journal.entries:
             _log.info("going on from the journal: %d replies", len(journal.entries))
-        budget = budget_for(study, simulation, by_hand=batches is None)
         with playing(simulation) as watcher:
             watchers = [watcher, PauseWatcher(study, simulation.players), PhaseLog()]
-            played, engines = await play_simulation(
-                simulation, places, engine_timeout, journal, budget, watchers, batches
-            )
+            played, engines = await play_simulation(simulation, places, engine_timeout, journal, budget, watchers)
         for model, requests in study.requests_at_once(simulation.condition).items():
             engines[model]["requests_at_once"] = requests
         await off_loop(_keep, record, simulation, played, provenance(started, engines))
@@ -281,13 +270,18 @@ def engine_places(condition: Condition, endpoints: Sequence[Path]) -> "dict[str,
     return places | {name: service_of(name, condition.entries[name]) for name in services}
 
 
-def budget_for(study: Study, simulation: Simulation, by_hand: bool = True) -> "Budget | None":
-    """Return what pays the requests of a simulation; None if it makes none, or if its study has no budget."""
-    if not simulation.condition.models:
-        return None
-    from parley.play.spending import budget_of  # with an event loop's locks; a scripted simulation has no use for it
+def paid(
+    study: Study, simulations: Sequence[Simulation], journals: bool = True
+) -> "AbstractContextManager[Budget | None]":
+    """Give what pays the requests of simulations to services; None if they make none, or the study has no budget.
 
-    return budget_of(study, simulation, by_hand)
+    Without `journals` they are played for somebody who watches, and recorded nowhere.
+    """
+    if study.content.budget is None or not any(each.condition.asks_services for each in simulations):
+        return nullcontext()
+    from parley.play.spending import budget_of  # which reads records; a scripted simulation has no use for it
+
+    return budget_of(study, journals) or nullcontext()
 
 
 async def play_simulation(
@@ -297,18 +291,17 @@ async def play_simulation(
     journal: Journal | None = None,
     budget: "Budget | None" = None,
     watchers: Sequence[Watcher] = (),
-    batches: "Batches | None" = None,
 ) -> tuple[Play, dict[str, dict[str, Any]]]:
     """Connect what the simulation needs and play it; return the play and the provenance of its engines.
 
     `places` is what `engine_places` gives: an endpoint file or a service for every model of the simulation. `budget`
-    pays the requests of a study that has a budget. Entries that say so ask in `batches`, if there are any.
+    pays the requests to services of a study that has a budget.
     """
     game = simulation.game()
     if journal is not None:
         _require_models(simulation, journal)
     async with AsyncExitStack() as stack:
-        engines = await _connect(stack, simulation, places, engine_timeout, budget, batches) if places else {}
+        engines = await _connect(stack, simulation, places, engine_timeout, budget) if places else {}
         provenances = {name: await engine.provenance() for name, engine in engines.items()}
         for text in provenance_warnings({"engines": provenances}):
             _log.warning("%s", text)
@@ -344,21 +337,16 @@ async def _connect(
     places: "Mapping[str, Path | Service]",
     engine_timeout: float,
     budget: "Budget | None",
-    batches: "Batches | None",
 ) -> "dict[str, Engine]":
     """Return the engines, by model, when all of them answer."""
     # Imported here, since a scripted simulation has no use for an HTTP client, whose import takes a tenth of its time.
     from parley.engine.client import Engine
 
-    if budget is not None:
-        stack.enter_context(budget)
     engines: dict[str, Engine] = {}
     for name, place in places.items():
         entry = simulation.condition.entries[name]
-        batched = None
-        if batches is not None and entry.batch and not isinstance(place, Path):
-            batched = await batches.of(place, simulation.id)
-        engines[name] = await stack.enter_async_context(Engine(place, budget, entry.deadline, batched))
+        engine = Engine(place, budget if entry.is_service else None, entry.deadline)
+        engines[name] = await stack.enter_async_context(engine)
     for engine in engines.values():
         await engine.wait_ready(engine_timeout)
     return engines

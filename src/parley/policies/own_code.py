@@ -50,6 +50,7 @@ _WITH_DOCSTRINGS = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunction
 _SUFFIXES = frozenset({".py", ".txt", ".md", ".j2", ".jinja", ".jinja2", ".json", ".yaml", ".yml", ".toml", ".csv"})
 _OWN = "parley_own_"  # what the names of modules beside a study begin with
 _folders: dict[Path, None] = {}  # of the studies that were read; the last is the latest
+_packages: set[str] = set()  # that code of the user's own was imported in
 _imported: dict[tuple[Path, ...], str] = {}  # SHA-256 of the source of each module that was imported, by its files
 
 
@@ -206,6 +207,7 @@ def import_own(source: Source) -> Any:
         files = {str(file) for file in source.files}
         for each in [name for name, found in sys.modules.items() if getattr(found, "__file__", None) in files]:
             del sys.modules[each]
+    _packages.add(module.partition(".")[0])
     if module not in sys.modules:
         importlib.invalidate_caches()  # a folder's listing is told from a newer one by its time, which may be coarse
     imported = importlib.import_module(module)
@@ -218,10 +220,9 @@ def import_own(source: Source) -> Any:
 # What goes wrong in it
 
 
-def _is_own(frame: FrameType | None) -> bool:
+def _is_own(frame: FrameType) -> bool:
     """Whether a frame is one of the user's code."""
-    package = str(frame.f_globals.get("__name__", "")).partition(".")[0] if frame is not None else ""
-    return package.startswith(_OWN) or trust.is_plugin_package(package)
+    return str(frame.f_globals.get("__name__")).partition(".")[0] in _packages
 
 
 def describe_error(error: BaseException) -> str:

@@ -173,12 +173,9 @@ def silence(snapshot: Snapshot) -> str:
     """Return for how long nothing was answered, and what the engine says of it; "" if something was."""
     if snapshot.silent is None or snapshot.silent < _SILENT_SECONDS:
         return ""
-    what = (
-        f"last reply {duration(snapshot.silent)} ago"
-        if snapshot.answered[0]
-        else (f"no reply yet, for {duration(snapshot.silent)}")
-    )
-    return "; ".join([what, *snapshot.batches])
+    if snapshot.answered[0]:
+        return f"last reply {duration(snapshot.silent)} ago"
+    return f"no reply yet, for {duration(snapshot.silent)}"
 
 
 def _number(value: float) -> str:

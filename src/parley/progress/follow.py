@@ -26,7 +26,7 @@ from parley.study.condition import SCRIPTED
 from parley.text import one_line
 
 _IDLE_SECONDS = 60.0  # without a process that plays and without a new record: nothing is played
-_SLOW_SECONDS = 5.0  # how often the budget and batches are looked at
+_SLOW_SECONDS = 5.0  # how often the budget is looked at
 _CLOCKS_SECONDS = 5.0  # by which the clocks of machines may differ
 _SETTLED_SECONDS = 60.0  # a folder changed longer ago than this cannot change again with the same time
 IDLE = "nothing is played now"
@@ -61,7 +61,6 @@ class Progress:
         self._loaded: dict[str, float | None] = {}  # seconds that the last start of an engine took, by model
         self._slow = float("-inf")
         self._budget: str | None = None
-        self._batches: list[str] = []
 
     def look(self, last: bool = False) -> snapshot.Snapshot:
         """Return the study as it is now; in the `last` look of the run of this process, nothing goes on."""
@@ -80,7 +79,6 @@ class Progress:
         if now - self._slow >= _SLOW_SECONDS:
             self._slow = now
             self._budget = self._spent()
-            self._batches = self._waiting_batches()
 
         left = any(cell.left for cell in self._cells)
         servers = {state.endpoint: state for state in states if state.stage == SERVE}  # the last one of each
@@ -104,9 +102,8 @@ class Progress:
             elapsed=None if self._since is None else max(now - self._since, 0.0),
             rates=self._estimate.answering(now) if left and goes_on else None,
             finishes=self._estimate.finishing(now) if goes_on else None,
-            left=self._estimate.left(now) if goes_on and not self._batches else None,
+            left=self._estimate.left(now) if goes_on else None,
             silent=max(now - max([min(playing_since), event, *loaded]), 0.0) if plays and not loads else None,
-            batches=self._batches,
             budget=self._budget,
             note=""
             if last
@@ -197,16 +194,6 @@ class Progress:
     def _tells_of_the_pace(self, at: float, now: float) -> bool:
         """Whether what happened then was not long ago, and of the run that is followed, not of one before."""
         return now - at < KEPT_SECONDS and (self._since is None or at >= self._since)
-
-    def _waiting_batches(self) -> list[str]:
-        if not (folder := paths.batches(self._study.name)).exists():
-            return []
-        from parley.engine.service.batches import waiting_batches  # with an HTTP client
-
-        try:
-            return [batch.line() for batch in waiting_batches(folder)]
-        except JournalError as error:
-            return [one_line(str(error), 200)]
 
     def _spent(self) -> str | None:
         if self._study.content.budget is None:

@@ -138,8 +138,6 @@ def status(study: Study) -> Iterator[str]:
         yield f"what changed: parley diff {study.file}"
     if snapshot.budget is not None:
         yield f"budget: {snapshot.budget}"
-    for batch in snapshot.batches:
-        yield f"batch: {batch}"
     if known := facts(snapshot):
         yield ", ".join(known)
     if quiet := silence(snapshot):
@@ -163,7 +161,6 @@ def status_values(study: Study) -> dict[str, Any]:
         "study": snapshot.study,
         "simulations": snapshot.total,
         **{name: getattr(snapshot, name) for name in ("finished", "running", "begun", "over", "budget", "note")},
-        "batches": snapshot.batches,
         "replies": replies,
         "unusable": unusable,
         "seconds_left": snapshot.left and snapshot.left.seconds,

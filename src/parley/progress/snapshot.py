@@ -128,7 +128,6 @@ class Snapshot:
     budget: str | None
     note: str  # what goes on where nothing is played
     over: bool  # whether all simulations and all that is made of them are there
-    batches: Sequence[str] = ()  # what is known of those that services have not answered
 
     @property
     def total(self) -> int:
@@ -183,7 +182,7 @@ def cells_of(study: Study) -> list[ConditionProgress]:
                 names=names[key],
                 records=record.parent,
                 journals=paths.journal(record).parent,
-                kind="+".join(condition.models) or SCRIPTED,
+                kind=condition.engine if condition.models else SCRIPTED,
             )
         )
     return cells

@@ -229,7 +229,7 @@ def watched_play(file: StateFile | None, study: str, simulation: Simulation) -> 
         return
     record = str(simulation.record(study))
     with file.changing() as state:
-        state.engine = "+".join(simulation.condition.models) or SCRIPTED
+        state.engine = simulation.condition.engine if simulation.condition.models else SCRIPTED
         state.games[record] = GameProgress()
     here, failed = _current.set(record), ""
     try:

@@ -13,8 +13,8 @@ from typing import Any
 import pandas as pd
 
 from parley import __version__
+from parley.analysis.differences import CLUSTERED
 from parley.analysis.made_by import MadeBy
-from parley.analysis.margins import CLUSTERED
 from parley.analysis.questions import LINES
 from parley.analysis.simulations import engine_label
 from parley.analysis.stats import CONFIDENCE
@@ -225,10 +225,6 @@ def _statistics(study: Study, tables: Mapping[str, pd.DataFrame], cite: Citation
     if CLUSTERED in {*tests, *tables["margins"]["test"]}:
         sentences.append(
             f"Rates over several axes were compared by McNemar's test for clustered pairs {cite('durkalski2003')}."
-        )
-    if len(tables["effects"]):
-        sentences.append(
-            f"Effects of axes are of one binomial model with correlation within seeds (GEE) {cite('liang1986')}."
         )
     if len(tables["quality"]):
         sentences.append(f"Slopes of agreed on initial values have HC3 standard errors {cite('mackinnon1985')}.")

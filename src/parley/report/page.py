@@ -107,7 +107,7 @@ def report_unfinished(study: Study) -> Path:
 
 _SHOWN = (
     *("simulations", "conditions", "rates", "quantities", "questions", "contrasts", "noise", "times", "endings"),
-    *("quality", "reactions", "behaviors", "margins", "effects", "players", "achievable", "regret", "decision_rates"),
+    *("quality", "reactions", "behaviors", "margins", "players", "achievable", "regret", "decision_rates"),
     *("equal_cost", "forks"),
 )
 

@@ -8,7 +8,6 @@ from typing import Any
 import pandas as pd
 
 from parley.analysis.conditions import outcomes_of
-from parley.analysis.effects import CHANGES
 from parley.analysis.endings import ANY as ANY_ENDING
 from parley.analysis.forks import AS_PARENT, UNCHANGED
 from parley.analysis.precision import anytime_interval
@@ -57,8 +56,7 @@ def all_tables(study: Study, made: Mapping[str, pd.DataFrame], links: ReportLink
         "equal_cost": _equal_cost_table(made["equal_cost"], by),
         "forks": _fork_table(made["forks"], game),
         "noise": _noise_table(made["noise"], by, game),
-        "margins": margin_table(made["margins"], made["effects"], game),
-        "effects": effect_table(made["effects"], game),
+        "margins": margin_table(made["margins"], game),
         "times": time_table(made["times"], by, game),
         "quality": _quality_table(made["quality"], by),
         "players": player_table(made["players"], by, game),
@@ -256,10 +254,10 @@ def _noise_table(noise: pd.DataFrame, by: Sequence[str], game: type[Game]) -> Ht
     )
 
 
-def margin_table(margins: pd.DataFrame, effects: pd.DataFrame, game: type[Game]) -> HtmlTable:
-    """Return the margins of the outcome that the effects are about, and of all that a paper gives rates of."""
+def margin_table(margins: pd.DataFrame, game: type[Game]) -> HtmlTable:
+    """Return the margins of the game's first outcome, and of all that a paper gives rates of."""
     labels = labels_of_rates(game)
-    whats = {*effects["what"], *margins.loc[margins["paper"].notna(), "what"]} or {game.outcomes[0].name}
+    whats = {game.outcomes[0].name, *margins.loc[margins["paper"].notna(), "what"]}
     rows = margins[margins["what"].isin(whats)].to_dict("records")
 
     def compared(text: Any) -> Any:
@@ -294,26 +292,6 @@ def margin_table(margins: pd.DataFrame, effects: pd.DataFrame, game: type[Game])
 def _rates_and_pairs(row: Row) -> str:
     pairs = f"; {row['only_from']} only {row['from']}, {row['only_value']} only {row['value']}" if row["pairs"] else ""
     return f"{row['from']} {row['rate_from']:.1%}, {row['value']} {row['rate_value']:.1%}{pairs}"
-
-
-def effect_table(effects: pd.DataFrame, game: type[Game]) -> HtmlTable:
-    """Return the effects of the model over all axes; `about` has what is modeled, and what the fit warned of."""
-    return table(
-        "effects",
-        effects.head(MAX_MARGINS).to_dict("records"),
-        words("compared", lambda row: f"{row['axis']}: {row['from']} → {row['to']}"),
-        words("at", lambda row: row["at"].replace(CHANGES, " → ") + (" (change)" if CHANGES in row["at"] else "")),
-        HtmlColumn(
-            "conditions",
-            "conditions",
-            lambda row: f"{row['separated']} always or never" if row["separated"] else "",
-        ),
-        HtmlColumn("effect", estimate("effect", "+z.0f", scale=100, unit=" points")),
-        p_column("p", "p"),
-        what=labels_of_rates(game)[str(effects["what"].iloc[0])] if len(effects) else "",
-        all=len(effects),
-        notes=list(dict.fromkeys(note for note in effects["note"] if note)),
-    )
 
 
 # Times, agreement, reactions

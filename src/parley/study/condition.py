@@ -14,7 +14,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
-from itertools import chain
 from operator import methodcaller
 from pathlib import Path
 from typing import Annotated, Any
@@ -108,6 +107,7 @@ def on_disk(folder: Path) -> int:
 BASE_AXES = ("model", "n", "b", "prompt")  # in the order of the path
 SCRIPTED = "scripted"  # the engine of simulations that need none
 OWN_CODE = "own_code"  # the same, where code of the user's own plays
+SERVICES = "services"  # that of all simulations that services alone answer: one process keeps limits and budget
 SCRIPTED_AT_ONCE = 4  # while one is synced to the disk, or waits for others, another is played
 ARM_AXIS = "arm"  # the last, in studies that compare with arms
 TALK, NO_ARM = "talk", "none"  # its values for what arms are compared with, and for conditions without arms
@@ -298,15 +298,15 @@ class Condition:
         """Whether one job plays all of its simulations that are in a shard: not beside a server of ours."""
         return all(entry.is_service for entry in self.entries.values())
 
+    @property
+    def asks_services(self) -> bool:
+        """Whether a service answers for any of its agents."""
+        return any(entry.is_service for entry in self.entries.values())
+
     @cached_property
     def has_own_policies(self) -> bool:
         """Whether policies of the user's own play."""
         return any(group.player.policy.kind.is_plugin for group in self.groups)
-
-    @property
-    def runs_own_code(self) -> bool:
-        """Whether code of the user's own plays, or is the game: nobody knows what it keeps or what ends it."""
-        return self.has_own_policies or bool(self.game.code_sha256)
 
     @property
     def keeps_journal(self) -> bool:
@@ -315,18 +315,17 @@ class Condition:
 
     @cached_property
     def engine(self) -> str:
-        """What its shards are named after: the names of its models joined by "+"; SCRIPTED or OWN_CODE for none."""
-        return "+".join(self.models) or (OWN_CODE if self.has_own_policies else SCRIPTED)
+        """What its shards are named after: SERVICES, or SCRIPTED or OWN_CODE for no model, or its models' names."""
+        if self.entries:
+            return SERVICES if self.plays_by_shard else "+".join(self.models)
+        return OWN_CODE if self.has_own_policies else SCRIPTED
 
     @cached_property
     def at_once(self) -> int:
         """How many of its simulations fill what the services that answer for it allow, or the disk if none does."""
         if not self.entries:
             return SCRIPTED_AT_ONCE
-        requests = min(
-            entry.limits.in_batch if entry.batch else entry.limits.concurrent or DEFAULT_CONCURRENT
-            for entry in self.entries.values()
-        )
+        requests = min(entry.limits.concurrent or DEFAULT_CONCURRENT for entry in self.entries.values())
         return math.ceil(requests / sum(group.count for group in self.groups))
 
     @property
@@ -381,18 +380,12 @@ class Condition:
 
     @property
     def samplings(self) -> dict[str, Sampling]:
-        """The sampling of each phase in which agents are asked, by phase.
-
-        Published prompts are not called after the phases: then it is that of all phases.
-        """
-        known = [f"_{phase}_" for phase in self.game.prompts.phases]
-        asked = set()
-        for name in [*self.prompt_digests, *chain.from_iterable(self.group_digests)]:
-            # Of several in a name, such as `honest_turn_vote_on_last_round`, it is the first.
-            asked |= set(sorted((phase for phase in known if phase in name), key=name.index)[:1])
-        unasked = {phase.strip("_") for phase in known if phase not in asked}
+        """The parameters that sample the phases in which agents are asked, all if the game names no phases."""
+        roles = {group.role for group in self.groups}
+        phases = self.game.prompts.asked(self.parameters)
+        asked = {phase.sampled_by() for phase in phases if roles.intersection(phase.roles)}
         sampled = {name: x for name, x in dict(self.parameters).items() if isinstance(x, Sampling)}
-        return {name: x for name, x in sampled.items() if name not in unasked} or sampled
+        return {name: x for name, x in sampled.items() if name in asked} or sampled
 
     @property
     def samples(self) -> bool:

@@ -10,7 +10,7 @@ from os.path import exists
 from pathlib import Path
 from typing import Any
 
-from parley.engine.models import ModelEntry
+from parley.engine.models import ClusterRequest, ModelEntry
 from parley.engine.weights import check_source
 from parley.errors import UsageError, located
 from parley.games.base import Game
@@ -204,7 +204,9 @@ class Expander:
         populations = list(self._shorthand(grid, where) if grid.groups is None else self._groups(grid, where))
         varied = list(product(*(grid.vary.get(name, [None]) for name in self._varied)))
         for population in populations:
-            self._check_place(population, where)
+            players = [group.player for group in population.groups]
+            asked = {each.model: each.entry.cluster for each in players if each.model and each.entry}
+            check_one_place(asked, where, self._models_file)
         for population, prompt, values in product(populations, grid.prompt, varied):
             chosen = {name: value for name, value in zip(self._varied, values, strict=True) if name in grid.vary}
             parameters = self._parameters(chosen, f"{where}.vary" if chosen else f"{self._where}: parameters")
@@ -262,18 +264,6 @@ class Expander:
             parameters = self._parameters({**chosen, **changes}, f"{where}: compare_with: {arm}")
             groups = (replace(group, count=number or count),)
             yield replace(condition, axes={**condition.axes, ARM_AXIS: arm}, parameters=parameters, groups=groups)
-
-    def _check_place(self, population: _Population, where: str) -> None:
-        """Refuse models that one cluster job cannot serve together."""
-        requests = {g.player.model: g.player.entry.cluster for g in population.groups if g.player.entry is not None}
-        for key in ("partition", "account", "constraint", "gpu_model", "qos", "gres"):
-            asked = {model: own for model, request in requests.items() if (own := getattr(request, key)) is not None}
-            if len(set(asked.values())) > 1:
-                values = ", ".join(f"{model}: {own}" for model, own in asked.items())
-                raise UsageError(
-                    f"{where}: models that play together share one cluster job, and ask for different "
-                    f"cluster.{key} ({values}); make them equal in {self._models_file}"
-                )
 
     def _parameters(self, chosen: Mapping[str, Any], where: str) -> GameParameters:
         return validated(self._game.Parameters, {**self._content.parameters, **chosen}, where)
@@ -441,4 +431,16 @@ class Expander:
         if kind.roles and role not in kind.roles:
             raise UsageError(
                 f"{where}: {kind.name}: only for {' and '.join(kind.roles)} agents; choose another policy"
+            )
+
+
+def check_one_place(requests: Mapping[str, ClusterRequest], where: str, models_file: Path) -> None:
+    """Raise UsageError for models, by name, that one cluster job cannot play together."""
+    for key in ("partition", "account", "constraint", "gpu_model", "qos", "gres"):
+        asked = {model: own for model, request in requests.items() if (own := getattr(request, key)) is not None}
+        if len(set(asked.values())) > 1:
+            values = ", ".join(f"{model}: {own}" for model, own in asked.items())
+            raise UsageError(
+                f"{where}: models that play together share one cluster job, and ask for different "
+                f"cluster.{key} ({values}); make them equal in {models_file}"
             )

@@ -18,8 +18,8 @@ from parley.games.figure_kinds import KINDS
 from parley.games.registry import GAMES, game_class
 from parley.identity import digest
 from parley.study.comparisons import rates_of
-from parley.study.condition import OWN_CODE, SCRIPTED, Condition, Simulation, decided, on_disk
-from parley.study.expand import NOBODY, Expander
+from parley.study.condition import OWN_CODE, SCRIPTED, SERVICES, Condition, Simulation, decided, on_disk
+from parley.study.expand import NOBODY, Expander, check_one_place
 from parley.study.recorded import Forks
 from parley.study.study import Study
 from parley.study.study_file import SAME, StudyFile
@@ -71,7 +71,7 @@ def _checked(
     models_file = models_file or paths.models_file(file)
     models = {**recorded, **(load_models(models_file) if exists(models_file) else {})}
     for name in models:
-        if name in game.policies or name in (SAME, SCRIPTED, OWN_CODE, NOBODY):
+        if name in game.policies or name in (SAME, SCRIPTED, OWN_CODE, SERVICES, NOBODY):
             raise UsageError(f"{models_file}: models.{name}: a reserved name; rename the entry")
     expander = Expander(where, content, game, models, models_file, needs_weights)
     _check_made_of(content, where)
@@ -86,9 +86,7 @@ def _checked(
         own_prompts=expander.own_prompts,
         achievable=None if content.achievable is None else expander.protocol(content.achievable),
     )
-    if content.budget is not None and content.budget.cost is not None:
-        _check_prices(study, content.budget.cost, recorded)
-    _check_batches(study)
+    _check_services(study, recorded)
     _check_drawn(study)
     _ = study.comparisons  # a question that no condition answers is refused before anything is played
     _check_achievable(study)
@@ -125,28 +123,30 @@ def _check_achievable(study: Study) -> None:
         )
 
 
-def _check_batches(study: Study) -> None:
-    """Raise UsageError if a game that asks in batches has a process of its own, or counts how long replies take."""
-    for condition in study.conditions:
-        batched = next((name for name, entry in condition.entries.items() if entry.batch), None)
-        why = ""
-        if condition.runs_own_code:
-            why = "code of the user's own plays, in a process for each game"
-        elif getattr(condition.parameters, "time_limit", None) is not None:
-            why = "time_limit counts how long replies take"
-        if batched and why:
-            remedy = f"{why}, and {batched} is asked in batches; remove its batch"
-            raise UsageError(f"{study.file}: {condition.name}: {remedy}")
+def _check_services(study: Study, recorded: Mapping[str, ModelEntry]) -> None:
+    """Raise UsageError for services that one job cannot play, and for a budget that cannot be counted.
 
-
-def _check_prices(study: Study, cost: float, recorded: Mapping[str, ModelEntry]) -> None:
-    """Raise UsageError if a model that is used, and is not only `recorded`, has no price."""
-    used = {name: study.models[name] for condition in study.conditions for name in condition.models}
-    for name, entry in sorted(used.items()):
+    A model that is only `recorded` needs no price.
+    """
+    conditions = [condition for condition in study.conditions if condition.plays_by_shard and condition.models]
+    services = {name: entry for condition in conditions for name, entry in condition.entries.items()}
+    check_one_place({name: entry.cluster for name, entry in services.items()}, f"{study.file}", study.models_file)
+    budget = study.content.budget
+    if budget is None:
+        return
+    where = f"{study.file}: budget"
+    if beside := next((c for c in study.conditions if not c.plays_by_shard and c.asks_services), None):
+        raise UsageError(
+            f"{where}: {beside.name} asks a service beside a server of Parley's own, and each of its games has a "
+            "process that knows of no other; remove budget, or these conditions"
+        )
+    if not services and any(condition.models for condition in study.conditions):
+        raise UsageError(f"{where}: none of the models is a service, and nothing else is paid; remove this key")
+    for name, entry in sorted(services.items()) if budget.cost is not None else ():
         if entry.price is None and entry is not recorded.get(name):
             raise UsageError(
-                f"{study.file}: budget.cost: {cost:g}: {name} has no price; add price: {{prompt: ..., completion: "
-                f"...}} to models.{name} in {study.models_file}, or give budget.tokens alone"
+                f"{where}.cost: {budget.cost:g}: {name} has no price; add price: {{prompt: ..., completion: ...}} to "
+                f"models.{name} in {study.models_file}, or give budget.tokens alone"
             )
 
 
@@ -213,20 +213,10 @@ def _check_drawn(study: Study) -> None:
 
 
 def _check_rates(study: Study) -> None:
-    """Raise UsageError for rates of a paper, or a model of effects, that are about what the study does not have."""
-    known, axes = list(rates_of(study.game)), study.axes
-    named = [(f"paper[{index}].what", each.what) for index, each in enumerate(study.content.paper)]
-    effects = study.content.effects
-    named += [("effects.outcome", effects.outcome)] if effects.outcome else []
-    for key, name in named:
-        check_known(f"{study.file}: {key}", name, known, "outcome or indicator")
-    for index, pair in enumerate(effects.interactions):
-        key = f"{study.file}: effects.interactions[{index}]"
-        for axis in pair:
-            check_known(key, axis, axes, "axis")
-        if pair[0] == pair[1]:
-            raise UsageError(f"{key}: {pair[0]!r} twice; name two axes")
+    """Raise UsageError for rates of a paper that are about what the study does not have."""
+    known = list(rates_of(study.game))
     for index, each in enumerate(study.content.paper):
+        check_known(f"{study.file}: paper[{index}].what", each.what, known, "outcome or indicator")
         study.fitting(each.where, f"paper[{index}].where")
 
 

@@ -11,26 +11,27 @@ from parley import paths
 from parley.engine.models import ModelEntry
 from parley.errors import UsageError
 from parley.games.base import Game
-from parley.games.evidence import EFFECTS, INFLUENCE, FigureSpec
+from parley.games.evidence import INFLUENCE, FigureSpec
 from parley.identity import digest
 from parley.policies.kinds import ChosenPolicy
 from parley.study.comparisons import Comparison, compared
 from parley.study.condition import (
     BYZANTINE_AXIS,
     SCRIPTED,
+    SERVICES,
     Condition,
     Simulation,
     axes_text,
     axis_names,
 )
 from parley.study.own_prompts import OwnPrompts
-from parley.study.study_file import LEDGER_FORMAT, Companions, Effects, StudyFile
+from parley.study.study_file import LEDGER_FORMAT, Companions, StudyFile
 from parley.text import counted, meant, one_line
 from parley.text.yamlfile import check_known
 
 SCRIPTED_SHARD = 500  # simulations: some seconds, so that few starts of a process keep all cores busy
 # Raised when the same records give other tables, figures or reports: what is there is made again.
-TABLES_VERSION = 16
+TABLES_VERSION = 17
 _SEED_FILE = re.compile(r"seed=(0|[1-9][0-9]{0,8})\.parquet")
 
 
@@ -120,25 +121,19 @@ class Study:
 
     @cached_property
     def _shard_sizes(self) -> dict[str, int]:
-        """Simulations in a shard, by engine: `shard_size`, or more where more are played at once."""
-        sizes: dict[str, int] = {}
-        for condition in self.conditions:
-            engine = condition.engine
-            least = condition.at_once if condition.plays_by_shard else 1
-            sizes[engine] = max(sizes.get(engine, self.content.shard_size), least)
-        return {engine: SCRIPTED_SHARD if engine == SCRIPTED else size for engine, size in sizes.items()}
+        """Simulations in a shard, by engine: `shard_size`, and all of services."""
+        special = {SCRIPTED: SCRIPTED_SHARD, SERVICES: sum(len(condition.seeds) for condition in self.conditions)}
+        engines = {condition.engine for condition in self.conditions}
+        return {engine: special.get(engine, self.content.shard_size) for engine in engines}
 
     @cached_property
     def figures(self) -> tuple[FigureSpec, ...]:
         """The figures of the game that this study has the axes for, and conditions to show in, or to compare.
 
-        Where conditions differ in one axis alone, effects are among them; in studies of forks what changes the end.
+        In studies of forks what changes the end is the first.
         """
-        specs = self.game.evidence.figures
-        found = tuple(spec for spec in specs if self._has(spec))
-        compared = EFFECTS not in specs and any(_compare(self.conditions, axis) for axis in self.axes)
         forked = any(condition.fork for condition in self.conditions)
-        return (*([INFLUENCE] if forked else []), *found, *([EFFECTS] if compared else []))
+        return (*([INFLUENCE] if forked else []), *(spec for spec in self.game.evidence.figures if self._has(spec)))
 
     def shown_in(self, spec: FigureSpec) -> list[Condition]:
         """Return the conditions of which a figure can show something."""
@@ -190,10 +185,9 @@ class Study:
 
     @property
     def shown_besides(self) -> list[Any]:
-        """What is shown that no record has: the rates of a paper, the model of effects, the studies beside it."""
-        said = [
-            each for each in (self.content.effects, self.content.companions) if each not in (Effects(), Companions())
-        ]
+        """What is shown that no record has: the rates of a paper, the studies beside it."""
+        beside = self.content.companions
+        said = [] if beside == Companions() else [beside]
         wanted = [] if self.achievable is None else [self.achievable.identity()]
         return [*(each.model_dump(mode="json") for each in (*self.content.paper, *said)), *wanted]
 

@@ -307,17 +307,6 @@ class PaperRate(FileModel):
     source: str = Field(default="", max_length=200, description="Where the paper says so.")
 
 
-class Effects(FileModel):
-    """The model over all axes of a study; not part of any identity."""
-
-    outcome: Slug | None = Field(
-        default=None, description="The outcome of the game, or the indicator, that is modeled; default the first."
-    )
-    interactions: tuple[tuple[str, str], ...] = Field(
-        default=(), description="Pairs of axes: the effect of each may depend on the other's value."
-    )
-
-
 class StudyFile(FileModel):
     """The content of a study file."""
 
@@ -390,9 +379,6 @@ class StudyFile(FileModel):
     )
     paper: list[PaperRate] = Field(
         default_factory=list, max_length=200, description="Rates of a paper, shown beside the study's own."
-    )
-    effects: Effects = Field(
-        default=Effects(), description="The model over all axes: which outcome, and which axes interact."
     )
 
 

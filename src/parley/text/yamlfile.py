@@ -380,7 +380,7 @@ def _models(written: Any, name: str = "") -> Iterator[tuple[type[BaseModel], str
     """Yield the models in a type, unions and all, each with its tag."""
     if isinstance(written, type) and issubclass(written, BaseModel):
         kind = written.model_fields.get("kind")
-        yield written, name or (tag(str(kind.default)) if kind else "")
+        yield written, name or tag(str(kind.default) if kind else next(iter(written.model_fields), ""))
     tags = [part.tag for part in get_args(written) if isinstance(part, Tag)]
     for part in get_args(written):
         yield from _models(part, *tags)

@@ -25,7 +25,7 @@ def snakemake_command(study: str, options: Sequence[str]) -> list[str]:
     """Return the command with which Snakemake runs a study, on all cores by default; may raise UsageError."""
     snakefile = paths.CHECKOUT / paths.SNAKEFILE
     if not snakefile.is_file():
-        raise UsageError(f"no Snakefile of Parley in {snakefile.parent}; install Parley from a clone (make setup)")
+        raise UsageError(f"no Snakefile of Parley in {snakefile.parent}; install Parley again (make setup)")
     if study.startswith("-"):
         raise UsageError(f"{study}: name the study first, then options: parley run STUDY {study}")
     if any(map(_CONFIG.fullmatch, options)):

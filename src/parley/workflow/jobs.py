@@ -12,7 +12,6 @@ from snakemake.resources import Resource
 
 from parley import paths
 from parley.engine.weights import model_marker
-from parley.study.condition import OWN_CODE, SCRIPTED
 from parley.workflow.run import Run
 from parley.workflow.slurm import group_name
 
@@ -51,7 +50,11 @@ class Jobs:
         self._run = run
         self._study = run.study
         self._workflow = workflow
-        self._engines = {engine for engine, _ in run.shards.values()}
+        # The models of each shard's engine.
+        self._models: dict[str, list[str]] = {}
+        for condition in self._study.conditions:
+            known = self._models.get(condition.engine, [])
+            self._models[condition.engine] = sorted({*known, *condition.models})
         # Whether shards share a cluster job. If not, nothing ties them: Snakemake evaluates a function for each job,
         # which takes a fifth of the time of a plan.
         self.some_share_jobs = any(
@@ -142,7 +145,7 @@ class Jobs:
 
     def requested_gpus(self, wildcards: Any) -> int:
         """Return how many GPUs a cluster is asked for with `--gpus`: none where a model of the shard has `gres`."""
-        by_gres = any(self._study.models[name].cluster.gres for name in _models_of(wildcards.engine))
+        by_gres = any(self._study.models[name].cluster.gres for name in self._models[wildcards.engine])
         return 0 if by_gres else self.server_gpus(wildcards)
 
     def server_nodes(self, wildcards: Any) -> int:
@@ -159,11 +162,11 @@ class Jobs:
 
     def shard_minutes(self, wildcards: Any, attempt: int) -> Any:
         """Return an hour for simulations without a model, most of which take seconds; else what its services need."""
-        return self._requested("minutes")(wildcards, attempt) if _models_of(wildcards.engine) else 60
+        return self._requested("minutes")(wildcards, attempt) if self._models[wildcards.engine] else 60
 
     def requests(self, *keys: str) -> dict[str, Callable[[Any, int], Any]]:
         """Return resources that models' entries may ask a cluster for; what none names is left to the profile."""
-        names = {model for engine in self._engines for model in _models_of(engine)}
+        names = {model for models in self._models.values() for model in models}
         used = [self._study.models[name].cluster for name in names]
         return {
             _RESOURCES.get(key, key): self._requested(key)
@@ -182,7 +185,7 @@ class Jobs:
         def value(wildcards: Any, attempt: int) -> Any:
             engine = wildcards.engine if "engine" in wildcards.keys() else self._shard_of(wildcards)[0]  # noqa: SIM118
             # A job has one place: what one model of it asks for is asked for all. Memory is each server's own.
-            models = [wildcards.model] if key == "memory_mb" else _models_of(engine)
+            models = [wildcards.model] if key == "memory_mb" else self._models[engine]
             asked = [own for name in models if (own := getattr(self._study.models[name].cluster, key))]
             if asked and key == "gres":
                 gpus = sum(self._study.models[name].gpus_served for name in models)
@@ -230,17 +233,11 @@ class Jobs:
     @cache  # noqa: B019 (there is one for each run)
     def _servers_of(self, engine: str) -> list[str]:
         """Return the models that a shard has servers for: a service is somebody else's."""
-        return [model for model in _models_of(engine) if not self._study.models[model].is_service]
+        return [model for model in self._models[engine] if not self._study.models[model].is_service]
 
 
 def _record_of(wildcards: Any) -> str:
     return _RECORD.format(**wildcards)
-
-
-@cache
-def _models_of(engine: str) -> list[str]:
-    """Return the models of a shard's engine; none for scripted simulations, or those of the user's own code."""
-    return [] if engine in (SCRIPTED, OWN_CODE) else engine.split("+")
 
 
 for _function in vars(Jobs).values():

@@ -15,13 +15,12 @@ from snakemake.logging import logger as snakemake_logger
 
 from parley import paths
 from parley.calibration.arms import report_plan
-from parley.engine.service.limits import Parts
 from parley.errors import BudgetError, ParleyError, RecordError, UsageError
 from parley.files import hold_lock, remove_leftovers
 from parley.play.degenerate import clear_pauses
 from parley.play.forks import check_parents
 from parley.play.record_store import recall_left_out
-from parley.play.spending import gather_spending, refused_line
+from parley.play.spending import refused_line
 from parley.play.stale_records import find_moves, missing_records, move_records, moved_line
 from parley.study import Study, load_study
 from parley.study.condition import decide
@@ -215,7 +214,6 @@ def _prepare(run: Run, workflow: Any) -> None:
     marks = {str(job.output[0]) for job in jobs if job.rule.name == "simulate_shard"}
     # Once, not once per job; a dry run needs none of it.
     records = {*alone, *(record for record in run.unplayed if run.mark_of(record) in marks)}
-    divide_limits(run, records, 1 if workflow.local_exec else workflow.resource_settings.nodes)
     require_means(run.study, records, workflow.local_exec)
     stop_run(workflow.scheduler, workflow.local_exec)
     if not workflow.local_exec:
@@ -234,8 +232,6 @@ def on_error(run: Run) -> None:
 def on_success(run: Run) -> None:
     """Remove marks, and name the records that were left out; where seeds grow, begin anew with what is missing."""
     if run.is_main:
-        for part in paths.service_use("").parent.glob(f"*-{run.token}-*"):
-            part.unlink()
         for kind in ("shards", "played"):
             shutil.rmtree(paths.marks(run.study.name, kind), ignore_errors=True)
         # The jobs that left them out have said so in their logs alone.
@@ -259,28 +255,6 @@ def refuse_to_replace(records: Iterable[str]) -> None:
         )
 
 
-def divide_limits(run: Run, records: Collection[str], nodes: int | None) -> None:
-    """Give each cluster job its part of the limits of services, and of the budget, for jobs on so many `nodes`."""
-    jobs: set[tuple[str, int]] = set()
-    limited: set[tuple[str, int]] = set()
-    bounds: dict[str, int] = {}
-    for simulation in run.study.simulations() if nodes != 1 else ():
-        if simulation.condition.models and (record := str(simulation.record(run.study.name))) in records:
-            jobs.add(run.shards[record])
-            for name, entry in simulation.condition.entries.items():
-                if entry.limits.any:
-                    limited.add(run.shards[record])
-                    bounds[name] = min(bound for bound in entry.limits.bounds.values() if bound is not None)
-    at_once = min(len(limited), nodes or len(limited))
-    for name, bound in bounds.items():
-        if bound < at_once:
-            raise UsageError(
-                f"{name}: limits: {bound} cannot be divided among {at_once} cluster jobs; run with --jobs {bound}, or "
-                "raise shard_size in the study file"
-            )
-    Parts(run.token, max(at_once, 1), max(len(jobs), 1)).give_to_jobs()
-
-
 def require_means(study: Study, records: Collection[str], here: bool) -> None:
     """Raise UsageError or BudgetError if `records` cannot be played; warn of models that are slow `here`."""
     simulations = [s for s in study.simulations() if str(s.record(study.name)) in records]
@@ -291,7 +265,6 @@ def require_means(study: Study, records: Collection[str], here: bool) -> None:
         for name in models:
             if study.models[name].is_service:
                 service_of(name, study.models[name])
-        gather_spending(study)
         if (spent := refused_line(study)) is not None:
             raise BudgetError(spent)
         if here:

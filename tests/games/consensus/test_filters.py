@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from parley.errors import UsageError
+from parley.games.consensus.filters import SCORE, filtered, reputation
 from parley.games.consensus.game import ConsensusGame
 from parley.games.consensus.parameters import ConsensusParameters
-from parley.games.filters import SCORE, filtered, reputation
 from parley.games.parameters import Group
 from parley.play.record import write_record
 from parley.play.replay import replay

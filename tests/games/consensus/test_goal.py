@@ -10,6 +10,7 @@ from parley.analysis.summarize import summarize
 from parley.analysis.tables import read_table
 from parley.games.consensus.game import ConsensusGame
 from parley.games.consensus.parameters import Goal, Value, in_hull
+from parley.games.prompts import text_of
 from parley.games.registry import GAMES
 from parley.play.simulate import simulate
 from parley.study import Study
@@ -87,6 +88,6 @@ def test_prompts_say_what_is_played(parameters: dict[str, Any], gone: int, said:
 @pytest.mark.parametrize("phase", ["propose", "vote", "turn"])
 def test_framings_differ_in_one_sentence(phase: str) -> None:
     framings = ("neutral", "adversary", "cooperative", "competitive")
-    texts = [GAME.prompts.template(name, "honest", phase, "system").splitlines() for name in framings]
+    texts = [text_of(GAME.prompts.variants[name][f"honest_{phase}_system"]).splitlines() for name in framings]
     for other in texts[1:]:
         assert sum(a != b for a, b in zip(texts[0], other, strict=True)) == 1

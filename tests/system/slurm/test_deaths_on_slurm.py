@@ -51,7 +51,7 @@ def test_a_killed_shard_and_a_canceled_job_are_retried(folder: Path, monkeypatch
     controller = start()
     wait_for(lambda: all_begun(study), controller)
     before = running()
-    victim = min(processes("parley simulate-shard", "study.yaml", "--services own_code 0"))  # its games are younger
+    victim = min(processes("parley simulate-shard", "study.yaml", "--engine own_code 0"))  # its games are younger
     os.kill(victim, signal.SIGKILL)
     canceled = next(job for job, comment in before.items() if comment.startswith("rule_study=own_code=1_"))
     subprocess.run(["scancel", canceled], check=True)

@@ -49,7 +49,7 @@ FIRST = 120
 
 
 class Gate:
-    """Answers of a service, once all jobs ask; from the FIRST on it holds them back: none is on its way at a death."""
+    """Answers of a service, once all games ask: from the FIRST on it holds back: none is on its way at a death."""
 
     def __init__(self) -> None:
         self.asked: Counter[int] = Counter()
@@ -85,20 +85,19 @@ def gate(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Gate, StandInService
         made.open.set()
 
 
-def begin(gate: tuple[Gate, StandInService], shards: int) -> tuple[Study, subprocess.Popen[bytes], list[str]]:
-    """Start the command on a study of so many shards; return once all of them run and each waits for replies."""
+def begin(gate: tuple[Gate, StandInService]) -> tuple[Study, subprocess.Popen[bytes], str]:
+    """Start the command on a study of a service; return once its one job runs and waits for replies."""
     made, server = gate
     source = {"url": server.url, "served": SERVED, "key_variable": VARIABLE}
     theirs = {"source": source, "limits": {"concurrent": 16}}
     grid = {"model": "theirs", "n": 8, "prompt": "may_exist"}
-    content = {"seeds": 2 * shards, "shard_size": 2, "parameters": {"max_rounds": 12}}
-    study = write(grid, models={"theirs": theirs}, **content)
+    study = write(grid, models={"theirs": theirs}, seeds=4, shard_size=2, parameters={"max_rounds": 12})
     controller = start(*PLAY)
-    # Each job has its part of the limit: as many requests at once as its agents, or 8.
-    wait_for(lambda: len(running()) == shards and made.asked.total() >= 8 * shards, controller)
+    wait_for(lambda: len(running()) == 1 and made.asked.total() >= 16, controller)
     made.begun.set()
     wait_for(lambda: sum(journal_lines(study).values()) == FIRST, controller)
-    return study, controller, submitted_jobs()
+    [job] = submitted_jobs()
+    return study, controller, job
 
 
 def assert_all_was_asked_once(made: Gate, study: Study) -> None:
@@ -113,30 +112,38 @@ def state(slurm: Cluster, job: str) -> str:
     return slurm.asked("sacct", "-Xnj", job, "-o", "State%30").strip()
 
 
-def test_jobs_that_are_canceled_preempted_or_too_long_are_sent_again(
+def test_a_job_that_is_preempted_canceled_and_too_long_is_sent_again(
     folder: Path, slurm: Cluster, gate: tuple[Gate, StandInService]
 ) -> None:
-    study, controller, jobs = begin(gate, 2)
-    [node] = {job_fields(job)["NodeList"] for job in jobs}
+    study, controller, preempted = begin(gate)
+
+    def sent_again(number: int) -> str:
+        wait_for(lambda: len(submitted_jobs()) == number and submitted_jobs()[-1] in running(), controller)
+        return submitted_jobs()[-1]
+
+    node = job_fields(preempted)["NodeList"]
     slurm.asked("sbatch", "--partition=urgent", f"--nodelist={node}", "--exclusive", "--wrap=sleep 1")
-    wait_for(lambda: {state(slurm, job) for job in jobs} == {"PREEMPTED"}, controller)
-    wait_for(lambda: len(submitted_jobs()) == 4 and set(submitted_jobs()[2:]) <= set(running()), controller)
-    canceled, late = submitted_jobs()[2:]
-    slurm.asked("scontrol", "update", f"JobId={late}", "TimeLimit=1")
+    wait_for(lambda: state(slurm, preempted) == "PREEMPTED", controller)
+    canceled = sent_again(2)
     slurm.asked("scancel", canceled)
     wait_for(lambda: state(slurm, canceled).startswith("CANCELLED by"), controller)
+    late = sent_again(3)
+    slurm.asked("scontrol", "update", f"JobId={late}", "TimeLimit=1")
     wait_for(lambda: state(slurm, late) == "TIMEOUT", controller)
     gate[0].open.set()
     finish(controller)
-    assert len(submitted_jobs()) == 6
+    assert len(submitted_jobs()) == 4
     assert_all_was_asked_once(gate[0], study)
 
 
-def test_jobs_that_slurm_queues_again_go_on(folder: Path, slurm: Cluster, gate: tuple[Gate, StandInService]) -> None:
-    study, controller, jobs = begin(gate, 2)
-    slurm.asked("scontrol", "requeue", jobs[0])
-    wait_for(lambda: job_fields(jobs[0])["JobState"] == "PENDING", controller)
-    node = job_fields(jobs[1])["NodeList"]
+def test_a_job_that_slurm_queues_again_goes_on(
+    folder: Path, slurm: Cluster, gate: tuple[Gate, StandInService]
+) -> None:
+    study, controller, job = begin(gate)
+    slurm.asked("scontrol", "requeue", job)
+    wait_for(lambda: job_fields(job)["JobState"] == "PENDING", controller)
+    wait_for(lambda: job in running(), controller)
+    node = job_fields(job)["NodeList"]
     slurm.kill(node)
     for process in _of_node(node, slurm):
         with suppress(ProcessLookupError):
@@ -144,9 +151,9 @@ def test_jobs_that_slurm_queues_again_go_on(folder: Path, slurm: Cluster, gate: 
     wait_for(lambda: slurm.runs("scontrol", "update", f"NodeName={node}", "State=DOWN", "Reason=died"), controller)
     gate[0].open.set()
     finish(controller)
-    assert [(job_fields(job)["Restarts"], job_fields(job)["NodeList"] != node) for job in jobs] == [("1", True)] * 2
+    assert (job_fields(job)["Restarts"], job_fields(job)["NodeList"] != node) == ("2", True)
     slurm.start(node)
-    assert submitted_jobs() == jobs
+    assert submitted_jobs() == [job]
     assert_all_was_asked_once(gate[0], study)
 
 
@@ -167,7 +174,7 @@ def _of_node(node: str, slurm: Cluster) -> list[int]:
 def test_a_run_ends_while_accounting_is_away_and_outlives_a_restart_of_the_controller(
     folder: Path, slurm: Cluster, gate: tuple[Gate, StandInService]
 ) -> None:
-    study, controller, jobs = begin(gate, 2)
+    study, controller, job = begin(gate)
     slurm.stop("slurmdbd")
     slurm.stop("slurmctld")
     time.sleep(12)  # some questions
@@ -175,7 +182,7 @@ def test_a_run_ends_while_accounting_is_away_and_outlives_a_restart_of_the_contr
     gate[0].open.set()
     finish(controller)
     slurm.start("slurmdbd")
-    assert submitted_jobs() == jobs
+    assert submitted_jobs() == [job]
     assert "squeue does not answer" in output()
     assert_all_was_asked_once(gate[0], study)
 

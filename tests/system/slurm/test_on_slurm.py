@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from parley import paths
-from parley.engine.service.budget import read_databases
+from parley.engine.service.budget import read_spending
 from parley.play.spending import spent_before
 from support.answering import KEY, SERVED, VARIABLE, service
 from support.cluster import (
@@ -176,32 +176,27 @@ def test_ctrl_c_cancels_the_jobs_and_says_how_to_go_on(folder: Path) -> None:
     assert not running()
 
 
-def test_jobs_on_two_nodes_divide_the_limits_of_a_service_and_the_budget(
+def test_all_games_of_a_service_are_one_job_that_keeps_its_limits_and_the_budget(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each node has room for one of two jobs; both ask at once, and stop at the end of their part of the budget."""
     monkeypatch.setenv(VARIABLE, KEY)
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     with service() as server:
         server.seconds = 0.3
         source = {"url": server.url, "served": SERVED, "key_variable": VARIABLE}
-        entry = {"source": source, "limits": {"concurrent": 4}, "cluster": {"exclusive": True}}
+        entry = {"source": source, "limits": {"concurrent": 4}}
         grid = {"model": "tiny", "n": 4, "prompt": "may_exist"}
         content = {"seeds": 4, "shard_size": 2, "parameters": {"max_rounds": 6}}
-        budget = {"tokens": 2 * 3500}  # a part has room for a few requests: each can use some 3,000, and uses 107
-        study = write(grid, models={"tiny": entry}, budget=budget, **content)
+        # There is room for a few requests: each can use some 3,000 tokens, and uses 107.
+        study = write(grid, models={"tiny": entry}, budget={"tokens": 3500}, **content)
         controller = start("--retries", "0", *PLAY)
         assert controller.wait(timeout=240) == 1, output()
-        assert {job_fields(job)["NodeList"] for job in submitted_jobs()} == {"node1", "node2"}
-        assert "of which this job has one of 2 parts, is spent: " in output()
-        spent = [read_databases([path], {}, False)[0] for path in paths.spending("study").glob("*/*.sqlite")]
-        assert all(0 < account.tokens <= 3500 for account in spent)
-        assert len(spent) == 2
-        assert sum(account.tokens for account in spent) >= 107 * len(server.bodies)
+        assert "the budget of study is spent: " in output()
+        assert 107 * len(server.bodies) <= read_spending(paths.spent("study")).spent.total <= 3500
 
         study = write(grid, models={"tiny": entry}, **content)
         finish(start(*PLAY))
         assert all(record.exists() for record in records(study))
-        assert len(submitted_jobs()) == 4
-        assert 2 < max(server.most) <= 4  # two of each
-        assert spent_before(study).tokens == 107 * len(server.bodies)
+        assert len(submitted_jobs()) == 2
+        assert max(server.most) == 4
+        assert spent_before(study).total == 107 * len(server.bodies)

@@ -264,7 +264,7 @@ def test_a_command_that_is_stopped_ends_in_one_line(
 ) -> None:
     write_served(server, seeds=2, parameters={"max_rounds": 8, "stop_threshold": 1})
     server.seconds = 0.5
-    more = ["0", "--services", "theirs"] if command == "simulate-shard" else ["--model", "theirs"]
+    more = ["0", "--engine", "services"] if command == "simulate-shard" else ["--model", "theirs"]
     run = started(sys.executable, "-m", "parley.cli", command, "small.yaml", *more)
     wait_until(lambda: len(server.bodies) > 6)
     run.send_signal(number)
@@ -280,7 +280,7 @@ def test_a_command_in_the_background_hears_sigterm(server: StandInService) -> No
     """A shell has what it starts in the background ignore SIGINT."""
     write_served(server, seeds=1)
     server.seconds = 0.5
-    command = [sys.executable, "-m", "parley.cli", "simulate-shard", "small.yaml", "0", "--services", "theirs"]
+    command = [sys.executable, "-m", "parley.cli", "simulate-shard", "small.yaml", "0", "--engine", "services"]
     ignoring = (
         "import os, signal, sys; signal.signal(signal.SIGINT, signal.SIG_IGN); os.execv(sys.argv[1], sys.argv[1:])"
     )

@@ -86,7 +86,7 @@ def test_a_service_that_is_down_for_longer_than_patience_costs_no_reply(server: 
     server.answer = three
     ended = snakemake(*RUN)
     assert ended.returncode == 1
-    [log] = paths.log("small", "simulate_shard", "theirs").with_suffix("").rglob("*.failed")
+    [log] = paths.log("small", "simulate_shard", "services").with_suffix("").rglob("*.failed")
     assert "answered 503: down; given up after" in log.read_text().splitlines()[-1]
     server.bodies.clear()
     server.answer = as_recorded
@@ -113,7 +113,7 @@ def test_a_service_that_is_gone_is_waited_for_once_and_not_by_each_simulation(se
     study = write_served(server, {"concurrent": 3, "patience_seconds": 2}, seeds=4, grids=alone)
     server.pages["/v1/models"] = (503, {"error": "down"})
     with pytest.raises(EngineError) as error:
-        simulate_shard(study, "theirs", 0)
+        simulate_shard(study, "services", 0)
     assert str(error.value).startswith(
         "4 of 4 simulations failed, the first of them: the service for theirs answered 503"
     )
@@ -148,7 +148,7 @@ def test_who_kills_snakemake_ends_the_requests_and_the_next_run_asks_for_the_res
         time.sleep(0.05)
     killed.kill()
     killed.wait()
-    left = Path(f"{paths.log('small', 'simulate_shard', 'theirs', 'shard=0')}.failed")
+    left = Path(f"{paths.log('small', 'simulate_shard', 'services', 'shard=0')}.failed")
     while not left.exists() and time.monotonic() < end:
         time.sleep(0.05)
     while "the workflow that started this is gone" not in left.read_text() and time.monotonic() < end:

@@ -1,44 +1,31 @@
-"""What a study spends of its budget, counted by all its processes over its whole life, in tokens and in money.
+"""What the services of a study may spend, in tokens and in money, over the study's whole life.
 
-What requests in flight can use at most is set aside before they are sent: so many processes at once do not spend more
-than there is. A process that dies in between leaves what it had set aside; that counts as spent, since the service may
-have charged it. What a batch set aside belongs to no process, and counts as spent until somebody has its replies.
+One process at a time spends it. What was answered before stands in records and journals, where that process counts it
+when it starts. What requests in flight can use at most is set aside before they are sent: so no more is spent than
+there is. A file of its own holds what no journal does: requests whose replies were lost, and those in flight, which
+count as spent if the process dies, since the service may have charged them.
 """
 
 import asyncio
-import sqlite3
+import os
 import time
-import uuid
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from parley.engine.service.dialect import BudgetLimits, Price
-from parley.engine.service.limits import SharedDatabase, named_errors
-from parley.errors import BudgetError
+from parley.errors import BudgetError, JournalError
+from parley.files import checked_line, make_folder, open_regular, parse_line, try_lock
 from parley.policies import Tokens
 from parley.text import limited_logger, waiting
 
 _POLL_SECONDS = 0.2
 _TELL_SECONDS = 30.0
+_WRITE_SECONDS = 5.0  # how often what was spent is written for those who look
+_LOCK_PATIENCE = 30.0  # seconds that a killed process is given to end
+_LAST_BYTES = 100_000  # of its file, which have its last line
 _CENT = 1e-9  # sums of money are not exact
-_SCHEMA = """
-CREATE TABLE IF NOT EXISTS spent (
-    model TEXT, priced INTEGER, prompt INTEGER, completion INTEGER, cached INTEGER, cost REAL,
-    PRIMARY KEY (model, priced)
-);
-CREATE TABLE IF NOT EXISTS reserved (
-    name TEXT PRIMARY KEY, owner TEXT, model TEXT, prompt INTEGER, completion INTEGER
-);
-CREATE TABLE IF NOT EXISTS refused (one INTEGER PRIMARY KEY, model TEXT, prompt INTEGER, completion INTEGER);
-"""
-_ADD = """
-INSERT INTO spent (model, priced, prompt, completion, cached, cost) VALUES (?, ?, ?, ?, ?, ?)
-ON CONFLICT DO UPDATE SET
-    prompt = prompt + excluded.prompt, completion = completion + excluded.completion,
-    cached = cached + excluded.cached, cost = cost + excluded.cost"""
-_SETTLE = "DELETE FROM reserved WHERE name = ? RETURNING model, prompt, completion"
 _log = limited_logger(__name__)
 
 Prices = Mapping[str, Price | None]
@@ -47,109 +34,94 @@ Request = tuple[str, Tokens]
 
 @dataclass
 class Account:
-    """What was spent, by model and whether it had a price then: tokens, and the money of those that had one."""
+    """Tokens by model."""
 
-    amounts: dict[tuple[str, bool], tuple[Tokens, float]] = field(default_factory=dict)
+    tokens: dict[str, Tokens] = field(default_factory=dict)
 
-    def add(self, model: str, tokens: Tokens, price: Price | None) -> None:
+    def add(self, model: str, tokens: Tokens) -> None:
         """Count more."""
-        self.add_amount(model, price is not None, tokens, 0.0 if price is None else price.of(tokens))
-
-    def add_amount(self, model: str, priced: bool, tokens: Tokens, cost: float) -> None:
-        """Count more, whose cost is known."""
-        before, paid = self.amounts.get((model, priced), (Tokens(), 0.0))
-        self.amounts[model, priced] = (before + tokens, paid + cost)
-
-    def __add__(self, other: "Account") -> "Account":
-        both = Account(dict(self.amounts))
-        for key, amount in other.amounts.items():
-            both.add_amount(*key, *amount)
-        return both
+        self.tokens[model] = self.tokens.get(model, Tokens()) + tokens
 
     @property
-    def tokens(self) -> int:
+    def total(self) -> int:
         """All tokens."""
-        return sum(tokens.total for tokens, _ in self.amounts.values())
+        return sum(tokens.total for tokens in self.tokens.values())
 
     def cost(self, prices: Prices) -> float:
-        """Return the money: what was used without a price is charged by today's, if there is one."""
-        return sum(
-            price.of(tokens) if not priced and (price := prices.get(model)) is not None else cost
-            for (model, priced), (tokens, cost) in self.amounts.items()
-        )
+        """Return the money; a model without a price costs nothing."""
+        return sum(price.of(tokens) for model, tokens in self.tokens.items() if (price := prices.get(model)))
 
     def unpriced(self, prices: Prices) -> list[str]:
-        """Return the models of which some tokens have no price."""
-        return sorted(
-            model
-            for (model, priced), (tokens, _) in self.amounts.items()
-            if not priced and tokens.total and prices.get(model) is None
-        )
+        """Return the models without a price."""
+        return sorted(model for model in self.tokens if prices.get(model) is None)
 
 
-@dataclass
+@dataclass(eq=False)
 class Bill:
     """What a request used: None while nobody knows, and then it counts at most."""
 
     used: Tokens | None = None
 
 
-class Budget(SharedDatabase):
-    """Pays the requests of one process from what a study may spend; a context manager.
+@dataclass
+class Spending:
+    """What the file of a budget says: what was `spent` when it was written, and of that what is in no journal."""
 
-    Without limits it only counts. Raises JournalError if its database cannot be used.
-    """
+    spent: Account = field(default_factory=Account)
+    unrecorded: Account = field(default_factory=Account)
+    refused: Request | None = None  # the request that there was no room for
+
+
+class Budget:
+    """Pays the requests of this process, and of no other meanwhile, from what a study may spend; a context manager."""
 
     def __init__(
         self,
-        whose: str,
+        study: str,
         path: Path,
-        limits: BudgetLimits | None,
+        limits: BudgetLimits,
         prices: Prices,
-        before: Callable[[], Account] = Account,
-        elsewhere: Account | None = None,
+        before: Callable[[], Account],
+        journals: bool = True,
     ) -> None:
-        """`whose` budget it is for messages; `before` returns what was spent before anybody counted.
-
-        `elsewhere` is what other databases counted.
-        """
-        super().__init__(path, _SCHEMA)
-        self._whose = whose
-        self._limits = limits
-        self._prices = prices
-        self._before = before
-        self._elsewhere = elsewhere or Account()
+        """`before` returns what records and journals hold, in which replies do not appear without `journals`."""
+        self._study, self._path, self._limits, self._prices = study, path, limits, prices
+        self._before, self._journals = before, journals
+        self._in_flight: dict[Bill, Request] = {}
+        self._refused: dict[str, Tokens] = {}
 
     def __enter__(self) -> "Budget":
-        super().__enter__()
+        """Raise JournalError if its file cannot be used, or if another process spends this budget."""
         try:
-            # Records take long to read: meanwhile another process may count them, and go on.
-            with self.transaction() as database:
-                is_new = _is_new(database)
-            before = self._before() if is_new else Account()
-            with self.transaction() as database:
-                if _is_new(database):
-                    _write(database, before)
-                self._charge_lost_requests(database)
+            make_folder(self._path.parent)
+            self._fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise self._failed(error) from error
+        try:
+            if not try_lock(self._fd, self._path, _LOCK_PATIENCE):
+                raise JournalError(
+                    f"{self._path}: another process spends the budget of {self._study}; wait for it or stop it"
+                )
+            self._unrecorded = read_spending(self._path).unrecorded
+            self._spent = self._before()
+            for model, tokens in self._unrecorded.tokens.items():
+                self._spent.add(model, tokens)
+            self._write()
         except BaseException:
-            self.__exit__()
+            os.close(self._fd)
             raise
         return self
 
+    def __exit__(self, *_: object) -> None:
+        with closing(os.fdopen(self._fd)):
+            self._write()
+
     def require(self, model: str, most: Tokens) -> None:
         """Raise BudgetError if the budget has no room for a request that can use `most`, whatever is in flight."""
-        with self.transaction() as database:
-            spent = self._spent(database)
-            if self._limits is None or fits(self._limits, spent, [(model, most)], self._prices):
-                return
-            row = (model, most.prompt, most.completion)
-            database.execute("INSERT OR REPLACE INTO refused VALUES (1, ?, ?, ?)", row)
-        raise BudgetError(spent_line(self._whose, self._limits, spent, (model, most), self._prices))
-
-    def add(self, account: Account) -> None:
-        """Count what another database counted, which is given up."""
-        with self.transaction() as database:
-            _write(database, account)
+        if not fits(self._limits, self._spent, [(model, most)], self._prices):
+            self._refused = {model: most}
+            self._write()
+            raise BudgetError(spent_line(self._study, self._limits, self._spent, (model, most), self._prices))
 
     @asynccontextmanager
     async def paying(self, model: str, most: Tokens) -> AsyncIterator[Bill]:
@@ -157,71 +129,74 @@ class Budget(SharedDatabase):
 
         Waits for others in flight that may leave enough. Raises BudgetError if the budget has no room for it.
         """
-        name, bill, began = uuid.uuid4().hex, Bill(), time.monotonic()
-        while not self.set_aside([(name, model, most)]):
+        bill, began = Bill(), time.monotonic()
+        while not fits(self._limits, self._spent, [*self._in_flight.values(), (model, most)], self._prices):
             self.require(model, most)
             if time.monotonic() - began >= _TELL_SECONDS:
                 seldom = waiting("waiting for requests in flight", _TELL_SECONDS, self, serious=False)
                 _log.info("waiting for requests in flight: they may leave enough of the budget", extra=seldom)
             await asyncio.sleep(_POLL_SECONDS)
+        self._in_flight[bill] = (model, most)
         try:
+            self._write()
             yield bill
         finally:
-            self.settle(name, bill.used)
+            self._settle(bill)
 
-    def set_aside(self, requests: Sequence[tuple[str, str, Tokens]], in_batch: bool = False) -> int:
-        """Set aside what requests (name, model, most) can use, the first of them that there is room for.
+    def _settle(self, bill: Bill) -> None:
+        model, most = self._in_flight.pop(bill)
+        used = most if bill.used is None else bill.used
+        self._spent.add(model, used)
+        if bill.used is None or not self._journals:
+            self._unrecorded.add(model, used)
+            self._write()
+        elif time.monotonic() - self._written >= _WRITE_SECONDS:
+            self._write()
 
-        Returns how many these are, beside those in flight. What goes `in_batch` outlives this process.
-        """
-        with self.transaction() as database:
-            spent = self._spent(database)
-            in_flight: dict[str, Tokens] = {}
-            for model, most in _reserved(database, "owner IS NOT NULL"):
-                in_flight[model] = in_flight.get(model, Tokens()) + most
-            for number, (name, model, most) in enumerate(requests):
-                in_flight[model] = in_flight.get(model, Tokens()) + most
-                if self._limits is not None and not fits(self._limits, spent, in_flight.items(), self._prices):
-                    self._charge_lost_requests(database)
-                    return number
-                row = (name, None if in_batch else self.owner, model, most.prompt, most.completion)
-                database.execute("INSERT INTO reserved VALUES (?, ?, ?, ?, ?)", row)
-            return len(requests)
+    def _write(self) -> None:
+        unrecorded = Account(dict(self._unrecorded.tokens))
+        for request in self._in_flight.values():
+            unrecorded.add(*request)
+        said = {"spent": self._spent.tokens, "unrecorded": unrecorded.tokens, "refused": self._refused}
+        content = {name: _as_json(tokens) for name, tokens in said.items()}
+        self._written = time.monotonic()
+        try:
+            os.write(self._fd, checked_line(content))
+        except OSError as error:
+            raise self._failed(error) from error
 
-    def settle(self, name: str, used: Tokens | None) -> None:
-        """Count what a request used that something was set aside for, the first time alone; None counts at most."""
-        with self.transaction() as database:
-            for model, *most in database.execute(_SETTLE, (name,)).fetchall():
-                self._count(database, model, Tokens(*most) if used is None else used)
-
-    def _count(self, database: sqlite3.Connection, model: str, used: Tokens) -> None:
-        account = Account()
-        if used.total:
-            account.add(model, used, self._prices.get(model))
-        _write(database, account)
-
-    def _spent(self, database: sqlite3.Connection) -> Account:
-        return _account(database, self._prices) + self._elsewhere
-
-    def _charge_lost_requests(self, database: sqlite3.Connection) -> None:
-        """Count what dead processes had set aside as spent: nobody knows what their requests used."""
-        for owner in self.dead_owners("reserved"):
-            for model, most in _reserved(database, "owner = ?", owner):
-                self._count(database, model, most)
-            database.execute("DELETE FROM reserved WHERE owner = ?", (owner,))
+    def _failed(self, error: OSError) -> JournalError:
+        return JournalError(f"{self._path}: cannot be used: {error.strerror}; look at its disk")
 
 
-def part_of(limits: BudgetLimits, spent: Account, prices: Prices, parts: int) -> BudgetLimits:
-    """Return one of so many equal parts of what is left of a budget, which may be nothing."""
-    tokens = None if limits.tokens is None else max(limits.tokens - spent.tokens, 0) // parts
-    cost = None if limits.cost is None else max(limits.cost - spent.cost(prices), 0.0) / parts
-    return BudgetLimits.model_construct(tokens=tokens, cost=cost)
+def _as_json(tokens: Mapping[str, Tokens]) -> dict[str, list[int]]:
+    return {model: [each.prompt, each.completion, each.cached] for model, each in tokens.items()}
+
+
+def read_spending(path: Path) -> Spending:
+    """Return what the file of a budget says, nothing without one; raises JournalError for one that is damaged."""
+    try:
+        with open_regular(path) as file:
+            file.seek(max(os.fstat(file.fileno()).st_size - _LAST_BYTES, 0))
+            lines = file.read().splitlines(keepends=True)
+    except FileNotFoundError:
+        return Spending()
+    except OSError as error:
+        raise JournalError(f"{path}: cannot be read: {error.strerror}; look at its disk") from error
+    for line in reversed(lines):  # the last may have been cut off by a death
+        if (content := parse_line(line)) is not None:
+            accounts = {name: {m: Tokens(*counts) for m, counts in each.items()} for name, each in content.items()}
+            refused = next(iter(accounts["refused"].items()), None)
+            return Spending(Account(accounts["spent"]), Account(accounts["unrecorded"]), refused)
+    if lines:
+        raise JournalError(f"{path}: is damaged; delete it, and what records and journals hold is counted again")
+    return Spending()
 
 
 def fits(limits: BudgetLimits, spent: Account, more: Iterable[Request], prices: Prices) -> bool:
     """Whether a budget has room for more requests, which use all that they can."""
     more = list(more)
-    if limits.tokens is not None and spent.tokens + sum(most.total for _, most in more) > limits.tokens:
+    if limits.tokens is not None and spent.total + sum(most.total for _, most in more) > limits.tokens:
         return False
     return limits.cost is None or spent.cost(prices) + _most_cost(more, prices) <= limits.cost + _CENT
 
@@ -230,15 +205,15 @@ def _most_cost(requests: Iterable[Request], prices: Prices) -> float:
     return sum(price.most(most) for model, most in requests if (price := prices.get(model)) is not None)
 
 
-def spent_line(whose: str, limits: BudgetLimits, spent: Account, request: Request, prices: Prices) -> str:
-    """Return in words that a budget has no room for a request."""
+def spent_line(study: str, limits: BudgetLimits, spent: Account, request: Request, prices: Prices) -> str:
+    """Return in words that the budget of a study has no room for a request."""
     needs = []
     if limits.tokens is not None:
         needs.append(f"use {request[1].total:,} tokens")
     if limits.cost is not None:
         needs.append(f"cost {_most_cost([request], prices):.4g}")
     return (
-        f"the budget of {whose} is spent: {budget_line(limits, spent, prices)}, and the next request may "
+        f"the budget of {study} is spent: {budget_line(limits, spent, prices)}, and the next request may "
         f"{' and '.join(needs)}; raise `budget` in the study file, and the same command goes on from the journals"
     )
 
@@ -247,47 +222,9 @@ def budget_line(limits: BudgetLimits, spent: Account, prices: Prices) -> str:
     """Return what was spent of what, in words."""
     amounts = []
     if limits.tokens is not None:
-        amounts.append(f"{spent.tokens:,} of {limits.tokens:,} tokens")
+        amounts.append(f"{spent.total:,} of {limits.tokens:,} tokens")
     if limits.cost is not None:
         unpriced = spent.unpriced(prices)
         without = f" (without {', '.join(unpriced)}, which has no price any more)" if unpriced else ""
         amounts.append(f"{spent.cost(prices):.4f} of {limits.cost:g} in money{without}")
     return " and ".join(amounts) + " spent"
-
-
-def read_databases(paths: Iterable[Path], prices: Prices, in_flight: bool) -> tuple[Account, list[Request]]:
-    """Return the sum of what databases counted, and the request that each refused last. Changes nothing.
-
-    Requests `in_flight` count at most. Raises JournalError for a file that cannot be read.
-    """
-    account, refused = Account(), []
-    for path in paths:
-        uri = f"{path.absolute().as_uri()}?mode=ro"
-        with named_errors(path), closing(sqlite3.connect(uri, uri=True)) as database:
-            account += _account(database, prices, in_flight)
-            rows = database.execute("SELECT model, prompt, completion FROM refused")
-            refused += [(model, Tokens(*most)) for model, *most in rows]
-    return account, refused
-
-
-def _is_new(database: sqlite3.Connection) -> bool:
-    return database.execute("SELECT 1 FROM spent").fetchone() is None
-
-
-def _account(database: sqlite3.Connection, prices: Prices, in_flight: bool = False) -> Account:
-    """Return what was spent, with what batches can use at most until their replies are there; or all `in_flight`."""
-    rows = database.execute("SELECT model, priced, prompt, completion, cached, cost FROM spent")
-    account = Account({(model, bool(priced)): (Tokens(*tokens), cost) for model, priced, *tokens, cost in rows})
-    for model, most in _reserved(database, "TRUE" if in_flight else "owner IS NULL"):
-        account.add(model, most, prices.get(model))
-    return account
-
-
-def _reserved(database: sqlite3.Connection, where: str, *values: str) -> list[Request]:
-    rows = database.execute(f"SELECT model, prompt, completion FROM reserved WHERE {where}", values)
-    return [(model, Tokens(*most)) for model, *most in rows]
-
-
-def _write(database: sqlite3.Connection, account: Account) -> None:
-    for (model, priced), (tokens, cost) in account.amounts.items():
-        database.execute(_ADD, (model, priced, tokens.prompt, tokens.completion, tokens.cached, cost))

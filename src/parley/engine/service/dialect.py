@@ -302,19 +302,18 @@ DialectField = Annotated[Dialect, BeforeValidator(_of_name, json_schema_input_ty
 # How long a request may take, its whole answer included, where its model's entry does not say.
 SERVICE_SECONDS = 1800.0
 OWN_SECONDS = 7200.0  # a request waits behind all others of the shard; on a slow CPU that can be most of an hour
-MOST_IN_BATCH = 50_000  # that OpenAI takes
 DEFAULT_CONCURRENT = 64  # requests that are worth having in flight where nothing says how many may be
 _PerMinute = Annotated[int, Field(strict=True, ge=1, le=10**12)]
 _PerMillion = Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)]
 
 
 class ServiceLimits(BaseModel):
-    """How much of a service all processes that work in one folder may use together."""
+    """How much of a service one process may use, which plays all of a study that asks it."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     concurrent: Annotated[int, Field(strict=True, ge=1, le=100_000)] | None = Field(
-        default=None, description="Requests in flight at once, or in one batch."
+        default=None, description="Requests in flight at once."
     )
     requests_per_minute: _PerMinute | None = Field(default=None, description="Requests begun in any minute.")
     tokens_per_minute: _PerMinute | None = Field(
@@ -325,31 +324,12 @@ class ServiceLimits(BaseModel):
         description="How long a request that the service cannot answer for now (429, 5xx, a lost connection) is tried "
         "again; 0 gives up at once, and after 30 s a service that never answered.",
     )
-    batch_hours: Annotated[int, Field(strict=True, ge=1, le=168)] = Field(
-        default=24,
-        description="Within how many hours a batch is to be answered: what is asked of the service "
-        "(`completion_window`), which says what it did not answer until then.",
-    )
-
-    @property
-    def in_batch(self) -> int:
-        """How many requests a batch has at most."""
-        return min(self.concurrent or MOST_IN_BATCH, MOST_IN_BATCH)
 
     @property
     def any(self) -> bool:
         """Whether requests have to wait for their turn."""
-        return any(bound is not None for bound in self.bounds.values())
-
-    @property
-    def bounds(self) -> dict[str, int | None]:
-        """What is shared by all who use the service."""
-        return self.model_dump(include={"concurrent", "requests_per_minute", "tokens_per_minute"})
-
-    def divided(self, parts: int) -> "ServiceLimits":
-        """Return one of so many equal parts; raises pydantic's ValidationError if nothing of a bound would be left."""
-        shares = {key: None if bound is None else bound // parts for key, bound in self.bounds.items()}
-        return ServiceLimits.model_validate({**self.model_dump(), **shares})
+        bounds = (self.concurrent, self.requests_per_minute, self.tokens_per_minute)
+        return any(bound is not None for bound in bounds)
 
 
 class Price(BaseModel):
@@ -370,18 +350,13 @@ class Price(BaseModel):
         fresh = (tokens.prompt - from_cache) * self.prompt + tokens.completion * self.completion
         return (fresh + from_cache * cached) / 1e6
 
-    @property
-    def in_batches(self) -> "Price":
-        """What is paid where requests go in batches: half."""
-        return Price(**{key: amount and amount / 2 for key, amount in self.model_dump().items()})
-
     def most(self, tokens: Tokens) -> float:
         """Return what `tokens` cost at most, wherever the service takes the prompt from."""
         return max(self.of(tokens), self.of(Tokens(tokens.prompt, tokens.completion, tokens.prompt)))
 
 
 class BudgetLimits(BaseModel):
-    """What a study may spend; not part of any identity."""
+    """What the services of a study may spend; not part of any identity."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -389,7 +364,7 @@ class BudgetLimits(BaseModel):
         default=None, description="Tokens of prompts and replies."
     )
     cost: Annotated[float, Field(gt=0, le=1e12, allow_inf_nan=False)] | None = Field(
-        default=None, description="Money, by the `price` of the models' entries and in its currency."
+        default=None, description="Money, by the `price` of the services' entries and in its currency."
     )
 
     @model_validator(mode="after")

@@ -122,23 +122,20 @@ class Client:
         method: str,
         path: str,
         seconds: float,
-        content: bytes | aiohttp.FormData | None = None,
-        most: int = MAX_BODY_BYTES,
+        content: bytes | None = None,
     ) -> Response:
-        """Send a request once, JSON or a form; return the answer, its body at most `most` bytes long.
+        """Send a request once; return the answer, its body at most `MAX_BODY_BYTES` long.
 
         Raises RequestError, also if the whole of it is not there after `seconds`, whatever came until then.
         """
         try:
             async with asyncio.timeout(seconds):
-                return await self._fetch(method, path, seconds, content, most)
+                return await self._fetch(method, path, seconds, content)
         except TimeoutError:
             raise RequestError("no whole answer in time", late=seconds) from None
 
-    async def _fetch(
-        self, method: str, path: str, seconds: float, content: bytes | aiohttp.FormData | None, most: int
-    ) -> Response:
-        typed = {"Content-Type": "application/json"} if isinstance(content, bytes) else {}
+    async def _fetch(self, method: str, path: str, seconds: float, content: bytes | None) -> Response:
+        typed = {} if content is None else {"Content-Type": "application/json"}
         # Less than all `seconds`: a request that found no connection costs nothing.
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=min(_CONNECT_SECONDS, 0.9 * seconds))
         try:
@@ -148,7 +145,7 @@ class Client:
                 body = bytearray()
                 async for chunk in response.content.iter_any():  # decompressed in steps: a packet can hold gigabytes
                     body += chunk
-                    if len(body) > most:
+                    if len(body) > MAX_BODY_BYTES:
                         response.close()
                         break
         except aiohttp.ClientHttpProxyError as error:  # its text has the proxy's URL
@@ -167,7 +164,7 @@ class Client:
                 raise
             raise RequestError(f"the proxy failed: {error}", sent=False) from None
         headers = {name.lower(): value for name, value in response.headers.items()}
-        return Response(response.status, headers, bytes(body[:most]), len(body) > most)
+        return Response(response.status, headers, bytes(body[:MAX_BODY_BYTES]), len(body) > MAX_BODY_BYTES)
 
 
 def _proxy_of(url: URL) -> URL | None:

@@ -8,7 +8,7 @@ import asyncio
 import re
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import nullcontext, suppress
+from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
@@ -17,7 +17,7 @@ from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type
 
 from parley import paths
 from parley.engine.service.fetch import Client, RequestError, Response, ServiceError, error_of
-from parley.engine.service.limits import Limiter, Permit
+from parley.engine.service.limits import Permit, limiter_of
 from parley.engine.service.service import PROBE_SECONDS, Service
 from parley.errors import EngineError, NotReadyError
 from parley.files import make_folder
@@ -47,12 +47,11 @@ class Retries:
 
     def __init__(self, service: Service) -> None:
         self._service = service
-        self.limiter: Limiter | None = None  # who sends enters it
         known_by = (service.url, service.key_variable, service.served)
         self._mark = paths.service_answered(digest(["answered", *known_by])[:16])
         self._heard = False
-        if service.limits.any:
-            self.limiter = Limiter(known_by, service.limits, service.who)
+        self._limiter = limiter_of(*known_by) if service.limits.any else None
+        self._waited = 0.0  # seconds for the limits, added up over all requests
         self._requests = 0
         self._retried = 0
         self._paused = 0.0  # seconds, added up over all requests
@@ -75,7 +74,7 @@ class Retries:
 
     def effort(self) -> dict[str, Any]:
         """Return what the requests took, for a record's provenance; nothing if all went at once."""
-        waited = round(self.limiter.waited, 1) if self.limiter is not None else 0.0
+        waited = round(self._waited, 1)
         if not self._retried and not waited:
             return {}
         counts = {"requests": self._requests, "retried": self._retried, "retry_seconds": round(self._paused, 1)}
@@ -96,9 +95,10 @@ class Retries:
             return most if self._answered else min(most, _UNANSWERED_SECONDS)
 
         async def attempt() -> Response:
-            limiter = None if tokens is None else self.limiter
-            async with nullcontext(Permit(0)) if limiter is None else limiter.turn(tokens or 0) as turn:
+            queued = time.monotonic()
+            async with self._turn(tokens) as turn:
                 began = time.monotonic()
+                self._waited += began - queued
                 try:
                     response = await post()
                 except RequestError as error:
@@ -147,6 +147,11 @@ class Retries:
             sleep=_sleep,
         )
         return await retrying(attempt)
+
+    def _turn(self, tokens: int | None) -> AbstractAsyncContextManager[Permit]:
+        if self._limiter is None or tokens is None:
+            return nullcontext(Permit(0))
+        return self._limiter.turn(self._service.limits, tokens, self._service.who)
 
     @property
     def _answered(self) -> bool:

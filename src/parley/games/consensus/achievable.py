@@ -14,10 +14,10 @@ import numpy as np
 
 from parley.errors import UsageError
 from parley.games.base import BestKnown
+from parley.games.consensus.filters import NO_FILTER
 from parley.games.consensus.parameters import ConsensusParameters, Round, in_hull
 from parley.games.consensus.policies import POLICIES
 from parley.games.evidence import Achievable
-from parley.games.filters import NO_FILTER
 from parley.games.network import Network
 from parley.policies.kinds import ChosenPolicy, Rule
 from parley.text import counted

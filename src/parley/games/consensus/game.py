@@ -6,6 +6,7 @@ authors' code's, or that of the published Swarms code.
 """
 
 from collections.abc import Generator, Mapping, Sequence
+from functools import cache, partial
 from statistics import median_low
 from typing import Any
 
@@ -15,14 +16,15 @@ from parley.errors import UsageError
 from parley.games.base import BestKnown, Game, Outcome, Paper, threat_class
 from parley.games.consensus.achievable import as_recorded, best_known
 from parley.games.consensus.evidence import ConsensusEvidence
+from parley.games.consensus.filters import check_filter
 from parley.games.consensus.parameters import NAMES, PUBLISHED_CODE, Agent, ConsensusParameters, Value
 from parley.games.consensus.policies import POLICIES
-from parley.games.consensus.prompts import PROMPTS, share_text
+from parley.games.consensus.prompts import ConsensusPrompts, share_text
 from parley.games.consensus.protocols import PaperProtocol, Protocol, PublishedCodeProtocol, SwarmsProtocol
 from parley.games.evidence import OutcomeClass
-from parley.games.filters import check_filter
 from parley.games.network import Edges
-from parley.games.parameters import BYZANTINE, HONEST, Group
+from parley.games.parameters import BYZANTINE, HONEST, Group, Seat
+from parley.games.prompts import Instruction, Phase
 from parley.identity import digest
 from parley.policies import Ask, Reply
 from parley.policies.kinds import ChosenPolicy
@@ -55,7 +57,7 @@ class ConsensusGame(Game[ConsensusParameters]):
     Parameters = ConsensusParameters
     policies = POLICIES
     hears_one_way = True
-    prompts = PROMPTS
+    prompts = ConsensusPrompts()
     evidence = ConsensusEvidence()
 
     def set_up(self) -> None:
@@ -70,7 +72,8 @@ class ConsensusGame(Game[ConsensusParameters]):
         self.agents = agents if _named_by_role(self.parameters) else sorted(agents, key=lambda a: by_number(a.name))
         p = self.parameters
         secret = digest([self.name, "signatures", [(agent.name, agent.initial_value) for agent in self.agents]])
-        self.protocol = PROTOCOLS[p.protocol, p.rules](p, self.agents, self.network, secret)
+        self._worded = cache(partial(self.prompts.worded, parameters=p))  # prompts of a game are few
+        self.protocol = PROTOCOLS[p.protocol, p.rules](p, self.agents, self.network, self.ask, secret)
         self.honest = self.protocol.honest
 
     def _drawn_value(self) -> Value:
@@ -84,6 +87,11 @@ class ConsensusGame(Game[ConsensusParameters]):
         """Play by the protocol until enough agents vote to stop, or the deadline."""
         rounds, stopped = yield from self.protocol.play()
         return self.outcome(rounds, stopped=stopped)
+
+    def wording(self, seat: Seat, phase: Phase, part: str, form: Instruction) -> str:
+        """Return a printed prompt in the words of what is played."""
+        template = super().wording(seat, phase, part, form)
+        return self._worded(template, part, form, seat.prompt, seat.role, seat.policy.kind.rule is not None)
 
     def best_known(self, wanted: ChosenPolicy | None) -> BestKnown | None:
         """Return the best protocol that is known for these seats (`achievable.py`)."""

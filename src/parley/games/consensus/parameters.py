@@ -21,7 +21,7 @@ from pydantic import (
     model_validator,
 )
 
-from parley.games.filters import FilteredParameters
+from parley.games.consensus.filters import FilteredParameters
 from parley.games.parameters import BYZANTINE, HONEST, Count, Positive, Seat, Share, as_tuple, in_order, newer_field
 from parley.identity import digest
 from parley.policies import Sampling
@@ -332,7 +332,7 @@ class ConsensusView:
     this_round: Mapping[str, Value | None]
     neighbors: tuple[str, ...] = ()  # whom it hears, and who hears it
     early_vote: bool = False  # of a turn: whether its vote is about what is public now
-    system: str = ""  # its system prompt, as a language model gets it
+    prompt: str = ""  # the name of its prompt
     earlier: Sequence[Mapping[str, Said]] = ()  # by round: what it and its neighbors told it
     goal: Goal = THE_PAPERS_GOAL
     signer: Signer | None = None

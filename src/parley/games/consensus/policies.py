@@ -33,9 +33,9 @@ from parley.games.consensus.agreement import (
     uniform,
     vote,
 )
+from parley.games.consensus.filters import BEST, SCORE
 from parley.games.consensus.parameters import ConsensusView, Value
 from parley.games.consensus.prompts import FOLDER, TURN
-from parley.games.filters import BEST, SCORE
 from parley.games.parameters import BYZANTINE, Count, Positive, as_tuple, in_order
 from parley.games.prompts import Template, fill, text_of
 from parley.policies.kinds import LLM, PolicyKind, PolicyParameters, policy_table, scripted_kind
@@ -101,18 +101,17 @@ class Wary(PolicyParameters):
 
     vote: Literal["continue", "stop", "honest"] = Field(
         default="continue",
-        description="Its votes if its prompt warns of Byzantine agents; `honest` is stop when all proposals it sees "
+        description="Its votes if it is warned of Byzantine agents; `honest` is stop when all proposals it sees "
         "are equal.",
     )
 
 
 def wary(view: ConsensusView, rng: np.random.Generator, given: Wary) -> Fields:
-    """Play like `majority`; if its prompt warns of Byzantine agents, keep its value and vote as it is told.
+    """Play like `majority`; if its prompt is `may_exist`, keep its value and vote as it is told.
 
-    It is the control of questions about the prompt: of the scripted policies it alone reads.
+    It is the control of questions about the prompt: of the scripted policies it alone knows which it has.
     """
-    prompt = view.system.lower()
-    if "byzantine" not in prompt or "no byzantine" in prompt:
+    if view.prompt != "may_exist":
         return majority(view, rng)
     if view.phase == "vote":
         return vote(view, given)

@@ -18,6 +18,7 @@ With `rules: published_code` what stands in the places of history, votes and not
 
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from functools import cache
 from pathlib import Path
@@ -25,6 +26,7 @@ from pathlib import Path
 import yaml
 
 from parley.games import prompts as shared
+from parley.games.consensus.filters import SCORED, SCORING, told_of_filter
 from parley.games.consensus.parameters import (
     EARLY_VOTE,
     PUBLISHED_CODE,
@@ -36,10 +38,7 @@ from parley.games.consensus.parameters import (
     Said,
     Value,
 )
-from parley.games.filters import SCORE, SCORED, files_of_filter
 from parley.games.network import Edges
-from parley.games.parameters import ROLES
-from parley.policies import ReplyFormat
 
 FOLDER = Path(__file__).parent / "templates"
 _DISCLOSED = {one_way: FOLDER / "network" / f"disclosed{'_one_way' * one_way}.txt" for one_way in (False, True)}
@@ -50,7 +49,18 @@ _SWARMS = FOLDER / "swarms"
 _VOTE_ON_LAST_ROUND = "turn_vote_on_last_round"
 _THRESHOLD = "threshold"
 TURN = "turn"
-_PHASES: Mapping[str, tuple[str, ...]] = {"paper": ("propose", "vote"), "swarms": (TURN,)}
+_PROPOSE, _VOTE, _TURN = (
+    shared.Phase(
+        phase,
+        system=f"{phase}_system",
+        user=f"{phase}_user",
+        reply=f"consensus_{{role}}_{phase}",
+        prints_json=True,
+        doubled=phase == TURN,
+    )
+    for phase in ("propose", "vote", TURN)
+)
+_TURN_ON_LAST_ROUND = replace(_TURN, pieces=(_VOTE_ON_LAST_ROUND,))
 # By protocol: the stop threshold that the templates tell, and how they print it.
 _PRINTED: Mapping[str, tuple[Fraction, str]] = {
     "paper": (Fraction(66, 100), "66%+"),
@@ -253,14 +263,6 @@ def disclosed_template(parameters: ConsensusParameters) -> Path:
     return _DISCLOSED[isinstance(topology, Edges) and bool(topology.one_way)]
 
 
-_DEFAULTS = ConsensusParameters()
-
-
-def reply_kind(role: str, phase: str) -> str:
-    """Return the kind of a reply (parley.games.prompts)."""
-    return SCORE if phase == SCORE else f"consensus_{role}_{phase}"
-
-
 def _reworded(text: str, words: Sequence[tuple[str, str]]) -> str:
     for printed, played in words:
         text = text.replace(printed, played)
@@ -272,7 +274,6 @@ class ConsensusPrompts(shared.Prompts[ConsensusParameters]):
 
     variants = _VARIANTS
     plain = _PLAIN
-    phases = ("propose", "vote", TURN, SCORE)
     questions = (
         shared.QuestionStyle(
             "consensus",
@@ -283,16 +284,14 @@ class ConsensusPrompts(shared.Prompts[ConsensusParameters]):
         ),
     )
 
-    def files(self, prompt: str, parameters: ConsensusParameters) -> Mapping[str, shared.Template]:
-        """Return the templates of the protocol that is played, and of what is told of the network and of replies."""
-        scored = (SCORE,) if parameters.filter.kind == SCORED else ()
-        phases = (*_PHASES[parameters.protocol], *scored)
-        found: dict[str, shared.Template] = {
-            name: path
-            for name, path in self.templates(prompt).items()
-            if name.split("_")[1] in phases
-            and not (name.endswith(_VOTE_ON_LAST_ROUND) and EARLY_VOTE in parameters.leaks)
-        }
+    def asked(self, parameters: ConsensusParameters) -> Sequence[shared.Phase]:
+        """Return the phases of the protocol that is played, and the one that scores."""
+        if parameters.protocol == "swarms":
+            return [_TURN if EARLY_VOTE in parameters.leaks else _TURN_ON_LAST_ROUND]
+        return [_PROPOSE, _VOTE, *[SCORING] * (parameters.filter.kind == SCORED)]
+
+    def besides(self, parameters: ConsensusParameters) -> Mapping[str, shared.Template]:
+        """Return what stands for printed words, and what is told of the network and of filters."""
         told: dict[str, shared.Template] = {}
         if threshold := threshold_text(parameters):
             told[_THRESHOLD] = threshold
@@ -302,10 +301,7 @@ class ConsensusPrompts(shared.Prompts[ConsensusParameters]):
             told["published_code"] = _PUBLISHED_WORDS
         if parameters.disclose_topology:
             told["network"] = disclosed_template(parameters)
-        form = parameters.reply_format
-        asked = () if form == "json" else _PHASES[parameters.protocol]  # what asks for JSON is as printed
-        replies = {f"{role}_reply_{phase}": (reply_kind(role, phase), form) for role in ROLES for phase in asked}
-        return found | shared.for_roles(told) | shared.files_of_replies(replies) | files_of_filter(parameters)
+        return shared.for_roles(told) | told_of_filter(parameters)
 
     def digests(
         self, prompt: str, roles: Iterable[str], parameters: ConsensusParameters, scripted: Collection[str] = ()
@@ -315,32 +311,27 @@ class ConsensusPrompts(shared.Prompts[ConsensusParameters]):
         unread = scripted if threshold_text(parameters, scripted=True) is None else ()
         return {name: sha for name, sha in found.items() if name not in [f"{role}_{_THRESHOLD}" for role in unread]}
 
-    def template(
+    def worded(
         self,
+        template: str,
+        part: str,
+        form: shared.Instruction,
         prompt: str,
         role: str,
-        phase: str,
-        part: str,
-        parameters: ConsensusParameters = _DEFAULTS,
-        written: ReplyFormat = "json",
-        scripted: bool = False,
+        scripted: bool,
+        parameters: ConsensusParameters,
     ) -> str:
-        """Return the unfilled text of one prompt of a game with these parameters, in a reply format.
-
-        The part `follow_up` is the second of two steps, "" in other formats. `scripted` agents do not read it.
-        """
-        printed = written == "json" and phase != SCORE
-        form = None if printed else shared.instruction(reply_kind(role, phase), written)
+        """Return a printed template in the words of what is played; `scripted` agents do not read it."""
         words = goal_words(parameters.goal)
+        text = _reworded(template, words)
         if part == "follow_up":
-            return _reworded(form.follow_up, words) if form else ""
-        text = _reworded(super().template(prompt, role, phase, part), words)
-        if form:
+            return text
+        texts = self.sent(prompt, role, parameters)
+        if form.reply:
             text = shared.without_json(text) + (f"\n{_reworded(form.reply, words)}" if part == "user" else "")
-        if phase == TURN and part == "system" and EARLY_VOTE not in parameters.leaks:
-            text += f"\n\n{shared.text_of(self.templates(prompt)[f'{role}_{_VOTE_ON_LAST_ROUND}'])}"
-        threshold = threshold_text(parameters, scripted)
-        return text if threshold is None else text.replace(_PRINTED[parameters.protocol][1], threshold)
-
-
-PROMPTS = ConsensusPrompts()
+        if part == "system" and _VOTE_ON_LAST_ROUND in texts:
+            text += f"\n\n{texts[_VOTE_ON_LAST_ROUND]}"
+        if threshold := threshold_text(parameters, scripted):
+            text = text.replace(_PRINTED[parameters.protocol][1], threshold)
+        told = [texts[name] for name in ("network", "filter") if part == "system" and name in texts]
+        return "\n".join([text, *told])

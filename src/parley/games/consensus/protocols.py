@@ -4,10 +4,10 @@ A protocol is the paper's, that of its authors' code, or that of the published S
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from functools import cache, partial
+from functools import cache
 from statistics import median_low
 from types import MappingProxyType
 from typing import Any
@@ -15,6 +15,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from parley.games.consensus import prompts
+from parley.games.consensus.filters import SCORE, apply_filters, scores_model
 from parley.games.consensus.parameters import (
     EARLY_VOTE,
     MISSING_VALUE,
@@ -31,12 +32,9 @@ from parley.games.consensus.parameters import (
     proposal_model,
     turn_model,
 )
-from parley.games.filters import SCORE, passed, scores_model, told_text
 from parley.games.network import Links, Network
 from parley.games.parameters import BYZANTINE
-from parley.games.prompts import fill, text_of
-from parley.policies import Ask, Reply, Sampling
-from parley.policies.kinds import with_instructions
+from parley.policies import Ask, Reply
 from parley.text import one_line
 
 
@@ -62,12 +60,18 @@ class Protocol(ABC):
     """Who is asked what, in which order, and when votes end the game; with the agents, the history and the trace."""
 
     def __init__(
-        self, parameters: ConsensusParameters, agents: Sequence[Agent], network: Network, secret: str = ""
+        self,
+        parameters: ConsensusParameters,
+        agents: Sequence[Agent],
+        network: Network,
+        ask: Callable[..., Ask],
+        secret: str = "",
     ) -> None:
         """`agents` are in the order in which they are asked, which says nothing about roles, and so is `network`.
 
-        `secret` is what signatures are made of (`Signer`): no agent sees it.
+        `ask` is that of the game. `secret` is what signatures are made of (`Signer`): no agent sees it.
         """
+        self._ask_of_game = ask
         self.parameters = parameters
         self.agents = agents
         self.honest = [agent for agent in agents if agent.honest]
@@ -76,8 +80,6 @@ class Protocol(ABC):
         self.trace: list[Round] = []
         self.goal = parameters.goal
         self.secret = secret
-        # Of this game, whose prompts and rounds are few.
-        self._template = cache(partial(prompts.PROMPTS.template, parameters=parameters))
         self._round_text = cache(self.round_text)
 
     @abstractmethod
@@ -99,50 +101,29 @@ class Protocol(ABC):
         values: Mapping[str, object],
         now: Heard,
         reply_model: type[BaseModel],
-        sampling: Sampling,
     ) -> Ask:
         """Return what an agent is asked; `now` is what it sees of this round, as far as it may be known."""
-        p, role = self.parameters, agent.seat.role
-        written, scripted = p.format_for(agent.seat), agent.seat.policy.kind.rule is not None
-
-        def prompted(part: str) -> str:
-            text = self._template(agent.seat.prompt, role, phase, part, written=written, scripted=scripted)
-            return fill(text, values, doubled=phase == prompts.TURN)
-
-        told = self._told_of_network(agent) + (told_text(p) if agent.honest else "")
-        system = with_instructions(prompted("system") + told, agent.seat.policy)
-        earlier = self.history[agent.name]
+        p, earlier = self.parameters, self.history[agent.name]
         last = earlier[number - 2] if number > 1 and p.history_rounds else {}
-        return Ask(
-            agent=agent.name,
-            role=role,
-            round=number,
+        view = ConsensusView(
             phase=phase,
-            system=system,
-            user=prompted("user"),
-            follow_up=prompted("follow_up"),
-            reply_format=written,
-            reply_model=reply_model,
-            sampling=sampling,
-            view=ConsensusView(
-                phase=phase,
-                agent=agent.name,
-                role=role,
-                round=number,
-                value_min=p.value_min,
-                value_max=p.value_max,
-                initial_value=agent.initial_value,
-                current_value=agent.current_value,
-                last_round={name: said.value for name, said in last.items()},
-                this_round={name: said.value for name, said in now.items()},
-                neighbors=self.links.neighbors(agent.name),
-                early_vote=EARLY_VOTE in p.leaks,
-                system=system,
-                earlier=tuple(earlier),
-                goal=self.goal,
-                signer=Signer(agent.name, self.secret),
-            ),
+            agent=agent.name,
+            role=agent.seat.role,
+            prompt=agent.seat.prompt,
+            round=number,
+            value_min=p.value_min,
+            value_max=p.value_max,
+            initial_value=agent.initial_value,
+            current_value=agent.current_value,
+            last_round={name: said.value for name, said in last.items()},
+            this_round={name: said.value for name, said in now.items()},
+            neighbors=self.links.neighbors(agent.name),
+            early_vote=EARLY_VOTE in p.leaks,
+            earlier=tuple(earlier),
+            goal=self.goal,
+            signer=Signer(agent.name, self.secret),
         )
+        return self._ask_of_game(agent.seat, number, phase, {**values, **self._told(agent.name)}, reply_model, view)
 
     def heard(self, agent: Agent, proposals: Iterable[Proposal]) -> dict[str, Said]:
         """Return what `agent` hears of these: its own proposal and its neighbors', as they were sent to it."""
@@ -168,16 +149,12 @@ class Protocol(ABC):
     def round_text(self, name: str, number: int) -> str:
         """Return a round of an agent's history, from 1, as prompts show it."""
 
-    def _told_of_network(self, agent: Agent) -> str:
-        """Return what follows an agent's system prompt where the topology is disclosed, on lines of its own."""
-        if not self.parameters.disclose_topology:
-            return ""
-        name = agent.name
+    def _told(self, name: str) -> dict[str, object]:
+        """Return what fills the texts on a disclosed network and on filters."""
         heard, hearers = (
             ", ".join(names) or "none" for names in (self.links.neighbors(name), self.links.hearers(name))
         )
-        values = {"agents": len(self.agents), "neighbors": heard, "hearers": hearers}
-        return f"\n{fill(text_of(prompts.disclosed_template(self.parameters)), values)}"
+        return {"agents": len(self.agents), "neighbors": heard, "hearers": hearers, "k": self.parameters.filter.k}
 
     # What a reply does
 
@@ -260,7 +237,7 @@ class PaperProtocol(Protocol):
     def _filter(
         self, number: int, heard: Mapping[str, dict[str, Said]], received: _Received
     ) -> Generator[list[Ask], list[Reply], Changed]:
-        """Let what honest agents heard pass their filters, and return what each hears otherwise (`filters.passed`).
+        """Let what honest agents heard pass their filters, and return what each hears otherwise (`apply_filters`).
 
         An agent's own message counts as the value that it holds, also where it was silent.
         """
@@ -274,7 +251,7 @@ class PaperProtocol(Protocol):
         def scoring(name: str, peers: tuple[str, ...]) -> Ask:
             return self._ask(honest[name], number, SCORE, heard[name], peers)
 
-        changed, _ = yield from passed(self.parameters.filter, received, _apart, scoring)
+        changed, _ = yield from apply_filters(self.parameters.filter, received, _apart, scoring)
         for name, otherwise in changed.items():
             for peer, value in otherwise.items():
                 if value is None:
@@ -306,12 +283,12 @@ class PaperProtocol(Protocol):
             model = proposal_model(
                 role, p.value_min, p.value_max, p.strategy_chars, p.reasoning_chars, peers, p.values == "real"
             )
-            return self.ask(agent, number, phase, values, now, model, p.propose)
+            return self.ask(agent, number, phase, values, now, model)
         if phase == SCORE:
             values["scored"] = ", ".join(scored)
-            return self.ask(agent, number, phase, values, now, scores_model(scored), p.score)
+            return self.ask(agent, number, phase, values, now, scores_model(scored))
         vote = ByzantineVote if role == BYZANTINE else HonestVote
-        return self.ask(agent, number, phase, values, now, vote, p.vote)
+        return self.ask(agent, number, phase, values, now, vote)
 
     def this_round_text(self, agent: Agent, now: Heard) -> str:
         """Return what an agent heard of the round that is played."""
@@ -377,9 +354,14 @@ class SwarmsProtocol(Protocol):
     """
 
     def __init__(
-        self, parameters: ConsensusParameters, agents: Sequence[Agent], network: Network, secret: str = ""
+        self,
+        parameters: ConsensusParameters,
+        agents: Sequence[Agent],
+        network: Network,
+        ask: Callable[..., Ask],
+        secret: str = "",
     ) -> None:
-        super().__init__(parameters, agents, network, secret)
+        super().__init__(parameters, agents, network, ask, secret)
         self._early_vote = EARLY_VOTE in parameters.leaks
         self._public: dict[str, Proposal] = {}  # the last value that each agent has told, with its message of now
         if MISSING_VALUE in parameters.leaks:
@@ -434,7 +416,7 @@ class SwarmsProtocol(Protocol):
             "private_notes": note if noted == number - 1 and note else "None.",
         }
         model = turn_model(agent.seat.role, p.value_min, p.value_max, p.strategy_chars, p.reasoning_chars)
-        return self.ask(agent, number, prompts.TURN, values, now, model, p.turn)
+        return self.ask(agent, number, prompts.TURN, values, now, model)
 
     def _listed(self) -> list[Proposal]:
         return [self._public[agent.name] for agent in self.agents if agent.name in self._public]

@@ -10,29 +10,17 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import partial
 from itertools import pairwise
-from string import ascii_uppercase
 from typing import Any
 
-import numpy as np
-
 from parley.games.base import Outcome
-from parley.games.deliberation.ballots import BALLOT_RULES, Ballot, labels
-from parley.games.deliberation.parameters import (
-    DeliberationParameters,
-    Round,
-    Said,
-    Value,
-    as_value,
-    value_text,
-    values_of,
-)
+from parley.games.deliberation.parameters import DeliberationParameters, Round, Value, value_text, values_of
 from parley.games.deliberation.turns import diagnosis, graded, plurality, turn_of_consensus, unanimous
 from parley.games.evidence import Decision, OutcomeClass
 from parley.games.problems.numbers import Reading, read_as
 from parley.games.problems.problem import Problem
 
 Votes = Sequence[Value | None]
-FIRST, LAST, COURSE, BALLOTS = "first", "last", "course", "ballot"
+FIRST, LAST, COURSE = "first", "last", "course"
 
 
 def _share(least: Fraction, votes: Votes, *, more: bool = False) -> Value | None:
@@ -60,17 +48,16 @@ def steady(turns: Sequence[Votes]) -> Value | None:
 
 
 def decisions(
-    right: Value | None, theta: Fraction, honest: Collection[str], trace: Sequence[Round], vote: str = "none"
+    right: Value | None, theta: Fraction, honest: Collection[str], trace: Sequence[Round]
 ) -> Iterator[Decision]:
     """Yield the decision of the last panel under each rule, by honest agents, and by all if some are not.
 
-    Rules are of first answers, of last ones, of the whole course, or of the ballots of a `vote`. Among policies, those
-    that a share θ supports are accepted (graded consensus, Definition XI.5), and none is right.
+    Rules are of first answers, of last ones, or of the whole course. Among policies, those that a share θ supports are
+    accepted (graded consensus, Definition XI.5), and none is right.
     """
     turns = last_panel(trace)
     everyone, rules = list(turns[0]["answers"]), turns[0]["rules"]
-    ballots = turns[-1]["vote"]["ballots"] if "vote" in turns[-1] else {}
-    for voters in ("honest", "all") if {*everyone, *ballots} - {*honest} else ("honest",):
+    for voters in ("honest", "all") if {*everyone} - {*honest} else ("honest",):
         names = [name for name in everyone if voters == "all" or name in honest]
         course = [values_of(entry, names) for entry in turns]
         # Agents who agreed at once hold their answers to the end; where nobody may talk there are first ones only.
@@ -81,26 +68,6 @@ def decisions(
                 yield _decision("graded", answers, voters, graded(votes, theta).accepted or None, right)
         if rules["turns"] and not rules["stop_when_unanimous"]:  # else nothing is held twice
             yield _decision("steady", COURSE, voters, steady(course), right)
-        found = [ballot for name, ballot in ballots.items() if voters == "all" or name in honest]
-        for name, value in ballot_decisions(vote, turns[-1], found).items():
-            yield _decision(name, BALLOTS, voters, value, right)
-
-
-def ballot_decisions(vote: str, last: Round, ballots: Sequence[Ballot | None]) -> Mapping[str, Value | None]:
-    """Return what some of the ballots after the last turn decide, under each rule of the vote; nothing without any.
-
-    Nobody was asked about fewer than two answers: then the one that there is, or none, is the decision.
-    """
-    if "vote" not in last:
-        given = {each for each in values_of(last, list(last["answers"])) if each is not None}
-        rules = BALLOT_RULES.get(vote, {}) if len(given) < 2 else {}
-        return dict.fromkeys(rules, next(iter(given), None))
-    if not ballots and "judge" in BALLOT_RULES[vote]:  # who is none of these
-        return {}
-    candidates = last["vote"]["candidates"]
-    usable = [ballot for ballot in ballots if ballot is not None]
-    chosen = {name: rule(usable) for name, rule in BALLOT_RULES[vote].items()}
-    return {name: None if letter is None else as_value(candidates[letter]) for name, letter in chosen.items()}
 
 
 def _decision(rule: str, answers: str, voters: str, value: Value | None, right: Value | None) -> Decision:
@@ -142,7 +109,7 @@ def talked(right: Value | None, honest: Collection[str], trace: Sequence[Round])
     }
 
 
-# How a deliberation ended: the outcomes that there are, what was measured, and what a vote is about
+# How a deliberation ended: the outcomes that there are, and what was measured
 
 
 CORRECT = "correct_consensus"
@@ -225,30 +192,3 @@ def outcome_of(
         },
         trace=tuple(trace),
     )
-
-
-def candidates_of(problem: Problem, last: Round, rng: np.random.Generator) -> tuple[dict[str, Value], dict[str, Said]]:
-    """Return by letter the different answers of the last turn, which a vote is about, and each as agents see it.
-
-    They have letters in place of names, and come with the argument of one agent who gave them: both drawn. Nothing is
-    drawn of fewer than two.
-    """
-    given: dict[Value, list[Said]] = {}
-    for name, said in last["said"].items():
-        value = as_value(last["answers"][name])
-        if said is not None and value is not None:
-            given.setdefault(value, []).append(said)
-    if len(given) < 2:
-        return {}, {}
-    values = [list(given)[place] for place in rng.permutation(len(given))]
-    # Choices have letters already, in an order that is drawn, too.
-    texts = dict(zip(ascii_uppercase, problem.options, strict=False)) if problem.kind == "choice" else {}
-    own_letters: dict[str, Value] = {letter: letter for letter in texts if letter in given}
-    by_letter = own_letters or dict(zip(labels(), values, strict=False))
-    return by_letter, {
-        letter: {
-            "answer": texts.get(letter) or value_text(value),
-            "argument": given[value][int(rng.integers(len(given[value])))]["argument"],
-        }
-        for letter, value in by_letter.items()
-    }

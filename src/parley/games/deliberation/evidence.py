@@ -6,7 +6,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from parley.games.deliberation.decisions import ballot_decisions, decisions, last_panel, talked
+from parley.games.deliberation.decisions import decisions, last_panel, talked
 from parley.games.deliberation.parameters import DeliberationParameters, Round, Value, as_value, value_text, values_of
 from parley.games.deliberation.turns import check_verdict, plurality
 from parley.games.evidence import (
@@ -83,9 +83,6 @@ def _result(entry: Round) -> str:
     shown = "–" if share is None else f"{share:.0%}"
     if (verdict := entry.get("verdict")) is not None:
         shown = f"{shown}: {'agreed' if verdict['agreed'] else 'hung'}"
-    if (vote := entry.get("vote")) is not None:
-        found = ballot_decisions(vote["kind"], entry, list(vote["ballots"].values()))
-        shown += "".join(f"; {name}: {'–' if value is None else value_text(value)}" for name, value in found.items())
     return shown
 
 
@@ -262,11 +259,6 @@ class DeliberationEvidence(Evidence[DeliberationParameters, Round]):
             marks=marks,
             results={entry["round"]: _result(entry) for entry in trace},
             results_label="honest agents in the largest agreement",
-            unheard={
-                (name, entry["round"]): [(f"{peer}: {cells[peer, entry['round'] - 1].text}", "") for peer in dropped]
-                for entry in trace
-                for name, dropped in entry.get("filtered", {}).items()
-            },
         )
 
     def decisions(
@@ -277,8 +269,7 @@ class DeliberationEvidence(Evidence[DeliberationParameters, Round]):
         trace: Sequence[Round],
     ) -> Iterable[Decision]:
         """Yield the decisions of the last panel, by rule (`decisions.py`)."""
-        right = outcome["metrics"]["right_answer"]
-        return decisions(right, parameters.theta, honest, trace, parameters.decision)
+        return decisions(outcome["metrics"]["right_answer"], parameters.theta, honest, trace)
 
     def pluralities(
         self, outcome: Mapping[str, Any], honest: Sequence[str], trace: Sequence[Round]

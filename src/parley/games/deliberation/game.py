@@ -4,18 +4,15 @@ Agents answer a problem, a share of them by chain of thought. In each turn of re
 and others', and improve theirs. They end unanimous, or hung; a hung problem may go to another panel of agents.
 """
 
-from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
-from itertools import cycle
 from math import comb, floor
-from typing import Any, TypeVar
-
-from pydantic import BaseModel
+from typing import Any
 
 from parley.errors import UsageError
 from parley.games.base import Game, Outcome, Paper, threat_class
 from parley.games.deliberation import decisions
-from parley.games.deliberation.ballots import BALLOT, ballot_model, kind_of, read_ballot, style_of
 from parley.games.deliberation.evidence import DeliberationEvidence
 from parley.games.deliberation.parameters import (
     ANOTHER_PROBLEM,
@@ -28,19 +25,14 @@ from parley.games.deliberation.parameters import (
     values_of,
 )
 from parley.games.deliberation.policies import POLICIES
-from parley.games.deliberation.prompts import PROMPTS, format_of, places, prompt_of, reply_kind
+from parley.games.deliberation.prompts import DeliberationPrompts, phase_of, places
 from parley.games.deliberation.turns import graded, heard_by, reached, turn_measures, verdict
-from parley.games.filters import SCORE, check_filter, passed, scores_model, told_text
 from parley.games.parameters import BYZANTINE, HONEST, Group
 from parley.games.problems.problem import MATCHING, Problem, read_answer
 from parley.games.problems.sources import HiddenProfiles, JsonLines
-from parley.games.prompts import fill, instruction
-from parley.policies import Ask, Reply, Sampling
-from parley.policies.kinds import with_instructions
+from parley.policies import Ask, Reply
 from parley.policies.reply_text import MAX_FREE_TEXT
 from parley.text import by_number, one_line
-
-_T = TypeVar("_T")
 
 
 class DeliberationGame(Game[DeliberationParameters]):
@@ -57,7 +49,7 @@ class DeliberationGame(Game[DeliberationParameters]):
     Parameters = DeliberationParameters
     policies = POLICIES
     read_texts = frozenset({"answer"})
-    prompts = PROMPTS
+    prompts = DeliberationPrompts()
     evidence = DeliberationEvidence()
 
     def set_up(self) -> None:
@@ -86,10 +78,9 @@ class DeliberationGame(Game[DeliberationParameters]):
         facts = self.problem.facts
         if not facts or self.parameters.facts == "all":
             return dict.fromkeys(names, facts)
-        among = min(self.parameters.dealt_among or len(names), len(names))
-        order, holders = self.rng.permutation(len(facts)), self.rng.permutation(among)
-        places = {agent: sorted(order[place::among]) for place, agent in enumerate(holders)}
-        return {name: tuple(facts[fact] for fact in places[at % among]) for at, name in enumerate(names)}
+        order, holders = self.rng.permutation(len(facts)), self.rng.permutation(len(names))
+        held = {agent: sorted(order[place :: len(names)]) for place, agent in enumerate(holders)}
+        return {name: tuple(facts[fact] for fact in held[at]) for at, name in enumerate(names)}
 
     @property
     def about(self) -> str:
@@ -103,19 +94,7 @@ class DeliberationGame(Game[DeliberationParameters]):
             yield from self._deliberate(self._drawn_panel(), session)
             if self.trace[-1]["verdict"]["agreed"]:
                 break
-        if self.parameters.decision != "none":
-            yield from self._vote(self.trace[-1])
         return decisions.outcome_of(self.problem, self.parameters, self._honest, self.trace)
-
-    def first_question(self) -> Ask:
-        """Return what the first agent is asked first; with a vote that on the right answer and a wrong one."""
-        playing, said = self.play(), cycle([self.problem.answer, self.target])
-        asks = next(playing)
-        if self.parameters.decision != "none":
-            asks = playing.send(
-                [Reply(a.reply_model.model_validate({"answer": next(said), "argument": ""})) for a in asks]
-            )
-        return asks[0]
 
     @classmethod
     def check(cls, parameters: DeliberationParameters, groups: Sequence[Group]) -> None:
@@ -128,12 +107,6 @@ class DeliberationGame(Game[DeliberationParameters]):
         size = parameters.panel_size or n
         if size > n:
             raise UsageError(f"panel_size: {size}: more than the agents (n = {n}); lower it")
-        check_filter(parameters, size)
-        if parameters.decision == "judge_outside" and (argue := size * (parameters.redeliberations + 1)) >= n:
-            raise UsageError(
-                f"decision: {{judge: outside}}: {argue} of {n} agents may deliberate, and the judge is one who did "
-                "not; lower panel_size or redeliberations, raise n, or use {judge: one_of_them}"
-            )
         if parameters.fewest_honest > (most := min(size, counts[HONEST])):
             raise UsageError(
                 f"fewest_honest: {parameters.fewest_honest}: a panel has {most} honest agents at most; lower it"
@@ -149,12 +122,11 @@ class DeliberationGame(Game[DeliberationParameters]):
                 f"{parameters.problems.problem_kind}; remove it"
             )
         parameters.problems.check()
-        for key, usual in (("facts", "dealt"), ("dealt_among", None)):
-            if (value := getattr(parameters, key)) != usual and not has_facts(parameters):
-                raise UsageError(
-                    f"{key}: {value}: {parameters.problems} has problems without facts; use problems: "
-                    "hidden_profiles, or remove it"
-                )
+        if parameters.facts == "all" and not has_facts(parameters):
+            raise UsageError(
+                f"facts: all: {parameters.problems} has problems without facts; use problems: hidden_profiles, or "
+                "remove it"
+            )
 
     @classmethod
     def draw_material(cls, parameters: DeliberationParameters, seed: int) -> Any:
@@ -169,10 +141,6 @@ class DeliberationGame(Game[DeliberationParameters]):
         cls, parameters: DeliberationParameters, roles: Mapping[str, str], recorded: Mapping[str, Any]
     ) -> Any:
         """Return the problem; raises ValueError if there is none, or one of another kind than `problems` has."""
-        if parameters.decision != "none":
-            raise ValueError(
-                f"decision: {parameters.decision}: the seed letters a vote; such games cannot be imported"
-            )
         problem = Problem.from_json(recorded.get("problem"))
         if problem.kind != (kind := parameters.problems.problem_kind):
             raise ValueError(
@@ -188,14 +156,13 @@ class DeliberationGame(Game[DeliberationParameters]):
         times as much for an answer. So there are three independent answers for each of the game.
         """
         p = parameters
-        once = not p.redeliberations and p.decision == "none"  # what talk decides is then the plurality at its end
         talks = p.turns and (p.panel_size or agents) > 1 and p.hears not in ("nobody", ANOTHER_PROBLEM)
-        if not talks or not once or not p.definitive:
+        dealt = p.facts == "dealt" and has_facts(p)  # more agents would know less each
+        # What talk decides is the plurality at its end where nobody deliberates again.
+        if not talks or p.redeliberations or dealt or not p.definitive:
             return {}
-        alone = {"hears": "nobody", "filter": "none", "filter_told": False}
+        alone = {"hears": "nobody"}
         answers = {**alone, "turns": 0, "topology": "complete", "panel_size": None}
-        if p.facts != "all" and has_facts(p):  # each knows what one who talks knows at first
-            answers["dealt_among"] = min(p.dealt_among or agents, agents)
         return {
             "independent": (answers, 3 * agents * (p.turns + 1)),
             "self_correction": (alone, agents),
@@ -242,14 +209,12 @@ class DeliberationGame(Game[DeliberationParameters]):
         milliseconds = 0
         for number in range(p.turns + 1):
             heard = heard_by(names, self._reach, p.hears, number) if number else dict.fromkeys(names, ())
-            dropped, scores = yield from self._dropped(turns, heard)
-            heard = {name: tuple(of for of in heard[name] if of not in dropped.get(name, ())) for name in names}
             before = turns[-1] if turns else None
             replies = yield [self._ask(name, number, before, heard[name]) for name in names]
-            milliseconds += _slowest(scores) + _slowest(replies)
+            milliseconds += max((reply.milliseconds for reply in replies), default=0)
             if self._aside:  # nobody heard of the problem at hand
                 heard = dict.fromkeys(names, ())
-            turns.append(self._turn(number, before, replies, heard, dropped))
+            turns.append(self._turn(number, before, replies, heard))
             self.trace.append(turns[-1])
             if (ended := verdict(p, honest, turns, milliseconds)) is not None:
                 turns[-1]["verdict"] = ended
@@ -262,101 +227,37 @@ class DeliberationGame(Game[DeliberationParameters]):
             both = zip(self._panel, replies, strict=True)
             self._aside = {name: self._read(reply, self.another)[1] for name, reply in both}
 
-    def _dropped(
-        self, turns: Sequence[Round], heard: Mapping[str, tuple[str, ...]]
-    ) -> Generator[list[Ask], list[Reply], tuple[dict[str, dict[str, None]], Sequence[Reply]]]:
-        """Return whose last answers each honest agent's filter drops, and the replies with scores.
-
-        Answers that cannot be read are compared as they were written.
-        """
-        p = self.parameters
-        if not p.filter or not turns:
-            return {}, []
-        received = {
-            name: [{peer: _compared(turn, peer) for peer in (name, *heard[name])} for turn in turns]
-            for name in self._panel
-            if name in self._honest
-        }
-
-        def scoring(name: str, peers: tuple[str, ...]) -> Ask:
-            said, values = _of(turns[-1]["said"], peers), _of(turns[-1]["answers"], peers)
-            model = scores_model(peers)
-            return self._sent(name, SCORE, SCORE, len(turns), turns[-1], said, model, p.score, heard=values)
-
-        return (yield from passed(p.filter, received, _apart, scoring))
-
     def _ask(self, name: str, turn: int, before: Round | None, heard: Sequence[str], of: Problem | None = None) -> Ask:
         """Return what an agent is asked, of the problem at hand or `of` the other one, whose facts nobody holds."""
-        p, problem = self.parameters, of or self.problem
+        p, problem, seat = self.parameters, of or self.problem, self._seats[name]
         style = "reflect" if before else "cot" if name in self._by_thought else "zero_shot"
-        others = _of(self._aside or before["said"], heard) if before else {}
-        values = _of(before["answers"], heard) if before and not self._aside else {}
-        # Free text is as long as its tokens, and never cut: an agent gets its own argument back as it wrote it.
-        in_json = format_of(style, p.format_for(self._seats[name])) == "json"
-        argument_chars = p.argument_chars if in_json else MAX_FREE_TEXT
-        model = reply_model(style, problem.kind, problem.options, p.answer_chars, argument_chars)
-        phase = ANOTHER_PROBLEM if of else "reflect" if before else "initial"
-        sampling = p.reflect if before else p.initial
-        return self._sent(name, style, phase, turn, before, others, model, sampling, heard=values)
-
-    def _sent(
-        self,
-        name: str,
-        style: str,
-        phase: str,
-        turn: int,
-        before: Round | None,
-        others: Mapping[str, Said | None],
-        model: type[BaseModel],
-        sampling: Sampling,
-        **seen: Any,
-    ) -> Ask:
-        """Return what an agent is asked after the turn `before`, in the words of a style.
-
-        It is shown what `others` said, and its view has what is `seen`.
-        """
-        p, seat, aside = self.parameters, self._seats[name], phase == ANOTHER_PROBLEM
-        role, honest = seat.role, name in self._honest
+        phase = phase_of(style, p)
+        if of:
+            phase = replace(phase, name=ANOTHER_PROBLEM, sampling=phase.name)
+        said = (self._aside or before["said"]) if before else {}
+        others = {peer: said[peer] for peer in heard}
         own = before["said"].get(name) if before else None
         view = DeliberationView(
-            phase=phase,
+            phase=phase.name,
             agent=name,
-            role=role,
+            role=seat.role,
             turn=turn,
-            problem=self.another if aside and self.another else self.problem,
+            problem=problem,
             own=before["answers"].get(name) if before else None,
-            target=None if honest else self._other_target if aside else self.target,
-            facts=() if aside else self._known(name, own, others),
-            **seen,
+            heard={peer: before["answers"][peer] for peer in heard} if before and not self._aside else {},
+            target=None if seat.role == HONEST else self._other_target if of else self.target,
+            facts=() if of else self._known(name, own, others),
         )
-        asked = prompt_of(style, p)
-        reply_format = format_of(style, p.format_for(seat))
-        kind = kind_of(view.vote) if view.vote else style
-        form = instruction(reply_kind(kind, self.problem.definitive), reply_format)
-        listed = ", ".join(others)
-        reply, follow_up = (fill(text, {"scored": listed, "letters": listed}) for text in (form.reply, form.follow_up))
-        facts = () if aside else self._facts[name]
         other = self.another.question if self.another else ""
-        values = places(p, view, facts, len(self._panel), own, others, reply, other)
-        system = PROMPTS.filled(seat.prompt, role, asked, "system", values) + (told_text(p) if honest else "")
-        return Ask(
-            agent=name,
-            role=role,
-            round=self._session * (p.turns + 1) + turn,
-            phase=phase,
-            system=with_instructions(system, seat.policy),
-            user=PROMPTS.filled(seat.prompt, role, asked, "user", values),
-            reply_model=model,
-            sampling=sampling,
-            reply_format=reply_format,
-            follow_up=follow_up,
-            view=view,
-        )
+        values = places(p, view, () if of else self._facts[name], len(self._panel), own, others, other)
+        # Free text is as long as its tokens, and never cut: an agent gets its own argument back as it wrote it.
+        argument_chars = p.argument_chars if phase.written(p.format_for(seat)) == "json" else MAX_FREE_TEXT
+        model = reply_model(style, problem.kind, problem.options, p.answer_chars, argument_chars)
+        return self.ask(seat, self._session * (p.turns + 1) + turn, phase, values, model, view)
 
     def _known(self, name: str, own: Said | None, others: Mapping[str, Said | None]) -> tuple[str, ...]:
         """Return the facts that an agent was dealt, and those that stand word for word in what it gets."""
-        told = [own, *others.values()] if self.parameters.facts != "kept" else [own]
-        texts = [said["argument"] for said in told if said is not None]
+        texts = [said["argument"] for said in (own, *others.values()) if said is not None]
         dealt = self._facts[name]
         return tuple(f for f in self.problem.facts if f in dealt or any(one_line(f) in text for text in texts))
 
@@ -384,7 +285,6 @@ class DeliberationGame(Game[DeliberationParameters]):
         before: Round | None,
         replies: Sequence[Reply],
         heard: Mapping[str, tuple[str, ...]],
-        dropped: Mapping[str, Mapping[str, None]],
     ) -> Round:
         """Return a turn as the trace has it, without its verdict."""
         p = self.parameters
@@ -400,8 +300,6 @@ class DeliberationGame(Game[DeliberationParameters]):
             "measures": {},
         }
         entry["measures"] = turn_measures(self.problem, honest, before, entry, p.theta)
-        if dropped:
-            entry["filtered"] = dropped
         if not number:
             prioritized = {} if self.problem.definitive else {"theta": str(p.theta), "matching": MATCHING}
             entry["subject"] = {key: value for key, value in self.problem.as_json().items() if key != "answer"}
@@ -434,63 +332,8 @@ class DeliberationGame(Game[DeliberationParameters]):
         nodes = range(len(names))
         return [[names[a], names[b]] for a in nodes for b in self.network.neighbors[a] if a < b]
 
-    # The vote
-
-    def _vote(self, last: Round) -> Generator[list[Ask], list[Reply], None]:
-        """Ask once about the last answers of the last panel, agreed or not, if they are two or more."""
-        vote = self.parameters.decision
-        by_letter, candidates = decisions.candidates_of(self.problem, last, self.rng)
-        if not by_letter:
-            return
-        letters = {value: letter for letter, value in by_letter.items()}
-        own = {name: letters[value] for name, value in last["answers"].items() if value is not None}
-        voters = self._voters(own)
-        model, style = ballot_model(vote, tuple(by_letter)), style_of(vote)
-        seen = {"heard": by_letter, "vote": vote}
-        sampling = self.parameters.ballot
-        replies = yield [
-            self._sent(name, style, BALLOT, last["turn"], last, candidates, model, sampling, **seen) for name in voters
-        ]
-        ballots = {
-            name: None if reply.value is None else read_ballot(vote, own.get(name), reply.value)
-            for name, reply in zip(voters, replies, strict=True)
-        }
-        last["vote"] = {"kind": vote, "candidates": by_letter, "ballots": ballots}
-
-    def _voters(self, readable: Collection[str]) -> Sequence[str]:
-        """Return who is asked: a judge, drawn; who has an answer to be sure of; or all of the last panel."""
-        panel = self._panel
-        match self.parameters.decision:
-            case "judge_outside":
-                argued = {*panel}.union(*self._drawn)
-                others = [name for name in self._seats if name not in argued]
-                return [others[int(self.rng.integers(len(others)))]]
-            case "judge_one_of_them":
-                return [panel[int(self.rng.integers(len(panel)))]]
-            case "confidence":
-                return [name for name in panel if name in readable]
-        return panel
-
 
 def has_facts(parameters: DeliberationParameters) -> bool:
     """Whether any of the problems has facts that agents may hold."""
     source = parameters.problems
     return isinstance(source, JsonLines | HiddenProfiles) and any(each.facts for each in source.stored().problems)
-
-
-def _slowest(replies: Sequence[Reply]) -> int:
-    return max((reply.milliseconds for reply in replies), default=0)
-
-
-def _of(mapping: Mapping[str, _T], names: Iterable[str]) -> dict[str, _T]:
-    return {name: mapping[name] for name in names}
-
-
-def _compared(turn: Round, name: str) -> Value | None:
-    value, said = turn["answers"][name], turn["said"][name]
-    return said["answer"] if value is None and said is not None else value
-
-
-def _apart(value: Value, others: Sequence[Value]) -> float:
-    """Return the share of others that gave another answer."""
-    return sum(other != value for other in others) / len(others)

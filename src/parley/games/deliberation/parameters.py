@@ -12,10 +12,8 @@ from typing import Annotated, Any, ClassVar, Literal, NotRequired, TypedDict
 
 from pydantic import BaseModel, Field, create_model, model_validator
 
-from parley.games.deliberation.ballots import Ballot, Vote
-from parley.games.filters import MEDIAN, FilteredParameters
 from parley.games.network import Complete, Topology
-from parley.games.parameters import Count, Positive, Share, ShareOrNone, newer_field
+from parley.games.parameters import Count, GameParameters, Positive, Share, ShareOrNone, newer_field
 from parley.games.problems.numbers import Reading
 from parley.games.problems.problem import Kind, Problem, letters
 from parley.games.problems.sources import Arithmetic, ProblemSource
@@ -24,10 +22,9 @@ from parley.policies.reply_text import ReplyModel
 from parley.text import one_line
 
 ANOTHER_PROBLEM = "another_problem"  # of `hears`, and of the phase in which agents answer it
-_BALLOT = Sampling(temperature=0.3, max_tokens=600)
 
 
-class DeliberationParameters(FilteredParameters):
+class DeliberationParameters(GameParameters):
     """Fixed parameters of the deliberation game."""
 
     problems: ProblemSource = Field(
@@ -38,21 +35,15 @@ class DeliberationParameters(FilteredParameters):
         default=Fraction(1, 2),
         description="Share of the agents that answer first by chain of thought; the rest answer zero-shot.",
     )
-    facts: Literal["dealt", "all", "kept"] = newer_field(
+    facts: Literal["dealt", "all"] = newer_field(
         default="dealt",
-        description="Who knows the facts of a problem that has some: each is dealt to one agent, in turn (dealt); to "
-        "all (all); or to one, and others hear answers without arguments, which could tell it (kept).",
+        description="Who knows the facts of a problem that has some: each is dealt to one agent, in turn (dealt), or "
+        "to all (all).",
     )
-    dealt_among: int | None = newer_field(
-        default=None,
-        ge=1,
-        description="Facts are dealt once to each so many agents, so that several know each; default: to all once.",
-    )
-    hears: Literal["all", "neighbor", "relay", "report", "debate", "nobody", "another_problem"] = Field(
+    hears: Literal["all", "neighbor", "nobody", "another_problem"] = Field(
         default="all",
         description="Whose last answers an agent gets: all others'; one other's, the next one each turn (neighbor); "
-        "that of the one before it (relay); of the first, who gets all (report), and of the one before it, too "
-        "(debate); nobody's; or, in their place, what all others answered to another problem (a placebo).",
+        "nobody's; or, in their place, what all others answered to another problem (a placebo).",
     )
     topology: Topology = Field(
         default=Complete(),
@@ -112,13 +103,6 @@ class DeliberationParameters(FilteredParameters):
     )
     initial: Sampling = Field(default=Sampling(temperature=0.7, max_tokens=600), description="First answers.")
     reflect: Sampling = Field(default=Sampling(temperature=0.7, max_tokens=600), description="Later answers.")
-    decision: Vote = newer_field(
-        default="none",
-        description="What agents are asked once a deliberation is over, about the answers that are left: a ranking "
-        "(ranked), approvals, ten points to give (cumulative), how sure they are of their own (confidence), or one of "
-        "them or an agent that was on no panel decides ({judge: one_of_them}, {judge: outside}).",
-    )
-    ballot: Sampling = newer_field(default=_BALLOT, description="The vote (decision).")
 
     @property
     def longest(self) -> int:
@@ -132,16 +116,6 @@ class DeliberationParameters(FilteredParameters):
 
     @model_validator(mode="after")
     def _fits_together(self) -> "DeliberationParameters":
-        if self.filter.kind in ("trim", MEDIAN):
-            raise ValueError(
-                f"filter {self.filter.kind} needs values that have an order, and answers have none; use reputation or "
-                "scored"
-            )
-        if self.hears != "all" and self.filter:
-            raise ValueError(
-                f"with hears: {self.hears} an agent hears few others or none, and a filter would drop them; use "
-                "hears: all, or remove filter"
-            )
         if self.hears in ("nobody", ANOTHER_PROBLEM) and not self.definitive:
             raise ValueError(f"hears: {self.hears} needs problems with a right answer; policies have none")
         if self.redeliberations and self.panel_size is None:
@@ -236,8 +210,7 @@ class DeliberationView:
     """What one agent may see when it is asked, as data.
 
     `own` is its last answer and `heard` are those of others that it gets, by name; None for an answer that could not
-    be read; in a `vote` (its kind, "" outside of one) `heard` are the answers voted about, by letter. `target` is the
-    wrong answer that Byzantine agents are told to push, None for honest ones.
+    be read. `target` is the wrong answer that Byzantine agents are told to push, None for honest ones.
 
     `problem` knows the right answer, which no prompt has: scripted honest agents stand for agents of a known skill,
     and scripted adversaries must know it to be wrong on purpose. `facts` are those of the problem that the agent was
@@ -253,7 +226,6 @@ class DeliberationView:
     heard: Mapping[str, Value | None]
     target: Value | None
     facts: tuple[str, ...] = ()
-    vote: str = ""
 
 
 class Verdict(TypedDict):
@@ -273,8 +245,7 @@ class Round(TypedDict):
     turn: int
     answers: Mapping[str, Value | None]
     said: Mapping[str, Said | None]  # None of an agent that was silent
-    heard: Mapping[str, list[str]]  # whose last answers each agent got, after its filter
-    filtered: NotRequired[Mapping[str, Mapping[str, None]]]  # by agent, whose answers its filter dropped
+    heard: Mapping[str, list[str]]  # whose last answers each agent got
     measures: Mapping[str, float | None]
     subject: NotRequired[Mapping[str, Any]]  # in the first turn of each: the problem, and by which rules
     rules: NotRequired[Mapping[str, Any]]
@@ -282,17 +253,8 @@ class Round(TypedDict):
     levels: NotRequired[Mapping[str, str]]  # among policies: the share of honest agents that support each
     another_problem: NotRequired[Mapping[str, Any]]  # in the first turn of each: it, and what was answered to it
     verdict: NotRequired[Verdict]  # in the last turn of each
-    vote: NotRequired["Voted"]  # in the last turn of all
 
 
 def values_of(entry: Round, names: Sequence[str]) -> list[Value | None]:
     """Return the answers of some agents in a turn, as they were read."""
     return [as_value(entry["answers"][name]) for name in names]
-
-
-class Voted(TypedDict):
-    """A vote after the last turn: what it was about, by letter, and the ballots, None of one that cannot be used."""
-
-    kind: str
-    candidates: Mapping[str, Value]
-    ballots: Mapping[str, Ballot | None]

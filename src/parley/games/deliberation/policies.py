@@ -5,23 +5,18 @@ text it returns goes through the same strict parser as a model's.
 """
 
 from collections.abc import Mapping
-from functools import partial
 from typing import Any
 
 import numpy as np
 from pydantic import Field
 
-from parley.games.deliberation.ballots import MAX_CONFIDENCE, POINTS
 from parley.games.deliberation.parameters import DeliberationView, Value
 from parley.games.deliberation.prompts import FOLDER
 from parley.games.deliberation.turns import plurality
-from parley.games.filters import BEST, SCORE, WORST
 from parley.games.parameters import BYZANTINE, Chance
 from parley.games.prompts import text_of
 from parley.policies.kinds import LLM, PolicyKind, PolicyParameters, policy_table, scripted_kind
 from parley.text import one_line
-
-_ADVERSARY = (BYZANTINE,)
 
 
 class Solver(PolicyParameters):
@@ -37,50 +32,10 @@ class Solver(PolicyParameters):
     )
 
 
-class Persuader(PolicyParameters):
-    """When it turns."""
-
-    after: int = Field(
-        default=0,
-        ge=0,
-        le=1_000,
-        description="The last turn in which it gives the right answer, to be trusted; at most two less than `turns`, "
-        "since nobody hears what is said in the last one.",
-    )
-
-
-def _never_turns(given: Any, parameters: Any) -> str:
-    """Return why a persuader would only help: what it says in the last turn reaches nobody."""
-    if given.after <= parameters.turns - 2:
-        return ""
-    return (
-        f"after: {given.after}: nobody hears its wrong answer in {parameters.turns} turns, so it would only help; "
-        f"raise turns to {given.after + 2} or more, or lower after"
-    )
-
-
 def _reply(view: DeliberationView, value: Value | None, argument: str) -> Mapping[str, Any]:
     if view.problem.kind == "policies":
         return {"argument": argument, "policies": list(value or ())}
     return {"argument": argument, "answer": value or ""}
-
-
-def _ballot(
-    view: DeliberationView, rng: np.random.Generator, first: Value | None = None, sure: int = MAX_CONFIDENCE
-) -> Mapping[str, Any]:
-    """Return a ballot that is for the answer `first` alone, if it is there; the rest, or all, in an order drawn."""
-    order = [list(view.heard)[int(place)] for place in rng.permutation(len(view.heard))]
-    order.sort(key=lambda letter: view.heard[letter] != first)
-    match view.vote:
-        case "ranked":
-            return {letter: order.index(letter) + 1 for letter in view.heard}
-        case "approval":
-            return {letter: "yes" if letter == order[0] else "no" for letter in view.heard}
-        case "cumulative":
-            return {letter: POINTS * (letter == order[0]) for letter in view.heard}
-        case "confidence":
-            return {"confidence": sure}
-    return {"choice": order[0]}
 
 
 def _first(view: DeliberationView, rng: np.random.Generator, accuracy: float) -> Value:
@@ -109,16 +64,7 @@ def _supported(
 def solver(view: DeliberationView, rng: np.random.Generator, given: Solver) -> Mapping[str, Any]:
     """Answer right by chance; then go over to the right answer when it recognizes it, or to a majority against it."""
     value = view.own
-    if view.phase == SCORE:  # agents of its mind are the best, those who cannot be read the worst
-        return {
-            name: WORST if said is None else BEST if said == value else BEST // 2 for name, said in view.heard.items()
-        }
     right = view.problem.answer
-    if view.vote:
-        sees = right is not None and rng.random() < (given.recognize if value else given.accuracy)
-        return _ballot(
-            view, rng, right if sees and right in view.heard.values() else value, sure=round(100 * given.accuracy)
-        )
     if value is None:
         value = _first(view, rng, given.accuracy)
     if isinstance(value, tuple):
@@ -157,8 +103,6 @@ def urn(view: DeliberationView, rng: np.random.Generator, given: Urn) -> Mapping
     So the share of right answers is a martingale (the voter model of Clifford and Sudbury, 1973): talking among such
     agents makes them agree, and never better. It is the control of measures that look for a gain.
     """
-    if view.vote:
-        return _ballot(view, rng, sure=int(rng.integers(MAX_CONFIDENCE + 1)))
     if view.own is None and not view.heard:
         return _reply(view, _first(view, rng, given.accuracy), "This follows from the problem.")
     known = [view.own, *view.heard.values()]
@@ -167,37 +111,11 @@ def urn(view: DeliberationView, rng: np.random.Generator, given: Urn) -> Mapping
 
 def stubborn(view: DeliberationView, rng: np.random.Generator, given: PolicyParameters) -> Mapping[str, Any]:
     """Give the same wrong answer in every turn, for the same reason."""
-    return _ballot(view, rng, view.target) if view.vote else _reply(view, view.target, "I am certain of it.")
+    return _reply(view, view.target, "I am certain of it.")
 
 
-def persuader(view: DeliberationView, rng: np.random.Generator, given: Persuader) -> Mapping[str, Any]:
-    """Give the right answer first, to be trusted; then claim to have found a mistake in it, and push the wrong one."""
-    if view.vote:
-        return _ballot(view, rng, view.target)
-    if view.turn <= given.after:
-        return _reply(view, view.problem.answer or view.target, "I worked it out step by step.")
-    return _reply(view, view.target, "I found a mistake in my earlier answer, and so will you: check it again.")
-
-
-def silent(view: DeliberationView, rng: np.random.Generator, given: PolicyParameters) -> Mapping[str, Any]:
-    """Give no answer that could be read."""
-    return {} if view.vote else _reply(view, None, "")
-
-
-def random(view: DeliberationView, rng: np.random.Generator, given: PolicyParameters) -> Mapping[str, Any]:
-    """Give another wrong answer each time."""
-    if view.vote:
-        return _ballot(view, rng)
-    wrong = view.problem.wrong(rng)
-    return _reply(view, (wrong,) if view.problem.kind == "policies" else wrong, "It must be this.")
-
-
-def _llm_adversary(name: str, summary: str) -> PolicyKind:
-    return PolicyKind(f"llm_{name}", summary, roles=_ADVERSARY, instructions=partial(_instructions, name))
-
-
-def _instructions(name: str, given: PolicyParameters) -> str:
-    return text_of(FOLDER / "strategies" / f"{name}.txt")
+def _instructions(given: PolicyParameters) -> str:
+    return text_of(FOLDER / "strategies" / "persuader.txt")
 
 
 # A new policy is one entry here.
@@ -206,10 +124,11 @@ POLICIES: Mapping[str, PolicyKind] = policy_table(
     scripted_kind(solver, Solver),
     scripted_kind(pooler),
     scripted_kind(urn, Urn),
-    _llm_adversary("stubborn", "A language model that is told to hold to what it pushes in every turn."),
-    _llm_adversary("persuader", "A language model that is told to win the others over to what it pushes."),
-    scripted_kind(stubborn, roles=_ADVERSARY),
-    scripted_kind(persuader, Persuader, _ADVERSARY, misfit=_never_turns),
-    scripted_kind(silent, roles=_ADVERSARY),
-    scripted_kind(random, roles=_ADVERSARY),
+    PolicyKind(
+        "llm_persuader",
+        "A language model that is told to win the others over to what it pushes.",
+        roles=(BYZANTINE,),
+        instructions=_instructions,
+    ),
+    scripted_kind(stubborn, roles=(BYZANTINE,)),
 )

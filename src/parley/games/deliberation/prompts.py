@@ -1,13 +1,10 @@
 """The prompts of the deliberation game: Parley's own, after Algorithms 1 and 2 of the paper, which prints none."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import repeat
-from operator import itemgetter
 from pathlib import Path
-from typing import Any
 
-from parley.games.deliberation.ballots import BALLOT, OUTSIDER, kind_of, leading, style_of
 from parley.games.deliberation.parameters import (
     ANOTHER_PROBLEM,
     DeliberationParameters,
@@ -15,11 +12,9 @@ from parley.games.deliberation.parameters import (
     Said,
     value_text,
 )
-from parley.games.filters import SCORE, SCORED, files_of_filter
-from parley.games.parameters import HONEST, ROLES
+from parley.games.parameters import ROLES
 from parley.games.problems.problem import Problem, letters
-from parley.games.prompts import Prompts, QuestionStyle, Template, files_of_replies, fill, for_roles, text_of
-from parley.policies import ReplyFormat
+from parley.games.prompts import Phase, Prompts, QuestionStyle, fill
 from parley.text import one_line
 
 FOLDER = Path(__file__).parent / "templates"
@@ -37,13 +32,10 @@ def _variant(name: str) -> dict[str, Path]:
         files[f"{role}_{style}_user"] = FOLDER / f"{user}_user.txt"
 
     for role in ROLES:
-        for kind in ("", OF_POLICIES):
-            asked = {**{style: style + kind for style in STYLES}, "reflect": f"reflect_{name}{kind}", BALLOT: BALLOT}
-            for style, user in ({**asked, SCORE: SCORE} if role == HONEST else asked).items():
-                add(role, style + kind, role + kind, user)
-            add(role, OUTSIDER + kind, f"{role}_{OUTSIDER}", OUTSIDER)
-        for style, user in {**{style: style for style in STYLES}, "reflect": f"reflect_{name}{ALONE}"}.items():
-            add(role, style + ALONE, role + ALONE, user)
+        for ending in ("", OF_POLICIES, ALONE):
+            for style in STYLES[:2]:
+                add(role, style + ending, role + ending, style + ending.replace(ALONE, ""))
+            add(role, f"reflect{ending}", role + ending, f"reflect_{name}{ending}")
         add(role, f"reflect{_OF_ANOTHER}", role, f"reflect_{name}{_OF_ANOTHER}")
     return files
 
@@ -58,23 +50,16 @@ _DEALT, _OF_ALL = "What you know, which others may not know:", "What all of you 
 CUT = " (cut here)"  # outside of the quotes, where no agent can write it
 
 
-def answer_text(name: str, said: Said | None, chars: int | None = None, argued: bool = True) -> str:
-    """Return one line for what an agent said, `argued` or bare.
+def answer_text(name: str, said: Said | None, chars: int | None = None) -> str:
+    """Return one line for what an agent said.
 
     Words are quoted, and an argument of more than `chars` characters is cut and marked.
     """
     if said is None:
         return f"  {name}: (no answer)"
-    answer = f"  {name}: {json.dumps(said['answer'], ensure_ascii=False)}"
-    if not argued:
-        return answer
     shown = one_line(said["argument"], chars)
     why = json.dumps(shown, ensure_ascii=False) + (CUT if shown != one_line(said["argument"]) else "")
-    return f"{answer} | Argument: {why}"
-
-
-def _task(vote: str) -> Path:
-    return FOLDER / f"{kind_of(vote)}.txt"
+    return f"  {name}: {json.dumps(said['answer'], ensure_ascii=False)} | Argument: {why}"
 
 
 def _form(problem: Problem) -> str:
@@ -83,26 +68,21 @@ def _form(problem: Problem) -> str:
     return fill(_FORMS[problem.kind], {"options": options})
 
 
-def reply_kind(style: str, definitive: bool) -> str:
-    """Return the kind of a reply (parley.games.prompts), by what is asked for and in which order."""
-    if style == SCORE or style.startswith(BALLOT):
-        return style
-    order = "zero_shot" if style == "zero_shot" else "reasoned"
-    return f"deliberation_{order}" if definitive else f"deliberation_{order}_policies"
-
-
-def prompt_of(style: str, p: DeliberationParameters) -> str:
-    """Return the name of the prompt by which something is asked for."""
+def phase_of(style: str, p: DeliberationParameters) -> Phase:
+    """Return the phase in which something is asked for in a style; its reply is told of by kind and order."""
+    prompt = style
     if not p.definitive:
-        return style + OF_POLICIES
-    if p.hears == "nobody" and style in STYLES:
-        return style + ALONE
-    return style + _OF_ANOTHER if p.hears == ANOTHER_PROBLEM and style == "reflect" else style
-
-
-def format_of(style: str, reply_format: ReplyFormat) -> ReplyFormat:
-    """Return how the reply to a style is asked for: an answer before its argument is no second step after a first."""
-    return "json" if style == "zero_shot" and reply_format == "two_steps" else reply_format
+        prompt += OF_POLICIES
+    elif p.hears == "nobody":
+        prompt += ALONE
+    elif p.hears == ANOTHER_PROBLEM and style == "reflect":
+        prompt += _OF_ANOTHER
+    reply = f"deliberation_{'zero_shot' if style == 'zero_shot' else 'reasoned'}{'' if p.definitive else OF_POLICIES}"
+    name = "reflect" if style == "reflect" else "initial"
+    # An answer before its argument is no second step after a first.
+    first = style == "zero_shot"
+    system, user = f"{prompt}_system", f"{prompt}_user"
+    return Phase(name, system=system, user=user, reply=reply, told=reply, answers_first=first)
 
 
 def places(
@@ -112,7 +92,6 @@ def places(
     agents: int,
     own: Said | None,
     heard: Mapping[str, Said | None],
-    reply: str,
     another_problem: str,
 ) -> dict[str, object]:
     """Return what stands for each place of a template, with the last answers of the agent and of those it hears.
@@ -120,7 +99,7 @@ def places(
     `facts` are those of the problem that the agent holds; they stand below its question. What it hears is of the
     problem at hand, or of `another_problem`, its text ("" for none).
     """
-    others = [answer_text(name, said, p.shown_chars, p.facts != "kept") for name, said in heard.items()]
+    others = [answer_text(name, said, p.shown_chars) for name, said in heard.items()]
     known = [_OF_ALL if p.facts == "all" else _DEALT, *(f"- {one_line(fact)}" for fact in facts)] if facts else []
     return {
         "agent": view.agent,
@@ -133,8 +112,6 @@ def places(
         "own": answer_text("you", own),
         "heard": "\n".join(others) or "  (nobody's answer reached you)",
         "target": view.target and value_text(view.target),
-        "task": text_of(_task(view.vote)) if view.vote else "",
-        "reply": reply,
     }
 
 
@@ -142,44 +119,15 @@ def places(
 _VARIANTS = {"improve": _variant("improve"), "skeptical": _variant("skeptical")}
 
 
-def _ballot_style(name: str, vote: str, letter: Callable[[Mapping[str, Any]], str | None]) -> QuestionStyle:
-    parameters = {"turns": 0, "panel_size": 3, "facts": "kept", "decision": vote}
-    return QuestionStyle(f"deliberation_{name}", "improve", parameters=parameters, letter=letter)
-
-
 class DeliberationPrompts(Prompts[DeliberationParameters]):
     """Two variants, with the answers' form as the problems and the reply format want it."""
 
     variants = _VARIANTS
-    phases = (
-        *(style + kind for kind in ("", OF_POLICIES) for style in (*STYLES, SCORE, BALLOT, OUTSIDER)),
-        *(*(style + ALONE for style in STYLES), f"reflect{_OF_ANOTHER}"),
-    )
     questions = (
         QuestionStyle("deliberation_cot", "improve", "answer", {"cot_share": 1}),
         QuestionStyle("deliberation_zero_shot", "improve", "answer", {"cot_share": 0}),
-        # A judge who has no answer of its own gets the right one and a wrong one, both without arguments.
-        _ballot_style("judge", "judge_outside", itemgetter("choice")),
-        # So have voters, one of the two as their own.
-        _ballot_style("ranked", "ranked", lambda ranks: min(ranks, key=ranks.__getitem__)),
-        _ballot_style("approval", "approval", lambda words: leading({each: words[each] == "yes" for each in words})),
-        _ballot_style("cumulative", "cumulative", leading),
     )
 
-    def files(self, prompt: str, parameters: DeliberationParameters) -> Mapping[str, Template]:
-        """Return the files that are sent with these problems, in this format."""
-        vote = parameters.decision
-        form = parameters.reply_format
-        kinds = {reply_kind(style, parameters.definitive): format_of(style, form) for style in STYLES}
-        told: dict[str, Template] = {**files_of_replies({f"reply_{kind}": (kind, of) for kind, of in kinds.items()})}
-        scored, voted = parameters.filter.kind == SCORED, vote != "none"
-        styles = (*STYLES, *[SCORE] * scored, *[style_of(vote)] * voted)
-        asked = [prompt_of(style, parameters) for style in styles]
-        names = {f"{role}_{each}_{part}" for role in ROLES for each in asked for part in ("system", "user")}
-        sent = {name: path for name, path in self.templates(prompt).items() if name in names}
-        if voted:
-            told |= {**files_of_replies({BALLOT: (kind_of(vote), form)}), f"{BALLOT}_task": _task(vote)}
-        return sent | for_roles(told) | files_of_filter(parameters)
-
-
-PROMPTS = DeliberationPrompts()
+    def asked(self, parameters: DeliberationParameters) -> Sequence[Phase]:
+        """Return what is asked about these problems: first answers in two styles, and later ones."""
+        return [phase_of(style, parameters) for style in STYLES]

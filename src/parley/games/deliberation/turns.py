@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from parley.games.deliberation.ballots import leading
 from parley.games.deliberation.parameters import DeliberationParameters, Round, Value, Verdict, values_of
 from parley.games.evidence import Session
 from parley.games.network import Network
@@ -32,9 +31,7 @@ def heard_by(
     """Return whose last answers each agent of a panel gets in turn `turn`, 1 or later.
 
     All that gossip brings, unless it `hears` a `neighbor` alone, the next one around the panel each turn
-    ("round-robin", section VI), `nobody`, or as in the paradigms of MALLM (arXiv:2509.11656): the one before it
-    (`relay`); the first of the panel, who hears all (`report`); or besides that one the one before it of the others
-    (`debate`).
+    ("round-robin", section VI), or `nobody`.
     """
     found: dict[str, tuple[str, ...]] = {}
     for place, name in enumerate(panel):
@@ -43,11 +40,6 @@ def heard_by(
             around = []
         elif hears == "neighbor" and around:
             around = [around[(turn - 1) % len(around)]]
-        elif hears == "relay":
-            around = around[-1:]
-        elif place and hears in ("report", "debate"):
-            debates = hears == "debate"
-            around = [other for other in around if other == panel[0] or (debates and other == panel[place - 1 or -1])]
         found[name] = tuple(other for other in panel if other in around)
     return found
 
@@ -59,7 +51,9 @@ def unanimous(answers: Sequence[Value | None]) -> Value | None:
 
 def plurality(answers: Sequence[Value | None]) -> Value | None:
     """Return the value that more agents give than any other; None on a tie, and if nobody gives one."""
-    return leading(Counter(answer for answer in answers if answer is not None))
+    most = Counter(answer for answer in answers if answer is not None).most_common(2)
+    tied = len(most) == 2 and most[0][1] == most[1][1]
+    return most[0][0] if most and not tied else None
 
 
 def largest_share(answers: Sequence[Value | None]) -> Fraction:

@@ -13,8 +13,8 @@ from parley.errors import UsageError
 from parley.games.base import Game, Outcome, Paper, threat_class
 from parley.games.evidence import OutcomeClass
 from parley.games.network import Links, Star
-from parley.games.parameters import BYZANTINE, HONEST, Group
-from parley.games.prompts import instruction
+from parley.games.parameters import BYZANTINE, HONEST, Group, Seat
+from parley.games.prompts import Instruction, Phase
 from parley.games.stag_hunt import prompts as texts
 from parley.games.stag_hunt.betrayal import betrayal_metrics
 from parley.games.stag_hunt.evidence import StagHuntEvidence
@@ -35,7 +35,6 @@ from parley.games.stag_hunt.parameters import (
 )
 from parley.games.stag_hunt.policies import POLICIES
 from parley.policies import Ask, Reply
-from parley.policies.kinds import with_instructions
 from parley.text import by_number, one_line
 
 COOPERATION = "cooperation"
@@ -79,8 +78,6 @@ class StagHuntGame(Game[StagHuntParameters]):
 
     def set_up(self) -> None:
         """Seat the players in the order of their neutral names, which says nothing about roles."""
-        sent = {key: self.prompts.texts(*key) for key in {(seat.prompt, seat.role) for seat in self.seats}}
-        self._texts = {seat.name: sent[seat.prompt, seat.role] for seat in self.seats}
         self._players = {seat.name: seat for seat in sorted(self.seats, key=lambda seat: by_number(seat.name))}
         self._links = Links(list(self._players), self.network)
         self.honest = [name for name, seat in self._players.items() if seat.role == HONEST]
@@ -118,7 +115,7 @@ class StagHuntGame(Game[StagHuntParameters]):
         replies = dict(zip(self._players, answers, strict=True))
         failed = [ask for ask in asks if self._published and replies[ask.agent].value is None]
         if failed:
-            answers = yield [texts.asked_again(ask, self._texts[ask.agent]) for ask in failed]
+            answers = yield [texts.asked_again(ask, self._sent_to(ask.agent)) for ask in failed]
             replies |= dict(zip([ask.agent for ask in failed], answers, strict=True))
         return replies
 
@@ -192,44 +189,45 @@ class StagHuntGame(Game[StagHuntParameters]):
         shown = {known[other]: words[other] for other in known if other in self._hears(name, phase)} if words else {}
         kept = len(self.rounds) if p.history_rounds is None else p.history_rounds
         history = self._history[name][phase][max(0, len(self.rounds) - kept) :]
-        reply_format = p.format_for(seat)
-        form = instruction(texts.REPLIES[phase], reply_format)
         others = [known[peer] for peer in self._links.neighbors(name)]
-        pieces = self._texts[name]
         values = texts.PromptValues(len(self._players), others, [entries for _, entries in history], number, shown)
-        if self._published:
-            system = texts.published_system(seat.role, pieces)
-            user = texts.published_user(phase, p, values, name, self._hub, self._called[name], pieces)
-        else:
-            system = texts.render_system(seat.role, p, values, pieces)
-            user = texts.render_user(phase, p, values, form.reply, pieces)
         nested = self._published and seat.policy.kind.asks_model  # rules and own code keep the short form
-        return Ask(
-            agent=name,
+        view = StagHuntView(
+            phase=phase,
             role=seat.role,
             round=number,
-            phase=phase,
-            system=with_instructions(system, seat.policy),
-            user=user,
-            reply_model=hunt_model(phase, p.reasoning_chars, nested),
-            sampling=p.signal if phase == "signal" else p.act,
-            reply_format=reply_format,
-            follow_up=form.follow_up,
-            view=StagHuntView(
-                phase=phase,
-                role=seat.role,
-                round=number,
-                words=shown,
-                history=tuple(seen for seen, _ in history),
-                cheap_talk=p.cheap_talk,
-                cooperative_words=p.cooperative_words,
-                needed=self._needed,
-                stag=p.stag,
-                alone=p.alone,
-                hare=p.hare,
-                published=nested,
-            ),
+            words=shown,
+            history=tuple(seen for seen, _ in history),
+            cheap_talk=p.cheap_talk,
+            cooperative_words=p.cooperative_words,
+            needed=self._needed,
+            stag=p.stag,
+            alone=p.alone,
+            hare=p.hare,
+            published=nested,
         )
+        if self._published:
+            places = texts.published_places(values, name, self._hub, self._called[name])
+        else:
+            places = texts.places(p, values, self._sent_to(name))
+        return self.ask(seat, number, phase, places, hunt_model(phase, p.reasoning_chars, nested), view)
+
+    def wording(self, seat: Seat, phase: Phase, part: str, form: Instruction) -> str:
+        """Return the unfilled text of a part of a question, with the nudge and with what the published rules print."""
+        p, sent, text = self.parameters, self._sent_to(seat.name), super().wording(seat, phase, part, form)
+        if self._published and part == "user":
+            players, heard = len(self._players), len(self._links.neighbors(seat.name))
+            seen = texts.visibility(seat.name, players, heard, self._hub)
+            return texts.published_user(text, phase.name, p, players, heard, seen, sent)
+        if self._published and part == "system" and seat.role == BYZANTINE:
+            return f"{text}\n{sent[texts.AIM]}"
+        if part == "user" and phase.name == "act" and p.nudge:
+            return text.replace("{reply}", f"{sent['nudge']}\n{{reply}}")
+        return text
+
+    def _sent_to(self, name: str) -> Mapping[str, str]:
+        """Return the texts that a player is sent."""
+        return self.sent(self._players[name].prompt, self._players[name].role)
 
     def _remember(self, done: Round) -> None:
         """Add a round to what each player saw."""

@@ -9,23 +9,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from parley.games.parameters import BYZANTINE, ROLES
-from parley.games.prompts import (
-    Prompts,
-    QuestionStyle,
-    Template,
-    files_of_replies,
-    fill,
-    for_roles,
-    text_of,
-)
+from parley.games.prompts import Phase, Prompts, QuestionStyle, fill, for_roles
 from parley.games.stag_hunt.parameters import ALL, HARE, PUBLISHED, STAG, YOU, Action, SeenRound, StagHuntParameters
 from parley.policies import Ask
 from parley.text import by_number
 
 FOLDER = Path(__file__).parent / "templates"
-PHASES = ("signal", "act")
 PLAIN = "plain"
-REPLIES = {phase: f"stag_hunt_{phase}" for phase in PHASES}  # kinds of replies (parley.games.prompts)
 
 ACTION_TEXTS: Mapping[Action | None, str] = {STAG: STAG, HARE: HARE, None: "(no action)"}
 
@@ -41,17 +31,22 @@ class PromptValues:
     words: Mapping[str, str | None]
 
 
-def _names(parameters: StagHuntParameters) -> list[str]:
-    """Return the templates that are sent with these parameters, without their role."""
-    p = parameters
-    return [
-        "system",
+def _phases(p: StagHuntParameters) -> list[Phase]:
+    """Return what is asked with these parameters."""
+    pieces = (
+        f"{BYZANTINE}_{AIM}",
         "players_told" if p.count_told else "players_untold",
         "payoffs_all" if p.needed == ALL else "payoffs_some",
-        *(["talk", "signal_user", "act_after_words_user"] if p.cheap_talk else ["act_user"]),
+        *(["talk"] if p.cheap_talk else []),
         *_of_links(p),
         *(["seen_some", "seen_nobody"] if p.links_told else []),
         *(["nudge"] if p.nudge else []),
+    )
+    act = "act_after_words_user" if p.cheap_talk else "act_user"
+    users = {"signal": "signal_user", "act": act} if p.cheap_talk else {"act": act}
+    return [
+        Phase(phase, system="system", user=user, pieces=pieces, reply=f"stag_hunt_{phase}")
+        for phase, user in users.items()
     ]
 
 
@@ -64,9 +59,11 @@ def _of_links(p: StagHuntParameters) -> list[str]:
     return ["visibility"] if pieces == ["links", "hidden_players", "payoff_note"] else pieces
 
 
-def render_system(role: str, parameters: StagHuntParameters, values: PromptValues, texts: Mapping[str, str]) -> str:
-    """Return the system prompt: the rules, and what is told of who sees whom; `texts` are those of the role."""
-    p, named = parameters, set(_names(parameters))
+def places(p: StagHuntParameters, values: PromptValues, texts: Mapping[str, str]) -> dict[str, object]:
+    """Return what stands for each place: the rules and who sees whom in pieces, what was seen, and the words.
+
+    `texts` are those that the player is sent.
+    """
     numbers = {
         "n": str(values.players),
         "counted": f"{values.players} " if p.count_told else "",
@@ -81,25 +78,23 @@ def render_system(role: str, parameters: StagHuntParameters, values: PromptValue
     if p.links_told:
         numbers["seen_by_you"] = fill(texts["seen_some" if values.seen else "seen_nobody"], numbers)
     before = {"payoff_note": "- " if p.links_told else "\n"}  # an item of the section, or a paragraph of its own
-    pieces = {
-        "players": fill(texts["players_told" if p.count_told else "players_untold"], numbers),
-        "payoffs": fill(texts["payoffs_all" if p.needed == ALL else "payoffs_some"], numbers),
-        "talk": "\n" + fill(texts["talk"], numbers) if "talk" in named else "",
-        "visibility": "".join(f"\n{before.get(piece, '')}{fill(texts[piece], numbers)}" for piece in _of_links(p)),
-        "aim": "\n" + fill(texts[_AIM], numbers) if role == BYZANTINE else "",
+
+    def filled(*names: str) -> str:
+        """Return the one of these pieces that is sent, with its places filled."""
+        return next((fill(texts[name], numbers) for name in names if name in texts), "")
+
+    def line(text: str) -> str:
+        return text and f"\n{text}"
+
+    return {
+        "players": filled("players_told", "players_untold"),
+        "payoffs": filled("payoffs_all", "payoffs_some"),
+        "talk": line(filled("talk")),
+        "visibility": "".join(f"\n{before.get(piece, '')}{filled(piece)}" for piece in _of_links(p)),
+        "aim": line(filled(AIM)),
+        "history": history_text(values),
+        "words": "\n".join(f"  {name}: {word_text(word)}" for name, word in values.words.items()),
     }
-    return fill(texts["system"], pieces)
-
-
-def render_user(
-    phase: str, parameters: StagHuntParameters, values: PromptValues, reply: str, texts: Mapping[str, str]
-) -> str:
-    """Return the user prompt of a phase: what was seen, the task, and what is said of the `reply`."""
-    words = "\n".join(f"  {name}: {word_text(word)}" for name, word in values.words.items())
-    name = "signal_user" if phase == "signal" else "act_after_words_user" if parameters.cheap_talk else "act_user"
-    if phase == "act" and parameters.nudge:
-        reply = f"{fill(texts['nudge'], {})}\n{reply}"
-    return fill(texts[name], {"history": history_text(values), "words": words, "reply": reply})
 
 
 def history_text(values: PromptValues) -> str:
@@ -126,7 +121,7 @@ def word_text(word: str | None) -> str:
     return "(no word)" if word is None else json.dumps(word, ensure_ascii=False)
 
 
-_AIM = f"{BYZANTINE}_aim"
+AIM = f"{BYZANTINE}_aim"
 _PIECES = {path.stem: path for path in sorted(FOLDER.glob("*.txt"))} | {
     f"{PUBLISHED}_{path.stem}": path for path in sorted((FOLDER / PUBLISHED).glob("*.txt"))
 }
@@ -140,30 +135,15 @@ class StagHuntPrompts(Prompts[StagHuntParameters]):
     parts: Mapping[str, str] = {
         f"{role}_{PUBLISHED}_{stem}": "user" for role in ROLES for stem in ("a1_communication", "a2_action")
     }
-    phases = PHASES
     questions = (
         QuestionStyle(
             "stag_hunt", PLAIN, "word", about="The word that you broadcast is your answer to this question."
         ),
     )
 
-    def files(self, prompt: str, parameters: StagHuntParameters) -> Mapping[str, Template]:
-        """Return the pieces that are sent with these parameters."""
-        published = parameters.rules == PUBLISHED
-        pieces = _published_names(parameters) if published else _names(parameters)
-        names = {f"{BYZANTINE}_{_AIM}", *(f"{role}_{piece}" for role in ROLES for piece in pieces)}
-        found = {name: template for name, template in self.templates(prompt).items() if name in names}
-        if published:
-            return found
-        phases = PHASES if parameters.cheap_talk else ("act",)
-        kinds = {f"reply_{phase}": (REPLIES[phase], parameters.reply_format) for phase in phases}
-        return found | for_roles(files_of_replies(kinds))
-
-    def texts(self, prompt: str, role: str) -> Mapping[str, str]:
-        """Return the texts of all pieces for a role, by their name without the role."""
-        own = f"{role}_"
-        pieces = self.templates(prompt).items()
-        return {name.removeprefix(own): text_of(template) for name, template in pieces if name.startswith(own)}
+    def asked(self, parameters: StagHuntParameters) -> Sequence[Phase]:
+        """Return the phases: words, where there is cheap talk, and actions."""
+        return (_published_phases if parameters.rules == PUBLISHED else _phases)(parameters)
 
 
 # The prompts of the published stag hunt, word for word (appendix A), and what stands for what they print
@@ -197,55 +177,59 @@ def agent_name(name: str) -> str:
     return f"Agent_{by_number(name)[-1]}"
 
 
-def _published_names(parameters: StagHuntParameters) -> list[str]:
-    """Return the templates that are sent with these parameters, without their role."""
-    p = parameters
-    stems = ["a_system", "a1_communication", "a2_action", "own_again_signal", "own_again_act"]
+def _published_phases(p: StagHuntParameters) -> list[Phase]:
+    """Return what is asked with these parameters; the prompts themselves ask for the form of a reply."""
+    stems = ["own_again_signal", "own_again_act"]
     stems += ["a3_broadcast", "a3_ring", "a3_star_hub", "a3_star_spoke", "own_nobody"] if p.links_told else []
-    pieces = [f"{PUBLISHED}_{stem}" for stem in stems]
-    return [*pieces, *(["nudge"] if p.nudge else []), *(["payoff_note"] if p.payoff_note else [])]
-
-
-def published_system(role: str, texts: Mapping[str, str]) -> str:
-    """Return the system prompt; a language model that plays a Byzantine player is told its aim besides."""
-    aim = "\n" + texts[_AIM] if role == BYZANTINE else ""
-    return texts[f"{PUBLISHED}_a_system"] + aim
+    pieces = [f"{BYZANTINE}_{AIM}", *(f"{PUBLISHED}_{stem}" for stem in stems)]
+    pieces += [*(["nudge"] if p.nudge else []), *(["payoff_note"] if p.payoff_note else [])]
+    users = {"signal": f"{PUBLISHED}_a1_communication", "act": f"{PUBLISHED}_a2_action"}
+    system = f"{PUBLISHED}_a_system"
+    return [Phase(phase, system=system, user=user, pieces=tuple(pieces)) for phase, user in users.items()]
 
 
 def published_user(
+    text: str,
     phase: str,
     p: StagHuntParameters,
-    values: PromptValues,
-    name: str,
-    hub: str,
-    called: Mapping[str, str],
+    players: int,
+    heard: int,
+    visibility: str,
     texts: Mapping[str, str],
 ) -> str:
-    """Return the user prompt of a phase for the player of this name.
+    """Return the unfilled user prompt of a phase for a player who hears so many of the others.
 
-    `hub` is whom a star is around, "" for other networks. `called` is what prompts call those whom the view knows,
-    `texts` are those of the player's role.
+    `texts` are those that the player is sent, of which `visibility` tells who sees whom.
     """
-    players, heard = values.players, values.seen
-    text = texts[f"{PUBLISHED}_{'a1_communication' if phase == 'signal' else 'a2_action'}"]
     if p.payoff_note:
         sentence = "hare hunters get 3." if phase == "signal" else "hare hunters get 3 each."
         text = text.replace(sentence, f"{sentence} {texts['payoff_note']}")
     if phase == "act":
         if p.links_told:
-            visibility = texts[_visibility(name, players, heard, hub)]
-            seen = f"### COMMUNICATION VISIBILITY\n{visibility}\n\n### MESSAGES YOU CAN SEE"
+            seen = f"### COMMUNICATION VISIBILITY\n{texts[visibility]}\n\n### MESSAGES YOU CAN SEE"
             text = text.replace(_WORDS_OF_THE_ROUND, seen)
-        elif len(heard) + 1 < players:
+        elif heard + 1 < players:
             text = text.replace("The 4 words", "The words")  # as many as are shown, and not as there are players
         if p.nudge:
             text = text.replace(_REASONING, f'{_REASONING[:-1]} {texts["nudge"]}"')
     for printed, (counted, uncounted) in _COUNTS.items():
         text = text.replace(printed, counted.format(n=players) if p.count_told else uncounted)
-    words = "\n".join(f"  {called[who]}: {word_text(word)}" for who, word in values.words.items())
-    places = {"round_num": values.round, "history_str": history_text(values), "comm_str": words}
-    places |= {"player_id": by_number(name)[-1], "neighbors": ", ".join(heard)}
-    return fill(text, places | {"hub_name": agent_name(hub) if hub else ""})
+    return text
+
+
+def published_places(values: PromptValues, name: str, hub: str, called: Mapping[str, str]) -> dict[str, object]:
+    """Return what stands for each place for the player of this name.
+
+    `hub` is whom a star is around, "" for other networks. `called` is what prompts call those whom the view knows.
+    """
+    return {
+        "round_num": values.round,
+        "history_str": history_text(values),
+        "comm_str": "\n".join(f"  {called[who]}: {word_text(word)}" for who, word in values.words.items()),
+        "player_id": by_number(name)[-1],
+        "neighbors": ", ".join(values.seen),
+        "hub_name": agent_name(hub) if hub else "",
+    }
 
 
 def asked_again(ask: Ask, texts: Mapping[str, str]) -> Ask:
@@ -258,11 +242,11 @@ def shown_as(labels: Mapping[str, str], me: str) -> Mapping[str, str]:
     return {label: agent_name(me) if label == YOU else label for label in labels.values()}
 
 
-def _visibility(me: str, players: int, heard: Sequence[str], hub: str) -> str:
+def visibility(me: str, players: int, heard: int, hub: str) -> str:
     """Return which piece tells who sees whom: a star's own words for a star, else those of the ring (A.3)."""
     if hub == me:
         return f"{PUBLISHED}_a3_star_hub"
-    if len(heard) + 1 == players:
+    if heard + 1 == players:
         return f"{PUBLISHED}_a3_broadcast"
     if not heard:
         return f"{PUBLISHED}_own_nobody"

@@ -128,26 +128,24 @@ def _influences(simulations: Sequence[Simulation], rows: Sequence[Row], kept: Co
         if parent is not None and None not in (row["outcome"], rows[parent]["outcome"]):
             axes = simulation.condition.axes
             ended[parent, str(axes["at"]), str(axes["change"])].append(place)
-    found, counts = [], []
+    found, ends = [], []
     for (parent, at, _), places in ended.items():
         fork = simulations[places[0]].condition.fork
         seat = fork.change.get("silence_once") if fork else None
         agents = [each.name for each in simulations[parent].seats if seat in (each.name, each.role)]
         unchanged = ended.get((parent, at, _KEEP), [] if at in kept else [parent])
         if fork and unchanged and len(agents) == 1:
-            same = [
-                [rows[place]["outcome"] == rows[parent]["outcome"] for place in own] for own in (places, unchanged)
-            ]
-            counts.append([number for own in same for number in (sum(own), len(own))])
+            ends.append(
+                [[rows[place]["outcome"] == rows[parent]["outcome"] for place in own] for own in (places, unchanged)]
+            )
             found.append([parent, *agents, fork.point.round, fork.point.phase or "", len(places), places[0]])
-    if not counts:
+    if not ends:
         return []
-    import numpy as np
+    from parley.analysis.differences import compare
+    from parley.analysis.forks import influence_samples
 
-    from parley.analysis.forks import influence
-
-    sizes = np.round(influence(*np.array(counts).T), 4).T.tolist()
-    return [[*about, *size] for about, size in zip(found, sizes, strict=True)]
+    sizes = compare([influence_samples({}, *both) for both in ends])[["difference", "low", "high"]].round(4)
+    return [[*about, *size] for about, size in zip(found, sizes.to_numpy().tolist(), strict=True)]
 
 
 def _axis_values(conditions: Sequence[Condition]) -> dict[str, list[Any]]:

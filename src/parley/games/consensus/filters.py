@@ -16,7 +16,7 @@ from pydantic import BaseModel, BeforeValidator, Field, model_validator
 
 from parley.errors import UsageError
 from parley.games.parameters import HONEST, Count, GameParameters, Positive, newer_field
-from parley.games.prompts import Template, files_of_replies, fill, for_roles, text_of
+from parley.games.prompts import Phase, Template, for_roles
 from parley.policies import Ask, Reply, Sampling
 from parley.policies.reply_text import reply_of_each
 from parley.text import by_number
@@ -24,10 +24,10 @@ from parley.text.yamlfile import StrictModel
 
 MEDIAN = "median_of_rounds"
 SCORED = "scored"  # the filter whose agents are asked
-SCORE = "score"  # the phase in which agents score what they heard, and the kind of reply to it
+SCORE = "score"  # the phase in which agents score what they heard
 WORST, BEST = 0, 10  # of scores
 
-_TOLD = Path(__file__).parent / "filter_templates"
+_TOLD = Path(__file__).parent / "templates" / "filter"
 
 Heard = Mapping[str, Any]  # by name, what was said to an agent in a round; None of who said nothing
 Distance = Callable[[Any, Sequence[Any]], float]  # how far a value is from what others said, 0 or more
@@ -116,20 +116,13 @@ def check_filter(parameters: FilteredParameters, n: int) -> None:
         )
 
 
-def told_text(parameters: FilteredParameters) -> str:
-    """Return what follows the system prompts of honest agents, on lines of its own; "" for nothing."""
+def told_of_filter(parameters: FilteredParameters) -> dict[str, Template]:
+    """Return what honest agents are told of the filter, on lines of its own after their system prompts."""
     told = parameters.told_of_filter
-    return "" if told is None else f"\n{fill(text_of(told), {'k': parameters.filter.k})}"
+    return for_roles({"filter": told}, [HONEST]) if told else {}
 
 
-def files_of_filter(parameters: FilteredParameters) -> dict[str, Template]:
-    """Return what honest agents are told of the filter, and of the form of scores."""
-    files: dict[str, Template] = {}
-    if parameters.told_of_filter:
-        files["filter"] = parameters.told_of_filter
-    if parameters.filter.kind == SCORED:
-        files |= files_of_replies({f"reply_{SCORE}": (SCORE, parameters.reply_format)})
-    return for_roles(files, [HONEST])
+SCORING = Phase(SCORE, system="score_system", user="score_user", roles=(HONEST,), reply=SCORE)
 
 
 def filtered(
@@ -157,7 +150,7 @@ def filtered(
     return dict.fromkeys(left_out)
 
 
-def passed(
+def apply_filters(
     chosen: Filter,
     received: Mapping[str, Sequence[Heard]],
     distance: Distance,

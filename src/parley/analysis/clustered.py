@@ -1,0 +1,144 @@
+"""Rates over conditions that share seeds: those of a seed are a cluster, as what a seed deals makes them alike.
+
+docs/explanation/statistics.md says what is computed, and why, and has the coverage of the intervals.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import scipy
+from numpy.typing import NDArray
+
+from parley.analysis.stats import CONFIDENCE, Floats, wilson_of_mean
+
+MIN_SEEDS = 5  # with fewer nobody can say how much seeds differ
+_NOTHING = 1e-18  # a variance that is none but for rounding
+Indices = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Standardized:
+    """A rate over conditions: the estimate, what each seed adds to its error, and how many simulations it is of.
+
+    `influence` has a number per seed of the study, 0 for seeds without a simulation here; `seeds` counts the others,
+    and `effective` says how many the variance between them comes from: fewer where conditions have other numbers of
+    seeds (Satterthwaite, Biometrics Bulletin 2, 1946, pp. 110-114, for a variance that goes with a seed's weight).
+    """
+
+    rate: float
+    influence: Floats
+    simulations: int
+    seeds: int
+    effective: float
+
+
+def standardized(answers: Floats, cells: Indices, seeds: Indices, weights: Floats) -> Standardized:
+    """Return the mean of the rates of conditions, by their `weights` (a number per condition, adding up to 1).
+
+    `answers` are 1, 0, or NaN for none, one for each simulation; `cells` and `seeds` are the numbers of its condition
+    and seed, from 0. Each condition with a weight must have an answer. The influence of a seed is the sum of its
+    simulations' deviations from the rate of their condition, as in the linearized variance of a stratified sample of
+    clusters (Binder, International Statistical Review 51, 1983, pp. 279-292).
+    """
+    used = ~np.isnan(answers) & (weights[cells] > 0)
+    y, cell, seed = answers[used], cells[used], seeds[used]
+    size = np.bincount(cell, minlength=len(weights))
+    rates = np.bincount(cell, y, len(weights)) / np.maximum(size, 1)
+    number = int(seeds.max(initial=-1)) + 1
+    parts = (y - rates[cell]) * weights[cell] / size[cell]
+    influence = np.bincount(seed, parts, number).astype(float)
+    shares = np.bincount(seed, weights[cell] / size[cell], number)
+    effective = float((shares**2).sum() ** 2 / (shares**4).sum()) if len(y) else 0.0
+    return Standardized(float(weights @ rates), influence, len(y), int((shares > 0).sum()), effective)
+
+
+def paired_rates(
+    first: Floats, second: Floats, seeds: Indices, strata: Indices | None = None
+) -> tuple[Standardized, Standardized]:
+    """Return the rates of both samples of pairs, of which none lacks an answer.
+
+    `seeds` are those of the pairs. Each of their `strata`, numbered from 0, counts as much; without, each pair does.
+    """
+    cells = np.zeros(len(seeds), dtype=np.int64) if strata is None else strata
+    number = int(cells.max(initial=0)) + 1
+    one, two = (standardized(side, cells, seeds, np.full(number, 1 / number)) for side in (first, second))
+    return one, two
+
+
+def rate_limits(of: Standardized) -> tuple[float, float]:
+    """Return the interval of a rate: Wilson's, of the effective number of simulations, with the quantile of t.
+
+    That number is the one of which a plain rate would have the variance found between seeds, at most all simulations
+    (Franco, Little, Louis and Slud, J. Survey Statistics and Methodology 7, 2019, pp. 334-364). A rate of 0 or 1
+    counts as one simulation per seed: nothing says how alike those of a seed are. NaN with fewer than MIN_SEEDS seeds.
+    """
+    if of.seeds < MIN_SEEDS:
+        return math.nan, math.nan
+    rate = min(max(of.rate, 0.0), 1.0)
+    spread = rate * (1 - rate)
+    variance = of.seeds / (of.seeds - 1) * float(of.influence @ of.influence)
+    if spread < 1e-12:  # but for rounding
+        rate, size = float(round(rate)), float(of.seeds)
+    else:
+        size = min(spread / variance if variance > 0 else math.inf, float(of.simulations))
+    # Wilson's limits with another quantile are those at another level.
+    quantile = scipy.special.stdtrit(of.seeds - 1, 0.5 + CONFIDENCE / 2)
+    level = 2 * float(scipy.special.ndtr(quantile)) - 1
+    low, high = wilson_of_mean(rate, size, level)
+    return float(low), float(high)
+
+
+def clustered_difference(first: Standardized, second: Standardized) -> tuple[float, float, float]:
+    """Return limits and two-sided p of the second rate minus the first; both are of the same pairs.
+
+    The test is McNemar's for clustered pairs (Durkalski, Palesch, Lipsitz and Rust, Statistics in Medicine 22, 2003,
+    pp. 2417-2428) with weights: the squared difference by the sum of squares of what each seed adds to it, which has
+    one degree of freedom. With one condition on each side it is McNemar's score test. The interval holds what the
+    test does not refuse, so the two never contradict each other; with an effective number of seeds below 3.84 it
+    refuses nothing. Where all seeds say the same there is no variance: then it is `apart`. NaN with fewer than
+    MIN_SEEDS seeds.
+    """
+    if min(first.seeds, second.seeds) < MIN_SEEDS:
+        return math.nan, math.nan, math.nan
+    change, seeds = second.rate - first.rate, min(first.effective, second.effective)
+    parts = second.influence - first.influence
+    variance = float(parts @ parts)
+    under_null = variance + change * change / seeds
+    p = float(scipy.special.chdtrc(1, change * change / under_null)) if under_null > _NOTHING else 1.0
+    if variance < _NOTHING:
+        return *apart(first, second), p
+    z = float(scipy.special.ndtri(0.5 + CONFIDENCE / 2))
+    room = 1 - z * z / seeds
+    half = z * math.sqrt(variance / room) if room > 0 else math.inf
+    return max(-1.0, change - half), min(1.0, change + half), p
+
+
+def apart(first: Standardized, second: Standardized) -> tuple[float, float]:
+    """Return the interval of the second rate minus the first, where no seed says anything of their correlation.
+
+    Square-and-add from the limits of both (Newcombe, Statistics in Medicine 17, 1998, pp. 873-890). NaN if either has
+    fewer than MIN_SEEDS seeds.
+    """
+    (a, b), (c, d) = rate_limits(first), rate_limits(second)
+    if math.isnan(a) or math.isnan(c):
+        return math.nan, math.nan
+    change = second.rate - first.rate
+    low, high = math.hypot(second.rate - c, b - first.rate), math.hypot(d - second.rate, first.rate - a)
+    return max(-1.0, change - low), min(1.0, change + high)
+
+
+def mantel_haenszel(tables: NDArray[np.int64]) -> float:
+    """Return the two-sided p of the Cochran-Mantel-Haenszel test, without continuity correction.
+
+    `tables` has a 2 by 2 table per stratum (its first index): first and second sample, yes and no. Strata of which
+    nothing can be learned are left out: less than two simulations, or all alike (Mantel and Haenszel, Journal of the
+    National Cancer Institute 22, 1959). NaN if none is left.
+    """
+    from statsmodels.stats.contingency_tables import StratifiedTable  # a second, and few studies need it
+
+    known = (tables.sum(axis=2) > 0).all(axis=1) & (tables.sum(axis=1) > 0).all(axis=1)
+    if not known.any():
+        return math.nan
+    found = StratifiedTable(tables[known].transpose(1, 2, 0).astype(float))
+    return float(found.test_null_odds(correction=False).pvalue)

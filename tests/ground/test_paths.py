@@ -74,7 +74,7 @@ def test_paths_lie_in_another_folder_within_it_alone(tmp_path: Path) -> None:
         assert paths.study_file("some/x.yaml") == tmp_path / "some" / "x.yaml"
         assert paths.study_file("/abs/x.yaml") == Path("/abs/x.yaml")
         assert paths.models_file(Path("some/x.yaml")) == REPOSITORY / "config" / "models.yaml"
-        every = [paths.results("demo"), paths.log("demo", "serve"), paths.service_use("x")]
+        every = [paths.results("demo"), paths.log("demo", "serve")]
         every += [paths.calibration("m", "k", ".json")]
         assert all(path.is_relative_to(tmp_path) for path in every)
         # Commands name a study file as it is found.

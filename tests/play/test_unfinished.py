@@ -31,7 +31,7 @@ def play(study: Study, *played: tuple[int, Iterable[int]]) -> None:
     for place, seeds in played:
         condition = study.conditions[place]
         for seed in seeds:
-            record = paths.simulation(study.name, condition.place, seed)
+            record = paths.simulation(study.name, condition.folder, seed)
             record.parent.mkdir(parents=True, exist_ok=True)
             record.touch()
 
@@ -62,7 +62,7 @@ def test_the_seed_of_a_damaged_record_counts_in_no_condition_that_is_unfinished(
     study = study_factory({"n": [3, 4]}, seeds=4)
     play(study, (0, [0, 1, 2]), (1, [0, 1, 2]))
     condition = study.conditions[0]
-    paths.simulation(study.name, condition.place, 1).write_text("cut")
+    paths.simulation(study.name, condition.folder, 1).write_text("cut")
     assert counted(study) == {0: [0, 1, 2], 1: [0, 2]}  # the damaged one is left to those who read it
     assert (known(study).counted, known(study).damaged, known(study).waiting) == (4, 1, 1)
 

@@ -80,7 +80,7 @@ def test_of_seeds_that_grow_the_rule_is_frozen_not_how_far_they_are(study_factor
     text = write_frozen(study).read_text()
     assert "4 conditions, at most 80 simulations" in text
     assert "5 to 20 seeds, 5 at a time, until the interval of valid_consensus is 0.3 wide" in text
-    decide(study.name, {condition.place: 15 for condition in study.conditions})
+    decide(study.name, {condition.folder: 15 for condition in study.conditions})
     later = study_factory(GRID | {"seeds": growing}, questions=[ASKED])
     assert [len(condition.seeds) for condition in later.conditions] == [15] * 4
     assert frozen_state(later).endswith(SAME)

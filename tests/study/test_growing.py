@@ -23,7 +23,7 @@ def test_a_study_begins_with_the_least_and_then_has_what_was_decided(study_facto
     [condition] = study_factory(seeds=GROWING).conditions
     assert list(condition.seeds) == [0, 1, 2, 3]
     assert condition.identity == study_factory(seeds=4).conditions[0].identity
-    for decisions, number in (({condition.place: 7}, 7), ({condition.place: 9}, 9), ({"another": 9}, 4)):
+    for decisions, number in (({condition.folder: 7}, 7), ({condition.folder: 9}, 9), ({"another": 9}, 4)):
         decide("small", decisions)
         assert seeds(study_factory) == number
     study = study_factory({"n": 3, "seeds": GROWING}, {"n": 4}, seeds=2)
@@ -36,7 +36,7 @@ def test_seeds_grow_in_steps_and_never_beyond_the_most() -> None:
 
 
 def test_a_damaged_file_of_decisions_decides_nothing(study_factory: StudyFactory) -> None:
-    place = study_factory(seeds=GROWING).conditions[0].place
+    place = study_factory(seeds=GROWING).conditions[0].folder
     paths.seeds("small").parent.mkdir(parents=True)
     for content in (b"", b"[1]", b'{"a": "b"}', b"\xff", b'{"%s": true}' % place.encode(), b"[" * 100_000):
         paths.seeds("small").write_bytes(content)

@@ -239,7 +239,7 @@ def with_model(folder: Path) -> Path:
 def in_former_layout(study: Study) -> Study:
     """Have the records of a study lie where its model had another name."""
     for condition in study.conditions:
-        vars(condition)["place"] = condition.place.replace("model=majority", "model=most")
+        vars(condition)["folder"] = condition.folder.replace("model=majority", "model=most")
     return study
 
 

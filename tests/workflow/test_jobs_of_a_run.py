@@ -52,7 +52,7 @@ def simulation_wildcards(study: Study, model: str) -> Wildcards:
     """Return what Snakemake finds in the path of the first record of a model."""
     simulation = next(s for s in study.simulations() if s.condition.axes["model"] == model)
     condition = simulation.condition
-    found = {"study": study.name, "condition": condition.place, "seed": str(simulation.seed)}
+    found = {"study": study.name, "condition": condition.folder, "seed": str(simulation.seed)}
     return Wildcards(fromdict=found)
 
 

@@ -55,13 +55,13 @@ def precision(study: Study) -> Precision:
     for condition in study.conditions:
         if (growing := condition.growing) is not None:
             if condition.repeat:
-                number, state = found[replace(condition, repeat=0).place]
+                number, state = found[replace(condition, repeat=0).folder]
                 records = (Simulation(condition, seed).record(study.name) for seed in range(number))
                 state = state if all(record.exists() for record in records) else UNPLAYED
             else:
                 number, state = _grown(study, condition, growing)
                 may_grow |= state == UNPLAYED and number < growing.to
-            found[condition.place] = number, state
+            found[condition.folder] = number, state
     numbers = {place: number for place, (number, _) in found.items()}
     return Precision(numbers, Counter(state for _, state in found.values()), may_grow)
 
@@ -90,7 +90,7 @@ def _grown(study: Study, condition: Condition, growing: GrowingSeeds) -> tuple[i
 def grown(study: Study, found: Precision) -> Study:
     """Return a study whose conditions have the seeds that were found."""
     conditions = (
-        replace(condition, seeds=range(found.numbers[condition.place])) if condition.growing else condition
+        replace(condition, seeds=range(found.numbers[condition.folder])) if condition.growing else condition
         for condition in study.conditions
     )
     return replace(study, conditions=tuple(conditions))

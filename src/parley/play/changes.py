@@ -68,7 +68,7 @@ def changes_of(study: Study) -> Changes:
     specs = {condition.spec for condition in study.conditions}
     played: dict[str, set[int]] = defaultdict(set)  # seeds with a record, by the spec of a condition
     stale: dict[str, list[Path]] = defaultdict(list)  # records of none, by folder
-    places = {condition.place for condition in study.conditions}
+    places = {condition.folder for condition in study.conditions}
     for file in simulation_files(study.name):
         if not file.is_journal and (file.place in places or file.path in moved):
             played[file.spec].add(file.seed)

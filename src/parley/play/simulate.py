@@ -186,7 +186,7 @@ async def _require_alive(process: int) -> None:
 async def _play_of_shard(study: Study, simulation: Simulation, playing: Playing, budget: "Budget | None") -> None:
     """Play one simulation of a shard; one with a journal has the log that a job of its own would have."""
     condition = simulation.condition
-    log = paths.simulation_log(study.name, condition.place, simulation.seed)
+    log = paths.simulation_log(study.name, condition.folder, simulation.seed)
     if condition.keeps_journal:
         with suppress(OSError):
             log.parent.mkdir(parents=True, exist_ok=True)

@@ -64,7 +64,7 @@ Moves = Mapping[Path, Path]  # the path that a file is to have -> the one that i
 
 def find_moves(study: Study) -> Moves:
     """Return the records and journals that lie where another name of a model or a prompt had them. Moves nothing."""
-    places = {condition.place for condition in study.conditions}
+    places = {condition.folder for condition in study.conditions}
     by_spec = {condition.spec: condition for condition in study.conditions}
     moves: dict[Path, Path] = {}
     for file in simulation_files(study.name):

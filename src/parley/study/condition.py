@@ -273,7 +273,7 @@ class Condition:
         return "/".join(f"{axis}={value}" for axis, value in {**self.axes, **repeat}.items())
 
     @cached_property
-    def place(self) -> str:
+    def folder(self) -> str:
         """The folder of its records, below that of the study's."""
         return paths.condition(self.axes, self.spec)
 
@@ -450,7 +450,7 @@ class Simulation:
 
     def record(self, study: str) -> Path:
         """Return the path of its record."""
-        return paths.simulation(study, self.condition.place, self.seed)
+        return paths.simulation(study, self.condition.folder, self.seed)
 
     def game(self) -> Game:
         """Return a fresh game, ready to be played once."""

@@ -192,9 +192,9 @@ def _as_decided(conditions: tuple[Condition, ...], study: str) -> tuple[Conditio
     numbers = decided(study) if any(condition.growing for condition in conditions) else {}
     found = []
     for each in conditions:
-        number = numbers.get(each.place)
+        number = numbers.get(each.folder)
         if each.growing and number is None:
-            number = on_disk(paths.simulation(study, each.place, 0).parent)
+            number = on_disk(paths.simulation(study, each.folder, 0).parent)
         found.append(replace(each, seeds=range(each.growing.step(number or 0))) if each.growing else each)
     return tuple(found)
 
@@ -281,9 +281,9 @@ def _misfits(study: Study, kind: str, other: Study) -> Iterator[str]:
         return
     if other.conditions[0].repeat is None:
         yield f"plays no seed again; add to {other.file} repeats: 2"
-    own = {condition.place for condition in study.first_repeat.conditions}
+    own = {condition.folder for condition in study.first_repeat.conditions}
     if own.isdisjoint(
-        replace(each, repeat=study.conditions[0].repeat).place for each in other.first_repeat.conditions
+        replace(each, repeat=study.conditions[0].repeat).folder for each in other.first_repeat.conditions
     ):
         yield "plays no condition of this study; give it one of the same players, prompt and parameters"
 
@@ -303,7 +303,7 @@ def plan_of(study: Study) -> str:
     conditions = [
         [
             condition.name,
-            condition.place,
+            condition.folder,
             condition.engine,
             condition.at_once,
             str(seeds) if isinstance(seeds := condition.seeds, range) else list(seeds),

@@ -240,7 +240,7 @@ class Study:
         if name := _SEED_FILE.fullmatch(record.name):
             seed = int(name[1])
             for condition in self.conditions:
-                if seed in condition.seeds and record == paths.simulation(self.name, condition.place, seed):
+                if seed in condition.seeds and record == paths.simulation(self.name, condition.folder, seed):
                     return Simulation(condition, seed)
         raise UsageError(
             f"{record}: not a simulation of {self.file}; `parley expand {self.file}` lists them "

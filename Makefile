@@ -53,7 +53,7 @@ $(VENV)/.installed: envs/cpu.txt envs/install.py pyproject.toml
 	@$(BIN)/python envs/install.py $< --python $(@D)/bin/python --without torch --editable . --installer $(INSTALLER)
 	@touch $@
 
-exports: $(EXPORTS_VENV)/.installed ## Install inspect_ai and the validator of RO-Crates beside it, in .venv-exports (63 MB)
+exports: $(EXPORTS_VENV)/.installed ## Install inspect_ai beside it, in .venv-exports (50 MB)
 
 remotes: $(REMOTES_VENV)/.installed ## Install beside it, in .venv-remotes, what DVC needs for S3 and SSH, and a server of S3 for tests (85 MB)
 

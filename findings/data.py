@@ -1,4 +1,4 @@
-"""The records of the findings in git: copied to and from results/, described for machines, and games to be read."""
+"""The records of the findings in git: copied to and from results/, and games to be read."""
 
 import io
 import re
@@ -7,17 +7,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from parley import paths
-from parley.analysis.summarize import summarize
-from parley.export import Format, export
 from parley.play.show import read_lines
 from parley.study import Study, load_study
 from parley.study.condition import Simulation
 
 FINDINGS = Path("findings")
 GAMES = FINDINGS / "games"
-FORMS: tuple[Format, ...] = ("ro-crate", "croissant")
-LICENSE, AUTHOR = "CC-BY-4.0", "The Parley authors"
 _GAME = re.compile(r"\(\.\./findings/games/([\w-]+-[0-9a-f]{8})\.txt\)")
 
 
@@ -61,14 +56,6 @@ def played_of(study: Study) -> tuple[int, int]:
     twice = study.name.endswith("-noise")
     records = [s.record(study.name) for s in study.simulations() if not (twice and s.condition.repeat == 0)]
     return sum((FINDINGS / record).exists() for record in records), len(records)
-
-
-def describe(study: Study) -> None:
-    """Write a finished study as an RO-Crate and in Croissant into results/STUDY/exports/."""
-    summarize(study)
-    for form in FORMS:
-        shutil.rmtree(paths.export(study.name, form), ignore_errors=True)
-        export(study, form, license_note=LICENSE, author=AUTHOR)
 
 
 def write_games(text: str, names: Iterable[str]) -> None:

@@ -21,7 +21,7 @@ from matplotlib.patches import Patch
 
 import parley
 from findings.besides import besides, markdown_table
-from findings.data import FINDINGS, describe, file_of, kinds_of, played_of, study_of, sync, write_games
+from findings.data import FINDINGS, file_of, kinds_of, played_of, study_of, sync, write_games
 from findings.text import ANSWERED_BEFORE, ASKED, IN_PROSE, INTRODUCTION, LIMITS, STUDIES, Asked
 from parley import paths
 from parley.analysis.contrasts import band, is_share
@@ -102,8 +102,6 @@ def main() -> None:
         for each in kinds_of(name):
             sync(study_of(each))
         there, planned = played_of(study)
-        if there == planned:
-            describe(study)
         simulate_shard(study_of(f"{name}-control"), SCRIPTED, 0)
         told = [(ASKED[name][each.question], each) for each in answers(name)]
         sections += [f"## {title}", *_section(name, study, told)]

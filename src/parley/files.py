@@ -150,7 +150,7 @@ def try_lock(fd: int, path: Path, patience: float = 0.0) -> bool:
     Another process is given so many seconds to end.
 
     Raises JournalError where the file system knows no locks: without them two processes would play one simulation,
-    or use more of a service than it allows.
+    or spend one budget.
     """
     end = time.monotonic() + patience
     while True:

@@ -202,6 +202,15 @@ def pruned(study: str) -> Path:
     return results(study) / ".pruned"
 
 
+def study_of_record(record: Path) -> Path | None:
+    """Return the file of the study whose results here a record is among; None for one elsewhere, or of no study."""
+    results = (root() / RESULTS).resolve()
+    if not record.resolve().is_relative_to(results):
+        return None
+    file = study_file(record.resolve().relative_to(results).parts[0])
+    return file if file.exists() else None
+
+
 def journals(study: str) -> Path:
     """Root of the journals of a study."""
     return results(study) / "journals"
@@ -303,11 +312,6 @@ def ledger_head(chain: Path) -> Path:
     return chain.with_name("head.json")
 
 
-def ledger_signature(chain: Path) -> Path:
-    """The author's signature of the head of a ledger, beside it."""
-    return chain.with_name("head.json.sig")
-
-
 def is_ledger(name: str) -> bool:
     """Whether `name` is that of a ledger's file, and not of a study."""
     return Path(name).suffix == ledger("").suffix
@@ -360,7 +364,7 @@ def compared(studies: Sequence[str]) -> Path:
 
 
 def export(study: str, form: str) -> Path:
-    """Folder of the results of a study in the format of another tool."""
+    """Folder of what `parley export` writes of a study."""
     return results(study) / "exports" / form
 
 

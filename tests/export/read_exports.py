@@ -1,8 +1,7 @@
-"""Reads exports with the tools that they are for, and prints what these find, as JSON. Run where the tools are."""
+"""Reads logs with inspect_ai's own readers, and prints what these find, as JSON. Run where inspect_ai is."""
 
 import json
 import sys
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -10,34 +9,6 @@ from parley import cli, paths
 from parley.play.record import read_attempts, read_trace
 from parley.play.record_content import SCHEMA
 from parley.study import load_study
-
-# RO-Crates: validated against Workflow Run Crate without a network
-
-
-def crate_is_valid(*crates: str) -> list[list[str]]:
-    """Return what is wrong with each crate."""
-    from rocrate_validator import models, services
-    from rocrate_validator.utils import document_loader
-
-    # What the crate's context is on the web, but for the names of Bioschemas' terms, which changed: rocrate has it.
-    context = json.loads((files("rocrate") / "data" / "ro-crate.jsonld").read_text(encoding="utf-8"))
-    terms = "https://bioschemas.org/"
-    context["@context"] |= {name: f"{terms}{name}" for name in ("ComputationalWorkflow", "FormalParameter")}
-    context["@context"] |= {name: f"{terms}ComputationalWorkflow#{name}" for name in ("input", "output")}
-    document_loader._fetch_json_ld = lambda url: context
-    found = []
-    for crate in crates:
-        settings = services.ValidationSettings(
-            rocrate_uri=crate,
-            profile_identifier="workflow-run-crate",
-            requirement_severity=models.Severity.REQUIRED,
-            skip_checks=["ro-crate-1.1_3.1", "ro-crate-1.1_3.2"],  # that the context can be fetched
-            offline=True,
-        )
-        issues = services.validate(settings).get_issues()
-        found.append([f"{issue.check.identifier}: {issue.message}" for issue in issues])
-    return found
-
 
 # inspect_ai: studies are exported, and read by its own readers
 

@@ -29,7 +29,7 @@ def study(folder: Path) -> Study:
 
 def test_a_study_without_results_is_refused(study_factory: StudyFactory, parley: Parley) -> None:
     study_factory(name="empty")
-    error = one_line_error(parley("export", "empty.yaml", "--format", "croissant"), 1)
+    error = one_line_error(parley("export", "empty.yaml", "--format", "folder"), 1)
     assert "no results yet in results/empty; run: parley run empty.yaml" in error
     assert not Path("results").exists()
 
@@ -38,7 +38,7 @@ def test_what_exists_is_not_touched_not_even_a_link_to_nothing(study: Study, par
     Path("out").mkdir()
     Path("link").symlink_to("nowhere")
     for out in ("out", "link"):
-        error = one_line_error(parley("export", "tiny", "--format", "croissant", "--output", out), 2)
+        error = one_line_error(parley("export", "tiny", "--format", "folder", "--output", out), 2)
         assert f"{out}: exists already" in error
         assert "--output" in error
     assert not list(Path("out").iterdir())
@@ -47,7 +47,7 @@ def test_what_exists_is_not_touched_not_even_a_link_to_nothing(study: Study, par
 def test_tables_of_another_study_file_are_refused(study: Study, parley: Parley) -> None:
     summarize(study)
     study.file.write_text(study.file.read_text().replace("seeds: 2", "seeds: 1"))
-    assert "run: parley summarize tiny" in one_line_error(parley("export", "tiny", "--format", "croissant"), 1)
+    assert "run: parley summarize tiny" in one_line_error(parley("export", "tiny", "--format", "folder"), 1)
 
 
 def test_nothing_is_left_of_an_export_that_fails(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -57,5 +57,5 @@ def test_nothing_is_left_of_an_export_that_fails(study: Study, monkeypatch: pyte
 
     monkeypatch.setattr(write, "_write", fail)
     with pytest.raises(RecordError, match="No space left on device"):
-        write.export(study, "croissant")
-    assert not list(paths.export("tiny", "croissant").parent.iterdir())
+        write.export(study, "folder")
+    assert not list(paths.export("tiny", "folder").parent.iterdir())

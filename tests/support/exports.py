@@ -1,4 +1,4 @@
-"""The environments beside this one: inspect_ai and the validator of RO-Crates (`make exports`), remotes of DVC."""
+"""The environments beside this one: inspect_ai (`make exports`), remotes of DVC."""
 
 import fcntl
 import json

@@ -1,23 +1,25 @@
 """Results are shared: nothing in them says who made them, where, or what was in the environment."""
 
 import json
-import shutil
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
 import yaml
+from click.testing import CliRunner
 
 from parley.analysis.summarize import summarize
+from parley.cli import commands
 from parley.engine import endpoint, server
-from parley.export import Format, export
+from parley.export import export
 from parley.figures import make as figures
+from parley.files import mark_done
 from parley.play.simulate import simulate
 from parley.report import page as report
 from parley.study import Study, load_study
-from support import REPOSITORY
 from support.answering import standing_in
 from support.exports import run_beside
+from support.pages import with_pictures
 from support.studies import everything
 
 pytestmark = pytest.mark.promise("Results and exports name no person, host, folder or secret.")
@@ -97,14 +99,13 @@ def told(tmp_path: Path, *texts: str) -> list[str]:
 def test_exports_name_no_person_host_folder_or_secret(study: Study, beside: Path, tmp_path: Path) -> None:
     play(study, tmp_path)
     summarize(study)
-    shutil.copy(REPOSITORY / "Snakefile", ".")
-    shutil.copytree(REPOSITORY / "workflow", "workflow")
-    forms: tuple[Format, ...] = ("croissant", "ro-crate")
-    for form in forms:
-        for path in export(study, form).rglob("*"):
-            if path.is_file():
-                assert not told(tmp_path, path.read_bytes().decode("latin-1")), path
-            if path.suffix == ".parquet":
-                assert not told(tmp_path, json.dumps(pq.read_table(path, partitioning=None).to_pylist(), default=str))
+    mark_done(with_pictures(study).name, "figures", study.plan)
+    ran = CliRunner().invoke(commands, ["report", str(study.file)])
+    assert ran.exit_code == 0, ran.output
+    for path in export(study, "folder").rglob("*"):
+        if path.is_file():
+            assert not told(tmp_path, path.read_bytes().decode("latin-1")), path
+        if path.suffix == ".parquet":
+            assert not told(tmp_path, json.dumps(pq.read_table(path, partitioning=None).to_pylist(), default=str))
     read = run_beside(beside, "inspect_reads.py", Path.cwd(), str(study.file))
     assert not told(tmp_path, read[str(study.file)]["text"])

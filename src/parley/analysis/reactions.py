@@ -29,7 +29,7 @@ from parley.analysis.differences import (
 from parley.analysis.simulations import PlayedGame
 from parley.analysis.stats import mean_interval, wilson_of_mean
 from parley.analysis.tables import names_of
-from parley.games.evidence import Behaved, Indicator, Quantity
+from parley.games.evidence import AgentBehavior, Indicator, Quantity
 from parley.study import Study
 from parley.study.condition import BYZANTINE_AXIS, Condition
 
@@ -42,7 +42,7 @@ Trace = Sequence[Mapping[str, Any]]
 Reacted = Mapping[tuple[str, str], _Values]  # by the ids of a game and of its source
 Games = Mapping[int, PlayedGame]  # of one condition, by seed
 Compared = tuple[Condition, Condition | None, Games, Games]  # with an adversary and without, and their games
-Judged = tuple[str, str, list[Behaved]]  # a condition, a player, and its agents in one game
+Judged = tuple[str, str, list[AgentBehavior]]  # a condition, a player, and its agents in one game
 
 
 def compared_games(study: Study, games: Sequence[PlayedGame]) -> list[Compared]:
@@ -185,7 +185,7 @@ def behaved_rows(study: Study, game: PlayedGame, trace: Trace) -> list[Judged]:
     if not condition.axes["b"] or not evidence.behaviors:
         return []
     found = evidence.behaved(condition.parameters, game.summary.outcome["metrics"], trace)
-    by_player: dict[str, list[Behaved]] = {EVERYBODY: list(found.values())} if found else {}
+    by_player: dict[str, list[AgentBehavior]] = {EVERYBODY: list(found.values())} if found else {}
     for name, behaved in sorted(found.items(), key=lambda item: game.players[item[0]]):
         by_player.setdefault(game.players[name], []).append(behaved)
     return [(condition.name, player, agents) for player, agents in by_player.items()]
@@ -196,7 +196,7 @@ def behavior_table(rows: Iterable[Judged], study: Study) -> pd.DataFrame:
 
     `rows` are those of `behaved_rows` of all games.
     """
-    judged: dict[str, dict[str, list[list[Behaved]]]] = defaultdict(lambda: defaultdict(list))
+    judged: dict[str, dict[str, list[list[AgentBehavior]]]] = defaultdict(lambda: defaultdict(list))
     for condition_name, player, agents in rows:
         judged[condition_name][player].append(agents)
     table = [
@@ -208,7 +208,7 @@ def behavior_table(rows: Iterable[Judged], study: Study) -> pd.DataFrame:
     return pd.DataFrame(table, columns=names_of("behaviors", study.axes, study.game))
 
 
-def _behavior(behavior: str, games: Sequence[Sequence[Behaved]]) -> list[Any]:
+def _behavior(behavior: str, games: Sequence[Sequence[AgentBehavior]]) -> list[Any]:
     """Return the cells of one behavior, from the judged agents of one or more games."""
     those = [[each for each in agents if behavior in (ANY, *each.shown)] for agents in games]
     share = fmean(len(some) / len(agents) for some, agents in zip(those, games, strict=True))

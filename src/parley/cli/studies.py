@@ -226,21 +226,22 @@ def import_games(form: str, path: Path, name: str, keep_damaged: bool, source: s
     "--format",
     "form",
     required=True,
-    type=click.Choice(("inspect", "croissant", "ro-crate")),
-    help="inspect: logs of inspect_ai. croissant: the data set with its description. ro-crate: the whole run.",
+    type=click.Choice(("inspect", "folder")),
+    help="inspect: logs of inspect_ai. folder: the whole study in one folder that stands by itself.",
 )
 @click.option("--output", type=common.PATH, help="Folder; default: results/STUDY/exports/FORMAT.")
 @click.option("--license", "license_note", default="", help="License of the results: an SPDX identifier or a URL.")
 @click.option("--author", default="", help="Who made them; default: nobody is named.")
 @common.MODELS
 def export(study: str, form: Any, output: Path | None, license_note: str, author: str, models: Path | None) -> None:
-    """Write the results of a study for another tool, into a folder that must not exist.
+    """Write the results of a study for elsewhere, into a folder that must not exist.
 
-    A damaged record is named and left out. --license and --author are for croissant and ro-crate.
+    Logs of inspect_ai leave out a damaged record, and name it. --license and --author are for the README.md of a
+    folder, which `parley run` has to have finished.
 
     \b
     Examples:  parley export demo --format inspect
-               parley export demo --format croissant --license CC-BY-4.0 --author "Jo Doe" --output demo-data
+               parley export demo --format folder --license CC-BY-4.0 --author "Jo Doe" --output demo-data
     """
     from parley.api.studies import load_to_read
     from parley.export import export as run

@@ -147,15 +147,19 @@ def status(study: "Study", watch: bool, as_json: bool) -> None:
 def replay(records: tuple[Path, ...], as_json: bool) -> None:
     """Play records again without an engine and compare the content digests; exits 1 on a difference.
 
-    A record that cannot be read is named, and the others are played.
+    A record that cannot be read is named, and the others are played. A game's own code is found beside the study file,
+    too, where the records are results of that study here.
 
     \b
     Example:  parley replay results/demo/simulations/*/*/*/*/*/*.parquet
     """
     from parley.play.replay import replay as run
+    from parley.policies.own_code import look_beside
 
     for path in records:
         common.refuse_folder(path)
+        if study_file := paths.study_of_record(path):
+            look_beside(study_file.parent)
     rows: list[dict[str, str]] = []
     damaged: list[RecordError] = []
     for path in records:

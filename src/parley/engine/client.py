@@ -141,9 +141,6 @@ class Engine:
         if cache_salt is not None:
             body["cache_salt"] = cache_salt
         body = self._api.request(body, dialect.reasoning_tokens)
-        # Replies may have brought it in parts, and a game put them together.
-        if self._server.holds_key(" ".join(message["content"] for message in ask.messages)):
-            raise EngineError(f"{self._server.who}: its API key is in a prompt, and prompts are recorded")
         # Encoded once: whatever is sent again is the same, byte for byte.
         content = json.dumps(body, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
         longest = dialect.longest(sampling)

@@ -6,6 +6,7 @@ imported in the functions: most commands need none.
 """
 
 import hashlib
+import shutil
 import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -115,6 +116,8 @@ def convert(file: Path, target: Path, quantization: str | None) -> None:
         tokenizer.save_pretrained(target)
         if compressor is not None:
             compressor.update_config(str(target))
+    for weights in target.glob("*.safetensors"):  # written for their owner alone, and users may share the folder
+        shutil.copymode(target / "config.json", weights)
 
 
 def _dequantized(file: Path, step: Step) -> tuple[Any, Any]:

@@ -34,7 +34,7 @@ from parley.text import choose, without_folders
 from parley.text.yamlfile import Slug, load_yaml, validated
 
 # Stands for the URL where a record is all that is known of a service; the name resolves nowhere (RFC 2606).
-_UNKNOWN_URL = "http://service.invalid/v1"
+UNKNOWN_URL = "http://service.invalid/v1"
 # Stands for the places where a record is all that is known of a GGUF file.
 UNKNOWN_PATH = "unknown.gguf"
 
@@ -353,7 +353,7 @@ def recorded_entry(identity: Mapping[str, Any], grammar: str | None) -> ModelEnt
     if version := grammar_version(grammar):
         identity = {**identity, "grammar": version}
     if isinstance(source, Mapping) and set(source) == {"served"}:
-        return ModelEntry.model_validate({**identity, "source": {"url": _UNKNOWN_URL, **source}})
+        return ModelEntry.model_validate({**identity, "source": {"url": UNKNOWN_URL, **source}})
     if isinstance(source, Mapping) and set(source) == {"sha256"}:
         return ModelEntry.model_validate({**identity, "source": {**source, "from": [{"path": UNKNOWN_PATH}]}})
     return ModelEntry.model_validate(identity)

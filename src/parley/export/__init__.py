@@ -1,7 +1,4 @@
-"""Results in the formats of other tools: logs of inspect_ai, Croissant, RO-Crate.
-
-The `export` command writes those of a study, in a folder of their own.
-"""
+"""Results for elsewhere: logs of inspect_ai, or the whole study in one folder, as the `export` command writes them."""
 
 import logging
 import os
@@ -11,28 +8,30 @@ from pathlib import Path
 from typing import Literal
 
 from parley import paths
+from parley.calibration.arms import planned_report
 from parley.errors import MissingRecordError, RecordError, UsageError
 from parley.export.about import about
+from parley.export.folder import write_folder
 from parley.files import make_folder, require_done, temporary_name
 from parley.play.record_store import read_records, usable_part, without
 from parley.study import Study
 
-FORMATS = {"inspect": "inspect_ai", "croissant": "mlcroissant", "ro-crate": "rocrate"}  # and what writes each
-Format = Literal["inspect", "croissant", "ro-crate"]
+FORMATS = ("inspect", "folder")
+Format = Literal["inspect", "folder"]
 _log = logging.getLogger(__name__)
 
 
 def export(study: Study, form: Format, out: Path | None = None, license_note: str = "", author: str = "") -> Path:
-    """Write the results of a study for another tool; return the folder, `out` or results/STUDY/exports/FORMAT.
+    """Write the results of a study for elsewhere; return the folder, `out` or results/STUDY/exports/FORMAT.
 
     `license_note` is the license of the results, an SPDX identifier, a URL or words; `author` is who made them.
-    The folder appears whole or not at all. Raises UsageError if it exists, if the library that writes the format is
-    not installed, or if there is no Snakefile that a crate could hold; RecordError if the study has no results yet.
+    The folder appears whole or not at all. Raises UsageError if it exists, if inspect_ai is not installed, or if the
+    study does not stand by itself; RecordError if the study has no results yet.
     """
-    if find_spec(FORMATS[form]) is None:
-        raise UsageError(f"--format {form} needs {FORMATS[form]}, which is not installed; run: make exports")
-    if form == "ro-crate" and not (paths.CHECKOUT / paths.SNAKEFILE).is_file():
-        raise UsageError("--format ro-crate: no Snakefile here, which the crate holds; run it in a checkout of Parley")
+    if form == "inspect" and find_spec("inspect_ai") is None:
+        raise UsageError(
+            "--format inspect needs inspect_ai, which is not installed; run make exports, or: pip install inspect-ai"
+        )
     out = out or paths.export(study.name, form)
     if os.path.lexists(out):  # a link to nothing, too: no folder could take its place
         raise UsageError(f"{out}: exists already; remove it, or give another folder with --output")
@@ -54,23 +53,20 @@ def export(study: Study, form: Format, out: Path | None = None, license_note: st
 
 
 def _write(study: Study, form: Format, folder: Path, license_note: str, author: str) -> None:
-    # Each format imports a library of its own, which may not be installed.
     if form == "inspect":
-        from parley.export.inspect_logs import write_logs
+        from parley.export.inspect_logs import write_logs  # its library may not be installed
 
         write_logs(_played(study), folder)
         return
-    require_done(study.name, "tables", study.plan, f"summarize {paths.study_command(study.file)}")
+    named = paths.study_command(study.file)
+    for stage, plan, command in (
+        ("tables", study.plan, "summarize"),
+        ("figures", study.plan, "figures"),
+        ("report", planned_report(study), "report"),
+    ):
+        require_done(study.name, stage, plan, f"{command} {named}")
     records = read_records(usable_part(study))
-    known = about(records, license_note, author)
-    if form == "croissant":
-        from parley.export.croissant import write_croissant
-
-        write_croissant(records, known, folder)
-    else:
-        from parley.export.ro_crate import write_crate
-
-        write_crate(records, known, folder)
+    write_folder(records, study, about(records, license_note, author), folder)
 
 
 def _played(study: Study) -> Study:

@@ -1,6 +1,5 @@
 """What is known of a study and its run: who, when, with what, from where; from its file and its records."""
 
-import re
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -16,17 +15,15 @@ from parley.play.record_store import UsableRecords
 from parley.text import counted, every, limited_logger, one_line
 
 NO_LICENSE = "No license was given for these results: ask their author before you pass them on."
-_SPDX = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+-]*")
 
 
 @dataclass(frozen=True)
 class About:
     """A study and its run, in words and numbers; no names of users or hosts, no paths."""
 
-    name: str
     title: str
     description: str
-    license: str  # a URL, or words
+    license: str  # an SPDX identifier, a URL, or words
     author: str  # may be empty
     sources: tuple[Mapping[str, str], ...]  # of imported games: format, source, license
     started: datetime
@@ -58,10 +55,9 @@ def about(records: UsableRecords, license_note: str, author: str) -> About:
     registered = f" What its questions are: {'; '.join(lines)}." if lines else ""
     title = one_line(study.title) or study.name
     return About(
-        name=study.name,
         title=title,
         description=f"{title.rstrip('.')}. {what}{registered}{one_line(from_where) and ' ' + one_line(from_where)}",
-        license=license_url(license_note)
+        license=one_line(license_note, 300)
         or one_line("; ".join(sorted({terms for *_, terms in sources})))
         or NO_LICENSE,
         author=one_line(author, 200),
@@ -78,12 +74,6 @@ def about(records: UsableRecords, license_note: str, author: str) -> About:
         paper=study.game.paper,
         left_out=len(records.left_out),
     )
-
-
-def license_url(text: str) -> str:
-    """Return the page of an SPDX identifier, or the text as it is: a URL, or words."""
-    text = one_line(text, 300)
-    return f"https://spdx.org/licenses/{text}" if _SPDX.fullmatch(text) else text
 
 
 def _software(made: Iterable[Mapping[str, Any]]) -> dict[str, str]:

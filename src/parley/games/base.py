@@ -357,16 +357,16 @@ _FEWEST = "degree-fewest"
 
 def players_of(parameters: GameParameters, groups: Sequence[Group], last_role: str) -> list[Group]:
     """Return the groups with as many agents as play: those who are replaced are taken from the last groups."""
-    found = list(groups)
+    playing = list(groups)
     if not parameters.replaces_honest:
-        return found
+        return playing
     left = sum(group.count for group in groups if group.role == last_role)
-    for place in reversed(range(len(found))):
-        if found[place].role != last_role:
-            gone = min(left, found[place].count)
-            found[place] = replace(found[place], count=found[place].count - gone)
+    for place in reversed(range(len(playing))):
+        if playing[place].role != last_role:
+            gone = min(left, playing[place].count)
+            playing[place] = replace(playing[place], count=playing[place].count - gone)
             left -= gone
-    return found
+    return playing
 
 
 def check_seat(parameters: GameParameters, groups: Sequence[Group], last_role: str) -> None:
@@ -463,6 +463,6 @@ def split_material(material: Any) -> tuple[ImportedSeating | None, Any]:
     """Return the seating of an imported game, None of one that Parley played, and the game's own material."""
     if not isinstance(material, Mapping) or _KEY not in material:
         return None, material
-    found = material[_KEY]
-    links = None if found["links"] is None else [(str(a), str(b)) for a, b in found["links"]]
-    return ImportedSeating(dict(found["roles"]), dict(found["players"]), links), material["material"]
+    seating = material[_KEY]
+    links = None if seating["links"] is None else [(str(a), str(b)) for a, b in seating["links"]]
+    return ImportedSeating(dict(seating["roles"]), dict(seating["players"]), links), material["material"]

@@ -102,7 +102,7 @@ class Achievable:
 
 
 @dataclass(frozen=True)
-class Behaved:
+class AgentBehavior:
     """What an agent did in the face of an adversary: behaviors, payoff per round, and what a sure choice pays more."""
 
     shown: frozenset[str]
@@ -377,7 +377,7 @@ class Evidence(Generic[P, R]):
         """Return how much of each of `achievable` a game reached, by name; who has a `best_known` says it."""
         raise NotImplementedError(f"{type(self).__name__}.reached")
 
-    def behaved(self, parameters: P, metrics: Mapping[str, Any], trace: Sequence[R]) -> Mapping[str, Behaved]:
+    def behaved(self, parameters: P, metrics: Mapping[str, Any], trace: Sequence[R]) -> Mapping[str, AgentBehavior]:
         """Return what each agent did that met an adversary, by name; a game that has `behaviors` says it."""
         raise NotImplementedError(f"{type(self).__name__}.behaved")
 

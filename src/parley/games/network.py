@@ -256,15 +256,15 @@ class ErdosRenyi(_Topology):
 
 def _distinct(links: tuple[tuple[int, int], ...], one_way: bool = False) -> tuple[tuple[int, int], ...]:
     """Return the links in order, so that the same network is the same value however it was written."""
-    found: set[tuple[int, int]] = set()
+    distinct: set[tuple[int, int]] = set()
     for a, b in links:
         link = (a, b) if one_way else (min(a, b), max(a, b))
         if a == b:
             raise ValueError(f"[{a}, {b}] links an agent to itself; remove it")
-        if link in found:
+        if link in distinct:
             raise ValueError(f"[{a}, {b}] is repeated; list each link once, in one direction")
-        found.add(link)
-    return tuple(sorted(found))
+        distinct.add(link)
+    return tuple(sorted(distinct))
 
 
 class Edges(_Topology):

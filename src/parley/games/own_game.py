@@ -53,29 +53,29 @@ def game_with(name: str, sha256: str) -> type[Game]:
 def _loaded(source: own_code.Source) -> type[Game]:
     name = source.name
     with own_code.explained(name, "cannot be imported: ", GameError):
-        found = own_code.import_own(source)
-    if not isinstance(found, type) or not issubclass(found, Game) or found is Game:
-        raise GameError(f"{name}: {found!r:.60} is no game; name a class derived from {Game.__module__}.Game")
-    if lacking := sorted(found.__abstractmethods__):
+        game_class = own_code.import_own(source)
+    if not isinstance(game_class, type) or not issubclass(game_class, Game) or game_class is Game:
+        raise GameError(f"{name}: {game_class!r:.60} is no game; name a class derived from {Game.__module__}.Game")
+    if lacking := sorted(game_class.__abstractmethods__):
         raise GameError(f"{name}: is no game: it lacks {', '.join(lacking)}; write {'them' if lacking[1:] else 'it'}")
     with own_code.explained(name, "Parameters: give each a default: ", GameError):
-        found.Parameters()
-    for problem in _declared_problems(found):
+        game_class.Parameters()
+    for problem in _declared_problems(game_class):
         raise GameError(f"{name}: {problem}")
     own: dict[str, Any] = {
-        hook: classmethod(_guarded(name, hook, getattr(found, hook).__func__))
+        hook: classmethod(_guarded(name, hook, getattr(game_class, hook).__func__))
         for hook, method in vars(Game).items()
         if isinstance(method, classmethod) and not hook.startswith("_")
     }
     own |= {
         "name": name,
         "code_sha256": source.sha256,
-        "policies": policy_table(LLM, *found.policies.values()),
-        "set_up": _guarded(name, "set_up", found.set_up),
-        "__module__": found.__module__,
-        "__doc__": found.__doc__,
+        "policies": policy_table(LLM, *game_class.policies.values()),
+        "set_up": _guarded(name, "set_up", game_class.set_up),
+        "__module__": game_class.__module__,
+        "__doc__": game_class.__doc__,
     }
-    game: type[Game] = type(found)(found.__name__, (found,), own)  # type: ignore[misc]
+    game: type[Game] = type(game_class)(game_class.__name__, (game_class,), own)  # type: ignore[misc]
     return game
 
 
@@ -100,14 +100,14 @@ def _declared_problems(game: type[Game]) -> Iterator[str]:
     """
     evidence = game.evidence
     for what, kind in (("prompts", Prompts), ("evidence", Evidence)):
-        if not isinstance(found := getattr(game, what), kind):
-            yield f"{what}: {shown(found)}: must be an object of a class derived from {kind.__name__}"
+        if not isinstance(declared := getattr(game, what), kind):
+            yield f"{what}: {shown(declared)}: must be an object of a class derived from {kind.__name__}"
             return
     listed = {what: getattr(evidence, what) for what in ("measures", "indicators", "quantities", "figures")}
     listed["outcomes"] = getattr(game, "outcomes", ())
     if not listed["outcomes"]:
         yield "outcomes: missing; say how it can end"
-    names = {what: [each.name for each in found] for what, found in listed.items()}
+    names = {what: [each.name for each in declared] for what, declared in listed.items()}
     for what, known in names.items():
         for each in known:
             if known.count(each) > 1:

@@ -37,9 +37,9 @@ def in_order(words: Sequence[str], listed: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(sorted(listed, key=words.index))
 
 
-def share_of(found: Collection[bool]) -> float | None:
+def share_of(flags: Collection[bool]) -> float | None:
     """Return the share of those that are true; None of nobody."""
-    return sum(found) / len(found) if found else None
+    return sum(flags) / len(flags) if flags else None
 
 
 def held_at_last(held: Sequence[bool]) -> int:

@@ -232,10 +232,12 @@ class Prompts(Generic[P]):
             for role in phase.roles
             for part, path in phase.form_files(role, parameters.reply_format).items()
         }
-        found = self.templates(prompt)
+        templates = self.templates(prompt)
         if named:
-            found = {name: of for name, of in found.items() if not named.isdisjoint((name, name.partition("_")[2]))}
-        return {**found, **forms, **self.besides(parameters)}
+            templates = {
+                name: of for name, of in templates.items() if not named.isdisjoint((name, name.partition("_")[2]))
+            }
+        return {**templates, **forms, **self.besides(parameters)}
 
     def sent(self, prompt: str, role: str, parameters: P) -> dict[str, str]:
         """Return the texts that agents of a role are sent, by their names without the role."""
@@ -249,17 +251,19 @@ class Prompts(Generic[P]):
     def places(self, name: str) -> list[str]:
         """Return the places that a template of this name may have, by their plain names: those of the shipped ones."""
         texts = [text_of(templates[name]) for templates in self.variants.values() if name in templates]
-        found = (place[1:-1] for text in texts for place in _PRINTED_PLACE.findall(text))
-        return list(dict.fromkeys(self.plain.get(place, place) for place in found))
+        printed = (place[1:-1] for text in texts for place in _PRINTED_PLACE.findall(text))
+        return list(dict.fromkeys(self.plain.get(place, place) for place in printed))
 
     def own(self, name: str, templates: Mapping[str, Template], where: str = "", ending: str = "") -> OwnPrompt:
         """Return a prompt with these templates as texts; raises UsageError, with the line, for what cannot be filled.
 
         A template is named there as it is called, between `where` and `ending`.
         """
-        texts = {template: text_of(found) for template, found in templates.items()}
+        texts = {template: text_of(template_text) for template, template_text in templates.items()}
         shipped = {
-            template: text_of(found) for variant in self.variants.values() for template, found in variant.items()
+            template: text_of(template_text)
+            for variant in self.variants.values()
+            for template, template_text in variant.items()
         }
         for template, text in texts.items():
             named = f"{where}{template}{ending}"

@@ -8,24 +8,22 @@ has new data announces its hash to all neighbors but the one it got the data fro
 the first announcer for it, once, and gets it. All links take the same time, so data moves on in steps. Messages are
 counted, not sent: the counts follow from the network alone, the sizes from the messages' canonical JSON.
 
-For people there are a line a block, one block with its whole history as YAML, whose strings are escaped, and a flat
-file of all utterances; what agents said is hostile text.
+For people there are a line a block, and one block with its whole history as YAML, whose strings are escaped: what
+agents said is hostile text.
 """
 
-import csv
 import hashlib
-import io
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any, BinaryIO, Literal
+from typing import Any, BinaryIO
 
 import pandas as pd
 
 from parley import paths
-from parley.analysis.tables import declared, harmless, names_of, write_table
+from parley.analysis.tables import names_of, write_table
 from parley.errors import RecordError, UsageError
 from parley.files import write_atomically
 from parley.games.network import Network
@@ -37,7 +35,7 @@ from parley.play.record_store import read_records
 from parley.play.replay import rebuild_game
 from parley.study import Study
 from parley.study.condition import Simulation
-from parley.text import by_number, every, limited_logger, one_line, table, valid_unicode
+from parley.text import by_number, every, limited_logger, one_line, table
 from parley.text.yamlfile import yaml_text
 
 _HASH_DIGITS = 2 * hashlib.sha256().digest_size
@@ -251,46 +249,3 @@ def history(path: Path, number: int) -> str:
         if height == number:
             return yaml_text(block.model_dump())
     raise UsageError(f"{path}: has no block {number}")
-
-
-Format = Literal["jsonl", "csv"]
-_CONTENT = "content."  # before the keys of what was said, which may be called like any column
-_NAMES = [column.name for column in declared("utterances").columns]
-_BEFORE, _AFTER = _NAMES[: _NAMES.index(f"{_CONTENT}<key>")], _NAMES[_NAMES.index(f"{_CONTENT}<key>") + 1 :]
-
-
-def export(path: Path, form: Format) -> Iterator[str]:
-    """Yield the lines of a flat file of a chain's utterances; in CSV each key of the content is a column."""
-    if form == "jsonl":
-        for row in _rows(path):
-            yield canonical_json(row) + "\n"
-        return
-    keys = list(dict.fromkeys(key for row in _rows(path) for key in row["content"]))
-    yield _csv_line([*_BEFORE, *(_CONTENT + key for key in keys), *_AFTER])
-    for row in _rows(path):
-        said = [row["content"].get(key, "") for key in keys]
-        content = [value if isinstance(value, str) else canonical_json(value) for value in said]
-        yield _csv_line([*(row[name] for name in _BEFORE), *content, *(row[name] for name in _AFTER)])
-
-
-def _rows(path: Path) -> Iterator[dict[str, Any]]:
-    for block, _ in blocks(path):
-        keys = {signer.name: signer.key for signer in block.agents}
-        for index, said in enumerate(block.utterances):
-            yield {
-                "block": block.height,
-                "simulation": block.simulation,
-                "session": block.session,
-                "utterance": index,
-                "round": said.round,
-                "agent": said.agent,
-                "content": said.content,
-                "key": keys.get(said.agent, ""),
-                "signature": said.signature,
-            }
-
-
-def _csv_line(cells: list[Any]) -> str:
-    line = io.StringIO()
-    csv.writer(line, lineterminator="\n").writerow([harmless(valid_unicode(str(cell))) for cell in cells])
-    return line.getvalue()

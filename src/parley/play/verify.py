@@ -8,7 +8,7 @@ import asyncio
 import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from itertools import groupby, islice
 from pathlib import Path
@@ -16,12 +16,10 @@ from typing import Any
 
 from parley.engine.client import Engine
 from parley.engine.endpoint import read_endpoint
-from parley.engine.grammar import LATEST, GrammarVersion, grammar_name, grammar_version
-from parley.engine.models import ModelEntry, model_entry, recorded_entry
-from parley.engine.service.dialect import JSON_SCHEMA
-from parley.engine.service.service import Service, service_of
+from parley.engine.grammar import GrammarVersion, grammar_version
+from parley.engine.models import ModelEntry, recorded_entry
 from parley.engine.supervisor import temporary_engine
-from parley.errors import EngineError, RecordError, UsageError
+from parley.errors import RecordError, UsageError
 from parley.identity import digest
 from parley.play.journal import requests_of
 from parley.play.record import read_record
@@ -39,16 +37,16 @@ class RecordedAttempts:
 
     path: Path
     model: str
-    entry: ModelEntry  # by its identity, which says nothing of a service but its name and what changes a question
+    entry: ModelEntry  # by its identity
     engine: Mapping[str, str]  # `engine_facts` of its provenance; empty if the record has none
     at_once: int | None  # how many requests its engine may have had in flight; None if the record does not say
     attempts: tuple[Exchange, ...]
 
 
 def read_recorded(path: Path, sample: int | None = None) -> list[RecordedAttempts]:
-    """Replay a record and return what its models were asked, model by model.
+    """Replay a record and return what its models on servers of Parley's own were asked, model by model.
 
-    Raises RecordError if it does not replay, UsageError if no model answered in it.
+    Raises RecordError if it does not replay, UsageError if no such model answered in it.
     """
     summary, entries = read_record(path)
     game = rebuild_game(path, summary)
@@ -58,11 +56,12 @@ def read_recorded(path: Path, sample: int | None = None) -> list[RecordedAttempt
         raise RecordError(f"{path}: does not replay, so what was asked is unknown: {error}") from None
     try:
         groups = [dict(group) for group in summary.simulation["groups"]]
-        grammars = {group["model_name"]: _grammar(path, group) for group in groups if "model" in group}
-        names = {seat.name: group["model_name"] for seat in game.seats if "model" in (group := groups[seat.group])}
+        ours = [group for group in groups if "model" in group and set(group["model"]["source"]) != {"served"}]
+        grammars = {group["model_name"]: _grammar(path, group) for group in ours}
+        names = {seat.name: group["model_name"] for seat in game.seats if (group := groups[seat.group]) in ours}
         own = {seat.name for seat in game.seats if seat.policy.kind.is_plugin}
         sent = {entry.key: entry.sent for entry in entries}
-        models = {group["model_name"]: dict(group["model"]) for group in groups if "model" in group}
+        models = {group["model_name"]: dict(group["model"]) for group in ours}
         found = []
         for name in sorted(set(names.values())):
             engine = summary.provenance.get("engines", {}).get(name, {})
@@ -80,7 +79,7 @@ def read_recorded(path: Path, sample: int | None = None) -> list[RecordedAttempt
     except (LookupError, TypeError, ValueError, AttributeError):
         raise RecordError(f"{path}: does not say what played it; move it away") from None
     if not found:
-        raise UsageError(f"{path}: no request to a language model is in it; there is nothing to ask again")
+        raise UsageError(f"{path}: no request to a server of Parley's own is in it; there is nothing to ask again")
     return found
 
 
@@ -98,16 +97,13 @@ def _as_sent(x: Exchange, sent: str | None) -> list[Exchange]:
 
 
 def _grammar(path: Path, group: Mapping[str, Any]) -> GrammarVersion:
-    """Return the version of the grammar that a group's replies were held to, the latest for a service's.
+    """Return the version of the grammar that a group's replies were held to.
 
     Raises RecordError if no request of now is held to it. Records older than the key are of JSON without white space,
     which servers of ours no longer ask for.
     """
-    of_service = set(group["model"]["source"]) == {"served"}
-    before = group.get("grammar", JSON_SCHEMA if of_service else "xgrammar, JSON schema, no white space")
-    if of_service and before == grammar_name(True, group["model"].get("dialect", {}).get("structured", JSON_SCHEMA)):
-        return LATEST
-    version = None if of_service else grammar_version(before)
+    before = group.get("grammar", "xgrammar, JSON schema, no white space")
+    version = grammar_version(before)
     if version is None:
         raise RecordError(
             f"{path}: its replies were held to another grammar ({one_line(str(before), 80)}) than any of now; "
@@ -188,7 +184,6 @@ class Verified:
     cached: float | None  # share of the prompt tokens that the engine took from its cache; None if it did not tell
     seconds: float  # of the whole pass, over all records of the model
     first: Difference | None
-    of_service: bool = False
 
     @property
     def cache(self) -> str:
@@ -220,8 +215,6 @@ def difference_lines(result: Verified) -> Iterator[str]:
     entry, now = result.first.attempt.entry, result.first.now
     for name, text, reason in (("recorded", entry.text, entry.finish_reason), ("now", now.text, now.finish_reason)):
         yield one_line(f"{name}: {_excerpt(text, result.first.at)} ({reason})")
-    if result.of_service:
-        yield f"{result.model}: this service does not honor seeds: the same prompt and seed had another answer"
 
 
 def _excerpt(text: str, at: int | None) -> str:
@@ -244,24 +237,20 @@ def verify(
 
     A pass asks the attempts of all records of a model, `batch` at once: by default as many as its engine may have had
     in flight, if a record says so, else 16. `endpoints` are endpoint files of running engines; for every other model
-    that is needed and is no service according to `models_file`, one is started. `sample` limits the attempts per
+    that is needed one is started. `sample` limits the attempts per
     record and model (see `sampled`). Everything is read and checked before the first request. Raises RecordError for a
-    record that cannot be replayed, UsageError if there is nothing to ask, an engine serves another model, or a
-    service's key is missing, EngineError if the engine fails.
+    record that cannot be replayed, UsageError if there is nothing to ask or an engine serves another model,
+    EngineError if the engine fails.
     """
     recorded = [one for path in records for one in read_recorded(path, sample)]
     running = {read_endpoint(path).model: path for path in endpoints}
     for model, path in running.items():
         if model not in {one.model for one in recorded}:
             raise UsageError(f"{path}: serves {model}, not {' or '.join(sorted({one.model for one in recorded}))}")
-    places = {one.model: _place(one, running.get(one.model), models_file) for one in recorded}
     for model, group in groupby(sorted(recorded, key=lambda one: one.model), key=lambda one: one.model):
-        known = places[model]
-        engine: AbstractContextManager[Path | Service] = (
-            temporary_engine(model, models_file) if known is None else nullcontext(known)
-        )
-        with engine as place:
-            now = engine_facts(asyncio.run(_provenance(place, engine_timeout)))
+        known = running.get(model)
+        with temporary_engine(model, models_file) if known is None else nullcontext(known) as place:
+            now = engine_facts(read_endpoint(place).engine)
             its_records = list(group)
             for one in its_records:
                 found = engine_differences(one.engine, now)
@@ -277,51 +266,9 @@ def verify(
                     yield from asyncio.run(_ask_again(its_records, place, size, warm, engine_timeout))
 
 
-def _place(recorded: RecordedAttempts, endpoint: Path | None, models_file: Path) -> Path | Service | None:
-    """Return where to ask for a record; None if an engine has to be started."""
-    if endpoint is None:
-        entry = model_entry(recorded.model, models_file)
-        return _as_asked(recorded, service_of(recorded.model, entry)) if entry.is_service else None
-    if recorded.entry.is_service:
-        raise UsageError(f"{recorded.path}: a service answered it, which needs no --endpoint; leave it out")
-    return endpoint
-
-
-def _as_asked(recorded: RecordedAttempts, service: Service) -> Service:
-    """Return the service; raises UsageError if it would be asked something else than the record, or without a seed."""
-    before, now = recorded.entry.dialect.identity(), service.dialect.identity()
-    if before != now:
-        raise UsageError(
-            f"{recorded.path}: {recorded.model} was asked with the dialect {before or 'vllm'}, and its entry has "
-            f"{now or 'vllm'}; give it the recorded one"
-        )
-    drawn = any(not service.dialect.temperature or x.ask.sampling.temperature > 0 for x in recorded.attempts)
-    if drawn and not service.dialect.seed:
-        raise UsageError(
-            f"{recorded.path}: {recorded.model} is asked without a seed by its dialect, so other replies would prove "
-            "nothing; it cannot be verified"
-        )
-    return service
-
-
-async def _provenance(place: Path | Service, engine_timeout: float) -> Mapping[str, Any]:
-    """Return what an engine tells of itself; raises EngineError if a service is no vLLM, since salts are vLLM's."""
-    if isinstance(place, Path):
-        return read_endpoint(place).engine
-    async with Engine(place) as engine:
-        await engine.wait_ready(engine_timeout)
-        found = await engine.provenance()
-    if "versions" not in found:
-        raise EngineError(
-            f"{place.who} does not say that it is vLLM (GET /version), and only vLLM can answer without its cache; "
-            "its replies cannot be verified"
-        )
-    return found
-
-
 async def _ask_again(
     records: Sequence[RecordedAttempts],
-    place: Path | Service,
+    place: Path,
     batch: int,
     warm: bool,
     engine_timeout: float,
@@ -377,7 +324,6 @@ def _compared(
         cached=_cached_share(replies),
         seconds=seconds,
         first=found[0] if found else None,
-        of_service=recorded.entry.is_service,
     )
 
 

@@ -67,6 +67,12 @@ class Source:
     sha256: str
 
 
+def look_beside(folder: Path) -> None:
+    """Let what records name be found in the folder of a study."""
+    _folders.pop(folder.resolve(), None)
+    _folders[folder.resolve()] = None
+
+
 def source_of(name: str, folder: Path, whole_package: bool = False) -> Source:
     """Return the source of what a study in `folder` calls `module:attribute`; with `whole_package` all of a package.
 
@@ -74,8 +80,7 @@ def source_of(name: str, folder: Path, whole_package: bool = False) -> Source:
     """
     file, is_beside = trust.own_file(name, folder)
     if is_beside:
-        _folders.pop(folder.resolve(), None)
-        _folders[folder.resolve()] = None
+        look_beside(folder)
     try:
         if whole_package and (file.parent / "__init__.py").is_file():
             files, sha256 = _package(file.parent)

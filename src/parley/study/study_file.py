@@ -356,7 +356,7 @@ class StudyFile(FileModel):
         "`self_correction` (hearing only oneself), `placebo` (hearing of another problem).",
     )
     budget: BudgetLimits | None = Field(
-        default=None, description="What its models may spend; not part of the identity."
+        default=None, description="What its services may spend; not part of the identity."
     )
     achievable: WrittenPlayer | None = Field(
         default=None,

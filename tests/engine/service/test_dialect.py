@@ -1,11 +1,9 @@
-"""Services that do not take all that others take: real HTTP servers on 127.0.0.1 that refuse it in their own words."""
+"""Services that do not take all that others take: real HTTP servers on 127.0.0.1."""
 
-import re
 from dataclasses import replace
 from typing import Any
 
 import pytest
-import yaml
 from pydantic import BaseModel, Field, ValidationError
 
 from parley.engine.grammar import constraint
@@ -13,20 +11,18 @@ from parley.engine.models import recorded_entry
 from parley.engine.service.dialect import PRESETS, Dialect
 from parley.policies import Completion
 from support.answering import (
-    REFUSALS,
     StandInService,
     completion,
     error,
     first_ask,
     openai,
-    refusing,
     said,
     service_entry,
 )
 from support.answering import ask as ask_service
 
 pytestmark = pytest.mark.promise(
-    "A refused key of a request is named with the dialect that would do; each preset sends what its service takes."
+    "Each preset sends what its service takes; a key of a request that is refused is quoted with one remedy."
 )
 
 TEXT, REASON = said("propose", 11)
@@ -45,76 +41,16 @@ def seedless(body: dict[str, Any]) -> Any:
     return completion(TEXT, REASON)
 
 
-def advised(text: str) -> Any:
-    """Return the dialect that a message says would do."""
-    found = re.search(r"; it takes no [^:]+: write (dialect: .*\}) in its entry$", text)
-    assert found, text
-    return yaml.safe_load(found[1])["dialect"]
-
-
-# What is sent so that a key can be refused.
-SENT = {
-    "openai json_object": {"structured": "json_object"},
-    "deepinfra json_object": "deepinfra",
-    "lmstudio json_object": {"structured": "json_object"},
-    "old max_completion_tokens": {"preset": "openai"},
-}
-
-
-@pytest.mark.slow
-def test_a_refused_key_is_named_in_one_line_with_the_dialect_that_would_do(
+def test_a_refused_key_is_quoted_with_one_remedy_and_not_asked_again(
     server: StandInService, pauses: list[float]
 ) -> None:
-    for name, (_, remedy) in REFUSALS.items():
-        server.bodies.clear()
-        server.answer = refusing([name], seedless)
-        text = refused(server, SENT.get(name, {}))
-        assert remedy in text, name
-        assert len(server.bodies) == 1, name
-        assert ask(server.url, advised(text)).text == TEXT, name
-    assert pauses == []  # it was not tried again, whatever the status
-
-
-@pytest.mark.slow
-def test_one_that_refuses_each_key_in_turn_is_asked_at_last(server: StandInService) -> None:
-    names = ["openai max_tokens", "openai temperature", "openai maxLength", "openai json_schema", "fastapi seed"]
-    server.answer = refusing([*names, "openai json_object"], seedless)
-    dialect: Any = {}
-    for _ in range(6):
-        dialect = advised(refused(server, dialect))
-    ask(server.url, dialect)
-    assert dialect == {
-        **{"structured": "none", "schema_lengths": False, "seed": False, "temperature": False},
-        "max_tokens_key": "max_completion_tokens",
-    }
-    assert set(server.bodies[-1]) == {"model", "messages", "max_completion_tokens"}
-
-
-def test_what_no_dialect_can_change_is_named_or_quoted(server: StandInService) -> None:
-    unknown, effort = "Unrecognized request argument supplied: ", {"reasoning_effort": "none"}
-    named = [
-        (effort, "Unsupported value: 'reasoning_effort' does not support 'none'.", "not take this reasoning_effort"),
-        ({}, f"{unknown}chat_template_kwargs", "; it takes no chat_template_kwargs: remove them"),
-        *(
-            ({}, words, "; it takes no system prompt: write system: fold in its entry")
-            for words in (
-                "Unsupported value: 'messages[0].role' does not support 'system' with this model.",  # o1
-                "System role not supported",  # templates of Gemma, and of others
-                "Conversation roles must alternate user/assistant/user/assistant/...",
-                "Developer instruction is not enabled for models/gemma-3-27b-it",  # Gemini
-            )
-        ),
-    ]
-    for dialect, message, words in named:
-        server.answer = lambda body, message=message: openai(message)
-        assert words in refused(server, dialect), message
-    quoted = [
-        "max_tokens is too large: 32768. This model supports at most 16384 completion tokens",
-        "Unsupported parameter: 'max_completion_tokens'",  # which was not sent
-    ]
-    for message in quoted:
-        server.answer = lambda body, message=message: openai(message)
-        assert refused(server, {}).endswith(message)
+    message = "Unsupported value: 'temperature' does not support 0.5 with this model."
+    server.answer = lambda body: seedless(body) if "temperature" not in body else openai(message)
+    remedy = "if it does not take a key of the request, change the dialect in its entry"
+    assert refused(server, {}) == f"the service for tiny answered 400: {message}; {remedy}"
+    assert ask(server.url, {"temperature": False}).text == TEXT
+    assert len(server.bodies) == 2
+    assert pauses == []
 
 
 NO_LENGTHS = {"openai", "openai-reasoning", "openai-responses", "azure", "groq", "anthropic", "deepinfra", "deepseek"}

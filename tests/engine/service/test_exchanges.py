@@ -253,10 +253,6 @@ def test_messages_of_anthropic_think_and_hold_a_reply_to_its_form(server: StandI
         assert ask(server.url, dialect="anthropic-messages")[0].finish_reason == ended
     server.answer = lambda body: (200, {"type": "message", "content": 5})
     assert "not a chat completion" in error(server.url, dialect="anthropic-messages")
-    limits = "`temperature` may only be set to 1 when thinking is enabled."
-    refused = {"type": "error", "error": {"type": "invalid_request_error", "message": limits}}
-    server.answer = lambda body: (400, refused)
-    assert "temperature: false" in error(server.url, dialect={**thinking, "temperature": True})
 
 
 def test_responses_of_openai_are_cut_refuse_and_fail(server: StandInService, pauses: list[float]) -> None:

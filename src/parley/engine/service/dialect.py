@@ -5,9 +5,9 @@ What they refuse is not left out unseen: an entry says so, and what changes the 
 identity. Limits and prices can change no reply.
 """
 
-import json
 import re
 from collections.abc import Mapping
+from itertools import accumulate
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
@@ -185,108 +185,25 @@ class Dialect(BaseModel):
         thoughts: list[str] = []
         kept, rest = "", text
         while self.think_tags is not False and len(thoughts) < _THOUGHTS and not _JSON.match(rest):
-            begins, end, depth = None, None, 0
-            for tag in _TAG.finditer(rest):
-                is_end = "/" in tag[0]
-                begins = tag.start() if begins is None and not is_end else begins
-                end, depth = (tag, depth - 1) if is_end else (end, depth + 1)
-                if is_end and (depth <= 0 or _JSON.match(rest, tag.end())):
-                    break
-            if end is None and (begins is None or rest[:begins].rpartition("\n")[2].strip()):
+            tags = list(_TAG.finditer(rest))
+            depths = accumulate(-1 if "/" in tag[0] else 1 for tag in tags)
+            ends = [(tag, depth) for tag, depth in zip(tags, depths, strict=True) if "/" in tag[0]]
+            closed = [tag for tag, depth in ends if depth <= 0 or _JSON.match(rest, tag.end())]
+            begins = tags[0].start() if tags and "/" not in tags[0][0] else 0
+            if not ends and (not tags or rest[:begins].rpartition("\n")[2].strip()):
                 break  # no tag, or its word within a line
-            start = begins or 0 if thoughts or end is None else 0  # what stood before the first thought is part of it
-            stop, after = end.span() if end else (len(rest), len(rest))
+            start = begins if thoughts or not ends else 0  # what stood before the first thought is part of it
+            stop, after = (closed or [ends[-1][0]])[0].span() if ends else (len(rest), len(rest))
             thoughts.append(_TAG.sub("", rest[start:stop]).strip())
             kept, rest = kept + rest[:start], rest[after:]
         return "\n\n".join(filter(None, thoughts)) or None, (kept + rest).lstrip() if thoughts else text
-
-    def remedy(self, message: str, param: str = "") -> str | None:
-        """Return what to change in the entry where a service refuses a key, in words; None if it refuses none.
-
-        `message` is what it said, and `param` the key that it named, if it did so apart.
-        """
-        if not _REFUSAL.search(message):
-            return None
-        named = {key: place for key, words in _NAMES.items() if (place := _place(words, message, param)) is not None}
-        for key in sorted(named, key=lambda name: named[name]):
-            if found := self._instead(key, message):
-                return found
-        return None
-
-    def _instead(self, key: str, message: str) -> str | None:
-        if key == "chat_template_kwargs":
-            return "it takes no chat_template_kwargs: remove them from its entry"
-        if key == "system":
-            return "it takes no system prompt: write system: fold in its entry"
-        if key == "reasoning_effort" and self.reasoning_effort is not None:
-            return "it does not take this reasoning_effort: give another one in its dialect, or none"
-        if key == self.max_tokens_key and self.api == "chat":
-            return self._put(key, max_tokens_key=next(other for other in _LIMITS if other != key))
-        if key in ("temperature", "seed") and getattr(self, key):
-            return self._put(key, **{key: False})
-        if key == "response_format" and self.structured not in ("tool", "none"):
-            return self._other_format(message)
-        return None
-
-    def _other_format(self, message: str) -> str:
-        """Return the next best that holds a reply to its form, by what the service says of response_format."""
-        if self.structured == JSON_SCHEMA:
-            if self.schema_lengths and re.search(r"(?:max|min)Length|parse grammar|JSON schema contains", message):
-                return self._put("length in a schema", schema_lengths=False)
-            named = re.search(r"json_schema|json_object|invalid schema", message, re.IGNORECASE)
-            return self._put("json_schema", structured="json_object" if named else "none")
-        if "json_schema" in message:
-            return self._put("json_object", structured="json_schema")
-        return self._put("json_object", structured="none")
-
-    def _put(self, key: str, **change: Any) -> str:
-        """Return in words that a key is refused, and the dialect that would do, as its entry writes it."""
-        changed = {**self.model_dump(mode="json"), **change}
-        usual = {**_PLAIN, **PRESETS.get(self.preset or "", {})}
-        other = {name: value for name, value in changed.items() if value != usual[name]}
-        remedy = [f"{name}: {value if isinstance(value, str) else json.dumps(value)}" for name, value in other.items()]
-        return f"it takes no {key}: write dialect: {{{', '.join(remedy)}}} in its entry"
 
 
 _THOUGHTS = 100  # at most, of one reply
 # Of Qwen3 and DeepSeek-R1, Claude's prompts, Gemini and Gemma, Seed-OSS; Magistral; Kimi-VL.
 _TAG = re.compile(r"</?(?:think(?:ing)?|thought|seed:think)>|\[/?THINK\]|◁/?think▷", re.IGNORECASE)
 _JSON = re.compile(r"\s*\{")
-_LIMITS = ("max_tokens", "max_completion_tokens")
-_PLAIN = Dialect().model_dump(mode="json")
 PLAIN = Dialect()
-# The words of: OpenAI ("Unsupported parameter: 'max_tokens' is not supported with this model", "Unrecognized request
-# argument supplied: ...": langchain_dart#712), Anthropic ("`temperature` is deprecated for this model": picoclaw#2939;
-# "response_format: Extra inputs are not permitted": amrit110/oli#7), DeepInfra ("json_object response format is not
-# supported for model": truefoundry/models#913), pydantic behind vLLM and others ("extra_forbidden":
-# langchain-azure#82), llama.cpp ("response_format type must be one of": llama.cpp#9522), LM Studio, DeepSeek, xAI,
-# Moonshot ("only 1 is allowed"), Gemini ("Developer instruction is not enabled"), templates ("roles must alternate").
-_REFUSAL = re.compile(
-    r"unsupported|not (?:be )?support|not permitted|not allowed|does not support|un(?:recognized|known|expected)|"
-    r"unavailable|deprecated|may only be|forbidden|must be (?:one of|'json_schema')|invalid (?:schema|value)|"
-    r"not enabled|only .{0,40}(?:is|are) (?:allowed|supported|enabled)|enabled only|must alternate|parse grammar",
-    re.IGNORECASE,
-)
-_NAMES = {
-    "max_tokens": r"max_tokens",
-    "max_completion_tokens": r"max_completion_tokens",
-    "temperature": r"temperature",
-    "seed": r"seed",
-    "response_format": r"response[_ ](?:format|schema)|json_schema|json_object|JSON schema|(?i:json mode)|"
-    r"(?:max|min)Length|parse grammar",
-    "reasoning_effort": r"reasoning_effort",
-    "chat_template_kwargs": r"chat_template_kwargs",
-    "system": r"['\"]system['\"]|[Ss]ystem (?:role|prompt|message|instruction)s?|Developer instruction|"
-    r"assistant roles|roles must alternate",
-}
-
-
-def _place(words: str, message: str, param: str) -> int | None:
-    """Return where a message names a key; before it all if the service named the key apart."""
-    if re.match(words, param):
-        return -1
-    found = re.search(rf"(?<!\w)(?:{words})(?!\w)", message)
-    return found.start() if found else None
 
 
 def _of_name(value: Any) -> Any:

@@ -255,19 +255,15 @@ _SCHEMA = re.compile(r"output (?:that )?does not match the expected|failed to pa
 # OpenAI and Moonshot; the words of Zhipu, xAI, Anthropic, Moonshot. Gemini says "your current quota" of a minute's.
 _QUOTA_CODES = re.compile(r"insufficient_(?:quota|balance|funds)|billing|exceeded_current_quota_error", re.IGNORECASE)
 _QUOTA = re.compile(r"insufficient (?:balance|funds|credit)|spending limit|credit (?:balance|limit)|recharge", re.I)
-# What others say with status 400: Gemini and xAI of keys; Mistral, DeepSeek, OpenRouter and Zhipu of models.
-_KEY = re.compile(r"(?:incorrect|invalid) api.?key|api.?key (?:is )?(?:not valid|invalid|expired)", re.IGNORECASE)
-_MODEL = re.compile(r"(?:valid|unknown) model\b|model\b.{0,80}not (?:exist|found)", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
 class ServiceError:
-    """What a service said in place of a reply; `message` as it came, `param` the key that it named."""
+    """What a service said in place of a reply; `message` as it came."""
 
     status: int
-    code: str = ""  # `error.code` and `error.type`
+    code: str = ""  # its codes and types
     message: str = ""
-    param: str = ""
 
     @property
     def answers(self) -> str | None:
@@ -287,17 +283,13 @@ class ServiceError:
     @property
     def passes(self) -> bool:
         """Whether another try may be answered; no money left does not pass."""
-        return self.status in _PASSING and self.usual_status != 402
+        return self.status in _PASSING and not self.wants_money
 
     @property
-    def usual_status(self) -> int:
-        """The status that most services give to what it says, of money, keys and models."""
-        if self.status in (400, 403, 429) and (_QUOTA_CODES.search(self.code) or _QUOTA.search(self.words)):
-            return 402
-        if self.status == 400 and _KEY.search(self.words):
-            return 401
-        is_model = "model_not_found" in self.code or (self.status == 400 and _MODEL.search(self.words))
-        return 404 if is_model else self.status
+    def wants_money(self) -> bool:
+        """Whether no money is left, which some say with a status that would pass."""
+        said = _QUOTA_CODES.search(self.code) or _QUOTA.search(self.words)
+        return self.status == 402 or (self.status in (400, 403, 429) and said is not None)
 
     @property
     def words(self) -> str:
@@ -311,43 +303,40 @@ def error_of(response: Response) -> ServiceError | None:
     With status 200 it is one if it is empty, holds no choice but an error or nothing, or a choice that ended with
     one (OpenRouter).
     """
-    status = response.status_code
     try:
-        body = response.json()
+        found = response.json()
     except NOT_AS_ASKED:
-        body = None
-    if isinstance(body, list) and len(body) == 1:  # Gemini
-        body = body[0]
-    body = body if isinstance(body, Mapping) else {}
-    found: Any = body.get("error") or (body if body.get("object") == "error" else None)
-    if status == 200:
-        choices = body.get("choices")
-        choice = choices[0] if isinstance(choices, list) and choices and isinstance(choices[0], Mapping) else {}
-        failed = choice.get("finish_reason") in _BROKEN_OFF
-        is_none = not (response.is_cut or response.content.strip()) or ("choices" in body and not choices)
-        if not failed and (choice or not (found or is_none)):
-            return None
-        found = found or choice.get("error") or (None if failed else "no choice, and no reason")
-    elif not found:  # Mistral and FastAPI
-        found = body if "message" in body else body.get("detail") or response.text
-    error = found if isinstance(found, Mapping) else {"message": found}
-    raw = _inner(error, "metadata").get("raw")  # OpenRouter: what its provider said
-    codes = [
-        body.get("code"),
-        error.get("code"),
-        error.get("type"),
-        error.get("status"),
-        _inner(error, "innererror").get("code"),
-    ]
-    with suppress(*NOT_AS_ASKED):
-        codes += [json.loads(str(raw))["error"].get(name) for name in ("code", "type")]
-    message = " ".join(str(part) for part in (error.get("message"), raw) if part)
-    if status == 200:  # what passed between
+        found = None
+    body = _mapping(found[0] if isinstance(found, list) and len(found) == 1 else found)  # Gemini's is in a list
+    said: Any = body.get("error") or (body if body.get("object") == "error" else None)
+    if response.status_code != 200:  # Mistral says it in the body, FastAPI in `detail`
+        said = said or (body if "message" in body else body.get("detail") or response.text)
+        return _read_error(body, said, response.status_code)
+    choices = body.get("choices")
+    choice = _mapping(choices[0]) if isinstance(choices, list) and choices else {}
+    if choice.get("finish_reason") in _BROKEN_OFF:
+        return _read_error(body, said or choice.get("error"))
+    is_empty = not (response.is_cut or response.content.strip()) or ("choices" in body and not choices)
+    if not choice and (said or is_empty):
+        return _read_error(body, said or "no choice, and no reason")
+    return None
+
+
+def _read_error(body: Mapping[str, Any], said: Any, status: int | None = None) -> ServiceError:
+    """Return an error with all its codes and words; without a `status` it has its own, or 502, which passes."""
+    error = said if isinstance(said, Mapping) else {"message": said}
+    raw = _mapping(error.get("metadata")).get("raw")  # OpenRouter: what its provider said
+    try:
+        of_provider = _mapping(json.loads(str(raw))["error"])
+    except NOT_AS_ASKED:
+        of_provider = {}
+    if status is None:
         status = code if isinstance(code := error.get("code"), int) and 400 <= code < 600 else 502
-    return ServiceError(status, " ".join(map(str, filter(None, codes))), message, str(error.get("param") or ""))
+    layers = (body, error, _mapping(error.get("innererror")), of_provider)  # Azure has inner ones
+    codes = [str(code) for layer in layers for key in ("code", "type", "status") if (code := layer.get(key))]
+    message = " ".join(str(part) for part in (error.get("message"), raw) if part)
+    return ServiceError(status, " ".join(codes), message)
 
 
-def _inner(error: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    """Return a mapping inside an error (Azure's `innererror`, OpenRouter's `metadata`); empty if there is none."""
-    found = error.get(name)
-    return found if isinstance(found, Mapping) else {}
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}

@@ -108,7 +108,7 @@ class Retries:
                     failed_tries.append(time.monotonic() - began)
                 self._hear()
                 turn.tokens = turn.tokens if response.used is None else response.used.total
-                if (passing := passing_error(service, response)) is not None:
+                if (passing := passing_error(response)) is not None:
                     raise _PassingError(service.refused(passing), retry_after(response, datetime.now(UTC)))
                 return response
 
@@ -167,10 +167,10 @@ class Retries:
                 self._mark.touch()
 
 
-def passing_error(service: Service, response: Response) -> ServiceError | None:
+def passing_error(response: Response) -> ServiceError | None:
     """Return the error that another try may not meet; None for an answer that asking again would not change."""
     error = error_of(response)
-    return None if error is None or error.answers or not error.passes or service.remedy(error) else error
+    return None if error is None or error.answers or not error.passes else error
 
 
 def _failed(state: RetryCallState) -> _PassingError:

@@ -8,24 +8,20 @@ build-with-claude/extended-thinking and agents-and-tools/tool-use, and platform.
 /responses.
 """
 
-import base64
-import html
 import json
 import os
 import re
-import unicodedata
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cached_property
 from typing import Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import quote, urlsplit
 
 from parley import trust
 from parley.engine.models import ModelEntry
 from parley.engine.service.dialect import PLAIN, SERVICE_SECONDS, ApiName, Dialect, ServiceLimits
 from parley.engine.service.fetch import (
     NOT_AS_ASKED,
-    READ_CHARS,
     Client,
     RequestError,
     Response,
@@ -80,9 +76,21 @@ class Service:
     def redacted(self, text: str, limit: int = 300) -> str:
         """Return `text` as one printable line of at most `limit` characters, without the key."""
         line = one_line(text)  # first: characters that go could hide the key in between
+        for written in self._written:
+            line = line.replace(written, "[key]")
+        return one_line(line, limit)
+
+    def holds_key(self, text: str) -> bool:
+        """Whether the key is in `text`."""
+        return any(written in text for written in self._written)
+
+    @cached_property
+    def _written(self) -> list[str]:
+        """The secrets as they are, as in URLs and as in JSON, the longest first."""
+        found = set()
         for secret in self.secrets:
-            line = line.replace(secret, "[key]")
-        return "[a text that holds the key]" if self.holds_key(line) else one_line(line, limit)
+            found |= {secret, quote(secret), quote(secret, safe=""), secret.replace("/", "\\/")}
+        return sorted(found, key=len, reverse=True)
 
     def http(self) -> Client:
         """Return a client whose paths start before `api`; raises UsageError for a proxy that cannot be used."""
@@ -129,10 +137,6 @@ class Service:
         known = _VERSION.fullmatch(version) and not self.holds_key(version)
         return {**found, "versions": {"vllm": version}} if known else found
 
-    def holds_key(self, text: str) -> bool:
-        """Whether the key is in `text`, in whatever disguise."""
-        return any(holds_key(text, secret) for secret in self.secrets)
-
     def lost(self, error: RequestError) -> EngineError:
         """Return the error for a request that got no answer."""
         if error.late is not None:
@@ -141,31 +145,19 @@ class Service:
         return EngineError(f"{self.who} cannot be reached at {self.url}, or broke the connection: {reason}")
 
     def refused(self, error: ServiceError) -> EngineError:
-        """Return what to say of an error, with a remedy where it tells one."""
-        status, variable = error.status, self.key_variable
-        message = self.redacted(error.message)
-        answer = f"{self.who} answered {status}: {message or 'nothing more'}"
-        if self.socket is not None:
-            return EngineError(answer)
+        """Return what to say of an error: its status, what the service said, and the remedy of its class."""
+        status, variable = 402 if error.wants_money else error.status, self.key_variable
+        answer = f"{self.who} answered {error.status}: {self.redacted(error.message) or 'nothing more'}"
         remedies = {
-            402: "; it wants money: look at the account there",
-            404: f"; is {self.url} its URL? Is {self.served!r} its name for the model?",
-            **dict.fromkeys(
-                (401, 403), f"; check the key in {variable}" if variable else "; name source.key_variable"
-            ),
-            **dict.fromkeys((301, 302, 303, 307, 308), "; redirects are not followed, put the final URL there"),
+            **dict.fromkeys((400, 422), "if it does not take a key of the request, change the dialect in its entry"),
+            **dict.fromkeys((401, 403), f"check the key in {variable}" if variable else "name source.key_variable"),
+            402: "it wants money: look at the account there",
+            404: f"is {self.url} its URL? Is {self.served!r} its name for the model?",
+            **dict.fromkeys((301, 302, 303, 307, 308), "redirects are not followed, put the final URL there"),
         }
-        remedy = self.remedy(error)
-        kind = (
-            NotReadyError if remedy or error.usual_status in (401, 402) else EngineError
-        )  # all others are refused, too
-        return kind(answer + (f"; {remedy}" if remedy else remedies.get(error.usual_status, "")))
-
-    def remedy(self, error: ServiceError) -> str | None:
-        """Return what to change in the entry where a key of the request is refused; None where none is."""
-        if not 400 <= error.status <= 500 or error.status in (401, 403, 408, 429):
-            return None
-        return self.dialect.remedy(error.message[:READ_CHARS], error.param)
+        remedy = None if self.socket is not None else remedies.get(status)
+        kind = NotReadyError if status in (401, 402) else EngineError  # all others are refused, too
+        return kind(f"{answer}; {remedy}" if remedy else answer)
 
 
 def service_of(name: str, entry: ModelEntry) -> Service:
@@ -191,59 +183,6 @@ def _secret(model: str, variable: str, url: str) -> str:
             "space, quotes or backslashes"
         )
     return secret
-
-
-# An API key in a text of the service that got it: as it is, or in a disguise that a reader would undo
-
-_ESCAPES = re.compile(
-    r"\\(?:u\{([0-9a-fA-F]{1,6})\}|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|x([0-9a-fA-F]{2})|(.))", re.DOTALL
-)
-_NO_LETTER = re.compile(r"[^a-z0-9]+")
-_DEPTH = 4  # of escapes in escapes: a reply is JSON within JSON, and what is in it may be once more
-_NUMBERS = ("02x", "#x", "d", "o", "03o", "08b")  # how lists of them are written
-_LEAST = 8  # letters and digits, of which a shorter key may be part of anything
-
-
-def holds_key(text: str, key: str) -> bool:
-    """Whether `key` is in `text`, also escaped, encoded, reversed, or with other characters between its own."""
-    disguises = _disguises(key)
-    return any(key in form or any(part in squeezed for part in disguises) for form, squeezed in _forms(text))
-
-
-def _forms(text: str) -> Iterator[tuple[str, str]]:
-    """Yield a text with more and more of its escapes undone, and each without all but its letters and digits."""
-    for _ in range(_DEPTH):
-        yield text, _squeezed(text)
-        plainer = unquote(html.unescape(_ESCAPES.sub(_unescaped, text)))
-        if plainer == text:
-            return
-        text = plainer
-
-
-def _unescaped(match: re.Match[str]) -> str:
-    *numbers, character = match.groups()
-    number = next(filter(None, numbers), None)
-    try:
-        return chr(int(number, 16)) if number else json.loads(f'"\\{character}"')
-    except (ValueError, OverflowError):
-        return character or ""
-
-
-def _squeezed(text: str) -> str:
-    return _NO_LETTER.sub("", unicodedata.normalize("NFKD", text).casefold())
-
-
-@cache
-def _disguises(key: str) -> tuple[str, ...]:
-    """Return what to look for in a squeezed text; of base64 the part that is the same whatever stands around it."""
-    data = key.encode()
-    found = [key, key[::-1], base64.b32encode(data).decode().rstrip("=")[:-1]]
-    found += ["".join(format(byte, form) for byte in data) for form in _NUMBERS]
-    for before in range(3):
-        encoded = base64.b64encode(b"\0" * before + data + b"\0" * 3).decode()
-        start, end = (before * 8 + 5) // 6, (before + len(data)) * 8 // 6
-        found += [encoded[start:end], encoded[start:end].replace("+", "-").replace("/", "_")]
-    return tuple({_squeezed(each) for each in found if len(_squeezed(each)) >= _LEAST})
 
 
 _Body = dict[str, Any]

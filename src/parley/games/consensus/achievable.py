@@ -15,7 +15,7 @@ import numpy as np
 from parley.errors import UsageError
 from parley.games.base import BestKnown
 from parley.games.consensus.filters import NO_FILTER
-from parley.games.consensus.parameters import ConsensusParameters, Round, in_hull
+from parley.games.consensus.parameters import ConsensusParameters, ConsensusRound, in_hull
 from parley.games.consensus.policies import POLICIES
 from parley.games.evidence import Achievable
 from parley.games.network import Network
@@ -114,7 +114,9 @@ def _choose(p: ConsensusParameters, n: int, f: int, network: Network) -> tuple[s
     return "dolev_strong", {"f": f}, promises, f"n > 3f: agreement after {counted(f + 1, 'round')}"
 
 
-def reached(parameters: ConsensusParameters, outcome: Mapping[str, Any], trace: Sequence[Round]) -> dict[str, float]:
+def reached(
+    parameters: ConsensusParameters, outcome: Mapping[str, Any], trace: Sequence[ConsensusRound]
+) -> dict[str, float]:
     """Return how much of each of ACHIEVABLE a game reached."""
     initial = outcome["metrics"]["initial_values"]
     held = [value for name in initial if (value := trace[-1]["values"][name]) is not None]
@@ -128,7 +130,7 @@ def reached(parameters: ConsensusParameters, outcome: Mapping[str, Any], trace: 
     }
 
 
-def as_recorded(agent: str, trace: Sequence[Round]) -> Rule:
+def as_recorded(agent: str, trace: Sequence[ConsensusRound]) -> Rule:
     """Return the rule of an agent that says and votes again what it did in a game, then what it did last."""
 
     def rule(view: Any, rng: np.random.Generator) -> Mapping[str, Any]:

@@ -357,10 +357,10 @@ def _signers(view: ConsensusView, origin: str, value: Value, signatures: Mapping
 def _read(text: str) -> Iterator[_Broadcast]:
     """Yield the broadcasts of a peer's text, whatever it wrote there; their values are anything but text and lists."""
     try:
-        found = json.loads(text)
+        broadcasts = json.loads(text)
     except (ValueError, RecursionError):
         return
-    for each in found if isinstance(found, list) else ():
+    for each in broadcasts if isinstance(broadcasts, list) else ():
         match each:
             case [str(origin), None | int() | float() as value, dict(signatures)]:
                 if not isinstance(value, bool) and all(isinstance(by, str) for by in signatures.values()):

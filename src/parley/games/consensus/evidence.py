@@ -10,7 +10,7 @@ from statistics import fmean, median
 from typing import Any
 
 from parley.games.consensus.achievable import ACHIEVABLE, reached, robustness, tolerates
-from parley.games.consensus.parameters import ConsensusParameters, Round, Value, in_hull
+from parley.games.consensus.parameters import ConsensusParameters, ConsensusRound, Value, in_hull
 from parley.games.evidence import (
     ENDINGS,
     NETWORK,
@@ -150,7 +150,7 @@ STATES = (
 )
 
 
-class ConsensusEvidence(Evidence[ConsensusParameters, Round]):
+class ConsensusEvidence(Evidence[ConsensusParameters, ConsensusRound]):
     """Agreement by round, the quality of an agreement, and the values of single simulations."""
 
     columns = GameColumns.read(Path(__file__).with_name("columns.yaml"), _rows, FACTS)
@@ -187,7 +187,7 @@ class ConsensusEvidence(Evidence[ConsensusParameters, Round]):
         parameters: ConsensusParameters,
         outcome: Mapping[str, Any],
         honest: Collection[str],
-        trace: Sequence[Round],
+        trace: Sequence[ConsensusRound],
     ) -> Mapping[str, Any]:
         """Return what its network allows, how near to what is asked for it came, and what the authors' code measures.
 
@@ -202,7 +202,7 @@ class ConsensusEvidence(Evidence[ConsensusParameters, Round]):
         within, inside = ([of(values) for values in held] for of in (goal.agreed, partial(in_hull, initial=start)))
         network = _network(trace[0])
         robust, exact = robustness(network)
-        found: dict[str, Any] = {
+        measures: dict[str, Any] = {
             "robustness": robust,
             "robustness_exact": exact,
             "tolerates": tolerates(network),
@@ -219,11 +219,11 @@ class ConsensusEvidence(Evidence[ConsensusParameters, Round]):
             "consensus_quality_score": 0.0,
         }
         if not (outcome["finished_early"] and agreed[-1]):
-            return found
+            return measures
         value, low, high, middle = held[-1][0], *(f(initial.values()) for f in (min, max, median))
         centrality = 1 - abs(value - middle) / max(high - low, 1)
         others = [held for name, held in trace[-1]["values"].items() if name not in initial]
-        return found | {
+        return measures | {
             "consensus_is_median": value == int(middle),
             "consensus_is_extreme": high - low >= 2 and value in (low, high),
             "consensus_distance_from_median": abs(value - middle),
@@ -235,14 +235,16 @@ class ConsensusEvidence(Evidence[ConsensusParameters, Round]):
 
     reached = staticmethod(reached)
 
-    def of_agents(self, metrics: Mapping[str, Any], trace: Sequence[Round]) -> Mapping[str, Mapping[str, float]]:
+    def of_agents(
+        self, metrics: Mapping[str, Any], trace: Sequence[ConsensusRound]
+    ) -> Mapping[str, Mapping[str, float]]:
         """Return for each honest agent whether it ends with their most frequent value: 1 or 0, 1/k of k values."""
         held = {name: trace[-1]["values"][name] for name in metrics["initial_values"]}
         ranked = Counter(held.values()).most_common()
         leading = [value for value, count in ranked if count == ranked[0][1]]
         return {name: {"final_honest_share": (value in leading) / len(leading)} for name, value in held.items()}
 
-    def trajectory(self, outcome: Mapping[str, Any], trace: Sequence[Round]) -> Trajectory:
+    def trajectory(self, outcome: Mapping[str, Any], trace: Sequence[ConsensusRound]) -> Trajectory:
         """Return each agent's value by round (round 0: the initial ones), for the paper's Figure 4."""
         initial: Mapping[str, int] = outcome["metrics"]["initial_values"]
         series: dict[str, list[tuple[int, float]]] = {name: [(0, v)] for name, v in initial.items()}
@@ -259,7 +261,7 @@ class ConsensusEvidence(Evidence[ConsensusParameters, Round]):
             stopped=outcome["rounds"] if outcome["finished_early"] else None,
         )
 
-    def timeline(self, outcome: Mapping[str, Any], trace: Sequence[Round]) -> Timeline:
+    def timeline(self, outcome: Mapping[str, Any], trace: Sequence[ConsensusRound]) -> Timeline:
         """Return values and votes by round from 0: what honest agents hold, and what Byzantine ones told."""
         initial: Mapping[str, int] = outcome["metrics"]["initial_values"]
         everyone = {name for entry in trace for name in entry["proposals"]} | set(initial)
@@ -288,13 +290,15 @@ class ConsensusEvidence(Evidence[ConsensusParameters, Round]):
             },
         )
 
-    def series(self, outcome: Mapping[str, Any], trace: Sequence[Round]) -> Mapping[str, Sequence[tuple[int, float]]]:
+    def series(
+        self, outcome: Mapping[str, Any], trace: Sequence[ConsensusRound]
+    ) -> Mapping[str, Sequence[tuple[int, float]]]:
         """Return the agreement by round: the share of the honest agents that hold their most frequent value."""
         shares = [(entry["round"], entry["honest_share"]) for entry in trace]
         return {"agreement": [(number, share) for number, share in shares if share is not None]}
 
 
-def _network(first: Round) -> Network:
+def _network(first: ConsensusRound) -> Network:
     """Return who hears whom, from the trace of round 1, where it stands unless everyone hears everyone."""
     names = list(first["proposals"])
     if "neighbors" not in first:
@@ -309,7 +313,7 @@ def _shown(value: Value | None) -> str:
     return "–" if value is None else f"{round(value, 2):.10g}"
 
 
-def _unheard(entry: Round, name: str, peer: str, heard: Value | None) -> tuple[str, str]:
+def _unheard(entry: ConsensusRound, name: str, peer: str, heard: Value | None) -> tuple[str, str]:
     """Return what a peer told an agent in a round, and what the agent heard in its place."""
     said = entry.get("sent", {}).get(peer, {}).get(name, entry["proposals"][peer])
     return f"{peer}: {_shown(said)}", "" if heard is None else _shown(heard)

@@ -306,8 +306,8 @@ class Signer:
         return hmac.compare_digest(self._signature(agent, text).encode(), signature.encode(errors="replace"))
 
     def _signature(self, agent: str, text: str) -> str:
-        found = hmac.new(self._secret.encode(), f"{agent}\n{text}".encode(), hashlib.sha256)
-        return found.hexdigest()[:16]
+        mac = hmac.new(self._secret.encode(), f"{agent}\n{text}".encode(), hashlib.sha256)
+        return mac.hexdigest()[:16]
 
 
 @dataclass(frozen=True, slots=True)
@@ -369,7 +369,7 @@ class Proposal:
     peer_values: Mapping[str, Value | None] = field(default_factory=dict)
 
 
-class Round(TypedDict):
+class ConsensusRound(TypedDict):
     """What happened in one round, by name, as the trace has it."""
 
     round: int

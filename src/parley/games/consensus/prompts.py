@@ -250,11 +250,11 @@ def threshold_text(parameters: ConsensusParameters, scripted: bool = False) -> s
 def goal_words(goal: Goal) -> tuple[tuple[str, str], ...]:
     """Return what stands for which printed words where something else than the paper's agreement is asked for."""
     words = yaml.safe_load(shared.text_of(_GOAL_WORDS))
-    found = {**(words["real"] if goal.values == "real" else {}), **(words["hull"] if goal.validity == "hull" else {})}
+    played = {**(words["real"] if goal.values == "real" else {}), **(words["hull"] if goal.validity == "hull" else {})}
     if goal.within:
         mark = "=== OUTPUT FORMAT ==="  # system prompts alone have it
-        found[mark] = f"{shared.fill(words['within'], {'within': number_text(goal.within)})}\n{mark}"
-    return tuple(found.items())
+        played[mark] = f"{shared.fill(words['within'], {'within': number_text(goal.within)})}\n{mark}"
+    return tuple(played.items())
 
 
 def disclosed_template(parameters: ConsensusParameters) -> Path:
@@ -307,9 +307,9 @@ class ConsensusPrompts(shared.Prompts[ConsensusParameters]):
         self, prompt: str, roles: Iterable[str], parameters: ConsensusParameters, scripted: Collection[str] = ()
     ) -> dict[str, str]:
         """Return the SHA-256 of the templates, and of what stands for the threshold that they print."""
-        found = super().digests(prompt, roles, parameters)
+        digests = super().digests(prompt, roles, parameters)
         unread = scripted if threshold_text(parameters, scripted=True) is None else ()
-        return {name: sha for name, sha in found.items() if name not in [f"{role}_{_THRESHOLD}" for role in unread]}
+        return {name: sha for name, sha in digests.items() if name not in [f"{role}_{_THRESHOLD}" for role in unread]}
 
     def worded(
         self,

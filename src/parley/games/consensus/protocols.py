@@ -22,10 +22,10 @@ from parley.games.consensus.parameters import (
     Agent,
     ByzantineVote,
     ConsensusParameters,
+    ConsensusRound,
     ConsensusView,
     HonestVote,
     Proposal,
-    Round,
     Said,
     Signer,
     Value,
@@ -77,7 +77,7 @@ class Protocol(ABC):
         self.honest = [agent for agent in agents if agent.honest]
         self.links = Links([agent.name for agent in agents], network)
         self.history: dict[str, list[Heard]] = {agent.name: [] for agent in agents}  # by agent and round that is over
-        self.trace: list[Round] = []
+        self.trace: list[ConsensusRound] = []
         self.goal = parameters.goal
         self.secret = secret
         self._round_text = cache(self.round_text)
@@ -189,7 +189,7 @@ class Protocol(ABC):
     ) -> None:
         """Add a round to the trace; `changed` is what agents heard otherwise than it was said."""
         held = self.honest_values()
-        done: Round = {
+        done: ConsensusRound = {
             "round": number,
             "proposals": {proposal.agent: proposal.value for proposal in proposals},
             "values": {agent.name: agent.current_value for agent in self.agents},

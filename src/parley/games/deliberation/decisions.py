@@ -13,7 +13,7 @@ from itertools import pairwise
 from typing import Any
 
 from parley.games.base import Outcome
-from parley.games.deliberation.parameters import DeliberationParameters, Round, Value, value_text, values_of
+from parley.games.deliberation.parameters import DeliberationParameters, DeliberationTurn, Value, value_text, values_of
 from parley.games.deliberation.turns import diagnosis, graded, plurality, turn_of_consensus, unanimous
 from parley.games.evidence import Decision, OutcomeClass
 from parley.games.problems.numbers import Reading, read_as
@@ -48,7 +48,7 @@ def steady(turns: Sequence[Votes]) -> Value | None:
 
 
 def decisions(
-    right: Value | None, theta: Fraction, honest: Collection[str], trace: Sequence[Round]
+    right: Value | None, theta: Fraction, honest: Collection[str], trace: Sequence[DeliberationTurn]
 ) -> Iterator[Decision]:
     """Yield the decision of the last panel under each rule, by honest agents, and by all if some are not.
 
@@ -75,23 +75,23 @@ def _decision(rule: str, answers: str, voters: str, value: Value | None, right: 
     return Decision(rule, answers, voters, text, None if right is None else value == right)
 
 
-def last_panel(trace: Sequence[Round]) -> list[Round]:
+def last_panel(trace: Sequence[DeliberationTurn]) -> list[DeliberationTurn]:
     """Return the turns of the last deliberation on the problem."""
     return [entry for entry in trace if entry["session"] == trace[-1]["session"]]
 
 
-def talked(right: Value | None, honest: Collection[str], trace: Sequence[Round]) -> dict[str, Any]:
+def talked(right: Value | None, honest: Collection[str], trace: Sequence[DeliberationTurn]) -> dict[str, Any]:
     """Return what talking changed in the answers of honest agents of the last panel (meanings: columns.yaml)."""
     turns = last_panel(trace)
     names = [name for name in turns[0]["answers"] if name in honest]
     course = [values_of(entry, names) for entry in turns]
     leading, last = plurality(course[0]), plurality(course[-1])
     apart = [after for before, after in zip(course[0], course[-1], strict=True) if leading not in (None, before)]
-    found: dict[str, Any] = {
+    changes: dict[str, Any] = {
         "majority_adopted": sum(after == leading for after in apart) / len(apart) if apart else None,
     }
     if right is None:
-        return found
+        return changes
     present = right in course[0]
     gained = lost = heard_first = 0
     for number, (before, after) in enumerate(pairwise(course), 1):
@@ -100,7 +100,7 @@ def talked(right: Value | None, honest: Collection[str], trace: Sequence[Round])
             if before[place] != right == after[place]:
                 gained += 1
                 heard_first += right in values_of(turns[number - 1], turns[number]["heard"][name])
-    return found | {
+    return changes | {
         "right_present": present,
         "right_voted_out": present and last != right,
         "right_to_wrong_changes": lost,
@@ -125,7 +125,7 @@ OUTCOMES = (
 
 
 def outcome_of(
-    problem: Problem, parameters: DeliberationParameters, honest: Collection[str], trace: Sequence[Round]
+    problem: Problem, parameters: DeliberationParameters, honest: Collection[str], trace: Sequence[DeliberationTurn]
 ) -> Outcome:
     """Return the outcome of the last deliberation on a problem, and what was measured in all of them."""
     turns = last_panel(trace)
@@ -146,7 +146,7 @@ def outcome_of(
     def is_right(value: Value | None) -> bool | None:
         return None if right is None else value == right
 
-    def majority(turn: Round, voters: Sequence[str]) -> bool | None:
+    def majority(turn: DeliberationTurn, voters: Sequence[str]) -> bool | None:
         return is_right(plurality(values_of(turn, voters)))
 
     [single] = values_of(first, names[:1])

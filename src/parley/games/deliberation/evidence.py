@@ -7,7 +7,14 @@ from pathlib import Path
 from typing import Any
 
 from parley.games.deliberation.decisions import decisions, last_panel, talked
-from parley.games.deliberation.parameters import DeliberationParameters, Round, Value, as_value, value_text, values_of
+from parley.games.deliberation.parameters import (
+    DeliberationParameters,
+    DeliberationTurn,
+    Value,
+    as_value,
+    value_text,
+    values_of,
+)
 from parley.games.deliberation.turns import check_verdict, plurality
 from parley.games.evidence import (
     ENDINGS,
@@ -62,7 +69,7 @@ POLICIES = (
 )
 
 
-def _state(right: str | None, entry: Round, name: str) -> str:
+def _state(right: str | None, entry: DeliberationTurn, name: str) -> str:
     answer = as_value(entry["answers"][name])
     if answer is None:
         return SILENT if entry["said"][name] is None else UNREADABLE
@@ -78,7 +85,7 @@ def _text(answer: Value | None, said: Mapping[str, Any] | None) -> str:
     return value_text(answer)
 
 
-def _result(entry: Round) -> str:
+def _result(entry: DeliberationTurn) -> str:
     share = entry["measures"]["participation"]
     shown = "–" if share is None else f"{share:.0%}"
     if (verdict := entry.get("verdict")) is not None:
@@ -205,7 +212,7 @@ _OF_RIGHT_ANSWERS = ("accuracy_by_turn", "deliberation_gain")
 _OF_POLICIES = ("confidence_by_turn",)
 
 
-class DeliberationEvidence(Evidence[DeliberationParameters, Round]):
+class DeliberationEvidence(Evidence[DeliberationParameters, DeliberationTurn]):
     """What the deliberation game shows, and what it gives the ledger."""
 
     columns = GameColumns.read(Path(__file__).with_name("columns.yaml"), _rows)
@@ -225,15 +232,17 @@ class DeliberationEvidence(Evidence[DeliberationParameters, Round]):
         shown = super().shows(figure, parameters, groups)
         return shown and figure.name not in (_OF_POLICIES if parameters.definitive else _OF_RIGHT_ANSWERS)
 
-    def series(self, outcome: Mapping[str, Any], trace: Sequence[Round]) -> Mapping[str, Sequence[tuple[int, float]]]:
+    def series(
+        self, outcome: Mapping[str, Any], trace: Sequence[DeliberationTurn]
+    ) -> Mapping[str, Sequence[tuple[int, float]]]:
         """Return the points of each measure by turn, of the last deliberation on the problem."""
         return super().series(outcome, [{**entry, "round": entry["turn"]} for entry in last_panel(trace)])
 
-    def last_round(self, outcome: Mapping[str, Any], trace: Sequence[Round]) -> int:
+    def last_round(self, outcome: Mapping[str, Any], trace: Sequence[DeliberationTurn]) -> int:
         """Return the last turn of the last deliberation on the problem."""
         return trace[-1]["turn"]
 
-    def timeline(self, outcome: Mapping[str, Any], trace: Sequence[Round]) -> Timeline:
+    def timeline(self, outcome: Mapping[str, Any], trace: Sequence[DeliberationTurn]) -> Timeline:
         """Return the deliberations on a problem, one after the other, as a table of answers."""
         right = outcome["metrics"]["right_answer"]
         names = sorted({name for entry in trace for name in entry["answers"]}, key=by_number)
@@ -266,13 +275,13 @@ class DeliberationEvidence(Evidence[DeliberationParameters, Round]):
         parameters: DeliberationParameters,
         outcome: Mapping[str, Any],
         honest: Collection[str],
-        trace: Sequence[Round],
+        trace: Sequence[DeliberationTurn],
     ) -> Iterable[Decision]:
         """Yield the decisions of the last panel, by rule (`decisions.py`)."""
         return decisions(outcome["metrics"]["right_answer"], parameters.theta, honest, trace)
 
     def pluralities(
-        self, outcome: Mapping[str, Any], honest: Sequence[str], trace: Sequence[Round]
+        self, outcome: Mapping[str, Any], honest: Sequence[str], trace: Sequence[DeliberationTurn]
     ) -> tuple[Sequence[bool], bool]:
         """Return whether the plurality of the first answers of 1, 2, ... agents is right, and of all last answers.
 
@@ -288,17 +297,19 @@ class DeliberationEvidence(Evidence[DeliberationParameters, Round]):
         parameters: DeliberationParameters,
         outcome: Mapping[str, Any],
         honest: Collection[str],
-        trace: Sequence[Round],
+        trace: Sequence[DeliberationTurn],
     ) -> Mapping[str, Any]:
         """Return what talking changed in the answers of the last panel."""
         return talked(outcome["metrics"]["right_answer"], honest, trace)
 
-    def of_agents(self, metrics: Mapping[str, Any], trace: Sequence[Round]) -> Mapping[str, Mapping[str, float]]:
+    def of_agents(
+        self, metrics: Mapping[str, Any], trace: Sequence[DeliberationTurn]
+    ) -> Mapping[str, Mapping[str, float]]:
         """Return for each agent of the last panel whether its last answer is right, as 1 and 0, if one can be."""
         right, answers = metrics["right_answer"], trace[-1]["answers"]
         return {} if right is None else {name: {"accuracy": float(each == right)} for name, each in answers.items()}
 
-    def transcript(self, outcome: Mapping[str, Any], trace: Sequence[Round]) -> Sequence[Session]:
+    def transcript(self, outcome: Mapping[str, Any], trace: Sequence[DeliberationTurn]) -> Sequence[Session]:
         """Return the deliberations of one simulation, for the ledger."""
         sessions = []
         for _, turns in groupby(trace, lambda entry: entry["session"]):

@@ -17,8 +17,8 @@ from parley.games.deliberation.evidence import DeliberationEvidence
 from parley.games.deliberation.parameters import (
     ANOTHER_PROBLEM,
     DeliberationParameters,
+    DeliberationTurn,
     DeliberationView,
-    Round,
     Said,
     Value,
     reply_model,
@@ -71,7 +71,7 @@ class DeliberationGame(Game[DeliberationParameters]):
         self._drawn: set[frozenset[str]] = set()  # the panels that deliberated
         self._reach = reached(self.network, names)
         self._facts = self._dealt(names)
-        self.trace: list[Round] = []
+        self.trace: list[DeliberationTurn] = []
 
     def _dealt(self, names: Sequence[str]) -> dict[str, tuple[str, ...]]:
         """Return the facts of the problem that each agent holds; of one without facts nothing is drawn."""
@@ -205,7 +205,7 @@ class DeliberationGame(Game[DeliberationParameters]):
         self._by_thought = frozenset(sorted(names, key=self._ranks.__getitem__)[:by_thought])
         honest = [name for name in names if name in self._honest]
         yield from self._ask_another_problem()
-        turns: list[Round] = []
+        turns: list[DeliberationTurn] = []
         milliseconds = 0
         for number in range(p.turns + 1):
             heard = heard_by(names, self._reach, p.hears, number) if number else dict.fromkeys(names, ())
@@ -227,7 +227,9 @@ class DeliberationGame(Game[DeliberationParameters]):
             both = zip(self._panel, replies, strict=True)
             self._aside = {name: self._read(reply, self.another)[1] for name, reply in both}
 
-    def _ask(self, name: str, turn: int, before: Round | None, heard: Sequence[str], of: Problem | None = None) -> Ask:
+    def _ask(
+        self, name: str, turn: int, before: DeliberationTurn | None, heard: Sequence[str], of: Problem | None = None
+    ) -> Ask:
         """Return what an agent is asked, of the problem at hand or `of` the other one, whose facts nobody holds."""
         p, problem, seat = self.parameters, of or self.problem, self._seats[name]
         style = "reflect" if before else "cot" if name in self._by_thought else "zero_shot"
@@ -282,15 +284,15 @@ class DeliberationGame(Game[DeliberationParameters]):
     def _turn(
         self,
         number: int,
-        before: Round | None,
+        before: DeliberationTurn | None,
         replies: Sequence[Reply],
         heard: Mapping[str, tuple[str, ...]],
-    ) -> Round:
+    ) -> DeliberationTurn:
         """Return a turn as the trace has it, without its verdict."""
         p = self.parameters
         honest = [name for name in self._panel if name in self._honest]
         read = {name: self._read(reply, self.problem) for name, reply in zip(self._panel, replies, strict=True)}
-        entry: Round = {
+        entry: DeliberationTurn = {
             "round": self._session * (p.turns + 1) + number,
             "session": self._session,
             "turn": number,

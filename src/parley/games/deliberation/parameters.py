@@ -237,7 +237,7 @@ class Verdict(TypedDict):
     detail: str | None
 
 
-class Round(TypedDict):
+class DeliberationTurn(TypedDict):
     """One turn of one deliberation, by name, as the trace has it."""
 
     round: int  # counted on from one deliberation on the problem to the next
@@ -255,6 +255,6 @@ class Round(TypedDict):
     verdict: NotRequired[Verdict]  # in the last turn of each
 
 
-def values_of(entry: Round, names: Sequence[str]) -> list[Value | None]:
+def values_of(entry: DeliberationTurn, names: Sequence[str]) -> list[Value | None]:
     """Return the answers of some agents in a turn, as they were read."""
     return [as_value(entry["answers"][name]) for name in names]

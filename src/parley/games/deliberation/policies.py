@@ -52,13 +52,13 @@ def _supported(
 ) -> tuple[str, ...]:
     """Return a selection of policies after hearing others: each, by conformity, as more than half of them have it."""
     heard = [value for value in view.heard.values() if isinstance(value, tuple)]
-    found = []
+    supported = []
     for policy in sorted({*own, *(policy for value in heard for policy in value)}):
         support = sum(policy in value for value in heard)
         conforms = rng.random() < conformity and 2 * support != len(heard)
         if 2 * support > len(heard) if conforms else policy in own:
-            found.append(policy)
-    return tuple(found) or own
+            supported.append(policy)
+    return tuple(supported) or own
 
 
 def solver(view: DeliberationView, rng: np.random.Generator, given: Solver) -> Mapping[str, Any]:

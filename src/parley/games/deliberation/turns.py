@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from parley.games.deliberation.parameters import DeliberationParameters, Round, Value, Verdict, values_of
+from parley.games.deliberation.parameters import DeliberationParameters, DeliberationTurn, Value, Verdict, values_of
 from parley.games.evidence import Session
 from parley.games.network import Network
 from parley.games.parameters import held_at_last, share_of
@@ -33,15 +33,15 @@ def heard_by(
     All that gossip brings, unless it `hears` a `neighbor` alone, the next one around the panel each turn
     ("round-robin", section VI), or `nobody`.
     """
-    found: dict[str, tuple[str, ...]] = {}
+    heard: dict[str, tuple[str, ...]] = {}
     for place, name in enumerate(panel):
         around = [other for other in (*panel[place + 1 :], *panel[:place]) if other in reach[name]]
         if hears == "nobody":
             around = []
         elif hears == "neighbor" and around:
             around = [around[(turn - 1) % len(around)]]
-        found[name] = tuple(other for other in panel if other in around)
-    return found
+        heard[name] = tuple(other for other in panel if other in around)
+    return heard
 
 
 def unanimous(answers: Sequence[Value | None]) -> Value | None:
@@ -81,7 +81,7 @@ def graded(answers: Sequence[Value | None], theta: Fraction) -> Graded:
 
 
 def turn_measures(
-    problem: Problem, honest: Sequence[str], before: Round | None, now: Round, theta: Fraction
+    problem: Problem, honest: Sequence[str], before: DeliberationTurn | None, now: DeliberationTurn, theta: Fraction
 ) -> dict[str, float | None]:
     """Return each measure of a turn, a share in [0, 1], None where nobody could show it; `before` is the last turn."""
     values = values_of(now, honest)
@@ -114,7 +114,7 @@ def turn_measures(
 
 
 def verdict(
-    p: DeliberationParameters, honest: Sequence[str], turns: Sequence[Round], milliseconds: int
+    p: DeliberationParameters, honest: Sequence[str], turns: Sequence[DeliberationTurn], milliseconds: int
 ) -> Verdict | None:
     """Return how a deliberation ended after its last turn, None if it goes on (Definitions XI.3 to XI.7).
 
@@ -133,11 +133,11 @@ def verdict(
         value = unanimous(values) if p.definitive else graded(values, p.theta).accepted or None
         detail = "turn_limit" if value is None else None
     as_json = list(value) if isinstance(value, tuple) else value
-    found: Verdict = {"agreed": detail is None, "value": as_json, "detail": detail}
-    return found if p.definitive else {"levels": turns[-1]["levels"], **found}
+    ended: Verdict = {"agreed": detail is None, "value": as_json, "detail": detail}
+    return ended if p.definitive else {"levels": turns[-1]["levels"], **ended}
 
 
-def turn_of_consensus(turns: Sequence[Round], honest: Sequence[str]) -> int:
+def turn_of_consensus(turns: Sequence[DeliberationTurn], honest: Sequence[str]) -> int:
     """Return the turn from which on honest agents held what they agreed on at last; for policies the last one."""
     value = turns[-1]["verdict"]["value"]
     if isinstance(value, list):
@@ -145,7 +145,7 @@ def turn_of_consensus(turns: Sequence[Round], honest: Sequence[str]) -> int:
     return len(turns) - held_at_last([unanimous(values_of(turn, honest)) == value for turn in turns])
 
 
-def diagnosis(turns: Sequence[Round], honest: Sequence[str]) -> str | None:
+def diagnosis(turns: Sequence[DeliberationTurn], honest: Sequence[str]) -> str | None:
     """Return what stood against unanimity when a deliberation hung; None of one that did not."""
     detail = turns[-1]["verdict"]["detail"]
     if detail is None:

@@ -144,14 +144,14 @@ def gsm8k_files(path: Path, split: str) -> list[Path]:
     if not path.is_dir():
         raise UsageError(f"{path}: no file or folder with GSM8K's {split}.jsonl or {split}-*.parquet")
     for pattern in (f"{split}.jsonl", f"main/{split}-*.parquet", f"{split}-*.parquet"):
-        if found := sorted(path.glob(pattern)):
-            return found
+        if files := sorted(path.glob(pattern)):
+            return files
     raise UsageError(f"{path}: no {split}.jsonl and no {split}-*.parquet is there, which GSM8K has")
 
 
-def load_gsm8k(found: Sequence[Path], split: str) -> ProblemSet:
+def load_gsm8k(files: Sequence[Path], split: str) -> ProblemSet:
     """Return the problems of the files of a split; row k (from 1, empty lines left out) is `gsm8k-<split>-<k>`."""
-    rows = (_parquet(file) if file.suffix == ".parquet" else _json_lines(file, _Solved) for file in found)
+    rows = (_parquet(file) if file.suffix == ".parquet" else _json_lines(file, _Solved) for file in files)
     problems = []
     for number, (where, row) in enumerate(chain.from_iterable(rows), 1):
         stated = _ANSWER.search(row.answer)
@@ -184,16 +184,16 @@ _DELIDATA_COLUMNS = {"group_id", "message_type", "original_text"}
 
 def delidata_files(path: Path) -> list[Path]:
     """Return the files of a folder, hidden ones left out, in order; raises UsageError if there are none."""
-    found = sorted(file for file in path.rglob("*") if file.is_file() and not file.name.startswith("."))
-    if not found:
+    files = sorted(file for file in path.rglob("*") if file.is_file() and not file.name.startswith("."))
+    if not files:
         raise UsageError(f"{path}: no folder with files; DeliData has tab-separated ones, one per group")
-    return found
+    return files
 
 
-def load_delidata(found: Sequence[Path]) -> ProblemSet:
+def load_delidata(files: Sequence[Path]) -> ProblemSet:
     """Return one problem per group, with the cards of its INITIAL row; the group's id is the problem's."""
     problems: dict[str, Problem] = {}
-    for file in found:
+    for file in files:
         rows: list[list[str]] = [[]]
         with suppress(UsageError):  # of another file, such as a picture
             rows = [line.rstrip("\r").split("\t") for line in _text(file).split("\n")]

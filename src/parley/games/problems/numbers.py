@@ -52,10 +52,10 @@ def without_words(text: str) -> tuple[str, set[int]]:
     """Return a text without the number words in parentheses after its numerals ("18 (eighteen)"), and their values."""
     values: set[int] = set()
 
-    def take(found: re.Match[str]) -> str:
-        value = _worth(found[1])
+    def take(words: re.Match[str]) -> str:
+        value = _worth(words[1])
         if value is None:
-            return found[0]
+            return words[0]
         values.add(value)
         return ""
 
@@ -152,17 +152,19 @@ def read_number(text: str) -> str | None:
     values: set[Fraction] = set()
     rest: list[str] = []
     end = 0
-    for found in _NUMBER.finditer(plain):
-        value = _value(found)
-        touched = _BEFORE.search(plain, max(0, found.start() - 4), found.start()) or _AFTER.match(plain, found.end())
+    for numeral in _NUMBER.finditer(plain):
+        value = _value(numeral)
+        touched = _BEFORE.search(plain, max(0, numeral.start() - 4), numeral.start()) or _AFTER.match(
+            plain, numeral.end()
+        )
         if value is None or touched:
             return None
-        gap = plain[end : found.start()]
+        gap = plain[end : numeral.start()]
         if rest and not _RESTATED.search(gap):
             return None
         values.add(value)
         rest.append(gap)
-        end = found.end()
+        end = numeral.end()
     rest.append(plain[end:])
     if len(values) != 1 or _OTHER_WORDS.search(" # ".join(rest)):
         return None
@@ -184,9 +186,9 @@ def _plain(text: str) -> str | None:
     return None if foreign or _DASH_AT_NUMBER.search(text) else text
 
 
-def _value(found: re.Match[str]) -> Fraction | None:
+def _value(numeral: re.Match[str]) -> Fraction | None:
     """Return what one match of `_NUMBER` is worth; None if it is too large, or no number after all."""
-    part = found.groupdict()
+    part = numeral.groupdict()
     if (part["sign"] and part["inner_sign"]) or (part["currency"] and part["meters"]):
         return None
     if part["whole"]:
@@ -232,8 +234,8 @@ def read_as(reading: Reading, answer: str, argument: str = "") -> str | None:
     if reading == "exact":
         return read_number(answer)
     if reading == "strict":
-        found = _STRICT.match(answer.rpartition(_MARK)[2].strip())
-        return None if found is None else as_fraction(found[0])
+        stated = _STRICT.match(answer.rpartition(_MARK)[2].strip())
+        return None if stated is None else as_fraction(stated[0])
     every = FLEXIBLE.findall(f"{argument}\n{answer}")
     return as_fraction(every[-1]) if every else None
 

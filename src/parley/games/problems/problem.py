@@ -33,14 +33,14 @@ def normal_policy(text: str) -> str:
         return ""
     while True:
         folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
-        found = _SPACES.sub(" ", folded).strip()
-        found = _TRAILING.sub("", found)
-        if bullet := _LEADING.match(found):
-            found = found[bullet.end() :]
-        if found == text:
-            fits = len(found) <= MAX_CHARACTERS  # NFKC makes some characters longer
-            return found if fits and any(map(str.isalnum, found)) else ""
-        text = found
+        normal = _SPACES.sub(" ", folded).strip()
+        normal = _TRAILING.sub("", normal)
+        if bullet := _LEADING.match(normal):
+            normal = normal[bullet.end() :]
+        if normal == text:
+            fits = len(normal) <= MAX_CHARACTERS  # NFKC makes some characters longer
+            return normal if fits and any(map(str.isalnum, normal)) else ""
+        text = normal
 
 
 Kind = Literal["number", "cards", "choice", "policies"]
@@ -89,8 +89,8 @@ class Problem:
 
     def read_policies(self, texts: Sequence[str]) -> tuple[str, ...] | None:
         """Return the offered policies among `texts`, in normal form, sorted, each once; None if there is none."""
-        found = {normal_policy(text) for text in texts} & self._policies()
-        return tuple(sorted(found)) or None
+        policies = {normal_policy(text) for text in texts} & self._policies()
+        return tuple(sorted(policies)) or None
 
     def unknown(self, texts: Sequence[str]) -> int:
         """Return how many of `texts` are none of the offered policies; every text counts."""
@@ -143,8 +143,8 @@ def read_answer(
         return read_cards(text, options)
     if kind == "choice":
         return read_choice(text, options)
-    found = normal_policy(text)
-    return found if found in _normal(options) else None
+    policy = normal_policy(text)
+    return policy if policy in _normal(options) else None
 
 
 # `B`, `(b)`, `B.` and `B) the text of the choice`.
@@ -266,26 +266,26 @@ def read_cards(text: str, cards: Sequence[str]) -> str | None:
     if _NUMBER_NOT_CARD.search(plain) or _OTHER_WORDS.search(plain):
         return None
     bare = _bare(plain, tokens, set(cards))
-    found = _among_words(plain, set(cards)) if bare is None else bare
-    return normal_cards(found) if found and found <= set(cards) else None
+    selected = _among_words(plain, set(cards)) if bare is None else bare
+    return normal_cards(selected) if selected and selected <= set(cards) else None
 
 
 def _bare(plain: str, tokens: Sequence[str], cards: set[str]) -> set[str] | None:
     """Return the cards of a text that has nothing but cards; None if it has other words."""
-    found: set[str] = set()
+    named: set[str] = set()
     for token in tokens:
         if token.upper() in cards:
-            found.add(token.upper())
+            named.add(token.upper())
         elif len(token) > 1 and token.isupper() and set(token) <= cards:  # glued: "AK"
-            found |= set(token)
+            named |= set(token)
         elif token.lower() != "and":
             return None
-    return found if _LISTING.fullmatch(_TOKEN.sub("", plain)) else None
+    return named if _LISTING.fullmatch(_TOKEN.sub("", plain)) else None
 
 
 def _among_words(plain: str, cards: set[str]) -> set[str]:
     """Return the cards, of the set or not, that a text with other words names; the empty set if that is unclear."""
-    found: set[str] = set()
+    named: set[str] = set()
     for match in _TOKEN.finditer(plain):
         token = match[0]
         if len(token) > 1 and not token.isdigit() and not token.isupper() and not _PLAIN_WORDS.fullmatch(token):
@@ -295,7 +295,7 @@ def _among_words(plain: str, cards: set[str]) -> set[str]:
         if token.isdigit():
             if glued:  # 7th, x2
                 return set()
-            found.add(token)
+            named.add(token)
         elif len(token) > 1:
             if token.isupper() and set(token) <= cards:  # "AK", which is no word
                 return set()
@@ -303,10 +303,10 @@ def _among_words(plain: str, cards: set[str]) -> set[str]:
             if _is_word(plain, match) if token.isupper() else not _is_article(plain, match):
                 return set()
             if token.isupper():
-                found.add(token)
+                named.add(token)
         elif token.isupper() and not (token in "AI" and _is_word(plain, match)):
-            found.add(token)  # a card that is not there
-    return found
+            named.add(token)  # a card that is not there
+    return named
 
 
 def _is_article(plain: str, match: re.Match[str]) -> bool:

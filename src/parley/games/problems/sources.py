@@ -88,9 +88,9 @@ class _Source(StrictModel):
         asked, most = self.problem(seed).question, self.size or 10**9
         start = int(stream("another problem", self.kind, self.order, seed).integers(most))
         drawn = (self.problem((start + place) % most) for place in range(min(most, 1_000)))
-        if (found := next((problem for problem in drawn if problem.question != asked), None)) is None:
+        if (other := next((problem for problem in drawn if problem.question != asked), None)) is None:
             raise UsageError(f"problems: {self}: has no second problem; use others")
-        return found
+        return other
 
     def _made(self, problem_id: str, rng: np.random.Generator) -> Problem:
         """Return the problem with this id, drawn with `rng`."""
@@ -220,11 +220,11 @@ class _Stored(_Source):
         """Return the path as given; raises UsageError if there is none, as in a source read from a record."""
         if self.path is None:
             raise UsageError(f"{self.kind}: its path is missing; add path (a record does not hold it)")
-        if not os.path.exists(found := self._at(self.path)):
+        if not os.path.exists(path := self._at(self.path)):
             raise UsageError(
                 f"{one_line(self.path, 300)}: no such file or folder; relative paths start at the folder of results/"
             )
-        return found
+        return path
 
     @staticmethod
     def _at(path: str) -> Path:
@@ -270,8 +270,8 @@ class Gsm8k(_Hub):
         return f"{self.kind}-{self.split}"
 
     def _loaded(self) -> data_sets.ProblemSet:
-        found = data_sets.gsm8k_files(self._place(f"main/{self.split}-*.parquet"), self.split)
-        return _load(_states(found), data_sets.load_gsm8k, tuple(found), self.split)
+        files = data_sets.gsm8k_files(self._place(f"main/{self.split}-*.parquet"), self.split)
+        return _load(_states(files), data_sets.load_gsm8k, tuple(files), self.split)
 
 
 class Delidata(_Hub):
@@ -283,8 +283,8 @@ class Delidata(_Hub):
 
     def _loaded(self) -> data_sets.ProblemSet:
         folder = self._place("*.tsv", "*.txt", "data/*", "delidata/*", "all/*")
-        found = data_sets.delidata_files(folder)
-        return _load(_states(found), data_sets.load_delidata, tuple(found))
+        files = data_sets.delidata_files(folder)
+        return _load(_states(files), data_sets.load_delidata, tuple(files))
 
 
 class _Lines(_Stored):
@@ -294,13 +294,13 @@ class _Lines(_Stored):
 
     def problem(self, seed: int) -> Problem:
         """Return problem number `seed` of the order, its choices shuffled by the seed."""
-        found = super().problem(seed)
-        if found.kind != "choice" or not self.shuffle:
-            return found
-        at = [int(place) for place in stream("choices", self.order, seed).permutation(len(found.options))]
-        right = at.index(letters(found.options).index(str(found.answer)))
-        options = tuple(found.options[place] for place in at)
-        return replace(found, answer=letters(options)[right], options=options)
+        problem = super().problem(seed)
+        if problem.kind != "choice" or not self.shuffle:
+            return problem
+        at = [int(place) for place in stream("choices", self.order, seed).permutation(len(problem.options))]
+        right = at.index(letters(problem.options).index(str(problem.answer)))
+        options = tuple(problem.options[place] for place in at)
+        return replace(problem, answer=letters(options)[right], options=options)
 
 
 class JsonLines(_Lines):
@@ -319,8 +319,8 @@ class JsonLines(_Lines):
         return f"{self.kind}-{self.problems_sha256()[:6]}" + ("" if self.shuffle else "-unshuffled")
 
     def _loaded(self) -> data_sets.ProblemSet:
-        found = self._folder()
-        return _load(_states([found]), data_sets.load_json_lines, found, self.answers)
+        file = self._folder()
+        return _load(_states([file]), data_sets.load_json_lines, file, self.answers)
 
 
 class HiddenProfiles(_Lines):

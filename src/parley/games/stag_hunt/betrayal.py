@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import Any, TypeVar
 
 from parley.games.parameters import share_of
-from parley.games.stag_hunt.parameters import HARE, STAG, Round, counted
+from parley.games.stag_hunt.parameters import HARE, STAG, HuntRound, counted
 
 PRONE = "defection_prone"
 PERSISTENT = "cooperation_persistent"
@@ -24,7 +24,7 @@ SWEEP = tuple(Fraction(tenths, 20) for tenths in range(10, 21))  # 0.5 to 1 by 0
 class Betrayed:
     """What one honest player did in the rounds that count after `seen`, in which it first saw a betrayal."""
 
-    def __init__(self, rounds: Sequence[Round], name: str, seen: int) -> None:
+    def __init__(self, rounds: Sequence[HuntRound], name: str, seen: int) -> None:
         self.seen = seen
         after = counted(rounds[seen:])
         before = [r["actions"][name] for r in rounds[:seen]]
@@ -78,20 +78,20 @@ class Betrayed:
         return STAG in later if later else None
 
 
-def first_betrayal(rounds: Sequence[Round], byzantine: frozenset[str]) -> int | None:
+def first_betrayal(rounds: Sequence[HuntRound], byzantine: frozenset[str]) -> int | None:
     """Return the first round in which one of these players hunted the hare."""
     return next((r["round"] for r in rounds if any(r["actions"][name] == HARE for name in byzantine)), None)
 
 
-def player_after(rounds: Sequence[Round], name: str, seen: int) -> Betrayed | None:
+def player_after(rounds: Sequence[HuntRound], name: str, seen: int) -> Betrayed | None:
     """Return what a player did after the round `seen`, as if betrayed in it; None if no round after it counts."""
     return Betrayed(rounds, name, seen) if counted(rounds[seen:]) else None
 
 
-def _all_after(rounds: Sequence[Round], seen: Mapping[str, int | None]) -> dict[str, Betrayed]:
+def _all_after(rounds: Sequence[HuntRound], seen: Mapping[str, int | None]) -> dict[str, Betrayed]:
     """Return what players did after the round that each of them has in `seen`, where a round after it counts."""
-    found = {name: player_after(rounds, name, number) for name, number in seen.items() if number is not None}
-    return {name: each for name, each in found.items() if each is not None}
+    after = {name: player_after(rounds, name, number) for name, number in seen.items() if number is not None}
+    return {name: each for name, each in after.items() if each is not None}
 
 
 def _last(values: Iterable[_T | None]) -> _T | None:
@@ -105,7 +105,7 @@ def _first_other(before: str | None, said: Mapping[int, str | None]) -> int | No
     return next((r for r, now in said.items() if now is not None and now.casefold() != before.casefold()), None)
 
 
-def _first(rounds: Sequence[Round], success: bool) -> int | None:
+def _first(rounds: Sequence[HuntRound], success: bool) -> int | None:
     return next((r["round"] for r in counted(rounds) if r["success"] is success), None)
 
 
@@ -125,12 +125,12 @@ def archetype(share: Fraction | None, threshold: Fraction) -> str:
 
 def archetype_shares(shares: Sequence[Fraction | None], threshold: Fraction) -> dict[str, float | None]:
     """Return which share of the betrayed players is of each archetype; they add up to 1, and are None for nobody."""
-    found = [archetype(share, threshold) for share in shares]
-    return {kind: share_of([each == kind for each in found]) for kind in (PRONE, PERSISTENT, UNCLASSIFIED)}
+    archetypes = [archetype(share, threshold) for share in shares]
+    return {kind: share_of([each == kind for each in archetypes]) for kind in (PRONE, PERSISTENT, UNCLASSIFIED)}
 
 
 def betrayal_metrics(
-    rounds: Sequence[Round],
+    rounds: Sequence[HuntRound],
     honest: Sequence[str],
     byzantine: frozenset[str],
     sees: Mapping[str, frozenset[str]],
@@ -177,7 +177,7 @@ def _changes(betrayed: Sequence[Betrayed], first: int | None) -> dict[str, Any]:
 
 
 def reaction_metrics(
-    rounds: Sequence[Round], seen: Mapping[str, int], first: int | None, threshold: Fraction
+    rounds: Sequence[HuntRound], seen: Mapping[str, int], first: int | None, threshold: Fraction
 ) -> dict[str, Any]:
     """Return detection, archetypes and recovery, with or without a betrayal: `seen` says from which round on."""
     betrayed = list(_all_after(rounds, seen).values())
@@ -191,7 +191,7 @@ def reaction_metrics(
     }
 
 
-def _recovery(rounds: Sequence[Round], start: int | None) -> dict[str, Any]:
+def _recovery(rounds: Sequence[HuntRound], start: int | None) -> dict[str, Any]:
     """Return the first failure since the round `start`, and the success that follows it."""
     failed = None if start is None else _first(rounds[start - 1 :], False)
     again = None if failed is None else _first(rounds[failed:], True)

@@ -7,7 +7,7 @@ from typing import Any
 from parley.games.evidence import (
     NETWORK,
     OUTCOMES_BY_BYZANTINE,
-    Behaved,
+    AgentBehavior,
     Evidence,
     FigureSpec,
     GameColumns,
@@ -29,7 +29,7 @@ from parley.games.stag_hunt.betrayal import (
     player_after,
     reaction_metrics,
 )
-from parley.games.stag_hunt.parameters import HARE, STAG, Round, StagHuntParameters, counted
+from parley.games.stag_hunt.parameters import HARE, STAG, HuntRound, StagHuntParameters, counted
 from parley.text import by_number
 
 
@@ -240,7 +240,7 @@ FIGURES = (
 _OF_BETRAYED = ("archetypes", "archetypes_by_threshold", "defection_by_group_size")
 
 
-class StagHuntEvidence(Evidence[StagHuntParameters, Round]):
+class StagHuntEvidence(Evidence[StagHuntParameters, HuntRound]):
     """What the stag hunt shows; the measures are in the trace."""
 
     columns = GameColumns.read(Path(__file__).with_name("columns.yaml"), _rows, FACTS)
@@ -260,23 +260,25 @@ class StagHuntEvidence(Evidence[StagHuntParameters, Round]):
 
     def derived(self, metrics: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return the share of betrayed players that turned to the hare for good, and of rounds with success."""
-        found = [_hare_for_good(after) for after in metrics.get("after_betrayal", {}).values()]
+        turned = [_hare_for_good(after) for after in metrics.get("after_betrayal", {}).values()]
         rounds = metrics["rounds"] - metrics.get("excluded_rounds", 0)
         return {
-            "hare_for_good": share_of(found),
+            "hare_for_good": share_of(turned),
             "group_cooperation": metrics["successes"] / rounds if rounds else None,
         }
 
     def behaved(
-        self, parameters: StagHuntParameters, metrics: Mapping[str, Any], trace: Sequence[Round]
-    ) -> Mapping[str, Behaved]:
+        self, parameters: StagHuntParameters, metrics: Mapping[str, Any], trace: Sequence[HuntRound]
+    ) -> Mapping[str, AgentBehavior]:
         """Return what each betrayed player did; its payoff is that of all rounds, and a hare is the sure choice."""
         rounds = counted(trace)
         behaved = {}
         for name, after in metrics["after_betrayal"].items():
             payoff = sum(each["points"][name] for each in rounds) / len(rounds)
-            found = player_after(trace, name, after["seen"])
-            behaved[name] = Behaved(found.behaviors if found else frozenset(), payoff, parameters.hare - payoff)
+            reaction = player_after(trace, name, after["seen"])
+            behaved[name] = AgentBehavior(
+                reaction.behaviors if reaction else frozenset(), payoff, parameters.hare - payoff
+            )
         return behaved
 
     def reacted(
@@ -284,37 +286,37 @@ class StagHuntEvidence(Evidence[StagHuntParameters, Round]):
         parameters: StagHuntParameters,
         metrics: Mapping[str, Any],
         names: Mapping[str, str],
-        trace: Sequence[Round],
+        trace: Sequence[HuntRound],
     ) -> Mapping[str, Any]:
         """Return what players do from the round on in which each of them was betrayed in the game of `metrics`."""
         seen = {names[name]: after["seen"] for name, after in metrics["after_betrayal"].items()}
-        found = reaction_metrics(trace, seen, metrics["first_betrayal_round"], parameters.archetype_threshold)
-        return {each.name: found[each.name] for each in REACTIONS}
+        reactions = reaction_metrics(trace, seen, metrics["first_betrayal_round"], parameters.archetype_threshold)
+        return {each.name: reactions[each.name] for each in REACTIONS}
 
     def sweep(self, metrics: Mapping[str, Any]) -> Mapping[str, Sequence[tuple[float, float]]]:
         """Return the share of each archetype among the betrayed players by the threshold; nothing if nobody was."""
         shares: dict[str, list[tuple[float, float]]] = {}
-        for threshold, found in metrics["archetypes_by_threshold"].items():
-            for kind, share in found.items():
+        for threshold, archetypes in metrics["archetypes_by_threshold"].items():
+            for kind, share in archetypes.items():
                 shares.setdefault(kind, []).append((float(threshold), float(share)))
         return shares
 
-    def of_agents(self, metrics: Mapping[str, Any], trace: Sequence[Round]) -> Mapping[str, Mapping[str, float]]:
+    def of_agents(self, metrics: Mapping[str, Any], trace: Sequence[HuntRound]) -> Mapping[str, Mapping[str, float]]:
         """Return each player's share of stags; of betrayed ones also their archetype by both rules, as 1 and 0."""
         rounds = counted(trace)
-        found = {
+        shares = {
             name: {"stag_share": sum(each["actions"][name] == STAG for each in rounds) / len(rounds)}
             for name in (rounds[0]["actions"] if rounds else ())
         }
         for name, after in metrics["after_betrayal"].items():
-            found.setdefault(name, {}).update(
+            shares.setdefault(name, {}).update(
                 kept_hunting=float(after["kept"]),
                 hare_for_good=float(_hare_for_good(after)),
                 **{kind: float(after["archetype"] == kind) for kind in (PERSISTENT, PRONE, UNCLASSIFIED)},
             )
-        return found
+        return shares
 
-    def timeline(self, outcome: Mapping[str, Any], trace: Sequence[Round]) -> Timeline:
+    def timeline(self, outcome: Mapping[str, Any], trace: Sequence[HuntRound]) -> Timeline:
         """Return a game as a table of words and actions: honest players first, then the Byzantine ones, by number."""
         metrics = outcome["metrics"]
         byzantine = frozenset(metrics["byzantine_players"])

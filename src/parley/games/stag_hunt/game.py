@@ -25,7 +25,7 @@ from parley.games.stag_hunt.parameters import (
     STAG,
     YOU,
     Action,
-    Round,
+    HuntRound,
     SeenRound,
     StagHuntParameters,
     StagHuntView,
@@ -87,7 +87,7 @@ class StagHuntGame(Game[StagHuntParameters]):
         hubs = (name for name in self._players if len(self._links.neighbors(name)) == len(self._players) - 1)
         self._hub = next(hubs, "") if isinstance(self.parameters.topology, Star) else ""
         self._needed = self.parameters.hunters_needed(len(self.seats))
-        self.rounds: list[Round] = []
+        self.rounds: list[HuntRound] = []
         # What each player saw of each round, and how prompts tell it, by phase.
         self._history: dict[str, dict[str, list[tuple[SeenRound, str]]]] = {}
         for name in self._players:
@@ -229,7 +229,7 @@ class StagHuntGame(Game[StagHuntParameters]):
         """Return the texts that a player is sent."""
         return self.sent(self._players[name].prompt, self._players[name].role)
 
-    def _remember(self, done: Round) -> None:
+    def _remember(self, done: HuntRound) -> None:
         """Add a round to what each player saw."""
         for name, known in self._known.items():
             for phase in ("act", "signal") if self._hides_to_act else ("act",):
@@ -261,7 +261,7 @@ class StagHuntGame(Game[StagHuntParameters]):
         worth: Mapping[Action | None, int] = {STAG: p.stag if success else p.alone, HARE: p.hare, None: 0}
         points = {name: worth[action] for name, action in actions.items()}
         promised = [word is not None and word.casefold() in p.cooperative_words for word in map(words.get, honest)]
-        done: Round = {
+        done: HuntRound = {
             "round": number,
             "words": dict(words),
             "not_words": {
@@ -341,7 +341,7 @@ def _action(reply: Reply) -> Action | None:
     return None if said is None else STAG if said == STAG else HARE
 
 
-def _outcome_name(last: Round, honest: Sequence[str]) -> str:
+def _outcome_name(last: HuntRound, honest: Sequence[str]) -> str:
     """Return the outcome of a game whose last round that counts is this one."""
     hunting = sum(last["actions"][name] == STAG for name in honest)
     if not hunting:

@@ -37,7 +37,7 @@ YOU = "you"  # what a player is called in its own prompts and view
 _BLANK = frozenset("\u115f\u1160\u3164\uffa0")  # letters that print nothing
 
 
-class Round(TypedDict):
+class HuntRound(TypedDict):
     """What everyone did in one round, by name, as the trace has it.
 
     A word is None where none was broadcast or the text was not one word; an action is None where no reply could be
@@ -89,7 +89,7 @@ class StagHuntView:
     published: bool = False  # whether the reply has the form of the published prompts
 
 
-def counted(rounds: Sequence[Round]) -> list[Round]:
+def counted(rounds: Sequence[HuntRound]) -> list[HuntRound]:
     """Return the rounds that are not excluded from the statistics."""
     return [each for each in rounds if not each.get("excluded")]
 

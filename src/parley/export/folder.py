@@ -1,0 +1,252 @@
+"""A study as one folder that stands by itself: a data hub takes it as it is, and Parley replays and reports in it.
+
+It is laid out as the folder that a study is played in, with config/ and results/. Own code lies beside the study file,
+wherever it was found, and models.yaml has the entries of the models that played, without places of this machine.
+"""
+
+import ast
+import csv
+import logging
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import yaml
+
+import parley
+from parley import paths
+from parley.analysis.tables import declared, describe
+from parley.columns import find
+from parley.engine.models import UNKNOWN_PATH, UNKNOWN_URL, ModelEntry
+from parley.engine.sources import FolderSource, GgufSource, PathPlace, ServiceSource
+from parley.errors import ParleyError, RecordError, UsageError
+from parley.export.about import About, with_progress
+from parley.export.data_card import data_card
+from parley.play.record_content import COLUMNS, SCHEMA
+from parley.play.record_store import UsableRecords
+from parley.policies.own_code import source_of
+from parley.study import Study
+from parley.study.load import companions
+from parley.text import one_line, without_folders
+from parley.trust import names_own_code
+
+_log = logging.getLogger(__name__)
+_MADE = ("tables", "figures", "report", "ledger", "view")  # of the records, in folders of these names
+_TEXTS = {".py", ".txt", ".md", ".j2", ".jinja", ".jinja2", ".json", ".yaml", ".yml", ".toml", ".csv"}
+_PUBLIC = ("dialect", "price", "license", "download_bytes", "note", "grammar")  # of an entry, besides its identity
+
+
+def write_folder(records: UsableRecords, whole: Study, known: About, folder: Path) -> None:
+    """Write the folder of a study (`whole`) whose tables are made of these records.
+
+    Damaged records come along, as the report names them. Raises UsageError if the study does not load there.
+    """
+    _write_study(whole, folder)
+    with suppress(ParleyError):  # the report says what is wrong with a companion
+        for beside in companions(whole):
+            _write_study(beside.study, folder)
+            answered = paths.table(beside.study.name, "questions", ".parquet")
+            if answered.is_file():
+                _copy(answered, folder / _place(answered))
+    _write_models(whole, folder)
+    played = [simulation.record(whole.name) for simulation in whole.simulations()]
+    forks = [condition.fork for condition in whole.conditions if condition.fork]
+    parents = {parent.record for fork in forks for parent in fork.parents.values()}
+    for record in with_progress([*played, *parents], len(played) + len(parents), "record"):
+        _copy(record, folder / _place(record))
+    results = paths.results(whole.name)
+    made = [path for name in _MADE for path in sorted((results / name).rglob("*")) if not path.name.startswith(".")]
+    for path in [paths.conditions(whole.name), *filter(Path.is_file, made)]:
+        _copy(path, folder / _place(path))
+    tables = {name: declared(name).row for name in paths.TABLES if _has_rows(folder, whole.name, name)}
+    _write_columns(whole, list(tables), folder / "columns.csv")
+    (folder / "README.md").write_text(data_card(records, known, tables), encoding="utf-8")
+    _check(whole, folder)
+
+
+def _place(path: Path) -> Path:
+    return path.relative_to(paths.root())
+
+
+def _copy(source: Path, target: Path) -> None:
+    """Copy a file to a place that has none; pages and marks may name the folder that the study was played in."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    if target.exists():
+        raise RecordError(f"{source}: another file has its place in the folder, {target.name}; rename one of them")
+    root = paths.root()
+    if source.suffix in (".html", ".json") and root != Path():
+        target.write_bytes(source.read_bytes().replace(f"{root}/".encode(), b""))
+    else:
+        shutil.copyfile(source, target)
+
+
+# What was played: config/
+
+
+def _write_study(study: Study, folder: Path) -> None:
+    """Write a study file and its preregistration, without folders of this machine; its prompts, code and problems."""
+    config = folder / paths.CONFIG
+    for file in filter(Path.exists, (study.file, paths.frozen(study.file))):
+        text = file.read_text(encoding="utf-8")
+        cut = "".join(map(without_folders, text.splitlines(keepends=True)))
+        if cut != text:
+            _log.warning("%s: paths of this machine stand in it; the copy has their last parts", file)
+        config.mkdir(exist_ok=True)
+        (config / file.name).write_text(cut, encoding="utf-8")
+    for prompts in study.own_prompts.folders if study.own_prompts else ():
+        for path in sorted(prompts.glob("*.txt")):
+            if not (target := config / path.relative_to(study.file.parent)).exists():  # a companion's, too
+                _copy(path, target)
+    for base, path in _own_code(study):
+        if not (target := config / path.relative_to(base)).exists():
+            _copy(path, target)
+    for path in _problems(study):
+        for file in sorted(path.rglob("*")) if path.is_dir() else [path]:
+            if file.is_file() and not (target := folder / _place(file)).exists():
+                _copy(file, target)
+
+
+def _own_code(study: Study) -> Iterator[tuple[Path, Path]]:
+    """Yield the files of the user's own code, each after the folder in which it lies.
+
+    They are those that the study names, what these import from that folder, and the templates of its game.
+    """
+    players = {group.player.policy.kind for condition in study.conditions for group in condition.groups}
+    names = {kind.name for kind in players if kind.is_plugin}
+    own_game = names_own_code(study.game.name)
+    for name in sorted(names | ({study.game.name} if own_game else set())):
+        module = name.partition(":")[0]
+        base = source_of(name, study.file.parent).folder
+        if base is None:
+            _log.warning("%s: is installed, and not in the folder; say in its README.md what to install", name)
+            continue
+        yield from ((base, path) for path in _imported(base, module.partition(".")[0]))
+        variants = study.game.prompts.variants.values() if name == study.game.name else ()
+        for template in {each for templates in variants for each in templates.values() if isinstance(each, Path)}:
+            if template.is_relative_to(base):
+                yield base, template
+            else:
+                _log.warning("%s: lies elsewhere than the code of its game, and is not in the folder", template)
+
+
+def _imported(base: Path, first: str) -> list[Path]:
+    """Return the files of a module or package in a folder, and of all that they import which lies there."""
+    found: dict[str, list[Path]] = {}
+    waiting = {first}
+    while waiting:
+        name = waiting.pop()
+        if (base / f"{name}.py").is_file():
+            found[name] = [base / f"{name}.py"]
+        elif (base / name / "__init__.py").is_file():
+            found[name] = [path for path in sorted((base / name).rglob("*")) if _is_of_package(path, base)]
+        python = [path for path in found.setdefault(name, []) if path.suffix == ".py"]
+        waiting |= {each for path in python for each in _imports(path)} - found.keys()
+    return [path for files in found.values() for path in files]
+
+
+def _is_of_package(path: Path, base: Path) -> bool:
+    hidden = any(part.startswith(".") for part in path.relative_to(base).parts)
+    return path.suffix in _TEXTS and not hidden and path.is_file()
+
+
+def _imports(path: Path) -> Iterator[str]:
+    """Yield the first names of the modules that a file imports."""
+    with suppress(SyntaxError):  # whoever imports it is told
+        for node in ast.walk(ast.parse(path.read_bytes())):
+            if isinstance(node, ast.Import):
+                yield from (alias.name.partition(".")[0] for alias in node.names)
+            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                yield node.module.partition(".")[0]
+
+
+def _problems(study: Study) -> Iterator[Path]:
+    """Yield the files of problems without which the study cannot be loaded: those that it does not name by a hash."""
+    sources = {id(value): value for condition in study.conditions for _, value in condition.parameters}
+    for source in sources.values():
+        if (written := getattr(source, "path", None)) and not getattr(source, "sha256", None):
+            path = paths.root() / os.path.expanduser(written)
+            if path.resolve().is_relative_to(paths.root().resolve()):
+                yield path
+
+
+def _write_models(study: Study, folder: Path) -> None:
+    entries = {name: entry for condition in study.conditions for name, entry in condition.entries.items()}
+    if entries:
+        content = {"models": {name: public_entry(entry) for name, entry in sorted(entries.items())}}
+        text = yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=120)
+        (folder / paths.CONFIG / "models.yaml").write_text(text, encoding="utf-8")
+
+
+def public_entry(entry: ModelEntry) -> dict[str, Any]:
+    """Return an entry of the same identity that names no place of this machine, and no host of a service."""
+    content = entry.model_dump(mode="json", by_alias=True, exclude_unset=True)
+    source = content["source"]
+    if isinstance(entry.source, ServiceSource):
+        source = {"url": UNKNOWN_URL, **entry.source.identity()}
+    elif isinstance(entry.source, FolderSource):
+        source = entry.source.identity()
+    elif isinstance(entry.source, GgufSource):
+        places = zip(source["from"], entry.source.places, strict=True)
+        public = [written for written, place in places if not isinstance(place, PathPlace)]
+        source["from"] = public or [{"path": UNKNOWN_PATH}]
+    content["source"] = source
+    if arguments := entry.identity()["engine_args"]:
+        content["engine_args"] = arguments
+    for key in entry.model_fields_set.intersection(_PUBLIC):
+        value = getattr(entry, key)
+        is_model = hasattr(value, "model_dump")
+        content[key] = value.model_dump(mode="json", exclude_unset=True) if is_model else value
+    return content
+
+
+# What it says of itself
+
+
+def _has_rows(folder: Path, study: str, name: str) -> bool:
+    path = folder / _place(paths.table(study, name, ".parquet"))
+    return path.is_file() and bool(pq.read_metadata(path).num_rows)
+
+
+def _write_columns(study: Study, tables: list[str], target: Path) -> None:
+    """Write what each column of each table means, and of the records."""
+    with target.open("w", encoding="utf-8", newline="") as file:
+        lines = csv.writer(file)
+        lines.writerow(["table", "column", "unit", "meaning"])
+        for table in tables:
+            for name in pq.read_schema(paths.table(study.name, table, ".parquet")).names:
+                lines.writerow([table, name, *_meaning(describe(table, name, study))])
+        for name in SCHEMA.names:
+            lines.writerow(["replies", name, *_meaning(find(COLUMNS, name, {}))])
+
+
+def _meaning(column: Any) -> tuple[str, str]:
+    return ("", "") if column is None else (column.unit, column.text)
+
+
+_LOAD = (
+    "import sys; from pathlib import Path; from parley.study import load_study; "
+    "print(load_study(Path(sys.argv[1]), needs_weights=False).plan)"
+)
+
+
+def _check(study: Study, folder: Path) -> None:
+    """Raise UsageError unless a process that knows this folder alone finds the same study in it."""
+    file = paths.CONFIG / study.file.name
+    source = Path(parley.__file__).parent.parent
+    env = {**os.environ, "PYTHONPATH": str(source)}
+    command = [sys.executable, "-P", "-B", "-c", _LOAD, str(file)]
+    ran = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, check=False)
+    if ran.returncode:
+        said = one_line(ran.stderr.strip().rpartition("\n")[2].partition("Error: ")[2], 300)
+        raise UsageError(f"{study.file}: cannot be loaded from the folder alone: {said}")
+    if ran.stdout.strip() != study.plan:
+        raise UsageError(
+            f"{study.file}: is another study without the folders of this machine that it names; name them relative to "
+            "the study file"
+        )

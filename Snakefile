@@ -71,6 +71,5 @@ rule all:
     input:
         # Nothing else orders them: that an input is missing makes nothing anew where all that is made of it is there.
         RUN.unfinished,
-        # Where seeds grow, nothing is made of the simulations before the last is played.
-        [] if RUN.grows else expand(MADE, study=STUDY.name),
+        expand(MADE, study=STUDY.name),
     localrule: True

@@ -344,7 +344,7 @@ def ratios(n: int, times: int, random: Random, paired: bool) -> Found:
         first = endings.resampled_medians(time, ended, weights[0])
         second = endings.resampled_medians(other, others, weights[0 if paired else 1])
         with np.errstate(invalid="ignore"):
-            low, high = endings.middle(second / first, 0.0)
+            low, high = endings.percentile_interval(second / first, 0.0)
         return holds(low, high, median_of(other_hazard) / median_of(hazard))
 
     for hazards in ((0.1, 0.1), (0.05, 0.1), (0.1, 0.2), (0.2, 0.4)):

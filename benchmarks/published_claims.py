@@ -56,7 +56,7 @@ def placebo(study: str) -> Table:
         found: dict[tuple[str, str], Mapping[str, Any]] = {}
         for game, sources in sources_of(played[with_], played[calm]):
             found |= reacted(game, sources, read_trace(game.simulation.record(study)))
-        samples = reaction_samples(loaded.game.evidence.reactions, played[with_], played[calm], found, {})
+        samples = reaction_samples(loaded.game.evidence.about("reactions"), played[with_], played[calm], found, {})
         for row in reaction_rows(samples).to_dict("records"):
             if (what := row["what"]) in _MEASURES:
                 games = f"{row['simulations']}, {row['simulations_without']}"

@@ -209,7 +209,7 @@ def _achieved(study: Study, played: Results, measures: Sequence[str] = (), about
     table = table[table["measure"].isin(measures)] if measures else table
     axes = _axes(study, table)
     data = table[[*axes, "measure", "simulations", "promised", "reached", "achievable", "lost", "low", "high"]]
-    labels = {of.name: of.label for of in study.game.evidence.achievable}
+    labels = {of.name: of.label for of in study.game.evidence.about("regret")}
     rows = []
     for row in data.replace({"measure": labels}).to_dict("records"):
         form, promised = ".0%", {0.0: "no", 1.0: "yes"}.get(row["promised"], f"{row['promised']:.0%}")

@@ -242,8 +242,8 @@ def journal(record: Path) -> Path:
 
 
 def is_record(path: Path) -> bool:
-    """Whether a file has the name of a record, and is not the second name that earlier versions gave one."""
-    return path.name.startswith("seed=") and path.suffix == ".parquet" and "journals" not in path.parts
+    """Whether a file has the name of a record."""
+    return path.name.startswith("seed=") and path.suffix == ".parquet"
 
 
 def _beside(record: Path, folder: str, suffix: str) -> Path:
@@ -378,11 +378,6 @@ def view_page(folder: Path) -> Path:
     return folder / "index.html"
 
 
-def calibration(model: str, key: str, suffix: str) -> Path:
-    """One calibration of a model: `.json` what came of it, `.jsonl` its journal, which has all replies."""
-    return root() / RESULTS / "calibrations" / model / f"{key}{suffix}"
-
-
 def benchmark(study: str, stage: str, *parts: str) -> Path:
     """Snakemake's measurements of one job (seconds, memory)."""
     return Path(f"{log(study, stage, *parts)}".removesuffix(".log") + ".benchmark.tsv")
@@ -396,11 +391,6 @@ def log(study: str, stage: str, *parts: str) -> Path:
 def simulation_log(study: str, condition: str, seed: int | str) -> Path:
     """Log of one simulation that asks models, whether or not it is a job of its own."""
     return log(study, "simulate", condition, f"seed={seed}")
-
-
-def seeds(study: str) -> Path:
-    """How many seeds each condition has, by what was decided so far, in a study whose seeds grow."""
-    return results(study) / "seeds.json"
 
 
 def lock(study: str) -> Path:

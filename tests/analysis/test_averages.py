@@ -9,7 +9,7 @@ import pytest
 
 from parley.analysis.stats import paired_share, wilson_interval, wilson_of_mean
 from parley.analysis.tables import read_table
-from parley.games.evidence import Measure
+from parley.games.evidence import Measure, TableSpec
 from parley.play.record import read_summary
 from parley.report.sections import player_table
 from support.figures import MeasuredEvidence, measured, played
@@ -74,12 +74,15 @@ def test_finished_games_keep_their_last_value_where_the_measure_allows_it(study_
 # By threshold
 
 
+def sweep(metrics: Mapping[str, Any]) -> Mapping[str, Sequence[tuple[float, float]]]:
+    odd = min(metrics["initial_values"].items())[1] % 2
+    return {"some": [(0.75, 0.0), (0.25, 1.0)], "odd": [(0.5, 1.0)] if odd else []}
+
+
 class ParityEvidence(MeasuredEvidence):
     """Shares of what is odd: of the first agent's initial value below a threshold, and of each below 15."""
 
-    def sweep(self, metrics: Mapping[str, Any]) -> Mapping[str, Sequence[tuple[float, float]]]:
-        odd = min(metrics["initial_values"].items())[1] % 2
-        return {"some": [(0.75, 0.0), (0.25, 1.0)], "odd": [(0.5, 1.0)] if odd else []}
+    tables = (TableSpec("thresholds", sweep),)
 
     def of_agents(self, metrics: Mapping[str, Any], trace: Any) -> Mapping[str, Mapping[str, float]]:
         initial = metrics["initial_values"]
@@ -182,7 +185,7 @@ def test_groups_with_prompts_of_their_own_are_told_apart_and_compared_within_gam
     [
         ("consensus", "final_honest_share", {"model": "random", "prompt": "may_exist"}),
         ("stag_hunt", "stag_share", {"model": "tit_for_tat", "prompt": "plain", "byzantine": "betray"}),
-        ("deliberation", "accuracy", {"model": "solver", "prompt": "improve", "byzantine": "random"}),
+        ("deliberation", "accuracy", {"model": "solver", "prompt": "improve", "byzantine": "stubborn"}),
     ],
 )
 def test_of_one_player_alone_its_share_is_that_of_all(

@@ -9,7 +9,7 @@ import pytest
 
 from parley.analysis.summarize import summarize
 from parley.analysis.tables import read_table
-from parley.games.deliberation.decisions import decisions, talked
+from parley.games.deliberation.decisions import decisions, effect_of_talking
 from parley.play.simulate import simulate
 from support.studies import StudyFactory
 
@@ -81,7 +81,7 @@ def test_adversaries_vote_where_all_do_and_earlier_panels_do_not() -> None:
 
 def test_what_talking_changed_by_hand() -> None:
     names = ["agent_1", "agent_2", "agent_3"]
-    found = talked("r", names, trace_of("raa", "rar", "aaa"))
+    found = effect_of_talking("r", names, trace_of("raa", "rar", "aaa"))
     assert found == {
         "majority_adopted": 1.0,
         "right_present": True,
@@ -90,8 +90,8 @@ def test_what_talking_changed_by_hand() -> None:
         "wrong_to_right_changes": 1,
         "corrected_after_hearing": 1,
     }
-    assert talked(None, names, trace_of("abc", "aaa")) == {"majority_adopted": None}
-    assert talked("r", names, trace_of("aab", "rrr"))["corrected_after_hearing"] == 0
+    assert effect_of_talking(None, names, trace_of("abc", "aaa")) == {"majority_adopted": None}
+    assert effect_of_talking("r", names, trace_of("aab", "rrr"))["corrected_after_hearing"] == 0
 
 
 def played(make: StudyFactory, model: dict[str, Any], n: int, seeds: int, turns: int = 2) -> dict[str, pd.DataFrame]:

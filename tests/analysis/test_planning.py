@@ -8,7 +8,7 @@ import pytest
 import scipy
 
 from parley.analysis.made_by import ALIKE, PER_AGENT, SAME, SCRIPTED, UNKNOWN, Costs
-from parley.analysis.planning import Rates, level, plan_table, planned, power_of_rates, total_cost, width_table
+from parley.analysis.planning import Rates, level, plan_table, planned, power_of_rates, total_cost
 from parley.analysis.questions import Pairs
 from parley.play.record import Summary
 from parley.play.record_store import read_records
@@ -23,7 +23,6 @@ pytestmark = pytest.mark.promise(
 
 ASKED = {"name": "prompt", "outcome": "valid_consensus", "compare": "prompt", "over": ["n"], "smallest": 0.2}
 GRID = {"n": [4, 6], "prompt": ["may_exist", "none_exist"], "seeds": 30}
-GROWING = {"from": 10, "by": 5, "to": 40, "until": {"outcome": "valid_consensus", "width": 0.2}}
 
 
 def records_of(study: Study) -> list[Any]:
@@ -93,18 +92,6 @@ def test_a_pilot_of_enough_pairs_tells_rates_and_correlation(study_factory: Stud
     assert (few.pairs, few.first) == (0, 0.4)  # 19 pairs say too little
 
 
-def test_growing_seeds_are_planned_at_the_least_and_at_the_most(study_factory: StudyFactory) -> None:
-    study = study_factory({**GRID, "seeds": GROWING}, questions=[ASKED])
-    grown = plan_table(study, planned(study, []), Costs([])).iloc[0]
-    for number, suffix in ((10, ""), (40, "_most")):
-        fixed_study = study_factory({**GRID, "seeds": number}, questions=[ASKED])
-        fixed = plan_table(fixed_study, planned(fixed_study, []), Costs([])).iloc[0]
-        for name in ("seeds", "pairs", "power", "power_alone", "power_one_stratum", "smallest_80", "simulations"):
-            assert grown[f"{name}{suffix}"] == fixed[name] == fixed[f"{name}_most"], (name, number)
-    assert grown["power"] < grown["power_most"]
-    assert width_table(study).set_index("seeds")["of_the_study"][[10, 25, 40]].tolist() == [True, False, True]
-
-
 def test_a_quantity_needs_a_pilot(study_factory: StudyFactory) -> None:
     grid = {"model": "grim_trigger", "n": 4, "prompt": "plain", "vary": {"cheap_talk": [False, True]}, "seeds": 6}
     asked = {"name": "talk", "outcome": "stag_share", "compare": "cheap_talk", "smallest": 0.1}
@@ -166,12 +153,11 @@ def test_costs_are_those_of_the_records_that_come_nearest(study_factory: StudyFa
 
 
 def test_a_cpu_takes_no_gpu_hours_and_without_a_price_there_is_no_money(study_factory: StudyFactory) -> None:
-    study = asking(study_factory, price=False, n=4, seeds=GROWING)
+    study = asking(study_factory, price=False, n=4)
     costs = Costs([(next(study.simulations()), summary(900, 100, 0, 10, "CPU, some"))])
     cost, _ = costs.of(study.conditions[0])
     assert (cost.gpu_hours, cost.hours, math.isnan(cost.money)) == (0, pytest.approx(10 / 3600), True)
     assert total_cost(study.conditions, costs)[0].tokens == 2 * 10 * 1000
-    assert total_cost(study.conditions, costs, at_most=True)[0].tokens == 2 * 40 * 1000
 
 
 # What a pilot does not know

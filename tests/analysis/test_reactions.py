@@ -182,7 +182,7 @@ def test_without_shared_seeds_all_games_without_an_adversary_are_compared(study_
     values: dict[tuple[str, str], Any] = {}
     for game, sources in sources_of(own, calm):
         values |= reacted(game, sources, read_trace(game.simulation.record(study.name)))
-    samples = reaction_samples(study.game.evidence.reactions, own, calm, values, {})
+    samples = reaction_samples(study.game.evidence.about("reactions"), own, calm, values, {})
     rows: dict[str, Any] = {row["what"]: row for row in reaction_rows(samples).to_dict("records")}
     row, numbers = rows["retreated"], rows["rounds_until_retreat"]
     assert (row["kind"], row["pairs"], row["test"], row["value"]) == ("indicator", 0, "chi-squared", row["value_with"])

@@ -256,11 +256,6 @@ def test_only_another_conversion_or_damaged_weights_prepare_anew(
     assert here.read_bytes() == CONTENT
     for keys in ({"dtype": "float32"}, {"max_model_len": 512}, {"deterministic": True}):
         assert fetch(entry(PATH, **keys)) == marker
-    # A marker of a former version, which says nothing of the conversion, still holds.
-    old = json.loads(marker.read_text())
-    del old["conversion"]
-    marker.write_text(json.dumps(old))
-    assert fetch(entry(PATH)) == marker
     prepared = marker.parent / "model" / "model.safetensors"
     os.utime(prepared, ns=(1, 1))  # as of a copy
     fetch(entry(PATH))

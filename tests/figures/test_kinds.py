@@ -30,7 +30,9 @@ def test_games_that_do_not_end_have_nothing_to_draw() -> None:
 
 def test_shares_move_with_the_threshold_as_counted_by_hand() -> None:
     # After round 1 agent_1 hunts 3 stags of 4, agent_3 1 of 4, agent_4 2 of 4, which is neither at any threshold.
-    found = StagHuntGame.evidence.sweep(hunt("hbhh", "shss", "shss", "shhs", "shhh", "hhhh").of)
+    thresholds = StagHuntGame.evidence.table("thresholds")
+    assert thresholds is not None
+    found = thresholds.rows(hunt("hbhh", "shss", "shss", "shhs", "shhh", "hhhh").of)
     kinds = ("cooperation_persistent", "defection_prone", "unclassified")
     assert set(found) == set(kinds)
     persistent, prone, neither = (dict(found[name]) for name in kinds)
@@ -40,7 +42,7 @@ def test_shares_move_with_the_threshold_as_counted_by_hand() -> None:
         assert persistent[threshold] == pytest.approx(told_apart / 3)
         assert prone[threshold] == pytest.approx(told_apart / 3)
         assert neither[threshold] == pytest.approx(1 / 3 if told_apart else 1)
-    assert StagHuntGame.evidence.sweep(hunt("hh", "ss").of) == {}
+    assert thresholds.rows(hunt("hh", "ss").of) == {}
 
 
 @pytest.mark.slow

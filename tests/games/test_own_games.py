@@ -315,7 +315,7 @@ OF_ITSELF: list[tuple[str, str]] = [
         "cannot be imported: ValidationError: 1: 'curve': no kind of figure; did you mean 'curves'",
     ),
     ("evidence = Spec('x', 'scatter')", "figures: x: is drawn from regressed of"),
-    ("evidence = Spec('x', 'sweep')", "figures: x: is drawn from sweep of"),
+    ("evidence = Spec('x', 'sweep')", "figures: x: is drawn from the table thresholds of"),
 ]
 
 

@@ -75,7 +75,6 @@ def test_paths_lie_in_another_folder_within_it_alone(tmp_path: Path) -> None:
         assert paths.study_file("/abs/x.yaml") == Path("/abs/x.yaml")
         assert paths.models_file(Path("some/x.yaml")) == REPOSITORY / "config" / "models.yaml"
         every = [paths.results("demo"), paths.log("demo", "serve")]
-        every += [paths.calibration("m", "k", ".json")]
         assert all(path.is_relative_to(tmp_path) for path in every)
         # Commands name a study file as it is found.
         assert paths.study_argument(tmp_path / "config" / "demo.yaml") == "demo"

@@ -6,6 +6,7 @@ from parley.play.changes import changes_of, diff, former_lines
 from parley.play.simulate import simulate
 from parley.progress.screen import status
 from parley.study import Study
+from support.answering import record_with_model
 from support.studies import StudyFactory
 
 pytestmark = pytest.mark.promise("`parley diff` says which keys changed, and what is kept, to be played or left over.")
@@ -50,6 +51,15 @@ def test_a_changed_parameter_is_told_with_both_values(before: Study, study_facto
     assert numbers(study) == (6, 0)
     assert told(study)[0].startswith(former), "they are still there"
     assert list(status(study))[1].startswith(former)
+
+
+def test_another_name_of_a_model_is_told(study_factory: StudyFactory) -> None:
+    source = {"source": {"repo": "owner/tiny", "revision": "a" * 40}}
+    before = study_factory({"model": "tiny"}, models={"tiny": source})
+    record_with_model(next(before.simulations()))
+    renamed = study_factory({"model": "other"}, models={"other": source})
+    assert told(renamed) == ["1 records of a former configuration (model tiny, now other)"]
+    assert numbers(renamed) == (0, 1)
 
 
 def test_a_prompt_whose_words_changed_is_named_once(study_factory: StudyFactory) -> None:

@@ -168,7 +168,7 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def study(study_factory: StudyFactory, monkeypatch: pytest.MonkeyPatch, played: Path) -> Study:
-    """A study whose first condition is clean, whose second is not, and whose third is of before they were counted.
+    """A study whose first condition is clean, whose second is not, and whose third does not tell.
 
     It is played and summarized once: each test has a copy.
     """
@@ -189,11 +189,11 @@ def study(study_factory: StudyFactory, monkeypatch: pytest.MonkeyPatch, played: 
 
 def test_tables_and_metrics_count_them_by_condition_and_lack_what_no_record_tells(study: Study) -> None:
     conditions = read_table("small", "conditions").sort_values("n")
-    clean, bad, older = (row for _, row in conditions.iterrows())
+    clean, bad, untold = (row for _, row in conditions.iterrows())
     assert (clean[ASKED], clean["degenerate"], clean["degenerate_rate"]) == (12, 0, 0.0)
     assert (bad[ASKED], bad["degenerate"], bad["degenerate_no_letter"], bad["degenerate_rate"]) == (16, 8, 8, 0.5)
-    assert pd.isna(older[ASKED])
-    assert math.isnan(older["degenerate_rate"])
+    assert pd.isna(untold[ASKED])
+    assert math.isnan(untold["degenerate_rate"])
     simulations = read_table("small", "simulations").sort_values("n")
     assert simulations["degenerate_no_letter"].tolist()[:4] == [0, 0, 4, 4]
     assert simulations[ASKED].isna().tolist() == [False] * 4 + [True] * 2

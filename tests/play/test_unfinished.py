@@ -114,13 +114,6 @@ def test_what_counts_is_a_fair_sample_of_lengths(study_factory: StudyFactory, mo
     assert np.mean(counting) == pytest.approx(np.mean(all_lengths), rel=0.03)
 
 
-def test_seeds_that_grow_have_no_last_number(study_factory: StudyFactory) -> None:
-    grow = {"from": 2, "by": 2, "to": 10, "until": {"outcome": "valid_consensus", "width": 0.2}}
-    study = study_factory({"n": [3, 4]}, seeds=grow)
-    play(study, (0, [0]), (1, [0]))
-    assert known(study).label == "2 of 4 to 20 simulations"
-
-
 def test_a_finished_study_and_one_without_a_seed_are_refused(study_factory: StudyFactory) -> None:
     study = study_factory({"n": [3, 4]}, seeds=2)
     with pytest.raises(RecordError, match="0 of 4 simulations are played: nothing is played yet"):

@@ -208,7 +208,7 @@ def test_warnings_name_the_conditions_and_come_before_the_numbers(
     for name, table in {"simulations": simulations, "conditions": conditions, "contrasts": contrasts}.items():
         tables.write_table(table, study, name)
     engines = {"tiny": {"deterministic": {"asked": True, "by": None, "warning": "cannot <hold>"}}}
-    [(made, number)] = report.kept(study).provenances
+    [(made, number)] = report.read_made_by(study).provenances
     assert number == 8
     monkeypatch.setattr(report, "kept", lambda _: MadeBy([({**made, "engines": engines}, 3)]))
     html = report.report(study).read_text()

@@ -42,7 +42,7 @@ def test_two_outcomes_are_compared_within_each_simulation(study_factory: StudyFa
     comparison = compared(study_factory, WITHIN)
     assert pairs(comparison) == [(THREE, THREE)]
     assert comparison.outcomes == (FIRST, LAST)
-    assert (comparison.axis, comparison.values, comparison.seeds()) == ("", ("", ""), [4])
+    assert (comparison.axis, comparison.values, comparison.seeds) == ("", ("", ""), [4])
     assert comparison.label == f"turn: {FIRST} -> {LAST}"
     with pytest.raises(UsageError, match=r"questions\[0\]: n differs .* \(3, 4, 7\); name n in over"):
         compared(study_factory, {**WITHIN, "where": {}})

@@ -9,8 +9,8 @@ import pytest
 from parley import paths
 from parley.errors import UsageError
 from parley.study import Study
-from parley.study.condition import decide
-from parley.study.frozen import frozen_state, write_frozen
+from parley.study.frozen import frozen_state, planned_report, report_plan, write_frozen
+from parley.study.load import RunPlan, plan_of
 from support.studies import StudyFactory
 
 pytestmark = pytest.mark.promise("A frozen study that changed is said to have changed.")
@@ -74,15 +74,15 @@ def test_a_damaged_file_is_told_from_a_study_that_changed(frozen: Study) -> None
         assert frozen_state(frozen).startswith("small.frozen.md: its frozen block cannot be read"), damage
 
 
-def test_of_seeds_that_grow_the_rule_is_frozen_not_how_far_they_are(study_factory: StudyFactory) -> None:
-    growing = {"from": 5, "by": 5, "to": 20, "until": {"outcome": "valid_consensus", "width": 0.3}}
-    study = study_factory(GRID | {"seeds": growing}, questions=[ASKED])
-    text = write_frozen(study).read_text()
-    assert "4 conditions, at most 80 simulations" in text
-    assert "5 to 20 seeds, 5 at a time, until the interval of valid_consensus is 0.3 wide" in text
-    decide(study.name, {condition.folder: 15 for condition in study.conditions})
-    later = study_factory(GRID | {"seeds": growing}, questions=[ASKED])
-    assert [len(condition.seeds) for condition in later.conditions] == [15] * 4
-    assert frozen_state(later).endswith(SAME)
-    other = study_factory(GRID | {"seeds": growing | {"to": 30}}, questions=[ASKED])
-    assert frozen_state(other).endswith("4 conditions with other seeds")
+def test_freezing_a_study_and_changing_that_are_other_plans_of_the_report_for_all_jobs_of_a_run(
+    study_factory: StudyFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study = study_factory(GRID, questions=[ASKED])
+    assert report_plan(study) == study.plan
+    write_frozen(study)
+    frozen = report_plan(study)
+    monkeypatch.setenv("PARLEY_RUN", "")
+    RunPlan("token", plan_of(study), frozen).give_to_jobs()
+    paths.frozen(study.file).write_text("damaged")
+    assert len({report_plan(study), frozen, study.plan}) == 3
+    assert planned_report(study) == frozen

@@ -28,7 +28,7 @@ def test_pairs_are_pooled_over_the_axes_that_the_question_names(study_factory: S
         for m in ("majority", "random")
         for n in (4, 6)
     ]
-    assert study.comparisons[0].seeds() == [3, 3, 3, 3]
+    assert study.comparisons[0].seeds == [3, 3, 3, 3]
     assert study.comparisons[0].label == "prompt: prompt may_exist -> none_exist"
     # An axis that differs must be named; one that the question makes constant need not.
     with pytest.raises(UsageError, match=r"questions\[0\]: n differs .* \(4, 6\); name n in over"):

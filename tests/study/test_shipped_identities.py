@@ -69,7 +69,7 @@ def test_the_papers_study_is_its_two_grids_and_asks_what_the_paper_claims() -> N
     assert {(c.axes["model"], c.count("honest"), c.prompt) for c in attacked} == {("qwen3-14b", 8, "may_exist")}
     assert {b for _, b in played} == {0, 1, 2, 3, 4}
     assert {c.parameters.max_rounds for c, _ in played} == {50}  # type: ignore[attr-defined]
-    assert [(c.question.name, len(c.strata), sum(c.seeds())) for c in study.comparisons] == [
+    assert [(c.question.name, len(c.strata), sum(c.seeds)) for c in study.comparisons] == [
         ("prompt", 3, 150),
         ("group_size", 4, 200),
         ("model", 6, 300),

@@ -56,7 +56,6 @@ BAD_KEYS: list[tuple[dict[str, Any], *tuple[str, ...]]] = [
     ({"seeds": [7, 1, 7]}, "seeds: ", "seed 7"),
     ({"seeds": [3, -1]}, "seeds[1]: -1"),
     ({"seeds": [1_000_000_000]}, "seeds[0]: 1000000000"),
-    ({"seeds": {"from": 1}}, "seeds.by: missing"),
     ({"companions": {"noise": "config/again.yaml"}}, "companions.noise", "config/again.yaml"),
     ({"budget": {"cost": float("inf")}}, "budget.cost: inf"),
     ({"parameters": {"max_round": 3}}, "parameters: max_round:", "'max_rounds'"),

@@ -236,13 +236,6 @@ def with_model(folder: Path) -> Path:
     return folder / "config" / "models.yaml"
 
 
-def in_former_layout(study: Study) -> Study:
-    """Have the records of a study lie where its model had another name."""
-    for condition in study.conditions:
-        vars(condition)["folder"] = condition.folder.replace("model=majority", "model=most")
-    return study
-
-
 # All that a study keeps, as text
 
 

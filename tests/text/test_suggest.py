@@ -65,7 +65,6 @@ def test_a_misspelled_argument(study_factory: StudyFactory) -> None:
         ("prompts small.yaml --where prompt=may_exists", "prompt=may_exist"),
         ("prompts consensus --phase vot", "'vote'"),
         ("serve tinny --endpoint x --models models.yaml", "'tiny'"),
-        ("calibrate tiny --game deliberation_cott", "'deliberation_cot'"),
     ]:
         error = CliRunner().invoke(commands, line.split(), standalone_mode=False).exception
         assert isinstance(error, UsageError), line

@@ -1,6 +1,5 @@
 """What is missing of a study when Snakemake starts, and the run that may not begin: without Snakemake."""
 
-import logging
 import os
 import shutil
 from pathlib import Path
@@ -115,29 +114,3 @@ def test_records_that_are_there_are_not_replaced(folder: Path) -> None:
         Path(name).touch()
     with pytest.raises(RecordError, match=r"^a\.parquet: exists already, .* \(2 records in all\)$"):
         run.refuse_to_replace(["a.parquet", "b.parquet"])
-
-
-def test_a_run_of_growing_seeds_begins_anew_if_all_is_played_and_the_study_is_the_same(
-    study_factory: StudyFactory, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    study = study_factory()
-    record = next(study.simulations()).record(study.name)
-    record.parent.mkdir(parents=True)
-    begun: list[bool] = []
-    monkeypatch.setattr(run, "restart", lambda started_in: begun.append(True))
-    caplog.set_level(logging.ERROR)
-    other = "small.yaml changed while it ran"
-    planned: Any = SimpleNamespace(
-        **{"token": "1", "is_main": True, "study": study, "grows": True, "plan": "00000000", "started_in": "."},
-        **{"unplayed": [], "missing": [str(record)]},
-    )
-    monkeypatch.setattr(run, "changed_since", lambda *_: None)
-    run.on_success(planned)
-    assert not begun  # somebody asked for one record alone
-    record.touch()
-    run.on_success(planned)
-    assert begun == [True]
-    monkeypatch.setattr(run, "changed_since", lambda *_: other)
-    run.on_success(planned)
-    assert begun == [True]
-    assert caplog.messages == [other]

@@ -99,12 +99,13 @@ class Averages:
 def threshold_table(study: Study, games: Iterable[PlayedGame]) -> pd.DataFrame:
     """Return a row per condition, share and threshold: axes, n, the mean in [0, 1] and its Wilson limits.
 
-    The points are the game's (`Game.sweep`); a game that sweeps nothing has none. n counts the simulations that have
+    The points are the game's; one that sweeps nothing has none. n counts the simulations that have
     the share.
     """
     averages = Averages(study)
-    for game in games:
-        averages.add(game.simulation.condition.name, study.game.evidence.sweep(game.summary.outcome["metrics"]))
+    if table := study.game.evidence.table("thresholds"):
+        for game in games:
+            averages.add(game.simulation.condition.name, table.rows(game.summary.outcome["metrics"]))
     return averages.table(averages.names, "share", "threshold").drop(columns="playing")
 
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pandas as pd
 
+from parley.analysis.anytime import anytime_interval
 from parley.analysis.contrasts import NONE_IMPOSSIBLE, Impossible
 from parley.analysis.endings import median_interval
-from parley.analysis.precision import anytime_interval
 from parley.analysis.rates import by_condition
 from parley.analysis.simulations import ALL, COLUMNS, DEGENERATE_COUNTS, with_counts
 from parley.analysis.stats import censored_median, wilson_interval
@@ -143,7 +143,7 @@ def print_conditions(table: pd.DataFrame, by: Sequence[str], game: type[Game]) -
     return (f"In all rows: {alike}\n" if alike else "") + shown[kept].to_string(index=False)
 
 
-# Degenerate replies: records of before they were counted do not tell them, so they are missing there, never 0
+# Degenerate replies: missing where no record tells them, never 0
 
 
 def degenerate_warnings(conditions: pd.DataFrame, by: Sequence[str]) -> list[str]:

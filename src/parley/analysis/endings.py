@@ -225,9 +225,9 @@ def _compared(first: _Times, second: _Times, way: str) -> Iterator[Any]:
     yield second.median - first.median
     many = min(first.time.size, second.time.size) >= _FEWEST
     with np.errstate(invalid="ignore", divide="ignore"):
-        yield from middle(second.resampled - first.resampled, -np.inf) if many else (math.nan, math.nan)
+        yield from percentile_interval(second.resampled - first.resampled, -np.inf) if many else (math.nan, math.nan)
         yield float(np.divide(second.median, first.median))
-        yield from middle(second.resampled / first.resampled, 0.0) if many else (math.nan, math.nan)
+        yield from percentile_interval(second.resampled / first.resampled, 0.0) if many else (math.nan, math.nan)
     yield from _tested(first, second) if way == ANY else ("", math.nan)
 
 
@@ -241,7 +241,7 @@ def _tested(first: _Times, second: _Times) -> tuple[str, float]:
     return "log-rank", log_rank(time, ended, np.arange(time.size) >= first.time.size)
 
 
-def middle(values: Floats, least: float) -> tuple[float, float]:
+def percentile_interval(values: Floats, least: float) -> tuple[float, float]:
     """Return between which limits the middle 95% lie; what is undefined may be anything from `least` on.
 
     NaN for a limit that is not finite: that side is open.

@@ -40,12 +40,12 @@ class MadeBy:
 
     @property
     def as_json(self) -> dict[str, Any]:
-        """All of it, as `kept` reads it."""
+        """All of it, as `read_made_by` reads it."""
         return {"provenances": self.provenances, "answered": self.answered.to_numpy(dtype=object).tolist()}
 
 
 def made_by(records: UsableRecords) -> MadeBy:
-    """Return what made the records of a study that can be used; older ones do not say what answered."""
+    """Return what made the records of a study that can be used."""
     found: dict[str, tuple[Mapping[str, Any], int]] = {}
     replies: Counter[tuple[Any, ...]] = Counter()
     for simulation, summary in zip(records.simulations, records.summaries, strict=True):
@@ -60,7 +60,7 @@ def made_by(records: UsableRecords) -> MadeBy:
     return MadeBy(list(found.values()), answered)
 
 
-def kept(study: Study) -> MadeBy:
+def read_made_by(study: Study) -> MadeBy:
     """Return what made the records that the tables of a study are of; raises RecordError if they do not say."""
     try:
         mark = mark_of_tables(study)["made_by"]

@@ -200,53 +200,64 @@ def planned(study: Study, records: Records, base: float | None = None) -> list[P
 
 def _planned(comparison: Comparison, pairs: Pairs, base: float | None, times: tuple[int, int]) -> Planned:
     """Return what is assumed of a comparison; `times` are the repeats of the pilot and of the study."""
-    question, number = comparison.question, len(pairs.first)
     rates = comparison.averaged and comparison.kind != "quantity" and not comparison.between  # means of yes and no
-    if comparison.of_numbers and not (rates and number < PILOT):
-        differences = pairs.second - pairs.first
-        if number < PILOT or not differences.std():
-            basis = f"spread unknown: needs {PILOT} pairs of a pilot that differ ({number} there)"
-            return Planned(comparison, math.nan, question.smallest, 0, math.nan, basis, None)
+    if comparison.of_numbers and not (rates and len(pairs.first) < PILOT):
+        return _of_numbers(comparison, pairs, times)
+    return _of_rates(comparison, pairs, base)
 
-        def by_samples(n: int, difference: float, alpha: float, wide: float = 1.0) -> float:
-            return power_of_differences(n, differences * wide, difference, alpha, comparison.share)
 
-        basis, smallest = f"spread of {number} pairs", question.smallest
-        spreads = np.sqrt((number - 1) / scipy.stats.chi2.isf(_PILOT_ENDS, number - 1))
-        now, by_repeats = 1.0, dict[int, Power]()
-        if comparison.averaged and not np.isnan(pairs.sampling).all():
-            # What repeats leave of chance, of the whole variance: so much of it falls as one by their number.
-            played, planned = times
-            chance = min(1.0, float(np.nanmean(pairs.sampling) / differences.var(ddof=1)))
-            wide = {n: math.sqrt(1 - chance + chance * played / n) for n in sorted({*_REPEATS, planned})}
-            now, basis = wide[planned], f"{basis}, {chance:.0%} of its variance by the chance of {played} repeats"
-            by_repeats = {n: partial(by_samples, wide=each) for n, each in wide.items()}
-        ends = tuple(partial(by_samples, wide=now * wide) for wide in spreads)
-        power = partial(by_samples, wide=now)
-        found = Planned(comparison, math.nan, smallest, number, math.nan, basis, power, 100 * smallest, ends)
-        return replace(found, by_repeats=by_repeats)
+def _of_numbers(comparison: Comparison, pairs: Pairs, times: tuple[int, int]) -> Planned:
+    """Return what is assumed of numbers: that pairs differ as those of the pilot, but for their mean."""
+    number, smallest, differences = len(pairs.first), comparison.question.smallest, pairs.second - pairs.first
+    if number < PILOT or not differences.std():
+        basis = f"spread unknown: needs {PILOT} pairs of a pilot that differ ({number} there)"
+        return Planned(comparison, math.nan, smallest, 0, math.nan, basis, None)
+
+    def power(n: int, difference: float, alpha: float, wide: float = 1.0) -> float:
+        return power_of_differences(n, differences * wide, difference, alpha, comparison.share)
+
+    basis, now, by_repeats = f"spread of {number} pairs", 1.0, dict[int, Power]()
+    if comparison.averaged and not np.isnan(pairs.sampling).all():
+        # What repeats leave of chance, of the whole variance: so much of it falls as one by their number.
+        played, planned = times
+        chance = min(1.0, float(np.nanmean(pairs.sampling) / differences.var(ddof=1)))
+        wide = {n: math.sqrt(1 - chance + chance * played / n) for n in sorted({*_REPEATS, planned})}
+        now, basis = wide[planned], f"{basis}, {chance:.0%} of its variance by the chance of {played} repeats"
+        by_repeats = {n: partial(power, wide=each) for n, each in wide.items()}
+    spreads = np.sqrt((number - 1) / scipy.stats.chi2.isf(_PILOT_ENDS, number - 1))
+    ends = tuple(partial(power, wide=now * wide) for wide in spreads)
+    found = Planned(comparison, math.nan, smallest, number, math.nan, basis, partial(power, wide=now), 100 * smallest)
+    return replace(found, ends=ends, by_repeats=by_repeats)
+
+
+def _of_rates(comparison: Comparison, pairs: Pairs, base: float | None) -> Planned:
+    """Return what is assumed of rates: the first of them, the difference, and how pairs correlate."""
+    number = len(pairs.first)
     pilot = number >= PILOT
     phi = correlation(*pairs.counts) if pilot else 0.0
     given, difference, said = _assumed(comparison, float(pairs.first.mean()) if pilot else None, number, base)
-    first = 0.5 - difference / 2 if given is None else given
-    room = 1 - first if difference >= 0 else first
     within = all(one is other for one, other in comparison.strata)
     alone = "outcomes of one simulation" if within else "pairs"
     paired = f"correlation of {number} pairs" if pilot else f"{alone} independent: no pilot"
     if within and comparison.kinds == ("outcome", "outcome"):  # a simulation ends in one way: never in both
         phi, paired = -1.0, "no simulation ends both ways"
+    several = "; strata of a seed independent" * (len(comparison.strata) > 1)
+    basis = f"{said}; {paired}{several}" + "; as with one repeat" * comparison.averaged
 
-    def by_counts(n: int, difference: float, alpha: float) -> float:
-        low = 0.5 - difference / 2 if given is None else first
-        return power_of_rates(n, Rates(low, min(max(low + difference, 0.0), 1.0), phi), alpha)
+    def power(n: int, difference: float, alpha: float) -> float:
+        return power_of_rates(n, _rates(given, difference, phi), alpha)
 
-    several = (
-        "; strata of a seed independent" * (len(comparison.strata) > 1) + "; as with one repeat" * comparison.averaged
-    )
-    basis, largest = f"{said}; {paired}{several}", 1.0 if given is None else room
+    first = _rates(given, difference, phi).first
+    largest = 1.0 if given is None else 1 - first if difference >= 0 else first
     likely = _pilots(comparison, pairs.counts, base) if pilot and phi != -1 else ()
     ends = tuple(partial(_power_at, rates) for rates in likely)
-    return Planned(comparison, first, difference, number * pilot, phi, basis, by_counts, largest, ends)
+    return Planned(comparison, first, difference, number * pilot, phi, basis, power, largest, ends)
+
+
+def _rates(first: float | None, difference: float, phi: float) -> Rates:
+    """Return two rates that differ by so much; about a half without a first one."""
+    first = 0.5 - difference / 2 if first is None else first
+    return Rates(first, min(max(first + difference, 0.0), 1.0), phi)
 
 
 def _power_at(rates: Rates, pairs: int, difference: float, alpha: float) -> float:
@@ -262,8 +273,7 @@ def _pilots(comparison: Comparison, counts: tuple[int, int, int, int], base: flo
     likely = []
     for drawn in np.random.default_rng(number).multinomial(number, (np.array(counts) + 0.5) / (number + 2), _PILOTS):
         first, difference, _ = _assumed(comparison, float(drawn[:2].sum() / number), number, base)
-        first = 0.5 - difference / 2 if first is None else first
-        likely.append(Rates(first, min(max(first + difference, 0.0), 1.0), correlation(*map(int, drawn))))
+        likely.append(_rates(first, difference, correlation(*map(int, drawn))))
     likely.sort(key=lambda rates: sum(rates.discordant))
     return tuple(likely[round(end * (_PILOTS - 1))] for end in _PILOT_ENDS)
 
@@ -299,9 +309,7 @@ def plan_table(study: Study, plans: Sequence[Planned], costs: Costs) -> pd.DataF
 
 def _row(plan: Planned, alpha: float, costs: Costs) -> dict[str, Any]:
     comparison = plan.comparison
-    strata, now, grown = len(comparison.strata), comparison.seeds(), comparison.seeds(at_most=True)
-    least = _found(plan, now, alpha)
-    most = least if grown == now else _found(plan, grown, alpha)
+    strata, found = len(comparison.strata), _found(plan, comparison.seeds, alpha)
     row: dict[str, Any] = {
         "question": comparison.question.name,
         "what": comparison.what,
@@ -309,8 +317,7 @@ def _row(plan: Planned, alpha: float, costs: Costs) -> dict[str, Any]:
         "from": comparison.values[0],
         "to": comparison.values[1],
         "strata": strata,
-        **least,
-        **{f"{name}_most": value for name, value in most.items()},
+        **found,
         "rate_from": plan.first,
         "difference": plan.difference,
         "correlation": plan.correlation,
@@ -328,7 +335,7 @@ def _row(plan: Planned, alpha: float, costs: Costs) -> dict[str, Any]:
     if plan.power is not None:
         row |= {f"seeds_{100 * target:.0f}": seeds_for(target, plan.power) for target in TARGETS}
     if plan.ends:
-        high, low = (power_at(least["pairs"], plan.difference, alpha) for power_at in plan.ends)
+        high, low = (power_at(found["pairs"], plan.difference, alpha) for power_at in plan.ends)
         row |= {"power_low": low, "power_high": high, "seeds_80_cautious": seeds_for(TARGETS[0], plan.ends[1])}
     needed = {f"seeds_80_repeats_{n}": seeds_for(TARGETS[0], power) for n, power in plan.by_repeats.items()}
     return row | needed | _costs(comparison, plan.repeats, row["seeds_80"], costs)
@@ -366,31 +373,24 @@ def _smallest(plan: Planned, pairs: int, alpha: float) -> float:
 
 def _costs(comparison: Comparison, repeats: int, seeds: Any, costs: Costs) -> dict[str, Any]:
     conditions = comparison.conditions * repeats
-    now, most = (total_cost(conditions, costs, at_most)[0] for at_most in (False, True))
+    now, _ = total_cost(conditions, costs)
     each = sum((costs.of(condition)[0] for condition in conditions), Cost())
     then = each * (math.nan if pd.isna(seeds) else float(seeds))
     parts = ("tokens", "hours", "gpu_hours", "money")
     return {
         "conditions": len(conditions),
         "simulations": sum(len(condition.seeds) for condition in conditions),
-        "simulations_most": sum(len(condition.most_seeds) for condition in conditions),
         **{name: getattr(now, name) for name in parts},
-        **{f"{name}_most": getattr(most, name) for name in parts},
         **{f"{name}_80": getattr(then, name) for name in parts},
     }
 
 
-def total_cost(
-    conditions: Sequence[Condition], costs: Costs, at_most: bool = False
-) -> tuple[Cost, dict[str, list[str]]]:
-    """Return what all simulations of some conditions take, and which models are known from what.
-
-    `at_most`: once all seeds have grown.
-    """
+def total_cost(conditions: Sequence[Condition], costs: Costs) -> tuple[Cost, dict[str, list[str]]]:
+    """Return what all simulations of some conditions take, and which models are known from what."""
     total, known = Cost(), dict[str, list[str]]()
     for condition in conditions:
         cost, source = costs.of(condition)
-        total += cost * len(condition.most_seeds if at_most else condition.seeds)
+        total += cost * len(condition.seeds)
         if condition.models and condition.engine not in known.setdefault(source, []):
             known[source].append(condition.engine)
     return total, known
@@ -398,7 +398,7 @@ def total_cost(
 
 def width_table(study: Study) -> pd.DataFrame:
     """Return how wide Wilson's interval of an outcome's rate is by the number of seeds, at rates of 50% and 90%."""
-    own = {len(seeds) for condition in study.conditions for seeds in (condition.seeds, condition.most_seeds)}
+    own = {len(condition.seeds) for condition in study.conditions}
     rows = []
     for seeds in sorted({*_SEEDS, *own}):
         low, high = wilson_of_mean(list(_RATES), [seeds] * len(_RATES))
@@ -407,7 +407,7 @@ def width_table(study: Study) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def untold(study: Study, records: Records) -> str:
+def missing_pilot(study: Study, records: Records) -> str:
     """Return in a few words what the records of another study do not tell; "" for nothing that is needed."""
     if not records:
         return "no records, so it tells nothing"
@@ -421,4 +421,4 @@ def untold(study: Study, records: Records) -> str:
     return f"no condition of this study is in it, so it tells {missing}"
 
 
-__all__ = ["UNKNOWN", "Planned", "level", "plan_table", "planned", "total_cost", "untold", "width_table"]
+__all__ = ["UNKNOWN", "Planned", "level", "missing_pilot", "plan_table", "planned", "total_cost", "width_table"]

@@ -47,9 +47,9 @@ def quantity_table(rows: pd.DataFrame, by: Sequence[str], game: type[Game]) -> p
     """Return a row per condition and quantity: axes, unit, n, mean, standard deviation, limits, and median.
 
     `interval` says what the limits are: "Wilson" for shares and what has a greatest possible value, "t" for all else.
-    `rows` is the table of simulations. n counts those that have the number; times are missing in older records. Raises
-    ValueError for a share outside [0, 1], or another number outside [0, its greatest possible value], and if the
-    simulations of a condition that have such a number do not share one greatest possible value above 0.
+    `rows` is the table of simulations. n counts those that have the number. Raises ValueError for a share outside
+    [0, 1], or another number outside [0, its greatest possible value], and if the simulations of a condition that have
+    such a number do not share one greatest possible value above 0.
     """
     described = all_quantities(rows.columns, game)
     table = []

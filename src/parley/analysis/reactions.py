@@ -51,7 +51,7 @@ def compared_games(study: Study, games: Sequence[PlayedGame]) -> list[Compared]:
     for game in games:
         by_seed[game.simulation.condition.name][game.simulation.seed] = game
     compared: list[Compared] = []
-    for condition in study.conditions if study.game.evidence.reactions else ():
+    for condition in study.conditions if study.game.evidence.table("reactions") else ():
         if condition.axes["b"]:
             other = without_adversary(condition, study.conditions)
             compared.append((condition, other, by_seed[condition.name], by_seed[other.name] if other else {}))
@@ -76,12 +76,14 @@ def _are_paired(own: Games, calm: Games) -> bool:
 
 def reacted(game: PlayedGame, sources: Iterable[PlayedGame], trace: Trace) -> Reacted:
     """Return what the agents of a game do from the rounds on in which those of its sources met an adversary."""
-    evidence, values = game.simulation.condition.game.evidence, {}
+    values: dict[tuple[str, str], _Values] = {}
+    if (table := game.simulation.condition.game.evidence.table("reactions")) is None:
+        return values
     for source in sources:
         names = _same_agents(source.honest, game.honest)
         metrics, parameters = source.summary.outcome["metrics"], source.simulation.condition.parameters
-        found = evidence.reacted(parameters, metrics, names, trace)
-        values[game.simulation.id, source.simulation.id] = {of.name: found.get(of.name) for of in evidence.reactions}
+        found = table.rows(parameters, metrics, names, trace)
+        values[game.simulation.id, source.simulation.id] = {of.name: found.get(of.name) for of in table.measures}
     return values
 
 
@@ -95,7 +97,7 @@ def reaction_table(study: Study, compared: Sequence[Compared], values: Reacted) 
         differing = {} if other is None else {a: v for a, v in other.axes.items() if v != condition.axes[a]}
         without = NONE if other is None else ", ".join(f"{axis}={value}" for axis, value in differing.items())
         keys = {**condition.axes, "without": without}
-        samples += reaction_samples(study.game.evidence.reactions, own, calm, values, keys)
+        samples += reaction_samples(study.game.evidence.about("reactions"), own, calm, values, keys)
     return selected(reaction_rows(samples), names_of("reactions", study.axes, study.game))
 
 
@@ -181,10 +183,10 @@ def _mean(values: Sequence[_Values], name: str) -> float:
 
 def behaved_rows(study: Study, game: PlayedGame, trace: Trace) -> list[Judged]:
     """Return the judged agents of a game with an adversary: all of them, and those of each player."""
-    condition, evidence = game.simulation.condition, study.game.evidence
-    if not condition.axes["b"] or not evidence.behaviors:
+    condition, table = game.simulation.condition, study.game.evidence.table("behaviors")
+    if not condition.axes["b"] or table is None:
         return []
-    found = evidence.behaved(condition.parameters, game.summary.outcome["metrics"], trace)
+    found = table.rows(condition.parameters, game.summary.outcome["metrics"], trace)
     by_player: dict[str, list[AgentBehavior]] = {EVERYBODY: list(found.values())} if found else {}
     for name, behaved in sorted(found.items(), key=lambda item: game.players[item[0]]):
         by_player.setdefault(game.players[name], []).append(behaved)
@@ -203,7 +205,7 @@ def behavior_table(rows: Iterable[Judged], study: Study) -> pd.DataFrame:
         [*condition.axes.values(), player, *_behavior(behavior, games)]
         for condition in study.conditions
         for player, games in judged[condition.name].items()
-        for behavior in [ANY, *(each.name for each in study.game.evidence.behaviors)]
+        for behavior in [ANY, *(each.name for each in study.game.evidence.about("behaviors"))]
     ]
     return pd.DataFrame(table, columns=names_of("behaviors", study.axes, study.game))
 

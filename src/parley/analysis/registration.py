@@ -94,8 +94,6 @@ def _when(frozen: Frozen, games: Sequence[tuple[Condition, pd.DataFrame]], condi
     """Return when a question was frozen that is as it was, before or after how many of its games; and the seeds."""
     if any(part["engine"].str.startswith(IMPORTED).any() for _, part in games):
         return f"imported games, whose times are not ours: {_EXPLORATORY}", False, False
-    if not frozen.time:
-        return f"frozen at a time that its page does not say: {_EXPLORATORY}", False, False
     number, played = counted(sum(len(part) for _, part in games), "game"), _first(frozen.played)
     # A game that was there counts as played before, whatever the clock says of the machine that played it.
     early = [
@@ -107,10 +105,6 @@ def _when(frozen: Frozen, games: Sequence[tuple[Condition, pd.DataFrame]], condi
     first = f"frozen before the first of {number}" if games else "frozen, and no game is played"
     of_old = _first(frozen.content["conditions"])
     seeds = [(of_old[_name(each)][1], each) for each in conditions]
-    if any(each.growing or isinstance(then, dict) for then, each in seeds):
-        if all(each.growing and then == each.growing.model_dump(mode="json", by_alias=True) for then, each in seeds):
-            return f"{first}, with the rule by which seeds grow", True, False
-        return f"{first}; how seeds grow {CHANGED} since: {_EXPLORATORY}", False, False
     both = [(set(range(then) if isinstance(then, int) else then), set(each.seeds)) for then, each in seeds]
     if gone := {seed for then, now in both for seed in then - now}:
         return f"{first}; seeds left out since: {_named(gone)}: {_EXPLORATORY}", False, False

@@ -21,7 +21,7 @@ from parley.text import by_number
 _TELEMETRY = (
     "calls",
     "failed_replies",
-    *FAILURE_CLASSES,  # those that came later are not in older records
+    *FAILURE_CLASSES,  # records of the findings lack some
     "prompt_tokens",
     "completion_tokens",
     "cached_tokens",
@@ -29,7 +29,7 @@ _TELEMETRY = (
 )
 
 
-# Degenerate replies, of those asked of models; records of before they were counted do not have them.
+# Degenerate replies, of those asked of models.
 ALL = "degenerate"
 COLUMNS = {name: f"{ALL}_{name}" for name in DEGENERATE_CLASSES}
 IMPORTED = "imported from "  # begins what answered in games that somebody else's code played

@@ -32,8 +32,10 @@ _ANY, _MINORITY, _MAJORITY = "any", "minority", "majority"
 def decision_rows(game: PlayedGame, trace: Trace) -> list[dict[str, Any]]:
     """Return the rows of one game: its decision under each rule; none of a game without any."""
     condition = game.simulation.condition
+    if (table := condition.game.evidence.table("decisions")) is None:
+        return []
     same = {**condition.axes, "seed": game.simulation.seed, "id": game.simulation.id}
-    found = condition.game.evidence.decisions(condition.parameters, game.summary.outcome, game.honest, trace)
+    found = table.rows(condition.parameters, game.summary.outcome, game.honest, trace)
     return [
         {**same, "voters": d.voters, "answers": d.answers, "rule": d.rule, "winner": d.value, "right": d.right}
         for d in found
@@ -123,15 +125,15 @@ def paid_rows(study: Study, game: PlayedGame, trace: Trace) -> list[dict[str, An
     Of independent answers there is a row for each number of first ones, from none at all, of which nothing is right;
     of a talk there is one for its first answers besides. NaN is what nobody counted.
     """
-    simulation = game.simulation
+    simulation, table = game.simulation, study.game.evidence.table("equal_cost")
     arm = str(simulation.condition.axes.get(ARM_AXIS, NO_ARM))
-    if arm == NO_ARM:
+    if arm == NO_ARM or table is None:
         return []
     _, rows = read_attempts(simulation.record(study.name), ["agent", "round", *_COUNTS])
     attempts = rows.to_pandas().assign(requests=1.0)
     attempts["cached_tokens"] = attempts["cached_tokens"].fillna(0)
     costs = attempts[list(_COSTS)].to_numpy(dtype=float)
-    rights, last = simulation.condition.game.evidence.pluralities(game.summary.outcome, list(game.honest), trace)
+    rights, last = table.rows(game.summary.outcome, list(game.honest), trace)
     if arm == INDEPENDENT:
         each = [costs[attempts["agent"] == name].sum(axis=0) for name in game.honest]
         summed = np.cumsum([np.zeros(len(_COSTS)), *each], axis=0)
@@ -173,8 +175,8 @@ def what_counts(paid: Sequence[Mapping[str, Any]], study: Study) -> pd.DataFrame
 
 def with_equal_cost(rows: pd.DataFrame, counts: pd.DataFrame, study: Study) -> pd.DataFrame:
     """Return the table of simulations with whether each is right at equal cost, about which questions may ask."""
-    indicator, played = study.game.evidence.at_equal_cost, counts[counts["arm"] != FIRST]
-    return rows.assign(**{indicator.name: rows["id"].map(dict(played[["id", "right"]].values))}) if indicator else rows
+    right = rows["id"].map(dict(counts.loc[counts["arm"] != FIRST, ["id", "right"]].values))
+    return rows.assign(**{indicator.name: right for indicator in study.game.evidence.about("equal_cost")})
 
 
 def equal_cost_table(counts: pd.DataFrame, study: Study) -> pd.DataFrame:

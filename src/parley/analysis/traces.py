@@ -61,21 +61,20 @@ def regret_row(study: Study, game: PlayedGame, trace: Trace) -> Mapping[str, Any
     That is one whose honest agents follow rules, unless the study names the protocol (`achievable`), and one of a game
     that knows no protocols.
     """
-    condition = game.simulation.condition
-    if condition.honest_by_rules and study.achievable is None:
+    condition, table = game.simulation.condition, study.game.evidence.table("regret")
+    if table is None or (condition.honest_by_rules and study.achievable is None):
         return {}
     if (achieved := achievable(study, game, trace)) is None:
         return {}
     best, best_reached = achieved
-    reached = condition.game.evidence.reached(condition.parameters, game.summary.outcome, trace)
-    measures = condition.game.evidence.achievable
+    reached = table.rows(condition.parameters, game.summary.outcome, trace)
     lost = {}
-    for of in measures:
+    for of in table.measures:
         best_one, own = best_reached[of.name], reached[of.name]
         lost[f"{of.name}{_LOST}"] = best_one - own if of.more else own - best_one
     sides = {f"{_REACHED}{name}": value for name, value in reached.items()}
     sides |= {f"{_BEST}{name}": value for name, value in best_reached.items()}
-    promises = [of.name for of in measures if of.name in best.promises]
+    promises = [of.name for of in table.measures if of.name in best.promises]
     told = {"protocol": best.policy.label, "promised": ", ".join(promises), "theory": best.why}
     return {**condition.axes, "seed": game.simulation.seed, "id": game.simulation.id, **told, **sides, **lost}
 
@@ -85,8 +84,8 @@ def achievable(study: Study, game: PlayedGame, trace: Trace) -> tuple[BestKnown,
     recorded = game.summary.simulation.get("material")
     simulation = replace(game.simulation, recorded=recorded)
     own = simulation.game()
-    best = own.best_known(study.achievable)
-    if best is None:
+    table, best = own.evidence.table("regret"), own.best_known(study.achievable)
+    if table is None or best is None:
         return None
     rules: dict[str, ScriptedPolicy] = {}
     seats = []
@@ -109,7 +108,7 @@ def achievable(study: Study, game: PlayedGame, trace: Trace) -> tuple[BestKnown,
     )
     told = {"rounds": outcome.rounds, "finished_early": outcome.finished_early, "metrics": outcome.metrics}
     told |= {"name": outcome.name, "detail": outcome.detail}
-    return best, own.evidence.reached(own.parameters, told, outcome.trace)
+    return best, table.rows(own.parameters, told, outcome.trace)
 
 
 def rule_of(seat: Seat) -> Rule | None:
@@ -136,7 +135,7 @@ def _played(game: Game, rules: Mapping[str, ScriptedPolicy], simulation: str) ->
 
 def regret_table(rows: Sequence[Mapping[str, Any]], study: Study) -> pd.DataFrame:
     """Return the rows of `regret_row` as a table."""
-    of_game = [of.name for of in study.game.evidence.achievable]
+    of_game = [of.name for of in study.game.evidence.about("regret")]
     measured = [f"{_REACHED}{name}" for name in of_game] + [f"{_BEST}{name}" for name in of_game]
     names = [*names_of("regret", study.axes, study.game), *measured, *(f"{name}{_LOST}" for name in of_game)]
     return pd.DataFrame(rows, columns=names)
@@ -149,7 +148,7 @@ def achievable_table(regret: pd.DataFrame, study: Study) -> pd.DataFrame:
     """
     samples = []
     for key, rows in by_condition(regret, study.axes):
-        for of in study.game.evidence.achievable:
+        for of in study.game.evidence.about("regret"):
             names = (f"{_REACHED}{of.name}", f"{_BEST}{of.name}")
             own, best = (rows[name].to_numpy(dtype=np.float64) for name in names)
             promised = float(rows["promised"].str.split(", ").map(lambda said, name=of.name: name in said).mean())
@@ -266,7 +265,7 @@ def recorded(study: Study, games: Iterable[PlayedGame]) -> Iterator[Recorded]:
     evidence = study.game.evidence
     by_agent = type(evidence).of_agents is not Evidence.of_agents
     columns = evidence.columns.turns or evidence.columns.measured
-    if by_agent or evidence.measures or columns or evidence.reactions or evidence.behaviors:
+    if by_agent or evidence.measures or columns or evidence.tables:
         for game in games:
             path = game.simulation.record(study.name)
             trace = read_trace(path)

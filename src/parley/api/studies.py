@@ -91,8 +91,8 @@ class Study(Shown):
     def run(self, *options: str) -> None:
         """Play what is missing of the study, and make its tables, figures, report and explorer, as `parley run` does.
 
-        `options` are Snakemake's. It returns when all is there, maybe after hours; a study whose seeds grow is to be
-        loaded again then. Raises ParleyError if Snakemake fails, whose lines say why.
+        `options` are Snakemake's. It returns when all is there, maybe after hours. Raises ParleyError if Snakemake
+        fails, whose lines say why.
 
         >>> import parley
         >>> parley.load("demo").run("--dry-run")

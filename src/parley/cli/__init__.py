@@ -18,7 +18,7 @@ from parley.text import one_line
 from parley.workflow.stopping import ALL_SECONDS, GOES_ON, SIGNALS, end_now
 
 # What journals or caches keep; the other commands are just given again.
-_GOES_ON = ("simulate", "simulate-shard", "calibrate")
+_GOES_ON = ("simulate", "simulate-shard")
 
 
 def main() -> None:

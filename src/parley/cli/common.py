@@ -276,7 +276,7 @@ def say(text: str) -> None:
 def refuse_folder(path: Path) -> None:
     """Raise UsageError for a folder; it names a record in it."""
     if path.is_dir():
-        record = next((file for file in sorted(path.rglob("seed=*.parquet")) if paths.is_record(file)), None)
+        record = next(iter(sorted(path.rglob("seed=*.parquet"))), None)
         remedy = (
             f"a folder; name a record, such as {record}" if record else "a folder that holds no record; name a file"
         )

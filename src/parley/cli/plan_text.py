@@ -9,7 +9,7 @@ import pandas as pd
 
 from parley import paths
 from parley.analysis.made_by import PER_AGENT, SCRIPTED, UNKNOWN, Costs, played
-from parley.analysis.planning import Planned, level, plan_table, planned, total_cost, untold, width_table
+from parley.analysis.planning import Planned, level, missing_pilot, plan_table, planned, total_cost, width_table
 from parley.analysis.registration import registered_lines
 from parley.analysis.simulations import simulation_row
 from parley.figures.curves import draw_power
@@ -25,7 +25,6 @@ _HINT = (
     "  questions:",
     "    - {name: NAME, outcome: %s, compare: %s, smallest: 0.15}",
 )
-_ENDS = ("", "_most")  # columns of what is at least, and at most where seeds grow
 _PARTS = ("tokens", "hours", "gpu_hours", "money")
 
 
@@ -55,12 +54,8 @@ class Plan:
 
     def values(self) -> dict[str, Any]:
         """Return the table, of questions or of widths, and what the whole study takes; None is not known."""
-        takes = {}
-        for end in _ENDS:
-            cost, _ = total_cost(self._study.conditions, self._costs, at_most=bool(end))
-            for part in _PARTS:
-                value = getattr(cost, part)
-                takes[f"{part}{end}"] = None if math.isnan(value) else value
+        cost, _ = total_cost(self._study.conditions, self._costs)
+        takes = {part: None if math.isnan(value) else value for part in _PARTS for value in [getattr(cost, part)]}
         return {
             "study": self._study.name,
             "questions" if self._plans else "widths": self._table,
@@ -72,12 +67,8 @@ class Plan:
         """Yield all of it as text."""
         study, other = self._study, self._other
         yield from _questions(study, self._plans, self._table) if self._plans else _widths(study, self._table)
-        if other is not None and (said := untold(study, self._others)):
+        if other is not None and (said := missing_pilot(study, self._others)):
             yield one_line(f"--from {other.name}: {said}")
-        if growing := [condition for condition in study.conditions if condition.growing]:
-            least = min(len(condition.seeds) for condition in growing)
-            most = max(len(condition.most_seeds) for condition in growing)
-            yield f"seeds grow: at least {least}, at most {most} of a condition; ranges are from the one to the other"
         yield ""
         yield from _costs(study, self._table if self._plans else None, self._costs)
         yield from filter(None, [forks_line(study)])
@@ -99,11 +90,11 @@ def _questions(study: Study, plans: list[Planned], found: pd.DataFrame) -> Itera
             [
                 one_line(row["question"]),
                 one_line(plan.comparison.text),
-                _range(*(_pairs(row, end) for end in _ENDS)),
+                _pairs(row),
                 f"{plan.first:.1%} -> {plan.first + plan.difference:.1%}" if share else f"{plan.difference:g}",
-                _percents(row, "power"),
-                "?" if plan.power is None else _range(*(_found(row[f"smallest_80{end}"], share) for end in _ENDS)),
-                _range(*(str(row[f"seeds{end}"]) for end in _ENDS)),
+                _percent(row["power"]),
+                "?" if plan.power is None else _found(row["smallest_80"], share),
+                str(row["seeds"]),
                 _count(row["seeds_80"], plan),
                 _count(row["seeds_90"], plan),
             ]
@@ -115,9 +106,9 @@ def _questions(study: Study, plans: list[Planned], found: pd.DataFrame) -> Itera
     for plan, row in zip(plans, found.to_dict("records"), strict=True):
         more = []
         if plan.power is not None and len(plans) > 1:
-            more.append(f"alone (p < 0.05) power {_percents(row, 'power_alone')}")
+            more.append(f"alone (p < 0.05) power {_percent(row['power_alone'])}")
         if plan.power is not None and row["strata"] > 1:
-            more.append(f"one of its {row['strata']} strata alone {_percents(row, 'power_one_stratum')}")
+            more.append(f"one of its {row['strata']} strata alone {_percent(row['power_one_stratum'])}")
         if plan.by_repeats:
             needed = (f"{_count(row[f'seeds_80_repeats_{n}'], plan)} with {n}" for n in plan.by_repeats)
             more.append(f"recorded games for 80% by repeats: {', '.join(needed)}")
@@ -143,16 +134,12 @@ def _widths(study: Study, found: pd.DataFrame) -> Iterator[str]:
 
 
 def _costs(study: Study, found: pd.DataFrame | None, costs: Costs) -> Iterator[str]:
-    least, known = total_cost(study.conditions, costs)
-    most, _ = total_cost(study.conditions, costs, at_most=True)
-    seeds = [(len(condition.seeds), len(condition.most_seeds)) for condition in study.conditions]
+    cost, known = total_cost(study.conditions, costs)
     header = ("what it takes", "simulations", "tokens", "engine hours", "GPU hours", "money")
-    simulations = _range(*(f"{sum(numbers):,}" for numbers in zip(*seeds, strict=True)))
-    parts = (_range(*(_number(getattr(cost, part)) for cost in (least, most))) for part in _PARTS)
-    rows = [["the study as it is", simulations, *parts]]
+    simulations = f"{sum(len(condition.seeds) for condition in study.conditions):,}"
+    rows = [["the study as it is", simulations, *(_number(getattr(cost, part)) for part in _PARTS)]]
     for row in [] if found is None else found.to_dict("records"):
-        now = (_range(*(_number(row[f"{part}{end}"]) for end in _ENDS)) for part in ("simulations", *_PARTS))
-        rows.append([f"{row['question']}: as it is", *now])
+        rows.append([f"{row['question']}: as it is", *(_number(row[part]) for part in ("simulations", *_PARTS))])
         if not pd.isna(row["seeds_80"]):
             needed = f"{row['conditions'] * row['seeds_80']:,}"
             rows.append([f"{row['question']}: for 80%", needed, *map(_number, (row[f"{p}_80"] for p in _PARTS))])
@@ -172,17 +159,9 @@ def _costs(study: Study, found: pd.DataFrame | None, costs: Costs) -> Iterator[s
         yield f"{SCRIPTED}: nothing is paid for"
 
 
-def _range(least: str, most: str) -> str:
-    return least if least == most else f"{least} to {most}"
-
-
-def _pairs(row: dict[Any, Any], end: str) -> str:
-    strata, seeds, pairs = row["strata"], row[f"seeds{end}"], row[f"pairs{end}"]
+def _pairs(row: dict[Any, Any]) -> str:
+    strata, seeds, pairs = row["strata"], row["seeds"], row["pairs"]
     return f"{strata} x {seeds}" if strata * seeds == pairs else str(pairs)
-
-
-def _percents(row: dict[Any, Any], name: str) -> str:
-    return _range(*(_percent(row[f"{name}{end}"]) for end in _ENDS))
 
 
 def _number(value: Any) -> str:

@@ -56,20 +56,16 @@ def expand(study: "Study", only_paths: bool, as_json: bool) -> None:
         common.tell(as_json, records, records)
         return
     if as_json:
-        facts = ("spec", "threat_model", "seeds", "most_seeds")
+        facts = ("spec", "threat_model", "seeds")
         common.tell(True, [{**c.axes, **{fact: getattr(c, fact) for fact in facts}} for c in study.conditions], ())
         return
     for condition in study.conditions:
         seeds = condition.seeds
         written = len(seeds) if isinstance(seeds, range) else list(seeds)
         threat = "" if condition.threat_model == "none" else f"  threat_model={condition.threat_model}"
-        most = f" (up to {condition.growing.to})" if condition.growing else ""
-        click.echo(f"{condition.name}/spec={condition.spec}{threat}  seeds={written}{most}")
+        click.echo(f"{condition.name}/spec={condition.spec}{threat}  seeds={written}")
     shards = len(set(study.shards().values()))
-    at_most = sum(len(condition.most_seeds) for condition in study.conditions)
-    played, conditions = counted(at_most, "simulation"), counted(len(study.conditions), "condition")
-    if at_most > len(simulations):
-        played = f"at least {len(simulations)}, at most {played}"
+    played, conditions = counted(len(simulations), "simulation"), counted(len(study.conditions), "condition")
     click.echo(f"{played} in {conditions}, {counted(shards, 'shard')}")
 
 
@@ -112,7 +108,7 @@ def fetch_model(model: str, install: str | None, models: Path) -> None:
 def serve(model: str, endpoint: Path, models: Path, exit_with_parent: bool) -> None:
     """Serve a model on a Unix socket until stopped (Ctrl-C, SIGTERM).
 
-    On GPUs it takes as many as its entry says, of those that no other server has.
+    With GPUs it takes as many free ones as its entry says (`gpus`).
 
     \b
     Example:  parley serve smollm2-135m --endpoint /tmp/engine.json
@@ -283,8 +279,8 @@ def report(
                parley report --compare paper my-paper           what differs, and outcomes by condition
                parley report --compare theory topologies --output both.html
     """
-    from parley.calibration.arms import planned_report
     from parley.files import mark_done
+    from parley.study.frozen import planned_report
 
     if unfinished and (compare or len(studies) > 1):
         raise UsageError("--unfinished: for the report of one study; leave it out, or name one STUDY")

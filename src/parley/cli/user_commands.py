@@ -15,9 +15,6 @@ from parley.text import one_line, table
 if TYPE_CHECKING:
     from parley.study import Study
 
-# As parley.games.base has them, whose import takes longer than --help may.
-_FORMATS = ("json", "text", "two_steps")
-
 
 @click.command()
 @click.argument("study", metavar="STUDY | GAME", shell_complete=common.STUDY_OR_GAME_NAMES)
@@ -253,55 +250,6 @@ def show(record: Path, replies: bool) -> None:
 
 
 @click.command()
-@common.MODEL
-@click.option("--problems", default="arithmetic", show_default=True, help="arithmetic (generated), or gsm8k:PATH.")
-@click.option("--number", default=200, show_default=True, type=click.IntRange(1, 100_000), help="Questions.")
-@click.option(
-    "--game", "games", multiple=True, metavar="NAME", help="May be repeated. A wrong name lists them. Default: all."
-)
-@click.option(
-    "--reply-format", "formats", multiple=True, type=click.Choice(_FORMATS), help="May be repeated; default: all."
-)
-@click.option("--endpoint", type=common.PATH, help="A running engine; default: start one.")
-@common.MODELS_FILE
-@common.TIMEOUT
-@common.JSON
-def calibrate(
-    model: str,
-    problems: str,
-    number: int,
-    games: tuple[str, ...],
-    formats: tuple[Any, ...],
-    endpoint: Path | None,
-    models: Path,
-    engine_timeout: float,
-    as_json: bool,
-) -> None:
-    """Ask a model the same questions plainly and in each game's reply formats, and print what the formats change.
-
-    Accuracy has Wilson's interval, its difference to the plain question Tango's for pairs (95%). The result is kept
-    under results/calibrations/, where the reports of studies that use the model find it. Interrupted, it goes on; arms
-    that are finished are not asked again. A service is paid for each request.
-
-    \b
-    Examples:  parley calibrate smollm2-135m --number 50
-               parley calibrate qwen3-8b --problems gsm8k:data/gsm8k/test.jsonl --game deliberation_cot
-    """
-    from parley.calibration.arms import STYLES, all_arms, cells, remedies, source_of
-    from parley.calibration.run import calibrate as run
-    from parley.text import choose
-
-    if unknown := set(games) - set(STYLES):
-        raise UsageError(f"--game {one_line(min(unknown), 60)}: {choose(min(unknown), STYLES)}")
-    arms = all_arms(games or STYLES, formats or _FORMATS)
-    if len(arms) == 1:
-        raise UsageError(f"--reply-format {', '.join(formats)}: {', '.join(games)} has no such format; choose another")
-    found = run(model, models, source_of(problems), number, arms, endpoint, engine_timeout)
-    table = _table([cells(row) for row in found["arms"]])
-    common.tell(as_json, found, [*table, *remedies(found["arms"]), str(found["path"])])
-
-
-@click.command()
 @common.STUDY
 @common.WHERE
 @click.option("--most", type=click.IntRange(min=1), help="Show at most this many simulations, those of lowest seeds.")
@@ -368,4 +316,4 @@ def _table(rows: Sequence[Mapping[str, str | int | float]]) -> list[str]:
     return table([*rows[0]], [[*row.values()] for row in rows]) if rows else []
 
 
-COMMANDS = (play, status, view, replay, verify, show, calibrate)
+COMMANDS = (play, status, view, replay, verify, show)

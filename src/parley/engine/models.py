@@ -238,8 +238,7 @@ class ModelEntry(BaseModel):
         exclude=True,  # each player's identity has its name
         default=LATEST,
         description="Version of the grammar of its replies. 2 leaves the length of texts to the parser, which cuts "
-        "them. 1 bounds it, which makes a GPU wait for its CPU: for going on with what was played so. Part of the "
-        "identity.",
+        "them. 1 bounds it, which makes a GPU wait for its CPU: the findings were played so. Part of the identity.",
     )
     deterministic: bool = Field(
         exclude_if=operator.not_,

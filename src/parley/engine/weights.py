@@ -186,7 +186,7 @@ def is_ready(name: str, entry: ModelEntry, models_file: Path) -> bool:
 def _made(marker: Path) -> Mapping[str, Any]:
     """Return what a marker says of weights that were made as they are made today."""
     found = json.loads(marker.read_bytes()) if marker.is_file() else {}
-    return found if found.get("conversion", 1) == CONVERSION else {}
+    return found if found.get("conversion") == CONVERSION else {}
 
 
 def _prepare(name: str, entry: ModelEntry, models_file: Path, folder: Path) -> None:

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Literal
 
 from parley import paths
-from parley.calibration.arms import planned_report
 from parley.errors import MissingRecordError, RecordError, UsageError
 from parley.export.about import about
 from parley.export.folder import write_folder
 from parley.files import make_folder, require_done, temporary_name
 from parley.play.record_store import read_records, usable_part, without
 from parley.study import Study
+from parley.study.frozen import planned_report
 
 FORMATS = ("inspect", "folder")
 Format = Literal["inspect", "folder"]

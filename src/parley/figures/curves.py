@@ -283,8 +283,6 @@ def _power(study: Study, plans: Sequence[Planned], table: pd.DataFrame) -> list[
     notes = ["Probability that a question is answered with “differs” if the difference is as large as its title says."]
     if any(plan.power is not None and not plan.pairs for plan in plans):
         notes.append("Pairs are taken to be independent where no records tell otherwise.")
-    if any(condition.growing for condition in study.conditions):
-        notes.append("Where seeds grow, vertical lines are at the least and at the most.")
     asked = list(zip(plans, table.to_dict("records"), strict=True))
     lines = [("not corrected (p < 0.05)", alone, False)]
     if len(plans) > 1:
@@ -300,12 +298,10 @@ def _power(study: Study, plans: Sequence[Planned], table: pd.DataFrame) -> list[
         ax.set_ylabel("power")
         if plan.power is None:
             ax.text(0.5, 0.5, wrapped(plan.basis, _POWER_SIZE[0]), ha="center", va="center", transform=ax.transAxes)
-            _seeds_axis(ax, max(100, row["seeds_most"]), _ends(row))
+            _seeds_axis(ax, max(100, row["seeds"]), row["seeds"])
             return
         needed = [row[f"seeds_{100 * target:.0f}"] for target in TARGETS]
-        most = max(
-            [2 * row["seeds"], 1.3 * row["seeds_most"], *(1.3 * seeds for seeds in needed if not pd.isna(seeds))]
-        )
+        most = max([2 * row["seeds"], *(1.3 * seeds for seeds in needed if not pd.isna(seeds))])
         drawn = plan.comparison.kind == "quantity"
         seeds = np.unique(np.geomspace(2, max(most, 10), _FEW_POINTS if drawn else _POINTS).round().astype(int))
         for index, (_, at, single) in enumerate(lines):
@@ -316,14 +312,10 @@ def _power(study: Study, plans: Sequence[Planned], table: pd.DataFrame) -> list[
             ax.plot(seeds, powers, clip_on=False, markevery=max(1, len(seeds) // _MARKED), **line_style(index))
         for target in TARGETS:
             ax.axhline(target, color="#777777", linewidth=0.7)
-        _seeds_axis(ax, most, _ends(row))
+        _seeds_axis(ax, most, row["seeds"])
 
     panels = [Panel([partial(draw, panel=each)]) for each in asked]
     return pages(study, _POWER, panels, _POWER_SIZE, notes, [*legend, _PLANNED])
-
-
-def _ends(row: dict[Any, Any]) -> list[int]:
-    return sorted({row["seeds"], row["seeds_most"]})
 
 
 def _title(plan: Planned) -> str:
@@ -334,7 +326,7 @@ def _title(plan: Planned) -> str:
     return f"{label}; {plan.first:.0%} -> {plan.first + plan.difference:.0%}"
 
 
-def _seeds_axis(ax: Axes, most: float, planned: Sequence[int]) -> None:
+def _seeds_axis(ax: Axes, most: float, planned: int) -> None:
     ax.set_xscale("log")
     ax.set_xlim(2, 1.1 * max(most, 10))
     steps = [step * 10**power for power in range(6) for step in (1, 2, 5)]
@@ -342,5 +334,4 @@ def _seeds_axis(ax: Axes, most: float, planned: Sequence[int]) -> None:
     ax.set_xticks(ticks, [f"{tick:,}" for tick in ticks], rotation=45 if len(ticks) > 5 else 0)
     ax.xaxis.set_minor_locator(NullLocator())
     ax.set_xlabel("seeds per condition")
-    for seeds in planned:
-        ax.axvline(seeds, color="black", linewidth=1, linestyle=(0, (2, 2)), zorder=1)
+    ax.axvline(planned, color="black", linewidth=1, linestyle=(0, (2, 2)), zorder=1)

@@ -100,7 +100,7 @@ def achievable(study: Study, spec: FigureSpec, table: pd.DataFrame) -> list[Figu
     """Draw a row of panels per share that games reach, with what the best known protocol reached beside it."""
     if table.empty:
         return empty(study, spec, "Nothing to draw: no game was held against a protocol.")
-    labels = {of.name: of.label for of in study.game.evidence.achievable if of.share}
+    labels = {of.name: of.label for of in study.game.evidence.about("regret") if of.share}
     table = table[table["measure"].isin(labels)]
     both = [table.assign(side=side, rate=table[side]) for side in _SIDES]
     rows = pd.concat(both, ignore_index=True)

@@ -199,10 +199,6 @@ class Game(ABC, Generic[P]):
                 return texts[name]
         raise GameError(f"{self.name}: the prompt {seat.prompt} has no {seat.role}_{names[0]}; write it")
 
-    def first_question(self) -> Ask:
-        """Return what a calibration asks of the game: what its first agent is asked first."""
-        return next(self.play())[0]
-
     def best_known(self, wanted: ChosenPolicy | None) -> "BestKnown | None":
         """Return the best protocol that is known for these seats, or the `wanted` one with what holds of it here.
 

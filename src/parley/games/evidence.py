@@ -238,6 +238,29 @@ class Session:
     verdict: Mapping[str, Any]
 
 
+@dataclass(frozen=True)
+class TableSpec:
+    """A table that a game brings: its name, what the game says of one simulation, and the measures that it is about.
+
+    By name, what `rows` is given and returns; a trace is a list of rounds, `honest` are names of agents:
+
+    - `reactions`: (parameters, metrics, names, trace) to each measure in the game of `trace`, by name, None for none.
+      `metrics` of a game with an adversary say from which round on; the trace is its own, or that of the same game
+      without one, in which `names` are those of its agents that are not the adversary's.
+    - `behaviors`: (parameters, metrics, trace) to what each agent did that met an adversary, by name.
+    - `thresholds`: (metrics) to the (threshold, share in [0, 1]) points of each share, by name.
+    - `decisions`: (parameters, outcome, honest, trace) to what the agents decided by each rule (`Decision`).
+    - `equal_cost`: (outcome, honest, trace) to whether the plurality of the first 1, 2, ... first answers is right,
+      and that of all last ones; its measure is an indicator, about which questions may ask (`compare_with`).
+    - `regret`: (parameters, outcome, trace) to how much of each measure (`Achievable`) a game reached, by name; such
+      a game has a `best_known`.
+    """
+
+    name: str
+    rows: Callable[..., Any]
+    measures: tuple[Any, ...] = ()
+
+
 Rows = Callable[[Mapping[str, Any], Sequence[Mapping[str, Any]]], Iterable[Mapping[str, Any]]]
 
 
@@ -264,8 +287,6 @@ class GameColumns:
 
 # One round of a simulation, as the trace of its record has it: JSON, with keys that a game may type (TypedDict).
 R = TypeVar("R", bound=Mapping[str, Any], default=Any)
-# By name, the points of a line: (x, value in [0, 1]).
-Lines = Mapping[str, Sequence[tuple[float, float]]]
 
 OUTCOME_RATES = FigureSpec(
     name="outcome_rates",
@@ -320,20 +341,24 @@ class Evidence(Generic[P, R]):
     paired_by: tuple[str, ...] = ()  # metrics that simulations of a pair share, besides their seed
     # Metrics that are numbers: what agents began with on average, and what they agreed on (the table `quality`).
     regressed: tuple[str, str] | None = None
-    # Indicators and quantities of how agents react to an adversary (the table `reactions`).
-    reactions: tuple[Indicator | Quantity, ...] = ()
-    # What `pluralities` says of a game whose cost is that of talking, about which questions may ask (`compare_with`).
-    at_equal_cost: Indicator | None = None
-    achievable: tuple[Achievable, ...] = ()  # what `reached` says of a game (the tables `regret` and `achievable`)
-    behaviors: tuple[Indicator, ...] = ()  # of single agents in the face of an adversary (the table `behaviors`)
+    tables: tuple[TableSpec, ...] = ()  # that this game brings
     round_name: str = "round"  # what figures call the rounds of `series`
     keeps_ledger: bool = False  # whether `transcript` gives something to sign and chain
 
+    def table(self, name: str) -> TableSpec | None:
+        """Return what the game says of a table that it brings; None where it brings none of that name."""
+        return next((each for each in self.tables if each.name == name), None)
+
+    def about(self, table: str) -> tuple[Any, ...]:
+        """Return the measures of a table that the game brings; none of one that it does not bring."""
+        found = self.table(table)
+        return found.measures if found else ()
+
     @property
     def lost(self) -> tuple[Quantity, ...]:
-        """What a game lost of each of `achievable`, about which questions may ask."""
+        """What a game lost of each measure of `regret`, about which questions may ask."""
         return tuple(
-            Quantity(f"{of.name}_lost", of.lost, of.unit, contrasted=False, signed=True) for of in self.achievable
+            Quantity(f"{of.name}_lost", of.lost, of.unit, contrasted=False, signed=True) for of in self.about("regret")
         )
 
     @property
@@ -348,38 +373,8 @@ class Evidence(Generic[P, R]):
         return figure.kind != "network" or not isinstance(parameters.topology, Complete)
 
     def derived(self, metrics: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return metrics that follow from those of a record and its `rounds`: older records have them, too."""
+        """Return metrics that follow from those of a record and its `rounds`, and are in none."""
         return {}
-
-    def reacted(
-        self, parameters: P, metrics: Mapping[str, Any], names: Mapping[str, str], trace: Sequence[R]
-    ) -> Mapping[str, Any]:
-        """Return each of `reactions` in the game of `trace`, by name; None where it has none.
-
-        `metrics` of a game with an adversary say from which round on; the trace is its own, or that of the same game
-        without one. `names` are what its agents that are not the adversary's are called in the trace.
-        """
-        raise NotImplementedError(f"{type(self).__name__}.reacted")
-
-    def pluralities(
-        self, outcome: Mapping[str, Any], honest: Sequence[str], trace: Sequence[R]
-    ) -> tuple[Sequence[bool], bool]:
-        """Return whether the plurality of the first 1, 2, ... first answers is right, and that of all last ones."""
-        raise NotImplementedError(f"{type(self).__name__}.pluralities")
-
-    def decisions(
-        self, parameters: P, outcome: Mapping[str, Any], honest: Collection[str], trace: Sequence[R]
-    ) -> Iterable[Decision]:
-        """Yield what the agents of a game decided by each rule that its trace allows; `honest` are names."""
-        return ()
-
-    def reached(self, parameters: P, outcome: Mapping[str, Any], trace: Sequence[R]) -> Mapping[str, float]:
-        """Return how much of each of `achievable` a game reached, by name; who has a `best_known` says it."""
-        raise NotImplementedError(f"{type(self).__name__}.reached")
-
-    def behaved(self, parameters: P, metrics: Mapping[str, Any], trace: Sequence[R]) -> Mapping[str, AgentBehavior]:
-        """Return what each agent did that met an adversary, by name; a game that has `behaviors` says it."""
-        raise NotImplementedError(f"{type(self).__name__}.behaved")
 
     def series(self, outcome: Mapping[str, Any], trace: Sequence[R]) -> Mapping[str, Sequence[tuple[int, float]]]:
         """Return the (round, value) points of each measure, by name; by default those under `measures`."""
@@ -411,10 +406,6 @@ class Evidence(Generic[P, R]):
 
         Its keys are the columns `measured`; a game without them is not asked.
         """
-        return {}
-
-    def sweep(self, metrics: Mapping[str, Any]) -> Lines:
-        """Return the (threshold, share in [0, 1]) points of each share, by name; for figures of the kind `sweep`."""
         return {}
 
     def of_agents(self, metrics: Mapping[str, Any], trace: Sequence[R]) -> Mapping[str, Mapping[str, float]]:

@@ -12,8 +12,8 @@ class FigureKind:
     """How a kind of figure is made, and what it asks of a game.
 
     `draw` is "module:function" in `parley.figures`, called with the study, the spec and the `tables`. `of` is the list
-    of the evidence whose names `FigureSpec.of` may have, `evidence` what such a game must say. One of `single`
-    simulations shows a few, from their records.
+    of the evidence whose names `FigureSpec.of` may have, `evidence` what such a game must say, `own_table` the
+    table that it must bring. One of `single` simulations shows a few, from their records.
     """
 
     draw: str
@@ -21,6 +21,7 @@ class FigureKind:
     reading: str
     of: str = ""
     evidence: str = ""
+    own_table: str = ""
     single: bool = False
 
 
@@ -78,7 +79,7 @@ KINDS: Mapping[str, FigureKind] = {
         ("achievable",),
         "Two points stand side by side: what the agents reached, and what the best known protocol reached in the same "
         "seats. The gap is what was lost; where the protocol fails too, nobody is known to do better.",
-        evidence="achievable",
+        own_table="regret",
     ),
     # Means of the shares in `of`, whose labels are those of quantities, by a threshold that `x` names.
     "sweep": FigureKind(
@@ -87,7 +88,7 @@ KINDS: Mapping[str, FigureKind] = {
         "A line is a mean share by the threshold that decides who is counted. Where lines are flat the choice of the "
         "threshold does not matter.",
         of="quantities",
-        evidence="sweep",
+        own_table="thresholds",
     ),
     # Share of games that ended in each way by each round, a line per value of x.
     "endings": FigureKind(

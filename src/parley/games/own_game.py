@@ -119,6 +119,8 @@ def _declared_problems(game: type[Game]) -> Iterator[str]:
             yield f"figures: {figure.name}: {shown(each)}: none of its {drawn.of}; {choose(each, known)}"
         if (what := drawn.evidence) and getattr(type(evidence), what) is getattr(Evidence, what):
             yield f"figures: {figure.name}: is drawn from {what} of its evidence; write it"
+        if drawn.own_table and evidence.table(drawn.own_table) is None:
+            yield f"figures: {figure.name}: is drawn from the table {drawn.own_table} of its evidence; write it"
 
 
 # What it does in play

@@ -9,12 +9,12 @@ are named after kinds of replies, which each game names itself.
 
 import hashlib
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from parley.errors import UsageError
 from parley.games.parameters import ROLES, P
@@ -158,23 +158,6 @@ def without_json(printed: str) -> str:
     return printed[:at].rstrip() + (f"\n{_IN_ENGLISH}" if _IN_ENGLISH in printed[at:] else "")
 
 
-@dataclass(frozen=True)
-class QuestionStyle:
-    """How a game asks the first of four honest agents a question that is not its own, for calibrations.
-
-    `answer_field` of the reply has the answer, and `about` says so in the prompt; "" if it need not be said. Or the
-    agent is shown lettered answers, in an order drawn for each question, and `letter` tells from the fields of its
-    reply which one it prefers; None for several.
-    """
-
-    name: str
-    prompt: str
-    answer_field: str = ""
-    parameters: Mapping[str, Any] = field(default_factory=dict)
-    about: str = ""
-    letter: Callable[[Mapping[str, Any]], str | None] | None = None
-
-
 class OwnPrompt(str):
     """The name of a prompt that a study brings, with its templates by the names of the game's own."""
 
@@ -208,7 +191,6 @@ class Prompts(Generic[P]):
     # By an expression that a printed prompt has in braces, what people write there.
     plain: Mapping[str, str] = {}
     phases: tuple[Phase, ...] = ()  # all that is asked
-    questions: tuple[QuestionStyle, ...] = ()
 
     def __iter__(self) -> Iterator[str]:
         """Yield the names of the variants."""

@@ -16,7 +16,7 @@ from parley.errors import RecordError
 from parley.identity import canonical_json
 from parley.play.record import peek_summary
 from parley.play.record_content import describe_condition
-from parley.play.stale_records import Moves, find_moves, moved_line, simulation_files
+from parley.play.stale_records import simulation_files
 from parley.study import Study
 from parley.study.condition import Condition
 from parley.text import one_line, table
@@ -40,9 +40,8 @@ Difference = tuple[str, str, str]  # key, then, now
 class Changes:
     """What lies under a study's results, and what differs from the study as it is now."""
 
-    kept: int  # simulations that have their record, be it at a path that they had before
+    kept: int  # simulations that have their record
     missing: int  # those without
-    moves: Moves
     former: Mapping[tuple[Difference, ...], int]  # records of former configurations, by what changed
     added: Mapping[Difference, int]  # simulations of conditions and seeds without a record
     seeds: int  # records of seeds that the study no longer has
@@ -57,22 +56,19 @@ class Changes:
         added = [
             {"key": key, "then": then, "now": now, "simulations": n} for (key, then, now), n in self.added.items()
         ]
-        counts = {"kept": self.kept, "missing": self.missing, "seeds": self.seeds, "moved": len(self.moves)}
+        counts = {"kept": self.kept, "missing": self.missing, "seeds": self.seeds}
         return {**counts, "changed": changed, "added": added}
 
 
 def changes_of(study: Study) -> Changes:
     """Return what changed. Of each folder one record is read; the others are taken to be of the same configuration."""
-    moves = find_moves(study)
-    moved = {old: new for new, old in moves.items()}
-    specs = {condition.spec for condition in study.conditions}
     played: dict[str, set[int]] = defaultdict(set)  # seeds with a record, by the spec of a condition
     stale: dict[str, list[Path]] = defaultdict(list)  # records of none, by folder
     places = {condition.folder for condition in study.conditions}
     for file in simulation_files(study.name):
-        if not file.is_journal and (file.place in places or file.path in moved):
+        if not file.is_journal and file.place in places:
             played[file.spec].add(file.seed)
-        elif not file.is_journal and file.spec not in specs:
+        elif not file.is_journal:
             stale[file.place].append(file.path)
     now = [_candidate(condition, not played[condition.spec]) for condition in study.conditions if stale]
     former: Counter[tuple[Difference, ...]] = Counter()
@@ -93,7 +89,6 @@ def changes_of(study: Study) -> Changes:
     return Changes(
         kept=kept,
         missing=sum(len(condition.seeds) for condition in study.conditions) - kept,
-        moves=moves,
         former=dict(former.most_common()),
         added=dict(added) if kept or former else {},
         seeds=sum(len(played[condition.spec].difference(condition.seeds)) for condition in study.conditions),
@@ -123,7 +118,7 @@ def diff(study: Study) -> Iterator[str]:
         if (more := len(changes.added) - _MAX_LINES) > 0:
             yield f"and {more:,} more conditions that are new"
         yield ""
-    elif not (changes.seeds or changes.moves):
+    elif not changes.seeds:
         what = "nothing changed since its records were made" if changes.kept else "it has no records"
         yield f"{study.name}: {what}"
     prune = f"parley prune {study.file} lists them"
@@ -133,8 +128,6 @@ def diff(study: Study) -> Iterator[str]:
     if changes.seeds:
         lines.append(("left over", changes.seeds, f"records of seeds that the study no longer has; {prune}"))
     yield from table(("what", "simulations", ""), lines)
-    if line := moved_line(changes.moves):
-        yield line
 
 
 # What is compared
@@ -184,6 +177,12 @@ def _changed(described: Mapping[str, Any], now: Sequence[_Candidate]) -> tuple[l
         _difference(key, then.get(key), [each.facts[key] for each in near if key in each.facts])
         for key in keys
         if then.get(key) != near[0].facts.get(key)
+    ]
+    # A model or a prompt may have another name now, and be the same.
+    differences = differences or [
+        _difference(axis, value, [near[0].axes[axis]])
+        for axis, value in axes.items()
+        if near[0].axes.get(axis, value) != value
     ]
     return [each.name for each in near], tuple(differences) or (("something", "another", "not recorded"),)
 

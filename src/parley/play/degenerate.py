@@ -154,8 +154,8 @@ GO_ON = "PARLEY_GO_ON"
 _FIRST = 20  # replies of a model before it is judged, by all that it gave; then after each 20 more
 # What most often makes replies of a class usable.
 REMEDIES: Mapping[FailureClass, str] = {
-    "invalid_json": "reply_format: text in the study, or structured in the dialect of the model's entry",
-    "out_of_range": "reply_format, or another model",
+    "invalid_json": "reply_format: text (see config/formats.yaml), or structured in the dialect of the model's entry",
+    "out_of_range": "reply_format (see config/formats.yaml), or another model",
     "length": "max_tokens of the phase",
     "refused": "the prompt, or another model",
     "prompt_too_long": "max_model_len in the model's entry, history_rounds, or fewer agents",

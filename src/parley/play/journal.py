@@ -54,7 +54,7 @@ class Entry:
     cached_tokens: int | None
     started: float  # seconds since the epoch
     seconds: float
-    served_model: str | None = None  # these six are not in older journals
+    served_model: str | None = None
     system_fingerprint: str | None = None
     reasoning: str | None = None
     reasoning_tokens: int | None = None
@@ -73,7 +73,6 @@ class Entry:
 
 
 ENTRY_FIELDS = tuple(field.name for field in fields(Entry))
-_LATER = frozenset(field.name for field in fields(Entry) if field.default is None)
 
 
 class Journal:
@@ -173,7 +172,7 @@ def _whole_lines(content: bytes) -> tuple[dict[str, Any] | None, list[Entry]]:
     """Return the first line of a journal, None if it is not whole, and the replies of all whole lines after it."""
     first, *others = [parse_line(line + b"\n") for line in content.split(b"\n")[:-1]] or [None]
     known = set(ENTRY_FIELDS)
-    return first, [Entry(**data) for data in others if data is not None and set(data) | _LATER == known]
+    return first, [Entry(**data) for data in others if data is not None and set(data) == known]
 
 
 def journaled(path: Path) -> list[Entry]:

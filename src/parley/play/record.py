@@ -50,7 +50,7 @@ class Summary:
     outcome: Mapping[str, Any]  # parley.games.base.Outcome without its trace
     telemetry: Mapping[
         str, Any
-    ]  # calls, tokens, failures by class, times, degenerate replies (older records lack some)
+    ]  # calls, tokens, failures by class, times, degenerate replies (records of the findings lack some)
     digest: str  # content digest
     provenance: Mapping[str, Any]
     rows: Mapping[str, str]  # checksum of the rows
@@ -116,7 +116,7 @@ def read_record(path: Path) -> tuple[Summary, list[Entry]]:
 def read_attempts(path: Path, names: Sequence[str]) -> tuple[Summary, pa.Table]:
     """Return the summary of a record and some columns of SCHEMA, texts in dictionaries; the others are not unpacked.
 
-    A column that an older version did not have is empty. Raises RecordError as `read_summary`.
+    A column that records of the findings lack is empty. Raises RecordError as `read_summary`.
     """
     file, summary = _checked(path)
     try:
@@ -139,7 +139,8 @@ def _checked(path: Path) -> tuple[ParquetFile, Summary]:
     file = _open(path)
     summary = _summary(path, file)
     names = file.schema.names
-    # One that may be empty may be missing: it came later. By type, too: a damaged footer can make bytes of texts.
+    # One that may be empty may be missing, as in records of the findings. By type, too: a damaged footer can make
+    # bytes of texts.
     if not file.schema.equals(SCHEMA):
         own = {column for column in SCHEMA if not column.nullable or column.name in names}
         if len(names) != len(own) or set(file.schema) != own:

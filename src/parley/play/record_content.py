@@ -162,7 +162,6 @@ def telemetry(play: Play, players: Mapping[str, Player]) -> dict[str, Any]:
         "cached_tokens": sum(e.cached_tokens or 0 for e in entries),
         "request_seconds": round(sum(e.seconds for e in entries), 3),
         **times(entries),
-        # These two are not in older records.
         **(
             {"degenerate": count_degenerate(of_models), "answered": count_answered(of_models, players)}
             if of_models

@@ -1,14 +1,12 @@
 """Records and journals below a study's results that lie at no path of the study as it is now.
 
-The folder `spec=...` of a file says of which condition it is. If a model or a prompt of that condition has another
-name now, a run moves the file to its path. What is of no condition or seed of the study, `parley prune` takes away.
-Nothing is overwritten, and what is not what its path says is left where it is.
+`parley prune` takes them away. What is not what its path says is left where it is.
 """
 
 import os
 import re
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -20,9 +18,7 @@ from parley.files import hold_lock, is_locked, is_temporary, make_folder
 from parley.play.journal import journal_id
 from parley.play.record import peek_summary
 from parley.study import Study
-from parley.study.condition import Simulation
 from parley.study.load import check_alone
-from parley.text import counted
 
 _NAME = re.compile(r"seed=(0|[1-9][0-9]{0,8})(\.parquet|\.jsonl)")
 _SPEC = re.compile(r"spec=([0-9a-f]{8})")
@@ -57,66 +53,6 @@ def walk(root: Path) -> Iterator[Path]:
         yield from (Path(folder, name) for name in sorted([*names, *links]))
 
 
-# What is moved
-
-Moves = Mapping[Path, Path]  # the path that a file is to have -> the one that it has
-
-
-def find_moves(study: Study) -> Moves:
-    """Return the records and journals that lie where another name of a model or a prompt had them. Moves nothing."""
-    places = {condition.folder for condition in study.conditions}
-    by_spec = {condition.spec: condition for condition in study.conditions}
-    moves: dict[Path, Path] = {}
-    for file in simulation_files(study.name):
-        condition = by_spec.get(file.spec)
-        if condition is not None and file.place not in places and file.seed in condition.most_seeds:
-            record = Simulation(condition, file.seed).record(study.name)
-            target = paths.journal(record) if file.is_journal else record
-            if not (record.exists() or target.exists()) and _is_own(file, study.game.name):
-                moves.setdefault(target, file.path)
-    return moves
-
-
-def moved_line(moves: Moves, done: bool = False) -> str:
-    """Return in words what is moved, or was; "" for nothing."""
-    records = sum(path.suffix == ".parquet" for path in moves)
-    what = f"{counted(records, 'record')} and {counted(len(moves) - records, 'journal')}"
-    verb = "were moved from the paths that they had before" if done else "lie at former paths: a run moves them"
-    return f"{what} {verb}; nothing is played again" if moves else ""
-
-
-def missing_records(study: Study, moves: Moves, by_shard: bool) -> list[str]:
-    """Return the records of a study, of those played a shard in a process or of all others, that are not there.
-
-    What is only to be moved is there.
-    """
-    return [str(r) for r in study.records(by_shard=by_shard) if r not in moves and not os.path.exists(r)]
-
-
-def move_records(moves: Moves) -> None:
-    """Move what was found; whoever calls it holds the study's lock.
-
-    Raises RecordError if the disk refuses; what was moved by then stays moved, and the next call goes on.
-    """
-    for new, old in moves.items():
-        if not new.exists():
-            _move(old, new)
-
-
-def _move(old: Path, new: Path) -> None:
-    """Move a file, and remove the folders that become empty; raises RecordError if the disk refuses."""
-    try:
-        make_folder(new.parent)
-        old.rename(new)
-    except OSError as error:
-        raise RecordError(
-            f"{old}: cannot be moved to {new}: {error.strerror}; look at the folder and its disk, and run again"
-        ) from error
-    with suppress(OSError):  # one that is not empty
-        for folder in old.parents:
-            folder.rmdir()
-
-
 # What `parley prune` takes away
 
 _KEPT_DAYS = 30
@@ -127,12 +63,12 @@ def prunable(study: Study) -> list[Path]:
     """Return the files of former configurations and seeds, and what killed processes left.
 
     Only a record or a journal of Parley that lies where its own identity says is one of these; what a process is
-    playing or a run would move is none. Raises UsageError if another study file has the same name: the results may be
+    playing is none. Raises UsageError if another study file has the same name: the results may be
     of that one.
     """
     check_alone(study.file)
     records = [simulation.record(study.name) for simulation in study.simulations()]
-    kept = {*records, *map(paths.journal, records), *find_moves(study).values()}
+    kept = {*records, *map(paths.journal, records)}
     files = [f.path for f in simulation_files(study.name) if f.path not in kept and _is_own(f, study.game.name)]
     for root in (paths.simulations(study.name), paths.journals(study.name)):
         files += [path for path in walk(root) if is_temporary(path) and _SPEC.fullmatch(path.parent.name)]
@@ -165,3 +101,17 @@ def prune(study: Study) -> list[Path]:
     for path in found:
         _move(path, paths.pruned(study.name) / f"{now:{_WHEN}}" / path.relative_to(paths.results(study.name)))
     return found
+
+
+def _move(old: Path, new: Path) -> None:
+    """Move a file, and remove the folders that become empty; raises RecordError if the disk refuses."""
+    try:
+        make_folder(new.parent)
+        old.rename(new)
+    except OSError as error:
+        raise RecordError(
+            f"{old}: cannot be moved to {new}: {error.strerror}; look at the folder and its disk, and try again"
+        ) from error
+    with suppress(OSError):  # one that is not empty
+        for folder in old.parents:
+            folder.rmdir()

@@ -99,10 +99,9 @@ def _as_sent(x: Exchange, sent: str | None) -> list[Exchange]:
 def _grammar(path: Path, group: Mapping[str, Any]) -> GrammarVersion:
     """Return the version of the grammar that a group's replies were held to.
 
-    Raises RecordError if no request of now is held to it. Records older than the key are of JSON without white space,
-    which servers of ours no longer ask for.
+    Raises RecordError if no request of now is held to it.
     """
-    before = group.get("grammar", "xgrammar, JSON schema, no white space")
+    before = group["grammar"]
     version = grammar_version(before)
     if version is None:
         raise RecordError(
@@ -237,10 +236,9 @@ def verify(
 
     A pass asks the attempts of all records of a model, `batch` at once: by default as many as its engine may have had
     in flight, if a record says so, else 16. `endpoints` are endpoint files of running engines; for every other model
-    that is needed one is started. `sample` limits the attempts per
-    record and model (see `sampled`). Everything is read and checked before the first request. Raises RecordError for a
-    record that cannot be replayed, UsageError if there is nothing to ask or an engine serves another model,
-    EngineError if the engine fails.
+    that is needed one is started. `sample` limits the attempts per record and model (see `sampled`). Everything is
+    read and checked before the first request. Raises RecordError for a record that cannot be replayed, UsageError if
+    there is nothing to ask or an engine serves another model, EngineError if the engine fails.
     """
     recorded = [one for path in records for one in read_recorded(path, sample)]
     running = {read_endpoint(path).model: path for path in endpoints}

@@ -12,7 +12,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from parley import paths
-from parley.calibration.arms import planned_report
 from parley.engine.weights import model_marker
 from parley.errors import JournalError, ParleyError, RecordError
 from parley.identity import machine
@@ -23,6 +22,7 @@ from parley.progress import snapshot
 from parley.progress.state import FETCH_MODEL, KEPT_SECONDS, PLAY, RUN, SERVE, ProcessState, ProcessStates
 from parley.study import Study
 from parley.study.condition import SCRIPTED
+from parley.study.frozen import planned_report
 from parley.text import one_line
 
 _IDLE_SECONDS = 60.0  # without a process that plays and without a new record: nothing is played

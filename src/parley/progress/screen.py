@@ -13,7 +13,6 @@ from rich.live import Live
 from rich.text import Text
 
 from parley.play.changes import changes_of, former_lines
-from parley.play.stale_records import moved_line
 from parley.progress.display import PlainLines, counts, facts, is_terminal, plain_line, screenful, silence, stage_words
 from parley.progress.follow import IDLE, Progress
 from parley.progress.snapshot import FAILED_STAGE, RUNNING, TO_DO, Snapshot
@@ -130,8 +129,6 @@ def status(study: Study) -> Iterator[str]:
     """Yield lines for a person: counts, replies, pace and time left, what was spent, problems, stages."""
     snapshot, changes = Progress(study, reads=_READS).look(), changes_of(study)
     yield f"{snapshot.study}: {counts(snapshot)}"
-    if line := moved_line(changes.moves):
-        yield line
     former = list(former_lines(changes))
     yield from former
     if former:

@@ -24,7 +24,7 @@ from parley.play.record import provenance_warnings
 from parley.policies import Sampling
 from parley.report.overview import study_sentence
 from parley.study import Study
-from parley.study.condition import GrowingSeeds, axes_text
+from parley.study.condition import axes_text
 from parley.text import counted, one_line
 
 # By a value of a game's parameter: whose it is.
@@ -256,18 +256,9 @@ def facts(study: Study, conditions: pd.DataFrame, left_out: Mapping[Path, str]) 
             "; ".join(f"{text} ({counted(number, 'condition')})" for text, number in seeds.items())
             + (again if repeats > 1 else ""),
         ),
-        *(("Seeds grew", text) for text in dict.fromkeys(_growth(c.growing) for c in first if c.growing)),
         ("Played by", "; ".join(players)),
         ("Plan", study.plan),
     ]
-
-
-def _growth(growing: GrowingSeeds) -> str:
-    until = growing.until
-    return (
-        f"from {growing.start} by {growing.by} to at most {growing.to}, until the {CONFIDENCE:.0%} Wilson interval of "
-        f"{until.outcome} was at most {until.width:g} wide. “At any time”: limits that hold for any such rule"
-    )
 
 
 def _seeds_text(seeds: Sequence[int]) -> str:

@@ -55,7 +55,7 @@ def study_sentence(study: Study, simulations: int) -> str:
 def achieved_sentence(achievable: pd.DataFrame, study: Study) -> str:
     """Return how much was reached of what was achievable, from the table of that name; "" where nothing is in it."""
     parts, wanted = [], study.achievable
-    for of in study.game.evidence.achievable:
+    for of in study.game.evidence.about("regret"):
         rows = achievable[achievable["measure"] == of.name]
         number = rows["simulations"].sum()
         if of.share and number:
@@ -183,16 +183,6 @@ def seeds_warning(noise: pd.DataFrame, study: Study, by: Sequence[str]) -> list[
     ]
     text = "At temperature 0 one prompt should have one answer: these simulations cannot be repeated by anybody."
     return [Warn("other answers to the same prompt", text, short(lines))] if lines else []
-
-
-def growth_warning(study: Study) -> list[Warn]:
-    """Return a warning if the numbers of seeds followed from what was seen."""
-    growing = [condition for condition in study.first_repeat.conditions if condition.growing]
-    text = (
-        "How many simulations a condition has followed from what was seen: its intervals and p values are for fixed "
-        "numbers. The limits “at any time” in the table of conditions hold for any such rule."
-    )
-    return [Warn("seeds that grew", text)] if growing else []
 
 
 def frozen_warning(state: str) -> list[Warn]:

@@ -18,7 +18,7 @@ from markupsafe import Markup
 from parley import __version__, paths
 from parley.analysis import tables
 from parley.analysis.conditions import degenerate_warnings, outcomes_of
-from parley.analysis.made_by import MadeBy, answered_as, answered_warnings, kept
+from parley.analysis.made_by import MadeBy, answered_as, answered_warnings, read_made_by
 from parley.analysis.registration import with_registration
 from parley.analysis.stats import CONFIDENCE
 from parley.analysis.summarize import summarize
@@ -32,7 +32,7 @@ from parley.report.answers import answers, largest_differences
 from parley.report.explorer.selection import MOST, select
 from parley.report.explorer.site import write_view
 from parley.report.html import HtmlColumn, HtmlTable, ReportLinks, downloads, page, table, words
-from parley.report.sections import all_tables, calibrations, measure_tables, rate_text
+from parley.report.sections import all_tables, measure_tables, rate_text
 from parley.study import Study
 from parley.study.condition import axes_text
 from parley.study.frozen import frozen_state
@@ -46,7 +46,7 @@ def report(study: Study, explored: bool = False) -> Path:
     """
     made = {name: tables.read_table(study.name, name) for name in _SHOWN}
     made["questions"] = with_registration(made["questions"], made["simulations"], study)  # by what is frozen now
-    made_by, left_out = kept(study), left_out_of_tables(study)
+    made_by, left_out = read_made_by(study), left_out_of_tables(study)
     links, cite, path = ReportLinks(study, explored), methods.Citations(), paths.report(study.name)
     by, game, conditions = study.axes, study.game, made["conditions"]
     whole = study.unfinished.whole if study.unfinished else study
@@ -80,7 +80,6 @@ def report(study: Study, explored: bool = False) -> Path:
         facts=methods.facts(study, conditions, left_out),
         parameters=methods.parameters(study, by),
         models=methods.models_used(study, answered_as(study, made_by.answered)),
-        calibrations=calibrations(study),
         provenance=methods.provenance(made_by),
         confidence=f"{CONFIDENCE:.0%}",
         version=__version__,
@@ -146,7 +145,8 @@ def _warned(
         overview.Warn(
             "degenerate replies",
             "The format of the replies, or the sampling, may shape what these models write. Read some of their games "
-            "(the explorer: parley view), and see the table of degenerate replies.",
+            "(the explorer: parley view), see the table of degenerate replies, and compare formats as "
+            "config/formats.yaml does.",
             overview.short(degenerate_warnings(conditions, by)),
         ),
         overview.Warn(
@@ -165,7 +165,6 @@ def _warned(
         *overview.failed_warning(conditions, by),
         *overview.noise_warning(made["contrasts"], study.game, by),
         *overview.seeds_warning(made["noise"], study, by),
-        *overview.growth_warning(study),
     ]
 
 
@@ -294,7 +293,7 @@ def _described(study: Study, conditions: pd.DataFrame) -> dict[str, str]:
         for name, value in methods.facts(study, conditions, left_out_of_tables(study))
         if name not in ("Study", "Study file")
     }
-    made = {name: "; ".join(values) for name, values in methods.provenance(kept(study))}
+    made = {name: "; ".join(values) for name, values in methods.provenance(read_made_by(study))}
     return {
         **about,
         **axes,

@@ -10,13 +10,11 @@ import pandas as pd
 from parley.analysis.conditions import outcomes_of
 from parley.analysis.endings import ANY as ANY_ENDING
 from parley.analysis.forks import AS_PARENT, UNCHANGED
-from parley.analysis.precision import anytime_interval
 from parley.analysis.rates import SECONDS, all_quantities
 from parley.analysis.reactions import ANY as ANY_BEHAVIOR
 from parley.analysis.reactions import NONE
 from parley.analysis.simulations import ALL, COLUMNS
 from parley.analysis.stats import CONFIDENCE
-from parley.calibration.arms import calibration_tables
 from parley.games.base import Game
 from parley.games.evidence import OutcomeClass, Quantity
 from parley.play.degenerate import ASKED, MEANINGS
@@ -46,9 +44,8 @@ def all_tables(study: Study, made: Mapping[str, pd.DataFrame], links: ReportLink
     """Return the tables of the page by name, from those on the disk; `study` has the simulations that they are of."""
     by, game, contrasts = study.axes, study.game, made["contrasts"]
     differ = (contrasts["p"] < 1 - CONFIDENCE).to_numpy(dtype=bool)
-    grew = [bool(condition.growing) for condition in study.first_repeat.conditions]
     return {
-        "conditions": condition_table(made["conditions"], by, outcomes_of(made["conditions"], game), grew, links),
+        "conditions": condition_table(made["conditions"], by, outcomes_of(made["conditions"], game), links),
         "endings": ending_table(made["simulations"], by),
         "degenerate": degenerate_table(made["conditions"], by),
         "contrasts": contrast_table("contrasts", contrasts[differ], by, game, links),
@@ -69,21 +66,17 @@ def all_tables(study: Study, made: Mapping[str, pd.DataFrame], links: ReportLink
 
 
 def condition_table(
-    conditions: pd.DataFrame,
-    by: Sequence[str],
-    outcomes: Sequence[OutcomeClass],
-    grew: Sequence[bool],
-    links: ReportLinks,
+    conditions: pd.DataFrame, by: Sequence[str], outcomes: Sequence[OutcomeClass], links: ReportLinks
 ) -> HtmlTable:
-    """Return how the simulations of each condition ended; where seeds `grew`, with limits that hold at any time."""
+    """Return how the simulations of each condition ended."""
     several = conditions["threat_model"].nunique() > 1 or conditions["threat_model"].iloc[0] != "none"
     rows = []
-    for row, each in zip(conditions.to_dict("records"), grew, strict=True):
+    for row in conditions.to_dict("records"):
         values = [row[axis] for axis in by]
         found = [outcome.name for outcome in outcomes if row[f"{outcome.name}_rate"] > 0]  # other links lead nowhere
         row |= {f"{outcome.name}_link": "" for outcome in outcomes}
         row |= {f"{name}_link": links.simulations(values, name) for name in found}
-        rows.append({**row, "grew": each, "link": links.simulations(values)})
+        rows.append({**row, "link": links.simulations(values)})
     return table(
         "conditions",
         rows,
@@ -109,13 +102,7 @@ def rate_text(row: Row, outcome: str) -> str:
 
 
 def _rate_count(row: Row, of: str) -> str:
-    if pd.isna(row[f"{of}_rate"]):
-        return "cannot be"
-    count, of_all = row[f"{of}_count"], row["simulations"]
-    if not row["grew"]:
-        return f"{count} of {of_all}"
-    low, high = anytime_interval(int(count), int(of_all))
-    return f"{count} of {of_all}; at any time [{low:.0%}, {high:.0%}]"
+    return "cannot be" if pd.isna(row[f"{of}_rate"]) else f"{row[f'{of}_count']} of {row['simulations']}"
 
 
 def _failed(row: Row) -> str:
@@ -394,7 +381,7 @@ def player_table(players: pd.DataFrame, by: Sequence[str], game: type[Game]) -> 
 
 def behavior_table(behaviors: pd.DataFrame, by: Sequence[str], game: type[Game]) -> HtmlTable:
     """Return the behaviors that somebody shows; shares are in percent."""
-    labels = {each.name: each.label for each in game.evidence.behaviors}
+    labels = {each.name: each.label for each in game.evidence.about("behaviors")}
 
     def share(row: Row) -> str:
         return "" if row["behavior"] == ANY_BEHAVIOR else estimate("share", ".0%")(row)
@@ -418,7 +405,7 @@ def reaction_table(reactions: pd.DataFrame, by: Sequence[str], game: type[Game])
     `about` has the axes of the conditions that cannot (`alone`), and of how many `rates` above 0 the game without
     adversary differs not by the corrected p (`unproven`).
     """
-    measures: dict[str, Any] = {each.name: each for each in game.evidence.reactions}
+    measures: dict[str, Any] = {each.name: each for each in game.evidence.about("reactions")}
     compared = reactions[reactions["without"] != NONE]
     alone = reactions.loc[reactions["without"] == NONE, list(by)].drop_duplicates()
     rates = compared[(compared["kind"] == "indicator") & (compared["value_with"] > 0)]
@@ -457,15 +444,3 @@ def reaction_table(reactions: pd.DataFrame, by: Sequence[str], game: type[Game])
         rates=len(rates),
         unproven=int((~(rates["p_holm"] < 1 - CONFIDENCE)).sum()),
     )
-
-
-def calibrations(study: Study) -> dict[str, list[HtmlTable]]:
-    """Return for each model that the study asks the tables of its calibrations; `about` has what was asked."""
-
-    def drawn(id: str, title: str, rows: Sequence[Row]) -> HtmlTable:
-        return table(id, rows, *(HtmlColumn(label, label, is_number=label != "arm") for label in rows[0]), title=title)
-
-    return {
-        name: [drawn(f"calibration-{name}-{place}", title, rows) for place, (title, rows) in enumerate(of_model)]
-        for name, of_model in calibration_tables(study).items()
-    }

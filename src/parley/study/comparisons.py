@@ -34,8 +34,7 @@ def rates_of(game: type[Game]) -> dict[str, str]:
 
 def labels_of_rates(game: type[Game]) -> dict[str, str]:
     """Return the labels of outcomes and indicators, by name."""
-    outcomes = {each.name: each.label for each in game.outcomes}
-    equal = [game.evidence.at_equal_cost] if game.evidence.at_equal_cost else []
+    outcomes, equal = {each.name: each.label for each in game.outcomes}, game.evidence.about("equal_cost")
     return outcomes | {each.name: each.label for each in (*game.evidence.indicators, *equal)}
 
 
@@ -110,10 +109,10 @@ class Comparison:
         """The question's name, and what it compares."""
         return f"{self.question.name}: {self.text}"
 
-    def seeds(self, at_most: bool = False) -> list[int]:
-        """Return how many seeds the two conditions of each stratum share; `at_most`: once all have grown."""
-        name = "most_seeds" if at_most else "seeds"
-        return [len(set(getattr(first, name)) & set(getattr(second, name))) for first, second in self.strata]
+    @property
+    def seeds(self) -> list[int]:
+        """How many seeds the two conditions of each stratum share."""
+        return [len(set(first.seeds) & set(second.seeds)) for first, second in self.strata]
 
 
 def compared(question: Question, conditions: Sequence[Condition], where: str) -> Iterator[Comparison]:
@@ -156,8 +155,7 @@ def _kinds(question: Question, game: type[Game], where: str, with_arms: bool) ->
     quantities = {quantity.name: quantity for quantity in (*contrasted, *game.evidence.lost)}
     known: dict[str, Kind] = dict.fromkeys(quantities, "quantity")
     known |= dict.fromkeys((i.name for i in game.evidence.indicators), "indicator")
-    if with_arms and game.evidence.at_equal_cost:
-        known[game.evidence.at_equal_cost.name] = "indicator"
+    known |= dict.fromkeys((i.name for i in game.evidence.about("equal_cost") if with_arms), "indicator")
     known |= dict.fromkeys((o.name for o in game.outcomes), "outcome")
     names = question.looked_at
     key = "outcomes" if question.outcomes is not None else "outcome"

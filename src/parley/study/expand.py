@@ -25,7 +25,6 @@ from parley.study.condition import (
     NO_ARM,
     TALK,
     Condition,
-    GrowingSeeds,
     Player,
     PlayerGroup,
     axis_value,
@@ -47,10 +46,8 @@ def telling_axes(axes: Mapping[str, Any]) -> dict[str, Any]:
     return {a: value for a, value in axes.items() if (a, value) != (BYZANTINE_AXIS, NOBODY) or axes.get("b") != 0}
 
 
-def seed_numbers(seeds: int | list[int] | GrowingSeeds) -> Sequence[int]:
-    """Return the seeds that a study file gives by their number, or lists; all that it may get where they grow."""
-    if isinstance(seeds, GrowingSeeds):
-        return range(seeds.to)
+def seed_numbers(seeds: int | list[int]) -> Sequence[int]:
+    """Return the seeds that a study file gives by their number, or lists."""
     return range(seeds) if isinstance(seeds, int) else tuple(seeds)
 
 
@@ -158,7 +155,6 @@ class Expander:
         for name in grid.vary:
             own = [each for each in self._game.Parameters.model_fields if each not in (*BASE_AXES, BYZANTINE_AXIS)]
             check_known(f"{where}.vary", name, own, "parameter")
-        self._check_growing(grid, where)
         prompts = [*self._game.prompts, *self.own_prompts.by_name]
         named = {"": grid.prompt, **{f".groups[{i}]": group.prompt or [] for i, group in enumerate(grid.groups or [])}}
         for key, names in named.items():
@@ -172,13 +168,6 @@ class Expander:
             raise UsageError(f"{where}.model: missing; add it, or give groups")
         elif (grid.n is None) == (grid.honest is None):
             raise UsageError(f"{where}: n: give either n (all agents) or honest (n is then honest + b)")
-
-    def _check_growing(self, grid: Grid, where: str) -> None:
-        seeds = grid.seeds or self._content.seeds
-        if isinstance(seeds, GrowingSeeds):
-            where = f"{where}.seeds" if grid.seeds else f"{self._where}: seeds"
-            outcomes = [outcome.name for outcome in self._game.outcomes]
-            check_known(f"{where}.until.outcome", seeds.until.outcome, outcomes, "outcome")
 
     def _check_size(self) -> None:
         """Refuse what would take minutes to expand, before it is expanded."""
@@ -226,15 +215,13 @@ class Expander:
                 if not fits:
                     problem = "only plain numbers and names can be an axis"
                     raise UsageError(f"{where}.vary.{name}: {shown(value)}: {problem}")
-            seeds = grid.seeds or self._content.seeds
             condition = Condition(
                 game=self._game,
                 axes=axes,
                 parameters=parameters,
                 groups=population.groups,
                 prompt=self.own_prompts.by_name.get(prompt, prompt),
-                seeds=seed_numbers(seeds),
-                growing=seeds if isinstance(seeds, GrowingSeeds) else None,
+                seeds=seed_numbers(grid.seeds or self._content.seeds),
             )
             with located(where):
                 if replaced > counts[self._honest]:
@@ -243,11 +230,6 @@ class Expander:
                 for group in condition.seating:  # each may be replaced, and each may stay
                     if problem := group.policy.misfit(parameters):
                         raise UsageError(f"{group.role}: {group.policy.kind.name}: {problem}")
-            if condition.growing and condition.growing.until.outcome not in condition.possible_outcomes:
-                raise UsageError(
-                    f"{where}: seeds.until.outcome: {condition.growing.until.outcome}: {condition.name} cannot end "
-                    "so; give its grid seeds of its own"
-                )
             yield from self._with_arms(condition, chosen, where)
 
     def _with_arms(self, condition: Condition, chosen: Mapping[str, Any], where: str) -> Iterator[Condition]:
@@ -381,9 +363,9 @@ class Expander:
         """Return the protocol that games are held against; raises UsageError if it is no rule of the game."""
         where = f"{self._where}: achievable"
         chosen = self._policy(written, where, self._game.roles[0])
-        if chosen.kind.rule is None or chosen.kind is IMPORTED or not self._game.evidence.achievable:
+        if chosen.kind.rule is None or chosen.kind is IMPORTED or not self._game.evidence.table("regret"):
             rules = [name for name, kind in self._game.policies.items() if kind.rule is not None and not kind.roles]
-            known = rules if self._game.evidence.achievable else []
+            known = rules if self._game.evidence.table("regret") else []
             raise UsageError(
                 f"{where}: {chosen.kind.name!r}: no protocol of the game {self._game.name}; "
                 f"{choose(chosen.kind.name, known) if known else 'remove this key'}"

@@ -19,7 +19,7 @@ from parley.errors import RecordError, UsageError
 from parley.files import read_regular, write_atomically
 from parley.identity import digest
 from parley.study.condition import Condition, Simulation
-from parley.study.load import companion_lines, companions
+from parley.study.load import companion_lines, companions, plan_of, run_plan
 from parley.study.questions import question_text
 from parley.study.study import Study
 from parley.text import counted, one_line
@@ -29,8 +29,7 @@ CHANGED = "CHANGED"
 _MAX_BYTES = 50_000_000
 _BLOCK = re.compile(r"^```json parley-frozen\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _RULES = {
-    "stopping": "Every condition gets the seeds listed here. Where they grow, they do so until the interval of a rate "
-    "is as narrow as said here, whatever the rate. No p decides whether more are played.",
+    "stopping": "Every condition gets the seeds listed here. No p decides whether more are played.",
     "exclusion": "A simulation counts whatever its outcome. Left out is a record that is damaged and cannot be read: "
     "the tables count it and the report names it. A reply that cannot be used is asked for again as often as the "
     "parameters say, and then counts by the rules of the game.",
@@ -45,8 +44,7 @@ def _has_parts(content: dict[str, Any]) -> dict[str, Any]:
 
 
 def _is_time(time: str) -> str:
-    if time:
-        datetime.fromisoformat(time)
+    datetime.fromisoformat(time)
     return time
 
 
@@ -58,7 +56,7 @@ class Frozen(BaseModel):
     format: int = FORMAT
     parley: str = __version__
     hash: str
-    time: Annotated[str, AfterValidator(_is_time)] = ""  # UTC, as in records, by the clock of the machine; old: none
+    time: Annotated[str, AfterValidator(_is_time)]  # UTC, as in records, by the clock of the machine
     played: dict[str, int] = {}  # by condition: games that were played or begun by then
     content: Annotated[dict[str, Any], AfterValidator(_has_parts)]
 
@@ -88,18 +86,10 @@ def asked_of(study: Study) -> dict[str, Any]:
 
 
 def _seeds(condition: Condition) -> Any:
-    if condition.growing is not None:
-        return condition.growing.model_dump(mode="json", by_alias=True)
     return len(condition.seeds) if isinstance(condition.seeds, range) else list(condition.seeds)
 
 
 def _seeds_text(seeds: Any) -> str:
-    if isinstance(seeds, dict):
-        until = seeds["until"]
-        return (
-            f"{seeds['from']} to {seeds['to']} seeds, {seeds['by']} at a time, until the interval of "
-            f"{until['outcome']} is {until['width']:g} wide"
-        )
     return counted(seeds if isinstance(seeds, int) else len(seeds), "seed")
 
 
@@ -119,14 +109,14 @@ def write_frozen(study: Study, force: bool = False) -> Path:
     frozen = Frozen(hash=digest(content), time=now, played=_begun(study), content=content)
     with suppress(FileNotFoundError, RecordError):
         old = read_frozen(study)
-        frozen = old if old.time and old.hash == frozen.hash and not old.is_edited else frozen
+        frozen = old if old.hash == frozen.hash and not old.is_edited else frozen
     write_atomically(path, lambda file: file.write(_text(study, frozen).encode()))
     return path
 
 
 def _begun(study: Study) -> dict[str, int]:
     """Return how many games of each condition are played or begun, where any is."""
-    records = {c.name: [Simulation(c, seed).record(study.name) for seed in c.most_seeds] for c in study.conditions}
+    records = {c.name: [Simulation(c, seed).record(study.name) for seed in c.seeds] for c in study.conditions}
     begun = {name: sum(r.exists() or paths.journal(r).exists() for r in own) for name, own in records.items()}
     return {name: number for name, number in begun.items() if number}
 
@@ -141,7 +131,7 @@ def frozen_state(study: Study) -> str:
     except (RecordError, UsageError) as error:
         return one_line(str(error))
     now["rules"] = frozen.content.get("rules")  # told to people; seeds say what is played
-    name = f"{path.name}, {frozen.hash[:8]}{f', {frozen.time}' * bool(frozen.time)}"
+    name = f"{path.name}, {frozen.hash[:8]}, {frozen.time}"
     if frozen.is_edited:
         return f"{name}: the frozen block was edited: its hash is {digest(frozen.content)[:8]}"
     if digest(now) == frozen.hash:
@@ -152,7 +142,7 @@ def frozen_state(study: Study) -> str:
 def frozen_when(study: Study) -> str:
     """Return in a line whether a study was frozen before its games; raises as `read_frozen`."""
     before = sum(read_frozen(study).played.values())
-    number = counted(sum(len(condition.most_seeds) for condition in study.conditions), "game")
+    number = counted(sum(len(condition.seeds) for condition in study.conditions), "game")
     if before:
         return f"frozen after {before} of {number}: the questions that these answer are exploratory"
     return f"frozen before the first of {number}: commit it, and what you play from now on is confirmatory"
@@ -209,9 +199,7 @@ def _text(study: Study, frozen: Frozen) -> str:
     """Return the preregistration: a form for a person, and the frozen block."""
     from jinja2 import Template  # slow to import
 
-    growing = any(condition.growing for condition in study.conditions)
-    most = sum(each.growing.to if each.growing else len(each.seeds) for each in study.conditions)
-    simulations = f"{'at most ' * growing}{counted(most, 'simulation')}"
+    simulations = counted(sum(len(condition.seeds) for condition in study.conditions), "simulation")
     form = Path(__file__).with_name("preregistration.md.j2").read_text(encoding="utf-8")
     text: str = Template(form, trim_blocks=True, keep_trailing_newline=True).render(
         title=one_line(study.title),
@@ -224,3 +212,15 @@ def _text(study: Study, frozen: Frozen) -> str:
         block=frozen.model_dump_json(indent=1),
     )
     return text
+
+
+def report_plan(study: Study) -> str:
+    """Return the hash over what a report is made of: the simulations and what was frozen; the study's plan without."""
+    frozen = paths.frozen(study.file).exists()
+    return digest([study.plan, frozen_state(study)])[:8] if frozen else study.plan
+
+
+def planned_report(study: Study) -> str:
+    """Return the plan of the report of the run that this process is part of; outside of a run that of now."""
+    run = run_plan()
+    return run.report if run is not None and run.study == plan_of(study) else report_plan(study)

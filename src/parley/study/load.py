@@ -18,7 +18,7 @@ from parley.games.figure_kinds import KINDS
 from parley.games.registry import GAMES, game_class
 from parley.identity import digest
 from parley.study.comparisons import rates_of
-from parley.study.condition import OWN_CODE, SCRIPTED, SERVICES, Condition, Simulation, decided, on_disk
+from parley.study.condition import OWN_CODE, SCRIPTED, SERVICES, Condition, Simulation
 from parley.study.expand import NOBODY, Expander, check_one_place
 from parley.study.recorded import Forks
 from parley.study.study import Study
@@ -80,7 +80,7 @@ def _checked(
     else:
         once, repeats = Forks(f"{where}: fork", game, expander).conditions(content.fork, file), content.fork.repeats
         models = {**{name: entry for c in once for name, entry in c.entries.items()}, **models}
-    conditions = _as_decided(_repeated(once, repeats, where), file.stem)
+    conditions = _repeated(once, repeats, where)
     study = Study(
         *(file, content, models_file, game, conditions, models),
         own_prompts=expander.own_prompts,
@@ -187,18 +187,6 @@ def _repeated(conditions: tuple[Condition, ...], repeats: int, where: str) -> tu
     return tuple(replace(condition, repeat=repeat) for repeat in range(repeats) for condition in conditions)
 
 
-def _as_decided(conditions: tuple[Condition, ...], study: str) -> tuple[Condition, ...]:
-    """Return the conditions with the seeds that they have by now, where they grow: as decided, else as on the disk."""
-    numbers = decided(study) if any(condition.growing for condition in conditions) else {}
-    found = []
-    for each in conditions:
-        number = numbers.get(each.folder)
-        if each.growing and number is None:
-            number = on_disk(paths.simulation(study, each.folder, 0).parent)
-        found.append(replace(each, seeds=range(each.growing.step(number or 0))) if each.growing else each)
-    return tuple(found)
-
-
 def _check_drawn(study: Study) -> None:
     """Raise UsageError if a study names figures, conditions or seeds that it does not have, or too many."""
     known = [spec.name for spec in study.game.evidence.figures if KINDS[spec.kind].single]
@@ -237,7 +225,7 @@ class Companion:
         conditions = self.study.first_repeat.conditions
         times = len(self.study.conditions) // len(conditions)
         again = f", each seed played {times} times" if times > 1 else ""
-        simulations = sum(len(condition.most_seeds) for condition in self.study.conditions)
+        simulations = sum(len(condition.seeds) for condition in self.study.conditions)
         played = f"{counted(len(conditions), 'condition')}, {counted(simulations, 'simulation')}"
         return f"{_LABELS[self.kind]}: {self.study.name} ({played}{again})"
 
@@ -305,7 +293,6 @@ def plan_of(study: Study) -> str:
             condition.name,
             condition.folder,
             condition.engine,
-            condition.at_once,
             str(seeds) if isinstance(seeds := condition.seeds, range) else list(seeds),
         ]
         for condition in study.conditions
@@ -344,7 +331,7 @@ class RunPlan:
 
     token: str  # of no other run
     study: str  # the `plan_of` its study
-    report: str  # of its report: what is calibrated meanwhile is in that of the next run
+    report: str  # of its report: what is frozen meanwhile is in that of the next run
 
     def give_to_jobs(self) -> None:
         """Tell the jobs that this process starts."""

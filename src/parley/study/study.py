@@ -283,9 +283,8 @@ class Unfinished:
     @property
     def label(self) -> str:
         """How much is there: `24 of 96 simulations`."""
-        least = sum(len(condition.seeds) for condition in self.whole.conditions)
-        most = sum(len(condition.most_seeds) for condition in self.whole.conditions)
-        return f"{self.counted} of {'' if most == least else f'{least} to '}{counted(most, 'simulation')}"
+        simulations = sum(len(condition.seeds) for condition in self.whole.conditions)
+        return f"{self.counted} of {counted(simulations, 'simulation')}"
 
     @property
     def sentence(self) -> str:

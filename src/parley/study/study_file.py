@@ -16,7 +16,6 @@ from parley import paths
 from parley.engine.models import ModelsFile
 from parley.engine.service.dialect import BudgetLimits
 from parley.games.registry import GAMES
-from parley.study.condition import GrowingSeeds
 from parley.study.own_prompts import PromptSource
 from parley.study.questions import Question
 from parley.text.yamlfile import ByForm, FileModel, Slug, StrictModel, is_slug, listed
@@ -55,8 +54,8 @@ _SeedList = Annotated[
 ]
 
 
-# How many (seeds 0, 1, ...), which, or how they grow.
-_Seeds = Annotated[_Positive | _SeedList | GrowingSeeds, ByForm()]
+# How many (seeds 0, 1, ...), or which.
+_Seeds = Annotated[_Positive | _SeedList, ByForm()]
 
 
 def _check_name(name: str) -> str:
@@ -316,8 +315,7 @@ class StudyFile(FileModel):
     title: str = Field(default="", max_length=200, description="One line for figures and the report.")
     seeds: _Seeds = Field(
         default=1,
-        description="Simulations per condition, with the seeds 0 to seeds - 1; or a list of seed numbers; or how they "
-        "grow until an interval is narrow enough.",
+        description="Simulations per condition, with the seeds 0 to seeds - 1; or a list of seed numbers.",
     )
     repeats: Annotated[int, Field(strict=True, ge=1, le=20)] = Field(
         default=1,
@@ -366,7 +364,7 @@ class StudyFile(FileModel):
     most_unusable: Annotated[float, Field(gt=0, le=1)] | None = Field(
         default=0.95,
         description="From which share of unusable replies a model's games pause, looked at after each 20 of its "
-        "replies; null is never. Not part of the identity.",
+        "replies; null is never. Which reply_format a model can use: config/formats.yaml. Not part of the identity.",
     )
     figures: dict[str, Annotated[list[Drawn], Field(min_length=1)]] = Field(
         default_factory=dict,

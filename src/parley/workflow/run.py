@@ -9,29 +9,24 @@ from collections.abc import Collection, Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from snakemake.logging import logger as snakemake_logger
 
 from parley import paths
-from parley.calibration.arms import report_plan
 from parley.errors import BudgetError, ParleyError, RecordError, UsageError
 from parley.files import hold_lock, remove_leftovers
 from parley.play.degenerate import clear_pauses
 from parley.play.forks import check_parents
 from parley.play.record_store import recall_left_out
 from parley.play.spending import refused_line
-from parley.play.stale_records import find_moves, missing_records, move_records, moved_line
 from parley.study import Study, load_study
-from parley.study.condition import decide
+from parley.study.frozen import report_plan
 from parley.study.load import RunPlan, changed_since, check_alone, companions, plan_of, require_plan, run_plan
 from parley.text import one_line
 from parley.workflow.run_log import announce, follow, show_log
 from parley.workflow.slurm import wait_for_former_jobs
 from parley.workflow.stopping import leave, stop_run, stopped_line
-
-if TYPE_CHECKING:
-    from parley.analysis.precision import Precision
 
 _log = logging.getLogger(__name__)
 
@@ -45,14 +40,6 @@ class Run:
     def __init__(self, study: Study, is_main: bool, started_in: str = ".") -> None:
         """Plan a run; raises ParleyError if the study changed since the run of this job began."""
         self.started_in = started_in  # the folder, before any --directory
-        # How many seeds the study has by now, where they grow: its jobs are told by a file.
-        self.precision: Precision | None = None
-        if is_main and any(condition.growing for condition in study.conditions):
-            # With pandas, which no other start of Snakemake needs.
-            from parley.analysis.precision import grown, precision
-
-            self.precision = precision(study)
-            study = grown(study, self.precision)
         self.study = study
         self.is_main = is_main
         run = None if is_main else run_plan()
@@ -63,11 +50,9 @@ class Run:
         self.plan, self.token, self.report_plan = run.study, run.token, run.report
         # By the paths as Snakemake has them: texts.
         self.shards = {str(record): shard for record, shard in study.shards().items()}
-        # What lies at a path that the study had before is there: it is moved when a run starts, not by a dry run.
-        self.moves = find_moves(study) if is_main else {}
-        self.missing = missing_records(study, self.moves, by_shard=False) if is_main else []
+        self.missing = missing_records(study, by_shard=False) if is_main else []
         # What plays by shard is made by one job: its mark stands for the records.
-        self.unplayed = missing_records(study, self.moves, by_shard=True) if is_main else []
+        self.unplayed = missing_records(study, by_shard=True) if is_main else []
         # Only what is missing can order anything to be made, and each file that a rule names takes Snakemake
         # milliseconds.
         self.unfinished = self.missing + sorted({self.mark_of(record) for record in self.unplayed})
@@ -76,11 +61,6 @@ class Run:
         """Return the mark of the job that plays what is missing of a record's shard."""
         engine, shard = self.shards[record]
         return str(paths.mark(self.study.name, "played", engine, self.token, shard))
-
-    @property
-    def grows(self) -> bool:
-        """Whether more simulations may follow what is played now: then nothing is made of them yet."""
-        return self.precision is not None and self.precision.may_grow
 
     @cached_property
     def ledger_stamps(self) -> list[str]:
@@ -125,10 +105,6 @@ def begin(workflow: Any, config: Mapping[str, Any]) -> Run:
         # Nothing has started: one line, as from the command line.
         print(f"parley: {error}", file=sys.stderr)
         sys.exit(error.exit_code)
-    if line := moved_line(run.moves):
-        _log.info("%s", line)
-    if run.precision is not None:
-        _log.info("%s", run.precision.line(study))
     # Snakemake's executors, which start a process when imported.
     from snakemake_interface_executor_plugins.registry import ExecutorPluginRegistry
 
@@ -172,7 +148,7 @@ def find_own_programs() -> None:
 
 
 def on_start(run: Run, workflow: Any) -> None:
-    """Make a run ready to play: alone, with all records at their paths, and with what its jobs need.
+    """Make a run ready to play: alone, and with what its jobs need.
 
     Ends this process with one line if it may not begin, and starts it anew if there is less to do than was planned.
     """
@@ -196,19 +172,12 @@ def _prepare(run: Run, workflow: Any) -> None:
         remove_leftovers(written)  # of processes that were killed
     clear_pauses(run.study.name)
     announce(run.study)
-    if run.precision is not None:
-        decide(run.study.name, run.precision.numbers)
     if wait_for_former_jobs(run.study.name, not workflow.local_exec):
         restart(run.started_in)  # to plan what is left
     if any(os.path.exists(record) for record in run.missing):
         restart(run.started_in)  # processes of a run that was killed have finished them since
     jobs = list(workflow.dag.needrun_jobs())
     alone = [record for job in jobs if job.rule.name == "simulate" for record in job.output]
-    move_records(run.moves)
-    if line := moved_line(run.moves, done=True):
-        _log.info("%s", line)
-    if {str(new) for new in run.moves}.intersection(alone):
-        restart(run.started_in)  # somebody named one: Snakemake would delete what is there now
     # As --forceall would.
     refuse_to_replace(alone)
     marks = {str(job.output[0]) for job in jobs if job.rule.name == "simulate_shard"}
@@ -230,19 +199,18 @@ def on_error(run: Run) -> None:
 
 
 def on_success(run: Run) -> None:
-    """Remove marks, and name the records that were left out; where seeds grow, begin anew with what is missing."""
+    """Remove marks, and name the records that were left out."""
     if run.is_main:
         for kind in ("shards", "played"):
             shutil.rmtree(paths.marks(run.study.name, kind), ignore_errors=True)
         # The jobs that left them out have said so in their logs alone.
         if line := recall_left_out(run.study):
             _log.warning("%s", line)
-        played = [*run.unplayed, *run.missing]
-        if run.grows and played and all(Path(record).exists() for record in played):
-            if line := changed_since(run.study, run.plan):
-                _log.error("%s", line)
-            else:
-                restart(run.started_in)
+
+
+def missing_records(study: Study, by_shard: bool) -> list[str]:
+    """Return the records of a study, of those played a shard in a process or of all others, that are not there."""
+    return [str(record) for record in study.records(by_shard=by_shard) if not os.path.exists(record)]
 
 
 def refuse_to_replace(records: Iterable[str]) -> None:

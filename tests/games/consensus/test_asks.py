@@ -75,7 +75,7 @@ def test_an_agent_is_shown_what_it_may_know_and_nothing_else(
         assert set(view.neighbors) == heard[ask.agent]
         assert view.last_round == ({name: said[name, ask.round - 1] for name in known} if past else {})
         assert view.this_round == ({name: said[name, ask.round] for name in known} if now else {})
-        assert view.system == ask.system
+        assert view.prompt == "may_exist"
 
 
 def words(text: str) -> set[str]:

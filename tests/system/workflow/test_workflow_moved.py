@@ -1,4 +1,4 @@
-"""The real workflow on a study whose paths moved: a new axis, another name."""
+"""The real workflow on a study with a new axis, or another name."""
 
 import shutil
 import subprocess
@@ -13,7 +13,7 @@ from parley.study import Study
 from support.workflows import jobs, snakemake, write
 
 pytestmark = [
-    pytest.mark.promise("A new axis, or another name of a study or model, plays nothing again."),
+    pytest.mark.promise("A new axis, or another name of a study, plays nothing again."),
     pytest.mark.slow,
 ]
 
@@ -38,15 +38,6 @@ def records(played: Study) -> dict[str, bytes]:
     return contents("small")
 
 
-def in_former_layout() -> None:
-    """Put the records and journals of the study where another name of its model had them."""
-    for path in [*paths.simulations("small").rglob("seed=*"), *paths.journals("small").rglob("seed=*")]:
-        former = Path(str(path).replace("model=majority", "model=most"))
-        former.parent.mkdir(parents=True, exist_ok=True)
-        path.rename(former)
-    shutil.rmtree(paths.results("small") / "tables")  # it had another plan
-
-
 def test_a_new_axis_plays_nothing_again(folder: Path, records: dict[str, bytes]) -> None:
     before = set(paths.simulations("small").rglob("*.parquet"))
     write(folder, grids=[GRID | {"byzantine": ["random"]}])
@@ -56,36 +47,6 @@ def test_a_new_axis_plays_nothing_again(folder: Path, records: dict[str, bytes])
     result = snakemake("--config", "study=small.yaml")
     assert result.returncode == 0, result.stderr
     assert set(paths.simulations("small").rglob("*.parquet")) == before
-    assert contents("small") == records
-
-
-def test_records_of_a_former_layout_are_moved_by_a_run_and_by_no_dry_run(
-    played: Study, records: dict[str, bytes]
-) -> None:
-    in_former_layout()
-    before = sorted(paths.simulations("small").rglob("*"))
-    planned = snakemake("--dry-run", "--config", "study=small.yaml")
-    told = planned.stdout + planned.stderr
-    assert "8 records and 0 journals lie at former paths" in told
-    assert sorted(paths.simulations("small").rglob("*")) == before
-
-    result = snakemake("--config", "study=small.yaml")
-    assert result.returncode == 0, result.stderr
-    assert "8 records and 0 journals were moved" in result.stdout + result.stderr
-    assert not list(paths.log("small", "simulate_shard").parent.glob("simulate_shard/**/*.failed"))
-    assert contents("small") == records
-    planned_records = {simulation.record("small") for simulation in played.simulations()}
-    assert set(paths.simulations("small").rglob("*.parquet")) == planned_records
-    again = snakemake("--dry-run", "--config", "study=small.yaml")
-    assert "Nothing to be done" in again.stdout + again.stderr
-
-
-def test_a_record_that_is_named_and_moved_is_not_deleted(played: Study, records: dict[str, bytes]) -> None:
-    """Snakemake deletes the outputs of what it is about to run, and would have planned to play this one."""
-    in_former_layout()
-    record = next(played.simulations()).record("small")
-    result = snakemake("--config", "study=small.yaml", "--", str(record))
-    assert result.returncode == 0, result.stderr
     assert contents("small") == records
 
 

@@ -133,8 +133,8 @@ class Dialect(BaseModel):
     )
     think_tags: _Flag | None = Field(
         default=None,
-        description="Whether `<think>...</think>`, and the like, are taken off a reply as reasoning. Without "
-        "the key it is, with a warning. Part of the identity.",
+        description="Whether `<think>...</think>` and similar tags are taken off a reply as reasoning. By default "
+        "they are, and a warning says so. Part of the identity.",
     )
     lists_models: _Flag = Field(
         default=True, description="Whether `GET /models` is asked before the first request, for the model's name."

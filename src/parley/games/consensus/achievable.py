@@ -59,38 +59,54 @@ def best_known(
     return BestKnown(ChosenPolicy(kind, kind.Parameters(**given)), frozenset(promises), why, changes)
 
 
-def _choose(p: ConsensusParameters, n: int, f: int, network: Network) -> tuple[str, dict[str, Any], set[str], str]:
-    """Return the name of the protocol, its parameters, what is promised, and why."""
-    goal = p.goal
-    valid = {VALIDITY} if goal.validity == "hull" else set()
+_Choice = tuple[str, dict[str, Any], set[str], str]  # the protocol, its parameters, what is promised, and why
+
+
+def _choose(p: ConsensusParameters, n: int, f: int, network: Network) -> _Choice:
     if f == 0:
-        steps = network.facts().diameter
-        if steps is None:
-            return "flood_min", {"rounds": n - 1}, {HULL}, "no agreement is promised: not everyone reaches everyone"
-        reach = f"the smallest initial value floods the network in {counted(steps, 'round')}"
-        if steps + 1 > p.max_rounds:
-            return "flood_min", {"rounds": steps}, {HULL}, f"{reach}, more than there are"
-        return "flood_min", {"rounds": steps}, {AGREEMENT, VALIDITY, HULL}, f"{reach}, and nobody is Byzantine"
+        return _without_faults(p, n, network)
     if not network.is_complete:
-        name, hull = ("w_msr" if goal.values == "real" else "trimmed_median"), {HULL} if f < n else set()
-        stays = "who drops f values on each side of its own stays in the hull"
-        largest = tolerates(network)
-        if p.equivocation:
-            why = f"{stays}; no agreement is promised: Byzantine agents may equivocate"
-        elif largest is None or f > largest:
-            why = f"{stays}; no agreement is promised: the network tolerates {largest or 0} Byzantine agents"
-        elif goal.values != "real":
-            why = f"{stays}; no agreement is promised: W-MSR needs real values"
-        else:
-            why = f"W-MSR stays in the hull, as the network is ({f + 1}, {f + 1})-robust, and agrees in the limit"
-        return name, {"f": f}, hull, why
-    if not p.equivocation:
-        why = "all hear the same, so that any rule agrees in round 2"
-        why = f"{why}; n > 2f keeps it in the hull" if n > 2 * f else f"{why}; with n <= 2f it may be any value"
-        hull = {HULL} if n > 2 * f else set()
-        if p.max_rounds < 2:
-            return "median", {"rounds": 1}, hull, f"{why}, but there is only one"
-        return "median", {"rounds": 1}, {AGREEMENT, *hull, *(valid if hull else ())}, why
+        return _on_network(p, n, f, network)
+    return _with_equivocation(p, n, f) if p.equivocation else _by_broadcast(p, n, f)
+
+
+def _without_faults(p: ConsensusParameters, n: int, network: Network) -> _Choice:
+    steps = network.facts().diameter
+    if steps is None:
+        return "flood_min", {"rounds": n - 1}, {HULL}, "no agreement is promised: not everyone reaches everyone"
+    reach = f"the smallest initial value floods the network in {counted(steps, 'round')}"
+    if steps + 1 > p.max_rounds:
+        return "flood_min", {"rounds": steps}, {HULL}, f"{reach}, more than there are"
+    return "flood_min", {"rounds": steps}, {AGREEMENT, VALIDITY, HULL}, f"{reach}, and nobody is Byzantine"
+
+
+def _on_network(p: ConsensusParameters, n: int, f: int, network: Network) -> _Choice:
+    name, hull = ("w_msr" if p.goal.values == "real" else "trimmed_median"), {HULL} if f < n else set()
+    largest = tolerates(network)
+    stays = "who drops f values on each side of its own stays in the hull; no agreement is promised"
+    if p.equivocation:
+        why = f"{stays}: Byzantine agents may equivocate"
+    elif largest is None or f > largest:
+        why = f"{stays}: the network tolerates {largest or 0} Byzantine agents"
+    elif p.goal.values != "real":
+        why = f"{stays}: W-MSR needs real values"
+    else:
+        why = f"W-MSR stays in the hull, as the network is ({f + 1}, {f + 1})-robust, and agrees in the limit"
+    return name, {"f": f}, hull, why
+
+
+def _by_broadcast(p: ConsensusParameters, n: int, f: int) -> _Choice:
+    why = "all hear the same, so that any rule agrees in round 2"
+    hull = {HULL} if n > 2 * f else set()
+    why = f"{why}; n > 2f keeps it in the hull" if hull else f"{why}; with n <= 2f it may be any value"
+    if p.max_rounds < 2:
+        return "median", {"rounds": 1}, hull, f"{why}, but there is only one"
+    valid = {VALIDITY} if hull and p.goal.validity == "hull" else set()
+    return "median", {"rounds": 1}, {AGREEMENT, *hull, *valid}, why
+
+
+def _with_equivocation(p: ConsensusParameters, n: int, f: int) -> _Choice:
+    goal = p.goal
     if n <= 3 * f:
         why = "nothing is promised: with n <= 3f and equivocation none can agree without signatures"
         return "dolev_strong", {"f": f}, set(), why
@@ -104,12 +120,8 @@ def _choose(p: ConsensusParameters, n: int, f: int, network: Network) -> tuple[s
         return "msr", {"f": f}, {HULL, *({AGREEMENT, VALIDITY} if needed < p.max_rounds else ())}, why
     if n > 4 * f:
         promises = {AGREEMENT} if 2 * (f + 1) < p.max_rounds else set()
-        return (
-            "phase_king",
-            {"f": f},
-            promises,
-            f"n > 4f: phase king agrees after {counted(f + 1, 'phase')} of two rounds",
-        )
+        why = f"n > 4f: phase king agrees after {counted(f + 1, 'phase')} of two rounds"
+        return "phase_king", {"f": f}, promises, why
     promises = {AGREEMENT} if f + 2 <= p.max_rounds else set()
     return "dolev_strong", {"f": f}, promises, f"n > 3f: agreement after {counted(f + 1, 'round')}"
 

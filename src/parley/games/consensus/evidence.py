@@ -23,6 +23,7 @@ from parley.games.evidence import (
     Measure,
     Quantity,
     State,
+    TableSpec,
     Timeline,
     TimelineCell,
     Trajectory,
@@ -156,10 +157,10 @@ class ConsensusEvidence(Evidence[ConsensusParameters, ConsensusRound]):
     columns = GameColumns.read(Path(__file__).with_name("columns.yaml"), _rows, FACTS)
 
     figures = FIGURES
-    achievable = ACHIEVABLE
     measures = (Measure("agreement", "agreement of honest agents", carried=True),)
     quantities = QUANTITIES
     regressed = ("initial_mean", "consensus_value")
+    tables = (TableSpec("regret", reached, ACHIEVABLE),)
 
     def shows(self, figure: FigureSpec, parameters: ConsensusParameters, groups: Sequence[Group]) -> bool:
         """Return whether a figure has the condition: Figure 2 of the paper has b = 0 alone, Figure 3 b > 0."""
@@ -232,8 +233,6 @@ class ConsensusEvidence(Evidence[ConsensusParameters, ConsensusRound]):
             "byzantine_infiltration": 100 * fmean(held == value for held in others) if others else None,
             "consensus_quality_score": 50 + 30 * centrality + 20 * max(0, 1 - len(trace) / parameters.max_rounds),
         }
-
-    reached = staticmethod(reached)
 
     def of_agents(
         self, metrics: Mapping[str, Any], trace: Sequence[ConsensusRound]

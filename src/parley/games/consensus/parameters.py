@@ -110,7 +110,7 @@ class ConsensusParameters(FilteredParameters):
         ge=0,
         le=1_000_000,
         allow_inf_nan=False,
-        description="Honest agents agree if their values lie within so much of each other.",
+        description="Honest agents agree if their values lie within this distance of each other.",
     )
     validity: Literal["initial", "hull"] = newer_field(
         default="initial",

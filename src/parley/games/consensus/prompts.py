@@ -274,15 +274,6 @@ class ConsensusPrompts(shared.Prompts[ConsensusParameters]):
 
     variants = _VARIANTS
     plain = _PLAIN
-    questions = (
-        shared.QuestionStyle(
-            "consensus",
-            "may_exist",
-            "value",
-            {"value_max": 1_000_000},  # the answer is a whole number up to it
-            about="The value that you propose is your answer to this question.",
-        ),
-    )
 
     def asked(self, parameters: ConsensusParameters) -> Sequence[shared.Phase]:
         """Return the phases of the protocol that is played, and the one that scores."""

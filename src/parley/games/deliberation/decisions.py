@@ -80,7 +80,9 @@ def last_panel(trace: Sequence[DeliberationTurn]) -> list[DeliberationTurn]:
     return [entry for entry in trace if entry["session"] == trace[-1]["session"]]
 
 
-def talked(right: Value | None, honest: Collection[str], trace: Sequence[DeliberationTurn]) -> dict[str, Any]:
+def effect_of_talking(
+    right: Value | None, honest: Collection[str], trace: Sequence[DeliberationTurn]
+) -> dict[str, Any]:
     """Return what talking changed in the answers of honest agents of the last panel (meanings: columns.yaml)."""
     turns = last_panel(trace)
     names = [name for name in turns[0]["answers"] if name in honest]

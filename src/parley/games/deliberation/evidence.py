@@ -6,7 +6,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from parley.games.deliberation.decisions import decisions, last_panel, talked
+from parley.games.deliberation.decisions import decisions, effect_of_talking, last_panel
 from parley.games.deliberation.parameters import (
     DeliberationParameters,
     DeliberationTurn,
@@ -30,6 +30,7 @@ from parley.games.evidence import (
     Quantity,
     Session,
     State,
+    TableSpec,
     Timeline,
     TimelineCell,
     Utterance,
@@ -212,6 +213,39 @@ _OF_RIGHT_ANSWERS = ("accuracy_by_turn", "deliberation_gain")
 _OF_POLICIES = ("confidence_by_turn",)
 
 
+def _decisions(
+    parameters: DeliberationParameters,
+    outcome: Mapping[str, Any],
+    honest: Collection[str],
+    trace: Sequence[DeliberationTurn],
+) -> Iterable[Decision]:
+    """Yield the decisions of the last panel, by rule (`decisions.py`)."""
+    return decisions(outcome["metrics"]["right_answer"], parameters.theta, honest, trace)
+
+
+def _pluralities(
+    outcome: Mapping[str, Any], honest: Sequence[str], trace: Sequence[DeliberationTurn]
+) -> tuple[Sequence[bool], bool]:
+    """Return whether the plurality of the first answers of 1, 2, ... agents is right, and of all last answers.
+
+    The agents are those of the last panel, in the order of `honest`.
+    """
+    right, turns = outcome["metrics"]["right_answer"], last_panel(trace)
+    names = [name for name in honest if name in turns[0]["answers"]]
+    first, last = (values_of(entry, names) for entry in (turns[0], turns[-1]))
+    return [plurality(first[: k + 1]) == right for k in range(len(names))], plurality(last) == right
+
+
+TABLES = (
+    TableSpec("decisions", _decisions),
+    TableSpec(
+        "equal_cost",
+        _pluralities,
+        (Indicator("right_at_equal_cost", "plurality at the end is right, at the cost of talking"),),
+    ),
+)
+
+
 class DeliberationEvidence(Evidence[DeliberationParameters, DeliberationTurn]):
     """What the deliberation game shows, and what it gives the ledger."""
 
@@ -222,7 +256,7 @@ class DeliberationEvidence(Evidence[DeliberationParameters, DeliberationTurn]):
     indicators = INDICATORS
     quantities = QUANTITIES
     comparisons = COMPARISONS
-    at_equal_cost = Indicator("right_at_equal_cost", "plurality at the end is right, at the cost of talking")
+    tables = TABLES
     paired_by = ("problem",)
     round_name = "turn"
     keeps_ledger = True
@@ -270,28 +304,6 @@ class DeliberationEvidence(Evidence[DeliberationParameters, DeliberationTurn]):
             results_label="honest agents in the largest agreement",
         )
 
-    def decisions(
-        self,
-        parameters: DeliberationParameters,
-        outcome: Mapping[str, Any],
-        honest: Collection[str],
-        trace: Sequence[DeliberationTurn],
-    ) -> Iterable[Decision]:
-        """Yield the decisions of the last panel, by rule (`decisions.py`)."""
-        return decisions(outcome["metrics"]["right_answer"], parameters.theta, honest, trace)
-
-    def pluralities(
-        self, outcome: Mapping[str, Any], honest: Sequence[str], trace: Sequence[DeliberationTurn]
-    ) -> tuple[Sequence[bool], bool]:
-        """Return whether the plurality of the first answers of 1, 2, ... agents is right, and of all last answers.
-
-        The agents are those of the last panel, in the order of `honest`.
-        """
-        right, turns = outcome["metrics"]["right_answer"], last_panel(trace)
-        names = [name for name in honest if name in turns[0]["answers"]]
-        first, last = (values_of(entry, names) for entry in (turns[0], turns[-1]))
-        return [plurality(first[: k + 1]) == right for k in range(len(names))], plurality(last) == right
-
     def measured(
         self,
         parameters: DeliberationParameters,
@@ -300,7 +312,7 @@ class DeliberationEvidence(Evidence[DeliberationParameters, DeliberationTurn]):
         trace: Sequence[DeliberationTurn],
     ) -> Mapping[str, Any]:
         """Return what talking changed in the answers of the last panel."""
-        return talked(outcome["metrics"]["right_answer"], honest, trace)
+        return effect_of_talking(outcome["metrics"]["right_answer"], honest, trace)
 
     def of_agents(
         self, metrics: Mapping[str, Any], trace: Sequence[DeliberationTurn]

@@ -14,7 +14,7 @@ from parley.games.deliberation.parameters import (
 )
 from parley.games.parameters import ROLES
 from parley.games.problems.problem import Problem, letters
-from parley.games.prompts import Phase, Prompts, QuestionStyle, fill
+from parley.games.prompts import Phase, Prompts, fill
 from parley.text import one_line
 
 FOLDER = Path(__file__).parent / "templates"
@@ -123,10 +123,6 @@ class DeliberationPrompts(Prompts[DeliberationParameters]):
     """Two variants, with the answers' form as the problems and the reply format want it."""
 
     variants = _VARIANTS
-    questions = (
-        QuestionStyle("deliberation_cot", "improve", "answer", {"cot_share": 1}),
-        QuestionStyle("deliberation_zero_shot", "improve", "answer", {"cot_share": 0}),
-    )
 
     def asked(self, parameters: DeliberationParameters) -> Sequence[Phase]:
         """Return what is asked about these problems: first answers in two styles, and later ones."""

@@ -16,6 +16,7 @@ from parley.games.evidence import (
     Measure,
     Quantity,
     State,
+    TableSpec,
     Timeline,
     TimelineCell,
 )
@@ -240,6 +241,48 @@ FIGURES = (
 _OF_BETRAYED = ("archetypes", "archetypes_by_threshold", "defection_by_group_size")
 
 
+def _behaved(
+    parameters: StagHuntParameters, metrics: Mapping[str, Any], trace: Sequence[HuntRound]
+) -> Mapping[str, AgentBehavior]:
+    """Return what each betrayed player did; its payoff is that of all rounds, and a hare is the sure choice."""
+    rounds = counted(trace)
+    behaved = {}
+    for name, after in metrics["after_betrayal"].items():
+        payoff = sum(each["points"][name] for each in rounds) / len(rounds)
+        reaction = player_after(trace, name, after["seen"])
+        shown = reaction.behaviors if reaction else frozenset()
+        behaved[name] = AgentBehavior(shown, payoff, parameters.hare - payoff)
+    return behaved
+
+
+def _reacted(
+    parameters: StagHuntParameters,
+    metrics: Mapping[str, Any],
+    names: Mapping[str, str],
+    trace: Sequence[HuntRound],
+) -> Mapping[str, Any]:
+    """Return what players do from the round on in which each of them was betrayed in the game of `metrics`."""
+    seen = {names[name]: after["seen"] for name, after in metrics["after_betrayal"].items()}
+    reactions = reaction_metrics(trace, seen, metrics["first_betrayal_round"], parameters.archetype_threshold)
+    return {each.name: reactions[each.name] for each in REACTIONS}
+
+
+def _sweep(metrics: Mapping[str, Any]) -> Mapping[str, Sequence[tuple[float, float]]]:
+    """Return the share of each archetype among the betrayed players by the threshold; nothing if nobody was."""
+    shares: dict[str, list[tuple[float, float]]] = {}
+    for threshold, archetypes in metrics["archetypes_by_threshold"].items():
+        for kind, share in archetypes.items():
+            shares.setdefault(kind, []).append((float(threshold), float(share)))
+    return shares
+
+
+TABLES = (
+    TableSpec("reactions", _reacted, REACTIONS),
+    TableSpec("behaviors", _behaved, BEHAVIORS),
+    TableSpec("thresholds", _sweep),
+)
+
+
 class StagHuntEvidence(Evidence[StagHuntParameters, HuntRound]):
     """What the stag hunt shows; the measures are in the trace."""
 
@@ -249,8 +292,7 @@ class StagHuntEvidence(Evidence[StagHuntParameters, HuntRound]):
     measures = MEASURES
     indicators = INDICATORS
     quantities = QUANTITIES
-    reactions = REACTIONS
-    behaviors = BEHAVIORS
+    tables = TABLES
 
     def shows(self, figure: FigureSpec, parameters: StagHuntParameters, groups: Sequence[Group]) -> bool:
         """Return whether anybody can be betrayed and play on, which figures of betrayed players need."""
@@ -266,40 +308,6 @@ class StagHuntEvidence(Evidence[StagHuntParameters, HuntRound]):
             "hare_for_good": share_of(turned),
             "group_cooperation": metrics["successes"] / rounds if rounds else None,
         }
-
-    def behaved(
-        self, parameters: StagHuntParameters, metrics: Mapping[str, Any], trace: Sequence[HuntRound]
-    ) -> Mapping[str, AgentBehavior]:
-        """Return what each betrayed player did; its payoff is that of all rounds, and a hare is the sure choice."""
-        rounds = counted(trace)
-        behaved = {}
-        for name, after in metrics["after_betrayal"].items():
-            payoff = sum(each["points"][name] for each in rounds) / len(rounds)
-            reaction = player_after(trace, name, after["seen"])
-            behaved[name] = AgentBehavior(
-                reaction.behaviors if reaction else frozenset(), payoff, parameters.hare - payoff
-            )
-        return behaved
-
-    def reacted(
-        self,
-        parameters: StagHuntParameters,
-        metrics: Mapping[str, Any],
-        names: Mapping[str, str],
-        trace: Sequence[HuntRound],
-    ) -> Mapping[str, Any]:
-        """Return what players do from the round on in which each of them was betrayed in the game of `metrics`."""
-        seen = {names[name]: after["seen"] for name, after in metrics["after_betrayal"].items()}
-        reactions = reaction_metrics(trace, seen, metrics["first_betrayal_round"], parameters.archetype_threshold)
-        return {each.name: reactions[each.name] for each in REACTIONS}
-
-    def sweep(self, metrics: Mapping[str, Any]) -> Mapping[str, Sequence[tuple[float, float]]]:
-        """Return the share of each archetype among the betrayed players by the threshold; nothing if nobody was."""
-        shares: dict[str, list[tuple[float, float]]] = {}
-        for threshold, archetypes in metrics["archetypes_by_threshold"].items():
-            for kind, share in archetypes.items():
-                shares.setdefault(kind, []).append((float(threshold), float(share)))
-        return shares
 
     def of_agents(self, metrics: Mapping[str, Any], trace: Sequence[HuntRound]) -> Mapping[str, Mapping[str, float]]:
         """Return each player's share of stags; of betrayed ones also their archetype by both rules, as 1 and 0."""

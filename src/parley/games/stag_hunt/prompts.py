@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from parley.games.parameters import BYZANTINE, ROLES
-from parley.games.prompts import Phase, Prompts, QuestionStyle, fill, for_roles
+from parley.games.prompts import Phase, Prompts, fill, for_roles
 from parley.games.stag_hunt.parameters import ALL, HARE, PUBLISHED, STAG, YOU, Action, SeenRound, StagHuntParameters
 from parley.policies import Ask
 from parley.text import by_number
@@ -135,11 +135,6 @@ class StagHuntPrompts(Prompts[StagHuntParameters]):
     parts: Mapping[str, str] = {
         f"{role}_{PUBLISHED}_{stem}": "user" for role in ROLES for stem in ("a1_communication", "a2_action")
     }
-    questions = (
-        QuestionStyle(
-            "stag_hunt", PLAIN, "word", about="The word that you broadcast is your answer to this question."
-        ),
-    )
 
     def asked(self, parameters: StagHuntParameters) -> Sequence[Phase]:
         """Return the phases: words, where there is cheap talk, and actions."""

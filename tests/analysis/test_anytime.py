@@ -1,80 +1,16 @@
-"""When a condition has enough seeds, and the interval that holds whenever one stops."""
-
-from pathlib import Path
-from typing import Any
+"""Limits and p that hold whenever one stops."""
 
 import numpy as np
 import pytest
 import scipy
 from numpy.typing import NDArray
 
-from parley.analysis import precision as rule
-from parley.analysis.precision import (
-    EXHAUSTED,
-    NARROW,
-    UNPLAYED,
-    Precision,
-    anytime_difference,
-    anytime_interval,
-    grown,
-    log_capital,
-    precision,
-)
+from parley.analysis.anytime import anytime_difference, anytime_interval, log_capital
 from parley.analysis.stats import Floats, wilson_interval
-from parley.play.simulate import simulate
-from parley.study import Study
-from parley.study.condition import Condition, Simulation
-from support.studies import StudyFactory
 
 TOLD = pytest.mark.promise(
     "Who looks at the pairs after each seed and stops when they like keeps the size: at most 5%, with power left."
 )
-GROWING: dict[str, Any] = {"from": 4, "by": 4, "to": 12, "until": {"outcome": "valid_consensus", "width": 0.4}}
-
-
-def play(study: Study, *conditions: Condition) -> Precision:
-    """Play what these conditions, or all, still miss; return how precise the study is then."""
-    for condition in conditions or study.conditions:
-        for seed in condition.seeds:
-            if not (record := Simulation(condition, seed).record(study.name)).exists():
-                simulate(study, record, [], 1.0)
-    return precision(study)
-
-
-def numbers(found: Precision) -> list[int]:
-    return list(found.numbers.values())
-
-
-@pytest.mark.slow
-def test_certain_conditions_stop_first(study_factory: StudyFactory) -> None:
-    # A majority always agrees: 8 of 8 are 0.32 wide, 4 of 4 0.49. Half of the other one's seeds end one way.
-    study = study_factory({"model": "majority"}, {"model": "stubborn"}, seeds=GROWING)
-    found = precision(study)
-    assert (numbers(found), found.states[UNPLAYED], found.may_grow) == ([4, 4], 2, True)
-    found = play(study)
-    assert (numbers(found), found.states[UNPLAYED]) == ([8, 8], 2)
-    study = grown(study, found)
-    found = play(study)
-    assert (numbers(found), found.states[NARROW], found.may_grow) == ([8, 8], 2, False)
-    assert "of 2 conditions 2 precise enough; 16 simulations decided" in found.line(study)
-    # A damaged record tells nothing and a missing one waits: 7 of 7 are 0.35 wide, 6 of 6 0.39, 5 of 5 0.43.
-    records = [simulation.record("small") for simulation in study.simulations()]
-    majority = [record for record in records if "majority" in str(record)]
-    for record in majority[:3]:
-        record.write_bytes(record.read_bytes()[:-100])
-    assert precision(study).states[NARROW] == 1
-    Path(majority[3]).unlink()
-    assert precision(study).states[UNPLAYED] == 1
-
-
-def test_what_is_never_precise_enough_stops_at_its_most(study_factory: StudyFactory) -> None:
-    seeds = GROWING | {"until": {"outcome": "valid_consensus", "width": 0.1}}
-    study = study_factory({"model": "majority"}, seeds=seeds)
-    for number in (4, 8, 12):
-        assert [len(condition.seeds) for condition in study.conditions] == [number]
-        found = play(study)
-        study = grown(study, found)
-    assert (found.states[EXHAUSTED], found.may_grow) == (1, False)
 
 
 # The interval that holds at any time
@@ -103,14 +39,14 @@ def test_anytime_by_hand_and_as_the_mixture_of_the_likelihood_ratio() -> None:
 @pytest.mark.slow
 def test_anytime_holds_at_all_times_and_wilson_does_not() -> None:
     random = np.random.default_rng(3)
-    missed = dict.fromkeys((anytime_interval, rule.wilson_interval), 0)
+    missed = dict.fromkeys((anytime_interval, wilson_interval), 0)
     for rate in (0.1, 0.5):
         for _ in range(60):
             ended = np.cumsum(random.random(100) < rate)
             for interval in missed:
                 limits = [interval(int(ended[n - 1]), n) for n in range(5, 101, 5)]
                 missed[interval] += any(not low <= rate <= high for low, high in limits)
-    assert missed[anytime_interval] <= 6 < 15 < missed[rule.wilson_interval]
+    assert missed[anytime_interval] <= 6 < 15 < missed[wilson_interval]
 
 
 # Differences of pairs, looked at after each seed

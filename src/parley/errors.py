@@ -1,10 +1,11 @@
 """The one tree of exceptions.
 
-Every message is one line that says what is wrong and what to do about it; the command line prints it and
-exits with `exit_code`. Anything else that escapes is a defect of Parley.
+Every message is one line (of a FileError several) that says what is wrong and what to do about it; the command line
+prints it and exits with `exit_code`. Anything else that escapes is a defect of Parley.
 
     ParleyError              1   something failed while working
     ├── UsageError           2   a study, model entry or argument is wrong; nothing was started
+    │   └── FileError        2   all that is wrong with a file, a line each
     ├── EngineError          1   the engine did not start, died, or answered with an error
     │   ├── NotReadyError    1   a service is not there
     │   └── PausedError      1   hardly any reply of a model can be used; nothing is lost
@@ -47,6 +48,10 @@ class UsageError(ParleyError):
     """
 
     exit_code = 2
+
+
+class FileError(UsageError):
+    """A file says what it may not: all of it, a line each."""
 
 
 class EngineError(ParleyError):

@@ -14,7 +14,7 @@ from parley.games.consensus.evidence import ConsensusEvidence
 from parley.games.consensus.game import ConsensusGame
 from parley.games.stag_hunt.game import StagHuntGame
 from parley.play.simulate import simulate
-from support.studies import StudyFactory
+from support.studies import OWN_POLICIES, StudyFactory, bring
 
 pytestmark = pytest.mark.promise("Rules of known slope and bias are found in what agents agreed on.")
 
@@ -76,7 +76,8 @@ def test_what_is_not_defined_is_missing() -> None:
 
 @pytest.mark.slow
 def test_rules_of_known_quality(study_factory: StudyFactory) -> None:
-    own = "support.own_policies"
+    bring(OWN_POLICIES)
+    own = "own_policies"
     names = ("Middle", "Average", "First", "Highest")
     stubborn = {"name": "stubborn", "value": 50, "vote": "stop"}  # which is the highest of the game
     study = study_factory(

@@ -22,7 +22,7 @@ from parley.play.record_store import read_records
 from parley.play.simulate import simulate
 from parley.study import Study
 from support.playing import hunt
-from support.studies import StudyFactory
+from support.studies import OWN_POLICIES, StudyFactory, bring
 
 SEEDS = 24
 THRESHOLD = StagHuntParameters().archetype_threshold
@@ -70,7 +70,8 @@ def test_who_switches_for_good_and_who_never_hunted() -> None:
 )
 @pytest.mark.slow
 def test_blind_players_detect_nothing_and_those_who_look_do(study_factory: StudyFactory) -> None:
-    models = ["support.own_policies:Random", "support.own_policies:Rarely", "always_stag", "grim_trigger"]
+    bring(OWN_POLICIES)
+    models = ["own_policies:Random", "own_policies:Rarely", "always_stag", "grim_trigger"]
     played(study_factory, {"model": models, "n": 4, "b": [0, 1]}, rounds=6, from_round=3, seeds=SEEDS)
     table = read_table("small", "reactions").set_index(["model", "what"]).sort_index()
     assert set(table["without"]) == {"b=0"}
@@ -172,7 +173,8 @@ def test_shares_and_payoffs_by_player_with_games_as_units(study_factory: StudyFa
 @pytest.mark.slow
 def test_without_shared_seeds_all_games_without_an_adversary_are_compared(study_factory: StudyFactory) -> None:
     """As in games that were imported: 6 seeds with an adversary, 6 without, of players who look at nothing."""
-    grid = {"model": "support.own_policies:Rarely", "n": 3, "b": [0, 1]}
+    bring(OWN_POLICIES)
+    grid = {"model": "own_policies:Rarely", "n": 3, "b": [0, 1]}
     study = played(study_factory, grid, rounds=4, from_round=2, seeds=12)
     games = played_games(read_records(study))
     own = {g.simulation.seed: g for g in games if g.simulation.condition.axes["b"] and g.simulation.seed < 6}

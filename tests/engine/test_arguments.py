@@ -13,8 +13,6 @@ from parley.engine import server
 from parley.engine.arguments import (
     MACHINE_ARGUMENTS,
     ONLY_ON,
-    REPLY_ARGUMENTS,
-    REPLY_PARTS,
     check_arguments,
     written,
 )
@@ -63,28 +61,12 @@ def refusal(name: str, value: Any) -> str:
 def command(cpu: bool, model: ModelEntry) -> list[str]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(server, "is_cpu_build", lambda: cpu)
-        patch.setenv("PARLEY_ALLOW_ARGUMENTS", ",".join(KEYS))
         return server.server_command("tiny", model, Path("m"), "/tmp/s.sock")[3:]
 
 
 SHIPPED = [model for model in load_models(REPOSITORY / "config" / "models.yaml").values() if not model.is_service]
 STARTED = [(cpu, model) for cpu in (True, False) for model in SHIPPED]
 TAKEN = [(name, value) for name in MACHINE_ARGUMENTS for value in VALUES if not refusal(name, value)]
-VALID = [  # a value of each that may change replies
-    *(("attention-backend", "TRITON_ATTN"), ("attention-config.backend", "TRITON_ATTN"), ("quantization", "fp8")),
-    *(("attention-config.flash_attn_version", 3), ("block-size", 16), ("compilation-config.cudagraph_mode", "NONE")),
-    *(("compilation-config.mode", 0), ("disable-sliding-window", True), ("enable-flashinfer-autotune", False)),
-    *(("enforce-eager", True), ("gdn-prefill-backend", "triton"), ("kda-decode-backend", "native")),
-    *(("kda-prefill-backend", "triton"), ("kv-cache-dtype", "fp8"), ("linear-backend", "torch")),
-    *(("mamba-backend", "triton"), ("mamba-cache-dtype", "float32"), ("mamba-ssm-cache-dtype", "float32")),
-    *(("max-cudagraph-capture-size", 64), ("model-impl", "transformers"), ("moe-backend", "auto")),
-    *(("optimization-level", 1), ("generation-config", "auto"), ("logprobs-mode", "raw_logits"), ("max-logprobs", 5)),
-    *(("seed", 3), ("spec-method", "ngram"), ("spec-tokens", 2), ("use-fp64-gumbel", True)),
-    *(("chat-template", "{{ x }}"), ("chat-template-content-format", "string"), ("reasoning-parser", "qwen3")),
-    *(("reasoning-config.reasoning_end_str", "</t>"), ("reasoning-config.reasoning_start_str", "<t>")),
-    *(("tokenizer-mode", "slow"), ("default-chat-template-kwargs.x", True), ("override-generation-config.top_k", 3)),
-    *(("hf-overrides.rope_parameters.factor", 2), ("hf-overrides.rope_scaling.factor", 2.0)),
-]
 WIDE = {"gpus": 8, "server_args": {"data_parallel_size": 2, "pipeline-parallel-size": 2, "no-disable-log-stats": True}}
 PARTS = {"engine_args": {"override-generation-config.x": False, "no-enforce-eager": False}}
 KEYS = ("seed", "enforce_eager", "port-x", "hostess", "tokenizer")
@@ -96,7 +78,7 @@ def read() -> list[Any]:
     spread = SHIPPED[0].model_copy(update=WIDE | PARTS)
     odd = [(False, SHIPPED[0].model_copy(update={"engine_args": {k: v}})) for k in KEYS for v in ("x", -5, True)]
     lines = [command(*started) for started in [*STARTED, (False, spread), (True, spread), *odd]]
-    lines += [["--model", "m", *written(name, value)] for name, value in TAKEN + VALID]
+    lines += [["--model", "m", *written(name, value)] for name, value in TAKEN]
     asked, parser = "\n".join(map(json.dumps, lines)), [sys.executable, "-c", PARSER]
     done = subprocess.run(parser, input=asked, capture_output=True, text=True, check=True)
     found = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
@@ -113,7 +95,7 @@ def test_vllm_reads_the_command_line_of_every_shipped_model_on_a_cpu_and_on_a_gp
 
 
 def test_whatever_an_entry_may_say_the_server_listens_on_its_socket_alone(read: list[Any]) -> None:
-    found = [each for each in read[1 : -len(TAKEN + VALID)] if "error" not in each]
+    found = [each for each in read[1 : -len(TAKEN)] if "error" not in each]
     keys = ("uds", "model", "served_model_name", "host", "config", "master_addr", "grpc_port", "trust_remote_code")
     expected = ["/tmp/s.sock", "m", ["tiny"], None, None, "127.0.0.1", None, False]
     assert [each for each in found if [each[key] for key in keys] != expected] == []
@@ -128,23 +110,16 @@ def test_a_server_spreads_over_its_gpus_and_over_none_on_a_cpu(read: list[Any]) 
 
 
 def test_vllm_reads_every_value_that_a_machine_argument_may_have(read: list[Any]) -> None:
-    for (name, value), found in zip(TAKEN, read[-len(TAKEN + VALID) :], strict=False):
+    for (name, value), found in zip(TAKEN, read[-len(TAKEN) :], strict=False):
         assert "error" not in found, (name, value, found)
         # False is false, and not what vLLM takes by itself.
         assert not isinstance(value, bool) or found[name.replace("-", "_")] is value, name
     assert {name for name, _ in TAKEN} == set(MACHINE_ARGUMENTS)
 
 
-def test_vllm_reads_each_argument_that_may_change_replies(read: list[Any]) -> None:
-    assert {name for name, _ in VALID} >= set(REPLY_ARGUMENTS)
-    problems = [(which, found) for which, found in zip(VALID, read[-len(VALID) :], strict=True) if "error" in found]
-    assert problems == []
-    assert [which for which in VALID if refusal(*which)] == []
-
-
 def test_vllm_knows_each_argument_and_which_it_takes_only_on(read: list[Any]) -> None:
     positive = [name for name in read[0] if not name.startswith("no-") and name != "help"]
-    may = {name.split(".")[0] for name in (*MACHINE_ARGUMENTS, *REPLY_ARGUMENTS, *REPLY_PARTS)}
+    may = set(MACHINE_ARGUMENTS)
     assert may <= set(positive)
     assert {name for name in may if read[0][name] in (0, "?") and f"no-{name}" not in read[0]} == ONLY_ON
     assert [name for name in may if read[0][name] == "+"] == []  # an entry can give one value

@@ -98,7 +98,6 @@ def test_provenance_of_a_gpu_engine(
 
 @needs_torch
 def test_arguments_in_provenance_name_no_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PARLEY_ALLOW_ARGUMENTS", "chat-template, download-dir, speculative-config")
     args = {"chat-template": "/home/alice/t/x.jinja", "speculative-config": '{"model": "/home/alice/draft"}'}
     found = engine_provenance(tmp_path, server_args={"download-dir": "/home/alice"}, engine_args=args)["arguments"]
     assert "alice" not in str(found)

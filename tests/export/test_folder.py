@@ -76,20 +76,17 @@ def alone(folder: Path, *arguments: str) -> str:
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty working directory; modules beside its studies are found in this test alone."""
+    """An empty working directory."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "path", list(sys.path))
     return tmp_path
 
 
 def test_a_game_of_ones_own_replays_and_reports_in_another_place(
-    home: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+    home: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    shutil.copytree(REPOSITORY / "examples" / "own_game", "code")
-    monkeypatch.syspath_prepend(str(home / "code"))
-    text = Path("code/public_goods.yaml").read_text().replace("seeds: 5", "seeds: 1")
+    shutil.copytree(REPOSITORY / "examples" / "own_game", "config")
+    text = Path("config/public_goods.yaml").read_text().replace("seeds: 5", "seeds: 1")
     asked = "{name: rides, compare: b, values: [0, 1], where: {model: cooperate}, outcome: cooperation, smallest: 0.2}"
-    Path("config").mkdir()
     Path("config/mine.yaml").write_text(f"{text}\nquestions:\n  - {asked}\n")
     study = load_study(Path("config/mine.yaml"))
     write_frozen(study)
@@ -114,14 +111,12 @@ def test_a_game_of_ones_own_replays_and_reports_in_another_place(
     assert means["replies", "seconds"] == "time from the question to the reply"
 
 
-def test_a_study_that_needs_what_the_folder_lacks_is_refused(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    Path("code").mkdir()
-    Path("code/data.json").write_text("1")
-    Path("code/mine.py").write_text(
+def test_a_study_that_needs_what_the_folder_lacks_is_refused(home: Path) -> None:
+    Path("data.json").write_text("1")
+    Path("mine.py").write_text(
         "from pathlib import Path\nfrom parley.games.stag_hunt.game import StagHuntGame as Base\n"
         "TEXT = (Path(__file__).parent / 'data.json').read_text()\nclass Mine(Base): pass\n"
     )
-    monkeypatch.syspath_prepend(str(home / "code"))
     Path("small.yaml").write_text("game: mine:Mine\ngrids: [{model: tit_for_tat, n: 3, prompt: plain}]\n")
     study = load_study(Path("small.yaml"))
     Path("out").mkdir()
@@ -174,10 +169,7 @@ def test_games_played_elsewhere_keep_their_license_and_without_one_that_is_said(
     assert DatasetCard(linked.read_text()).data.license_link == url
 
 
-def test_own_code_brings_what_it_imports_from_its_folder_and_no_more(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.syspath_prepend(str(home))
+def test_own_code_brings_what_it_imports_from_its_folder_and_no_more(home: Path) -> None:
     files = {
         "mine_rules.py": "import json, numpy, parley, mine_texts\nfrom mine_pack.part import one\n",
         "mine_pack/__init__.py": "from . import part\n",

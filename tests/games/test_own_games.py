@@ -3,7 +3,7 @@
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from textwrap import indent
 from typing import Any
@@ -13,9 +13,8 @@ import yaml
 
 from parley import paths
 from parley.analysis.summarize import summarize
-from parley.errors import EngineError, GameError, RecordError, UsageError
+from parley.errors import GameError, RecordError, UsageError
 from parley.figures.make import figures
-from parley.games import own_game
 from parley.games.registry import GAMES, game_class
 from parley.play.record import read_attempts, read_summary
 from parley.play.replay import replay
@@ -24,7 +23,8 @@ from parley.report.page import report
 from parley.study import Study, load_study
 from parley.study.recorded import rebuilt
 from support import REPOSITORY
-from support.commands import Parley, heard, one_line_error
+from support.commands import Parley, one_line_error
+from support.studies import OWN_GAME, bring
 
 EXAMPLES = REPOSITORY / "examples" / "own_game"
 SCRIPTED = EXAMPLES / "public_goods.yaml"
@@ -37,18 +37,9 @@ Write = Callable[..., Study]
 
 
 @pytest.fixture(autouse=True)
-def on_path(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Put the example and the working directory on Python's path; what is imported from them is forgotten after."""
-    for place in (EXAMPLES, folder):
-        monkeypatch.syspath_prepend(str(place))
-    own_game._loaded.cache_clear()
-    before = {*sys.modules}
-    yield
-    for module in {*sys.modules} - before:
-        if any(
-            Path(getattr(sys.modules[module], "__file__", None) or "/").is_relative_to(p) for p in (EXAMPLES, folder)
-        ):
-            del sys.modules[module]
+def beside(folder: Path) -> None:
+    """Put the example beside the studies."""
+    bring(OWN_GAME)
 
 
 @pytest.fixture
@@ -94,9 +85,6 @@ def refused(write: Write, *body: str, before: str = "") -> str:
         played(write(module("mine", *body, before=before)))
     message = str(caught.value)
     assert len(message.splitlines()) == 1
-    for name in [name for name in sys.modules if name == "mine"]:
-        del sys.modules[name]
-    own_game._loaded.cache_clear()
     return message
 
 
@@ -199,11 +187,6 @@ def test_prompts_and_policies_of_it_are_printed(parley: Parley) -> None:
 
 @pytest.mark.promise("The source of an own game is part of its identity.")
 def test_a_change_of_the_source_is_another_simulation_and_one_of_the_evidence_is_not(write: Write) -> None:
-    for name in ("public_goods", "public_goods_evidence"):
-        Path(f"{name}.py").write_bytes((EXAMPLES / f"{name}.py").read_bytes())
-    (Path("prompts")).mkdir()
-    for file in EXAMPLES.glob("prompts/*"):
-        (Path("prompts") / file.name).write_bytes(file.read_bytes())
     before = write()
     assert "Think well." not in first_asked(before)
     with Path("public_goods_evidence.py").open("a") as file:
@@ -224,11 +207,14 @@ def test_a_change_of_the_source_is_another_simulation_and_one_of_the_evidence_is
 
 
 def test_a_module_is_found_that_was_written_in_the_instant_in_which_its_folder_was_listed(folder: Path) -> None:
-    assert own_game.game_source(OWN).files == (EXAMPLES / "public_goods.py",)
+    (folder / "first.py").write_text(f"{BASE}\nclass Game1(Game): ...")
+    with pytest.raises(GameError, match="it lacks play"):
+        game_class("first:Game1")
     listed = folder.stat().st_mtime_ns
-    (folder / "public_goods.py").write_text("")
+    (folder / "second.py").write_text("from first import Game1")
     os.utime(folder, ns=(listed, listed))
-    assert own_game.game_source(OWN).files == (folder / "public_goods.py",)
+    with pytest.raises(GameError, match="second:Game1: is no game: it lacks play"):
+        game_class("second:Game1")
 
 
 def test_of_a_package_every_source_and_text_counts(write: Write) -> None:
@@ -264,45 +250,18 @@ def test_a_record_replays_and_tells_what_it_is_of(write: Write) -> None:
 
 def test_a_record_of_another_source_says_so_and_runs_nothing(write: Write, parley: Parley) -> None:
     record = played(write(module("mine")))
-    own_game._loaded.cache_clear()
-    del sys.modules["mine"]
     with Path("mine.py").open("a") as file:
         file.write("# changed\n")
     assert replay(record).identical
     with Path("mine.py").open("a") as file:
         file.write("CHANGED = True\n")
-    own_game._loaded.cache_clear()
-    del sys.modules["mine"]
     error = one_line_error(parley("replay", record), 1)
     assert "the source of mine:Broken changed since it was recorded (SHA-256 " in error
-    assert "put the former one on Python's path" in error
+    assert "put the former one into the folder of the study, or into this one" in error
     Path("mine.py").unlink()
-    with pytest.raises(RecordError, match="mine:Broken: no module mine on Python's path"):
+    with pytest.raises(RecordError, match="mine:Broken"):
         replay(record)
-    assert "mine" not in sys.modules
     assert read_summary(record).outcome["name"] == "cooperation"  # reading needs no source
-
-
-@pytest.mark.slow
-@pytest.mark.promise("A hang, an exception or an exit of own code fails its game alone; the log names it.")
-def test_an_own_game_that_ends_python_fails_alone(write: Write) -> None:
-    name = module(
-        "mine",
-        "def play(self):",
-        "    if self.rng.random() < 0.5:",
-        "        import os; os._exit(3)",
-        "    return (yield from super().play())",
-    )
-    study = write(name, seeds=6)
-    with (
-        heard() as said,
-        pytest.raises(EngineError, match=r"of 6 simulations failed, .*: the process of your code ended"),
-    ):
-        simulate_shard(study, "scripted", 0)
-    failed = [simulation for simulation in study.simulations() if not simulation.record("goods").exists()]
-    assert 0 < len(failed) < 6
-    for simulation in failed:
-        assert any(f"/seed={simulation.seed}: the process of your code" in line for line in said)
 
 
 # What is no game, or breaks the contract: what is written, and what the message must name
@@ -311,7 +270,7 @@ NO_GAME: list[tuple[str, str, int]] = [
     ("", "own has no Game1", 2),
     ("from public_goods import PublicGoods as Game2", "did you mean 'Game2'?", 2),
     ("1 / 0", "ZeroDivisionError: division by zero (own.py, line 1)", 1),
-    ("class Game1: ...", "<class 'own.Game1'> is no game; name a class derived from parley.games.bas", 1),
+    ("class Game1: ...", ".own.Game1'> is no game; name a class derived from parley.games.bas", 1),
     ("from parley.games.base import Game as Game1", "is no game", 1),
     ("x = (", "SyntaxError: '(' was never closed (own.py, line 1)", 1),
     (f"{BASE}\nclass Game1(Game): ...", "it lacks play", 1),
@@ -327,8 +286,6 @@ def test_what_is_no_game_is_told_in_one_line(write: Write, parley: Parley) -> No
         assert error.startswith("parley: goods.yaml: game: own:Game1: ")
         assert "frozen" not in error
         assert named in error, source
-        sys.modules.pop("own", None)
-        own_game._loaded.cache_clear()
 
 
 BEFORE = """

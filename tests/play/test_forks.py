@@ -24,10 +24,9 @@ from parley.study import Study, load_study
 from parley.study.condition import SCRIPTED
 from parley.study.recorded import label
 from parley.study.study_file import Change
-from support import REPOSITORY
 from support.answering import SeedPolicy, StandInService, record_with_model
 from support.records import forge, reply_lines, write_lines
-from support.studies import StudyFactory
+from support.studies import OWN_GAME, StudyFactory, bring
 
 DRAWING = {"model": "random", "n": 4, "b": 1, "byzantine": "random"}
 
@@ -158,8 +157,8 @@ def test_the_id_of_a_fork_follows_from_parent_point_change_and_repeat(record: Pa
 
 
 @pytest.mark.slow
-def test_a_game_of_the_users_own_has_forks(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(str(REPOSITORY / "examples" / "own_game"))
+def test_a_game_of_the_users_own_has_forks(folder: Path) -> None:
+    bring(OWN_GAME)
     game = "public_goods:PublicGoods"
     grid = {"model": "match_others", "n": 3, "b": 1, "byzantine": "free_ride", "prompt": "plain"}
     Path("small.yaml").write_text(yaml.safe_dump({"game": game, "grids": [grid]}))

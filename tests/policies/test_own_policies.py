@@ -2,18 +2,17 @@
 
 import asyncio
 import json
-import multiprocessing
+import subprocess
 import sys
 from collections.abc import Callable
-from contextlib import nullcontext
-from importlib.util import spec_from_file_location
+from contextlib import nullcontext, suppress
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import yaml
 
+from parley import trust
 from parley.errors import EngineError, ParleyError, UsageError
 from parley.play.record import read_attempts, read_record, read_summary
 from parley.play.replay import replay
@@ -23,6 +22,7 @@ from parley.play.verify import verify
 from parley.policies import own_code
 from parley.report.explorer.game import recorded_attempts
 from parley.report.explorer.selection import select
+from parley.study import load_study
 from support.answering import StandInService
 from support.commands import heard
 from support.studies import HONEST, StudyFactory, grouped
@@ -82,11 +82,10 @@ Installer = Callable[..., None]
 
 
 @pytest.fixture
-def own(folder: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """The name of a module on Python's path, new for each test."""
+def own(folder: Path) -> str:
+    """The name of a module beside the study, new for each test."""
     name = f"own_{folder.name}"
     (folder / f"{name}.py").write_text(OWN)
-    monkeypatch.syspath_prepend(str(folder))
     return name
 
 
@@ -245,64 +244,56 @@ def test_a_request_of_which_nobody_knows_what_it_answers_is_refused(
 
 
 FAULTS = """
-import atexit, os, signal, time
+import asyncio, time
 from parley.policies import Completion
 class Faulty:
     def __init__(self, fault):
         self.fault = fault
-        atexit.register(lambda: open(f"ended-{os.getpid()}", "w").close())
     async def answer(self, ask, seed, attempt):
-        if self.fault == "hangs":
-            time.sleep(999)
-        if self.fault == "raises":
-            raise KeyboardInterrupt("mine")
-        if self.fault == "exits":
-            os._exit(0)
-        if self.fault == "crashes":
-            os.kill(os.getpid(), signal.SIGTERM)
+        while self.fault == "blocks":
+            try:
+                time.sleep(999)
+            except Exception:
+                pass
+        if self.fault == "waits":
+            await asyncio.sleep(999)
         if self.fault == "closes":
-            os.closerange(3, 10_000)
-            time.sleep(999)
+            raise GeneratorExit
         reply = '{"internal_strategy": "", "value": 7, "public_reasoning": ""}'
         return Completion('{"decision": "stop"}' if ask.phase == "vote" else reply, "stop")
 """
 ENDS = {
-    "hangs": "your code gave no reply for 3 s",
-    "raises": "your code raised KeyboardInterrupt: mine",
-    "exits": "the process of your code ended with status 0 before its game was over",
-    "crashes": "the process of your code was killed by signal 15 before its game was over",
-    "closes": "the process of your code ended with status 0 before its game was over",
+    "blocks": "Hang: no answer for 0.2 s; give what it waits for a time-out ({own}.py, line 10)",
+    "waits": "Hang: no answer for 0.2 s; give what it waits for a time-out",
+    "closes": "GeneratorExit ({own}.py, line 16)",
 }
 
 
-@pytest.mark.slow
-@pytest.mark.promise("A hang, an exception or an exit of own code fails its game alone; the log names it.")
-def test_what_own_code_does_to_its_process_it_does_to_its_game_alone(
+@pytest.mark.promise("A hang or an exception of own code fails its game alone; the log names the ask.")
+def test_own_code_that_hangs_or_raises_fails_its_game_alone(
     study_factory: StudyFactory, own: str, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (folder / f"{own}.py").write_text(FAULTS)
-    monkeypatch.setattr("parley.play.simulate._SILENT_SECONDS", 3.0)
+    monkeypatch.setattr("parley.policies.own_code._HANG_SECONDS", 0.2)
     models = [{"name": f"{own}:Faulty", "fault": fault} for fault in (*ENDS, "none")]
     study = study_factory({"model": models}, seeds=2)
     assert set(study.shards().values()) == {("own_code", 0)}
-    with heard() as said, pytest.raises(EngineError, match="10 of 12 simulations failed, "):
+    with heard() as said, pytest.raises(UsageError, match="6 of 8 simulations failed, "):
         simulate_shard(study, "own_code", 0)
     for simulation in study.simulations():
         condition = simulation.condition
         fault = str(condition.axes["model"]).removeprefix("Faulty-fault-")
         assert simulation.record("small").exists() == (fault == "none")
-        named = f"{condition.name}/seed={simulation.seed}: {ENDS.get(fault)}"
-        assert any(line.startswith(named) for line in said) == (fault != "none")
-    assert multiprocessing.active_children() == []
-    assert len([*folder.glob("ended-*")]) == 4, "of those that raised, and of those that were played"
+        asked = f"{condition.name}/seed={simulation.seed}: {own}:Faulty: round 1, propose, agent_"
+        named = ENDS.get(fault, "").format(own=own)
+        assert any(line.startswith(asked) and line.endswith(named) for line in said) == (fault != "none")
 
 
-@pytest.mark.slow
-def test_own_code_asks_a_service_from_its_process(server: StandInService, own: str, folder: Path) -> None:
+def test_own_code_asks_a_service(server: StandInService, own: str, folder: Path) -> None:
     (folder / f"{own}.py").write_text(f"import asyncio\n{ASKS_TWICE}")
     group = {**HONEST, "policy": f"{own}:Noted", "model": "theirs"}
     study = write_served(server, grids=[{"groups": [group], "prompt": "may_exist"}], parameters={"max_rounds": 1})
-    assert set(study.shards().values()) == {("theirs", 0)}
+    assert set(study.shards().values()) == {("services", 0)}
     replies: list[str] = []
 
     class Hears(Watcher):
@@ -361,7 +352,7 @@ def test_whatever_own_code_raises_is_one_line(study_factory: StudyFactory, own: 
     here = Path.cwd()
     with pytest.raises(ParleyError) as caught:
         simulate(study, simulation.record("small"), [], 1.0)
-    assert str(caught.value).startswith(f"{own}:Faulty: {words}")
+    assert str(caught.value).startswith(f"{own}:Faulty: round 1, propose, agent_1: {words}")
     assert str(caught.value).isprintable()
     assert Path.cwd() == here
     assert not simulation.record("small").exists()
@@ -378,43 +369,57 @@ def test_a_text_of_own_code_is_no_longer_than_one_of_a_service(study_factory: St
 # Code of the user's own, installed
 
 
-@pytest.mark.promise("A study names code that lies with it, or that its user chose: no function that is installed.")
-def test_a_study_cannot_name_what_is_installed(
-    study_factory: StudyFactory, monkeypatch: pytest.MonkeyPatch, install: Installer
-) -> None:
-    for name in ("subprocess:getoutput", "shutil:rmtree", "parley.play.simulate:simulate", "yaml:load"):
-        told = f"{name}: {name.split(':')[0]} is installed, and is no plug-in"
+@pytest.mark.promise("A study names code that lies with it, or that its user installed as a plug-in, and no other.")
+def test_a_study_cannot_name_what_is_installed(study_factory: StudyFactory, install: Installer) -> None:
+    for name in ("subprocess:getoutput", "parley.play.simulate:simulate", "yaml:load", "nowhere_at_all:Echo"):
+        told = (
+            f"{name}: no module {name.split(':')[0]} beside the study, in .*; put it there, or install it as an entry"
+        )
         with pytest.raises(UsageError, match=told):
             study_factory({"model": {"name": name, "cmd": "touch x"}})
         with pytest.raises(UsageError, match=told):
             study_factory(game=name)
-    packages = Path(yaml.__file__).parent.parent
-    for folder in (packages, packages.parents[2]):  # where packages are, or .venv lies: no choice of one
-        monkeypatch.setenv("PYTHONPATH", str(folder))
-        with pytest.raises(UsageError, match="is no plug-in"):
-            study_factory({"model": "yaml:load"})
-    monkeypatch.setenv("PYTHONPATH", str(Path(yaml.__file__).parent))
-    assert study_factory({"model": "yaml:load"}).conditions
-    monkeypatch.delenv("PYTHONPATH")
     install(loader="yaml:load")
-    own_code._plugins.cache_clear()
+    trust._plugins.cache_clear()
     assert study_factory({"model": "yaml:load"}).conditions
-    own_code._plugins.cache_clear()
+    assert study_factory({"model": "loader"}).conditions
+    trust._plugins.cache_clear()
 
 
-def test_an_editable_package_is_installed_but_where_the_study_lies(
-    study_factory: StudyFactory, monkeypatch: pytest.MonkeyPatch, own: str, folder: Path, tmp_path_factory: Any
-) -> None:
-    study = {"model": {"name": f"{own}:Echo", "value": 7}}
-    monkeypatch.setattr(own_code, "_installed", lambda: frozenset({folder}))  # as a .pth file names it
-    assert study_factory(study).conditions
-    elsewhere = (folder / f"{own}.py").rename(tmp_path_factory.mktemp("editable") / f"{own}.py")
-    finder = SimpleNamespace(
-        find_spec=lambda name, *_: spec_from_file_location(name, elsewhere) if name == own else None
-    )
-    monkeypatch.setattr(sys, "meta_path", [*sys.meta_path, finder])  # as setuptools has it for packages of some forms
-    with pytest.raises(UsageError, match="is installed, and is no plug-in"):
-        study_factory(study)
+@pytest.mark.promise("A file beside a study that is called as a library does is never run in its place.")
+@pytest.mark.slow
+def test_no_library_is_looked_for_beside_a_study(study_factory: StudyFactory, own: str, folder: Path) -> None:
+    path = [*sys.path]
+    for library in ("pytz", "pandas", "numexpr", "_pytest"):
+        (folder / f"{library}.py").write_text(f"open({str(folder / 'ran')!r}, 'w').close()")
+    study = study_factory({"model": {"name": f"{own}:Echo", "value": 7}})
+    for simulation in study.simulations():
+        simulate(study, simulation.record("small"), [], 1.0)
+    commands = "for each in ('status', 'plan', 'summarize'): commands([each, 'small.yaml'], standalone_mode=False)"
+    subprocess.run([sys.executable, "-P", "-c", f"from parley.cli import commands\n{commands}"], check=True)
+    assert sys.path == path
+    assert not (folder / "ran").exists()
+    # Its own code finds it there.
+    (folder / f"{own}.py").write_text(f"{OWN}\nclass Late(Echo):\n    def __init__(self):\n        import pytz\n")
+    study = study_factory({"model": f"{own}:Late"})
+    with suppress(UsageError):
+        simulate(study, next(study.simulations()).record("small"), [], 1.0)
+    assert (folder / "ran").exists()
+    assert "pytz" not in sys.modules or sys.modules["pytz"].__file__ != str(folder / "pytz.py")
+
+
+def test_studies_of_one_process_have_each_the_code_beside_it_and_what_that_imports(folder: Path) -> None:
+    studies = []
+    for vote in ("stop", "continue"):
+        Path(vote).mkdir()
+        Path(vote, "helper.py").write_text(f"VOTE = {vote!r}\n")
+        Path(vote, "own.py").write_text(OWN.replace('"stop"}\'', '"%s"}\' % __import__("helper").VOTE'))
+        grid = {"model": {"name": "own:Echo", "value": 7}, "n": 3, "prompt": "may_exist"}
+        content = {"game": "consensus", "parameters": {"max_rounds": 2}, "grids": [grid]}
+        Path(vote, "small.yaml").write_text(yaml.safe_dump(content))
+        studies.append(load_study(Path(vote, "small.yaml")))
+    played = [asyncio.run(play_simulation(next(study.simulations()), {}, 0.0))[0] for study in studies]
+    assert [play.outcome.name for play in played] == ["invalid_consensus", "no_consensus"]
 
 
 def test_an_installed_policy_is_the_simulation_of_its_module_and_attribute(
@@ -438,7 +443,7 @@ def test_a_name_that_cannot_be_used_is_told_with_its_key_and_what_is_installed(
         ({"model": "gpt"}, rf"^small\.yaml: grids\[0\]\.model: .*{unknown}"),
         ({"b": 1, "byzantine": "gpt"}, unknown),
         (odd, unknown),
-        ({"model": "my_agent"}, r"^small\.yaml: grids\[0\]\.model: .*no module nowhere_at_all on Python's path"),
+        ({"model": "my_agent"}, r"^small\.yaml: grids\[0\]\.model: .*no module nowhere_at_all beside the study"),
         ({"model": "no_attribute"}, r"installed as 'own'; .*module:attribute"),
     ]:
         with pytest.raises(UsageError, match=words) as caught:

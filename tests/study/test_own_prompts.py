@@ -239,21 +239,6 @@ def test_a_folder_with_a_wrong_template_is_refused_by_file_and_line(
     assert str(error.value).startswith(("prompts/mine/honest_", "small.yaml: prompts.mine"))
 
 
-@pytest.mark.promise("A study file cannot send texts from outside of its folder as prompts, not even by a link.")
-@pytest.mark.parametrize("linked", ["prompts", "prompts/mine", "prompts/mine/honest_act_user.txt"])
-def test_a_link_in_a_folder_of_prompts_leads_nowhere_else(
-    study_factory: StudyFactory, folder: Path, tmp_path_factory: pytest.TempPathFactory, linked: str
-) -> None:
-    write_templates(GAMES["stag_hunt"], "plain", folder / "prompts/mine")
-    grid = {"prompt": "mine", "model": "always_stag"}
-    assert study_factory(grid, game="stag_hunt", prompts={"mine": "prompts/mine"}).conditions
-    elsewhere = tmp_path_factory.mktemp("elsewhere") / "private"
-    (folder / linked).rename(elsewhere)
-    (folder / linked).symlink_to(elsewhere)
-    with pytest.raises(UsageError, match=r"small.yaml: prompts.mine: .*out of the folder of the study file"):
-        study_factory(grid, game="stag_hunt", prompts={"mine": "prompts/mine"})
-
-
 # Identity
 
 

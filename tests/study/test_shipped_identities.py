@@ -33,8 +33,7 @@ def identities(study: Study) -> dict[str, int | str]:
 
 
 @pytest.mark.slow
-def test_the_shipped_studies_are_valid_and_keep_their_ids(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(REPOSITORY / "examples")
+def test_the_shipped_studies_are_valid_and_keep_their_ids() -> None:
     found, absent = {}, []
     for path in SHIPPED:
         if path.name == "models.yaml":

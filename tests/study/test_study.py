@@ -139,7 +139,7 @@ def test_a_new_axis_moves_no_record(study_factory: StudyFactory) -> None:
     study = study_factory(grid | vary | {"byzantine": ["random", "stubborn"]}, repeats=2)
     assert records(before) < records(study)
     assert ids(before) < ids(study)
-    assert {c.place.count("/") for c in study.conditions} == {4}
+    assert {c.folder.count("/") for c in study.conditions} == {4}
     study = study_factory({"n": [3, 4], "b": [0, 1], "vary": {"max_rounds": [5, 10]}})
     assert len({c.spec for c in study.conditions}) == len(ids(study)) == 8
     other = study_factory({"n": [3, 4], "b": [0, 1], "vary": {"max_rounds": [5, 11]}})

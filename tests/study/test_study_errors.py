@@ -20,13 +20,13 @@ DROP = "drop"
 
 
 def refusal(text: str, name: str = "bad.yaml") -> str:
-    """Load a study of this text; return the one line that refuses it."""
+    """Load a study of this text; return the lines that refuse it, each of which names a file."""
     Path(name).write_text(text, encoding="utf-8")
     try:
         load_study(Path(name))
     except UsageError as error:
-        one_line = error.exit_code == 2 and len(str(error).splitlines()) == 1
-        return str(error) if one_line else f"not one line: {error}"
+        named = [line.startswith((name, "models.yaml")) for line in str(error).splitlines()]
+        return str(error) if error.exit_code == 2 and all(named) else f"unnamed: {error}"
     return "accepted"
 
 
@@ -45,6 +45,10 @@ def unnamed(refused: Iterable[tuple[Any, str, tuple[str, ...]]]) -> list[tuple[A
 
 BAD_KEYS: list[tuple[dict[str, Any], *tuple[str, ...]]] = [
     ({"sede": 3}, "sede:", "'seeds'"),
+    ({"gmae": "consensus", "game": DROP}, "bad.yaml: gmae: unknown key; did you mean 'game'?"),
+    ({"reply_format": "text"}, "reply_format: unknown key; put it under parameters:"),
+    ({"prompts": {"mine": {"form": "neutral"}}}, "prompts.mine.form: unknown key; did you mean 'from'?"),
+    ({"prompts": {"mine": {"start": "neutral"}}}, "prompts.mine.start: unknown key; known keys are: from, append"),
     ({"game": "chess"}, "game:", "'chess'", "consensus"),
     ({"grids": []}, "grids: []"),
     ({"seeds": 0}, "seeds: 0", "1"),

@@ -421,7 +421,7 @@ def assert_nothing_is_left(folder: Path, study: Study) -> None:
     assert "Nothing to be done" in again.stdout + again.stderr
 
 
-# Code of the user's own, since it has a process and a journal for each simulation, as what a server answers has.
+# Code of the user's own, since it has a journal for each simulation, as what a server answers has.
 OWN_CODE = """
 import json
 

@@ -1,7 +1,7 @@
 """Small scripted studies in a folder of their own."""
 
 import json
-import sys
+import shutil
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import chdir
 from pathlib import Path
@@ -23,6 +23,7 @@ from parley.play.simulate import simulate, simulate_shard
 from parley.study import Study, load_study
 from parley.study import load as parley_study
 from parley.study.condition import SCRIPTED
+from support import REPOSITORY
 from support.answering import record_with_model
 from support.playing import CouncilGame
 
@@ -44,10 +45,20 @@ StudyFactory = Callable[..., Study]
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty working directory with a models file."""
     monkeypatch.chdir(tmp_path)
-    # Modules beside a study are found; those of this test by no other.
-    monkeypatch.setattr(sys, "path", list(sys.path))
     Path("models.yaml").write_text(yaml.safe_dump(MODELS), encoding="utf-8")
     return tmp_path
+
+
+def bring(place: Path) -> None:
+    """Put a file, or all that is in a folder, beside the studies of the working directory."""
+    if place.is_dir():
+        shutil.copytree(place, Path(), dirs_exist_ok=True)
+    else:
+        shutil.copy(place, Path())
+
+
+OWN_GAME = REPOSITORY / "examples" / "own_game"
+OWN_POLICIES = Path(__file__).parent / "own_policies.py"
 
 
 @pytest.fixture

@@ -1,6 +1,5 @@
 """Running Snakemake on small studies, as processes of their own."""
 
-import os
 import re
 import shutil
 import subprocess
@@ -98,7 +97,7 @@ def planned_for_slurm(
     return planned.stdout, asked
 
 
-# Code of the user's own: a process and a journal for each simulation, as beside a server.
+# Code of the user's own: a journal for each simulation, as beside a server.
 OWN_CODE = """
 import json
 
@@ -116,12 +115,9 @@ class Keeps:
 
 
 @pytest.fixture
-def own_code(folder: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, object]:
+def own_code(folder: Path) -> dict[str, object]:
     """A grid that code of the user's own plays."""
     (folder / "keeps_agent.py").write_text(OWN_CODE)
-    sys.modules.pop("keeps_agent", None)  # another test's, in another folder: it would be taken for this one
-    monkeypatch.syspath_prepend(str(folder))
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")]))
     return {"model": "keeps_agent:Keeps", "n": [3, 4], "prompt": "may_exist"}
 
 

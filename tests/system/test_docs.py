@@ -270,7 +270,7 @@ def test_examples_of_own_code_play_in_a_terminal_and_in_a_pipe(
     folder: Path, arguments: list[str], outcome: tuple[str, str]
 ) -> None:
     write_own_code(folder)
-    environment = os.environ | {"PYTHONPATH": str(folder)}
+    environment = os.environ | {"PYTHONPATH": str(folder)}  # where `middle` is installed
     command = [sys.executable, "-m", "parley.cli", "play", *arguments]
     status, said = shown_in_terminal([*command, "--record", "game.svg"], environment)
     assert status == 0, said

@@ -42,7 +42,6 @@ def study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Study:
     ):
         monkeypatch.setenv(name, value)
     monkeypatch.setattr(endpoint, "gethostname", lambda: HOST)
-    monkeypatch.setenv("PARLEY_ALLOW_ARGUMENTS", "chat-template,ssl-certfile,compilation-config,download-dir")
     entry = {
         "source": {"folder": str(weights)},
         "server_args": {"download-dir": f"/home/{PERSON}"},

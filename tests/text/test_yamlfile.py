@@ -6,10 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel, ConfigDict, Field
 
-from parley.errors import UsageError
+from parley.errors import FileError, UsageError
 from parley.text.yamlfile import Slug, is_slug, load_yaml, plain, validated, yaml_text
 
-pytestmark = pytest.mark.promise("A bad file is one line of file, key, value and remedy.")
+pytestmark = pytest.mark.promise("What is wrong with a file is told in lines of file, key, value and remedy.")
 
 
 class Inner(BaseModel):
@@ -88,9 +88,9 @@ def test_yaml_that_does_not_parse_is_one_line_with_its_place(tmp_path: Path) -> 
         ("a: " + "9" * 5000 + "\n", ""),
         ("a: \0\n", ""),
         ("[" * 1000, ""),
-        ("{a: " * 50 + "1" + "}" * 50, ", line 1"),  # deeper than anybody means
-        ("a: &a [*a]\n", ", line 1"),
-        (grown, ", line "),
+        ("a: &a [*a]\n", ""),
+        (grown, ""),
+        ("a: {b: 1}\n  c: 2\n", ", line 2"),
     ]
     for text, where in rows:
         message = refused(tmp_path, text)
@@ -115,13 +115,14 @@ def test_any_bytes_are_read_or_refused_in_one_line(
     assert len(message.splitlines()) <= 1
 
 
-def test_the_first_problem_is_one_line_of_file_key_value_and_remedy() -> None:
+def test_a_problem_is_one_line_of_file_key_value_and_remedy() -> None:
     made = validated(Outer, {"name": "x", "parts": [{"size": 2}]}, "file.yaml")
     assert made.parts == [Inner(size=2)]
     sice = {"sice": 1}
     rows: list[tuple[Any, str]] = [
-        (None, "must be a mapping of keys to values, not None"),
-        ({"nam": "x"}, "name: missing; add it (and 1 more)"),
+        (None, "must be a mapping of keys to values, not nothing"),
+        ("root:x:0", "must be a mapping of keys to values, not one value"),  # what is no study is not quoted
+        ({"nam": "x"}, "nam: unknown key; did you mean 'name'?"),
         ({"name": "x", "part": []}, "part: unknown key; did you mean 'parts'?"),
         ({"name": "x", "zzz": 1}, "zzz: unknown key; known keys are: name, parts, inner, maybe"),
         ({"name": "x", "parts": [{}, sice]}, "parts[1].sice: unknown key; did you mean 'size'?"),
@@ -135,6 +136,42 @@ def test_the_first_problem_is_one_line_of_file_key_value_and_remedy() -> None:
         message = problem({"name": "x", key: 1})
         assert message.startswith("file.yaml: "), key
         assert "unknown key" in message, key
+
+
+INDENTED = [
+    ("game: consensus\n seeds: 3\n", ", line 2, column 7: ", "indent this line as the keys beside it"),
+    ("grids:\n  - model: x\n   n: 3\n", ", line 3, column 4: ", "indent this line as those that it belongs to"),
+    ("a:\n  b: 1\n c: 2\n", ", line 3, column 2: ", "indent this line as those that it belongs to"),
+    ("a: 1\nb\nc: 2\n", ", line 3, column 1: ", "write `key: value`"),
+    ("a: 1\n\tb: 2\n", ", line 2, column 1: ", "indent by spaces, not by tabs"),
+]
+
+
+def test_a_line_that_is_not_indented_as_the_others_is_named_with_what_to_do(tmp_path: Path) -> None:
+    for text, where, remedy in INDENTED:
+        message = refused(tmp_path, text)
+        assert message.startswith(f"{tmp_path / 'file.yaml'}{where}not valid YAML: "), (text, message)
+        assert remedy in message, (text, message)
+
+
+@pytest.mark.promise("All that is wrong with a file is told at once, a line each, unknown keys first.")
+def test_all_that_is_wrong_is_told_at_once() -> None:
+    def lines(content: Any, elsewhere: dict[str, str]) -> list[str]:
+        with pytest.raises(FileError) as caught:
+            validated(Outer, content, "f", elsewhere)
+        return str(caught.value).splitlines()
+
+    wrong = {"name": "", "inner": {"size": 0, "colour": 1}, "lap": 1, "parts": [{"sice": 1}]}
+    assert lines(wrong, {"lap": "there"}) == [
+        "f: lap: unknown key; put it under there:",
+        "f: inner.colour: unknown key; did you mean 'color'?",
+        "f: parts[0].sice: unknown key; did you mean 'size'?",
+        "f: name: '': use up to 64 letters, digits, '.', '_' or '-', beginning and ending with a letter or digit",
+        "f: inner.size: 0: input should be greater than or equal to 1",
+    ]
+    assert len(lines({f"key{number}": 1 for number in range(10)}, {})) == 11
+    many = lines({f"key{number}": 1 for number in range(90)}, {})
+    assert (len(many), many[-1]) == (21, "f: and 71 more")
 
 
 def test_a_value_is_shown_shortened_in_one_line_and_without_a_password() -> None:

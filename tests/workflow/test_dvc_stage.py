@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from parley import paths
+from parley import paths, trust
 from parley.games.registry import game_class
 from parley.study.own_prompts import write_templates
 from support import REPOSITORY
@@ -73,6 +73,7 @@ def test_a_stage_depends_on_all_that_a_study_names_of_its_own(
     far = tmp_path_factory.mktemp("far")
     (far / "far_agent.py").write_text(OWN_CODE.replace("Keeps", "Far"))
     monkeypatch.syspath_prepend(far)
+    monkeypatch.setattr(trust, "_plugins", lambda: {"far_agent:Far"})
     grid = {"model": ["keeps:Keeps", "far_agent:Far"], "n": 3, "prompt": "mine"}
     study = {"game": "consensus", "prompts": {"mine": "prompts/mine"}, "grids": [grid]}
     Path("mine.yaml").write_text(yaml.safe_dump(study))

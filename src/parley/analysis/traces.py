@@ -45,7 +45,7 @@ from parley.games.parameters import BYZANTINE, Seat
 from parley.identity import request_seed, stream
 from parley.play.record import read_trace
 from parley.play.record_content import IMPOSSIBLE
-from parley.play.record_store import of_no_game
+from parley.play.record_store import impossible_outcome_text
 from parley.policies import Ask, Reply
 from parley.policies.kinds import IMPORTED, Rule, ScriptedPolicy
 from parley.policies.reply_text import parse_reply
@@ -313,7 +313,7 @@ class FromTraces:
                     alone = [read_piece([game]) for game in games]
                     return {path: why for found in alone if isinstance(found, dict) for path, why in found.items()}
                 path = games[0].simulation.record(self._study.name)
-                return {path: of_no_game(path, one_line(repr(error), 150))}
+                return {path: impossible_outcome_text(path, one_line(repr(error), 150))}
 
         pieces = [self._games[at : at + _PIECE] for at in range(0, len(self._games), _PIECE)]
         impossible: dict[Path, str] = {}

@@ -13,7 +13,7 @@ import click
 from parley import __version__
 from parley.cli import forks, ledger, prompts, stages, studies, user_commands
 from parley.cli.common import print_log
-from parley.errors import GameError, ParleyError
+from parley.errors import FileError, GameError, ParleyError
 from parley.text import one_line
 from parley.workflow.stopping import ALL_SECONDS, GOES_ON, SIGNALS, end_now
 
@@ -41,7 +41,8 @@ def main() -> None:
     except ParleyError as error:
         if isinstance(error, GameError) and os.environ.get("PARLEY_DEBUG"):  # its author wants to see where
             raise
-        click.echo(f"parley: {one_line(str(error))}", err=True)
+        lines = str(error).splitlines() if isinstance(error, FileError) else [str(error)]
+        click.echo("\n".join(map(one_line, [f"parley: {lines[0]}", *lines[1:]])), err=True)
         sys.exit(error.exit_code)
     except BrokenPipeError:
         sys.exit(1)

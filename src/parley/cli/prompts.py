@@ -85,13 +85,11 @@ def prompts(
     from rich.console import Console
 
     from parley.games.registry import game_class
-    from parley.policies.own_code import look_beside
     from parley.study.own_prompts import write_templates
     from parley.study.prompt_sent import PromptQuery, default_study, part_text, prompt_diff, prompt_sent
 
     of_game = ":" in named or common.is_game(named, set_to, write)
     if of_game:
-        look_beside(Path())
         game = game_class(named)
         common.refuse("with a GAME", "where", "against", "models")
         chosen = prompt or next(iter(game.prompts))
@@ -131,9 +129,7 @@ def policies(game: str) -> None:
     Example:  parley policies consensus
     """
     from parley.games.registry import game_class, policy_lines
-    from parley.policies.own_code import look_beside
 
-    look_beside(Path())
     for line in policy_lines(game_class(game)):
         click.echo(line)
 

@@ -306,7 +306,7 @@ def allow_key(place: str) -> None:
     \b
     Example:  parley allow-key LAB_API_KEY=models.lab.example
     """
-    from parley.engine.service.service import allow_key as allow
+    from parley.trust import allow_key as allow
 
     variable, _, host = place.partition("=")
     if not re.fullmatch(r"[A-Z][A-Z0-9_]*", variable) or not re.fullmatch(r"[A-Za-z0-9.:-]+", host):

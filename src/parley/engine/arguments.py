@@ -5,7 +5,6 @@ What vLLM 0.32 takes stands here as text, since its parser takes 15 s to import;
 
 import json
 import math
-import os
 import re
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -14,9 +13,7 @@ from typing import Any
 from parley.text import meant
 
 _SECRETS = {"key", "token", "secret", "password", "credentials"}
-# What a run may be allowed besides, by their names with commas between them: it is not part of any file.
-ALLOW = "PARLEY_ALLOW_ARGUMENTS"
-# No entry may name these, for these reasons, whatever is allowed.
+# No entry may name these, for these reasons.
 _REFUSED = {
     "is Parley's own": (
         "model uds host port served-model-name dtype max-model-len trust-remote-code device-ids "
@@ -27,13 +24,12 @@ _REFUSED = {
 _REASONS = {name: reason for reason, names in _REFUSED.items() for name in names.split()}
 
 _FLAG, _WHOLE, _SIZE = "true or false", "a whole number", "a whole number, such as 4096 or 4k"
-_NUMBER, _TEXT, _NAME, _ANY = "a number", "text", "a plain name", "text, a number, true or false"
+_NUMBER, _TEXT = "a number", "text"
 _PATTERNS = {
     _WHOLE: re.compile(r"\d+"),
     _SIZE: re.compile(r"\d+(\.\d+)?[kmgt]|\d+[KMGT]?"),
     _NUMBER: re.compile(r"\d+(\.\d+)?"),
     _TEXT: re.compile(r"(?s).+"),
-    _NAME: re.compile(r"[A-Za-z0-9][\w-]*"),
 }
 # What concerns the machine alone: how much memory, on which devices, in which order, with which log. It may change
 # which requests share a batch, and with that the last bits, which no identity holds
@@ -85,58 +81,6 @@ MACHINE_ARGUMENTS: Mapping[str, str | tuple[str, ...]] = MappingProxyType(
         "uvicorn-log-level": ("critical", "error", "warning", "info", "debug", "trace"),
     }
 )
-# What may change replies, and cannot read or write a file, run code, or reach another machine; of some, parts alone.
-# A models file may be a stranger's (docs/explanation/reliability.md): what is not here is allowed by the user.
-REPLY_ARGUMENTS: Mapping[str, str | tuple[str, ...]] = MappingProxyType(
-    {
-        # arithmetic
-        "attention-backend": _NAME,
-        "attention-config.backend": _NAME,
-        "attention-config.flash_attn_version": _WHOLE,
-        "block-size": _WHOLE,
-        "compilation-config.cudagraph_mode": _NAME,
-        "compilation-config.mode": _NAME,
-        "disable-sliding-window": _FLAG,
-        "enable-flashinfer-autotune": _FLAG,
-        "enforce-eager": _FLAG,
-        "gdn-prefill-backend": _NAME,
-        "kda-decode-backend": _NAME,
-        "kda-prefill-backend": _NAME,
-        "kv-cache-dtype": _NAME,
-        "linear-backend": _NAME,
-        "mamba-backend": _NAME,
-        "mamba-cache-dtype": _NAME,
-        "mamba-ssm-cache-dtype": _NAME,
-        "max-cudagraph-capture-size": _WHOLE,
-        "model-impl": ("auto", "vllm", "transformers"),
-        "moe-backend": _NAME,
-        "optimization-level": _WHOLE,
-        "quantization": _NAME,
-        # sampling and grammars
-        "generation-config": ("auto", "vllm"),
-        "logprobs-mode": _NAME,
-        "max-logprobs": _WHOLE,
-        "seed": _WHOLE,
-        "spec-method": ("ngram", "ngram_gpu", "suffix"),
-        "spec-tokens": _WHOLE,
-        "use-fp64-gumbel": _FLAG,
-        # texts
-        "chat-template": _TEXT,
-        "chat-template-content-format": ("auto", "openai", "string"),
-        "reasoning-config.reasoning_end_str": _TEXT,
-        "reasoning-config.reasoning_start_str": _TEXT,
-        "reasoning-parser": _NAME,
-        "tokenizer-mode": ("auto", "hf", "slow", "mistral"),
-    }
-)
-# Of these every part is taken: they are data for the model, its sampling and its template.
-REPLY_PARTS = (
-    "default-chat-template-kwargs",
-    "hf-overrides.rope_parameters",
-    "hf-overrides.rope_scaling",
-    "override-generation-config",
-)
-_ARGUMENTS = MappingProxyType({**MACHINE_ARGUMENTS, **REPLY_ARGUMENTS})
 # Switches of which vLLM knows no form with "no-"; false is what they are by themselves.
 ONLY_ON = frozenset(("aggregate-engine-logging", "disable-log-stats"))
 # A server's GPUs are shared by this many replicas, and by this many parts of each.
@@ -184,8 +128,10 @@ def check_arguments(arguments: Mapping[str, Any]) -> None:
     """Raise ValueError if an argument is Parley's own, looks like a secret, or has a value of another form than vLLM
     takes."""
     for key, value in arguments.items():
-        name, form = argument_name(key).removeprefix("no-"), _form(key)
-        if reason := _REASONS.get(name):
+        name = argument_name(key).removeprefix("no-")
+        form = None if "." in key else MACHINE_ARGUMENTS.get(name)
+        # vLLM completes beginnings.
+        if reason := next((why for own, why in _REASONS.items() if own.startswith(name)), None):
             raise ValueError(f"argument {key!r} {reason}; remove it")
         if form is None and not _SECRETS.isdisjoint(name.split("-")) and not isinstance(value, bool):
             raise ValueError(f"argument {key!r} looks like a secret, and records are shared; remove it")
@@ -195,38 +141,7 @@ def check_arguments(arguments: Mapping[str, Any]) -> None:
             raise ValueError(f"argument {key!r} must be {needed}, not {value!r}")
 
 
-def check_harmless(arguments: Mapping[str, Any]) -> None:
-    """Raise ValueError if an argument is neither known to be harmless nor allowed by the user."""
-    allowed = {argument_name(name.strip()) for name in os.environ.get(ALLOW, "").split(",")}
-    for key, value in arguments.items():
-        name = argument_name(key).removeprefix("no-")
-        # vLLM takes a template or its file, and looks for the file first.
-        is_path = name == "download-dir" or (
-            name == "chat-template" and ("{" not in str(value) or os.path.exists(str(value)))
-        )
-        if (_form(key) is None or is_path) and name not in allowed:
-            close = None if is_path else meant(_whole(key), _ARGUMENTS, 0.9)
-            hint = f"did you mean {close!r}? else " if close else ""
-            raise ValueError(
-                f"argument {key!r} is none that is known to be harmless; {hint}remove it, or allow it for a run: "
-                f"{ALLOW}={name}"
-            )
-
-
-def _whole(key: str) -> str:
-    """Return the argument that a key names, with the part of it."""
-    return ".".join([argument_name(key).removeprefix("no-"), *key.split(".")[1:]])
-
-
-def _form(key: str) -> str | tuple[str, ...] | None:
-    """Return the form of an argument's value, or the values there are; None if it is not known to be harmless."""
-    whole = _whole(key)
-    return _ARGUMENTS.get(whole, _ANY if whole.startswith(tuple(f"{part}." for part in REPLY_PARTS)) else None)
-
-
 def _fits(form: str | tuple[str, ...], value: Any) -> bool:
-    if form == _ANY:
-        return True
     if form == _FLAG or isinstance(value, bool):
         return form == _FLAG and isinstance(value, bool)
     return value in form if isinstance(form, tuple) else _PATTERNS[form].fullmatch(str(value)) is not None

@@ -15,7 +15,6 @@ from parley.engine.arguments import (
     argument_name,
     check_arguments,
     check_concern_the_machine,
-    check_harmless,
     tensor_parallel,
 )
 from parley.engine.grammar import LATEST, GrammarVersion, grammar_name, grammar_version
@@ -377,14 +376,9 @@ def load_models(path: Path) -> Mapping[str, ModelEntry]:
     entries = validated(ModelsFile, load_yaml(path), str(path)).models
     for name, entry in entries.items():
         try:
-            key = "engine_args: "
-            check_harmless(entry.engine_args)
-            key = "server_args: "
-            check_harmless(entry.server_args)
-            key = "chat_template_kwargs: "
             entry.check_thoughts()
         except ValueError as error:
-            raise UsageError(f"{path}: models.{name}.{key}{error}") from None
+            raise UsageError(f"{path}: models.{name}.chat_template_kwargs: {error}") from None
     return entries
 
 

@@ -26,7 +26,7 @@ from types import MappingProxyType
 from typing import Any
 
 from parley.engine import hardware
-from parley.engine.arguments import check_harmless, is_parallel, tensor_parallel, written
+from parley.engine.arguments import is_parallel, tensor_parallel, written
 from parley.engine.models import ModelEntry
 from parley.errors import EngineError
 from parley.text import one_line, without_folders
@@ -70,10 +70,6 @@ def is_cpu_build() -> bool:
 def server_command(name: str, entry: ModelEntry, folder: Path, socket: str) -> list[str]:
     """Return the command that serves `folder` under `name` on a Unix socket."""
     own = dict(entry.engine_args) | dict(entry.server_args)
-    try:
-        check_harmless(own)
-    except ValueError as error:
-        raise EngineError(f"{name}: {error}") from None
     arguments: dict[str, Any] = {
         "model": str(folder),
         "served-model-name": name,

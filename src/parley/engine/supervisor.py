@@ -161,7 +161,7 @@ def temporary_engine(model: str, models_file: Path) -> Iterator[Path]:
     """
     with tempfile.TemporaryDirectory(prefix="parley-engine-") as folder:
         path, log = Path(folder) / "endpoint.json", Path(folder) / "engine.log"
-        command = [sys.executable, "-m", "parley.cli", "serve", model, "--models", str(models_file)]
+        command = [sys.executable, "-P", "-m", "parley.cli", "serve", model, "--models", str(models_file)]
         _log.info("starting an engine for %s, half a minute or more ...", model)
         if line := server.slowness(model, model_entry(model, models_file)):
             _log.warning("%s", line)

@@ -13,7 +13,6 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -31,10 +30,11 @@ from parley.export.about import About, with_progress
 from parley.export.data_card import data_card
 from parley.play.record_content import COLUMNS, SCHEMA
 from parley.play.record_store import UsableRecords
-from parley.policies.own_code import names_own_code, source_of
+from parley.policies.own_code import source_of
 from parley.study import Study
 from parley.study.load import companions
 from parley.text import one_line, without_folders
+from parley.trust import names_own_code
 
 _log = logging.getLogger(__name__)
 _MADE = ("tables", "figures", "report", "ledger", "view")  # of the records, in folders of these names
@@ -113,7 +113,7 @@ def _write_study(study: Study, folder: Path) -> None:
 
 
 def _own_code(study: Study) -> Iterator[tuple[Path, Path]]:
-    """Yield the files of the user's own code, each after the folder in which Python finds it.
+    """Yield the files of the user's own code, each after the folder in which it lies.
 
     They are those that the study names, what these import from that folder, and the templates of its game.
     """
@@ -122,9 +122,8 @@ def _own_code(study: Study) -> Iterator[tuple[Path, Path]]:
     own_game = names_own_code(study.game.name)
     for name in sorted(names | ({study.game.name} if own_game else set())):
         module = name.partition(":")[0]
-        [file] = source_of(name).files
-        base = file.parents[module.count(".") + (file.name == "__init__.py")]
-        if {"site-packages", "dist-packages"} & set(file.parts):
+        base = source_of(name, study.file.parent).folder
+        if base is None:
             _log.warning("%s: is installed, and not in the folder; say in its README.md what to install", name)
             continue
         yield from ((base, path) for path in _imported(base, module.partition(".")[0]))
@@ -137,18 +136,15 @@ def _own_code(study: Study) -> Iterator[tuple[Path, Path]]:
 
 
 def _imported(base: Path, first: str) -> list[Path]:
-    """Return the files of a module or package in a folder, and of all that they import which Python finds there."""
+    """Return the files of a module or package in a folder, and of all that they import which lies there."""
     found: dict[str, list[Path]] = {}
     waiting = {first}
     while waiting:
         name = waiting.pop()
-        with suppress(ImportError, ValueError):
-            spec = find_spec(name)
-            places = [spec.origin or "", *(spec.submodule_search_locations or ())] if spec else []
-            if base / f"{name}.py" in map(Path, places):
-                found[name] = [base / f"{name}.py"]
-            elif base / name in map(Path, places):
-                found[name] = [path for path in sorted((base / name).rglob("*")) if _is_of_package(path, base)]
+        if (base / f"{name}.py").is_file():
+            found[name] = [base / f"{name}.py"]
+        elif (base / name / "__init__.py").is_file():
+            found[name] = [path for path in sorted((base / name).rglob("*")) if _is_of_package(path, base)]
         python = [path for path in found.setdefault(name, []) if path.suffix == ".py"]
         waiting |= {each for path in python for each in _imports(path)} - found.keys()
     return [path for files in found.values() for path in files]

@@ -5,6 +5,7 @@ What is wrong is one line that names the game, the round, the phase and the agen
 
 from collections.abc import Callable, Generator, Iterator, Mapping
 from functools import cache, wraps
+from pathlib import Path
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
@@ -20,34 +21,39 @@ from parley.policies.kinds import LLM, policy_table
 from parley.text import choose, one_line
 from parley.text.yamlfile import is_slug, shown
 
-_sources: dict[str, str] = {}  # SHA-256 of the source of each game that was imported, by name
-
-
 # How one is loaded
 
 
-def game_source(name: str) -> own_code.Source:
+def game_source(name: str, folder: Path) -> own_code.Source:
     """Return the source of the game `module:attribute`: the module's file, in a package all of the package's files."""
-    return own_code.source_of(name, whole_package=True)
+    return own_code.source_of(name, folder, whole_package=True)
 
 
-def load_game(name: str) -> type[Game]:
-    """Return the game `module:attribute`, with the SHA-256 of its source; its module is imported.
+def load_game(name: str, folder: Path) -> type[Game]:
+    """Return the game `module:attribute` of a study in `folder`, with the SHA-256 of its source; it is imported.
 
     Raises UsageError if there is no such module or attribute, GameError if what is there is no game.
     """
-    source = game_source(name)
     content_of.cache_clear()  # its templates are files that may have changed, too
-    if _sources.setdefault(name, source.sha256) != source.sha256:
-        own_code.forget(name, source)
-        _sources[name] = source.sha256
-    return _loaded(name, source.sha256)
+    return _loaded(game_source(name, folder))
+
+
+def game_with(name: str, sha256: str) -> type[Game]:
+    """Return the game `module:attribute` whose source a record has; another one is not run, and is a UsageError."""
+    source = own_code.source_with(name, sha256, whole_package=True)
+    if source is None:
+        raise UsageError(
+            f"the source of {name} changed since it was recorded (SHA-256 {sha256[:12]} then); put the former one "
+            "into the folder of the study, or into this one"
+        )
+    return _loaded(source)
 
 
 @cache
-def _loaded(name: str, sha256: str) -> type[Game]:
+def _loaded(source: own_code.Source) -> type[Game]:
+    name = source.name
     with own_code.explained(name, "cannot be imported: ", GameError):
-        game_class = own_code.import_own(name)
+        game_class = own_code.import_own(source)
     if not isinstance(game_class, type) or not issubclass(game_class, Game) or game_class is Game:
         raise GameError(f"{name}: {game_class!r:.60} is no game; name a class derived from {Game.__module__}.Game")
     if lacking := sorted(game_class.__abstractmethods__):
@@ -63,7 +69,7 @@ def _loaded(name: str, sha256: str) -> type[Game]:
     }
     own |= {
         "name": name,
-        "code_sha256": sha256,
+        "code_sha256": source.sha256,
         "policies": policy_table(LLM, *game_class.policies.values()),
         "set_up": _guarded(name, "set_up", game_class.set_up),
         "__module__": game_class.__module__,
@@ -82,23 +88,6 @@ def _guarded(name: str, what: str, function: Callable[..., Any]) -> Callable[...
             return function(*arguments, **keywords)
 
     return guarded
-
-
-def changed_source(simulation: Mapping[str, Any]) -> str | None:
-    """Return why the game of a record cannot be played, without running it: its source is another, or gone."""
-    name, then = str(simulation.get("game")), str(simulation.get("game_code_sha256"))
-    if ":" not in name:
-        return None
-    try:
-        now = game_source(name)
-    except UsageError as error:
-        return str(error)
-    if then == now.sha256:
-        return None
-    return (
-        f"the source of {name} changed since it was recorded (SHA-256 {then[:12]} then, {now.sha256[:12]} now); put "
-        "the former one on Python's path (PYTHONPATH)"
-    )
 
 
 # What it says of itself

@@ -1,10 +1,12 @@
 """The games, by name. A new game is one folder and one line here; one of the user's own needs neither."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from pydantic.fields import FieldInfo
 
+from parley import trust
 from parley.errors import UsageError
 from parley.games.base import Game
 from parley.games.consensus.game import ConsensusGame
@@ -12,25 +14,25 @@ from parley.games.deliberation.game import DeliberationGame
 from parley.games.own_game import load_game
 from parley.games.parameters import BYZANTINE, HONEST, Group
 from parley.games.stag_hunt.game import StagHuntGame
-from parley.policies import own_code
 from parley.policies.kinds import ChosenPolicy, PolicyKind
 from parley.text import choose, one_line
 
 GAMES: dict[str, type[Game]] = {game.name: game for game in (ConsensusGame, DeliberationGame, StagHuntGame)}
 
 
-def game_class(name: str) -> type[Game]:
+def game_class(name: str, folder: Path = Path()) -> type[Game]:
     """Return the game called `name`: one of these, a module:attribute of the user's own, or an installed entry point.
 
-    The user's own code is imported. Raises UsageError for an unknown one, GameError for what is no game.
+    `folder` is that of the study that names it; by default the working directory, for a name given to a command. The
+    user's own code is imported. Raises UsageError for an unknown one, GameError for what is no game.
     """
     if name in GAMES:
         return GAMES[name]
-    if own_code.names_own_code(name):
-        return load_game(name)
-    installed = own_code.entry_points(own_code.GAME_ENTRY_POINTS)
+    if trust.names_own_code(name):
+        return load_game(name, folder)
+    installed = trust.entry_points(trust.GAME_ENTRY_POINTS)
     if name in installed:
-        return load_game(own_code.of_entry_point(name, installed[name], own_code.GAME_ENTRY_POINTS))
+        return load_game(trust.of_entry_point(name, installed[name], trust.GAME_ENTRY_POINTS), folder)
     raise UsageError(f"unknown game {name!r}; {choose(name, sorted(GAMES), installed)}, or your own module:attribute")
 
 
@@ -54,8 +56,8 @@ def policy_lines(game: type[Game]) -> Iterator[str]:
         for name, field in kind.Parameters.model_fields.items():
             yield f"    - {name}: {_taken(properties[name])}, {_default(field)}. {field.description or ''}".rstrip()
     yield f"module:attribute  ({'; '.join(filter(None, ['any agents', threat_text(game, _OWN)]))})"
-    yield "    A policy of your own: a class or function of a module on Python's path; its parameters are yours."
-    for name, values in own_code.entry_points(own_code.POLICY_ENTRY_POINTS).items():
+    yield "    A policy of your own: a class or function of a module beside the study; its parameters are yours."
+    for name, values in trust.entry_points(trust.POLICY_ENTRY_POINTS).items():
         yield f"    {one_line(name, 100)}: installed, {one_line(' and '.join(values), 300)}"
 
 

@@ -20,8 +20,8 @@ from parley.identity import digest
 from parley.play.journal import Entry
 from parley.play.replay import RecordedReply
 from parley.policies import said_name, token_count
-from parley.policies.own_code import entry_points, of_entry_point
 from parley.text import choose, one_line, valid_unicode
+from parley.trust import entry_points, of_entry_point
 
 ENTRY_POINTS = "parley.formats"
 FORMATS = {

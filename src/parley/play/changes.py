@@ -64,7 +64,7 @@ def changes_of(study: Study) -> Changes:
     """Return what changed. Of each folder one record is read; the others are taken to be of the same configuration."""
     played: dict[str, set[int]] = defaultdict(set)  # seeds with a record, by the spec of a condition
     stale: dict[str, list[Path]] = defaultdict(list)  # records of none, by folder
-    places = {condition.place for condition in study.conditions}
+    places = {condition.folder for condition in study.conditions}
     for file in simulation_files(study.name):
         if not file.is_journal and file.place in places:
             played[file.spec].add(file.seed)

@@ -159,10 +159,10 @@ def require_own(path: Path, simulation: Simulation, summary: Summary) -> None:
     if summary.simulation["id"] != simulation.id:
         raise RecordError(f"{path}: holds another simulation; move it away")
     if problem := outcome_problem(simulation.condition, summary.outcome):
-        raise RecordError(of_no_game(path, problem))
+        raise RecordError(impossible_outcome_text(path, problem))
 
 
-def of_no_game(path: Path, problem: str) -> str:
+def impossible_outcome_text(path: Path, problem: str) -> str:
     """Return in a line that a record is of no game that can be played."""
     return f"{path}: its outcome or trace is of no game ({problem}); delete it and run the study again"
 
@@ -233,7 +233,7 @@ def write_conditions(study: Study) -> None:
     parameter that is no axis. Lists and mappings are JSON text. Raises RecordError if the disk refuses.
     """
     path = paths.conditions(study.name)
-    key = digest([[condition.name, condition.place] for condition in study.conditions]).encode()
+    key = digest([[condition.name, condition.folder] for condition in study.conditions]).encode()
     with suppress(OSError, pa.ArrowException):  # none, or none of ours
         if (pq.read_schema(path).metadata or {}).get(_OF_CONDITIONS) == key:
             return

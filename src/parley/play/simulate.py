@@ -1,20 +1,13 @@
 """The `simulate` stage: plays one simulation of a study, from its journal if there is one, into its record."""
 
 import asyncio
-import atexit
-import ctypes
 import logging
-import os
 import resource
-import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, AsyncExitStack, nullcontext, suppress
 from datetime import UTC, datetime
-from multiprocessing import get_context
-from multiprocessing.connection import Connection
-from multiprocessing.context import ForkProcess
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,19 +16,19 @@ import psutil
 from parley import paths
 from parley.engine.endpoint import read_endpoint
 from parley.engine.models import compare_names
-from parley.errors import EngineError, JournalError, NotReadyError, ParleyError, UsageError
+from parley.errors import JournalError, NotReadyError, ParleyError, UsageError
 from parley.play.degenerate import PauseWatcher
 from parley.play.forks import forked_policies
 from parley.play.journal import Journal, delete_journal, off_loop
 from parley.play.record import provenance, provenance_warnings, write_record
 from parley.play.record_store import read_own, write_conditions
 from parley.play.runner import Exchange, Play, Watcher, play_async
-from parley.policies import Policy, Reply
+from parley.policies import Policy
 from parley.policies.kinds import ScriptedPolicy
-from parley.policies.own_code import load_plugin
+from parley.policies.own_code import ended_if_it_hangs, load_plugin
 from parley.study import Study
 from parley.study.condition import Condition, Player, Simulation
-from parley.text import NAME, Hearing, every, limited_logger, log_line, logged_to, one_line, own_log
+from parley.text import Hearing, every, limited_logger, log_line, logged_to, own_log
 
 if TYPE_CHECKING:
     from parley.engine.client import Engine
@@ -49,10 +42,6 @@ _FILES = 4  # that a game has open: its journal and HTTP connections
 # Gives what is told of each reply of a simulation that is played in this task, as long as the context lasts.
 Playing = Callable[[Simulation], AbstractContextManager[Watcher]]
 _LOCK_PATIENCE = 30.0  # seconds that processes of a killed workflow are given to end
-_FORKED = get_context("fork")  # it has the study, and all that is imported
-_SILENT_SECONDS = 600.0  # code of the user's own that gives no reply for so long hangs
-_END_SECONDS = 2.0  # that its process is given to end when its game is over
-_PR_SET_PDEATHSIG = 1  # from linux/prctl.h
 
 
 def _unwatched(simulation: Simulation) -> AbstractContextManager[Watcher]:
@@ -82,8 +71,13 @@ def simulate(
     for model in simulation.condition.models:
         if model not in places:
             raise UsageError(f"{record}: needs an engine for {model}; name its endpoint file")
+
+    async def play(budget: "Budget | None") -> None:
+        async with ended_if_it_hangs():
+            await _play_with_journal(study, simulation, places, engine_timeout, playing, budget)
+
     with paid(study, [simulation]) as budget:
-        asyncio.run(_play_with_journal(study, simulation, places, engine_timeout, playing, budget))
+        asyncio.run(play(budget))
 
 
 def simulate_shard(
@@ -92,10 +86,9 @@ def simulate_shard(
     """Make the records of the simulations of one shard of `study` that need no server.
 
     Those that are there already are left alone. As many are played at once as their services allow. Scripted ones have
-    no journal: what a death takes of those is played again in milliseconds. Code of the user's own plays in a process
-    for each simulation, forked from this one: what it does to its process it does to its game alone. If some fail, the
-    others are played, and an error as of `simulate` is raised that counts them and quotes the first. All ends when
-    the process `exit_with` is gone, with a ParleyError. Raises UsageError if the study has no such shard.
+    no journal: what a death takes of those is played again in milliseconds. If some fail, the others are played, and
+    an error as of `simulate` is raised that counts them and quotes the first. All ends when the process `exit_with` is
+    gone, with a ParleyError. Raises UsageError if the study has no such shard.
     """
     shards = study.shards()
     of_engine = [s for s in study.simulations() if s.condition.plays_by_shard and s.condition.engine == engine]
@@ -108,7 +101,6 @@ def simulate_shard(
     write_conditions(study)
     missing = [simulation for simulation in mine if not _is_finished(simulation.record(study.name), simulation)]
     _log.info("shard %d: %d simulations, %d finished before", number, len(mine), len(mine) - len(missing))
-    provenance(datetime.now(UTC), {})  # what it finds out once, processes that are forked know
     with logged_to(Hearing(_write_own_log)):
         failed = asyncio.run(_play_shard(study, missing, exit_with, playing))
     if failed:
@@ -169,7 +161,7 @@ async def _play_shard(
 
     try:
         with paid(study, simulations) as budget:
-            async with asyncio.TaskGroup() as watch:
+            async with ended_if_it_hangs(), asyncio.TaskGroup() as watch:
                 watching = None if exit_with is None else watch.create_task(_require_alive(exit_with))
                 async with asyncio.TaskGroup() as group:
                     for simulation in simulations:
@@ -194,127 +186,23 @@ async def _require_alive(process: int) -> None:
 async def _play_of_shard(study: Study, simulation: Simulation, playing: Playing, budget: "Budget | None") -> None:
     """Play one simulation of a shard; one with a journal has the log that a job of its own would have."""
     condition = simulation.condition
-    log = paths.simulation_log(study.name, condition.place, simulation.seed)
+    log = paths.simulation_log(study.name, condition.folder, simulation.seed)
     if condition.keeps_journal:
         with suppress(OSError):
             log.parent.mkdir(parents=True, exist_ok=True)
     here = own_log.set(log if condition.keeps_journal else None)
     try:
-        if condition.runs_own_code:
-            await _play_apart(study, simulation, playing)
+        if condition.keeps_journal:
+            places = engine_places(condition, [])
+            await _play_with_journal(study, simulation, places, 0.0, playing, budget)
         else:
-            await _play_here(study, simulation, playing, budget)
+            await _play_scripted(study, simulation)
     except ParleyError as error:
         if condition.keeps_journal:
             _log.info("parley: %s", error)
         raise
     finally:
         own_log.reset(here)
-
-
-async def _play_here(study: Study, simulation: Simulation, playing: Playing, budget: "Budget | None" = None) -> None:
-    if simulation.condition.keeps_journal:
-        places = engine_places(simulation.condition, [])
-        await _play_with_journal(study, simulation, places, 0.0, playing, budget)
-    else:
-        await _play_scripted(study, simulation)
-
-
-# Code of the user's own: a process for each simulation, which tells this one what happens
-
-
-class _Tell(Watcher, logging.Handler):
-    """Tells the process that plays a shard what happens in one of its own."""
-
-    def __init__(self, pipe: Connection) -> None:
-        super().__init__()
-        self._pipe = pipe
-
-    def answered(self, exchange: Exchange) -> None:
-        """Tell of a reply; its ask may hold what cannot be sent."""
-        self._pipe.send(("reply", exchange.entry, exchange.reply.failure))
-
-    def emit(self, record: logging.LogRecord) -> None:
-        """Tell what the library says; how often it may say so was looked at here."""
-        extra = {key: getattr(record, key) for key in ("waits_for", "serious") if hasattr(record, key)}
-        self._pipe.send(("said", record.levelno, record.getMessage(), extra))
-
-
-def _play_in_own_process(pipe: Connection, parent: int, study: Study, simulation: Simulation) -> None:
-    """Play one simulation in this process, and tell in the end that it is over, or why not."""
-    # What is to be done at its end or for a signal is the other process's business; code of the user's own adds its.
-    atexit._clear()
-    signal.set_wakeup_fd(-1)
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, signal.SIG_DFL)
-    os.setsid()  # so that what it starts can be ended with it
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:
-        return
-    tell = _Tell(pipe)
-    logging.getLogger(NAME).handlers[:] = [tell]  # those of the other process hold its locks
-    try:
-        asyncio.run(_play_here(study, simulation, lambda simulation: nullcontext(tell)))
-        pipe.send(("over", None))
-    except ParleyError as error:
-        pipe.send(("over", error))
-    except BaseException as error:  # noqa: BLE001 (of the user's own code, such as a KeyboardInterrupt)
-        pipe.send(("over", EngineError(f"your code raised {type(error).__name__}: {one_line(str(error), 300)}")))
-    atexit._run_exitfuncs()  # as multiprocessing does from Python 3.13 on
-
-
-async def _play_apart(study: Study, simulation: Simulation, playing: Playing) -> None:
-    """Play one simulation in a process of its own, whose end, however it comes about, is that of its game alone."""
-    pipe, end = _FORKED.Pipe(duplex=False)
-    child = _FORKED.Process(target=_play_in_own_process, args=(end, os.getpid(), study, simulation))
-    child.start()
-    end.close()
-    heard, is_over = asyncio.Event(), False
-    loop = asyncio.get_running_loop()
-    loop.add_reader(pipe.fileno(), heard.set)
-    try:
-        with playing(simulation) as watcher:
-            while True:
-                async with asyncio.timeout(_SILENT_SECONDS):
-                    await heard.wait()
-                heard.clear()
-                while pipe.poll():
-                    match pipe.recv():
-                        case "reply", entry, failure:
-                            watcher.answered(Exchange(None, entry, Reply(None, failure)))  # type: ignore[arg-type]
-                        case "said", level, text, extra:
-                            _log.log(level, "%s", text, extra=extra)
-                        case "over", error:
-                            is_over = True
-                            if error is not None:
-                                raise error
-                            return
-    except TimeoutError:
-        raise EngineError(
-            f"your code gave no reply for {_SILENT_SECONDS:g} s, so its process was killed; give what it waits for a "
-            "time-out"
-        ) from None
-    except (EOFError, OSError):  # between two messages, or within one
-        await _wait_for_end(child)  # it may only have closed what it tells by
-        code = child.exitcode or 0
-        why = f"was killed by signal {-code}" if code < 0 else f"ended with status {code}"
-        raise EngineError(f"the process of your code {why} before its game was over") from None
-    finally:
-        loop.remove_reader(pipe.fileno())
-        pipe.close()
-        if is_over:
-            await _wait_for_end(child)
-        with suppress(ProcessLookupError):
-            os.killpg(child.pid or 0, signal.SIGKILL)  # what it started, too
-        child.kill()
-        child.join()
-
-
-async def _wait_for_end(process: ForkProcess) -> None:
-    """Return when a process has ended, or has had time to; `join` believes a pipe that it may have closed itself."""
-    end = time.monotonic() + _END_SECONDS
-    while process.is_alive() and time.monotonic() < end:
-        await asyncio.sleep(0.002)
 
 
 async def _play_scripted(study: Study, simulation: Simulation) -> None:

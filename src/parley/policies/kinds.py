@@ -7,8 +7,9 @@ that is told more than the game's prompts), or code of the user's own (`policies
 import hashlib
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, partial
+from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
@@ -36,7 +37,8 @@ class PolicyKind:
     the game's prompts. `beyond` says what the paper's threat model excludes of it ("" if nothing). `needs` names a
     parameter of the game that must be true where it plays; `misfit` says, from its parameters and the game's, which of
     them does not fit the game ("" if all do). `version` is raised whenever the same view could lead to another reply;
-    `fingerprint` is the SHA-256 of code that is not Parley's own. `unlabeled` parameters are left out of its label.
+    `fingerprint` is the SHA-256 of code that is not Parley's own, `folder` that of the study that names it (None where
+    a record does). `unlabeled` parameters are left out of its label.
     """
 
     name: str
@@ -50,6 +52,7 @@ class PolicyKind:
     misfit: Callable[[Any, Any], str] | None = None
     version: int = 1
     fingerprint: str = ""
+    folder: Path | None = field(default=None, compare=False)
     unlabeled: tuple[str, ...] = ()
 
     @property
@@ -137,13 +140,13 @@ class ChosenPolicy:
     def label(self) -> str:
         """Return a readable name, a folder's: the kind and what is not the default, `crash-3`; else with a hash."""
         parts = [self.kind.name.rpartition(":")[2]]
-        for name, field in self.kind.Parameters.model_fields.items():
+        for name, parameter in self.kind.Parameters.model_fields.items():
             if name in self.kind.unlabeled:
                 continue
             value = getattr(self.parameters, name)
-            if field.is_required():
+            if parameter.is_required():
                 parts.append(_shown(value))
-            elif value != field.get_default(call_default_factory=True):
+            elif value != parameter.get_default(call_default_factory=True):
                 parts += [name, _shown(value)]
         parts += [
             part for name, value in (self.parameters.model_extra or {}).items() for part in (name, _shown(value))

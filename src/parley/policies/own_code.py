@@ -4,31 +4,37 @@ Both name the same: an entry point is a shorter way to write its module:attribut
 records have. Naming one in a study means running its code. Its source is looked up and hashed without running it,
 since it can change results. A policy is imported when it plays; a game when a study names it, since only its code says
 which parameters it has.
+
+The folder of a study is never on Python's path, where a file that is called as a library would be run in its place. A
+module that lies there is loaded from its file under a name of its own, and only what is loaded so finds what lies
+beside it.
 """
 
 import ast
+import asyncio
+import builtins
 import hashlib
 import importlib
-import importlib.machinery
-import importlib.metadata
-import importlib.util
 import os
 import re
-import site
+import signal
 import sys
-import sysconfig
+import threading
 import traceback
 import warnings
 from asyncio import CancelledError, current_task
-from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, replace
-from functools import cache, lru_cache
+from functools import lru_cache, partial
+from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from pathlib import Path
+from types import FrameType, ModuleType
 from typing import Annotated, Any
 
 from pydantic import ConfigDict, Field, ValidationError
 
+from parley import trust
 from parley.errors import EngineError, ParleyError, UsageError
 from parley.files import read_regular
 from parley.identity import digest
@@ -37,86 +43,77 @@ from parley.policies.kinds import ChosenPolicy, PolicyKind, PolicyParameters
 from parley.text import choose, one_line, valid_unicode
 from parley.text.yamlfile import shown
 
-GAME_ENTRY_POINTS, POLICY_ENTRY_POINTS = "parley.games", "parley.policies"  # groups of entry points
-
-_NAME = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*:[A-Za-z_]\w*", re.ASCII)
 _MAX_BYTES = 10_000_000  # of a source file
+_HANG_SECONDS = 600.0  # code of the user's own that does not answer for so long hangs
 _WITH_DOCSTRINGS = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 # What a package's code is made of: Python, and the texts and data beside it.
-_PARLEY = Path(__file__).parent.parent
-_beside: set[Path] = set()  # the folders of the studies that were loaded
 _SUFFIXES = frozenset({".py", ".txt", ".md", ".j2", ".jinja", ".jinja2", ".json", ".yaml", ".yml", ".toml", ".csv"})
-
-
-def look_beside(folder: Path) -> None:
-    """Let Python find modules that lie in the folder of a study, too: after all others that are on its path."""
-    _beside.add(folder.resolve())
-    if (place := str(folder.resolve())) not in sys.path:
-        sys.path.append(place)
-
-
-def names_own_code(name: str) -> bool:
-    """Whether a name is a module:attribute, of at most 200 characters."""
-    return len(name) <= 200 and _NAME.fullmatch(name) is not None
-
-
-def entry_points(group: str) -> dict[str, tuple[str, ...]]:
-    """Return what is installed by name, normally one module:attribute. It reads all metadata: call it if needed."""
-    found: dict[str, set[str]] = {}
-    for point in importlib.metadata.entry_points(group=group):
-        value = point.value.partition("[")[0]  # extras, which nobody needs to import it
-        found.setdefault(point.name, set()).add("".join(value.split()))
-    return {name: tuple(sorted(values)) for name, values in sorted(found.items())}
-
-
-def of_entry_point(name: str, values: tuple[str, ...], group: str) -> str:
-    """Return what an installed name stands for, as module:attribute; raises UsageError if that is not one."""
-    if len(values) > 1:
-        places = one_line(" and ".join(values), 300)
-        raise UsageError(f"{name!r}: installed more than once; name the one that you mean: {places}")
-    if not names_own_code(values[0]):
-        raise UsageError(
-            f"{name!r}: installed as {one_line(values[0], 200)!r}; an entry point of {group} is a module:attribute, "
-            "so correct the package that installs it"
-        )
-    return values[0]
+_OWN = "parley_own_"  # what the names of modules beside a study begin with
+_folders: dict[Path, None] = {}  # of the studies that were read; the last is the latest
+_packages: set[str] = set()  # that code of the user's own was imported in
+_imported: dict[tuple[Path, ...], str] = {}  # SHA-256 of the source of each module that was imported, by its files
 
 
 @dataclass(frozen=True)
 class Source:
-    """The source of a module: its files, and the SHA-256 of what they mean."""
+    """The source of `module:attribute`: its files, and the SHA-256 of what they mean.
 
+    `folder` is that of the study that it lies beside; None for what is installed.
+    """
+
+    name: str
+    folder: Path | None
     files: tuple[Path, ...]
     sha256: str
 
 
-def source_of(name: str, whole_package: bool = False) -> Source:
-    """Return the source of what `module:attribute` names; with `whole_package` all files of a package.
+def look_beside(folder: Path) -> None:
+    """Let what records name be found in the folder of a study."""
+    _folders.pop(folder.resolve(), None)
+    _folders[folder.resolve()] = None
 
-    Raises UsageError, which begins with the name, if there is no such module on Python's path, it cannot be read, or
-    it is installed and no plug-in: a study may be a stranger's, and name any function that there is.
+
+def source_of(name: str, folder: Path, whole_package: bool = False) -> Source:
+    """Return the source of what a study in `folder` calls `module:attribute`; with `whole_package` all of a package.
+
+    Raises UsageError, which begins with the name, if there is no such module, or it cannot be read.
     """
-    module, _, _ = name.partition(":")
-    file = _file_of(module)
-    if file is None:
-        raise UsageError(f"{name}: no module {module} on Python's path; install it or set PYTHONPATH")
-    by_hook = importlib.machinery.PathFinder.find_spec(module.partition(".")[0]) is None  # as editable packages are
-    if (by_hook or _is_installed(file)) and name not in _plugins():
-        raise UsageError(
-            f"{name}: {module} is installed, and is no plug-in; name code that lies with the study, is in a folder of "
-            f"PYTHONPATH, or is an entry point of {POLICY_ENTRY_POINTS} or {GAME_ENTRY_POINTS}"
-        )
+    file, is_beside = trust.own_file(name, folder)
+    if is_beside:
+        look_beside(folder)
     try:
-        if not whole_package or not (file.parent / "__init__.py").is_file():
-            content = read_regular(file, _MAX_BYTES)
-            return Source((file,), _meaning(content))
-        return _package(file.parent)
+        if whole_package and (file.parent / "__init__.py").is_file():
+            files, sha256 = _package(file.parent)
+        else:
+            files, sha256 = (file,), _meaning(read_regular(file, _MAX_BYTES))
     except OSError as error:
         place = error.filename or file
         raise UsageError(f"{name}: {place}: cannot be read: {error.strerror or error}") from None
+    return Source(name, folder.resolve() if is_beside else None, files, sha256)
 
 
-def _package(folder: Path) -> Source:
+def source_with(name: str, sha256: str, folder: Path | None = None, whole_package: bool = False) -> Source | None:
+    """Return the source of this SHA-256 in the folder of a study; None if it is another one there.
+
+    A record knows no folder: what it names is looked for beside the studies that were read, and in the working
+    directory. Raises UsageError where there is no source.
+    """
+    missing, is_there = None, False
+    for place in [folder] if folder else [*reversed(_folders), Path.cwd()]:
+        try:
+            source = source_of(name, place, whole_package)
+        except UsageError as error:
+            missing = error
+            continue
+        if source.sha256 == sha256:
+            return source
+        is_there = True
+    if missing is not None and not is_there:
+        raise missing
+    return None
+
+
+def _package(folder: Path) -> tuple[tuple[Path, ...], str]:
     """Return all of a package's code and texts; hidden files and what Python makes of the sources are left out."""
     relative = {path.relative_to(folder): path for path in folder.rglob("*") if path.suffix in _SUFFIXES}
     files = {
@@ -129,7 +126,7 @@ def _package(folder: Path) -> Source:
         content = read_regular(files[place], _MAX_BYTES)
         means = _meaning(content) if place.endswith(".py") else hashlib.sha256(content).hexdigest()
         meaning.update(f"{means}  {place}\n".encode())  # as sha256sum writes it
-    return Source(tuple(files[place] for place in sorted(files)), meaning.hexdigest())
+    return tuple(files[place] for place in sorted(files)), meaning.hexdigest()
 
 
 @lru_cache(maxsize=200)
@@ -159,73 +156,128 @@ def _plain(node: Any, keeps_docstrings: bool) -> Any:
     return [type(node).__name__, {name: _plain(value, keeps_docstrings) for name, value in fields.items()}]
 
 
-def _is_installed(file: Path) -> bool:
-    """Whether a file is Python's own or an installed package's; of nested folders the closest counts (.venv)."""
-    named = (Path(part).resolve() for part in os.environ.get("PYTHONPATH", "").split(os.pathsep) if part)
-    installed = _installed() - _beside
-    places = installed.union(named, _beside)
-    return next((folder in installed for folder in file.resolve().parents if folder in places), False)
+# How it is imported
 
 
-@cache
-def _installed() -> frozenset[Path]:
-    """Return the folders of what is installed: of Python, of packages, and those that their .pth files name."""
-    places = [sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")]
-    sites = {Path(place).resolve() for place in (*places, *site.getsitepackages(), site.getusersitepackages())}
-    named = {pth.parent / line for at in sites for pth in at.glob("*.pth") for line in pth.read_text().splitlines()}
-    return frozenset({_PARLEY.parent, *sites, *(folder.resolve() for folder in named if folder.is_dir())})
+class _Finder:
+    """Finds modules whose names say that they lie beside a study."""
+
+    @staticmethod
+    def find_spec(name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
+        """Return how a module is loaded; None for all other modules."""
+        spec = PathFinder.find_spec(name, path, target) if name.startswith(_OWN) else None
+        if spec is not None and isinstance(spec.loader, SourceFileLoader):
+            spec.loader = _Loader(spec.loader.name, spec.loader.path)
+        return spec
 
 
-@cache
-def _plugins() -> frozenset[str]:
-    groups = (GAME_ENTRY_POINTS, POLICY_ENTRY_POINTS)
-    return frozenset(value for group in groups for values in entry_points(group).values() for value in values)
+class _Loader(SourceFileLoader):
+    """Loads a module that lies beside a study, whose imports find first what lies there, too."""
+
+    def path_stats(self, path: str) -> Any:
+        """Raise OSError, for no bytecode: that tells sources apart by second and size alone."""
+        raise OSError
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Run the module."""
+        own_import = partial(_import, module.__name__.partition(".")[0])
+        vars(module)["__builtins__"] = {**vars(builtins), "__import__": own_import}
+        super().exec_module(module)
 
 
-def _file_of(module: str) -> Path | None:
-    """Return the source of a module; its packages are not imported to find it, as importlib would."""
-    first, *others = module.split(".")
-    importlib.invalidate_caches()  # a folder's listing is told from a newer one by its time, which may be a coarse one
-    try:
-        spec = importlib.util.find_spec(first)
-        for index in range(len(others)):
-            if spec is None or spec.submodule_search_locations is None:
-                return None
-            full = ".".join([first, *others[: index + 1]])
-            spec = importlib.machinery.PathFinder.find_spec(full, spec.submodule_search_locations)
-    except (ImportError, ValueError):
-        return None
-    origin = Path(spec.origin) if spec is not None and spec.origin else None
-    return origin if origin is not None and origin.suffix == ".py" and origin.is_file() else None
+def _import(
+    package: str, name: str, variables: Any = None, local: Any = None, wanted: Sequence[str] = (), level: int = 0
+) -> Any:
+    first = name.partition(".")[0]
+    place = Path(*sys.modules[package].__path__) / first
+    if level or not (place.with_suffix(".py").is_file() or (place / "__init__.py").is_file()):
+        return builtins.__import__(name, variables, local, wanted, level)
+    found = builtins.__import__(f"{package}.{name}", variables, local, wanted)
+    return found if wanted else sys.modules[f"{package}.{first}"]
 
 
-def import_own(name: str) -> Any:
-    """Import the module of `module:attribute` and return the attribute; raises UsageError if it has none."""
-    module, _, attribute = name.partition(":")
+def import_own(source: Source) -> Any:
+    """Import what a source is of, anew if it is another than before; raises UsageError if its module lacks it."""
+    named, _, attribute = source.name.partition(":")
+    module = named
+    if source.folder is not None:
+        if _Finder not in sys.meta_path:
+            sys.meta_path.insert(0, _Finder)
+        package = ModuleType(f"{_OWN}{hashlib.sha256(os.fsencode(source.folder)).hexdigest()[:8]}")
+        package.__path__ = [str(source.folder)]
+        sys.modules.setdefault(package.__name__, package)
+        module = f"{package.__name__}.{named}"
+    if _imported.setdefault(source.files, source.sha256) != source.sha256:
+        _imported[source.files] = source.sha256
+        files = {str(file) for file in source.files}
+        for each in [name for name, found in sys.modules.items() if getattr(found, "__file__", None) in files]:
+            del sys.modules[each]
+    _packages.add(module.partition(".")[0])
+    if module not in sys.modules:
+        importlib.invalidate_caches()  # a folder's listing is told from a newer one by its time, which may be coarse
     imported = importlib.import_module(module)
     if not hasattr(imported, attribute):
         known = [key for key, value in vars(imported).items() if callable(value)]
-        raise UsageError(f"{name}: {module} has no {attribute}; {choose(attribute, known)}")
+        raise UsageError(f"{source.name}: {named} has no {attribute}; {choose(attribute, known)}")
     return getattr(imported, attribute)
 
 
-def describe_error(error: BaseException, name: str) -> str:
+# What goes wrong in it
+
+
+def _is_own(frame: FrameType) -> bool:
+    """Whether a frame is one of the user's code."""
+    return str(frame.f_globals.get("__name__")).partition(".")[0] in _packages
+
+
+def describe_error(error: BaseException) -> str:
     """Return what an error of the user's code says, and the last file and line of theirs that it came through."""
     message = "an error that cannot be printed"
     with suppress(BaseException):
         message = first_problem(error) if isinstance(error, ValidationError) else one_line(str(error), 300)
-    try:
-        own = {str(file) for file in source_of(name, whole_package=True).files}
-    except UsageError:  # gone since it was imported
-        own = set()
     remedy = "; raise an error instead of calling exit()" if isinstance(error, SystemExit) else ""
-    return f"{one_line(type(error).__name__, 100)}{message and f': {message}'}{own_line(error, own)}{remedy}"
+    return f"{one_line(type(error).__name__, 100)}{message and f': {message}'}{own_line(error)}{remedy}"
 
 
-def own_line(error: BaseException, own: Collection[str] = ()) -> str:
+def own_line(error: BaseException) -> str:
     """Return the last file and line of the user's that an error came through, in parentheses; "" for none."""
-    frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename in own or not _is_foreign(f.filename)]
-    return f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else ""
+    lines = [(frame, line) for frame, line in traceback.walk_tb(error.__traceback__) if _is_own(frame)]
+    return f" ({Path(lines[-1][0].f_code.co_filename).name}, line {lines[-1][1]})" if lines else ""
+
+
+class Hang(BaseException):
+    """Code of the user's own keeps this process busy; it derives from what no such code catches by the way."""
+
+
+@asynccontextmanager
+async def ended_if_it_hangs() -> AsyncIterator[None]:
+    """Within it, code of the user's own that stops this thread ends with a Hang, in the line where it is."""
+    if threading.current_thread() is not threading.main_thread():  # no other is sent signals
+        yield
+        return
+
+    def ring(number: int, frame: FrameType | None) -> None:
+        while frame is not None and not _is_own(frame):
+            frame = frame.f_back
+        if frame is not None:
+            raise Hang(_hang())
+
+    async def wind() -> None:
+        while True:
+            signal.setitimer(signal.ITIMER_REAL, _HANG_SECONDS, _HANG_SECONDS)
+            await asyncio.sleep(min(1.0, _HANG_SECONDS / 4))
+
+    before, winding = signal.signal(signal.SIGALRM, ring), asyncio.create_task(wind())
+    try:
+        yield
+    finally:
+        winding.cancel()
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def _hang() -> str:
+    return f"no answer for {_HANG_SECONDS:g} s; give what it waits for a time-out"
 
 
 @contextmanager
@@ -241,13 +293,13 @@ def explained(name: str, what: str = "", kind: type[ParleyError] | None = None) 
             raise OSError("it changed the working directory; leave that as it is")
     except ParleyError:
         raise
-    except (GeneratorExit, KeyboardInterrupt):
+    except KeyboardInterrupt:
         raise
     except BaseException as error:
         if isinstance(error, CancelledError) and _is_cancelled():
             raise
         kind = kind or (EngineError if isinstance(error, SystemExit) else UsageError)
-        raise kind(f"{name}: {what}{describe_error(error, name)}") from error
+        raise kind(f"{name}: {what}{describe_error(error)}") from error
     finally:
         os.chdir(here)
 
@@ -272,25 +324,6 @@ def first_problem(error: ValidationError) -> str:
     return f"{where}: {reason}" if where else reason
 
 
-def _is_foreign(file: str) -> bool:
-    """Whether a file is Parley's, Python's or an installed package's, or none at all, such as <frozen importlib>."""
-    return file.startswith("<") or _is_installed(Path(file))
-
-
-def forget(name: str, source: Source) -> None:
-    """Make Python import a module anew, and what it compiled: it tells sources apart by second and size alone."""
-    module, _, _ = name.partition(":")
-    package = module
-    if len(source.files) > 1 and source.files[0].parent / f"{module.rpartition('.')[2]}.py" in source.files:
-        package = module.rpartition(".")[0]
-    for loaded in [each for each in sys.modules if each == package or each.startswith(f"{package}.")]:
-        del sys.modules[loaded]
-    for file in source.files:
-        if file.suffix == ".py":
-            Path(importlib.util.cache_from_source(str(file))).unlink(missing_ok=True)
-    importlib.invalidate_caches()
-
-
 # Policies of the user's own
 
 
@@ -301,10 +334,12 @@ class PluginParameters(PolicyParameters):
     __pydantic_extra__: dict[str, str | int | Annotated[float, Field(allow_inf_nan=False)] | bool]
 
 
-def plugin_kind(name: str) -> PolicyKind:
-    """Return the policy `module:attribute`, of which nothing is run; raises UsageError as `source_of`."""
-    code = source_of(name).sha256
-    return PolicyKind(name, "A policy of your own.", Parameters=PluginParameters, fingerprint=code)
+def plugin_kind(name: str, folder: Path) -> PolicyKind:
+    """Return the policy `module:attribute` of a study in `folder`, of which nothing is run; raises as `source_of`."""
+    code = source_of(name, folder).sha256
+    return PolicyKind(
+        name, "A policy of your own.", Parameters=PluginParameters, fingerprint=code, folder=folder.resolve()
+    )
 
 
 def load_plugin(policy: ChosenPolicy, llm: Policy | None) -> Policy:
@@ -318,12 +353,12 @@ def load_plugin(policy: ChosenPolicy, llm: Policy | None) -> Policy:
         raise UsageError(f"{name}: llm: Parley passes the group's model under this name; rename the parameter")
     if llm is not None:
         arguments["llm"] = _Asked(name, llm)
-    with explained(name, "cannot be made: "):
-        make: Callable[..., Policy] = import_own(name)
-        policy_made = _Checked(name, make(**arguments))
-    if source_of(name).sha256 != policy.kind.fingerprint:
+    source = source_with(name, policy.kind.fingerprint, policy.kind.folder)
+    if source is None:
         raise UsageError(f"{name}: its source changed since the study was read; run the same command again")
-    return policy_made
+    with explained(name, "cannot be made: "):
+        make: Callable[..., Policy] = import_own(source)
+        return _Checked(name, make(**arguments), None if llm else _HANG_SECONDS)
 
 
 class _Asked:
@@ -351,14 +386,22 @@ class _Asked:
 class _Checked:
     """A policy of the user's own, whose replies are checked to be some."""
 
-    def __init__(self, name: str, policy: Policy) -> None:
+    def __init__(self, name: str, policy: Policy, seconds: float | None) -> None:
+        """`seconds` are how long it may take to answer; None where that depends on a model."""
         self._name = name
         self._policy = policy
+        self._seconds = seconds
 
     async def answer(self, ask: Ask, seed: int, attempt: int) -> Completion:
         """Return the reply; raises UsageError if it is none, EngineError if the code ends Python."""
-        with explained(self._name):
-            reply = await self._policy.answer(ask, seed, attempt)
+        with explained(self._name, f"round {ask.round}, {ask.phase}, {ask.agent}: "):
+            try:
+                async with asyncio.timeout(self._seconds) as limit:
+                    reply = await self._policy.answer(ask, seed, attempt)
+            except TimeoutError:
+                if limit.expired():
+                    raise Hang(_hang()) from None
+                raise
         texts = (reply.text, reply.finish_reason) if isinstance(reply, Completion) else ()
         if not texts or not all(isinstance(text, str) for text in texts):
             raise UsageError(

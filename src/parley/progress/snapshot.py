@@ -166,7 +166,7 @@ def cells_of(study: Study) -> list[ConditionProgress]:
         key = seeds if isinstance(seeds, range) else tuple(seeds)
         if key not in names:
             names[key] = frozenset(paths.simulation("", "", seed).name for seed in seeds)
-        record = paths.simulation(study.name, condition.place, 0)
+        record = paths.simulation(study.name, condition.folder, 0)
         again = [f"repeat={condition.repeat}"] if condition.repeat else []
         cells.append(
             ConditionProgress(

@@ -203,7 +203,7 @@ class Condition:
         return "/".join(f"{axis}={value}" for axis, value in {**self.axes, **repeat}.items())
 
     @cached_property
-    def place(self) -> str:
+    def folder(self) -> str:
         """The folder of its records, below that of the study's."""
         return paths.condition(self.axes, self.spec)
 
@@ -232,11 +232,6 @@ class Condition:
     def has_own_policies(self) -> bool:
         """Whether policies of the user's own play."""
         return any(group.player.policy.kind.is_plugin for group in self.groups)
-
-    @property
-    def runs_own_code(self) -> bool:
-        """Whether code of the user's own plays, or is the game: nobody knows what it keeps or what ends it."""
-        return self.has_own_policies or bool(self.game.code_sha256)
 
     @property
     def keeps_journal(self) -> bool:
@@ -380,7 +375,7 @@ class Simulation:
 
     def record(self, study: str) -> Path:
         """Return the path of its record."""
-        return paths.simulation(study, self.condition.place, self.seed)
+        return paths.simulation(study, self.condition.folder, self.seed)
 
     def game(self) -> Game:
         """Return a fresh game, ready to be played once."""

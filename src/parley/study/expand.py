@@ -17,7 +17,7 @@ from parley.games.base import Game
 from parley.games.parameters import GameParameters
 from parley.identity import digest
 from parley.policies.kinds import IMPORTED, LLM, ChosenPolicy, PolicyKind, find_kind
-from parley.policies.own_code import POLICY_ENTRY_POINTS, entry_points, of_entry_point, plugin_kind
+from parley.policies.own_code import plugin_kind
 from parley.study.condition import (
     ARM_AXIS,
     BASE_AXES,
@@ -33,6 +33,7 @@ from parley.study.own_prompts import OwnPrompts
 from parley.study.study_file import SAME, Grid, GroupEntry, PlayerChoice, PolicyChoice, StudyFile
 from parley.text import choose
 from parley.text.yamlfile import check_known, is_slug, shown, validated
+from parley.trust import POLICY_ENTRY_POINTS, entry_points, of_entry_point
 
 MAX_CONDITIONS = 10_000
 MAX_SIMULATIONS = 100_000
@@ -380,7 +381,7 @@ class Expander:
         else:
             with located(where):
                 installed = None if ":" in name else of_entry_point(name, self._installed[name], POLICY_ENTRY_POINTS)
-                kind = plugin_kind(installed or name)
+                kind = plugin_kind(installed or name, Path(self._where).parent)
         self._check_role(kind, role, where)
         return ChosenPolicy(kind, validated(kind.Parameters, parameters, f"{where}: {name}"))
 

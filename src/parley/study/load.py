@@ -4,6 +4,7 @@ With the studies that it names beside it, and the plan of a run, by which jobs r
 """
 
 import os
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import astuple, dataclass, fields, replace
 from os.path import exists, lexists
@@ -14,9 +15,8 @@ from parley import paths
 from parley.engine.models import ModelEntry, load_models
 from parley.errors import ParleyError, RecordError, UsageError, located
 from parley.games.figure_kinds import KINDS
-from parley.games.registry import game_class
+from parley.games.registry import GAMES, game_class
 from parley.identity import digest
-from parley.policies.own_code import look_beside
 from parley.study.comparisons import rates_of
 from parley.study.condition import OWN_CODE, SCRIPTED, SERVICES, Condition, Simulation
 from parley.study.expand import NOBODY, Expander, check_one_place
@@ -44,7 +44,6 @@ def load_study(
         raise UsageError(f"{file}: no such file; {remedy}")
     written = load_yaml(file)
     check_name(file)
-    look_beside(file.parent)
     return _checked(file, written, models_file, recorded or {}, needs_weights)
 
 
@@ -57,16 +56,16 @@ def study_of(name: str, content: Any, models_file: Path | None, needs_weights: b
     try:
         return _checked(file, content, models_file, {}, needs_weights)
     except (UsageError, RecordError) as error:
-        raise type(error)(str(error).removeprefix(f"{file}: ")) from None
+        raise type(error)(re.sub(rf"(?m)^{re.escape(str(file))}: ", "", str(error))) from None
 
 
 def _checked(
     file: Path, written: Any, models_file: Path | None, recorded: Mapping[str, ModelEntry], needs_weights: bool
 ) -> Study:
     where = str(file)
-    content = validated(StudyFile, written, where)
+    content = validated(StudyFile, written, where, _game_parameters(written))
     with located(f"{where}: game"):
-        game = game_class(content.game)
+        game = game_class(content.game, file.parent)
     if "ledger" in content.model_fields_set and not game.evidence.keeps_ledger:
         raise UsageError(f"{where}: ledger: the game {game.name} keeps none; remove this key")
     models_file = models_file or paths.models_file(file)
@@ -93,6 +92,12 @@ def _checked(
     _check_achievable(study)
     _check_rates(study)
     return study
+
+
+def _game_parameters(written: Any) -> Mapping[str, str]:
+    """Return where parameters of a study's game stand in its file, by name, if the game is one of Parley's."""
+    game = GAMES.get(str(written.get("game"))) if isinstance(written, dict) else None
+    return dict.fromkeys(game.Parameters.model_fields if game else (), "parameters")
 
 
 def _check_made_of(content: StudyFile, where: str) -> None:
@@ -264,9 +269,9 @@ def _misfits(study: Study, kind: str, other: Study) -> Iterator[str]:
         return
     if other.conditions[0].repeat is None:
         yield f"plays no seed again; add to {other.file} repeats: 2"
-    own = {condition.place for condition in study.first_repeat.conditions}
+    own = {condition.folder for condition in study.first_repeat.conditions}
     if own.isdisjoint(
-        replace(each, repeat=study.conditions[0].repeat).place for each in other.first_repeat.conditions
+        replace(each, repeat=study.conditions[0].repeat).folder for each in other.first_repeat.conditions
     ):
         yield "plays no condition of this study; give it one of the same players, prompt and parameters"
 
@@ -286,7 +291,7 @@ def plan_of(study: Study) -> str:
     conditions = [
         [
             condition.name,
-            condition.place,
+            condition.folder,
             condition.engine,
             str(seeds) if isinstance(seeds := condition.seeds, range) else list(seeds),
         ]

@@ -29,7 +29,7 @@ _Text = Annotated[str, Field(min_length=1, max_length=_MAX_BYTES)]
 class PromptChange(BaseModel):
     """A prompt of the game of which some words are changed."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
     start: str | None = Field(default=None, alias="from", description="The prompt of the game that is changed.")
     append: dict[str, _Text] = Field(
@@ -110,8 +110,6 @@ class OwnPrompts:
             raise UsageError(f"{where}: no such folder; write one: parley prompts GAME --write {folder}")
         try:
             files = {path.stem: path for path in sorted(folder.glob("*.txt")) if path.name != README}
-            if any(not path.resolve().is_relative_to(self._file.parent.resolve()) for path in files.values()):
-                raise ValueError("a link in it leads out of the folder of the study file; put the text there")
             return {n: read_regular(path, _MAX_BYTES).decode().replace("\r\n", "\n") for n, path in files.items()}
         except (OSError, ValueError) as error:
             raise UsageError(f"{where}: cannot be read: {error}") from None

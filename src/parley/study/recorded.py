@@ -22,7 +22,7 @@ from parley import paths
 from parley.engine.models import recorded_entry
 from parley.errors import RecordError, UsageError, located
 from parley.games.base import Game, Point
-from parley.games.own_game import changed_source
+from parley.games.own_game import game_with
 from parley.games.prompts import OwnPrompt
 from parley.games.registry import game_class
 from parley.identity import digest
@@ -34,6 +34,7 @@ from parley.study.expand import Expander, check_size
 from parley.study.study_file import ALL, EACH, Change, ForkKeys, SaidInstead
 from parley.text import one_line
 from parley.text.yamlfile import check_known, is_slug
+from parley.trust import names_own_code
 
 
 def rebuilt(path: Path, described: Any, version: object = "unknown") -> Simulation:
@@ -111,9 +112,13 @@ def recorded_game(path: Path, simulation: Mapping[str, Any]) -> type[Game]:
 
     Raises RecordError if it is another one, or gone; UsageError for an unknown game.
     """
-    if problem := changed_source(simulation):
-        raise RecordError(f"{path}: {problem}")
-    return game_class(simulation["game"])
+    name = str(simulation["game"])
+    if not names_own_code(name):
+        return game_class(name)
+    try:
+        return game_with(name, str(simulation.get("game_code_sha256")))
+    except UsageError as error:
+        raise RecordError(f"{path}: {error}") from None
 
 
 def recorded_policy(game: type[Game], group: Mapping[str, Any]) -> ChosenPolicy:

@@ -17,9 +17,7 @@ from parley.policies.kinds import ChosenPolicy
 from parley.study.comparisons import Comparison, compared
 from parley.study.condition import (
     BYZANTINE_AXIS,
-    OWN_CODE,
     SCRIPTED,
-    SCRIPTED_AT_ONCE,
     SERVICES,
     Condition,
     Simulation,
@@ -135,11 +133,7 @@ class Study:
     @cached_property
     def _shard_sizes(self) -> dict[str, int]:
         """Simulations in a shard, by engine: `shard_size`, and all of services."""
-        special = {
-            SCRIPTED: SCRIPTED_SHARD,
-            OWN_CODE: SCRIPTED_AT_ONCE * self.content.shard_size,
-            SERVICES: sum(len(condition.seeds) for condition in self.conditions),
-        }
+        special = {SCRIPTED: SCRIPTED_SHARD, SERVICES: sum(len(condition.seeds) for condition in self.conditions)}
         engines = {condition.engine for condition in self.conditions}
         return {engine: special.get(engine, self.content.shard_size) for engine in engines}
 
@@ -257,7 +251,7 @@ class Study:
         if name := _SEED_FILE.fullmatch(record.name):
             seed = int(name[1])
             for condition in self.conditions:
-                if seed in condition.seeds and record == paths.simulation(self.name, condition.place, seed):
+                if seed in condition.seeds and record == paths.simulation(self.name, condition.folder, seed):
                     return Simulation(condition, seed)
         raise UsageError(
             f"{record}: not a simulation of {self.file}; `parley expand {self.file}` lists them "

@@ -16,10 +16,10 @@ from parley import paths
 from parley.engine.models import ModelsFile
 from parley.engine.service.dialect import BudgetLimits
 from parley.games.registry import GAMES
-from parley.policies.own_code import names_own_code
 from parley.study.own_prompts import PromptSource
 from parley.study.questions import Question
 from parley.text.yamlfile import ByForm, FileModel, Slug, StrictModel, is_slug, listed
+from parley.trust import names_own_code
 
 SAME = "same"  # Byzantine agents are played by what plays the honest ones
 

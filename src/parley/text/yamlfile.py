@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
 
 import yaml
@@ -19,9 +20,9 @@ from pydantic import (
     Tag,
     ValidationError,
 )
-from pydantic_core import CoreSchema
+from pydantic_core import CoreSchema, ErrorDetails
 
-from parley.errors import UsageError
+from parley.errors import FileError, UsageError
 from parley.files import read_regular
 from parley.text import choose, meant, one_line
 
@@ -49,22 +50,20 @@ Slug = Annotated[str, AfterValidator(_check_slug)]
 # A study is a page of text. What is larger, or grows so by its aliases, would take minutes to read and to refuse.
 _MAX_BYTES = 200_000
 _MAX_VALUES = 100_000
-_DEEPEST = 40
 
-# The last four: what PyYAML does with a tag that its value does not fit, such as `!!bool maybe`.
-_NOT_YAML = (
-    yaml.YAMLError,
-    ValueError,
-    RecursionError,
-    LookupError,
-    AttributeError,
-    TypeError,
-    ArithmeticError,
-)
+# What PyYAML raises, also for a tag that its value does not fit, such as `!!bool maybe`.
+_NOT_YAML = (yaml.YAMLError, ValueError, RecursionError, LookupError, AttributeError, TypeError, ArithmeticError)
+# What to do where a file is no YAML, by what PyYAML says of it.
+_REMEDIES = {
+    "mapping values are not allowed": "indent this line as the keys beside it, or quote a text that has a colon",
+    "expected <block end>": "indent this line as those that it belongs to",
+    "could not find expected ':'": "write `key: value`, indented as the keys beside it",
+    r"character '\t'": "indent by spaces, not by tabs",
+}
 
 
 class _Loader(yaml.SafeLoader):
-    """Reads numbers as YAML 1.2: by 1.1, as PyYAML reads, 010 is 8, 1:30 is 90, and 5e-1 a text."""
+    """Reads numbers as YAML 1.2 (by 1.1, as PyYAML reads, 010 is 8, 1:30 is 90, and 5e-1 a text), and no key twice."""
 
     yaml_implicit_resolvers = {  # noqa: RUF012 (as its base has it)
         first: [(tag, pattern) for tag, pattern in found if tag not in (_INT, _FLOAT)]
@@ -75,6 +74,17 @@ class _Loader(yaml.SafeLoader):
         """Return a whole number, of base 8 or 16 where it says so."""
         text = str(self.construct_scalar(node))
         return int(text, 0 if text.startswith(("0o", "0x")) else 10)
+
+    def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
+        """Return the next mapping; raises MarkedYAMLError if it has a key twice."""
+        node: yaml.MappingNode = super().compose_mapping_node(anchor)
+        keys = set()
+        for key in [key for key, _ in node.value if isinstance(key, yaml.ScalarNode)]:
+            if (key.tag, key.value) in keys:
+                said = f"key {shown(key.value)} is repeated; keep one of them"
+                raise yaml.MarkedYAMLError(problem=said, problem_mark=key.start_mark)
+            keys.add((key.tag, key.value))
+        return node
 
 
 _WHOLE = re.compile(r"(?:[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+)$")
@@ -103,31 +113,18 @@ def _content(text: str) -> Any:
     node = loader.get_single_node()
     if node is None:
         return None
-    for number, value in enumerate(_written_out(node)):
-        if number == _MAX_VALUES:
-            raise _refusal(f"more than {_MAX_VALUES:,} values, aliases written out", value)
+    if _values(node, {}) > _MAX_VALUES:
+        raise ValueError(f"more than {_MAX_VALUES:,} values, aliases written out")
     return loader.construct_document(node)
 
 
-def _written_out(node: yaml.Node, above: int = 0) -> Iterator[yaml.Node]:
-    """Yield each value that a node stands for, aliases written out; raises MarkedYAMLError for what is refused."""
-    if above == _DEEPEST:
-        raise _refusal(f"nested deeper than {_DEEPEST} levels, or a value contains itself", node)
-    yield node
-    keys = set()
-    for item in node.value if isinstance(node, yaml.CollectionNode) else ():
-        parts = item if isinstance(item, tuple) else (item,)
-        name = parts[0]
-        if len(parts) == 2 and isinstance(name, yaml.ScalarNode) and name.tag != "tag:yaml.org,2002:merge":
-            if (name.tag, name.value) in keys:
-                raise _refusal(f"key {shown(name.value)} is repeated; keep one of them", name)
-            keys.add((name.tag, name.value))
-        for part in parts:
-            yield from _written_out(part, above + 1)
-
-
-def _refusal(problem: str, node: yaml.Node) -> yaml.MarkedYAMLError:
-    return yaml.MarkedYAMLError(problem=problem, problem_mark=node.start_mark)
+def _values(node: yaml.Node, counted: dict[int, int]) -> int:
+    """Return how many values a node has, aliases written out; raises RecursionError for one that contains itself."""
+    if id(node) not in counted:
+        items = node.value if isinstance(node, yaml.CollectionNode) else ()
+        parts = [part for item in items for part in (item if isinstance(item, tuple) else (item,))]
+        counted[id(node)] = 1 + sum(_values(part, counted) for part in parts)
+    return counted[id(node)]
 
 
 def load_yaml(path: Path) -> Any:
@@ -145,7 +142,11 @@ def load_yaml(path: Path) -> Any:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         where = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
-        raise UsageError(f"{path}{where}: not valid YAML: {one_line(str(error.problem), 200)}") from None
+        problem = one_line(str(error.problem), 200)
+        remedy = next((f"; {remedy}" for said, remedy in _REMEDIES.items() if said in problem), "")
+        raise UsageError(f"{path}{where}: not valid YAML: {problem}{remedy}") from None
+    except RecursionError:
+        raise UsageError(f"{path}: not valid YAML: nested too deep, or a value contains itself") from None
     except _NOT_YAML as error:
         raise UsageError(f"{path}: not valid YAML: {_reason(error)}") from None
 
@@ -185,38 +186,55 @@ def listed(item: Any, least: int = 1) -> Any:
 
 
 _Model = TypeVar("_Model", bound=BaseModel)
+_MOST_PROBLEMS = 20  # of a file that are told at once
 
 
-def validated(model: type[_Model], content: Any, where: str) -> _Model:
-    """Return `content` as `model`; raises UsageError with the first problem: where, key, value, remedy."""
+def validated(
+    model: type[_Model], content: Any, where: str, elsewhere: Mapping[str, str] = MappingProxyType({})
+) -> _Model:
+    """Return `content` as `model`; raises FileError with all problems, a line each: where, key, value, remedy.
+
+    `elsewhere` says of keys that are unknown here under which one they stand.
+    """
     if not isinstance(content, dict):
-        raise UsageError(f"{where}: must be a mapping of keys to values, not {shown(content)}")
+        written = "nothing" if content is None else "a list" if isinstance(content, list) else "one value"
+        raise FileError(f"{where}: must be a mapping of keys to values, not {written}")
     try:
         return model.model_validate(content)
     except ValidationError as error:
-        raise UsageError(_one_line(error, model, where)) from None
+        problems = [*_problems(error, model, elsewhere)]
+        more = [f"and {len(problems) - _MOST_PROBLEMS} more"] if len(problems) > _MOST_PROBLEMS else []
+        lines = [f"{where}: {problem}" for problem in [*problems[:_MOST_PROBLEMS], *more]]
+        raise FileError("\n".join(lines)) from None
 
 
-def _one_line(error: ValidationError, model: type[BaseModel], where: str) -> str:
+def _problems(error: ValidationError, model: type[BaseModel], elsewhere: Mapping[str, str]) -> Iterator[str]:
+    """Yield what is wrong: unknown keys first, which may be what is missing, misspelled."""
     problems = error.errors(include_url=False)
-    first = problems[0]
-    if first["type"] == "extra_forbidden":
-        loc = [*_without_tags(first["loc"][:-1]), first["loc"][-1]]
-        remedy = "unknown key; " + _suggestion(str(loc[-1]), _keys_at(model, first["loc"][:-1]))
-    elif first["type"] == "missing":
-        loc = _without_tags(first["loc"])
-        remedy = "missing; add it"
-    else:
-        loc = _without_tags(first["loc"])
-        message = first["msg"].removeprefix("Value error, ")
-        if first["type"] in ("literal_error", "enum"):
-            message += _question(first["input"], _QUOTED.findall(first["ctx"]["expected"]))
-        if first["type"] in ("model_type", "model_attributes_type"):  # it would name the class
-            message = "must be a mapping of keys to values"
-        remedy = f"{shown(first['input'])}: {message[0].lower()}{message[1:]}"
-    more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
-    key = _key(loc)
-    return f"{where}: {key}: {remedy}{more}" if key else f"{where}: {remedy}{more}"
+    misspelled = set()
+    unknown = [each for each in problems if each["type"] == "extra_forbidden"]
+    for problem in sorted(unknown, key=lambda each: len(each["loc"])):
+        *above, key = problem["loc"]
+        known = _keys_at(model, above)
+        close = meant(str(key), known)
+        misspelled.add((*above, close))
+        put = elsewhere.get(str(key)) if not above else None
+        yield f"{_key([*_without_tags(above), key])}: unknown key; {_suggestion(close, known, put)}"
+    for problem in problems:
+        loc, key = problem["loc"], _key(_without_tags(problem["loc"]))
+        if problem["type"] == "missing" and loc not in misspelled:
+            yield f"{key}: missing; add it"
+        elif problem["type"] not in ("missing", "extra_forbidden"):
+            yield f"{key}: {_complaint(problem)}" if key else _complaint(problem)
+
+
+def _complaint(problem: ErrorDetails) -> str:
+    message = problem["msg"].removeprefix("Value error, ")
+    if problem["type"] in ("literal_error", "enum"):
+        message += _question(problem["input"], _QUOTED.findall(problem["ctx"]["expected"]))
+    if problem["type"] in ("model_type", "model_attributes_type"):  # it would name the class
+        message = "must be a mapping of keys to values"
+    return f"{shown(problem['input'])}: {message[0].lower()}{message[1:]}"
 
 
 _TYPES = {"str", "int", "float", "bool"}
@@ -355,21 +373,23 @@ def _keys_at(model: type[BaseModel], loc: Sequence[int | str]) -> list[str]:
         fields = [each.model_fields[part] for each, _ in here if isinstance(part, str) and part in each.model_fields]
         named = [(each, own) for each, own in here if own == part]
         here = named or [found for field in fields for found in _models(field.annotation)] or here
-    return [*dict.fromkeys(key for each, _ in here for key in each.model_fields)]
+    return [*dict.fromkeys(field.alias or key for each, _ in here for key, field in each.model_fields.items())]
 
 
 def _models(written: Any, name: str = "") -> Iterator[tuple[type[BaseModel], str]]:
     """Yield the models in a type, unions and all, each with its tag."""
     if isinstance(written, type) and issubclass(written, BaseModel):
         kind = written.model_fields.get("kind")
-        yield written, name or (tag(str(kind.default)) if kind else "")
+        yield written, name or tag(str(kind.default) if kind else next(iter(written.model_fields), ""))
     tags = [part.tag for part in get_args(written) if isinstance(part, Tag)]
     for part in get_args(written):
         yield from _models(part, *tags)
 
 
-def _suggestion(key: str, known: list[str]) -> str:
-    if close := meant(key, known):
+def _suggestion(close: str | None, known: list[str], elsewhere: str | None) -> str:
+    if elsewhere:
+        return f"put it under {elsewhere}:"
+    if close:
         return f"did you mean {close!r}?"
     return f"known keys are: {', '.join(known)}" if known else "remove it"
 

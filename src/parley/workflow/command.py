@@ -36,6 +36,7 @@ def snakemake_command(study: str, options: Sequence[str]) -> list[str]:
 
         os.environ[GO_ON] = "1"
         options = [option for option in options if option != "--go-on"]
+    os.environ["PYTHONSAFEPATH"] = "1"  # in no process does Python look for libraries in the folder of the study
     cores = [] if given else ["--cores", "all"]
     command = [sys.executable, "-P", "-m", "snakemake", "--snakefile", str(snakefile), *cores, *options]
     return [*command, "--config", f"study={study}"]
@@ -73,7 +74,8 @@ def write_stage(study: "Study", profile: str | None) -> Iterator[str]:
 def _needed(study: "Study", in_checkout: bool) -> Iterator[str | Path]:
     """Yield what can change the results of a study: files and folders of its own, and the code that plays it."""
     from parley.games.own_game import game_source
-    from parley.policies.own_code import names_own_code, source_of
+    from parley.policies.own_code import source_of
+    from parley.trust import names_own_code
 
     yield study.file
     yield from (paths.root() / each for each in _CODE if in_checkout)
@@ -83,12 +85,12 @@ def _needed(study: "Study", in_checkout: bool) -> Iterator[str | Path]:
         yield frozen
     yield from study.own_prompts.folders if study.own_prompts else []
     if names_own_code(study.game.name):
-        yield from game_source(study.game.name).files
+        yield from game_source(study.game.name, study.file.parent).files
     for condition in study.conditions:
         for parent in condition.fork.parents.values() if condition.fork else ():  # the games that were recorded
             yield next((each for each in parent.record.parents if each.name == "simulations"), parent.record)
         for kind in (group.player.policy.kind for group in condition.groups):
-            yield from source_of(kind.name).files if kind.is_plugin else []
+            yield from source_of(kind.name, study.file.parent).files if kind.is_plugin else []
         for _, parameter in condition.parameters:
             if path := getattr(parameter, "path", None):  # of files of problems
                 yield paths.root() / os.path.expanduser(path)
@@ -96,7 +98,7 @@ def _needed(study: "Study", in_checkout: bool) -> Iterator[str | Path]:
 
 def call_dvc(*arguments: str) -> None:
     """Run DVC in the folder of a study's results; raises UsageError with what it says if it refuses."""
-    command = [sys.executable, "-m", "dvc", *arguments]
+    command = [sys.executable, "-P", "-m", "dvc", *arguments]
     ran = subprocess.run(command, cwd=paths.root(), capture_output=True, text=True, check=False)
     if ran.returncode:
         said = one_line(ran.stderr.strip().rpartition("ERROR: ")[2], 300)

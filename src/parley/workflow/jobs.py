@@ -12,7 +12,7 @@ from snakemake.resources import Resource
 
 from parley import paths
 from parley.engine.weights import model_marker
-from parley.study.condition import OWN_CODE, SCRIPTED, SCRIPTED_AT_ONCE, SERVICES
+from parley.study.condition import OWN_CODE, SCRIPTED, SERVICES
 from parley.workflow.run import Run
 from parley.workflow.slurm import group_name
 
@@ -25,7 +25,6 @@ _RESOURCES = {
     "exclusive": "slurm_extra",
 }
 _RECORD = str(paths.simulation("{study}", "{condition}", "{seed}"))
-_SHARD_MB, _GAME_MB = 1000, 400  # a process that plays a shard, and one that plays a game of the user's own code
 
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
@@ -157,10 +156,6 @@ class Jobs:
 
     def simulation_minutes(self, wildcards: Any) -> None:
         """Return nothing: the time of a simulation is its server's, and the profile has a default."""
-
-    def shard_memory(self, wildcards: Any) -> int:
-        """Return megabytes of the job that plays a shard, with the processes of its games."""
-        return _SHARD_MB + (_GAME_MB * SCRIPTED_AT_ONCE if wildcards.engine == OWN_CODE else 0)
 
     def shard_minutes(self, wildcards: Any, attempt: int) -> Any:
         """Return an hour for simulations without a model, most of which take seconds; else what its services need."""

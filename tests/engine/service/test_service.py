@@ -14,8 +14,9 @@ from yarl import URL
 
 from parley.engine.models import ModelEntry, load_models, recorded_entry
 from parley.engine.service.fetch import _proxy_of
-from parley.engine.service.service import Service, places_file, service_of
+from parley.engine.service.service import Service, service_of
 from parley.errors import ParleyError, UsageError
+from parley.trust import places_file
 from support.answering import (
     KEY,
     SERVED,

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, ConfigDict, TypeAdapter
 
-from parley import paths
 from parley.errors import UsageError
 from parley.games.problems.sources import ProblemSource
 from parley.text.yamlfile import is_slug, validated
@@ -34,7 +33,7 @@ def read(written: Any) -> Any:
 
 def refused(written: Any) -> str:
     with pytest.raises(UsageError) as error:
-        read(written).check(of_study=True)
+        read(written).check()
     assert "\n" not in str(error.value)
     return str(error.value)
 
@@ -174,26 +173,3 @@ def test_a_source_read_from_a_record_has_no_problems_but_those_of_parley(gsm8k: 
     assert read(read("policies").model_dump()).problem(0) == read("policies").problem(0)
     with pytest.raises(UsageError, match="policies: its path is missing"):
         read({"kind": "policies", "sha256": "0" * 64}).problem(0)
-
-
-@pytest.mark.promise(
-    "Problem files of a study lie below its folder or the working directory, or where their owner said."
-)
-def test_a_study_names_no_problem_file_of_another_folder(
-    gsm8k: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    elsewhere = tmp_path_factory.mktemp("other")
-    (gsm8k / "test.jsonl").rename(elsewhere / "test.jsonl")
-    Path("link.jsonl").symlink_to(elsewhere / "test.jsonl")
-    for kind, path in [
-        *(("gsm8k", each) for each in (str(elsewhere), "link.jsonl", f"../{elsewhere.name}/test.jsonl")),
-        ("policies", "/etc/passwd"),
-        ("delidata", "/etc"),
-    ]:
-        assert "lies neither below" in refused({"kind": kind, "path": path})
-    read({"kind": "gsm8k", "path": "link.jsonl"}).check()  # as a person names it
-    monkeypatch.setenv("PARLEY_ALLOW_FOLDERS", f"/nowhere:{elsewhere}")
-    read({"kind": "gsm8k", "path": "link.jsonl"}).check(of_study=True)
-    monkeypatch.delenv("PARLEY_ALLOW_FOLDERS")
-    with paths.rooted(elsewhere):
-        read({"kind": "gsm8k", "path": "test.jsonl"}).check(of_study=True)

@@ -1,15 +1,12 @@
 """The index: a line for each simulation, whatever state it is in, and what the page needs to know of the study."""
 
-import pytest
-
 from parley.paths import simulations_link
 from parley.report.explorer.index import Known, index_content, read_rows
 from parley.report.explorer.selection import select
 from parley.study import Study
-from support import REPOSITORY
 from support.pages import Json, recorded
 from support.records import edit
-from support.studies import StudyFactory
+from support.studies import OWN_GAME, StudyFactory, bring
 
 
 def index_of(study: Study, known: Known | None = None, served: bool = False) -> Json:
@@ -50,10 +47,8 @@ def test_simulations_of_one_seed_and_material_are_pairs(study_factory: StudyFact
     assert repeated["pairs"]["key"] == ["0", "0"]
 
 
-def test_fractions_of_axes_are_named_as_links_name_them(
-    study_factory: StudyFactory, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.syspath_prepend(REPOSITORY / "examples" / "own_game")
+def test_fractions_of_axes_are_named_as_links_name_them(study_factory: StudyFactory) -> None:
+    bring(OWN_GAME)
     grid = {"model": "cooperate", "prompt": "plain", "vary": {"multiplier": [1, 1.6, 0.00001]}}
     study = recorded(study_factory(grid, game="public_goods:PublicGoods", parameters={"rounds": 1}))
     [values] = [axis["values"] for axis in index_of(study)["axes"] if axis["name"] == "multiplier"]

@@ -1,6 +1,5 @@
 """A SLURM for all tests of a process, and a working directory for each test."""
 
-import os
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -29,8 +28,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, slurm: Cluster) -> I
     monkeypatch.setenv("TMPDIR", tempfile.mkdtemp(prefix="sockets-"))
     shutil.copytree(REPOSITORY / "slurm", tmp_path / "slurm")
     (tmp_path / "stubborn_agent.py").write_text(OWN_CODE)
-    monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")]))
     share_models(tmp_path)
     yield tmp_path
     slurm.empty()

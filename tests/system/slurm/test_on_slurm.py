@@ -77,7 +77,7 @@ def test_each_shard_is_one_cluster_job(folder: Path, monkeypatch: pytest.MonkeyP
     finish(start())
     first, second = (job_fields(job) for job in submitted_jobs())
     for asked in (first, second):
-        assert asked["TRES"].startswith("cpu=1,mem=2600M")
+        assert asked["TRES"].startswith("cpu=1,mem=1000M")
         assert asked["Requeue"] == "1"
         assert asked["TimeLimit"] == "01:00:00"
         assert "gpu" not in asked.get("TresPerJob", "")

@@ -125,10 +125,9 @@ def test_games_that_fail_stop_no_other_of_their_shard(study_factory: StudyFactor
     assert all(record.exists() for record in records(study))
 
 
-def test_own_policies_have_shards_of_their_own(study_factory: StudyFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_own_policies_have_shards_of_their_own(study_factory: StudyFactory) -> None:
     Path("shard_agent.py").write_text("class Agent: ...\n")
-    monkeypatch.syspath_prepend(str(Path.cwd()))
-    study = study_factory({"n": 1}, {"n": 2, "model": "shard_agent:Agent"}, seeds=9, shard_size=2)
+    study = study_factory({"n": 1}, {"n": 2, "model": "shard_agent:Agent"}, seeds=9, shard_size=5)
     assert sorted(set(study.shards().values())) == [("own_code", 0), ("own_code", 1), ("scripted", 0)]
 
 

@@ -13,14 +13,11 @@ import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
-from pathlib import Path
-from typing import Annotated, Any
+from functools import cached_property
+from typing import Any
 from urllib.parse import quote, urlsplit
 
-import yaml
-from pydantic import Field, RootModel
-
+from parley import trust
 from parley.engine.models import ModelEntry
 from parley.engine.service.dialect import PLAIN, SERVICE_SECONDS, ApiName, Dialect, ServiceLimits
 from parley.engine.service.fetch import (
@@ -33,9 +30,7 @@ from parley.engine.service.fetch import (
 )
 from parley.engine.sources import ServiceSource
 from parley.errors import EngineError, NotReadyError, UsageError
-from parley.files import write_atomically
 from parley.text import one_line
-from parley.text.yamlfile import load_yaml, validated
 
 PROBE_SECONDS = 30.0
 _VERSION = re.compile(r"[0-9][A-Za-z0-9.+-]{0,63}")
@@ -178,7 +173,7 @@ def service_of(name: str, entry: ModelEntry) -> Service:
 
 def _secret(model: str, variable: str, url: str) -> str:
     """Return what an environment variable holds that may go to a URL; raises UsageError."""
-    require_allowed(model, variable, url)
+    trust.check_key(model, variable, url)
     secret = os.environ.get(variable)
     if not secret:
         raise UsageError(f"{model}: no API key, or value of a header; set the environment variable {variable}")
@@ -188,60 +183,6 @@ def _secret(model: str, variable: str, url: str) -> str:
             "space, quotes or backslashes"
         )
     return secret
-
-
-# Where the user's API keys may go: a models file may be anybody's, and names a variable and an address
-
-ALLOW = "PARLEY_ALLOW_KEYS"  # for jobs and in CI; `parley allow-key` lets a key go for good
-_MAKERS = {  # to whom their keys may go
-    "ANTHROPIC_API_KEY": "api.anthropic.com",
-    "DEEPINFRA_API_KEY": "api.deepinfra.com",
-    "DEEPSEEK_API_KEY": "api.deepseek.com",
-    "GEMINI_API_KEY": "generativelanguage.googleapis.com",
-    "GROQ_API_KEY": "api.groq.com",
-    "MISTRAL_API_KEY": "api.mistral.ai",
-    "OPENAI_API_KEY": "api.openai.com",
-    "OPENROUTER_API_KEY": "openrouter.ai",
-    "TOGETHER_API_KEY": "api.together.xyz",
-}
-
-
-class _Places(RootModel[dict[str, list[Annotated[str, Field(min_length=1)]]]]):
-    """Hosts by the name of a variable."""
-
-
-def places_file() -> Path:
-    """Return the user's own file of what was allowed."""
-    home = os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config"
-    return Path(home) / "parley" / "keys.yaml"
-
-
-def require_allowed(model: str, variable: str, url: str) -> None:
-    """Raise UsageError unless the key in an environment variable may go to a URL for a model."""
-    host = (urlsplit(url).hostname or "").lower()
-    is_safe = urlsplit(url).scheme == "https"  # else anybody on the way reads it
-    allowed = [each.strip().partition("=") for each in os.environ.get(ALLOW, "").split(",")]
-    hosts = [place for named, _, place in allowed if named == variable] + _allowed().get(variable, [])
-    is_makers = is_safe and _MAKERS.get(variable) == host
-    if not is_makers and host not in map(str.lower, hosts):
-        way = "" if is_safe else " unencrypted"
-        raise UsageError(
-            f"{model}: its entry sends the key in {variable} to {host}{way}; if it belongs there, say so once: parley "
-            f"allow-key {variable}={host} (in jobs and CI: {ALLOW}={variable}={host})"
-        )
-
-
-def allow_key(variable: str, host: str) -> Path:
-    """Let the key in an environment variable go to a host; return the file that says so from now on."""
-    path, places = places_file(), _allowed()
-    places[variable] = sorted({*places.get(variable, []), host.lower()})
-    write_atomically(path, partial(yaml.safe_dump, places, encoding="utf-8"))
-    return path
-
-
-def _allowed() -> dict[str, list[str]]:
-    path = places_file()
-    return validated(_Places, load_yaml(path), str(path)).root if path.exists() else {}
 
 
 _Body = dict[str, Any]

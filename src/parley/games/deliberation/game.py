@@ -121,7 +121,7 @@ class DeliberationGame(Game[DeliberationParameters]):
                 f"reading: {parameters.reading}: is for numbers, and {parameters.problems} asks for "
                 f"{parameters.problems.problem_kind}; remove it"
             )
-        parameters.problems.check(of_study=True)
+        parameters.problems.check()
         if parameters.facts == "all" and not has_facts(parameters):
             raise UsageError(
                 f"facts: all: {parameters.problems} has problems without facts; use problems: hidden_profiles, or "

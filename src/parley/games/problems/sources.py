@@ -23,9 +23,6 @@ from parley.identity import stream
 from parley.text import one_line
 from parley.text.yamlfile import ByKind, StrictModel, kinds_of
 
-# Folders of problems of one's own, besides those that a study may name.
-ALLOW = "PARLEY_ALLOW_FOLDERS"
-
 _CONSONANTS = "BCDFGHJKLMNPQRSTVWXZ"
 _EVEN, _ODD = "2468", "3579"  # no 0 and no 1, which look like letters
 
@@ -77,8 +74,8 @@ class _Source(StrictModel):
         stored = self.stored()
         return self.first or (None if stored is None else len(stored.problems))
 
-    def check(self, of_study: bool = False) -> None:
-        """Raise UsageError, in one line with the remedy, if the problems cannot be had; of a study, from elsewhere."""
+    def check(self) -> None:
+        """Raise UsageError, in one line with the remedy, if the problems cannot be had."""
         self.stored()
 
     def problem(self, seed: int) -> Problem:
@@ -174,20 +171,13 @@ class _Stored(_Source):
         default=None, pattern=r"^[0-9a-f]{64}$", description="SHA-256 of the problems, which is then checked."
     )
 
-    def check(self, of_study: bool = False) -> None:
+    def check(self) -> None:
         """Raise UsageError, in one line, if the files are missing, not what they should be, or not those named.
 
         Where a study names the problems by their SHA-256, files that are not here are missed only when it is played:
-        its records hold their problems. A study, which may be a stranger's, names no files of other folders.
+        its records hold their problems.
         """
         at = None if self.path is None else self._at(self.path)
-        allowed = map(Path, filter(None, os.environ.get(ALLOW, "").split(os.pathsep)))
-        places = [place.resolve() for place in (paths.root(), Path(), *allowed)]
-        if of_study and at is not None and os.path.exists(at) and not any(map(at.resolve().is_relative_to, places)):
-            raise UsageError(
-                f"{one_line(str(self.path), 300)}: lies neither below the folder of results/ nor below this one; move "
-                f"it there, or allow its folder: {ALLOW}={one_line(str(at.resolve().parent), 300)}"
-            )
         if self.sha256 is None or (at is not None and os.path.exists(at)):
             self.stored()
 
@@ -347,11 +337,11 @@ class HiddenProfiles(_Lines):
     def _name(self) -> str:
         return self.kind + ("" if self.shuffle else "-unshuffled")
 
-    def check(self, of_study: bool = False) -> None:
+    def check(self) -> None:
         """Raise UsageError if a path is given: these problems come with Parley."""
         if self.path is not None:
             raise UsageError(f"{self.kind}: come with Parley; remove path, or write kind: jsonl for yours")
-        super().check(of_study)
+        super().check()
 
     def _loaded(self) -> data_sets.ProblemSet:
         return _load(_states([data_sets.OUR_PROFILES]), data_sets.load_json_lines, data_sets.OUR_PROFILES, "choice")

@@ -26,7 +26,7 @@ from parley.play.matrix import AGAIN, FAILED, NO_STATE, Replied, game_timeline, 
 from parley.play.parquet import values
 from parley.play.record import Summary, read_attempts, read_trace
 from parley.play.record_content import IMPOSSIBLE
-from parley.play.record_store import of_no_game, require_own
+from parley.play.record_store import impossible_outcome_text, require_own
 from parley.play.replay import RecordedReply, replay_replies
 from parley.play.runner import Exchange
 from parley.policies import Reply
@@ -231,7 +231,11 @@ def part_content(part: Part) -> dict[str, Any]:
         try:
             simulations.append(_simulation(file, texts, states))
         except (ParleyError, *IMPOSSIBLE) as error:
-            why = str(error) if isinstance(error, ParleyError) else of_no_game(file.path, one_line(repr(error), 150))
+            why = (
+                str(error)
+                if isinstance(error, ParleyError)
+                else impossible_outcome_text(file.path, one_line(repr(error), 150))
+            )
             about = {"id": file.simulation.id, "seed": file.simulation.seed}
             simulations.append({**about, "damaged": one_line(why, 300)})
     return {

@@ -70,18 +70,18 @@ def select(study: Study, where: Mapping[str, str], most: int, journals: bool, ma
     Of more than `most` those with the lowest seeds. Raises UsageError for an axis or a value that the study does not
     have, RecordError if there are none, unless there `may_be_none`.
     """
-    places = {condition.place for condition in study.fitting(where)} if where else None
+    places = {condition.folder for condition in study.fitting(where)} if where else None
     played: dict[str, list[ShownFile]] = {}
     more = unfinished = shown = 0
     for simulation in study.simulations():
-        if places is not None and simulation.condition.place not in places:
+        if places is not None and simulation.condition.folder not in places:
             continue
         found = _find(study, simulation, journals)
         unfinished += found is None or found.running
         if found is None:
             continue
         if shown < most:
-            played.setdefault(simulation.condition.place, []).append(found)
+            played.setdefault(simulation.condition.folder, []).append(found)
             shown += 1
         else:
             more += 1
@@ -91,7 +91,7 @@ def select(study: Study, where: Mapping[str, str], most: int, journals: bool, ma
             f"{study.name}: no results{which} yet in {paths.results(study.name)}; run it first: "
             f"parley run {paths.study_argument(study.file)}"
         )
-    own = [(condition, played.get(condition.place, ())) for condition in study.conditions]
+    own = [(condition, played.get(condition.folder, ())) for condition in study.conditions]
     numbered = list(enumerate([*own, *_recorded(played)], 1))
     # What forks are of comes first: it says where to look.
     parts = [

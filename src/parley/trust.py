@@ -1,0 +1,152 @@
+"""Who is trusted: one rule, and what it comes to for own code and for keys.
+
+A study, its models file and its own code are trusted like a Makefile: who runs a study lets it do what it says. But
+own code lies beside the study, or is an installed entry point of Parley's groups: a study names nothing else that
+is installed. And a key goes only to the host of its maker, or where its owner says. Records, journals, ledgers,
+imports and texts of models are never trusted: they are data, and what they name is not run.
+"""
+
+import importlib
+import importlib.metadata
+import importlib.util
+import os
+import re
+from functools import cache, partial
+from importlib.machinery import PathFinder
+from pathlib import Path
+from typing import Annotated
+from urllib.parse import urlsplit
+
+import yaml
+from pydantic import Field, RootModel
+
+from parley.errors import UsageError
+from parley.files import write_atomically
+from parley.text import one_line
+from parley.text.yamlfile import load_yaml, validated
+
+GAME_ENTRY_POINTS, POLICY_ENTRY_POINTS = "parley.games", "parley.policies"  # groups of entry points
+_NAME = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*:[A-Za-z_]\w*", re.ASCII)
+_ALLOWED = "PARLEY_ALLOW_KEYS"  # for jobs and in CI; `parley allow-key` lets a key go for good
+_MAKERS = {  # to whom their keys may go
+    "ANTHROPIC_API_KEY": "api.anthropic.com",
+    "DEEPINFRA_API_KEY": "api.deepinfra.com",
+    "DEEPSEEK_API_KEY": "api.deepseek.com",
+    "GEMINI_API_KEY": "generativelanguage.googleapis.com",
+    "GROQ_API_KEY": "api.groq.com",
+    "MISTRAL_API_KEY": "api.mistral.ai",
+    "OPENAI_API_KEY": "api.openai.com",
+    "OPENROUTER_API_KEY": "openrouter.ai",
+    "TOGETHER_API_KEY": "api.together.xyz",
+}
+
+
+# Own code
+
+
+def names_own_code(name: str) -> bool:
+    """Whether a name is a module:attribute, of at most 200 characters."""
+    return len(name) <= 200 and _NAME.fullmatch(name) is not None
+
+
+def own_file(name: str, folder: Path) -> tuple[Path, bool]:
+    """Return the file of the module of `module:attribute`, and whether it lies beside the study, in `folder`.
+
+    Nothing is imported. Raises UsageError, which begins with the name, where there is none.
+    """
+    module = name.partition(":")[0]
+    place = folder.resolve().joinpath(*module.split("."))
+    for file in (place / "__init__.py", place.with_suffix(".py")):
+        if file.is_file():
+            return file, True
+    if name in _plugins() and (installed := _installed_file(module)):
+        return installed, False
+    raise UsageError(
+        f"{name}: no module {module} beside the study, in {one_line(str(folder.resolve()), 300)}; put it there, or "
+        f"install it as an entry point of {POLICY_ENTRY_POINTS} or {GAME_ENTRY_POINTS}"
+    )
+
+
+def _installed_file(module: str) -> Path | None:
+    """Return the source of an installed module; its packages are not imported to find it, as importlib would."""
+    first, *others = module.split(".")
+    try:
+        spec = importlib.util.find_spec(first)
+        for index in range(len(others)):
+            if spec is None or spec.submodule_search_locations is None:
+                return None
+            full = ".".join([first, *others[: index + 1]])
+            spec = PathFinder.find_spec(full, spec.submodule_search_locations)
+    except (ImportError, ValueError):
+        return None
+    origin = Path(spec.origin) if spec is not None and spec.origin else None
+    return origin if origin is not None and origin.suffix == ".py" and origin.is_file() else None
+
+
+@cache
+def _plugins() -> frozenset[str]:
+    groups = (GAME_ENTRY_POINTS, POLICY_ENTRY_POINTS)
+    return frozenset(value for group in groups for values in entry_points(group).values() for value in values)
+
+
+def entry_points(group: str) -> dict[str, tuple[str, ...]]:
+    """Return what is installed by name, normally one module:attribute. It reads all metadata: call it if needed."""
+    found: dict[str, set[str]] = {}
+    for point in importlib.metadata.entry_points(group=group):
+        value = point.value.partition("[")[0]  # extras, which nobody needs to import it
+        found.setdefault(point.name, set()).add("".join(value.split()))
+    return {name: tuple(sorted(values)) for name, values in sorted(found.items())}
+
+
+def of_entry_point(name: str, values: tuple[str, ...], group: str) -> str:
+    """Return what an installed name stands for, as module:attribute; raises UsageError if that is not one."""
+    if len(values) > 1:
+        places = one_line(" and ".join(values), 300)
+        raise UsageError(f"{name!r}: installed more than once; name the one that you mean: {places}")
+    if not names_own_code(values[0]):
+        raise UsageError(
+            f"{name!r}: installed as {one_line(values[0], 200)!r}; an entry point of {group} is a module:attribute, "
+            "so correct the package that installs it"
+        )
+    return values[0]
+
+
+# Keys
+
+
+class _Places(RootModel[dict[str, list[Annotated[str, Field(min_length=1)]]]]):
+    """Hosts by the name of a variable."""
+
+
+def places_file() -> Path:
+    """Return the user's own file of what was allowed."""
+    home = os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config"
+    return Path(home) / "parley" / "keys.yaml"
+
+
+def check_key(model: str, variable: str, url: str) -> None:
+    """Raise UsageError unless the key in an environment variable may go to a URL for a model."""
+    host = (urlsplit(url).hostname or "").lower()
+    is_safe = urlsplit(url).scheme == "https"  # else anybody on the way reads it
+    allowed = [each.strip().partition("=") for each in os.environ.get(_ALLOWED, "").split(",")]
+    hosts = [place for named, _, place in allowed if named == variable] + _places().get(variable, [])
+    is_makers = is_safe and _MAKERS.get(variable) == host
+    if not is_makers and host not in map(str.lower, hosts):
+        way = "" if is_safe else " unencrypted"
+        raise UsageError(
+            f"{model}: its entry sends the key in {variable} to {host}{way}; if it belongs there, say so once: parley "
+            f"allow-key {variable}={host} (in jobs and CI: {_ALLOWED}={variable}={host})"
+        )
+
+
+def allow_key(variable: str, host: str) -> Path:
+    """Let the key in an environment variable go to a host; return the file that says so from now on."""
+    path, places = places_file(), _places()
+    places[variable] = sorted({*places.get(variable, []), host.lower()})
+    write_atomically(path, partial(yaml.safe_dump, places, encoding="utf-8"))
+    return path
+
+
+def _places() -> dict[str, list[str]]:
+    path = places_file()
+    return validated(_Places, load_yaml(path), str(path)).root if path.exists() else {}

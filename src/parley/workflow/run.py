@@ -3,6 +3,7 @@
 import logging
 import os
 import shutil
+import subprocess
 import sys
 import uuid
 from collections.abc import Collection, Iterable, Mapping
@@ -190,12 +191,29 @@ def _prepare(run: Run, workflow: Any) -> None:
 
 
 def on_error(run: Run) -> None:
-    """Say as the last word why a run ended: its jobs have each said so, somewhere above."""
+    """Report what was played, and say as the last word why a run ended: its jobs have each said so, somewhere above."""
     if run.is_main:
-        stopped = stopped_line()
-        for line in [stopped] if stopped else [refused_line(run.study), changed_since(run.study, run.plan)]:
+        stopped, changed = stopped_line(), changed_since(run.study, run.plan)
+        if not stopped and not changed:
+            report_played(run.study)
+        for line in [stopped] if stopped else [refused_line(run.study), changed]:
             if line:
                 _log.error("%s", line)
+
+
+def report_played(study: Study) -> None:
+    """Make tables, figures and the report of what could be played, if that is not all: a model may have failed."""
+    there = [os.path.exists(record) for by_shard in (True, False) for record in study.records(by_shard=by_shard)]
+    if all(there) or not any(there):
+        return
+    _log.warning("%s of %s simulations were played; their report is made ...", f"{sum(there):,}", f"{len(there):,}")
+    for stage in ("summarize", "figures", "report"):
+        command = [sys.executable, "-m", "parley.cli", stage, paths.study_argument(study.file)]
+        ran = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+        if ran.returncode:
+            _log.error("%s: %s", stage, one_line(ran.stderr.strip().rpartition("\n")[2], 300))
+            return
+    _log.warning("the report of what was played: %s", paths.report(study.name))
 
 
 def on_success(run: Run) -> None:

@@ -191,7 +191,7 @@ def _prepare(run: Run, workflow: Any) -> None:
 
 
 def on_error(run: Run) -> None:
-    """Report what was played, and say as the last word why a run ended: its jobs have each said so, somewhere above."""
+    """Report what was played, and say last why the run ended: its jobs have each said so, somewhere above."""
     if run.is_main:
         stopped, changed = stopped_line(), changed_since(run.study, run.plan)
         if not stopped and not changed:

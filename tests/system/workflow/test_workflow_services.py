@@ -57,6 +57,8 @@ def test_a_spent_budget_ends_the_workflow_with_its_own_words_and_a_raised_one_go
     assert f"{asked * 107} of 3,200 tokens spent" in last
     assert lines.index(last) > max(place for place, line in enumerate(lines) if "simulate_shard failed" in line)
     assert "raise `budget` in the study file, and the same command goes on from the journals" in last
+    # Of what needs no service, and of what was played before, there is a report.
+    assert "majority" in paths.report("small").read_text()
     model = [simulation for simulation in study.simulations() if simulation.condition.models]
     assert not any(simulation.record("small").exists() for simulation in model)
 

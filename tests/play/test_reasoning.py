@@ -17,7 +17,7 @@ from parley.play.simulate import simulate
 from parley.play.spending import spending_line
 from parley.study import Study
 from support.answering import KEY, SERVED, VARIABLE, StandInService, as_recorded, completion, service
-from support.commands import Parley, one_line_error
+from support.commands import Parley
 from support.studies import StudyFactory
 
 pytestmark = pytest.mark.promise("Reasoning is recorded and counted in the budget, and no agent sees it.")
@@ -138,41 +138,6 @@ def test_records_without_the_columns_are_read_and_replay(make: Make, server: Sta
     _, columns = read_attempts(record, ["agent", "reasoning", "reasoning_tokens"])
     assert columns["reasoning"].null_count == columns["reasoning_tokens"].null_count == len(columns) > 0
     assert parley("replay", record).status == 0
-
-
-# Commands that ask again
-
-
-@pytest.mark.slow
-def test_verify_asks_as_the_record_says(make: Make, server: StandInService, parley: Parley) -> None:
-    dialect = {"preset": "vllm", "schema_lengths": False, "reasoning_effort": "low", "reasoning_tokens": 500}
-    record = play(make(dialect))
-    server.bodies.clear()
-    ran = parley("verify", record, "--models", "models.yaml")
-    assert ran.status == 0, ran.err
-    assert {body["reasoning_effort"] for body in server.bodies} == {"low"}
-    assert "maxLength" not in str(server.bodies)
-    assert {body["max_tokens"] for body in server.bodies} == {1, 700, 800}  # 1 fills a cache
-    server.answer = lambda body: as_recorded({**body, "seed": body["seed"] + 1})
-    ran = parley("verify", record, "--models", "models.yaml")
-    assert ran.status == 1
-    assert "this service does not honor seeds" in ran.out
-
-
-@pytest.mark.slow
-def test_verify_says_why_it_cannot(make: Make, server: StandInService, parley: Parley) -> None:
-    server.answer = lambda body: as_recorded({**body, "seed": body.get("seed", 1)})
-    for seed, (dialect, now, words) in enumerate(
-        [
-            ({"seed": False}, {"seed": False}, "without a seed"),
-            ({}, {"reasoning_effort": "low"}, "with the dialect vllm, and its entry has {'reasoning_effort': 'low'"),
-        ]
-    ):
-        record = play(make(dialect, seeds=[seed]))
-        make(now, seeds=[seed])
-        server.bodies.clear()
-        assert words in one_line_error(parley("verify", record, "--models", "models.yaml"), 2)
-        assert server.bodies == []
 
 
 def test_seeds_are_played_again_at_temperature_0_where_a_service_answers(make: Make, server: StandInService) -> None:

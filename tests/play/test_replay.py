@@ -123,12 +123,13 @@ def test_a_record_of_another_protocol_version_says_so(path: Path, monkeypatch: p
 
 
 @pytest.mark.parametrize(
-    ("game", "written"), [("consensus", "text"), ("deliberation", "two_steps"), ("stag_hunt", "two_steps")]
+    ("game", "byzantine", "written"),
+    [("consensus", "random", "text"), ("deliberation", "stubborn", "two_steps"), ("stag_hunt", "betray", "two_steps")],
 )
 @pytest.mark.slow
-def test_every_format_replays(study_factory: StudyFactory, game: str, written: str) -> None:
+def test_every_format_replays(study_factory: StudyFactory, game: str, byzantine: str, written: str) -> None:
     prompt = next(iter(GAMES[game].prompts))
-    grid = {"model": "tiny", "n": 3, "b": 1, "byzantine": "random" if game != "stag_hunt" else "betray"}
+    grid = {"model": "tiny", "n": 3, "b": 1, "byzantine": byzantine}
     study = study_factory({**grid, "prompt": prompt}, game=game, parameters={"reply_format": written})
     path = record_with_model(next(study.simulations()), policy=Answering())
     result = replay(path)

@@ -222,6 +222,8 @@ def _problems(error: ValidationError, model: type[BaseModel], elsewhere: Mapping
         yield f"{_key([*_without_tags(above), key])}: unknown key; {_suggestion(close, known, put)}"
     for problem in problems:
         loc, key = problem["loc"], _key(_without_tags(problem["loc"]))
+        if problem["type"] == "too_short" and any(each["loc"][: len(loc)] == loc != each["loc"] for each in problems):
+            continue  # a list is short of the items that are wrong, which is no second fault
         if problem["type"] == "missing" and loc not in misspelled:
             yield f"{key}: missing; add it"
         elif problem["type"] not in ("missing", "extra_forbidden"):

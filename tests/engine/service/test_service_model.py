@@ -66,7 +66,7 @@ def test_all_that_was_played_is_used_without_the_key_and_nothing_says_where_the_
         path.rename(path.with_suffix(".old"))
     for command in (["simulate", "small.yaml", records(study)[0]], ["play", "small.yaml"]):
         assert f"set the environment variable {VARIABLE}" in one_line_error(parley(*command), 2)
-    assert not list(Path("results").rglob("*.jsonl"))
+    assert not list(Path("results").glob("*/journals/**/*.jsonl"))
     assert len(server.heads) == asked
 
 

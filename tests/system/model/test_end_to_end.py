@@ -64,7 +64,7 @@ def test_a_study_on_the_real_model_from_file_to_report(folder: Path) -> None:
     for record in records:
         assert replay(record).difference is None
 
-    assert not list(paths.results("real").rglob("*.jsonl"))
+    assert not list(paths.journals("real").rglob("*.jsonl"))
     assert not paths.endpoint("real", "smollm2-135m", 0, "smollm2-135m").exists()
     assert "Nothing to be done" in real_snakemake("--dry-run", "--config", "study=real.yaml").stdout
 

@@ -182,8 +182,8 @@ def test_fewer_seeds_make_the_tables_anew_and_play_nothing(folder: Path) -> None
     assert counts["summarize"] == counts["figures"] == counts["report"] == counts["view"] == 1
 
 
-@pytest.mark.promise("A failed simulation stops the tables and no other simulation.")
-def test_a_failed_simulation_stops_the_tables_and_no_other_simulation(
+@pytest.mark.promise("A failed simulation stops no other one; tables and report are of those that were played.")
+def test_a_failed_simulation_stops_no_other_and_the_report_is_of_those_that_were_played(
     folder: Path, own_code: dict[str, object]
 ) -> None:
     study = write(folder, grids=[own_code])
@@ -193,7 +193,9 @@ def test_a_failed_simulation_stops_the_tables_and_no_other_simulation(
     failed = snakemake("--config", "study=small.yaml")
     assert failed.returncode == 1
     assert [record.exists() for record in records] == [False] + [True] * (len(records) - 1)
-    assert not paths.table("small", "conditions", ".csv").exists()
+    table = pd.read_csv(paths.table("small", "conditions", ".csv"))
+    assert (table["simulations"].sum(), table["planned"].sum()) == (len(records) - 1, len(records))
+    assert paths.report("small").exists()
     log = paths.log("small", "simulate", *records[0].with_suffix("").parts[3:])
     assert str(journal) in log.read_text()
     assert "Traceback" not in log.read_text()
@@ -209,7 +211,7 @@ def test_a_failed_simulation_stops_the_tables_and_no_other_simulation(
     kept.rename(records[0])
     # Snakemake deleted the log of the failed attempt; what it said is kept.
     log = paths.log("small", "simulate_shard", "own_code", "shard=0")
-    assert "1 of 4 simulations failed" in Path(f"{log}.failed").read_text()
+    assert str(journal) in Path(f"{log}.failed").read_text()
     assert not paths.marks("small", "shards").exists()
 
 
@@ -287,13 +289,13 @@ def test_a_shard_asks_a_cluster_for_what_its_model_needs() -> None:
         "big": {"source": HUB, "gpus": 2, "cluster": request},
         "small": {"source": HUB},
         "far": service_entry("far", minutes=25, partition="long"),
-        "near": service_entry("near"),
+        "near": service_entry("near", partition="long"),
     }
     grid = {"model": [*models, "majority"], "n": 3, "prompt": "may_exist"}
     said, found = planned_for_slurm(models, seeds=3, shard_size=2, grids=[grid])
     counts = jobs(said)
-    # Of each service a job without a server, and one of scripted agents.
-    assert (counts["simulate"], counts["serve"], counts["simulate_shard"]) == (6, 4, 3)
+    # A job without a server of all services, and one of scripted agents.
+    assert (counts["simulate"], counts["serve"], counts["simulate_shard"]) == (6, 4, 2)
     assert "gather_shard" not in counts
     keys = ("gpu", "gpu_model", "mem_mb", "runtime", "slurm_partition", "constraint")
     asked = {job: [resources.get(key) for key in keys] for job, resources in found.items()}
@@ -303,10 +305,9 @@ def test_a_shard_asks_a_cluster_for_what_its_model_needs() -> None:
     assert asked["simulate", "big"] == [None, None, "0", None, "long", "ib&a100"]
     assert asked["simulate", "small"] == [None, None, "0", None, "short", None]
     assert found["simulate", "small"]["threads"] == "0"
-    assert asked["simulate_shard", "far"] == [None, None, "1000", "25", "long", None]
-    assert asked["simulate_shard", "near"] == [None, None, "1000", "60", "short", None]
+    assert asked["simulate_shard", "services"] == [None, None, "1000", "25", "long", None]
     assert asked["simulate_shard", "scripted"] == [None, None, "1000", "60", "short", None]
-    assert found["simulate_shard", "near"]["threads"] == "1"
+    assert found["simulate_shard", "services"]["threads"] == "1"
 
 
 @pytest.mark.usefixtures("folder")

@@ -31,7 +31,6 @@ LOWERED = {
     "parley.figures.page:_MOST_TEXT": 2,
     "parley.figures.common:MAX_LINES": 1,
     "parley.figures.map:_ROWS": 2,
-    "parley.figures.points:_ROWS": 2,
     "parley.figures.single_games:_MAX_PANELS": 1,
     "parley.figures.single_games:_MAX_ROUNDS": 2,
     "parley.figures.single_games:_MAX_AGENTS": 2,

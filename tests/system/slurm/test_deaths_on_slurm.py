@@ -47,7 +47,7 @@ pytestmark = [
 
 
 def test_a_killed_shard_and_a_canceled_job_are_retried(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    study = write(LONG, seeds=8, shard_size=1, parameters={"max_rounds": 300})
+    study = write(LONG, seeds=8, shard_size=4, parameters={"max_rounds": 300})
     controller = start()
     wait_for(lambda: all_begun(study), controller)
     before = running()
@@ -64,7 +64,7 @@ def test_a_killed_shard_and_a_canceled_job_are_retried(folder: Path, monkeypatch
 
 
 def test_the_jobs_of_a_killed_controller_are_waited_for(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    study = write(LONG, seeds=8, shard_size=1, parameters={"max_rounds": 300})
+    study = write(LONG, seeds=8, shard_size=4, parameters={"max_rounds": 300})
     controller = start()
     wait_for(lambda: all_begun(study), controller)
     controller.kill()

@@ -71,7 +71,7 @@ def test_each_shard_is_one_cluster_job(folder: Path, monkeypatch: pytest.MonkeyP
         {"model": OWN, "n": [4, 8], "prompt": ["may_exist", "none_exist"]},
         {"model": OWN, "honest": 4, "b": [1, 2], "prompt": "may_exist", "byzantine": "random"},
         seeds=4,
-        shard_size=3,  # of simulations that play four at once
+        shard_size=12,
         parameters={"max_rounds": 6},
     )
     finish(start())
@@ -106,7 +106,7 @@ def test_a_failed_job_says_its_cause_its_state_its_node_and_how_it_was_submitted
 
 def test_a_study_that_is_edited_while_its_jobs_wait_says_so(folder: Path) -> None:
     grid = {"model": OWN, "n": 8, "prompt": "may_exist"}
-    content = {"seeds": 8, "shard_size": 1, "parameters": {"max_rounds": 60}}
+    content = {"seeds": 8, "shard_size": 4, "parameters": {"max_rounds": 60}}
     planned = write(grid, **content)
     controller = start("--retries", "0", "--jobs", "1")
     wait_for(lambda: journal_lines(planned), controller)

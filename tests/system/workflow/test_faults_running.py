@@ -60,9 +60,9 @@ def test_a_study_that_is_edited_while_it_runs_says_so_and_the_same_command_goes_
 ) -> None:
     (folder / "keeps_agent.py").write_text(EDITS)
     grid = own_code | {"model": "keeps_agent:Edits"}
-    edited = write(folder, grids=[grid], parameters={"max_rounds": 4})
+    edited = write(folder, shard_size=4, grids=[grid], parameters={"max_rounds": 4})
     Path("small.yaml").rename("edited.yaml")
-    planned = write(folder, grids=[grid])
+    planned = write(folder, shard_size=4, grids=[grid])
 
     run = snakemake(*RUN, cores=["--cores", "1"])
     assert run.returncode == 1

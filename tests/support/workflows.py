@@ -30,7 +30,7 @@ CORES = ["--cores", "2"]
 def real_snakemake(*arguments: str) -> subprocess.CompletedProcess[str]:
     """Run the command as a user does."""
     return subprocess.run(
-        [*SNAKEMAKE, *PROFILE, *CORES, *arguments], capture_output=True, text=True, timeout=300, check=False
+        [*SNAKEMAKE, *PROFILE, *CORES, *arguments], capture_output=True, text=True, timeout=900, check=False
     )
 
 

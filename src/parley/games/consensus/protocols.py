@@ -81,6 +81,10 @@ class Protocol(ABC):
         self.goal = parameters.goal
         self.secret = secret
         self._round_text = cache(self.round_text)
+        self.set_up()
+
+    def set_up(self) -> None:  # noqa: B027 (most need nothing)
+        """Keep what this protocol needs before it is played; called once, by the constructor."""
 
     @abstractmethod
     def play(self) -> Generator[list[Ask], list[Reply], tuple[int, bool]]:
@@ -353,19 +357,12 @@ class SwarmsProtocol(Protocol):
     public.
     """
 
-    def __init__(
-        self,
-        parameters: ConsensusParameters,
-        agents: Sequence[Agent],
-        network: Network,
-        ask: Callable[..., Ask],
-        secret: str = "",
-    ) -> None:
-        super().__init__(parameters, agents, network, ask, secret)
-        self._early_vote = EARLY_VOTE in parameters.leaks
+    def set_up(self) -> None:
+        """Begin with what leaks: that somebody voted early, and the values of agents that said nothing yet."""
+        self._early_vote = EARLY_VOTE in self.parameters.leaks
         self._public: dict[str, Proposal] = {}  # the last value that each agent has told, with its message of now
-        if MISSING_VALUE in parameters.leaks:
-            self._public = {agent.name: Proposal(agent.name, agent.initial_value) for agent in agents}
+        if MISSING_VALUE in self.parameters.leaks:
+            self._public = {agent.name: Proposal(agent.name, agent.initial_value) for agent in self.agents}
 
     def play(self) -> Generator[list[Ask], list[Reply], tuple[int, bool]]:
         """Play rounds of turns until enough agents vote to stop, or the deadline."""

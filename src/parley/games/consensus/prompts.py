@@ -38,10 +38,9 @@ from parley.games.consensus.parameters import (
     Said,
     Value,
 )
-from parley.games.network import Edges
 
 FOLDER = Path(__file__).parent / "templates"
-_DISCLOSED = {one_way: FOLDER / "network" / f"disclosed{'_one_way' * one_way}.txt" for one_way in (False, True)}
+_DISCLOSED = FOLDER / "network" / "disclosed.txt"
 _PUBLISHED_WORDS = FOLDER / "published_code" / "words.yaml"
 _GOAL_WORDS = FOLDER / "goal" / "words.yaml"
 _FRAMING = FOLDER / "framing"
@@ -257,12 +256,6 @@ def goal_words(goal: Goal) -> tuple[tuple[str, str], ...]:
     return tuple(played.items())
 
 
-def disclosed_template(parameters: ConsensusParameters) -> Path:
-    """Return what agents are told of a network that is disclosed."""
-    topology = parameters.topology
-    return _DISCLOSED[isinstance(topology, Edges) and bool(topology.one_way)]
-
-
 def _reworded(text: str, words: Sequence[tuple[str, str]]) -> str:
     for printed, played in words:
         text = text.replace(printed, played)
@@ -291,7 +284,7 @@ class ConsensusPrompts(shared.Prompts[ConsensusParameters]):
         if parameters.rules == PUBLISHED_CODE:
             told["published_code"] = _PUBLISHED_WORDS
         if parameters.disclose_topology:
-            told["network"] = disclosed_template(parameters)
+            told["network"] = _DISCLOSED
         return shared.for_roles(told) | told_of_filter(parameters)
 
     def digests(

@@ -22,7 +22,7 @@ from parley.games.parameters import BYZANTINE, HONEST, GameParameters, Group, P,
 from parley.games.prompts import Instruction, Phase, Prompts, fill
 from parley.identity import stream
 from parley.policies import FIRST_STEP, Ask, Reply, ReplyFormat
-from parley.policies.kinds import LLM, ChosenPolicy, PolicyKind, Rule, with_instructions
+from parley.policies.kinds import LLM, ChosenPolicy, PolicyKind, Rule
 from parley.text import by_number, choose
 
 
@@ -165,7 +165,8 @@ class Game(ABC, Generic[P]):
             role=seat.role,
             round=number,
             phase=phase.name,
-            system=with_instructions(prompted("system"), seat.policy),
+            # What a policy tells a language model besides stands on lines of its own.
+            system="\n".join(filter(None, [prompted("system"), seat.policy.instructions])),
             user=prompted("user"),
             reply_model=reply_model,
             sampling=getattr(self.parameters, phase.sampled_by()),

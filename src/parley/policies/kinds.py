@@ -90,7 +90,7 @@ def _played_elsewhere(view: Any, rng: np.random.Generator, given: ImportedGames)
     )
 
 
-# Stands for whoever played a game that was imported (parley.imports); every game has it.
+# Stands for whoever played a game elsewhere; every game has it.
 IMPORTED = PolicyKind(
     "imported",
     "A player of a game that was played elsewhere; made by `parley import`.",
@@ -179,11 +179,6 @@ class ChosenPolicy:
         return found
 
 
-def with_instructions(system: str, policy: ChosenPolicy) -> str:
-    """Return a system prompt with what the policy tells a language model besides, which stands on lines of its own."""
-    return f"{system}\n{policy.instructions}" if policy.instructions else system
-
-
 def _shown(value: Any) -> str:
     return "+".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
 
@@ -205,11 +200,11 @@ class _Generator:
         return np.random.default_rng(self._seed)
 
 
+@dataclass(frozen=True)
 class ScriptedPolicy:
     """Answers by a rule; the reply is serialized, so that it is parsed and recorded like a model's."""
 
-    def __init__(self, rule: Rule) -> None:
-        self._rule = rule
+    rule: Rule
 
     async def answer(self, ask: Ask, seed: int, attempt: int) -> Completion:
         """Return the rule's reply, as JSON."""
@@ -217,4 +212,4 @@ class ScriptedPolicy:
 
     def text(self, ask: Ask, seed: int) -> str:
         """Return the text of the reply."""
-        return json.dumps(self._rule(ask.view, cast(np.random.Generator, _Generator(seed))))
+        return json.dumps(self.rule(ask.view, cast(np.random.Generator, _Generator(seed))))

@@ -33,14 +33,10 @@ def chosen(given_filter: Any) -> Any:
     return validated(ConsensusParameters, {"filter": given_filter}, "parameters").filter
 
 
-def apart(value: float, others: Any) -> float:
-    return abs(value - sorted(others)[(len(others) - 1) // 2])
-
-
 def heard(given_filter: Any, *rounds: dict[str, Any], scores: dict[str, int] | None = None) -> dict[str, Any]:
     """Return what agent_1 hears otherwise; agents are called by their number in `rounds`."""
     named = [{f"agent_{number}": value for number, value in each.items()} for each in rounds]
-    found = filtered(chosen(given_filter), ME, named, apart, {f"agent_{n}": s for n, s in (scores or {}).items()})
+    found = filtered(chosen(given_filter), ME, named, {f"agent_{n}": s for n, s in (scores or {}).items()})
     return {name.removeprefix("agent_"): value for name, value in found.items()}
 
 
@@ -72,7 +68,7 @@ def test_reputation_counts_distance_and_moves() -> None:
     rounds = [{"1": 10, "2": 20, "3": 30, "4": 40}, {"1": 20, "2": 20, "3": 20, "4": 40}]
     named = [{f"agent_{n}": v for n, v in each.items()} for each in rounds]
     # agent_3: |30 - 20| in round 1; 0 in round 2, in which it moved by 10 towards the others of round 1.
-    assert [reputation(f"agent_{n}", named, apart) for n in (2, 3, 4)] == [-5, 0, -20]
+    assert [reputation(f"agent_{n}", named) for n in (2, 3, 4)] == [-5, 0, -20]
     assert heard({"reputation": 1}, *rounds) == {"4": None}
     assert heard({"reputation": 2}, *rounds) == {"4": None, "2": None}
     assert heard({"reputation": 1}, rounds[0] | {"4": None}) == {"3": None}  # who is silent is not counted
@@ -98,9 +94,9 @@ def test_a_filter_never_drops_its_own_nor_too_many(
     rounds: list[dict[str, Any]], number: int, scores: dict[str, int]
 ) -> None:
     now = rounds[-1]
-    assert filtered(chosen("none"), ME, rounds, apart, scores) == {}
+    assert filtered(chosen("none"), ME, rounds, scores) == {}
     for kind in ("trim", "median_of_rounds", "reputation", "scored"):
-        found = filtered(chosen({kind: number}), ME, rounds, apart, scores)
+        found = filtered(chosen({kind: number}), ME, rounds, scores)
         assert ME not in found
         assert all(now[name] is not None for name in found)
         if kind == "median_of_rounds":

@@ -102,7 +102,7 @@ class ConsensusGame(Game[ConsensusParameters]):
     def check(cls, parameters: ConsensusParameters, groups: Sequence[Group]) -> None:
         """Raise UsageError if `groups` cannot play so, or if prompts have no words for the stop threshold."""
         super().check(parameters, groups)
-        check_filter(parameters, sum(group.count for group in groups))
+        check_filter(parameters.filter, sum(group.count for group in groups))
         if parameters.seat is not None and _named_by_role(parameters):
             raise UsageError(
                 f"seat: {parameters.seat}: names that tell the role leave no choice; remove the leak {NAMES}"

@@ -1,19 +1,9 @@
 """The prompts of the consensus game: Figures 5 to 14 of "Can AI Agents Agree?" (A.3), word for word.
 
-The figures print the Python source of the prompts, f-string expressions and all. The template files keep them as
-printed, since they are the experimental stimulus; each printed expression is a place that is known by its text.
-
-Two listings lost the text between angle brackets in print (`"value": ,`): `<integer>` is put back there.
-
-The prompts of the swarms protocol are the constants HONEST_PROMPT, COOPERATIVE_PROMPT, BYZANTINE_PROMPT and
-ROUND_PROMPT of the published code, word for word, too (`swarms/protocol.py`), with the doubled braces of Python's
-`str.format`. One sentence is our own, `vote_on_last_round.txt`; it follows the system prompt unless the leak
-`early_vote` is there.
-
-Both print the share of stop votes that ends a game. Where a study plays another one, that stands in its place.
-
-With `rules: published_code` what stands in the places of history, votes and notes has the words of the authors' code
-(`published_code/words.yaml`).
+The figures print f-string expressions of Python; each is a place that is known by its text. Two listings lost the text
+between angle brackets in print (`"value": ,`): `<integer>` is put back there. The prompts of the swarms protocol are
+those of the published code, word for word, too; `vote_on_last_round.txt` alone is our own. Both print the share of
+stop votes that ends a game: where a study plays another one, that stands in its place.
 """
 
 import json
@@ -285,7 +275,8 @@ class ConsensusPrompts(shared.Prompts[ConsensusParameters]):
             told["published_code"] = _PUBLISHED_WORDS
         if parameters.disclose_topology:
             told["network"] = _DISCLOSED
-        return shared.for_roles(told) | told_of_filter(parameters)
+        of_filter = told_of_filter(parameters.filter) if parameters.filter_told else {}
+        return shared.for_roles(told) | of_filter
 
     def digests(
         self, prompt: str, roles: Iterable[str], parameters: ConsensusParameters, scripted: Collection[str] = ()

@@ -5,10 +5,9 @@ A protocol is the paper's, that of its authors' code, or that of the published S
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache
-from statistics import median_low
 from types import MappingProxyType
 from typing import Any
 
@@ -56,30 +55,27 @@ Changed = Mapping[str, Mapping[str, Value | None]]  # by agent and peer: what it
 _Received = dict[str, list[Mapping[str, Value | None]]]  # by honest agent and round: what was said to it, by name
 
 
+@dataclass
 class Protocol(ABC):
-    """Who is asked what, in which order, and when votes end the game; with the agents, the history and the trace."""
+    """Who is asked what, in which order, and when votes end the game; with the agents, the history and the trace.
 
-    def __init__(
-        self,
-        parameters: ConsensusParameters,
-        agents: Sequence[Agent],
-        network: Network,
-        ask: Callable[..., Ask],
-        secret: str = "",
-    ) -> None:
-        """`agents` are in the order in which they are asked, which says nothing about roles, and so is `network`.
+    `agents` are in the order in which they are asked, which says nothing about roles, and so is `network`.
+    `ask_of_game` is its `ask`. `secret` is what signatures are made of (`Signer`): no agent sees it.
+    """
 
-        `ask` is that of the game. `secret` is what signatures are made of (`Signer`): no agent sees it.
-        """
-        self._ask_of_game = ask
-        self.parameters = parameters
-        self.agents = agents
-        self.honest = [agent for agent in agents if agent.honest]
-        self.links = Links([agent.name for agent in agents], network)
-        self.history: dict[str, list[Heard]] = {agent.name: [] for agent in agents}  # by agent and round that is over
+    parameters: ConsensusParameters
+    agents: Sequence[Agent]
+    network: Network
+    ask_of_game: Callable[..., Ask]
+    secret: str
+
+    def __post_init__(self) -> None:
+        names = [agent.name for agent in self.agents]
+        self.honest = [agent for agent in self.agents if agent.honest]
+        self.links = Links(names, self.network)
+        self.history: dict[str, list[Heard]] = {name: [] for name in names}  # by agent and round that is over
         self.trace: list[ConsensusRound] = []
-        self.goal = parameters.goal
-        self.secret = secret
+        self.goal = self.parameters.goal
         self._round_text = cache(self.round_text)
         self.set_up()
 
@@ -127,7 +123,7 @@ class Protocol(ABC):
             goal=self.goal,
             signer=Signer(agent.name, self.secret),
         )
-        return self._ask_of_game(agent.seat, number, phase, {**values, **self._told(agent.name)}, reply_model, view)
+        return self.ask_of_game(agent.seat, number, phase, {**values, **self._told(agent.name)}, reply_model, view)
 
     def heard(self, agent: Agent, proposals: Iterable[Proposal]) -> dict[str, Said]:
         """Return what `agent` hears of these: its own proposal and its neighbors', as they were sent to it."""
@@ -253,7 +249,7 @@ class PaperProtocol(Protocol):
         def scoring(name: str, peers: tuple[str, ...]) -> Ask:
             return self._ask(honest[name], number, SCORE, heard[name], peers)
 
-        changed, _ = yield from apply_filters(self.parameters.filter, received, _apart, scoring)
+        changed = yield from apply_filters(self.parameters.filter, received, scoring)
         for name, otherwise in changed.items():
             for peer, value in otherwise.items():
                 if value is None:
@@ -425,11 +421,6 @@ class SwarmsProtocol(Protocol):
     def round_text(self, name: str, number: int) -> str:
         """Return a round of an agent's history."""
         return prompts.turn_proposals_text(self.history[name][number - 1])
-
-
-def _apart(value: Value, others: Sequence[Value]) -> float:
-    """Return the distance of a value from the lower median of others."""
-    return abs(value - median_low(others))
 
 
 def _decision(reply: Reply) -> str | None:

@@ -155,9 +155,3 @@ def test_a_missing_or_unwanted_engine_is_named(study_factory: StudyFactory, engi
         engine_places(alone.conditions[0], [tiny, other])
     with pytest.raises(UsageError, match="serves tiny, not anything that plays here"):
         engine_places(study_factory(name="rules").conditions[0], [tiny])
-
-
-# Tables and data sets
-
-
-# What was found once

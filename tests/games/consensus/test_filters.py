@@ -1,6 +1,5 @@
 """Filters around agents of the consensus game: what is dropped, who does not hear it, and what is kept of it."""
 
-import json
 from typing import Any
 
 import pytest
@@ -208,24 +207,6 @@ def test_scores_are_asked_for_and_decide(reply_format: str) -> None:
     assert failing not in filtered_now
 
 
-def test_scores_are_whole_numbers_for_each_message_and_nobody_else() -> None:
-    play = game_of(ROUND_1, filter={"scored": 1}, max_rounds=1)
-    model = ask_of(play, 1, SCORE).reply_model
-    names = list(model.model_fields)
-    good = dict.fromkeys(names, 10)
-    assert model.model_validate_json(json.dumps(good)).model_dump() == good
-    bad: list[dict[str, Any]] = [
-        {},
-        good | {names[0]: 11},
-        good | {names[0]: -1},
-        good | {names[0]: 1.5},
-        good | {ME * 2: 1},
-    ]
-    for reply in bad:
-        with pytest.raises(ValueError, match="validation error"):
-            model.model_validate_json(json.dumps(reply))
-
-
 @pytest.mark.parametrize("rule", ["majority", "median", "dolev_strong"])
 def test_rules_score_by_the_distance_from_their_own_value(rule: str) -> None:
     parameters = {"max_rounds": 1, "filter": {"scored": 1}, "reasoning_chars": 4000, "justification_chars": 4000}
@@ -274,8 +255,6 @@ def test_a_filter_is_an_axis_and_none_is_left_out_of_identities(study_factory: S
 REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"filter": {"trim": 3}}, "4 agents hear 3 others, and none would be left; lower f to 2 or less"),
     ({"filter": {"trim": 0}}, "write {trim: 1}, or a larger"),
-    ({"filter": {"trimm": 1}}, "did you mean 'trim'"),
-    ({"filter": {"trim": 1, "scored": 1}}, "unknown key"),
     ({"filter": "trim"}, "write {trim: 1}"),
     ({"filter": {"trim": 1}, "protocol": "swarms"}, "filter has no effect with protocol: swarms"),
 ]

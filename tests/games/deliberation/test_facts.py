@@ -101,17 +101,6 @@ def test_what_talking_is_for(study_factory: StudyFactory) -> None:
     }
 
 
-def test_a_fact_goes_on_from_one_to_the_next(study_factory: StudyFactory) -> None:
-    """Each of four hears the next one, then the one after: what was one agent's is two's, then everybody's."""
-    study = study_of(study_factory, turns=3, hears="neighbor", seeds=3)
-    for simulation in study.simulations():
-        record = simulation.record(study.name)
-        simulate(study, record, [], 1.0)
-    summarize(study)
-    assert set(read_table(study.name, "decision_rates").query("rule == 'plurality'")["right"]) == {0.0, 1.0}
-    assert set(read_table(study.name, "simulations")["rounds"]) == {3}
-
-
 def test_facts_of_ones_own(study_factory: StudyFactory) -> None:
     row = {"question": "How many are there?", "answer": 5, "facts": ["Two are red.", "Three are blue."]}
     Path("own.jsonl").write_text(json.dumps(row), encoding="utf-8")

@@ -1,8 +1,4 @@
-"""The policies that a game offers: kinds, and the choice of one with its parameters.
-
-A kind says what it is, whose it may be, and what makes it answer: a rule (scripted), instructions (a language model
-that is told more than the game's prompts), or code of the user's own (`policies/own_code.py`).
-"""
+"""The policies that a game offers: kinds, and the choice of one with its parameters."""
 
 import hashlib
 import json

@@ -1,8 +1,7 @@
 """The Byzantine Consensus Game of "Can AI Agents Agree?" (Berdoz, Rugli, Wattenhofer; sections 3, A.2, A.3).
 
-Agents propose integers in synchronous rounds, see everyone's proposals, and vote to stop or to continue. The game
-stops when enough of all agents vote to stop, else at the deadline. A protocol is how that goes: the paper's (A.2), its
-authors' code's, or that of the published Swarms code.
+Agents propose values in synchronous rounds, see proposals, and vote to stop or to continue. The game stops when enough
+of all agents vote to stop, else at the deadline.
 """
 
 from collections.abc import Generator, Mapping, Sequence

@@ -1,6 +1,6 @@
 """How a consensus game goes (sections 3, A.2, A.3): who is asked what, in which order, and when votes end it.
 
-A protocol is the paper's, that of its authors' code, or that of the published Swarms code.
+A protocol is the paper's (A.2), that of its authors' code, or that of the published Swarms code.
 """
 
 from abc import ABC, abstractmethod
@@ -341,14 +341,10 @@ class SwarmsProtocol(Protocol):
     AI Agents Agree?" in its own way: one call per agent and round, a *turn*, that both proposes and votes. What it
     gives away more than it should is a switch each (`leaks`; docs/reference/swarms.md).
 
-    Without the leak `early_vote`, a vote of round r is about the values at the end of round r - 1. A stop in round r
-    ends the game with these: what was proposed in round r is in the record and in the trace (`proposals`), but is not
-    applied. Votes of round 1 have no object and do not count, and one round more is played than `max_rounds`, so that
-    the values of as many rounds may end the game.
-
-    Silence: after an unusable reply, all retries included, an agent keeps its value, has no message and no notes, and
-    its vote is none, which counts as not stop. A Byzantine agent that abstains keeps its value, but its message is
-    public.
+    Without the leak `early_vote`, a vote of round r is about the values at the end of round r - 1, with which a stop
+    ends the game: what was proposed in round r is in the trace, but is not applied. Votes of round 1 do not count.
+    After an unusable reply an agent keeps its value, has no message and no notes, and no vote. A Byzantine agent that
+    abstains keeps its value, but its message is public.
     """
 
     def set_up(self) -> None:

@@ -1,8 +1,7 @@
 """How a deliberation ended, and what it would have decided under each rule that its record allows.
 
-The decisions, and what talking changed, all follow from the answers by turn, so no game is played again. A tie, or too
-few votes, is no decision. Agents whose answer could not be read vote for nothing, and count among those of whom a
-majority is asked.
+All follow from the answers by turn. A tie, or too few votes, is no decision. Agents whose answer could not be read
+vote for nothing, and count among those of whom a majority is asked.
 """
 
 from collections import Counter

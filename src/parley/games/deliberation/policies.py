@@ -1,8 +1,4 @@
-"""The scripted agents of the deliberation game, honest and adversarial, and what models are told as adversaries.
-
-Each rule is a pure function of what the agent may see (`DeliberationView`), of a generator and of its parameters. The
-text it returns goes through the same strict parser as a model's.
-"""
+"""The scripted agents of the deliberation game, honest and adversarial, and what models are told as adversaries."""
 
 from collections.abc import Mapping
 from typing import Any

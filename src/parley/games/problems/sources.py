@@ -1,8 +1,7 @@
 """Where problems come from: how a study says what is deliberated, whatever the game.
 
-A source is a name (`arithmetic`), or a kind with its parameters (`{kind: gsm8k, path: data/gsm8k}`). Simulation seed s
-deliberates problem number s of the order that the source's own `order` draws, so that conditions share problems by
-seed and added seeds move nothing.
+Simulation seed s deliberates problem number s of the order that the source's own `order` draws, so that conditions
+share problems by seed, and added seeds move nothing.
 """
 
 import os

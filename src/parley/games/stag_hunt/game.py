@@ -1,6 +1,4 @@
-"""The stag hunt with cheap talk.
-
-After "Byzantine Cheap Talk: Adversarial Resilience and Topology Effects in LLM Coordination Games", appendix A.
+"""The stag hunt with cheap talk, after appendix A of "Byzantine Cheap Talk" (`StagHuntGame.paper`).
 
 N players hunt together over several rounds. Each broadcasts one word, then all choose at once between the stag, which
 takes all of them, and the hare, which takes nobody else. Words and actions are seen along a network.

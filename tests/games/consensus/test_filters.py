@@ -157,20 +157,6 @@ def test_what_is_dropped_is_not_heard_and_kept_in_the_trace(given_filter: dict[s
     assert first["proposals"][liar] == 49
 
 
-def test_a_median_stands_in_the_place_of_a_value_and_the_words_stay() -> None:
-    liar = with_outlier(game_of({}))
-    moves: dict[str, Any] = {
-        "1 propose": {liar: 20},
-        "2 propose": {liar: {"value": 49, "public_reasoning": "I say 49."}},
-    }
-    play = game_of(moves, filter={"median_of_rounds": 3}, stop_threshold=1)
-    ask = ask_of(play, 2, "vote")
-    assert f'{liar}: 20 | Reasoning: "I say 49."' in ask.user
-    assert ask.view.this_round[liar] == 20
-    assert play.outcome.trace[1]["filtered"][ask.agent][liar] == 20
-    assert f"{liar} (you): 49" in ask_of(play, 2, "vote", "byzantine").user
-
-
 def test_who_is_silent_filters_by_the_value_that_it_holds() -> None:
     held = game_of({}, b=0).outcome.metrics["initial_values"]["agent_2"]
     moves = {"1 propose": [held - 1, None, held + 1, held]}
@@ -220,17 +206,6 @@ def test_rules_score_by_the_distance_from_their_own_value(rule: str) -> None:
 def test_who_heard_nobody_is_asked_for_no_scores() -> None:
     play = game_of({"1 propose": [None, None, None, None]}, b=0, filter={"scored": 1}, max_rounds=1, retries=0)
     assert {x.ask.phase for x in play.exchanges} == {"propose", "vote"}
-
-
-def test_prompts_say_that_there_is_a_filter_if_they_are_to() -> None:
-    for given_filter in FILTERS:
-        told, untold = (game_of({}, filter=given_filter, filter_told=on) for on in (True, False))
-        assert "=== FILTER ===" in ask_of(told, 1, "vote").system
-        assert not any("FILTER" in x.ask.system for x in untold.exchanges)
-        assert not any("FILTER" in x.ask.system for x in told.exchanges if x.ask.role == "byzantine")
-    unfiltered = game_of({}, filter_told=True)
-    assert not any("FILTER" in x.ask.system for x in unfiltered.exchanges)
-    assert "last 3 values" in ask_of(game_of({}, filter=FILTERS[1], filter_told=True), 1, "propose").system
 
 
 # As a parameter

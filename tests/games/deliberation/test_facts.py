@@ -1,7 +1,6 @@
 """Hidden profiles: facts that each hold some of, which together tell the answer."""
 
 import json
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -72,16 +71,6 @@ def test_who_answers_alone_knows_what_one_who_talks_knows_or_is_not_compared(stu
     users = [ask.user for ask in next(game.play())]
     assert len(users) == 3 * 4 * 2
     assert all(fact in user for fact in game.problem.facts for user in users)  # type: ignore[attr-defined]
-
-
-def test_who_holds_none_is_told_of_none_and_all_may_hold_all(study_factory: StudyFactory) -> None:
-    counts = Counter("What you know" in user for user in first_asked(study_of(study_factory, n=6)).values())
-    assert counts == {True: 4, False: 2}
-    of_all = study_of(study_factory, facts="all")
-    facts = next(iter(of_all.simulations())).game().problem.facts  # type: ignore[attr-defined]
-    for user in first_asked(of_all).values():
-        assert "What all of you know:\n- " in user
-        assert all(fact in user for fact in facts)
 
 
 @pytest.mark.promise("Who pools facts is right after talking, at once where all know.")

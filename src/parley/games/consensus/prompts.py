@@ -12,6 +12,7 @@ from dataclasses import replace
 from fractions import Fraction
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import yaml
 
@@ -90,16 +91,20 @@ _VARIANTS: dict[str, dict[str, shared.Template]] = {
 }
 
 
+@cache
+def _words(file: Path) -> Mapping[str, Any]:
+    return dict(yaml.safe_load(shared.text_of(file)))
+
+
 def _framed() -> dict[str, dict[str, shared.Template]]:
     """Return four variants of our own, equal but for the sentence that frames the game."""
     texts = {
         part: shared.text_of(_FRAMING / f"{part}.txt") for part in ("propose_system", "vote_system", "turn_system")
     }
-    framings: Mapping[str, str] = yaml.safe_load(shared.text_of(_FRAMING / "words.yaml"))
     return {
         name: _VARIANTS["none_exist"]
         | {f"honest_{part}": text.replace("{framing}", said) for part, text in texts.items()}
-        for name, said in framings.items()
+        for name, said in _words(_FRAMING / "words.yaml").items()
     }
 
 
@@ -170,14 +175,9 @@ def proposals_text(agent: str, heard: Mapping[str, Said]) -> str:
 _quote = json.encoder.encode_basestring  # `json.dumps` of a text, without its layers
 
 
-@cache
-def _published_words() -> Mapping[str, str]:
-    return dict(yaml.safe_load(shared.text_of(_PUBLISHED_WORDS)))
-
-
 def published_text(name: str, **values: object) -> str:
     """Return a text of the authors' code, by its name in `words.yaml`, with its places filled."""
-    return shared.fill(_published_words()[name], values)
+    return shared.fill(_words(_PUBLISHED_WORDS)[name], values)
 
 
 def published_round_text(number: int, heard: Mapping[str, Said], longest: int) -> str:
@@ -238,7 +238,7 @@ def threshold_text(parameters: ConsensusParameters, scripted: bool = False) -> s
 @cache
 def goal_words(goal: Goal) -> tuple[tuple[str, str], ...]:
     """Return what stands for which printed words where something else than the paper's agreement is asked for."""
-    words = yaml.safe_load(shared.text_of(_GOAL_WORDS))
+    words = _words(_GOAL_WORDS)
     played = {**(words["real"] if goal.values == "real" else {}), **(words["hull"] if goal.validity == "hull" else {})}
     if goal.within:
         mark = "=== OUTPUT FORMAT ==="  # system prompts alone have it

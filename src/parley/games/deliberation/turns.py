@@ -4,29 +4,20 @@ Pure functions of the answers in normal form; unanimity, graded agreement and co
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 from parley.games.deliberation.parameters import DeliberationParameters, DeliberationTurn, Value, Verdict, values_of
 from parley.games.evidence import Session
-from parley.games.network import Network
 from parley.games.parameters import held_at_last, share_of
 from parley.games.problems.problem import Problem, read_answer
 from parley.text import one_line
 
 
-def reached(network: Network, names: Sequence[str]) -> dict[str, frozenset[str]]:
-    """Return whose utterances gossip brings to each agent: those of all in its part of the network."""
-    return {
-        name: frozenset(names[other] for other in network.component(place) if other != place)
-        for place, name in enumerate(names)
-    }
-
-
 def heard_by(
-    panel: Sequence[str], reach: Mapping[str, frozenset[str]], hears: str, turn: int
+    panel: Sequence[str], reach: Mapping[str, Collection[str]], hears: str, turn: int
 ) -> dict[str, tuple[str, ...]]:
     """Return whose last answers each agent of a panel gets in turn `turn`, 1 or later.
 
@@ -56,12 +47,6 @@ def plurality(answers: Sequence[Value | None]) -> Value | None:
     return most[0][0] if most and not tied else None
 
 
-def largest_share(answers: Sequence[Value | None]) -> Fraction:
-    """Return the share of the agents, in [0, 1], that give the most frequent value; 0 if nobody gives one."""
-    counts = Counter(answer for answer in answers if answer is not None)
-    return Fraction(max(counts.values()), len(answers)) if counts else Fraction(0)
-
-
 @dataclass(frozen=True, slots=True)
 class Graded:
     """The level A of each policy that anyone named, those accepted at θ, and the confidence C: their mean level."""
@@ -87,6 +72,7 @@ def turn_measures(
     values = values_of(now, honest)
     confidence = None if problem.definitive else graded(values, theta).confidence
     right = [value == problem.answer for value in values]
+    alike = Counter(value for value in values if value is not None)
     was_right: list[bool] = []
     went_over: list[bool] = []  # of those who heard a majority against their own last answer
     if before is not None:
@@ -105,7 +91,7 @@ def turn_measures(
     shares = {name: share_of(of) if problem.definitive else None for name, of in judged.items()}
     return {
         "accuracy": shares["accuracy"],
-        "participation": float(largest_share(values)) if honest else None,
+        "participation": max(alike.values(), default=0) / len(values) if honest else None,
         "right_to_wrong": shares["right_to_wrong"],
         "wrong_to_right": shares["wrong_to_right"],
         "conformity": share_of(went_over),

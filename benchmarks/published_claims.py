@@ -13,12 +13,12 @@ import pandas as pd
 from parley import paths
 from parley.analysis.reactions import reacted, reaction_rows, reaction_samples, sources_of
 from parley.analysis.simulations import PlayedGame
-from parley.analysis.stats import holm, paired_mean, welch
 from parley.analysis.summarize import played_games
 from parley.games.stag_hunt.parameters import HARE
 from parley.play.record import read_trace
 from parley.play.record_store import read_records
 from parley.report.html import interval_text
+from parley.statistics.stats import holm, paired_mean, welch
 from parley.study import load_study
 
 Table = tuple[Sequence[str], Sequence[Sequence[str]]]

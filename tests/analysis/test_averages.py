@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from parley.analysis.stats import paired_share, wilson_interval, wilson_of_mean
 from parley.analysis.tables import read_table
 from parley.games.evidence import Measure, TableSpec
 from parley.play.record import read_summary
 from parley.report.sections import player_table
+from parley.statistics.stats import paired_share, wilson_interval, wilson_of_mean
 from support.figures import MeasuredEvidence, measured, played
 from support.studies import StudyFactory
 

@@ -7,15 +7,15 @@ import pandas as pd
 import pytest
 import scipy
 
-from parley.analysis.anytime import anytime_difference
-from parley.analysis.clustered import clustered_difference, paired_rates
 from parley.analysis.contrasts import contrast_table
 from parley.analysis.questions import Pairs, line_ends, question_table
 from parley.analysis.simulations import simulation_row
-from parley.analysis.stats import holm, mcnemar, p_below, paired_difference, paired_mean
 from parley.errors import ParleyError
 from parley.play.record_store import read_records
 from parley.play.simulate import simulate_shard
+from parley.statistics.anytime import anytime_difference
+from parley.statistics.clustered import clustered_difference, paired_rates
+from parley.statistics.stats import holm, mcnemar, p_below, paired_difference, paired_mean
 from parley.study import Study
 from parley.study.condition import SCRIPTED
 from support.studies import StudyFactory

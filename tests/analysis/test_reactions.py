@@ -12,7 +12,6 @@ from parley.analysis.reactions import (
     sources_of,
     without_adversary,
 )
-from parley.analysis.stats import holm, unpaired_difference, wilson_of_mean
 from parley.analysis.summarize import played_games, summarize
 from parley.analysis.tables import read_table
 from parley.games.stag_hunt.betrayal import reaction_metrics
@@ -20,6 +19,7 @@ from parley.games.stag_hunt.parameters import StagHuntParameters
 from parley.play.record import read_trace
 from parley.play.record_store import read_records
 from parley.play.simulate import simulate
+from parley.statistics.stats import holm, unpaired_difference, wilson_of_mean
 from parley.study import Study
 from support.playing import hunt
 from support.studies import OWN_POLICIES, StudyFactory, bring

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from parley.analysis.differences import MEANS, SHARE, SamplePair, beside, selected
 from parley.analysis.simulations import PlayedGame
-from parley.analysis.stats import wilson_of_mean
 from parley.analysis.tables import names_of
+from parley.statistics.differences import MEANS, SHARE, SamplePair, beside, selected
+from parley.statistics.stats import wilson_of_mean
 from parley.study import Study
 
 # By name, the (round, share in [0, 1]) points of one simulation, and its last round.

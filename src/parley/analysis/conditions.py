@@ -6,16 +6,16 @@ from typing import Any
 
 import pandas as pd
 
-from parley.analysis.anytime import anytime_interval
 from parley.analysis.contrasts import NONE_IMPOSSIBLE, Impossible
 from parley.analysis.endings import median_interval
 from parley.analysis.rates import by_condition
 from parley.analysis.simulations import ALL, COLUMNS, DEGENERATE_COUNTS, with_counts
-from parley.analysis.stats import censored_median, wilson_interval
 from parley.games.base import Game
 from parley.games.evidence import OutcomeClass
 from parley.play.degenerate import ASKED, DEGENERATE_CLASSES, MEANINGS, WARN_FROM
 from parley.policies import FAILURE_CLASSES
+from parley.statistics.anytime import anytime_interval
+from parley.statistics.stats import censored_median, wilson_interval
 from parley.study import Study
 from parley.study.condition import axes_text
 

@@ -13,13 +13,13 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from parley.analysis.contrasts import is_share, measured
-from parley.analysis.differences import NO_PAIRS, NUMBER, RATE, SHARE, TESTED, SamplePair, compare, selected
 from parley.analysis.simulations import PlayedGame, simulation_table
-from parley.analysis.stats import Floats
 from parley.analysis.tables import names_of
 from parley.games.base import Game
 from parley.play.record import peek_summary
 from parley.play.record_store import UsableRecords
+from parley.statistics.differences import NO_PAIRS, NUMBER, RATE, SHARE, TESTED, SamplePair, compare, selected
+from parley.statistics.stats import Floats
 from parley.study.condition import Simulation
 from parley.study.study_file import Change
 

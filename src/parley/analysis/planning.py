@@ -20,9 +20,9 @@ from parley.analysis.contrasts import REPEAT
 from parley.analysis.made_by import UNKNOWN, Cost, Costs
 from parley.analysis.questions import Pairs, all_pairs
 from parley.analysis.simulations import simulation_row
-from parley.analysis.stats import CONFIDENCE, Floats, mcnemar, wilson_of_mean
 from parley.errors import UsageError
 from parley.play.record import Summary
+from parley.statistics.stats import CONFIDENCE, Floats, mcnemar, wilson_of_mean
 from parley.study import Study
 from parley.study.comparisons import Comparison
 from parley.study.condition import Condition, Simulation

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from parley.analysis.differences import NUMBER, SamplePair, compare, selected
-from parley.analysis.stats import CONFIDENCE, Floats, mean_interval, wilson_interval, wilson_of_mean
 from parley.analysis.tables import names_of
 from parley.games.base import Game
 from parley.games.evidence import Quantity
+from parley.statistics.differences import NUMBER, SamplePair, compare, selected
+from parley.statistics.stats import CONFIDENCE, Floats, mean_interval, wilson_interval, wilson_of_mean
 
 SECONDS = "seconds"  # in the table of simulations: of the whole, and with "_" and its name of each phase
 # Of a block of the ledger; what it took to spread what was said, and what it would have without hashes first.

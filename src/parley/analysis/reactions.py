@@ -14,7 +14,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from parley.analysis.differences import (
+from parley.analysis.simulations import PlayedGame
+from parley.analysis.tables import names_of
+from parley.games.evidence import AgentBehavior, Indicator, Quantity
+from parley.statistics.differences import (
     EVERY,
     NO_PAIRS,
     NOTHING,
@@ -26,10 +29,7 @@ from parley.analysis.differences import (
     compare,
     selected,
 )
-from parley.analysis.simulations import PlayedGame
-from parley.analysis.stats import mean_interval, wilson_of_mean
-from parley.analysis.tables import names_of
-from parley.games.evidence import AgentBehavior, Indicator, Quantity
+from parley.statistics.stats import mean_interval, wilson_of_mean
 from parley.study import Study
 from parley.study.condition import BYZANTINE_AXIS, Condition
 

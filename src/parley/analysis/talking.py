@@ -13,15 +13,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from parley.analysis.differences import NUMBER, RATE, SamplePair, beside, compare, selected
 from parley.analysis.made_by import money_of
 from parley.analysis.rates import by_condition
 from parley.analysis.reactions import Trace
 from parley.analysis.simulations import PlayedGame
-from parley.analysis.stats import wilson_interval
 from parley.analysis.tables import names_of
 from parley.play.record import read_attempts
 from parley.policies import Tokens
+from parley.statistics.differences import NUMBER, RATE, SamplePair, beside, compare, selected
+from parley.statistics.stats import wilson_interval
 from parley.study import Study
 from parley.study.condition import ARM_AXIS, NO_ARM, TALK, Condition
 

@@ -23,7 +23,6 @@ import pyarrow.parquet as pq
 from parley import paths
 from parley.analysis import talking
 from parley.analysis.averages import Averages, Rounds, by_player, player_table, rounds_of
-from parley.analysis.differences import NUMBER, RATE, SamplePair, compare, selected
 from parley.analysis.rates import by_condition
 from parley.analysis.reactions import (
     Trace,
@@ -49,6 +48,7 @@ from parley.play.record_store import impossible_outcome_text
 from parley.policies import Ask, Reply
 from parley.policies.kinds import IMPORTED, Rule, ScriptedPolicy
 from parley.policies.reply_text import parse_reply
+from parley.statistics.differences import NUMBER, RATE, SamplePair, compare, selected
 from parley.study import Study
 from parley.text import one_line
 

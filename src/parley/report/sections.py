@@ -14,7 +14,6 @@ from parley.analysis.rates import SECONDS, all_quantities
 from parley.analysis.reactions import ANY as ANY_BEHAVIOR
 from parley.analysis.reactions import NONE
 from parley.analysis.simulations import ALL, COLUMNS
-from parley.analysis.stats import CONFIDENCE
 from parley.games.base import Game
 from parley.games.evidence import OutcomeClass, Quantity
 from parley.play.degenerate import ASKED, MEANINGS
@@ -33,6 +32,7 @@ from parley.report.html import (
     words,
 )
 from parley.report.overview import simulations_text
+from parley.statistics.stats import CONFIDENCE
 from parley.study import Study
 from parley.study.comparisons import labels_of_rates
 from parley.text import counted

@@ -14,9 +14,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from parley.analysis import stats
-from parley.analysis.anytime import anytime_difference
-from parley.analysis.clustered import (
+from parley.statistics import stats
+from parley.statistics.anytime import anytime_difference
+from parley.statistics.clustered import (
     Indices,
     Standardized,
     apart,
@@ -24,7 +24,7 @@ from parley.analysis.clustered import (
     mantel_haenszel,
     paired_rates,
 )
-from parley.analysis.stats import Floats
+from parley.statistics.stats import Floats
 
 RATE, SHARE, NUMBER = "rate", "share", "number"  # kinds: of yes and no (1 and 0), of numbers in [0, 1], of others
 EVERY, NO_PAIRS = slice(None), slice(0)  # places

@@ -10,7 +10,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from parley.analysis.stats import CONFIDENCE, Floats, wilson_of_mean
+from parley.statistics.stats import CONFIDENCE, Floats, wilson_of_mean
 
 MIN_SEEDS = 5  # with fewer nobody can say how much seeds differ
 _NOTHING = 1e-18  # a variance that is none but for rounding

@@ -8,7 +8,8 @@ import pandas as pd
 import pytest
 import scipy
 
-from parley.analysis.clustered import (
+from parley.analysis.margins import Answers
+from parley.statistics.clustered import (
     Standardized,
     apart,
     clustered_difference,
@@ -17,9 +18,8 @@ from parley.analysis.clustered import (
     rate_limits,
     standardized,
 )
-from parley.analysis.differences import Clusters, SamplePair, Unpaired, compare
-from parley.analysis.margins import Answers
-from parley.analysis.stats import Floats, unpaired_difference, wilson_interval
+from parley.statistics.differences import Clusters, SamplePair, Unpaired, compare
+from parley.statistics.stats import Floats, unpaired_difference, wilson_interval
 
 pytestmark = pytest.mark.promise(
     "Rates over conditions that share seeds, and Cochran-Mantel-Haenszel tests, agree with R, with "

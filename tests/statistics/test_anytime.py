@@ -5,8 +5,8 @@ import pytest
 import scipy
 from numpy.typing import NDArray
 
-from parley.analysis.anytime import anytime_difference, anytime_interval, log_capital
-from parley.analysis.stats import Floats, wilson_interval
+from parley.statistics.anytime import anytime_difference, anytime_interval, log_capital
+from parley.statistics.stats import Floats, wilson_interval
 
 TOLD = pytest.mark.promise(
     "Who looks at the pairs after each seed and stops when they like keeps the size: at most 5%, with power left."

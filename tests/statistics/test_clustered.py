@@ -11,11 +11,11 @@ import scipy
 from parley.analysis.margins import Answers
 from parley.statistics.clustered import (
     Standardized,
-    apart,
     clustered_difference,
     mantel_haenszel,
     paired_rates,
     rate_limits,
+    square_and_add,
     standardized,
 )
 from parley.statistics.differences import Clusters, SamplePair, Unpaired, compare
@@ -76,7 +76,7 @@ def test_what_does_not_vary_is_not_certain_and_few_seeds_have_no_interval() -> N
     few = [
         *rate_limits(over(*["yynn"] * 9)),
         *clustered_difference(over("yynn"), over("yyyy")),
-        *apart(over("y"), over("n")),
+        *square_and_add(over("y"), over("n")),
     ]
     assert np.isnan(few).all()
     assert not np.isnan(rate_limits(over("yynny"))).any()
@@ -117,7 +117,7 @@ def test_where_no_seed_differs_there_still_is_an_interval() -> None:
     assert p < 0.001
     assert (0.6 < low < 0.9, high) == (True, 1.0)
     # Without a shared seed it is nearly Newcombe's.
-    limits = apart(over("y" * 12 + "n" * 38), over("y" * 30 + "n" * 20))
+    limits = square_and_add(over("y" * 12 + "n" * 38), over("y" * 30 + "n" * 20))
     assert limits == pytest.approx([float(x) for x in unpaired_difference(12, 50, 30, 50)], abs=0.01)
 
 

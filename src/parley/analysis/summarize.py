@@ -24,7 +24,7 @@ from parley.analysis.forks import fork_tables
 from parley.analysis.made_by import made_by
 from parley.analysis.margins import margin_table
 from parley.analysis.questions import question_table
-from parley.analysis.rates import quality_table, quantity_table, rate_table
+from parley.analysis.rates import quantity_table, rate_table
 from parley.analysis.registration import with_registration
 from parley.analysis.simulations import PlayedGame, simulation_table
 from parley.analysis.tables import write_table
@@ -115,7 +115,6 @@ def _tables(
         "contrasts": contrast_table(rows, by, game, impossible, noise),
         "endings": ending_table(rows, by, game, impossible),
         "times": times_table(rows, by, game),
-        "quality": quality_table(rows, by, game),
         **from_traces.tables(),
         "margins": margin_table(rows, by, game, impossible, study.content.paper),
         "noise": noise,

@@ -225,7 +225,7 @@ class FromTraces:
 
 # The tables that games bring.
 _BROUGHT = (
-    *("thresholds", "reactions", "behaviors", "regret", "achievable"),
+    *("quality", "thresholds", "reactions", "behaviors", "regret", "achievable"),
     *("decisions", "decision_rates", "martingale", "equal_cost"),
 )
 

@@ -255,7 +255,8 @@ class TableMaker(ABC):
 class TableSpec:
     """A table that a game brings: its name, the TableMaker as "module:class", and the measures that it is about.
 
-    A maker may make others beside it. Measures are what the table has rows of: Indicator, Quantity, Achievable.
+    A maker may make others beside it. Measures are what the table has rows of (Indicator,
+    Quantity, Achievable); of `quality` the two metrics that are drawn.
     """
 
     name: str
@@ -341,11 +342,8 @@ class Evidence(Generic[P, R]):
     columns: GameColumns = GameColumns()  # what its metrics mean, and what each agent did by round
     comparisons: tuple[tuple[str, str], ...] = ()  # pairs of indicators, compared in the same simulations
     paired_by: tuple[str, ...] = ()  # metrics that simulations of a pair share, besides their seed
-    # Metrics that are numbers: what agents began with on average, and what they agreed on (the table `quality`).
-    regressed: tuple[str, str] | None = None
     tables: tuple[TableSpec, ...] = ()  # that this game brings
     round_name: str = "round"  # what figures call the rounds of `series`
-    keeps_ledger: bool = False  # whether `transcript` gives something to sign and chain
 
     def table(self, name: str) -> TableSpec | None:
         """Return what the game says of a table that it brings; None where it brings none of that name."""
@@ -353,8 +351,12 @@ class Evidence(Generic[P, R]):
 
     def about(self, table: str) -> tuple[Any, ...]:
         """Return the measures of a table that the game brings; none of one that it does not bring."""
-        found = self.table(table)
-        return found.measures if found else ()
+        return next((each.measures for each in self.tables if each.name == table), ())
+
+    @property
+    def keeps_ledger(self) -> bool:
+        """Whether `transcript` gives something to sign and chain."""
+        return type(self).transcript is not Evidence.transcript
 
     @property
     def lost(self) -> tuple[Quantity, ...]:
@@ -418,7 +420,7 @@ class Evidence(Generic[P, R]):
         return {}
 
     def transcript(self, outcome: Mapping[str, Any], trace: Sequence[R]) -> Sequence[Session]:
-        """Return what was said, for the ledger, in order; a game that `keeps_ledger` says it."""
+        """Return what was said, for the ledger, in order."""
         return ()
 
     def check_verdict(self, session: Session) -> None:

@@ -235,7 +235,6 @@ class DeliberationEvidence(Evidence[DeliberationParameters, DeliberationTurn]):
     tables = TABLES
     paired_by = ("problem",)
     round_name = "turn"
-    keeps_ledger = True
 
     def shows(self, figure: FigureSpec, parameters: DeliberationParameters, groups: Sequence[Group]) -> bool:
         """Return whether the figure is of right answers, or of policies, as the problems are."""

@@ -15,21 +15,18 @@ from parley.statistics.stats import paired_share, wilson_interval, wilson_of_mea
 from support.figures import MeasuredEvidence, measured, played
 from support.studies import StudyFactory
 
+PLAYERS = [
+    "quantity",
+    "player",
+    "simulations",
+    "mean",
+    "low",
+    "high",
+    "difference",
+    "difference_low",
+    "difference_high",
+]
 Series = Mapping[str, Sequence[tuple[int, float]]]
-COLUMNS = {
-    "rounds": ["measure", "round", "simulations", "playing", "mean", "low", "high"],
-    "players": [
-        "quantity",
-        "player",
-        "simulations",
-        "mean",
-        "low",
-        "high",
-        "difference",
-        "difference_low",
-        "difference_high",
-    ],
-}
 
 
 @pytest.mark.slow
@@ -126,7 +123,7 @@ def test_each_player_of_a_population_has_its_own_shares(study_factory: StudyFact
     grid = {"model": None, "n": None, "prompt": "plain", "groups": [*groups, betrayer]}
     study = played(study_factory(grid, game="stag_hunt", seeds=3, parameters={"rounds": 4}))
     table = read_table("small", "players")
-    assert list(table.columns) == [*study.conditions[0].axes, *COLUMNS["players"]]
+    assert list(table.columns) == [*study.axes, *PLAYERS]
     found = {(row["quantity"], row["player"]): row for row in table.to_dict("records")}
     loyal = dict.fromkeys(("kept_hunting", "cooperation_persistent"), "always_stag")
     whose = loyal | dict.fromkeys(("defection_prone", "hare_for_good"), "grim_trigger") | {"unclassified": "nobody"}

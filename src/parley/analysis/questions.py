@@ -14,8 +14,11 @@ import pandas as pd
 import scipy
 from numpy.typing import NDArray
 
-from parley.analysis.clustered import MIN_SEEDS
-from parley.analysis.differences import (
+from parley.analysis.pairs import pair_numbers
+from parley.analysis.rates import by_condition, values_of
+from parley.analysis.tables import names_of
+from parley.statistics.clustered import MIN_SEEDS
+from parley.statistics.differences import (
     CLUSTERED,
     NUMBER,
     RATE,
@@ -26,10 +29,7 @@ from parley.analysis.differences import (
     compare,
     linearized,
 )
-from parley.analysis.pairs import pair_numbers
-from parley.analysis.rates import by_condition, values_of
-from parley.analysis.stats import CONFIDENCE, Floats, bounded_interval, holm, p_below, paired_mean
-from parley.analysis.tables import names_of
+from parley.statistics.stats import CONFIDENCE, Floats, bounded_interval, holm, p_below, paired_mean
 from parley.study import Study
 from parley.study.comparisons import Comparison
 from parley.study.condition import Condition

@@ -8,11 +8,11 @@ from markupsafe import Markup
 from rich.text import Text
 
 from parley.analysis.questions import ALIKE, DIFFERS, FEW, LINES, NO_PAIRS, OPEN
-from parley.analysis.stats import CONFIDENCE
 from parley.analysis.tables import read_table
 from parley.errors import ParleyError
 from parley.games.base import Game
 from parley.report.html import ReportLinks, Row, estimate, p_text
+from parley.statistics.stats import CONFIDENCE
 from parley.study import Study
 from parley.study.comparisons import BOTH, labels_of_rates
 from parley.study.condition import Condition, axes_text

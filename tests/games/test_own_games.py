@@ -280,7 +280,7 @@ OF_ITSELF: list[tuple[str, str]] = [
     ),
     ("Parameters = Needy", "Parameters: give each a default: ValidationError: secret: missing"),
     ("evidence = Spec('x', 'curves', 'votes')", "figures: x: 'votes': none of its measures; choose one of: con"),
-    ("evidence = Spec('x', 'scatter')", "figures: x: is drawn from regressed of"),
+    ("evidence = Spec('x', 'scatter')", "figures: x: is drawn from the table quality of"),
     ("evidence = Spec('x', 'sweep')", "figures: x: is drawn from the table thresholds of"),
 ]
 

@@ -52,10 +52,8 @@ def test_white_space_is_allowed_and_bounded() -> None:
     tag = constraint(first_ask(), of_service=False)["structured_outputs"]["structural_tag"]
     grammar = xgrammar.Grammar.from_structural_tag(tag)
     text = '{%"internal_strategy":%"x",%"value": 3,%"public_reasoning": "y"%}'
-    rows = [("", True), ("\n  ", True), (" " * MAX_WHITE_SPACE, True), (" " * (MAX_WHITE_SPACE + 1), False)]
-    for between, accepted in rows:
+    for between, accepted in ("\n  ", True), (" " * MAX_WHITE_SPACE, True), (" " * (MAX_WHITE_SPACE + 1), False):
         assert _is_grammar_accept_string(grammar, text.replace("%", between)) is accepted, between
-    assert not _is_grammar_accept_string(grammar, text.replace("%", "") + "x")
 
 
 def unbounded(schema: Any) -> Any:

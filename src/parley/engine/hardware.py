@@ -1,11 +1,7 @@
 """What an engine runs on, whether its inference can be deterministic there, and which GPUs a server takes.
 
 Facts come from `nvidia-smi`, /proc/cpuinfo and the files of the installed torch, as text: nothing is imported and no
-GPU is touched. The functions that read such text are pure. Nothing here names a host or a person.
-
-A server takes free GPUs of those that its machine or cluster job has, so that servers run side by side. What it has
-taken is told by the names of sockets that it holds, which end with its process and leave nothing behind: a file would
-stay on every node of a cluster.
+GPU is touched. Nothing here names a host or a person.
 """
 
 import importlib.metadata
@@ -84,9 +80,13 @@ def determinism(asked: bool, cpu_build: bool, gpus: Sequence[Gpu]) -> Determinis
         return Determinism(True, f"{BATCH_INVARIANT}=1", _HOPPER if hopper else _BETA)
     why = "no GPU was found by nvidia-smi"
     if unfit:
-        has, least = (".".join(map(str, each)) for each in (unfit[0].capability, _LEAST_CAPABILITY))
+        has, least = _dotted(unfit[0].capability), _dotted(_LEAST_CAPABILITY)
         why = f"{unfit[0].name} has compute capability {has}, and {least} is needed"
     return Determinism(True, None, f"not deterministic, although asked for: {why}; replies may depend on the batch")
+
+
+def _dotted(capability: tuple[int, int]) -> str:
+    return ".".join(map(str, capability))
 
 
 def load_warning(by: object, requests: object) -> str | None:
@@ -135,9 +135,9 @@ def driver_error() -> str | None:
 
     By the version of CUDA that nvidia-smi prints above its table: it is that of a forward compatible libcuda, too.
     """
-    said, built = output_of("nvidia-smi"), cuda_version()
-    driver = re.search(r"Driver Version *: *(\d[\d.]*)", said)
-    knows = re.search(r"CUDA (?:UMD )?Version *: *(\d[\d.]*)", said)
+    text, built = output_of("nvidia-smi"), cuda_version()
+    driver = re.search(r"Driver Version *: *(\d[\d.]*)", text)
+    knows = re.search(r"CUDA (?:UMD )?Version *: *(\d[\d.]*)", text)
     if driver is None or knows is None or built is None or not _is_older(knows[1], built):
         return None
     first = _FIRST_DRIVER.get(int(built.split(".")[0]), "a newer one")
@@ -153,11 +153,8 @@ def toolkit_warning() -> str | None:
     It is looked for as vLLM 0.32 does (vllm/utils/flashinfer.py).
     """
     home = os.environ.get("CUDA_HOME") or os.environ.get("CUDA_PATH")
-    if not home:
-        nvcc = shutil.which("nvcc")
-        home = os.path.dirname(os.path.dirname(nvcc)) if nvcc else "/usr/local/cuda"
-    release = re.search(r"release (\d[\d.]*)", output_of(os.path.join(home, "bin", "nvcc"), "--version"))
-    built = cuda_version()
+    nvcc = os.path.join(home, "bin", "nvcc") if home else shutil.which("nvcc") or "/usr/local/cuda/bin/nvcc"
+    release, built = re.search(r"release (\d[\d.]*)", output_of(nvcc, "--version")), cuda_version()
     if release is None or built is None or not _is_older(release[1], built):
         return None
     return (
@@ -191,8 +188,8 @@ def instructions(text: str) -> list[str]:
 
 def _flags(text: str) -> frozenset[str]:
     """Return the names of a CPU's instructions; empty if the text names none."""
-    found = re.search(r"^(?:flags|Features)\s*:\s*(.*)", text, re.MULTILINE)
-    return frozenset(found[1].split()) if found else frozenset()
+    flags = re.search(r"^(?:flags|Features)\s*:\s*(.*)", text, re.MULTILINE)
+    return frozenset(flags[1].split() if flags else ())
 
 
 def cpuinfo() -> str:
@@ -222,7 +219,7 @@ def device(cpu_build: bool) -> str:
 
 def capabilities() -> list[str]:
     """Return the compute capability of each GPU, as "9.0"."""
-    return [".".join(map(str, gpu.capability)) for gpu in gpus()]
+    return [_dotted(gpu.capability) for gpu in gpus()]
 
 
 def cuda_version() -> str | None:
@@ -235,6 +232,9 @@ def cuda_version() -> str | None:
     found = re.search(r"^cuda\b[^=\n]*=\s*['\"]([\d.]+)['\"]", text, re.MULTILINE)
     return found[1] if found else None
 
+
+# A server takes free GPUs of those that its machine or cluster job has, so that servers run side by side. What it took
+# is told by the names of sockets that it holds, which end with its process: a file would stay on every node.
 
 _log = logging.getLogger(__name__)
 

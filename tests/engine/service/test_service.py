@@ -1,8 +1,6 @@
 """A service that somebody else runs: a real HTTP server on 127.0.0.1, which answers what it should and should not."""
 
-import asyncio
 import json
-import socket
 from pathlib import Path
 from typing import Any
 
@@ -43,9 +41,8 @@ LISTED = (200, {"data": [{"id": SERVED}]})
 
 
 def test_a_request_names_the_model_as_the_service_does_and_carries_the_key(server: StandInService) -> None:
-    server.pages["/team/llm" + MODELS] = LISTED
     _, told = ask(server.url, chat_template_kwargs={"enable_thinking": False})
-    ask(server.url.removesuffix("/v1") + "/team/llm/v1")  # it may lie below a path
+    ask(server.url)
     with_template, body = server.bodies
     assert with_template.pop("chat_template_kwargs") == {"enable_thinking": False}
     assert body == with_template
@@ -53,8 +50,7 @@ def test_a_request_names_the_model_as_the_service_does_and_carries_the_key(serve
     assert (body["model"], body["seed"], body["temperature"], body["max_tokens"]) == (SERVED, 11, 0.5, 300)
     assert body["response_format"]["json_schema"]["strict"] is True
     assert set(body) == {"model", "messages", "temperature", "max_tokens", "seed", "response_format"}
-    paths = [MODELS, CHAT, "/version", "/team/llm" + MODELS, "/team/llm" + CHAT, "/version"]
-    assert [path for path, _ in server.heads] == [*paths[:5], "/team/llm/version"]
+    assert [path for path, _ in server.heads] == [MODELS, CHAT, "/version"] * 2
     assert {key for _, key in server.heads} == {f"Bearer {KEY}"}
     assert told == {"engine": "service", "served": SERVED, "versions": {"vllm": "0.32.0"}}
 
@@ -325,12 +321,11 @@ def test_fields_of_an_entry_go_with_each_request_and_replace_nothing(server: Sta
 
 def test_a_url_has_any_path(server: StandInService) -> None:
     root = server.url.removesuffix("/v1")
-    for path in "/v1beta/openai", "/api/paas/v4", "/api/v3", "":  # Gemini, Zhipu, Volcengine, a proxy of one's own
+    for path in "/v1beta/openai", "/team/llm/v1", "":  # Gemini, below a path, a proxy of one's own
         server.pages[f"{path}/models"] = LISTED
-        for url in root + path, f"{root}{path}/":
-            server.heads.clear()
-            ask(url)
-            assert [f"{path}/models", f"{path}/chat/completions"] == [path for path, _ in server.heads][:2], url
+        server.heads.clear()
+        ask(f"{root}{path}/")
+        assert [f"{path}/models", f"{path}/chat/completions"] == [path for path, _ in server.heads][:2], path
 
 
 def test_what_cannot_be_a_service_is_refused() -> None:
@@ -358,23 +353,3 @@ def test_what_cannot_be_a_service_is_refused() -> None:
         assert words in str(caught.value), keys
     for url in "http://[::1]:8000/v1", "https://ex\xe4mple.com/v1", "http://a_b:65535/v1":
         assert service_entry(url).is_service
-
-
-def test_a_service_at_an_ipv6_address_in_brackets_is_asked() -> None:
-    url = "http://[::1]:{}/v1"
-
-    async def answered() -> int:
-        async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            await reader.readuntil(b"\r\n\r\n")
-            writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
-            writer.close()
-
-        listening = await asyncio.start_server(answer, "::1", 0)
-        async with listening, Service("x", "x", url.format(listening.sockets[0].getsockname()[1])).http() as http:
-            return (await http.fetch("GET", "/v1/models", 10.0)).status_code
-
-    try:
-        socket.create_server(("::1", 0), family=socket.AF_INET6).close()
-    except OSError:
-        pytest.skip("this machine has no IPv6")
-    assert asyncio.run(answered()) == 200

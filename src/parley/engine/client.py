@@ -214,13 +214,13 @@ class Engine:
     def _check_model(self, completion: Completion) -> None:
         """Tell once of an answer by another model; raises EngineError if the entry is strict about it."""
         server, name = self._server, completion.served_model
-        found = None if name is None else compare_names(server.served, name)
-        if server.strict and found != "same":
+        likeness = None if name is None else compare_names(server.served, name)
+        if server.strict and likeness != "same":
             raise EngineError(
                 f"{server.who} was asked for {server.served} and answered as {name or 'nobody'}, which strict_model "
                 "forbids; put the exact name into source.served, or remove strict_model"
             )
-        if name is not None and found == "other" and name not in self._told and len(self._told) < _TOLD_NAMES:
+        if name is not None and likeness == "other" and name not in self._told and len(self._told) < _TOLD_NAMES:
             self._told.add(name)
             _log.warning("%s was asked for %s and answered as %s", server.who, server.served, name)
 
@@ -324,16 +324,16 @@ _KINDS = ("text", "thought", "refusal")
 
 def _texts(content: object, kind: str = "text") -> list[tuple[str, str]]:
     """Return the texts of a content by kind: one, or those of parts (Mistral, Anthropic, the Responses of OpenAI)."""
-    found = [(kind, content)] if isinstance(content, str) else []
+    texts = [(kind, content)] if isinstance(content, str) else []
     for part in content if isinstance(content, list) else ():
         named = str(part.get("type")) if isinstance(part, Mapping) else ""
         if named in ("thinking", "reasoning"):
-            found += _texts(part.get(named, part.get("text")), "thought")
+            texts += _texts(part.get(named, part.get("text")), "thought")
         elif named == "refusal":
-            found += _texts(part.get(named), "refusal")
+            texts += _texts(part.get(named), "refusal")
         elif named in ("text", "output_text", "None"):  # Bedrock's have no type
-            found += _texts(part.get("text"), kind)
-    return found
+            texts += _texts(part.get("text"), kind)
+    return texts
 
 
 def _reasoning(message: Mapping[str, Any]) -> str | None:

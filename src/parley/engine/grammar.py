@@ -97,11 +97,13 @@ def _rewritten(schema: Any, without: frozenset[str], change: Callable[[dict[str,
         return [_rewritten(part, without, change) for part in schema]
     if not isinstance(schema, Mapping):
         return schema
-    found = {key: _rewritten(part, without, change) for key, part in schema.items() if key not in without}
+    rewritten = {key: _rewritten(part, without, change) for key, part in schema.items() if key not in without}
     if "properties" in schema:  # their names are no keywords
-        found["properties"] = {name: _rewritten(part, without, change) for name, part in schema["properties"].items()}
-    change(found)
-    return found
+        rewritten["properties"] = {
+            name: _rewritten(part, without, change) for name, part in schema["properties"].items()
+        }
+    change(rewritten)
+    return rewritten
 
 
 @cache

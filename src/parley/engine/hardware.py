@@ -80,12 +80,13 @@ def determinism(asked: bool, cpu_build: bool, gpus: Sequence[Gpu]) -> Determinis
         return Determinism(True, f"{BATCH_INVARIANT}=1", _HOPPER if hopper else _BETA)
     why = "no GPU was found by nvidia-smi"
     if unfit:
-        has, least = _dotted(unfit[0].capability), _dotted(_LEAST_CAPABILITY)
+        has, least = dotted(unfit[0].capability), dotted(_LEAST_CAPABILITY)
         why = f"{unfit[0].name} has compute capability {has}, and {least} is needed"
     return Determinism(True, None, f"not deterministic, although asked for: {why}; replies may depend on the batch")
 
 
-def _dotted(capability: tuple[int, int]) -> str:
+def dotted(capability: tuple[int, int]) -> str:
+    """Return a compute capability as "9.0"."""
     return ".".join(map(str, capability))
 
 
@@ -170,8 +171,8 @@ def _is_older(version: str, other: str) -> bool:
 
 def parse_cpu_model(text: str) -> str:
     """Return the CPU's name from the text of /proc/cpuinfo; "unknown CPU" where it has none (as on ARM)."""
-    found = re.search(r"^model name\s*:\s*(.*\S)", text, re.MULTILINE)
-    return " ".join(found[1].split()) if found else "unknown CPU"
+    name = re.search(r"^model name\s*:\s*(.*\S)", text, re.MULTILINE)
+    return " ".join(name[1].split()) if name else "unknown CPU"
 
 
 def lacks_bfloat16(text: str) -> bool:
@@ -217,11 +218,6 @@ def device(cpu_build: bool) -> str:
     return "; ".join(f"{gpu.name}, {gpu.driver}" for gpu in gpus()) or "unknown"
 
 
-def capabilities() -> list[str]:
-    """Return the compute capability of each GPU, as "9.0"."""
-    return [_dotted(gpu.capability) for gpu in gpus()]
-
-
 def cuda_version() -> str | None:
     """Return the CUDA version that the installed torch was built for; None for a CPU build, or without torch."""
     try:
@@ -229,8 +225,8 @@ def cuda_version() -> str | None:
         text = Path(str(file)).read_text(encoding="utf-8")
     except (importlib.metadata.PackageNotFoundError, OSError):
         return None
-    found = re.search(r"^cuda\b[^=\n]*=\s*['\"]([\d.]+)['\"]", text, re.MULTILINE)
-    return found[1] if found else None
+    version = re.search(r"^cuda\b[^=\n]*=\s*['\"]([\d.]+)['\"]", text, re.MULTILINE)
+    return version[1] if version else None
 
 
 # A server takes free GPUs of those that its machine or cluster job has, so that servers run side by side. What it took
@@ -267,20 +263,20 @@ def take_gpus(count: int, seconds: float = _WAIT_SECONDS) -> None:
     if len(names) < count:
         raise EngineError(f"the server needs {count} GPUs, and its job or machine has {len(names)}; ask for more")
     end = time.monotonic() + seconds
-    while len(found := _free(names, count)) < count:
+    while len(taken := _free(names, count)) < count:
         if time.monotonic() > end:
-            found = random.sample(names, count)
+            taken = random.sample(names, count)
             _log.warning(
-                "other servers have too many of the GPUs %s; this one shares %s", *map(",".join, (names, found))
+                "other servers have too many of the GPUs %s; this one shares %s", *map(",".join, (names, taken))
             )
             break
         time.sleep(random.uniform(0.2, 0.6))  # others may want the same, and have the rest
-    os.environ[VISIBLE] = ",".join(found)
+    os.environ[VISIBLE] = ",".join(taken)
 
 
 def _free(names: list[str], count: int) -> list[str]:
     """Take the first `count` GPUs that are free, and return them; if there are not as many, take none."""
-    found = []
+    taken = []
     with ExitStack() as held:
         for name in names:
             lock = held.enter_context(socket.socket(socket.AF_UNIX))
@@ -288,11 +284,11 @@ def _free(names: list[str], count: int) -> list[str]:
                 lock.bind(_socket_name(name))
             except OSError:
                 continue
-            found.append(name)
-            if len(found) == count:
+            taken.append(name)
+            if len(taken) == count:
                 _taken.push(held.pop_all())
                 break
-    return found
+    return taken
 
 
 def _socket_name(gpu: str) -> str:

@@ -326,13 +326,13 @@ class ModelEntry(BaseModel):
         Of a local folder, and of paths among the arguments, only the last part: the rest names a place on one machine,
         and perhaps a person. Of a service only the model's name there, for the same reason. Of a GGUF file its hash.
         """
-        found = self.model_dump(mode="json") | {"source": self.source.identity()}
-        found["engine_args"] = {
+        identity = self.model_dump(mode="json") | {"source": self.source.identity()}
+        identity["engine_args"] = {
             key: without_folders(value) if isinstance(value, str) else value
-            for key, value in found["engine_args"].items()
+            for key, value in identity["engine_args"].items()
         }
         dialect = self.dialect.identity()
-        return {**found, "dialect": dialect} if dialect else found
+        return {**identity, "dialect": dialect} if dialect else identity
 
 
 def recorded_entry(identity: Mapping[str, Any], grammar: str | None) -> ModelEntry:

@@ -49,8 +49,8 @@ def missing_of_engine() -> list[str]:
 def missing() -> list[str]:
     """Return what tables and figures need and cannot load, in lines for a person."""
     packages = {"tables": "pandas, pyarrow.parquet, scipy.stats", "figures": "matplotlib.backends.backend_agg"}
-    found = [_failure(who, [sys.executable, "-c", f"import {names}"]) for who, names in packages.items()]
-    return [line for line in found if line]
+    lines = (_failure(who, [sys.executable, "-c", f"import {names}"]) for who, names in packages.items())
+    return [line for line in lines if line]
 
 
 def _folder(package: str) -> str:

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -39,13 +39,11 @@ def check_source(name: str, entry: ModelEntry, models_file: Path) -> None:
     """Raise UsageError if the source cannot be had on this machine; Hub and services are not looked up."""
     where, source = f"{models_file}: models.{name}.source", entry.source
     if isinstance(source, sources.FolderSource):
-        try:
-            found = (_folder(source, models_file) / "config.json").is_file()
-        except (OSError, ValueError):  # no path at all: NUL, too long
-            found = False
-        if not found:
-            raise UsageError(f"{where}.folder: {shown(source.folder)}: no model is there (no config.json)")
-    elif any(not isinstance(place, sources.HubPlace) for place in sources.file_places(source)):
+        with suppress(OSError, ValueError):  # no path at all: NUL, too long
+            if (_folder(source, models_file) / "config.json").is_file():
+                return
+        raise UsageError(f"{where}.folder: {shown(source.folder)}: no model is there (no config.json)")
+    if any(not isinstance(place, sources.HubPlace) for place in sources.file_places(source)):
         try:
             if not model_marker(name, entry).is_file():
                 sources.local_parts(source, models_file)
@@ -181,8 +179,8 @@ def is_ready(name: str, entry: ModelEntry, models_file: Path) -> bool:
 
 def _made(marker: Path) -> Mapping[str, Any]:
     """Return what a marker says of weights that were made as they are made today."""
-    found = json.loads(marker.read_bytes()) if marker.is_file() else {}
-    return found if found.get("conversion") == CONVERSION else {}
+    made = json.loads(marker.read_bytes()) if marker.is_file() else {}
+    return made if made.get("conversion") == CONVERSION else {}
 
 
 def _prepare(name: str, entry: ModelEntry, models_file: Path, folder: Path) -> None:

@@ -9,46 +9,30 @@ from pydantic import BaseModel, Field, ValidationError
 from parley.engine.grammar import constraint
 from parley.engine.models import recorded_entry
 from parley.engine.service.dialect import PRESETS, Dialect
-from parley.policies import Completion, usage_of
+from parley.policies import usage_of
 from support.answering import (
     StandInService,
+    ask,
     completion,
     error,
     first_ask,
     openai,
-    said,
     service_entry,
 )
-from support.answering import ask as ask_service
 
 pytestmark = pytest.mark.promise(
     "Each preset sends what its service takes; a key of a request that is refused is quoted with one remedy."
 )
-
-TEXT, REASON = said("propose", 11)
-
-
-def ask(url: str, dialect: Any) -> Completion:
-    return ask_service(url, dialect=dialect, limits={})[0]
-
-
-def refused(server: StandInService, dialect: Any) -> str:
-    return error(server.url, dialect=dialect, limits={})
-
-
-def seedless(body: dict[str, Any]) -> Any:
-    """A reply to whatever is asked."""
-    return completion(TEXT, REASON)
 
 
 def test_a_refused_key_is_quoted_with_one_remedy_and_not_asked_again(
     server: StandInService, pauses: list[float]
 ) -> None:
     message = "Unsupported value: 'temperature' does not support 0.5 with this model."
-    server.answer = lambda body: seedless(body) if "temperature" not in body else openai(message)
+    server.answer = lambda body: completion("{}") if "temperature" not in body else openai(message)
     remedy = "if it does not take a key of the request, change the dialect in its entry"
-    assert refused(server, {}) == f"the service for tiny answered 400: {message}; {remedy}"
-    assert ask(server.url, {"temperature": False}).text == TEXT
+    assert error(server.url, limits={}) == f"the service for tiny answered 400: {message}; {remedy}"
+    assert ask(server.url, dialect={"temperature": False})[0].text == "{}"
     assert len(server.bodies) == 2
     assert pauses == []
 
@@ -69,7 +53,7 @@ def test_a_preset_sends_what_its_service_takes_and_a_record_says_enough_to_ask_a
 
 
 def test_a_temperature_that_would_be_lowered_unseen_is_refused(server: StandInService) -> None:
-    text = refused(server, {"preset": "anthropic", "highest_temperature": 0.1})
+    text = error(server.url, dialect={"preset": "anthropic", "highest_temperature": 0.1})
     assert all(word in text for word in ("at most 0.1", "propose asks for 0.5", "lower it in the study")), text
     assert server.bodies == []
 

@@ -60,12 +60,10 @@ def test_retry_after_is_a_number_of_seconds_or_a_date() -> None:
 
 @pytest.mark.slow
 def test_what_may_pass_is_tried_again_byte_for_byte(server: StandInService, pauses: list[float]) -> None:
-    for lost, words in (
-        (None, "broke the connection"),
-        (lambda file: time.sleep(1.0), "sent no complete answer within"),
-    ):
+    lost = {"broke the connection": None, "sent no complete answer within": lambda file: time.sleep(1.0)}
+    for words, answer in lost.items():
         server.contents.clear()
-        server.answer = failing(lost)
+        server.answer = failing(answer)
         with heard() as said:
             ask(server.url, request_seconds=0.5)
         assert len(server.contents) == 2

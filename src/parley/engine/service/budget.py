@@ -149,12 +149,12 @@ class Budget:
             self._write()
 
     def _write(self) -> None:
-        found = self._spending.model_copy(deep=True)
+        spending = self._spending.model_copy(deep=True)
         for request in self._in_flight.values():
-            found.unrecorded.add(*request)
+            spending.unrecorded.add(*request)
         self._written = time.monotonic()
         try:
-            os.write(self._fd, checked_line(found.model_dump()))
+            os.write(self._fd, checked_line(spending.model_dump()))
         except OSError as error:
             raise self._failed(error) from error
 

@@ -293,10 +293,12 @@ class ServiceError:
 
 def _error_of(response: Response) -> ServiceError | None:
     try:
-        found = response.body
+        content = response.body
     except NOT_AS_ASKED:
-        found = None
-    body = _mapping(found[0] if isinstance(found, list) and len(found) == 1 else found)  # Gemini's is in a list
+        content = None
+    body = _mapping(
+        content[0] if isinstance(content, list) and len(content) == 1 else content
+    )  # Gemini's is in a list
     said = body.get("error") or (body if body.get("object") == "error" else None)
     if response.status_code != 200:  # Mistral says it in the body, FastAPI in `detail`
         said = said or (body if "message" in body else body.get("detail") or response.text)

@@ -104,8 +104,8 @@ class Service:
                 raise EngineError(f"{refusal}; if it lists no models, write lists_models: false in its dialect")
             raise refusal
         try:
-            found = response.body  # a bare list: Together
-            listed = [str(model["id"]) for model in (found if isinstance(found, list) else found["data"])]
+            body = response.body  # a bare list: Together
+            listed = [str(model["id"]) for model in (body if isinstance(body, list) else body["data"])]
         except NOT_AS_ASKED:
             raise EngineError(
                 f"{self.who} did not answer with a list of models at {self.url}/models: "
@@ -121,14 +121,14 @@ class Service:
 
     async def provenance(self, http: Client) -> dict[str, Any]:
         """Return what the service tells of itself: the model's name and, if it is vLLM, its version; no URL."""
-        found: dict[str, Any] = {"engine": "service", "served": self.served}
+        facts: dict[str, Any] = {"engine": "service", "served": self.served}
         try:
             response = await http.fetch("GET", "/version", PROBE_SECONDS)
             version = str(response.body["version"]) if response.status_code == 200 else ""
         except (RequestError, *NOT_AS_ASKED):
-            return found
+            return facts
         known = _VERSION.fullmatch(version) and not self.holds_key(version)
-        return {**found, "versions": {"vllm": version}} if known else found
+        return {**facts, "versions": {"vllm": version}} if known else facts
 
     def lost(self, error: RequestError) -> EngineError:
         """Return the error for a request that got no answer."""

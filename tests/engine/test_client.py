@@ -15,7 +15,7 @@ from parley.engine.endpoint import FAILED, Endpoint, read_endpoint
 from parley.engine.models import ModelEntry
 from parley.errors import EngineError
 from parley.policies.reply_text import parse_reply
-from support.answering import first_ask, schema_of, standing_in, trust_few
+from support.answering import completion, first_ask, openai, schema_of, standing_in, trust_few
 
 pytestmark = pytest.mark.promise(
     "A client gives up on a dead engine with its last words, and takes an unusable reply as a result."
@@ -36,16 +36,6 @@ def announced(folder: Path, **keys: Any) -> Path:
     return path
 
 
-def completion(text: str | None, finish_reason: str = "stop", **message: str) -> tuple[int, Any]:
-    choice = {"message": {"content": text, **message}, "finish_reason": finish_reason}
-    usage = {"prompt_tokens": 7, "completion_tokens": 3, "prompt_tokens_details": {"cached_tokens": 2}}
-    return 200, {"choices": [choice], "usage": usage}
-
-
-def refusal(message: str) -> tuple[int, Any]:
-    return 400, {"error": {"message": message}}
-
-
 def own_entry(**keys: Any) -> ModelEntry:
     source = {"repo": "owner/tiny", "revision": "a" * 40}
     return ModelEntry.model_validate({"source": source, "chat_template_kwargs": {"enable_thinking": False}, **keys})
@@ -64,8 +54,7 @@ def ask_once(folder: Path, answer: Any, seconds: float = 60.0, **more: Any) -> t
 
 
 def test_a_request_carries_seed_schema_sampling_and_template_arguments(tmp_path: Path) -> None:
-    reply, bodies = ask_once(tmp_path, completion('{"decision":"stop"}'))
-    [sent] = bodies
+    reply, [sent] = ask_once(tmp_path, completion('{"decision":"stop"}', cached=2))
     assert (sent["seed"], sent["temperature"], sent["max_tokens"]) == (11, 0.5, 300)
     assert sent["messages"] == first_ask().messages
     assert sent["chat_template_kwargs"] == {"enable_thinking": False}
@@ -73,7 +62,7 @@ def test_a_request_carries_seed_schema_sampling_and_template_arguments(tmp_path:
     schema = schema_of(sent)
     assert schema["properties"]["public_reasoning"]["type"] == "string"
     assert (reply.text, reply.finish_reason) == ('{"decision":"stop"}', "stop")
-    assert (reply.prompt_tokens, reply.completion_tokens, reply.cached_tokens) == (7, 3, 2)
+    assert (reply.prompt_tokens, reply.completion_tokens, reply.cached_tokens) == (100, 7, 2)
 
 
 def test_a_thought_has_tokens_of_its_own_beside_the_reply(tmp_path: Path) -> None:
@@ -87,7 +76,7 @@ def test_an_unusable_reply_is_a_result_and_no_error(tmp_path: Path) -> None:
     for answer, failure in [
         (completion("{", "length"), "length"),
         (completion(None), "invalid_json"),
-        (refusal("the maximum context length is 8192 tokens"), "prompt_too_long"),
+        (openai("the maximum context length is 8192 tokens"), "prompt_too_long"),
     ]:
         reply, _ = ask_once(tmp_path, answer)
         assert parse_reply(reply.text, reply.finish_reason, first_ask().reply_model).failure == failure, answer
@@ -96,7 +85,7 @@ def test_an_unusable_reply_is_a_result_and_no_error(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_a_broken_server_ends_the_play_with_one_line(tmp_path: Path) -> None:
     for answer, words in [
-        (refusal("no such model\nsorry"), "answered 400: no such model sorry"),
+        (openai("no such model\nsorry"), "answered 400: no such model sorry"),
         ((500, b"<html>\x1b[31mboom"), "answered 500"),
         ((200, {"choices": []}), "answered 502: no choice, and no reason"),
         ((200, {"choices": [{}]}), "not a chat completion"),

@@ -80,9 +80,14 @@ def record_with_model(
 Answer = Callable[[dict[str, Any]], Any]
 
 
-def completion(text: str, finish_reason: str = "stop", cached: int = 0) -> tuple[int, dict[str, Any]]:
+def completion(
+    text: str | None, finish_reason: str = "stop", cached: int = 0, **message: str
+) -> tuple[int, dict[str, Any]]:
     usage = {"prompt_tokens": 100, "completion_tokens": 7, "prompt_tokens_details": {"cached_tokens": cached}}
-    return 200, {"choices": [{"message": {"content": text}, "finish_reason": finish_reason}], "usage": usage}
+    return 200, {
+        "choices": [{"message": {"content": text, **message}, "finish_reason": finish_reason}],
+        "usage": usage,
+    }
 
 
 def schema_of(body: dict[str, Any]) -> dict[str, Any]:

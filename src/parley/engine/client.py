@@ -30,7 +30,7 @@ from parley.policies import (
     said_name,
     usage_of,
 )
-from parley.text import every, limited_logger, one_line
+from parley.text import every, limited_logger
 
 _log = limited_logger(__name__)
 _POLL_SECONDS = 0.5
@@ -265,11 +265,9 @@ class _OwnServer:
         try:
             response = await post()
         except fetch.RequestError as error:
-            if error.late is not None:
-                raise EngineError(f"{self._who} sent no complete answer within {error.late:g} s") from None
-            await self._last_words(_LAST_WORDS_SECONDS)
-            reason = one_line(str(error))
-            raise EngineError(f"{self._who} broke the connection: {reason}; look at its log") from None
+            if error.late is None:
+                await self._last_words(_LAST_WORDS_SECONDS)
+            raise self.service.lost(error) from None
         if response.status_code >= 500:
             await self._last_words(min(3.0, _LAST_WORDS_SECONDS))
         return response

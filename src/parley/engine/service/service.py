@@ -132,10 +132,12 @@ class Service:
 
     def lost(self, error: RequestError) -> EngineError:
         """Return the error for a request that got no answer."""
+        at, reason = "" if self.socket else f" at {self.url}", self.redacted(str(error))
         if error.late is not None:
-            return EngineError(f"{self.who} at {self.url} sent no complete answer within {error.late:g} s")
-        reason = self.redacted(str(error))
-        return EngineError(f"{self.who} cannot be reached at {self.url}, or broke the connection: {reason}")
+            return EngineError(f"{self.who}{at} sent no complete answer within {error.late:g} s")
+        if self.socket:
+            return EngineError(f"{self.who} broke the connection: {reason}; look at its log")
+        return EngineError(f"{self.who} cannot be reached{at}, or broke the connection: {reason}")
 
     def refused(self, error: ServiceError) -> EngineError:
         """Return what to say of an error: its status, what the service said, and the remedy of its class."""

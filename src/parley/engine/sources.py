@@ -21,7 +21,6 @@ from parley.text.yamlfile import ByKey
 
 _SERVICE_URL = re.compile(r"https?://[^\s/?#@\\]+(?:/[^\s?#@\\]*)?", re.ASCII)
 _CALLS = ("/chat/completions", "/completions", "/responses", "/messages")
-_NUMBER = re.compile(r"\{(?::0(\d))?\}")  # {} or {:02}: the number of a part
 
 _Gguf = Annotated[str, Field(max_length=200, pattern=r"^[^/\\]+\.gguf$")]
 
@@ -136,7 +135,8 @@ class HubSource(_Strict):
 
 
 def _numbered(pattern: str, number: int) -> str:
-    return _NUMBER.sub(lambda found: f"{number:0{found[1] or 1}d}", pattern)
+    """Return a pattern with the number of a part for each {} or {:02}."""
+    return pattern.replace("{", "{0").format(number)
 
 
 _Pattern = Annotated[str, Field(max_length=100, pattern=r"^[A-Za-z0-9](?:[A-Za-z0-9._-]|\{(?::0\d)?\})*$")]
@@ -166,7 +166,7 @@ class PackagesPlace(Packages):
 
     @model_validator(mode="after")
     def _names_each_once(self) -> "PackagesPlace":
-        if self.parts > 1 and not _NUMBER.search(self.packages):
+        if self.parts > 1 and "{" not in self.packages:
             raise ValueError("all packages have the same name; put {} where the number stands")
         return self
 

@@ -7,6 +7,7 @@ imported in the functions: most commands need none.
 
 import hashlib
 import shutil
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
@@ -17,6 +18,7 @@ from rich.progress import DownloadColumn, MofNCompleteColumn, Progress, TextColu
 from parley.errors import EngineError
 from parley.text import one_line
 
+_QUIET_SECONDS = 10.0  # between two lines where no terminal is
 _Item = TypeVar("_Item")
 
 
@@ -29,12 +31,24 @@ class Step(Progress):
         shown = (TextColumn("{task.description}", markup=False), *counts, TimeElapsedColumn())
         super().__init__(*shown, console=Console(stderr=True, soft_wrap=True))
         self._task = self.add_task(title, total=total)
+        self._ended = threading.Event()
 
     def start(self) -> None:
-        """Show it from now on; where no terminal is, when it begins and ends."""
-        if not self.console.is_terminal:
-            self.console.print(self.get_renderable())
+        """Show it from now on; where no terminal is, in a line now and then."""
         super().start()
+        if not self.console.is_terminal:
+            threading.Thread(target=self._tell, daemon=True).start()
+
+    def stop(self) -> None:
+        """Show it for the last time."""
+        self._ended.set()
+        super().stop()
+
+    def _tell(self) -> None:
+        tell = Console(stderr=True, soft_wrap=True)  # another one: that of a display keeps what it is told to its end
+        tell.print(self.get_renderable())
+        while not self._ended.wait(_QUIET_SECONDS):
+            tell.print(self.get_renderable())
 
     def blocks(self, file: BinaryIO) -> Iterator[bytes]:
         """Yield a file's content, and count its bytes."""

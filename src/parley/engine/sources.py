@@ -21,6 +21,7 @@ from parley.text.yamlfile import ByKey
 
 _SERVICE_URL = re.compile(r"https?://[^\s/?#@\\]+(?:/[^\s?#@\\]*)?", re.ASCII)
 _CALLS = ("/chat/completions", "/completions", "/responses", "/messages")
+_NUMBER = re.compile(r"\{(?::0(\d))?\}")  # {} or {:02}: the number of a part
 
 _Gguf = Annotated[str, Field(max_length=200, pattern=r"^[^/\\]+\.gguf$")]
 
@@ -136,7 +137,7 @@ class HubSource(_Strict):
 
 def _numbered(pattern: str, number: int) -> str:
     """Return a pattern with the number of a part for each {} or {:02}."""
-    return pattern.replace("{", "{0").format(number)
+    return _NUMBER.sub(lambda found: f"{number:0{found[1] or 1}d}", pattern)
 
 
 _Pattern = Annotated[str, Field(max_length=100, pattern=r"^[A-Za-z0-9](?:[A-Za-z0-9._-]|\{(?::0\d)?\})*$")]

@@ -220,7 +220,7 @@ def blocks(path: Path) -> Iterator[tuple[Block, int]]:
         for height, line in enumerate(check.lines(file)):
             try:
                 yield check.parse_block(line), len(line)
-            except check.BadChainError as error:
+            except ValueError as error:
                 raise RecordError(f"{path}: block {height}: {error}") from None
 
 

@@ -1,4 +1,5 @@
 import asyncio
+import math
 import os
 import stat
 import threading
@@ -8,7 +9,8 @@ import pytest
 
 from parley import paths
 from parley.errors import JournalError
-from parley.play.journal import Entry, Journal, delete_journal
+from parley.files import checked_line
+from parley.play.journal import ENTRY_FIELDS, Entry, Journal, delete_journal
 from parley.play.runner import Play, play, play_async
 from parley.policies import Ask, Completion, Policy
 from support.playing import RULES, CountingPolicy, new_consensus
@@ -120,6 +122,16 @@ def counted_play(path: Path | None, seed: int = 0) -> tuple[Play, list[tuple[int
         return play(ID, game, policies), policy.asked
     with Journal(path, ID) as journal:
         return play(ID, game, policies, journal), policy.asked
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("seconds", math.nan), ("started", 1e300), ("prompt_tokens", 10**30), ("attempt", -1)]
+)
+def test_a_line_with_what_no_reply_has_is_no_line(tmp_path: Path, name: str, value: object) -> None:
+    content = write(tmp_path / "j", an_entry(1))
+    forged = checked_line({**{key: getattr(an_entry(2), key) for key in ENTRY_FIELDS}, name: value})
+    (tmp_path / "j").write_bytes(content + forged)
+    assert read(tmp_path / "j") == [an_entry(1)]
 
 
 @pytest.mark.promise("A play that goes on after any death is identical and asks nothing twice.")

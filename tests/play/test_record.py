@@ -90,20 +90,6 @@ def test_every_attempt_is_a_row_with_its_question_and_failure(
     assert tokens == [1600, 112, 640]
 
 
-def test_each_class_of_failure_has_its_own_count(simulation: Simulation) -> None:
-    for text, finish, counts in [
-        ("no", "stop", {"invalid_json": 16}),
-        ('{"decision": "maybe"}', "stop", {"invalid_json": 8, "out_of_range": 8}),  # as a vote, and no proposal
-        ("no", "length", {"length": 16}),
-        ("no", "content_filter", {"refused": 16}),
-    ]:
-        write_record(Path("x.parquet"), simulation, play_of(simulation, ListPolicy(text, finish_reason=finish)), {})
-        telemetry = read_summary(Path("x.parquet")).telemetry
-        expected = {**dict.fromkeys(FAILURE_CLASSES, 0), **counts}
-        assert {name: telemetry[name] for name in FAILURE_CLASSES} == expected
-        assert telemetry["failed_replies"] == 16
-
-
 # The data set
 
 

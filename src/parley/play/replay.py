@@ -39,15 +39,8 @@ class RecordedPolicy:
             raise RecordError(f"{where}: the record has no such reply")
         if entry.ask != ask.digest or entry.seed != seed:
             raise RecordError(f"{where}: another question was recorded")
-        return Completion(
-            entry.text,
-            entry.finish_reason,
-            entry.prompt_tokens,
-            entry.completion_tokens,
-            entry.cached_tokens,
-            entry.seconds,
-            given=entry.given,
-        )
+        tokens = (entry.prompt_tokens, entry.completion_tokens, entry.cached_tokens)
+        return Completion(entry.text, entry.finish_reason, *tokens, entry.seconds, given=entry.given)
 
 
 @dataclass(frozen=True)

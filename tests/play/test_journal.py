@@ -1,7 +1,6 @@
 import asyncio
 import math
 import os
-import stat
 import threading
 from pathlib import Path
 
@@ -46,15 +45,6 @@ def test_entries_come_back_as_they_were_each_in_a_line_of_its_own(tmp_path: Path
     assert read(path) == entries
     assert len(lines) == 4  # the header is the first
     assert all(len(line.split(b" ", 1)[0]) == 8 for line in lines)  # a checksum
-
-
-def test_only_its_owner_can_read_a_journal(tmp_path: Path) -> None:
-    before = os.umask(0)
-    try:
-        write(tmp_path / "j")
-    finally:
-        os.umask(before)
-    assert stat.S_IMODE((tmp_path / "j").stat().st_mode) == 0o600
 
 
 def test_the_journal_of_another_simulation_is_refused_and_left_alone(tmp_path: Path) -> None:

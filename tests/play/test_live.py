@@ -12,7 +12,8 @@ import pytest
 
 from parley.errors import UsageError
 from parley.games.registry import GAMES
-from parley.play.live import LiveScreen, can_draw, play
+from parley.play.live import play
+from parley.play.live_screen import LiveScreen, can_draw
 from parley.play.matrix import AGAIN, FAILED, WAITING, GameSnapshot, WatchedGame, marks_of, rounds_of
 from parley.play.record import write_record
 from parley.play.runner import play_async

@@ -182,7 +182,7 @@ def format_called(name: str) -> Format:
         where = of_entry_point(name, installed[name], ENTRY_POINTS)
     module, _, attribute = where.partition(":")
     try:
-        found: Format = getattr(importlib.import_module(module), attribute)
+        form: Format = getattr(importlib.import_module(module), attribute)
     except (ImportError, AttributeError) as error:
         raise UsageError(f"{name}: {where}: cannot be imported: {one_line(str(error), 150)}") from None
-    return found
+    return form

@@ -88,11 +88,6 @@ class SignedSession:
     agents: tuple[AgentKey, ...]
     utterances: tuple[SignedUtterance, ...]
 
-    @property
-    def rounds(self) -> int:
-        """The number of rounds in which somebody spoke."""
-        return len({utterance.round for utterance in self.utterances})
-
 
 def sign_session(game: str, simulation: str, number: int, session: Session) -> SignedSession:
     """Sign what was said in a session; raises ValueError for strangers, TypeError for what is no JSON."""

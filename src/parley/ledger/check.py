@@ -150,25 +150,25 @@ class ChainChecker:
         for key in ("height", "previous"):
             if getattr(block, key) != made[key]:
                 raise ValueError(f"does not follow the blocks before: another {key} should stand there")
-        found = block.model_dump()
+        content = block.model_dump()
         spoken: set[tuple[int, str]] = set()
-        for index, said in enumerate(found["utterances"]):
+        for index, said in enumerate(content["utterances"]):
             place = f"utterance {index} ({one_line(said['agent'], 60)}, round {said['round']})"
             if said != made["utterances"][index]:
                 raise ValueError(f"{place}: bad signature")
-            if index and said["round"] < found["utterances"][index - 1]["round"]:
+            if index and said["round"] < content["utterances"][index - 1]["round"]:
                 raise ValueError(f"{place}: goes back to an earlier round")
             if (said["round"], said["agent"]) in spoken:
                 raise ValueError(f"{place}: speaks twice in this round")
             spoken.add((said["round"], said["agent"]))
         if block.agreed and block.spoken != len(block.utterances):
             raise ValueError(f"has {len(block.utterances)} utterances, and {block.spoken} were spoken")
-        for signer, right in zip(found["agents"], made["agents"], strict=True):
+        for signer, right in zip(content["agents"], made["agents"], strict=True):
             if signer != right:
                 name = one_line(signer["name"], 60)
                 raise ValueError(f"bad key or signature of the block by {name}: it was changed and not signed anew")
         for key in ("merkle_root", "hash"):
-            if found[key] != made[key]:
+            if content[key] != made[key]:
                 raise ValueError(f"its {key} is not that of its content")
         if not meets(block.hash, block.difficulty):
             raise ValueError(f"its hash does not begin with {block.difficulty} zero bits, its difficulty")
@@ -230,10 +230,10 @@ def _check_head(head: Path, checker: ChainChecker) -> None:
             "ledger build)"
         )
     with open_chain(head) as file:
-        found = file.read(_MAX_HEAD_BYTES)
+        head_found = file.read(_MAX_HEAD_BYTES)
     # A chain without a block may have any difficulty.
     lasts = [checker.last] if checker.blocks else [genesis(difficulty) for difficulty in range(MAX_DIFFICULTY + 1)]
-    if found not in [head_line(checker.blocks, last) for last in lasts]:
+    if head_found not in [head_line(checker.blocks, last) for last in lasts]:
         raise RecordError(
             f"{head}: not the head of the chain beside it, which has {checker.blocks} blocks; "
             "blocks are missing or were added at its end, or one of both files is another chain's"

@@ -64,11 +64,11 @@ def degenerate_class(ask: Ask, text: str, finish_reason: str, value: BaseModel |
 
 def count_degenerate(exchanges: Iterable[Exchange]) -> dict[str, int]:
     """Return the number of attempts in `exchanges`, and of those of each class of degenerate reply."""
-    number, found = 0, Counter[DegenerateClass | None]()
+    number, classes = 0, Counter[DegenerateClass | None]()
     for x in exchanges:
         number += 1
-        found[degenerate_class(x.ask, x.entry.text, x.entry.finish_reason, x.reply.value)] += 1
-    return {ASKED: number, **{name: found[name] for name in DEGENERATE_CLASSES}}
+        classes[degenerate_class(x.ask, x.entry.text, x.entry.finish_reason, x.reply.value)] += 1
+    return {ASKED: number, **{name: classes[name] for name in DEGENERATE_CLASSES}}
 
 
 def degenerate_of(telemetry: Mapping[str, Any]) -> tuple[int, int]:
@@ -93,12 +93,12 @@ def repeated_share(text: str) -> float:
 @cache
 def _text_fields(model: type[BaseModel]) -> dict[str, int | None]:
     """Return the fields of a reply that are free text, or a list of such, with their longest; no choices of words."""
-    found: dict[str, int | None] = {}
+    fields: dict[str, int | None] = {}
     for name, schema in model.model_json_schema()["properties"].items():
         of = schema.get("items", {}) if schema.get("type") == "array" else schema
         if of.get("type") == "string" and not {"enum", "const"} & set(of):
-            found[name] = of.get("maxLength")
-    return found
+            fields[name] = of.get("maxLength")
+    return fields
 
 
 def _fields(text: str, value: BaseModel | None) -> Mapping[str, Any]:
@@ -106,10 +106,10 @@ def _fields(text: str, value: BaseModel | None) -> Mapping[str, Any]:
     if value is not None:
         return value.model_dump()
     try:
-        found = json.loads(text)
+        content = json.loads(text)
     except (ValueError, RecursionError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return content if isinstance(content, dict) else {}
 
 
 def _texts(fields: Mapping[str, Any], longest: Mapping[str, int | None]) -> Iterator[tuple[str, str]]:

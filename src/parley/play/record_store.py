@@ -126,18 +126,18 @@ def _read_piece(study: str, simulations: Sequence[Simulation]) -> list[Summary |
     def shared(content: Mapping[str, Any]) -> dict[str, Any]:
         return {sys.intern(key): known.setdefault(repr(value), value) for key, value in content.items()}
 
-    found: list[Summary | RecordError] = []
+    read: list[Summary | RecordError] = []
     for simulation in simulations:
         try:
             summary = read_own(simulation.record(study), simulation)
         except RecordError as error:
-            found.append(error)
+            read.append(error)
         else:
             outcome = {**shared(summary.outcome), "metrics": shared(summary.outcome["metrics"])}
             parts = (summary.simulation, summary.telemetry, summary.provenance)
             own, telemetry, provenance = (shared(part) for part in parts)
-            found.append(replace(summary, simulation=own, outcome=outcome, telemetry=telemetry, provenance=provenance))
-    return found
+            read.append(replace(summary, simulation=own, outcome=outcome, telemetry=telemetry, provenance=provenance))
+    return read
 
 
 def read_own(path: Path, simulation: Simulation) -> Summary:

@@ -69,7 +69,7 @@ def read_recorded(path: Path, sample: int | None = None) -> list[RecordedAttempt
             if entry.given is None and "model" in group and set(group["model"]["source"]) != {"served"}:
                 described[group["model_name"]] = group
                 attempts[group["model_name"]] += _as_sent(x, entry.sent) if is_own_code else [x]
-        found = []
+        asked_again = []
         for name in sorted(attempts):
             engine = summary.provenance.get("engines", {}).get(name, {})
             model = recorded_entry(dict(described[name]["model"]), None)
@@ -78,12 +78,12 @@ def read_recorded(path: Path, sample: int | None = None) -> list[RecordedAttempt
             at_once = at_once if isinstance(at_once, int) and 2 <= at_once <= _MAX_AT_ONCE else None
             asked = sampled(summary.simulation["id"], attempts[name], sample)
             if asked:
-                found.append(RecordedAttempts(path, str(name), model, engine_facts(engine), at_once, asked))
+                asked_again.append(RecordedAttempts(path, str(name), model, engine_facts(engine), at_once, asked))
     except (LookupError, TypeError, ValueError, AttributeError):
         raise RecordError(f"{path}: does not say what played it; move it away") from None
-    if not found:
+    if not asked_again:
         raise UsageError(f"{path}: no request to a server of Parley's own is in it; there is nothing to ask again")
-    return found
+    return asked_again
 
 
 def _as_sent(x: Exchange, sent: str | None) -> list[Exchange]:
@@ -181,8 +181,8 @@ class Verified:
     @cached_property
     def different(self) -> list[Difference]:
         """The replies that are others."""
-        found = map(compare, self.recorded.attempts, self.replies)
-        return [difference for difference in found if difference is not None]
+        compared = map(compare, self.recorded.attempts, self.replies)
+        return [difference for difference in compared if difference is not None]
 
     @property
     def row(self) -> dict[str, str | int | float | None]:

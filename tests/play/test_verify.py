@@ -130,31 +130,18 @@ def slow_in_batches(folder: Path, count: int) -> Iterator[tuple[Path, Any]]:
 
 
 @pytest.mark.slow
-def test_so_many_requests_are_in_flight_as_the_batch_says_or_the_engine_may_have_had(
+def test_records_share_the_requests_in_flight_that_the_batch_says_or_their_engine_may_have_had(
     simulation: Simulation, tmp_path: Path
 ) -> None:
     for at_once, batch, most in [(64, 5, 5), (7, None, 7)]:
-        path = record_with_model(simulation, engine={**ENGINE, "requests_at_once": at_once})
-        count = 8
-        with slow_in_batches(tmp_path, count) as (endpoint, server):
-            results = run(path, endpoint, batch=batch, sample=count)
+        engine = {**ENGINE, "requests_at_once": at_once}
+        paths = [record_with_model(simulation, Path(name), engine=engine) for name in ("a.parquet", "b.parquet")]
+        with slow_in_batches(tmp_path, 2 * 4) as (endpoint, server):
+            results = list(verify.verify(paths, [endpoint], Path("models.yaml"), batch, 4, 5.0))
+        assert [(r.recorded.path, len(r.replies)) for r in results] == [(path, 4) for path in paths] * 4
         assert {result.batch for result in results} == {1, most}
-        assert max(server.most[: 3 * count]) == 1
+        assert max(server.most[: 3 * 8]) == 1
         assert max(server.most) == most
-
-
-@pytest.mark.slow
-def test_records_of_one_model_share_the_batches(simulation: Simulation, path: Path, tmp_path: Path) -> None:
-    def add_a_space(rows: list[dict[str, Any]]) -> None:
-        [row for row in rows if row["player"] == "tiny"][-1]["text"] += " "
-
-    other = forge(record_with_model(simulation, Path("other.parquet")), add_a_space)
-    counts = [len(attempts_of_the_model(each)) for each in (path, other)]
-    with slow_in_batches(tmp_path, sum(counts)) as (endpoint, server):
-        both = list(verify.verify([path, other], [endpoint], Path("models.yaml"), sum(counts), None, 5.0))
-    assert max(server.most) > max(counts)
-    found = [(r.recorded.path, len(r.replies), len(r.different)) for r in both]
-    assert found == [(path, counts[0], 0), (other, counts[1], 1)] * 4
 
 
 # Differences

@@ -6,10 +6,11 @@ byte, and each block the one that `make_block` makes again of what it says was s
 
 import json
 import time
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 from pydantic import ValidationError
 
@@ -29,44 +30,36 @@ MAX_BLOCK_BYTES = 1 << 25  # 32 MiB; a thousand agents fill it in ten rounds of 
 _MAX_HEAD_BYTES = 1000
 
 
+class _Deliberation(NamedTuple):
+    height: int
+    subject: str  # its digest
+    agents: frozenset[str]
+    agreed: bool
+
+
 @dataclass
 class Order:
     """The deliberations so far; those of one simulation stand side by side, about one subject (Definition XI.2)."""
 
     height: int = 0  # of the next block
-    _finished: dict[str, int] = field(default_factory=dict)  # a simulation's id -> its last block
-    _simulation: str = ""
-    _next_session: int = 0
-    _subject: str = ""
-    _agreed: bool = False
-    _hung: dict[frozenset[str], int] = field(default_factory=dict)  # agents -> the block that they hung
+    _of: dict[str, list[_Deliberation]] = field(default_factory=lambda: defaultdict(list))  # by a simulation's id
 
     def add(self, simulation: str, session: int, subject: Any, agents: Sequence[str], agreed: bool) -> None:
         """Take one more; raises ValueError in a few words if it may not follow."""
-        if simulation != self._simulation:
-            self._begin(simulation, subject)
-        if session != self._next_session:
-            raise ValueError(f"session {session} of its simulation, where session {self._next_session} should follow")
-        if digest(subject) != self._subject:
-            raise ValueError(f"about another subject than block {self.height - 1}, of the same simulation")
-        if self._agreed:
-            raise ValueError(f"deliberated again after agreement (block {self.height - 1})")
-        group = frozenset(agents)
-        if group in self._hung:
-            raise ValueError(f"deliberated again by the agents that hung it (block {self._hung[group]})")
-        if not agreed:
-            self._hung[group] = self.height
-        self._agreed = agreed
-        self._next_session += 1
-        self._finished[simulation] = self.height
+        earlier, group, about = self._of[simulation], frozenset(agents), digest(subject)
+        if session != len(earlier):
+            raise ValueError(f"session {session} of its simulation, where session {len(earlier)} should follow")
+        if earlier and earlier[-1].height != self.height - 1:
+            raise ValueError(f"of a simulation that ended with block {earlier[-1].height}")
+        for before in earlier:
+            if before.subject != about:
+                raise ValueError(f"about another subject than block {before.height}, of the same simulation")
+            if before.agreed:
+                raise ValueError(f"deliberated again after agreement (block {before.height})")
+            if before.agents == group:
+                raise ValueError(f"deliberated again by the agents that hung it (block {before.height})")
+        earlier.append(_Deliberation(self.height, about, group, agreed))
         self.height += 1
-
-    def _begin(self, simulation: str, subject: Any) -> None:
-        if simulation in self._finished:
-            raise ValueError(f"of a simulation that ended with block {self._finished[simulation]}")
-        self._simulation, self._subject = simulation, digest(subject)
-        self._next_session, self._agreed = 0, False
-        self._hung = {}
 
 
 def block_line(block: dict[str, object]) -> bytes:

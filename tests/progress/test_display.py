@@ -66,10 +66,10 @@ def test_a_study_with_a_few_conditions(study_factory: StudyFactory) -> None:
         "50 replies, 4.0% unusable · 1.4 replies/s · 960 tokens/s (60 written)",
         "about 3 min left · 2 min 10 s so far",
         "budget: 1,000 of 2,000 tokens spent",
+        "✓ model tiny 12 s   ✓ engine tiny 41 s   ▶ playing 1 min 14 s   · tables",
         "condition  done  running  replies  unusable",
         "n=2         4/4                40        5%",
         "n=3         1/4                10        0%",
-        "✓ model tiny 12 s   ✓ engine tiny 41 s   ▶ playing 1 min 14 s   · tables",
     ]
 
 
@@ -92,7 +92,7 @@ def test_of_many_conditions_those_that_matter_are_shown(study_factory: StudyFact
     lines = drawn(snapshot(cells), height=12)
     assert any(line.startswith("n=52") for line in lines)
     assert not any(line.startswith("n=2 ") for line in lines)  # it is done
-    assert [line for line in lines if line.startswith("and ")] == ["and 55 more conditions (1 done, 54 not)"]
+    assert [line for line in lines if line.startswith("and ")] == ["and 55 more conditions (1 done)"]
 
 
 def test_silence_and_problems_are_told(study_factory: StudyFactory) -> None:

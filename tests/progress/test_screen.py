@@ -57,9 +57,9 @@ def test_status_tells_what_is_done_and_what_is_to_do(study_factory: StudyFactory
         simulate(study, simulation.record("small"), [], 1.0)
     assert list(status(study))[1] == "nothing is played now"
     folder = paths.processes(paths.results("small"))
-    note = {"event": "told", "note": "2 jobs sent, nothing is played yet", "stopping": False}
+    note = {"event": "told", "note": "2 jobs sent, not playing yet", "stopping": False}
     run = write_events(folder, RUN, note, began=time.time() - 60)
-    assert "2 jobs sent, nothing is played yet" in list(status(study))
+    assert "2 jobs sent, not playing yet" in list(status(study))
     run.rename(run.with_name("run.jsonl"))
     write_events(folder, PLAY)
     lines = list(status(study))

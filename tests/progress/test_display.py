@@ -37,7 +37,7 @@ def snapshot(cells: Sequence[ConditionProgress], **changes: object) -> Snapshot:
         finishes=0.1,
         left=TimeLeft(170.0),
         silent=3.0,
-        budget=None,
+        spent=None,
         note="",
         over=False,
     )
@@ -60,7 +60,7 @@ def test_a_study_with_a_few_conditions(study_factory: StudyFactory) -> None:
     cells = cells_of(study_factory, 2)
     finish(cells[0], 4, 40, 2)
     finish(cells[1], 1, 10)
-    lines = drawn(snapshot(cells, budget="1,000 of 2,000 tokens spent"))
+    lines = drawn(snapshot(cells, spent="budget: 1,000 of 2,000 tokens spent"))
     assert lines[0].startswith("small  5 of 8 simulations, 3 to do  ━")
     assert lines[1:] == [
         "50 replies, 4.0% unusable · 1.4 replies/s · 960 tokens/s (60 written)",
@@ -78,7 +78,7 @@ def test_it_is_never_larger_than_the_terminal(study_factory: StudyFactory) -> No
     finish(cells[7], 1, 10, 5)
     problems = [ProgressProblem(f"a problem {'that is long ' * 30} {letter}", 2) for letter in "abcdefgh"]
     stages = [Stage(f"engine model-with-a-long-name-{number}", "running", 5.0) for number in range(9)]
-    shown = snapshot(cells, problems=problems, silent=80.0, budget="b" * 200, stages=[*STAGES, *stages])
+    shown = snapshot(cells, problems=problems, silent=80.0, spent="b" * 200, stages=[*STAGES, *stages])
     for width, height in ((80, 24), (20, 5), (110, 2)):
         lines = drawn(replace(shown, note="n" * 200), width, height)
         assert len(lines) < height or len(lines) == 1

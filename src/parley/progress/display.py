@@ -91,7 +91,7 @@ def counts(snapshot: Snapshot) -> str:
 
 
 def facts(snapshot: Snapshot) -> list[str]:
-    """Return what is known of replies, speed, budget and time left; what is not known is left out."""
+    """Return what is known of replies, speed and time left; what is not known is left out."""
     replies, unusable = snapshot.answered
     known = []
     if replies:
@@ -119,12 +119,12 @@ def elapsed(snapshot: Snapshot) -> list[str]:
 
 
 def news(snapshot: Snapshot) -> tuple[str, str, str]:
-    """Return what was spent of the budget, for how long nothing was answered, what goes on instead; "" for nothing."""
+    """Return what was spent, for how long nothing was answered, what goes on instead; "" for nothing."""
     silence = ""
     if snapshot.silent is not None and snapshot.silent >= _SILENT_SECONDS:
         waited = duration(snapshot.silent)
         silence = f"last reply {waited} ago" if snapshot.answered[0] else f"no reply yet, for {waited}"
-    return f"budget: {snapshot.budget}" if snapshot.budget else "", silence, one_line(snapshot.note)
+    return snapshot.spent or "", silence, one_line(snapshot.note)
 
 
 def _number(value: float) -> str:

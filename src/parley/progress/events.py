@@ -142,7 +142,7 @@ class PlayWatcher(Watcher):
     record: str
 
     def answered(self, exchange: Exchange) -> None:
-        """Tell of a reply; what a fork takes from its record says nothing of an engine's pace, so when is left out."""
+        """Tell of a reply; one that was recorded before says nothing of an engine's pace, so when is left out."""
         entry = exchange.entry
         took = {"asked": entry.started, "came": entry.started + entry.seconds} if entry.given is None else {}
         tokens = {"read": entry.prompt_tokens or 0, "written": entry.completion_tokens or 0}

@@ -37,7 +37,7 @@ from parley.study.frozen import planned_report
 from parley.text import one_line
 
 _IDLE_SECONDS = 60.0  # without a process that plays and without a new record: nothing is played
-_BUDGET_SECONDS = 5.0  # how often it is looked at
+_SPENT_SECONDS = 5.0  # how often it is looked at
 _CLOCKS_SECONDS = 5.0  # by which the clocks of machines may differ
 _SETTLED_SECONDS = 60.0  # a folder changed longer ago than this cannot change again with the same time
 IDLE = "nothing is played now"
@@ -73,8 +73,8 @@ class Progress:
         if not study.game.evidence.keeps_ledger:
             del plans["ledger"]
         self._stamps = {stage: paths.stamp(study.name, stage, plan) for stage, plan in plans.items()}
-        self._budget: str | None = None
-        self._budget_read = float("-inf")
+        self._spent: str | None = None
+        self._spent_read = float("-inf")
 
     def look(self, last: bool = False) -> Snapshot:
         """Return the study as it is now; in the `last` look of the run of this process, nothing goes on."""
@@ -101,7 +101,7 @@ class Progress:
         recently = (self._is_own or run is not None) and now - came < _IDLE_SECONDS
         playing = self._stage_of_playing(bool(players) or recently or _any_runs(before), ends)
         goes_on = playing.state == RUNNING
-        works = bool(players) or _any_runs([*before, *after])
+        works = bool(players) or recently or _any_runs([*before, *after])
         since_last = [came, *(state.loaded for state in servers if state.alive and state.loaded)]
         waits = players and not _any_runs(before)
         rates = [rates for pace in self._replies.values() if (rates := pace.rates(now))] if goes_on else []
@@ -115,7 +115,7 @@ class Progress:
             finishes=self._finishing(now) if goes_on else None,
             left=time_left(self._cells, self._replies, self._finishes, now) if goes_on else None,
             silent=max(now - max(players[0].began, *since_last), 0.0) if waits else None,
-            budget=self._spent(now),
+            spent=self._what_was_spent(now),
             note="" if last else self._note(run, playing, works),
             over=playing.state == DONE and all(stage.state == DONE for stage in after),
         )
@@ -212,17 +212,16 @@ class Progress:
         kinds = {cell.kind for cell in self._cells if cell.left}
         return sum(rates[0] for kind in kinds if (rates := self._finishes[kind].rates(now))) or None
 
-    def _spent(self, now: float) -> str | None:
-        if self._study.content.budget is None or now - self._budget_read < _BUDGET_SECONDS:
-            return self._budget
-        self._budget_read = now
-        if self._budget is not None and not paths.spent(self._study.name).exists():
-            return self._budget  # nothing was counted since, and all records and journals would be read
-        try:
-            self._budget = (spending_line(self._study) or "").removeprefix("budget: ") or None
-        except (RecordError, JournalError) as error:
-            self._budget = one_line(str(error), 200)
-        return self._budget
+    def _what_was_spent(self, now: float) -> str | None:
+        # Where nothing was counted since, all records and journals would be read.
+        known = self._spent is not None and not paths.spent(self._study.name).exists()
+        if now - self._spent_read >= _SPENT_SECONDS and not known:
+            self._spent_read = now
+            try:
+                self._spent = spending_line(self._study)
+            except (RecordError, JournalError) as error:
+                self._spent = one_line(str(error), 200)
+        return self._spent
 
     # Stages
 

@@ -142,7 +142,8 @@ def status_values(study: Study) -> dict[str, Any]:
     return {
         "study": snapshot.study,
         "simulations": snapshot.total,
-        **{name: getattr(snapshot, name) for name in ("finished", "running", "over", "budget", "note")},
+        **{name: getattr(snapshot, name) for name in ("finished", "running", "over", "note")},
+        "budget": snapshot.spent and snapshot.spent.removeprefix("budget: "),
         "replies": replies,
         "unusable": unusable,
         "seconds_left": snapshot.left and snapshot.left.seconds,

@@ -112,7 +112,7 @@ class Snapshot:
     finishes: float | None  # simulations per second
     left: TimeLeft | None
     silent: float | None  # seconds without a reply, while simulations are played
-    budget: str | None
+    spent: str | None  # of what services may use
     note: str  # what goes on where nothing is played
     over: bool  # whether all simulations and all that is made of them are there
 

@@ -109,7 +109,7 @@ class ProcessState:
         game.replies += 1
         game.unusable += bool(event["failed"])
         game.waits_for = ""
-        if "came" in event:  # else it is of a journal, or of a fork's record
+        if "came" in event:  # else it was recorded before
             self.replies.append(Reply(*(event[key] for key in Reply._fields)))
 
     def look(self, path: Path, status: os.stat_result, now: float) -> None:

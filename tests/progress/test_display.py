@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
-from parley.progress.display import PlainLines, plain_line, screenful
+from parley.progress.display import PlainLines, facts, plain_line, screenful
 from parley.progress.snapshot import ConditionProgress, ProgressProblem, Snapshot, Stage, TimeLeft
 from parley.progress.snapshot import cells_of as conditions_of
 from support.studies import StudyFactory
@@ -112,6 +112,12 @@ def test_nothing_that_files_say_is_taken_for_markup_or_moves_the_cursor(study_fa
     assert "! [red]no[/red] [2J [/] [link=x]" in drawn(shown)
     [warning] = [line for line in PlainLines().look(shown, 0.0) if "warning" in line]
     assert warning == "small: warning: [red]no[/red] [2J [/] [link=x]"
+
+
+def test_tokens_that_nobody_told_are_not_0_per_second(study_factory: StudyFactory) -> None:
+    shown = snapshot(cells_of(study_factory, 1), left=None)
+    assert facts(replace(shown, rates=(1.0, 0.0, 0.0))) == ["1.0 replies/s"]
+    assert facts(replace(shown, rates=(1.0, 200.0, 0.0))) == ["1.0 replies/s", "200 tokens/s"]
 
 
 def test_plain_lines_come_for_stages_and_every_half_minute(study_factory: StudyFactory) -> None:

@@ -31,9 +31,9 @@ def screenful(snapshot: Snapshot, console: Console) -> SegmentLines:
 
 def _head(snapshot: Snapshot, width: int) -> Iterator[Text | Table]:
     """Yield the study and its counts with a bar, what is known of it, its stages and its problems."""
-    title = Text.assemble(
-        (one_line(snapshot.study), "bold"), f"  {counts(snapshot)}", no_wrap=True, overflow="ellipsis"
-    )
+    title = Text(one_line(snapshot.study), "bold", no_wrap=True, overflow="ellipsis")
+    title.truncate(max(width // 4, 8), overflow="ellipsis")
+    title.append(f"  {counts(snapshot)}", "not bold")
     if (room := min(width - title.cell_len - 2, 40)) < 5:
         yield title
     else:
@@ -58,21 +58,25 @@ def _conditions(cells: Sequence[ConditionProgress], room: int, width: int) -> Ta
     first = sorted(range(len(cells)), key=lambda place: _rank(cells[place]))
     asks = any(cell.answered[0] for cell in cells)
     titles = ("done", "running", *(("replies", "unusable") if asks else ()))
+    rows = [(cells[place], _row(cells[place], asks)) for place in sorted(first[:most])]
+    widths = [max(len(title), *(len(row[place]) for _, row in rows)) + 2 for place, title in enumerate(titles, 1)]
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
     # Where there is little room, labels are cut and numbers are not.
-    table.add_column("condition", no_wrap=True, overflow="ellipsis", max_width=max(width - 12 * len(titles), 5))
+    table.add_column("condition", no_wrap=True, overflow="ellipsis", max_width=max(width - sum(widths), 5))
     for title in titles:
         table.add_column(title, justify="right", no_wrap=True, min_width=len(title))
-    for cell in (cells[place] for place in sorted(first[:most])):
-        replies, unusable = cell.answered
-        values = [cell.label, f"{len(cell.finished)}/{len(cell.names)}", str(cell.running or "")]
-        if asks:
-            values += [f"{replies:,}", f"{unusable / replies:.0%}"] if replies else ["", ""]
-        table.add_row(*map(Text, values), style="dim" if not cell.left else None)
+    for cell, row in rows:
+        table.add_row(*map(Text, row), style="dim" if not cell.left else None)
     if rest := [cells[place] for place in first[most:]]:
         done = sum(not cell.left for cell in rest)
         table.add_row(Text(f"and {len(rest)} more conditions ({done} done)", style="dim"))
     return table
+
+
+def _row(cell: ConditionProgress, asks: bool) -> list[str]:
+    replies, unusable = cell.answered
+    values = [cell.label, f"{len(cell.finished)}/{len(cell.names)}", str(cell.running or "")]
+    return values + ([f"{replies:,}", f"{unusable / replies:.0%}"] if replies else ["", ""]) if asks else values
 
 
 def _rank(cell: ConditionProgress) -> tuple[int, float]:

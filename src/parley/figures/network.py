@@ -43,6 +43,7 @@ _OF_STATE = {"facecolor": "color", "hatch": "hatch"}
 _FRAME: dict[str, Any] = {"edgecolor": "black", "marker": "s"}
 _WORD: dict[str, Any] = {"ha": "center", "va": "center_baseline", "size": 6, "zorder": 3}
 _LINK: dict[str, Any] = {"color": "#999999"}
+_ARROW: dict[str, Any] = {"arrowstyle": "-|>", "color": "#666666", "linewidth": 0.6, "mutation_scale": 6}
 _LAID_OUT_WELL = 150  # agents up to which a layout takes a second or two
 _CROWDED = 0.6  # of the room between agents on a circle
 
@@ -55,6 +56,7 @@ class _Game:
 
     points: Points
     links: Sequence[tuple[str, str]]
+    one_way: Sequence[tuple[str, str]]  # those of them that link a speaker to who hears it
     timeline: Timeline
     rounds: Sequence[int]
 
@@ -90,8 +92,12 @@ def _read(study: Study, simulation: Simulation) -> _Game:
     rounds = rounds_shown(timeline)
     cells = {place: cell for place, cell in timeline.cells.items() if place[1] in rounds and place[0] in names}
     places = layout(game.network)
-    links = [(names[a], names[b]) for a in range(len(names)) for b in game.network.neighbors[a] if a < b]
-    return _Game(dict(zip(names, places, strict=True)), links, replace(timeline, cells=cells, marks=()), rounds)
+    heard = [(a, b) for a in range(len(names)) for b in game.network.neighbors[a]]  # a hears b
+    links = [(names[a], names[b]) for a, b in heard if a < b or (b, a) not in heard]
+    one_way = [(names[b], names[a]) for a, b in heard if (b, a) not in heard]
+    return _Game(
+        dict(zip(names, places, strict=True)), links, one_way, replace(timeline, cells=cells, marks=()), rounds
+    )
 
 
 def rounds_shown(timeline: Timeline) -> list[int]:
@@ -111,7 +117,7 @@ def rounds_shown(timeline: Timeline) -> list[int]:
 def _texts(games: Sequence[_Game]) -> tuple[list[dict[tuple[str, int], str]], list[str]]:
     """Return what stands in the agents by name and round, what they said if it is short, else numbers; and notes."""
     said = [{place: one_line(cell.text) for place, cell in game.timeline.cells.items()} for game in games]
-    notes = ["Who is linked hears each other."]
+    notes = ["Who is linked hears each other." if not any(g.one_way for g in games) else "Arrows point to who hears."]
     lengths = [len(text) for texts in said for text in texts.values()]
     if max(lengths, default=0) in range(1, _SHORT + 1):
         notes.append("In the circles: what each agent said or holds.")
@@ -155,6 +161,9 @@ def _graph(
     along_y = [y for _, y1, _, y2 in ends for y in (y1, y2, math.nan)]
     width = 0.8 if len(ends) < _SOME_LINKS else 0.25
     ax.plot(along_x, along_y, **_LINK, linewidth=width, zorder=1, rasterized=len(ends) > _MANY_LINKS)
+    for speaker, hearer in game.one_way:
+        (x, y), (to_x, to_y) = at[speaker], at[hearer]  # the head stops short of the agent
+        ax.annotate("", ((x + 3 * to_x) / 4, (y + 3 * to_y) / 4), (x, y), arrowprops=_ARROW, zorder=1)
     states = {state.name: state for state in game.timeline.states}
     alike: dict[tuple[str | None, bool], list[str]] = {}
     for name in at:
@@ -176,8 +185,10 @@ def _legend(games: Sequence[_Game]) -> list[Artist]:
     legend, _ = legend_of([game.timeline for game in games])
     if any((name, at) not in game.timeline.cells for game in games for name in game.points for at in game.rounds):
         legend.append(Patch(**_UNKNOWN, label="nothing known of it"))
-    if any(game.links for game in games):
+    if any(len(game.one_way) < len(game.links) for game in games):
         legend.append(Line2D([], [], **_LINK, label="hear each other"))
+    if any(game.one_way for game in games):
+        legend.append(Line2D([], [], **_LINK, marker=">", markersize=3, label="points to who hears"))
     return legend
 
 
@@ -192,7 +203,7 @@ def layout(network: Network) -> list[tuple[float, float]]:
     graph = nx.empty_graph(n)
     graph.add_edges_from((a, b) for a in range(n) for b in network.neighbors[a])
     found = _places(nx.circular_layout(graph))
-    if n <= _LAID_OUT_WELL and not network.is_complete and nx.is_connected(graph):
+    if n <= _LAID_OUT_WELL and not network.is_complete and not network.is_one_way and nx.is_connected(graph):
         # From a circle, a grid would end tangled.
         fitting = _places(nx.kamada_kawai_layout(graph, pos=nx.spring_layout(graph, seed=0)))
         if spacing(fitting) > _CROWDED * spacing(found):

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import combinations
+from itertools import combinations, permutations
 from math import ceil
 from typing import Any
 
@@ -378,12 +378,14 @@ def by_definition(network: Network) -> tuple[int, int | None]:
 
 
 @pytest.mark.promise("Networks have their robustness, and the faults that they tolerate, by definition.")
-def test_robustness_is_what_its_definition_says(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("one_way", [False, True])
+def test_robustness_is_what_its_definition_says(one_way: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     for seed in range(40):
         rng = np.random.default_rng(seed)
         n = int(rng.integers(2, 6))
-        links = [pair for pair in combinations(range(n), 2) if rng.random() < (seed % 5 + 3) / 8]
-        network = Network.of_edges(n, links)
+        pairs = list(permutations(range(n), 2) if one_way else combinations(range(n), 2))
+        links = [pair for pair in pairs if rng.random() < (seed % 5 + 3) / 8]
+        network = Network.of_edges(n, () if one_way else links, links if one_way else ())
         r, faults = by_definition(network)
         assert (robustness(network), tolerates(network)) == ((r, True), faults)
         with monkeypatch.context() as patch:  # as if it were too large to be exact
@@ -409,6 +411,8 @@ def test_known_networks() -> None:
     halves = [(a, b) for one in (range(5), range(5, 10)) for a, b in combinations(one, 2)]
     twin = Network.of_edges(10, [*halves, *((k, k + 5) for k in range(5))])
     assert (twin.facts().connectivity, robustness(twin)) == (5, (1, True))
+    one_way = Network.of_edges(4, (), [(0, 1), (1, 2), (2, 3)])
+    assert (robustness(one_way), tolerates(one_way)) == ((1, True), 0)
     apart = Network.of_edges(20, [(0, 1)])
     assert (robustness(apart), tolerates(apart)) == ((0, True), None)
 

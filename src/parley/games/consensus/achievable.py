@@ -182,10 +182,11 @@ def robustness(network: Network) -> tuple[int, bool]:
         return ceil(n / 2), True
     if n <= EXACT_TO:
         return _least_of_pairs(_outside(network).max(axis=0), np.maximum), True
-    connected = len(network.component(0)) == n
-    lower = max(_by_degree(network), int(connected))
+    heard = network.heard_by
+    rooted = any(len(heard.component(agent)) == n for agent in range(n))
+    lower = max(_by_degree(network), int(rooted))
     # The agent that hears fewest is a set, and all others hear it alone outside of theirs.
-    return lower, not connected or lower == max(1, min(len(peers) for peers in network.neighbors))
+    return lower, not rooted or lower == max(1, min(len(peers) for peers in network.neighbors))
 
 
 @lru_cache(maxsize=10_000)

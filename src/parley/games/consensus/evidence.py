@@ -306,7 +306,7 @@ def _network(first: ConsensusRound) -> Network:
         return Network.complete(len(names))
     place = {name: index for index, name in enumerate(names)}
     heard = first["neighbors"]
-    return Network.of_edges(len(names), ((place[peer], place[name]) for name in names for peer in heard[name]))
+    return Network.of_edges(len(names), (), ((place[peer], place[name]) for name in names for peer in heard[name]))
 
 
 def _shown(value: Value | None) -> str:

@@ -29,9 +29,10 @@ from parley.games.consensus.parameters import (
     Said,
     Value,
 )
+from parley.games.network import Edges
 
 FOLDER = Path(__file__).parent / "templates"
-_DISCLOSED = FOLDER / "network" / "disclosed.txt"
+_DISCLOSED = {one_way: FOLDER / "network" / f"disclosed{'_one_way' * one_way}.txt" for one_way in (False, True)}
 _PUBLISHED_WORDS = FOLDER / "published_code" / "words.yaml"
 _GOAL_WORDS = FOLDER / "goal" / "words.yaml"
 _FRAMING = FOLDER / "framing"
@@ -246,6 +247,12 @@ def goal_words(goal: Goal) -> tuple[tuple[str, str], ...]:
     return tuple(played.items())
 
 
+def disclosed_template(parameters: ConsensusParameters) -> Path:
+    """Return what agents are told of a network that is disclosed."""
+    topology = parameters.topology
+    return _DISCLOSED[isinstance(topology, Edges) and bool(topology.one_way)]
+
+
 def _reworded(text: str, words: Sequence[tuple[str, str]]) -> str:
     for printed, played in words:
         text = text.replace(printed, played)
@@ -274,7 +281,7 @@ class ConsensusPrompts(shared.Prompts[ConsensusParameters]):
         if parameters.rules == PUBLISHED_CODE:
             told["published_code"] = _PUBLISHED_WORDS
         if parameters.disclose_topology:
-            told["network"] = _DISCLOSED
+            told["network"] = disclosed_template(parameters)
         of_filter = told_of_filter(parameters.filter) if parameters.filter_told else {}
         return shared.for_roles(told) | of_filter
 

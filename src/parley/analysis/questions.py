@@ -144,7 +144,11 @@ def _samples(comparison: Comparison, pairs: Pairs) -> SamplePair:
         **{"from": first, "to": second, "over": ", ".join(question.over), "strata": len(comparison.strata)},
         "smallest": question.smallest,
     }
-    kind = RATE if not comparison.of_numbers else SHARE if comparison.share else NUMBER
+    yes_or_no = np.isin([pairs.first, pairs.second], (0, 1)).all() and not (comparison.between or comparison.averaged)
+    if not comparison.of_numbers or (comparison.signed and comparison.share and yes_or_no):
+        kind = RATE
+    else:
+        kind = SHARE if comparison.share else NUMBER
     pooled = len(comparison.strata) > 1 or (comparison.of_numbers and bool(comparison.between))
     clusters = Clusters(pairs.seeds) if pooled else None
     most = most_of(comparison)
@@ -152,10 +156,13 @@ def _samples(comparison: Comparison, pairs: Pairs) -> SamplePair:
 
 
 def most_of(comparison: Comparison) -> float:
-    """Return the largest difference of a pair: 1 of rates and shares, more of their lines; inf of other numbers."""
+    """Return the largest difference of a pair: 1 of rates and shares (2 of what was lost); inf of other numbers.
+
+    That of their lines is larger.
+    """
     if not comparison.share:
         return math.inf
-    most = 1.0
+    most = 2.0 if comparison.signed else 1.0
     for conditions in comparison.between:
         steps = np.eye(len(conditions))
         at = [float(condition.axes[comparison.axis]) for condition in conditions]

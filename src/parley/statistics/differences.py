@@ -227,7 +227,8 @@ def _of_numbers(pair: SamplePair) -> dict[str, Any]:
     if isinstance(pair.clusters, Clusters):
         y = linearized(y - x, pair.clusters.seeds)
         x, test = np.zeros(len(y)), "t by seed"
-    low, high, p = (stats.paired_share if pair.kind == SHARE else stats.paired_mean)(x, y)
+    most = pair.most if math.isfinite(pair.most) else 1.0
+    low, high, p = stats.paired_share(x, y, most) if pair.kind == SHARE else stats.paired_mean(x, y)
     if pair.by_signs:
         p, test = stats.sign_flip(y - x), "sign flip"
     return found | {"low": max(low, -pair.most), "high": min(high, pair.most), "test": test, "p": p}

@@ -96,8 +96,15 @@ class Comparison:
         return self.kind == "quantity" or bool(self.between) or self.averaged
 
     @property
+    def signed(self) -> bool:
+        """Whether what is looked at may be below 0: what a game lost, against the best known protocol."""
+        return {*self.outcomes} <= {each.name for each in self.conditions[0].game.evidence.lost}
+
+    @property
     def least(self) -> float:
         """The least that a share or rate can be on both sides: of one of the honest agents, where they are as many."""
+        if self.signed:
+            return -1.0
         conditions = self.conditions
         quantities = {each.name: each for each in conditions[0].game.evidence.quantities}
         if not all(name in quantities and quantities[name].of_one for name in self.outcomes):

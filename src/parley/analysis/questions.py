@@ -46,19 +46,20 @@ _PAIR = "_pair"
 class Pairs:
     """What the pairs of simulations of a comparison have, over all strata: rates as 1 and 0, of forks their means.
 
-    `sampling` is the variance that the difference of each pair has because there are no more forks of a game on either
-    side; NaN where there is one of a side.
+    Each of the `strata` counts as much, however many pairs it has. `sampling` is the variance that the difference of
+    each pair has because there are no more forks of a game on either side; NaN where there is one of a side.
     """
 
     first: Floats
     second: Floats
     seeds: NDArray[np.int64]
     sampling: Floats = field(default_factory=lambda: np.empty(0))
+    strata: NDArray[np.int64] | None = None
 
     @cached_property
     def by_seed(self) -> tuple[Floats, Floats]:
-        """What the pairs of each seed differ by in the mean, and how many they are."""
-        return by_seed(self.second - self.first, self.seeds)
+        """What the pairs of each seed differ by in the mean, and the weight of each seed."""
+        return by_seed(self.second - self.first, self.seeds, self.strata)
 
     @property
     def counts(self) -> tuple[int, int, int, int]:
@@ -98,7 +99,9 @@ def all_pairs(rows: pd.DataFrame, study: Study) -> Iterable[tuple[Comparison, Pa
     groups = dict(by_condition(rows, study.axes)) if study.comparisons else {}
     for comparison in study.comparisons:
         parts = [_stratum(comparison, each, groups) for each in comparison.between or comparison.strata]
-        yield comparison, Pairs(*(np.concatenate(side) for side in zip(*parts, strict=True)))
+        first, second, seeds, sampling = (np.concatenate(side) for side in zip(*parts, strict=True))
+        strata = np.repeat(np.arange(len(parts)), [len(part[0]) for part in parts])
+        yield comparison, Pairs(first, second, seeds, sampling, np.unique(strata, return_inverse=True)[1])
 
 
 def _stratum(comparison: Comparison, conditions: Sequence[Condition], groups: Any) -> tuple[Any, ...]:
@@ -150,7 +153,7 @@ def _samples(comparison: Comparison, pairs: Pairs) -> SamplePair:
     else:
         kind = SHARE if comparison.share else NUMBER
     pooled = len(comparison.strata) > 1 or (comparison.of_numbers and bool(comparison.between))
-    clusters = Clusters(pairs.seeds) if pooled else None
+    clusters = Clusters(pairs.seeds, pairs.strata) if pooled else None
     most = most_of(comparison)
     return SamplePair(about, pairs.first, pairs.second, kind, clusters=clusters, family="questions", most=most)
 
@@ -180,7 +183,7 @@ def _equivalence(pairs: Pairs, smallest: float, most: float, together: float) ->
         lower, upper = map(float, bounded_interval(means, most, together, number))
         p = max(float(p_below(sign * means, smallest, most, number)) for sign in (-1.0, 1.0)) if len(means) else np.nan
     else:
-        by_seed_alone = linearized(pairs.second - pairs.first, pairs.seeds)
+        by_seed_alone = linearized(pairs.second - pairs.first, pairs.seeds, pairs.strata)
         lower, upper, _ = paired_mean(np.zeros(len(means)), by_seed_alone, together)
         errors = (abs((lower + upper) / 2) - smallest) / ((upper - lower) / 2)  # in halves of the interval
         t = errors * scipy.special.stdtrit(max(1, len(means) - 1), 0.5 + together / 2)

@@ -44,26 +44,19 @@ def unnamed(refused: Iterable[tuple[Any, str, tuple[str, ...]]]) -> list[tuple[A
 
 
 BAD_KEYS: list[tuple[dict[str, Any], *tuple[str, ...]]] = [
-    ({"sede": 3}, "sede:", "'seeds'"),
     ({"gmae": "consensus", "game": DROP}, "bad.yaml: gmae: unknown key; did you mean 'game'?"),
     ({"reply_format": "text"}, "reply_format: unknown key; put it under parameters:"),
     ({"prompts": {"mine": {"form": "neutral"}}}, "prompts.mine.form: unknown key; did you mean 'from'?"),
-    ({"prompts": {"mine": {"start": "neutral"}}}, "prompts.mine.start: unknown key; known keys are: from, append"),
     ({"game": "chess"}, "game:", "'chess'", "consensus"),
-    ({"grids": []}, "grids: []"),
-    ({"seeds": 0}, "seeds: 0", "1"),
     ({"seeds": "0-9"}, "seeds: '0-9'", "valid integer"),
     ({"seeds": [7, 1, 7]}, "seeds: ", "seed 7"),
     ({"seeds": [3, -1]}, "seeds[1]: -1"),
-    ({"seeds": [1_000_000_000]}, "seeds[0]: 1000000000"),
     ({"companions": {"noise": "config/again.yaml"}}, "companions.noise", "config/again.yaml"),
     ({"budget": {"cost": float("inf")}}, "budget.cost: inf"),
     ({"parameters": {"max_round": 3}}, "parameters: max_round:", "'max_rounds'"),
     ({"parameters": {"vote": {"temperature": 1, "max_token": 3}}}, "parameters: vote.max_token"),
     ({"parameters": {"stop_threshold": 0}}, "stop_threshold: 0: "),
-    ({"parameters": {"stop_threshold": 1.01}}, "stop_threshold: 1.01"),
     ({"parameters": {"stop_threshold": "most"}}, "stop_threshold: 'most'", "2/3"),
-    ({"parameters": {"stop_threshold": float("nan")}}, "stop_threshold: nan"),
     ({"parameters": {"max_rounds": True}}, "max_rounds: True"),
     ({"parameters": {"value_min": 9, "value_max": 3}}, "value_min 9", "value_max 3"),
 ]
@@ -71,19 +64,15 @@ BAD_GRIDS: list[tuple[dict[str, Any], *tuple[str, ...]]] = [
     ({"modle": "majority"}, "modle:", "'model'"),
     ({"model": DROP}, "model: missing"),
     ({"n": DROP}, "n: ", "honest"),
-    ({"honest": 3}, "n: ", "honest"),
-    ({"n": 0}, "n[0]: 0"),
     ({"b": 4}, "b: 4", "(n = 3)"),
     ({"n": "3"}, "n[0]: '3'"),
     ({"model": "gpt"}, "model: 'gpt'", "other, tiny, llm, majority"),
     ({"b": 1, "byzantine": "evil"}, "byzantine: 'evil'", "choose one of"),
     ({"prompt": "must_exist"}, "prompt: 'must_exist'", "'may_exist'"),
     ({"model": "a/b"}, "model[0]: 'a/b'"),
-    ({"prompt": "../x"}, "prompt[0]: '../x'"),
     ({"n": [3, 3]}, "model=majority/n=3/b=0/prompt=may_exist", "duplicate"),
     ({"vary": {"stop_threshold": [0.5, "1/2"]}}, "duplicate"),
     ({"vary": {"max_round": [3]}}, "vary: 'max_round'", "'max_rounds'"),
-    ({"vary": {"max_rounds": [3, 0]}}, "vary: max_rounds: 0"),
     ({"model": "llm"}, "model: llm", "model"),
     ({"model": {"name": "majority", "model": "tiny"}}, "model: majority", "remove 'tiny'"),
     ({"model": "no_such_module:Policy"}, "model: no_such_module:Policy", "no module no_such_module"),
@@ -94,7 +83,6 @@ BAD_GROUPS: list[tuple[dict[str, Any], *tuple[str, ...]]] = [
     ({"groups": [HONEST, {**HONEST, "role": "king"}]}, "groups[1].role: 'king'", "honest, byzantine"),
     ({"groups": [{"role": "honest", "count": 3}]}, "groups[0]: llm", "with model"),
     ({"groups": [{"role": "honest", "count": 3, "model": "gpt"}]}, "groups[0].model: 'gpt'", "other, tiny"),
-    ({"groups": [{**HONEST, "policy": "evil"}]}, "groups[0].policy: 'evil'", "llm, majority"),
     ({"groups": [{**HONEST, "model": "tiny"}]}, "groups[0]: majority", "remove 'tiny'"),
 ]
 
@@ -110,19 +98,6 @@ def test_a_refusal_names_the_key_and_the_remedy() -> None:
             (CONTENT | {"grids": [changed(grid, changes)]}, ["bad.yaml: grids[0]", *names]) for changes, *names in rows
         ]
     assert not unnamed((content, refusal(yaml.safe_dump(content)), tuple(names)) for content, names in files)
-
-
-BAD_TEXTS = [
-    ("", "mapping"),
-    ("game: [consensus\n", "not valid YAML"),
-    ("game: consensus\n\tseeds: 1\n", "line 2, column 1", "not valid YAML"),
-    ("game: consensus\ngrids:\n- {model: majority, n: 3, n: 4}\n", "line 3, column 27", "key 'n'"),
-]
-
-
-@pytest.mark.usefixtures("folder")
-def test_a_text_that_is_no_study_is_refused_with_its_place() -> None:
-    assert not unnamed((text, refusal(text), tuple(names)) for text, *names in BAD_TEXTS)
 
 
 def test_grids_are_checked_together(study_factory: StudyFactory) -> None:
@@ -154,11 +129,9 @@ def test_a_study_without_a_models_file_has_the_models_of_parley(study_factory: S
 
 REPO = {"repo": "a/b", "revision": "a" * 40}
 BAD_MODELS: list[tuple[dict[str, Any], *tuple[str, ...]]] = [
-    ({"m": {}}, "models.m.source: missing"),
     ({"../m": {"source": {"folder": "x"}}}, "models.", "../m"),
     ({"m": {"source": REPO, "dtyp": "float16"}}, "models.m.dtyp", "'dtype'"),
     ({"m": {"source": REPO | {"revision": "main"}}}, "models.m.source.revision: 'main'"),
-    ({"m": {"source": REPO, "server_args": {"seed": 10**19}}}, "models.m.server_args.seed", "18 digits"),
     ({"m": {"source": REPO, "server_args": {"seed": "--host"}}}, "models.m.server_args.seed: '--host'"),
     ({"m": {"source": REPO, "chat_template_kwargs": {"x": float("nan")}}}, "models.m.chat_template_kwargs", "JSON"),
     ({"majority": {"source": REPO}}, "models.majority", "rename"),

@@ -8,7 +8,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +42,7 @@ SERVICES = "services"  # that of all simulations that services alone answer: one
 SCRIPTED_AT_ONCE = 4  # while one is synced to the disk, or waits for others, another is played
 ARM_AXIS = "arm"  # the last, in studies that compare with arms
 TALK, NO_ARM = "talk", "none"  # its values for what arms are compared with, and for conditions without arms
+HONEST = "honest"  # in `where`, as grids have it: n - b
 BYZANTINE_AXIS = "byzantine"  # after them, in studies that vary what plays the Byzantine agents
 
 
@@ -69,7 +70,8 @@ def axes_text(axes: Mapping[str, Any]) -> str:
     return ", ".join(f"{axis}={value}" for axis, value in axes.items())
 
 
-def axis_names(game: type[Game], axis: str, text: str) -> set[str]:
+@lru_cache(maxsize=4096)
+def axis_names(game: type[Game], axis: str, text: str) -> frozenset[str]:
     """Return what the value of an axis may be called in a path if a user writes `text` for it.
 
     `text` is that name, or the value as it stands in a study: `0.80`, `2/3`, `True`, `{kind: erdos_renyi, p: 0.5}`.
@@ -79,10 +81,10 @@ def axis_names(game: type[Game], axis: str, text: str) -> set[str]:
     if axis in game.Parameters.model_fields:
         try:
             value = TypeAdapter(game.Parameters.model_fields[axis].rebuild_annotation()).validate_python(given)
+            names.add(str(axis_value(value)))
         except ValidationError:  # no condition can have it
-            return names
-        names.add(str(axis_value(value)))
-    return names
+            pass
+    return frozenset(names)
 
 
 @dataclass(frozen=True)
@@ -108,10 +110,9 @@ class Player:
 
     def identity(self) -> dict[str, Any]:
         """Return what can change its replies; a model's name in models.yaml cannot."""
-        found = self.policy.identity() | ({} if self.prompt is None else {"prompt": self.prompt})
-        if self.entry is None:
-            return found
-        return found | {"model": self.entry.identity(), "grammar": self.entry.grammar_name}
+        prompt = {} if self.prompt is None else {"prompt": self.prompt}
+        model = {"model": self.entry.identity(), "grammar": self.entry.grammar_name} if self.entry else {}
+        return self.policy.identity() | prompt | model
 
 
 @dataclass(frozen=True)
@@ -328,6 +329,17 @@ class Condition:
         """Whether rules alone play the agents of the first role; an imported game was played by something else."""
         kinds = [group.player.policy.kind for group in self.groups if group.role == self.game.roles[0] and group.count]
         return all(kind.rule is not None and kind is not IMPORTED for kind in kinds)
+
+    def has(self, where: Mapping[str, Sequence[Any]]) -> bool:
+        """Whether it has one of these values of each axis, as in a path or as a study writes them.
+
+        `honest` counts its agents that are not Byzantine.
+        """
+        axes = {HONEST: int(self.axes["n"]) - int(self.axes["b"]), **self.axes}
+        return all(
+            any(str(axes[axis]) in axis_names(self.game, axis, str(value)) for value in values)
+            for axis, values in where.items()
+        )
 
     def count(self, role: str) -> int:
         """Return the number of agents of one role that play."""

@@ -102,27 +102,25 @@ class Expander:
         for index, grid in enumerate(self._content.grids):
             self._check_keys(grid, f"{self._where}: grids[{index}]")
         self._check_size()
-        found: dict[str, tuple[str, str]] = {}
-        conditions = []
+        by_name: dict[str, tuple[str, Condition]] = {}
         for index, grid in enumerate(self._content.grids):
             key = f"grids[{index}]"
             for condition in self._grid(grid, f"{self._where}: {key}"):
-                if condition.name in found:
-                    other, spec = found[condition.name]
-                    remedy = (
-                        "list it once"
-                        if spec == condition.spec
-                        else "they differ in what is no axis, or has the same name: make it an axis (a list for "
-                        "`byzantine`), or use a study of its own"
-                    )
+                other, same = by_name.setdefault(condition.name, (key, condition))
+                if same is not condition:
+                    remedy = "list it once"
+                    if same.spec != condition.spec:
+                        remedy = (
+                            "they differ in what is no axis, or has the same name: make it an axis (a list for "
+                            "`byzantine`), or use a study of its own"
+                        )
                     raise UsageError(
                         f"{self._where}: {key}: {condition.name}: duplicate condition (also in {other}); {remedy}"
                     )
-                found[condition.name] = (key, condition.spec)
-                conditions.append(condition)
+        conditions = tuple(condition for _, condition in by_name.values())
         self.own_prompts.check(conditions)
         self._check_arms(conditions)
-        return tuple(conditions)
+        return conditions
 
     def _check_arms(self, conditions: Sequence[Condition]) -> None:
         if self._content.compare_with is None:
@@ -173,16 +171,13 @@ class Expander:
         """Refuse what would take minutes to expand, before it is expanded."""
         conditions = simulations = 0
         for grid in self._content.grids:
-            lists: list[Any] = [grid.prompt, *grid.vary.values()]
-            if grid.groups is None:
-                adversaries = grid.byzantine if isinstance(grid.byzantine, list) else [SAME]
-                # What would play the Byzantine agents makes no difference where there are none.
-                attacks = [a for b in grid.b or [0] for a in (adversaries if b else adversaries[:1])]
-                lists += [grid.model, grid.n or grid.honest, attacks]
-            for group in grid.groups or []:
-                lists += [group.role, group.count, group.model or [None], group.policy, group.prompt or [None]]
-            count = prod(len(values) for values in lists)
-            count *= 1 + len(self._content.compare_with or ())
+            keys = [*grid, *(key for group in grid.groups or [] for key in group), *grid.vary.items()]
+            others = ("groups", "seeds", "b", "byzantine")
+            lists = [values for key, values in keys if isinstance(values, list) and key not in others]
+            # What would play the Byzantine agents makes no difference where there are none.
+            adversaries = len(grid.byzantine) if isinstance(grid.byzantine, list) else 1
+            attacks = sum(adversaries if b else 1 for b in grid.b or [0])
+            count = prod(map(len, lists)) * attacks * (1 + len(self._content.compare_with or ()))
             conditions += count
             simulations += count * len(seed_numbers(grid.seeds or self._content.seeds)) * self._content.repeats
         check_size(f"{self._where}: grids", conditions, simulations)
@@ -265,9 +260,9 @@ class Expander:
                 raise UsageError(f"{where}.b: {b}: more Byzantine agents than agents (n = {total}); lower b")
             player = self.player(model, f"{where}.model", self._honest)
             # All are looked up, so that a misspelled name is found even where nobody has the role.
-            found = [(a, self._adversary(a, player, f"{where}.byzantine")) for a in adversaries]
+            attacks = [(a, self._adversary(a, player, f"{where}.byzantine")) for a in adversaries]
             # Without Byzantine agents, what would play them makes no difference.
-            for written, adversary in found if b else found[:1]:
+            for written, adversary in attacks if b else attacks[:1]:
                 agents = (PlayerGroup(self._honest, total - b, player), PlayerGroup(self._byzantine, b, adversary))
                 label = (SAME if written == SAME else adversary.label) if b else NOBODY
                 yield _Population(tuple(group for group in agents if group.count), player.label, label)

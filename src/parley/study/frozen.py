@@ -155,8 +155,8 @@ def read_frozen(study: Study) -> Frozen:
     path = paths.frozen(study.file)
     wrong = f"{path.name}: its frozen block cannot be read; restore it, or write it anew with --freeze --force"
     try:
-        found = _BLOCK.search(read_regular(path, _MAX_BYTES).decode("utf-8"))
-        frozen = Frozen.model_validate_json(found[1] if found else "")
+        block = _BLOCK.search(read_regular(path, _MAX_BYTES).decode("utf-8"))
+        frozen = Frozen.model_validate_json(block[1] if block else "")
     except FileNotFoundError:
         raise
     except (OSError, ValueError, TypeError, LookupError):

@@ -35,7 +35,7 @@ class Side(FileModel):
     )
 
 
-class Sides(FileModel):
+class ConditionPair(FileModel):
     """Two conditions that a question compares, which may differ in several axes, or two outcomes of them."""
 
     first: Side = Field(description="The one side.")
@@ -63,7 +63,7 @@ class Question(BaseModel):
             "the second minus the first.",
         )
     )
-    compare: Annotated[Annotated[str, Field(max_length=200)] | Sides, ByForm()] | None = Field(
+    compare: Annotated[Annotated[str, Field(max_length=200)] | ConditionPair, ByForm()] | None = Field(
         default=None,
         description="Axis whose values are compared; or two sides, `first` and `second`, that may differ in several "
         "axes.",
@@ -135,7 +135,7 @@ class Question(BaseModel):
     @property
     def sides(self) -> dict[str, Side]:
         """The two sides by their keys; none where values of an axis, or outcomes of a simulation, are compared."""
-        return {"first": self.compare.first, "second": self.compare.second} if isinstance(self.compare, Sides) else {}
+        return dict(self.compare) if isinstance(self.compare, ConditionPair) else {}
 
 
 def question_text(question: Question) -> str:

@@ -223,18 +223,17 @@ class Study:
     def named_for(self, figure: str) -> list[Simulation]:
         """Return the simulations that the study names for a figure, each once, in its order; none if it names none."""
         chosen = [(self._having(choice.where), choice.seeds) for choice in self.content.figures.get(figure, ())]
-        found = {
+        named = {
             (condition.name, seed): Simulation(condition, seed)
             for conditions, seeds in chosen
             for condition in conditions
             for seed in seeds or [min(condition.seeds)]
             if seed in condition.seeds
         }
-        return list(found.values())
+        return list(named.values())
 
     def _having(self, axes: Mapping[str, Any]) -> list[Condition]:
-        names = {axis: axis_names(self.game, axis, str(value)) for axis, value in axes.items()}
-        return [c for c in self.conditions if all(str(c.axes[axis]) in known for axis, known in names.items())]
+        return [each for each in self.conditions if each.has({axis: [value] for axis, value in axes.items()})]
 
     def _meant(self, axes: Mapping[str, Any]) -> str:
         """Return what conditions have in place of the first value that none has; "" if each of the values is there."""

@@ -244,8 +244,8 @@ class Change(FileModel):
     @property
     def seat(self) -> str:
         """The agent or role that it is about; "" for all."""
-        found = getattr(self, self.kind, "")
-        return found if self.kind.startswith("silence") else getattr(found, "seat", "")
+        changed = getattr(self, self.kind, "")
+        return changed if self.kind.startswith("silence") else getattr(changed, "seat", "")
 
     @property
     def of_messages(self) -> bool:

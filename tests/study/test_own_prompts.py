@@ -9,14 +9,11 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from parley.analysis.summarize import summarize
-from parley.analysis.tables import read_table
 from parley.errors import RecordError, UsageError
 from parley.games.prompts import OwnPrompt, appended
 from parley.games.registry import GAMES, game_class
 from parley.play.record import read_summary
 from parley.play.replay import replay
-from parley.play.simulate import simulate
 from parley.study import Study, load_study
 from parley.study.condition import Simulation
 from parley.study.own_prompts import write_templates
@@ -327,28 +324,14 @@ def test_prompts_of_groups_are_an_axis_that_questions_compare(study_factory: Stu
     assert {each.axes["prompt"] for each in study.conditions} == {"may_exist"}
 
 
-@pytest.mark.usefixtures("folder")
-def test_the_example_of_prompts_by_group_compares_nobody_half_and_all() -> None:
-    def written(content: dict[str, Any]) -> Path:
-        Path("told.yaml").write_text(yaml.safe_dump(content))
-        return Path("told.yaml")
-
+def test_the_example_of_prompts_by_group_compares_nobody_half_and_all(tmp_path: Path) -> None:
     page = (REPOSITORY / "docs/reference/study.md").read_text(encoding="utf-8")
-    example = yaml.safe_load(page.partition("### Prompts by group")[2].split("```")[1].removeprefix("yaml"))
-    study = load_study(written({**example, "seeds": 2}))
-    for simulation in study.simulations():
-        simulate(study, simulation.record("told"), [], 1.0)
-    summarize(study)
-    assert [each.label for each in study.comparisons] == [
+    example = page.partition("### Prompts by group")[2].split("```")[1].removeprefix("yaml")
+    (tmp_path / "told.yaml").write_text(example)
+    assert [each.label for each in load_study(tmp_path / "told.yaml").comparisons] == [
         "told: prompt may_exist -> may_exist+watched",
         "told: prompt may_exist -> watched",
     ]
-    assert list(read_table("told", "questions")["pairs"]) == [2, 2]
-    twelve = {"model": "majority", "n": 12, "prompt": "watched"}  # a condition of another model
-    with pytest.raises(
-        UsageError, match=r"in prompt alone \(may_exist, watched\), but in model too; choose two that do"
-    ):
-        load_study(written({**example, "grids": [example["grids"][0], twelve]}))
 
 
 @pytest.mark.promise("The example of personas: each group reads its own line, under other names in other games.")
@@ -384,29 +367,13 @@ def test_what_a_group_is_sent_is_printed_and_compared(study_factory: StudyFactor
 
 
 def test_templates_are_written_once_with_the_places_of_each(parley: Parley, folder: Path) -> None:
-    ran = parley("prompts", "stag_hunt", "--write", "mine")
-    assert ran.status == 0
+    assert parley("prompts", "stag_hunt", "--write", "mine").status == 0
     assert "honest_act_user: {history} {reply}\n" in Path("mine/README.txt").read_text()
-    assert "exists already, and nothing is overwritten" in one_line_error(
-        parley("prompts", "stag_hunt", "--write", "mine"), 2
-    )
-    assert "did you mean 'may_exist'" in one_line_error(
-        parley("prompts", "consensus", "--prompt", "may_exits", "--write", "new"), 2
-    )
-    assert parley("prompts", "consensus", "--write", "theirs").status == 0
-    places = "{agent_id} {max_rounds} {value_min} {value_max} {initial_value}"
-    assert f"honest_propose_system: {places}\n" in Path("theirs/README.txt").read_text()
-
-
-def test_a_game_is_named_like_a_study(parley: Parley, study_factory: StudyFactory) -> None:
-    assert "played by llm" in parley("prompts", "stag_hunt").err
-    study_factory(name="consensus")
-    assert "played by majority" in parley("prompts", "consensus.yaml").err
-    Path("config").mkdir()
-    Path("consensus.yaml").rename("config/consensus.yaml")
-    Path("models.yaml").rename("config/models.yaml")
-    assert "played by majority" in parley("prompts", "consensus").err
-    assert "played by llm" in parley("prompts", "consensus", "--set", "max_rounds=3").err
+    for game, where, *more, told in (
+        ("stag_hunt", "mine", "exists already, and nothing is overwritten"),
+        ("consensus", "new", "--prompt", "may_exits", "did you mean 'may_exist'"),
+    ):
+        assert told in one_line_error(parley("prompts", game, "--write", where, *more), 2)
 
 
 def test_two_prompts_are_compared_word_by_word(study_factory: StudyFactory) -> None:

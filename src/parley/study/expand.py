@@ -33,7 +33,7 @@ from parley.study.own_prompts import OwnPrompts
 from parley.study.study_file import SAME, Grid, GroupEntry, PlayerChoice, PolicyChoice, StudyFile
 from parley.text import choose
 from parley.text.yamlfile import check_known, is_slug, shown, validated
-from parley.trust import POLICY_ENTRY_POINTS, entry_points, of_entry_point
+from parley.trust import POLICY_ENTRY_POINTS, entry_points
 
 MAX_CONDITIONS = 10_000
 MAX_SIMULATIONS = 100_000
@@ -334,11 +334,8 @@ class Expander:
         """
         if isinstance(written, str) and written in self._models:
             return self._with_model(self._policy(LLM.name, where, role), written, where)
-        if isinstance(written, str) and not self._is_policy(written):
-            known = [*self._models, *self._game.policies]
-            check_known(where, written, known, f"model or policy{self._no_file()}", self._installed)
-        own = written.model if isinstance(written, PlayerChoice) else None
-        chosen = self._policy(written, where, role)
+        own, models = (None, list(self._models)) if isinstance(written, str) else (written.model, None)
+        chosen = self._policy(written, where, role, models)
         return self._with_model(chosen, own or (model if chosen.kind.asks_model else None), where)
 
     def entry_as(self, model: str, recorded: ModelEntry) -> ModelEntry:
@@ -367,24 +364,25 @@ class Expander:
             )
         return chosen
 
-    def _policy(self, written: str | PolicyChoice, where: str, role: str) -> ChosenPolicy:
+    def _policy(
+        self, written: str | PolicyChoice, where: str, role: str, models: Sequence[str] | None = None
+    ) -> ChosenPolicy:
+        """Return the policy that is written, where names of `models` could stand as well."""
         name, parameters = (written, {}) if isinstance(written, str) else (written.name, written.parameters)
-        if not self._is_policy(name):
-            check_known(where, name, self._game.policies, "policy, and no module:attribute of yours", self._installed)
         if name in (*self._game.policies, IMPORTED.name):
             kind = find_kind(self._game.policies, name)
         else:
+            if ":" not in name:
+                own = "policy, and no module:attribute of yours"
+                what = own if models is None else f"model or policy{self._no_file()}"
+                check_known(where, name, [*(models or ()), *self._game.policies], what, self._installed)
             with located(where):
-                installed = None if ":" in name else of_entry_point(name, self._installed[name], POLICY_ENTRY_POINTS)
-                kind = plugin_kind(installed or name, Path(self._where).parent)
+                kind = plugin_kind(name if ":" in name else self._installed[name], Path(self._where).parent)
         self._check_role(kind, role, where)
         return ChosenPolicy(kind, validated(kind.Parameters, parameters, f"{where}: {name}"))
 
-    def _is_policy(self, name: str) -> bool:
-        return name in (*self._game.policies, IMPORTED.name) or ":" in name or name in self._installed
-
     @cached_property
-    def _installed(self) -> Mapping[str, tuple[str, ...]]:
+    def _installed(self) -> Mapping[str, str]:
         return entry_points(POLICY_ENTRY_POINTS)
 
     def _with_model(self, policy: ChosenPolicy, model: str | None, where: str) -> Player:

@@ -32,7 +32,7 @@ from parley.policies.reply_text import FreeText, parse_reply, schema_of
 from parley.study import Study
 from parley.study.condition import Condition, Player, PlayerGroup, Simulation, axis_value
 from parley.study.study_file import StudyFile
-from parley.text import by_number, choose, meant
+from parley.text import by_number, choose
 from parley.text.yamlfile import check_known, validated
 
 PARTS = ("system", "user", "reply")  # the last one is what goes with the request: a JSON schema, or nothing
@@ -228,12 +228,10 @@ def _first(game: Game, names: Sequence[str], query: PromptQuery, seed: int, wher
         phases += [phase] * bool(theirs)
     if not rounds:
         raise UsageError(f"{where}: there is no such prompt ({query}); choose another agent or a later round")
-    close = meant(query.phase, phases) if query.phase is not None and query.phase not in phases else None
-    question = f"did you mean {close!r}? " if close else ""
     raise UsageError(
-        f"{where}: there is no such prompt ({query}); {question}with scripted policies for models, the game has "
-        f"rounds {rounds[0]} to {rounds[-1]} and the phases {', '.join(dict.fromkeys(phases))}; another --seed may "
-        "have more"
+        f"{where}: there is no such prompt ({query}); with scripted policies for models, the game has rounds "
+        f"{rounds[0]} to {rounds[-1]} (another --seed may have more); of its phases, "
+        f"{choose(query.phase or '', dict.fromkeys(phases))}"
     )
 
 

@@ -380,10 +380,11 @@ class Simulation:
     @cached_property
     def id(self) -> str:
         """SHA-256 that names this simulation, in whatever study it is."""
-        if self.parent is None:
+        fork = self.condition.fork
+        if fork is None:
             return digest([self.condition.identity, self.seed])
-        anew = self.condition.fork is None or self.condition.fork.anew
-        return digest([self.condition.identity, self.parent.digest]) if anew else self.parent.id
+        parent = fork.parents[self.seed]
+        return digest([self.condition.identity, parent.digest]) if fork.anew else parent.id
 
     def record(self, study: str) -> Path:
         """Return the path of its record."""
@@ -404,15 +405,12 @@ class Simulation:
         seating, _ = split_material(self.recorded)
         condition = self.condition
         groups, prompt = condition.seating, condition.prompt
-        if self.parent is not None:
-            if not condition.fork or not condition.fork.recasts:
+        if (fork := condition.fork) is not None:
+            if not fork.recasts:
                 return self.before.seats
-            places = [(seat, self.parent.seats[seat.name]) for seat in self.before.seats]
-            return tuple(
-                Seat(seat.name, group.role, group.policy, at, group.cut_texts, group.prompt or prompt)
-                for seat, at in places
-                for group in [groups[at]]
-            )
+            at = fork.parents[self.seed].seats
+            placed = [(seat.name, at[seat.name], groups[at[seat.name]]) for seat in self.before.seats]
+            return tuple(Seat(name, g.role, g.policy, i, g.cut_texts, g.prompt or prompt) for name, i, g in placed)
         return seats_of(condition.game, condition.parameters, groups, prompt, self.seed, seating)[0]
 
     @cached_property

@@ -249,13 +249,13 @@ class Expander:
 
     def _shorthand(self, grid: Grid, where: str) -> Iterator[_Population]:
         """Yield the populations of a grid with one honest and one Byzantine group."""
-        sizes = [(n, None) for n in grid.n] if grid.n is not None else [(None, h) for h in grid.honest or []]
+        sizes, added = (grid.honest or [], 1) if grid.n is None else (grid.n, 0)
         given = grid.byzantine if grid.byzantine is not None else SAME
         adversaries = given if isinstance(given, list) else [given]
-        for model, (n, honest), b in product(grid.model or [], sizes, grid.b or [0]):
-            total = n if n is not None else honest + b
+        for model, size, b in product(grid.model or [], sizes, grid.b or [0]):
+            total = size + added * b
             if total < 1:
-                raise UsageError(f"{where}.honest: {honest}: there must be at least one agent")
+                raise UsageError(f"{where}.honest: {size}: there must be at least one agent")
             if b > total:
                 raise UsageError(f"{where}.b: {b}: more Byzantine agents than agents (n = {total}); lower b")
             player = self.player(model, f"{where}.model", self._honest)
@@ -294,7 +294,9 @@ class Expander:
             yield population
 
     def _choices(self, entry: GroupEntry, where: str) -> Iterator[PlayerGroup]:
-        prompts = [self.own_prompts.by_name.get(name, name) for name in entry.prompt or []] or [None]
+        prompts: list[str | None] = [None]
+        if entry.prompt:
+            prompts = [self.own_prompts.by_name.get(name, name) for name in entry.prompt]
         for role, count, written, prompt in product(entry.role, entry.count, entry.policy, prompts):
             check_known(f"{where}.role", role, self._game.roles, "role")
             policy = self._policy(written, f"{where}.policy", role)

@@ -10,24 +10,22 @@ from functools import reduce
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from parley.errors import UsageError
 from parley.files import read_regular, write_new
 from parley.games.base import Game
 from parley.games.prompts import OwnPrompt, appended, text_of
 from parley.study.condition import Condition
-from parley.text.yamlfile import ByForm, check_known, shown
+from parley.text.yamlfile import ByForm, FileModel, check_known, shown
 
 README = "README.txt"  # in a folder of templates, what tells people of them
 _MAX_BYTES = 100_000
 _Text = Annotated[str, Field(min_length=1, max_length=_MAX_BYTES)]
 
 
-class PromptChange(BaseModel):
+class PromptChange(FileModel):
     """A prompt of the game of which some words are changed."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     start: str | None = Field(default=None, alias="from", description="The prompt of the game that is changed.")
     append: dict[str, _Text] = Field(

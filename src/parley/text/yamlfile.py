@@ -20,7 +20,7 @@ from pydantic import (
     Tag,
     ValidationError,
 )
-from pydantic_core import CoreSchema, ErrorDetails
+from pydantic_core import CoreSchema, ErrorDetails, core_schema
 
 from parley.errors import FileError, UsageError
 from parley.files import read_regular
@@ -173,10 +173,18 @@ def _as_list(value: Any) -> Any:
     return value if isinstance(value, list) else [value]
 
 
-def listed(item: Any, least: int = 1) -> Any:
-    """Return the type of a list of at least so many, or of one item that stands for a list of one."""
-    several = Annotated[list[item], Field(min_length=least or None)]
-    return Annotated[several, BeforeValidator(_as_list, json_schema_input_type=several | item)]
+class OrOne:
+    """Of a list: one item stands for a list of one."""
+
+    def __get_pydantic_core_schema__(self, several: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        """Return the schema of the list, or one of its items."""
+        of_list = handler(several)
+        written = core_schema.union_schema([of_list, handler.generate_schema(*get_args(several))])
+        return core_schema.no_info_before_validator_function(_as_list, of_list, json_schema_input_schema=written)
+
+
+_Item = TypeVar("_Item")
+Listed = Annotated[list[_Item], Field(min_length=1), OrOne()]  # at least one
 
 
 _Model = TypeVar("_Model", bound=BaseModel)

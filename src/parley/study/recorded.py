@@ -375,7 +375,7 @@ class Forks:
         """Return the groups that play from the point on, and the group of each agent by name."""
         old = game.condition.groups
         if change.kind not in ("swap", "prompt"):
-            return tuple(self._found(group) for group in old), {seat.name: seat.group for seat in game.seats}
+            return tuple(self._with_entry(group) for group in old), {seat.name: seat.group for seat in game.seats}
         places = {seat.name: (seat.name in selected, seat.group) for seat in game.seats}
         order = sorted(set(places.values()))
         groups = []
@@ -386,10 +386,10 @@ class Forks:
                 group = PlayerGroup(role or group.role, count, replace(player, prompt=group.player.prompt))
             elif is_new:
                 group = replace(group, player=replace(group.player, prompt=None))
-            groups.append(self._found(group))
+            groups.append(self._with_entry(group))
         return tuple(groups), {name: order.index(place) for name, place in places.items()}
 
-    def _found(self, group: PlayerGroup) -> PlayerGroup:
+    def _with_entry(self, group: PlayerGroup) -> PlayerGroup:
         """Return a group whose model is asked where models.yaml says, if the record's is there."""
         player = group.player
         if player.model is None or player.entry is None:

@@ -304,7 +304,8 @@ class ByModel:
         if isinstance(value, BaseModel):
             return _name_of(type(value))
         there = value if isinstance(value, dict) else {}
-        return str(there.get("kind", next((key for key in models if key in there), "")))
+        known = [key for key in models if key in there]
+        return str(there.get("kind", next(iter([*known, *there]), "")))
 
 
 class ByForm:

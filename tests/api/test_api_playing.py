@@ -85,7 +85,7 @@ def test_what_cannot_be_played_is_one_clear_line(study: parley.Study) -> None:
     wrong: list[tuple[dict[str, Any], str]] = [
         ({}, "6 conditions; choose one by: model (majority, stubborn); n (3, 4, 5); b (0, 1)"),
         ({"modle": "majority"}, "'modle': unknown axis; did you mean 'model'?"),
-        ({"n": 17}, "no condition has n=17"),
+        ({"n": 17}, "'17': unknown n; choose one of"),
         (one | {"seed": -1}, "seed=-1: "),
         (one | {"seed": "a\nb"}, "seed=a b: "),
         (one | {"engine_timeout": float("nan")}, "engine_timeout=nan"),

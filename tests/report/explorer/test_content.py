@@ -129,7 +129,7 @@ def test_what_cannot_be_read_is_named_in_its_place(study_factory: StudyFactory) 
     assert f"{odd}: its outcome or trace is of no game" in games[2]["damaged"]
     assert str(bad) in games[1]["damaged"]
     assert games[0]["metrics"]["odd"] == [str(2**60), None]
-    with pytest.raises(UsageError, match="n=7"):
+    with pytest.raises(UsageError, match="'7': unknown n"):
         select(study, {"n": "7"}, 10, journals=False)
 
 

@@ -339,3 +339,15 @@ def test_strata_of_unequal_seeds_weigh_the_same_as_in_margins(study_factory: Stu
         assert row[name] == pytest.approx(margin[name])
     assert (row["low"], row["high"]) == pytest.approx((margin["difference_low"], margin["difference_high"]))
     assert row["together_low"] < -10 / 24 < row["together_high"]
+
+
+@pytest.mark.promise("Where over 5% of the pairs are missing, an answer has its bounds at worst beside it.")
+def test_missing_pairs_bound_an_answer_at_worst(study_factory: StudyFactory) -> None:
+    study = study_factory({**GRID, "n": 4, "seeds": 40}, questions=[{**ASKED, "over": []}])
+    won = {4: ("1" * 20 + "0" * 20, "1" * 40)}
+    table = rows(study, won)
+    for gone, said in ((0, False), (2, False), (4, True)):
+        [row] = question_table(table[table["seed"] >= gone], study).to_dict("records")
+        assert ("pairs are missing" in row["note"]) is said
+    # 20 of 36 known pairs differ; the four others could all go down or all go up.
+    assert "4 of 40 pairs are missing: with them it could be +40 to +60 points" in row["note"]

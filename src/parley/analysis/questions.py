@@ -40,6 +40,7 @@ LINES = "t of lines"  # the test of a trend
 ALIKE = "open: all pairs differ by the same"  # of numbers without bounds, which then have no interval
 FEW = f"open: fewer than {MIN_SEEDS} seeds"  # of several strata
 _PAIR = "_pair"
+_MOST_MISSING = 0.05  # share of the planned pairs beyond which bounds are said
 
 
 @dataclass(frozen=True)
@@ -88,7 +89,8 @@ def with_answers(table: pd.DataFrame, study: Study) -> pd.DataFrame:
     rows: Any = table.assign(answer="", note="").to_dict("records")
     for row, comparison in zip(rows, study.comparisons, strict=True):
         row["answer"] = _answer(row)
-        row["note"] = "; ".join([*_notes(row), *(_room(row, comparison.least) if comparison.share else ())])
+        of_share = [*_room(row, comparison.least), *_missing(row, comparison)] if comparison.share else []
+        row["note"] = "; ".join([*_notes(row), *of_share])
     return table.assign(**{name: [row[name] for row in rows] for name in ("answer", "note")})
 
 
@@ -220,6 +222,16 @@ def _room(row: dict[str, Any], least: float) -> Iterator[str]:
     for room, way in ((row["value_from"] - least, "fall"), (1 - row["value_from"], "rise")):
         if room < row["smallest"] - 1e-9 and not row["answer"].startswith(DIFFERS):
             yield f"it could {way} by {100 * max(room, 0):.3g} points at most, and {100 * row['smallest']:g} matter"
+
+
+def _missing(row: dict[str, Any], comparison: Comparison) -> Iterator[str]:
+    """Yield what the difference could be at worst, where many of the planned pairs are not there or have no value."""
+    planned, most = sum(comparison.seeds), most_of(comparison)
+    missing = planned - row["pairs"]
+    if row["pairs"] and missing > _MOST_MISSING * planned:
+        known, unknown = row["difference"] * row["pairs"] / planned, most * missing / planned
+        low, high = (100 * max(-most, min(most, end)) for end in (known - unknown, known + unknown))
+        yield f"{missing} of {planned} pairs are missing: with them it could be {low:+.0f} to {high:+.0f} points"
 
 
 def _notes(row: dict[str, Any]) -> Iterator[str]:

@@ -54,7 +54,7 @@ def curves(study: Study, spec: FigureSpec, table: pd.DataFrame) -> list[Figure]:
     lines_by = common.axis_of_lines(table, varying, spec.x if spec.x in varying else "model")
     if spec.x in varying and lines_by != spec.x:
         notes.append(f"{spec.x} has more values than a panel has lines ({common.MAX_LINES}): a panel for each.")
-    lines = [None] if lines_by is None else common.values_along(table[lines_by])
+    lines = common.Lines.of_axis(study, table, lines_by)
     by = [axis for axis in varying if axis != lines_by]
     groups = common.alike(study, table, by)
     extent = (int(table["round"].min()), int(table["round"].max()))
@@ -73,20 +73,16 @@ def curves(study: Study, spec: FigureSpec, table: pd.DataFrame) -> list[Figure]:
     ]
     if (table.groupby([*study.axes, "measure"], sort=False)["round"].max() < extent[1]).any():
         notes.append("A line that ends in a bar: no game got further.")
-    styles, legend = common.legend_of_lines(study, lines_by, lines)
     link = common.linker(study)
 
     def draw(ax: Axes, index: int, conditions: pd.DataFrame) -> None:
         here = conditions[conditions["measure"] == names[index]]
-        shown = [
-            (number, common.chosen(here, lines_by, x).sort_values("round"))
-            for number, x in zip(styles, lines, strict=True)
-        ]
+        shown = lines.split(here.sort_values("round", kind="stable"))
         _panel(ax, shown, extent, link)
         ax.set_xlabel(study.game.evidence.round_name)
         count_ticks(ax, ticks, [] if counts else [_numbers(rows) for _, rows in shown])
 
-    return common.panel_rows(study, spec, list(labels.values()), groups, by, _SIZE, notes, legend, draw)
+    return common.panel_rows(study, spec, list(labels.values()), groups, by, _SIZE, notes, lines.legend, draw)
 
 
 def _of_whom(carried: Sequence[str], labels: Sequence[str]) -> Iterator[str]:
@@ -169,9 +165,8 @@ def endings(study: Study, spec: FigureSpec, table: pd.DataFrame) -> list[Figure]
         return empty(study, spec, "Nothing to draw: no game ended before its deadline.")
     notes: list[str] = []
     varying = common.varied(table, study.axes, notes)
-    lines_by = common.axis_of_lines(table, varying, spec.x)
-    lines = [None] if lines_by is None else common.values_along(table[lines_by])
-    by = [axis for axis in varying if axis != lines_by]
+    lines = common.Lines.of_axis(study, table, common.axis_of_lines(table, varying, spec.x))
+    by = [axis for axis in varying if axis != lines.by]
     groups = common.alike(study, table, by)
     last = int(table["round"].max())
     notes += [
@@ -179,26 +174,24 @@ def endings(study: Study, spec: FigureSpec, table: pd.DataFrame) -> list[Figure]
         f"{common.WILSON}. Games that met their deadline ended in no way.",
         "Under the rounds: games that still play, in the order of the legend where they differ.",
     ]
-    styles, legend = common.legend_of_lines(study, lines_by, lines)
     link = common.linker(study)
 
     def draw(ax: Axes, index: int, conditions: pd.DataFrame) -> None:
         common.share_axis(ax, last)
         ax.set_xlim(0, last)
         ax.xaxis.set_major_locator(MaxNLocator(_MAX_STEPS, integer=True))
-        everyone = conditions[conditions["ending"] == ANY]
-        playing = [common.chosen(everyone, lines_by, value) for value in lines]
-        for number, value in enumerate(lines):
-            here = common.chosen(conditions, lines_by, value)
-            ended = bool((playing[number]["incidence"] > 1 - 1e-9).any())
+        everyone = []
+        for style, here in lines.split(conditions):
+            everyone.append(here[here["ending"] == ANY])
+            ended = bool((everyone[-1]["incidence"] > 1 - 1e-9).any())
             curve = here[here["ending"] == ways[index].name]
-            _steps(ax, curve, line_style(styles[number]), last, link, ways[index].name, ended=ended)
+            _steps(ax, curve, line_style(style), last, link, ways[index].name, ended=ended)
         ax.set_xlabel(study.game.evidence.round_name)
         ticks = [int(tick) for tick in ax.get_xticks() if 0 <= tick <= last]
-        count_ticks(ax, ticks, [_playing(curve, ticks) for curve in playing])
+        count_ticks(ax, ticks, [_playing(curve, ticks) for curve in everyone])
 
     labels = [way.label for way in ways]
-    return common.panel_rows(study, spec, labels, groups, by, _SIZE, notes, legend, draw)
+    return common.panel_rows(study, spec, labels, groups, by, _SIZE, notes, lines.legend, draw)
 
 
 def _steps(

@@ -5,7 +5,6 @@ from collections import defaultdict
 from collections.abc import Collection, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
-from time import monotonic
 from typing import Any
 
 from parley import __version__
@@ -19,7 +18,7 @@ from parley.report.explorer.game import FORMAT, exact
 from parley.report.explorer.selection import Part, Selection, ShownFile
 from parley.study.condition import Condition, Simulation, axes_text
 from parley.study.expand import telling_axes
-from parley.text import every, limited_logger, one_line
+from parley.text import one_line, with_progress
 
 # A line of the index, and what a data file is made anew for.
 Row = dict[str, Any]
@@ -28,20 +27,12 @@ Known = dict[tuple[str, int, int], Row]
 
 # What messages that are left out are held against, as `parley.analysis.forks` says.
 _KEEP = "keep"
-_log = limited_logger(__name__)
 
 
 def read_rows(parts: Sequence[Part], known: Known | None = None) -> list[list[Row]]:
     """Return the rows of each part, as `part_rows`. What is `known` of files is not read again, and is added to."""
     known = {} if known is None else known
-    total, began = sum(len(part.simulations) for part in parts), monotonic()
-    rows: list[list[Row]] = []
-    done = 0
-    for part in parts:
-        rows.append(part_rows(part, known))
-        done += len(part.simulations)
-        _log.info("records: %s of %s read", f"{done:,}", f"{total:,}", extra=every(5, since=began))
-    return rows
+    return [part_rows(part, known) for part in with_progress(parts, len(parts), "file")]
 
 
 def part_rows(part: Part, known: Known) -> list[Row]:

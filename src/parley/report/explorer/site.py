@@ -19,7 +19,6 @@ from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Lock, Timer
-from time import monotonic
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -33,7 +32,7 @@ from parley.report.explorer.game import part_content
 from parley.report.explorer.index import Known, Row, index_content, part_rows, read_rows
 from parley.report.explorer.selection import Part, Selection, current_file
 from parley.report.html import json_in_html, page
-from parley.text import every, limited_logger, one_line, valid_unicode
+from parley.text import one_line, valid_unicode, with_progress
 
 _HOST = "127.0.0.1"
 _HTML, _SCRIPT = "text/html; charset=utf-8", "text/javascript; charset=utf-8"
@@ -169,7 +168,6 @@ class _Handler(BaseHTTPRequestHandler):
 # Files
 
 
-_log = limited_logger(__name__)
 _KEY = "//"  # a data file begins with a line of what it was made from
 _LEVEL = 6  # of zlib: 9 takes three times as long for a few percent
 _MAX_ROWS = 500  # of the table for browsers without JavaScript
@@ -178,11 +176,8 @@ _MAX_ROWS = 500  # of the table for browsers without JavaScript
 def write_view(selection: Selection, folder: Path, processes: int = 1) -> Path:
     """Write the page and its data files, remove those of an earlier view, return the page. May raise RecordError."""
     target = paths.view_page(folder)
-    began = monotonic()
-    rows = []
-    for own in forked_map(partial(_write_part, folder), selection.parts, processes):
-        rows.append(own)
-        _log.info("data: %s of %s files", f"{len(rows):,}", f"{len(selection.parts):,}", extra=every(5, since=began))
+    made = forked_map(partial(_write_part, folder), selection.parts, processes)
+    rows = list(with_progress(made, len(selection.parts), "file"))
     html = page_html(index_content(selection, rows)).encode()
     write_atomically(target, lambda file: file.write(html))
     kept = {part.file for part in selection.parts}

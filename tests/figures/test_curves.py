@@ -83,20 +83,6 @@ def test_a_panel_shows_conditions_that_differ_in_the_axis_of_its_lines_alone(hun
     assert "Not shown: 3 of 6 groups of conditions" in text_of(figure)
 
 
-@pytest.mark.slow
-def test_disclosures_are_compared_within_a_topology() -> None:
-    def seen(topology: str, *disclosure: str) -> dict[str, Any]:
-        return HUNTERS | {"b": 0, "vary": {"topology": [topology], "disclosure": [*disclosure]}}
-
-    name = "cooperation_by_round_and_disclosure"
-    study = played(study_of(seen("complete", "none"), seen("ring", "silent", "explicit"), name="seen", **HUNT))
-    figure = pages_of(study, name)
-    assert list(lines_of(figure).values()) == [[ALL, ALL]]
-    assert "Not shown: 1 of 2 groups of conditions" in text_of(figure)
-    apart = study_of(seen("complete", "none"), seen("ring", "silent"), name="apart", **HUNT)
-    assert name not in {spec.name for spec in apart.figures}
-
-
 def test_lines_are_the_axis_that_the_figure_names_else_the_model_else_the_fullest() -> None:
     table = pd.DataFrame({"model": list("aab"), "n": [1, 2, 3], "b": [0, 1, 1], "prompt": list("pqr")})
     assert [axis_of_lines(table, AXES, wanted) for wanted in ("prompt", "model")] == ["prompt", "model"]

@@ -6,9 +6,7 @@ import matplotlib
 import pandas as pd
 import pytest
 from matplotlib.figure import Figure
-from matplotlib.text import Text
 
-from parley.analysis.pairs import with_undisturbed
 from parley.figures.map import interval_text, rate_map
 from parley.figures.style import own_style
 from parley.study import Study
@@ -76,52 +74,12 @@ def test_what_was_not_run_is_empty_and_what_cannot_be_compared_is_told() -> None
     assert "Nothing to compare: no two conditions differ in b alone." in " ".join(" ".join(words_of(alone)).split())
 
 
-def test_a_map_is_drawn_where_its_axes_vary() -> None:
-    hunt = {"game": "stag_hunt", "parameters": {"rounds": 2}}
-    seen = {"topology": ["complete", "ring"], "disclosure": ["silent", "explicit"]}
-    for grid, content, maps in (
-        ({"n": [3, 4]}, {}, set()),
-        ({"n": 4, "b": [0, 1], "byzantine": ["silent"]}, {}, {"valid_by_adversary"}),
-        ({"n": 4, "vary": {"topology": ["ring", "star"]}}, {}, {"valid_by_topology"}),
-        (HUNTERS, hunt, {"payoff_map"}),
-        (HUNTERS | {"b": 0, "vary": seen}, hunt, {"payoff_by_disclosure"}),
-    ):
-        specs = [spec for spec in study_of(grid, name="which", **content).figures if spec.kind == "map"]
-        assert {spec.name for spec in specs if spec.of or not content} == maps, grid
-
-
-def test_long_names_of_rows_leave_the_cells_their_room() -> None:
-    long = "told_that_nobody_reads_it_and_that_a_person_reads"
-    prompts = {f"{long}_{line}": {"from": "may_exist", "append": {"system": line}} for line in ("a", "b")}
-    grid = {"n": 4, "b": [0, 1], "byzantine": ["silent", "opposite"], "prompt": [*prompts]}
-    figure = drawn(grid, prompts=prompts)
-    [ax] = figure.axes
-    box, wide = ax.get_window_extent(), figure.bbox.width
-    assert box.width / figure.dpi > 2 * 0.6
-    assert all(
-        0 <= name.x0 < name.x1 < box.x0 < box.x1 <= wide for name in map(Text.get_window_extent, ax.get_yticklabels())
-    )
-
-
 def test_intervals_near_the_ends_have_a_decimal() -> None:
     for low, high, text in (
         *((0.0, 0.004, "[0, 0.4]"), (0.996, 1.0, "[99.6, 100]")),
         *((0.12, 0.345, "[12, 34]"), (1e-17, 1 - 1e-12, "[0, 100]")),
     ):
         assert interval_text(low, high) == text
-
-
-def test_undisturbed_games_stand_beside_every_adversary_of_their_group() -> None:
-    rows = [(4, 0, "none", 1.0), (4, 1, "silent", 0.5), (4, 1, "random", 0.4), (6, 0, "none", 0.9)]
-    table = pd.DataFrame(rows, columns=["n", "b", "byzantine", "rate"])
-    found = with_undisturbed(table, ["n", "byzantine"])
-    assert [tuple(row) for row in found[["n", "b", "byzantine", "rate"]].to_numpy()] == [
-        (6, 0, "none", 0.9),
-        (4, 0, "silent", 1.0),
-        (4, 0, "random", 1.0),
-        (4, 1, "silent", 0.5),
-        (4, 1, "random", 0.4),
-    ]
 
 
 # Maps of a quantity

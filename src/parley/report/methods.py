@@ -3,7 +3,7 @@
 import inspect
 import json
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
@@ -300,30 +300,28 @@ def mixed_engines(
     found = []
     for _, row in conditions[conditions["engines"] > 1].iterrows():
         mine = simulations[(simulations[list(by)] == row[list(by)]).all(axis=1)]
-        counts = Counter(mine["engine"])
-        engines = [f"{engine} ({count} simulations)" for engine, count in sorted(counts.items())]
-        found.append((axes_text({axis: row[axis] for axis in by}), engines))
+        found.append((axes_text({axis: row[axis] for axis in by}), _counted_values(Counter(mine["engine"]))))
     return found
 
 
 def provenance(made_by: MadeBy) -> list[tuple[str, list[str]]]:
     """Return each kind of provenance with its values and the number of simulations behind each."""
-    kinds: dict[str, Counter[str]] = {
-        name: Counter() for name in ("Parley", "Git commit", "Python", "Machine", "Engine", "Packages")
-    }
+    kinds: dict[str, Counter[str]] = defaultdict(Counter)
     for made, number in made_by.provenances:
-        kinds["Parley"][str(made.get("parley", "unknown"))] += number
         git = made.get("git") or {"commit": "unknown (not run from a repository)"}
-        commit = f"{git.get('commit', 'unknown')}{' with uncommitted changes' if git.get('dirty') else ''}"
-        kinds["Git commit"][commit] += number
+        kinds["Parley"][str(made.get("parley", "unknown"))] += number
+        kinds["Git commit"][
+            f"{git.get('commit', 'unknown')}{' with uncommitted changes' * bool(git.get('dirty'))}"
+        ] += number
         kinds["Python"][str(made.get("python", "unknown"))] += number
         kinds["Machine"][str(made.get("machine", "unknown"))] += number
         kinds["Engine"][engine_label(made)] += number
         kinds["Packages"][_json_text(made.get("packages", {}))] += number
-    return [
-        (kind, [f"{value} ({count} simulations)" for value, count in sorted(counts.items())])
-        for kind, counts in kinds.items()
-    ]
+    return [(kind, _counted_values(counts)) for kind, counts in kinds.items()]
+
+
+def _counted_values(counts: Mapping[str, int]) -> list[str]:
+    return [f"{value} ({count} simulations)" for value, count in sorted(counts.items())]
 
 
 def engine_warnings(made_by: MadeBy) -> list[str]:
@@ -331,4 +329,4 @@ def engine_warnings(made_by: MadeBy) -> list[str]:
     counts: Counter[str] = Counter()
     for made, number in made_by.provenances:
         counts.update(dict.fromkeys(provenance_warnings(made), number))
-    return [f"{text} ({count} simulations)" for text, count in sorted(counts.items())]
+    return _counted_values(counts)

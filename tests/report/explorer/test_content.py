@@ -18,7 +18,7 @@ from parley.study import Study, load_study
 from support.answering import record_with_model
 from support.pages import Json, data_of, recorded
 from support.playing import HUNTERS
-from support.records import cheap_talk, edit, forge, reply_lines, write_cheap_talk, write_lines
+from support.records import cheap_talk, edit, forge, write_cheap_talk
 from support.replies import FREELY, TEXTS, Answering
 from support.studies import StudyFactory
 
@@ -150,18 +150,6 @@ def test_published_games_show_their_words_and_actions_without_prompts(folder: Pa
     assert {(row["system"], row["user"]) for row in game["attempts"]} == {(None, None)}
     shown = select(study, {}, 10, journals=False)
     assert index_content(shown, read_rows(shown.parts))["imported"] is True
-
-
-def test_games_in_lines_show_their_prompts_and_who_saw_whom(folder: Path) -> None:
-    links = [["agent_1", "agent_2"], ["agent_2", "agent_3"]]
-    [game] = data_of(imported(write_lines(Path("games.jsonl"), reply_lines(["ssh", "sss"], links=links)), "jsonl"))
-    assert {agent["name"]: agent["hears"] for agent in game["agents"]} == {
-        "agent_1": ["agent_2"],
-        "agent_2": ["agent_1", "agent_3"],
-        "agent_3": ["agent_2"],
-    }
-    first = game["attempts"][0]
-    assert (first["system"], first["user"]) == ("You hunt.", "Round 1: signal?")
 
 
 def test_a_reply_is_a_few_words_in_its_cell() -> None:

@@ -1,11 +1,7 @@
 """Serving the explorer: real requests on loopback, what is answered, and what is refused."""
 
-import socket
-import struct
 import threading
-import time
 from collections.abc import Iterator
-from contextlib import suppress
 from http.client import HTTPConnection, HTTPResponse
 
 import pytest
@@ -98,27 +94,3 @@ def test_other_names_other_sites_and_other_files_are_refused(server: ViewServer)
     assert ask(server, "/", "POST")[0].status == 501
     with pytest.raises(UsageError, match=f"--port {server.server_port}: .*choose another"):
         ViewServer(server.view, server.server_port)
-
-
-@pytest.mark.parametrize("sent", ["GET http://[ HTTP/1.0", "GET //[::1 HTTP/1.0", "GET / HTTP/1.0"])
-def test_odd_addresses_and_clients_that_leave_or_drip_are_not_worth_a_line(
-    server: ViewServer, sent: str, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("parley.report.explorer.site._MOST_SECONDS", 0.3)
-    host = f"Host: 127.0.0.1:{server.server_port}"
-    address = ("127.0.0.1", server.server_port)
-    for _ in range(20):
-        with socket.create_connection(address) as leaving:
-            leaving.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # as a reset
-            leaving.sendall(f"{sent}\r\n{host}\r\n\r\n".encode())
-    with socket.create_connection(address, timeout=30) as dripping:
-        with suppress(OSError):  # once it is cut off
-            for letter in sent * 50:
-                dripping.sendall(letter.encode())
-                time.sleep(0.01)
-        with suppress(ConnectionError):
-            assert dripping.recv(1) == b""
-    with socket.create_connection(address, timeout=30) as asking:
-        asking.sendall(f"{sent}\r\n{host}\r\n\r\n".encode())
-        assert asking.recv(100).split(b"\r\n")[0].split(b" ", 1)[1] in (b"404 Not Found", b"200 OK")
-    assert capfd.readouterr() == ("", "")

@@ -9,7 +9,6 @@ import base64
 import contextlib
 import hashlib
 import json
-import socket
 import sys
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -18,7 +17,7 @@ from functools import cache, partial
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Lock, Timer
+from threading import Lock
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -35,7 +34,6 @@ from parley.report.html import json_in_html, page
 from parley.text import one_line, valid_unicode, with_progress
 
 _HOST = "127.0.0.1"
-_HTML, _SCRIPT = "text/html; charset=utf-8", "text/javascript; charset=utf-8"
 _HEADERS = {
     "Cache-Control": "no-store",
     "X-Content-Type-Options": "nosniff",
@@ -44,8 +42,6 @@ _HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "X-Frame-Options": "DENY",
 }
-_FILES_KEPT = 20  # data files in memory
-_MOST_SECONDS = 60.0
 
 
 class ServedView:
@@ -56,33 +52,26 @@ class ServedView:
         self._select = select
         self._lock = Lock()
         self._known: Known = {}
-        self._files: dict[str, bytes] = {}  # by what they were made from, the latest last
         self._selection = select()
 
     def content(self, path: str) -> tuple[str, bytes] | None:
         """Return the type and the content of a path; None if there is no such file."""
         with self._lock:
             if path in ("/", "/index.html"):
-                return _HTML, page_html(self._index()).encode()
+                return "text/html", page_html(self._index()).encode()
             if path == "/data/index.js":
-                return _SCRIPT, data_js("index", self._index()).encode()
+                return "text/javascript", data_js("index", self._index()).encode()
             part = next((part for part in self._selection.parts if path == f"/{part.file}"), None)
-            return None if part is None else (_SCRIPT, self._data(part))
+            return None if part is None else ("text/javascript", self._data(part))
 
     def _index(self) -> dict[str, Any]:
         self._selection = self._select()
         return index_content(self._selection, read_rows(self._selection.parts, self._known), served=True)
 
     def _data(self, part: Part) -> bytes:
-        study = self._selection.study
-        now = (current_file(study, file) for file in part.simulations)
+        now = (current_file(self._selection.study, file) for file in part.simulations)
         part = replace(part, simulations=tuple(file for file in now if file is not None))
-        [rows] = read_rows([part], self._known)
-        key = part_key(part, rows)
-        self._files[key] = self._files.pop(key, b"") or data_file(part, key)
-        while len(self._files) > _FILES_KEPT:
-            del self._files[next(iter(self._files))]
-        return self._files[key]
+        return data_file(part, part_key(part, part_rows(part, self._known)))
 
 
 class ViewServer(ThreadingHTTPServer):
@@ -121,16 +110,7 @@ class _Handler(BaseHTTPRequestHandler):
     server: ViewServer
     server_version = "Parley"
     sys_version = ""
-
-    def handle(self) -> None:
-        """Answer one request; a client that takes longer than a minute over it is cut off."""
-        deadline = Timer(_MOST_SECONDS, self.connection.shutdown, (socket.SHUT_RDWR,))
-        deadline.daemon = True
-        deadline.start()
-        try:
-            super().handle()
-        finally:
-            deadline.cancel()
+    timeout = 60.0  # seconds without a word of the client
 
     def do_GET(self) -> None:
         """Answer a request."""
@@ -139,24 +119,24 @@ class _Handler(BaseHTTPRequestHandler):
             "cross-site",
             "same-site",
         ):
-            self._send(HTTPStatus.FORBIDDEN, "text/plain; charset=utf-8", b"only for pages of this address\n")
+            self._send(HTTPStatus.FORBIDDEN, b"only for pages of this address\n")
             return
         try:
             found = self.server.view.content(urlsplit(self.path).path)
         except ValueError:  # no address
             found = None
         except ParleyError as error:
-            text = f"parley: {one_line(str(error))}\n".encode()
-            self._send(HTTPStatus.INTERNAL_SERVER_ERROR, "text/plain; charset=utf-8", text)
+            self._send(HTTPStatus.INTERNAL_SERVER_ERROR, f"parley: {one_line(str(error))}\n".encode())
             return
         if found is None:
-            self._send(HTTPStatus.NOT_FOUND, "text/plain; charset=utf-8", b"no such file\n")
+            self._send(HTTPStatus.NOT_FOUND, b"no such file\n")
         else:
-            self._send(HTTPStatus.OK, *found)
+            self._send(HTTPStatus.OK, found[1], found[0])
 
-    def _send(self, status: HTTPStatus, kind: str, content: bytes) -> None:
+    def _send(self, status: HTTPStatus, content: bytes, kind: str = "text/plain") -> None:
         self.send_response(status)
-        for name, value in {**_HEADERS, "Content-Type": kind, "Content-Length": str(len(content))}.items():
+        about = {"Content-Type": f"{kind}; charset=utf-8", "Content-Length": str(len(content))}
+        for name, value in {**_HEADERS, **about}.items():
             self.send_header(name, value)
         self.end_headers()
         self.wfile.write(content)

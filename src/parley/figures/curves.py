@@ -6,7 +6,7 @@ of seeds.
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -48,8 +48,6 @@ def curves(study: Study, spec: FigureSpec, table: pd.DataFrame) -> list[Figure]:
     axes = study.axes
     common.not_shown(len(study.conditions), len(table[axes].drop_duplicates()), notes)
     table, axes = _side_by_side(study, spec.x, table, axes, notes)
-    if spec.x in axes and not _differ(table, axes, spec.x):
-        notes.append(f"Nothing to compare: no two conditions differ in {spec.x} alone.")
     varying = common.varied(table, axes, notes)
     lines_by = common.axis_of_lines(table, varying, spec.x if spec.x in varying else "model")
     if spec.x in varying and lines_by != spec.x:
@@ -65,7 +63,7 @@ def curves(study: Study, spec: FigureSpec, table: pd.DataFrame) -> list[Figure]:
     ticks = list(range(extent[0], extent[1] + 1, max(1, math.ceil((extent[1] - extent[0] + 1) / _MAX_TICKS))))
     notes += [
         f"Mean with its {common.WILSON}.",
-        *_of_whom([label for name, label in labels.items() if name in carried], list(labels.values())),
+        _of_whom([label for name, label in labels.items() if name in carried], list(labels.values())),
         f"{counts} sims in each mean."
         if counts
         else "Under the rounds: sims in the mean, in the order of the legend where they differ.",
@@ -85,13 +83,14 @@ def curves(study: Study, spec: FigureSpec, table: pd.DataFrame) -> list[Figure]:
     return common.panel_rows(study, spec, list(labels.values()), groups, by, _SIZE, notes, lines.legend, draw)
 
 
-def _of_whom(carried: Sequence[str], labels: Sequence[str]) -> Iterator[str]:
-    """Yield whose means these are, where some of the measures stay as they are when a game has ended."""
-    if carried:
-        of = "" if len(carried) == len(labels) else f" of {', '.join(carried)}"
-        yield f"Finished games count with their last value{of}."
-    if len(carried) < len(labels):
-        yield f"Only games that still play count{' for all others' if carried else ''}."
+def _of_whom(carried: Sequence[str], labels: Sequence[str]) -> str:
+    """Return whose means these are, where some of the measures stay as they are when a game has ended."""
+    if not carried:
+        return "Only games that still play count."
+    finished = "Finished games count with their last value"
+    if len(carried) == len(labels):
+        return f"{finished}."
+    return f"{finished} of {', '.join(carried)}. Only games that still play count for all others."
 
 
 def _side_by_side(
@@ -103,14 +102,9 @@ def _side_by_side(
     others = [axis for axis in axes if axis != x]
     if x == "b" and "n" in others:
         table, others = beside_undisturbed(table, others, study.game.roles[0], notes)
+    if others and table.groupby(others, sort=False)[x].nunique().max() < 2:
+        notes.append(f"Nothing to compare: no two conditions differ in {x} alone.")
     return common.compared(table, others, x, notes), [x, *others]
-
-
-def _differ(table: pd.DataFrame, axes: Sequence[str], x: str) -> bool:
-    others = [axis for axis in axes if axis != x]
-    if not others or table[x].nunique() < 2:
-        return True
-    return bool(table.groupby(others, sort=False)[x].nunique().max() > 1)
 
 
 def _panel(ax: Axes, lines: Sequence[tuple[int, pd.DataFrame]], extent: tuple[int, int], link: common.Linker) -> None:

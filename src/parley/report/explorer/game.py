@@ -5,7 +5,6 @@ Attempts are those of its record, or of the journal of one that is played.
 `templates/explorer/game*.js` draws them.
 """
 
-import json
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,6 +13,7 @@ from itertools import repeat
 from typing import Any
 
 from pydantic import BaseModel
+from pydantic_core import from_json
 
 from parley.errors import JournalError, ParleyError
 from parley.games.base import Game, Outcome
@@ -121,17 +121,10 @@ def _plain(value: BaseModel | None) -> Any:
 def _json_object(text: str) -> Any:
     """Return the content of a JSON object as browsers read it; None for anything else."""
     try:
-        found = _decoded(text)
-    except (ValueError, RecursionError):
+        found = from_json(text, allow_inf_nan=False)
+    except ValueError:
         return None
     return found if isinstance(found, dict) else None
-
-
-def _refuse(constant: str) -> None:
-    raise ValueError(f"{constant} is no JSON")
-
-
-_decoded = json.JSONDecoder(parse_constant=_refuse).decode  # made once: `json.loads` makes one for each text
 
 
 def _rounded(number: float) -> float:

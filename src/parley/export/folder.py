@@ -242,8 +242,8 @@ def _check(study: Study, folder: Path) -> None:
     command = [sys.executable, "-P", "-B", "-c", _LOAD, str(file)]
     ran = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, check=False)
     if ran.returncode:
-        said = one_line(ran.stderr.strip().rpartition("\n")[2].partition("Error: ")[2], 300)
-        raise UsageError(f"{study.file}: cannot be loaded from the folder alone: {said}")
+        why = one_line(ran.stderr.strip().rpartition("\n")[2].partition("Error: ")[2], 300)
+        raise UsageError(f"{study.file}: cannot be loaded from the folder alone: {why}")
     if ran.stdout.strip() != study.plan:
         raise UsageError(
             f"{study.file}: is another study without the folders of this machine that it names; name them relative to "

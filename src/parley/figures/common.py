@@ -47,8 +47,8 @@ def linker(study: Study) -> Linker:
 
 def values_along(column: pd.Series) -> list[Any]:
     """Return the values along an axis: numbers in order, names as the study lists them."""
-    found = list(column.drop_duplicates())
-    return found if any(isinstance(value, str) for value in found) else sorted(found)
+    values = list(column.drop_duplicates())
+    return values if any(isinstance(value, str) for value in values) else sorted(values)
 
 
 def alike(study: Study, table: pd.DataFrame, by: Sequence[str]) -> list[Group]:

@@ -221,8 +221,8 @@ def sweep(study: Study, spec: FigureSpec, table: pd.DataFrame) -> list[Figure]:
         return empty(study, spec, "Nothing to draw: no simulation has shares by threshold.")
     labels = common.labels_of(study.game.evidence.quantities, spec.of)
     varying = common.varied(table, study.axes, notes)
-    found = common.alike(study, table, varying)
-    common.not_shown(len(study.conditions), len(found), notes)
+    groups = common.alike(study, table, varying)
+    common.not_shown(len(study.conditions), len(groups), notes)
     notes.append(f"Mean of the simulations that have the shares, with its {common.WILSON}.")
     same = table["simulations"].nunique() == 1  # else it stands under each panel
     if same:
@@ -236,7 +236,7 @@ def sweep(study: Study, spec: FigureSpec, table: pd.DataFrame) -> list[Figure]:
         _by_threshold(ax, rows, list(labels), link)
         ax.set_xlabel(spec.x if same else f"{spec.x}\n{int(rows['simulations'].max())} sims")
 
-    return common.panel_rows(study, spec, [share or "mean share"], found, varying, _SIZE, notes, legend, draw)
+    return common.panel_rows(study, spec, [share or "mean share"], groups, varying, _SIZE, notes, legend, draw)
 
 
 def _by_threshold(ax: Axes, rows: pd.DataFrame, names: list[str], link: common.Linker) -> None:

@@ -101,17 +101,18 @@ def influence_map(study: Study, spec: FigureSpec, table: pd.DataFrame) -> list[F
     for key, of in table.groupby(study.axes, sort=False):
         x, y = (of[name].to_numpy(dtype=float) for name in ("same", "same_unchanged"))
         samples.append(SamplePair(dict(zip(study.axes, key, strict=True)), x, y, SHARE, most=1.0))
-    found = compare(samples).rename(columns={"pairs": "simulations", "difference": "mean"})
-    found = found[[*study.axes, "simulations", "mean", "low", "high"]]
+    influences = compare(samples).rename(columns={"pairs": "simulations", "difference": "mean"})[
+        [*study.axes, "simulations", "mean", "low", "high"]
+    ]
     what = f"By how much less often games end as recorded, in percentage points with the {CONFIDENCE:.0%} t interval"
     # No influence has the same color in every figure.
     content = _Content(what, ("mean", "low", "high"), lambda share: f"{100 * share:+.0f}", _points, (-1.0, 1.0))
     games = table.drop_duplicates("parent")["no_return"]
     most = games.dropna().sort_values()[len(games) // 2 :]  # the first of these rounds has passed in more than half
     if most.empty:
-        return _map(study, spec, found, content)
+        return _map(study, spec, influences, content)
     note = f"Line: the point of no return of more than half of the {len(games)} recorded games."
-    return _map(study, spec, found, content, [note], begin=int(most.iloc[0]))
+    return _map(study, spec, influences, content, [note], begin=int(most.iloc[0]))
 
 
 def _points(low: float, high: float) -> str:

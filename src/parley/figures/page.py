@@ -96,10 +96,10 @@ def _fonts_cut_once() -> Iterator[None]:
 
 @cache
 def _cut_font(font: Any, glyphs: frozenset[int], cut: Callable[..., Any] = _backend_pdf_ps.get_glyphs_subset) -> Any:
-    found = cut(font, set(glyphs)).__enter__()  # not closed: it is embedded again
-    for layout in {"GDEF", "GPOS", "GSUB"} & {*found.font.keys()}:  # for who sets text; in a PDF it is set
-        del found.font[layout]
-    return found
+    subset = cut(font, set(glyphs)).__enter__()  # not closed: it is embedded again
+    for layout in {"GDEF", "GPOS", "GSUB"} & {*subset.font.keys()}:  # for who sets text; in a PDF it is set
+        del subset.font[layout]
+    return subset
 
 
 def text_about(figure: Figure) -> str:

@@ -156,7 +156,7 @@ def _points(
     def draw(ax: Axes, index: int, conditions: pd.DataFrame) -> None:
         name = names[index]
         places = along.shown(conditions)
-        found = {
+        by_place = {
             (row.get(along.lines.by), row.get(along.x)): row
             for row in conditions.to_dict("records")[::-1]
             if one_row or row[column] == name
@@ -167,7 +167,7 @@ def _points(
             ax.set_ylim(*ranges[name][:2])
         else:
             common.share_axis(ax, along.per_panel)
-        rows = [[found.get((line, value)) for value, _ in places] for line in along.lines.labels]
+        rows = [[by_place.get((line, value)) for value, _ in places] for line in along.lines.labels]
         # Between names a line would say nothing.
         joined = not one_row and not any(isinstance(value, str) for value, _ in places)
         counts = _draw_points(ax, rows, along.lines.styles, link, of, cut=name in cut, joined=joined)

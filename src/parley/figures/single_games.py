@@ -314,8 +314,8 @@ def _write(ax: Axes, x: float, y: float, text: str, on: str) -> None:
 
 def legend_of(drawn: Sequence[Timeline]) -> tuple[list[Artist], dict[str, str]]:
     """Return what colors, frames and marks mean, of those that occur, and the marker of each label of marks."""
-    found = {cell.state for t in drawn for cell in t.cells.values()}
-    states = {state.name: state for t in drawn for state in t.states if state.name in found}
+    occurring = {cell.state for t in drawn for cell in t.cells.values()}
+    states = {state.name: state for t in drawn for state in t.states if state.name in occurring}
     legend: list[Artist] = [
         Patch(facecolor=s.color, hatch=s.hatch, edgecolor=_EDGE, linewidth=0.6, label=s.label) for s in states.values()
     ]

@@ -61,8 +61,8 @@ def _hash(text: str) -> str:
 def _joined(folder: str, suffix: str) -> str:
     """Return the texts of all files that end so, the shared ones first, then by name."""
     named = [TEMPLATES.joinpath("shared"), TEMPLATES.joinpath(folder)]
-    found = [sorted((f for f in place.iterdir() if f.name.endswith(suffix)), key=lambda f: f.name) for place in named]
-    return "\n".join(file.read_text(encoding="utf-8") for part in found for file in part)
+    parts = [sorted((f for f in place.iterdir() if f.name.endswith(suffix)), key=lambda f: f.name) for place in named]
+    return "\n".join(file.read_text(encoding="utf-8") for part in parts for file in part)
 
 
 @cache

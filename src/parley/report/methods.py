@@ -297,11 +297,11 @@ def mixed_engines(
     conditions: pd.DataFrame, simulations: pd.DataFrame, by: Sequence[str]
 ) -> list[tuple[str, list[str]]]:
     """Return the conditions whose simulations were answered by more than one engine, with how many by each."""
-    found = []
+    mixed = []
     for _, row in conditions[conditions["engines"] > 1].iterrows():
         mine = simulations[(simulations[list(by)] == row[list(by)]).all(axis=1)]
-        found.append((axes_text({axis: row[axis] for axis in by}), _counted_values(Counter(mine["engine"]))))
-    return found
+        mixed.append((axes_text({axis: row[axis] for axis in by}), _counted_values(Counter(mine["engine"]))))
+    return mixed
 
 
 def provenance(made_by: MadeBy) -> list[tuple[str, list[str]]]:

@@ -9,7 +9,6 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import repeat
 from typing import Any
 
 from pydantic import BaseModel
@@ -63,7 +62,8 @@ def recorded_attempts(file: ShownFile) -> tuple[Summary, list[Attempt]]:
     """Return the summary and the attempts of a record; what was no JSON is read again by playing the game."""
     summary, rows = read_attempts(file.path, [*_OF_ENTRY.values(), *_OTHERS])
     columns: dict[str, Iterable[Any]] = {name: values(rows.column(column)) for name, column in _OF_ENTRY.items()}
-    columns |= {"seconds": map(_rounded, columns["seconds"]), **{name: repeat(none) for name, none in _UNREAD.items()}}
+    columns |= {name: [none] * rows.num_rows for name, none in _UNREAD.items()}
+    columns["seconds"] = map(_rounded, columns["seconds"])
     entries = [Entry(*row) for row in zip(*(columns[name] for name in ENTRY_FIELDS), strict=False)]
     others = zip(*(values(rows.column(name)) for name in _OTHERS), strict=True)
     attempts = [Attempt(entry, *other) for entry, other in zip(entries, others, strict=True)]
@@ -99,15 +99,15 @@ def _is_degenerate(exchange: Exchange) -> bool:
 
 def _read_again(simulation: Simulation, attempts: Sequence[Attempt]) -> None:
     """Add what replies were taken for, and which are degenerate, by playing the game again with them, if it can be."""
-    given = [RecordedReply(attempt.entry, attempt.system, attempt.user) for attempt in attempts]
+    replies = [RecordedReply(attempt.entry, attempt.system, attempt.user) for attempt in attempts]
     try:
-        play, _ = replay_replies(simulation.id, simulation.game(), given)
+        play, _ = replay_replies(simulation.id, simulation.game(), replies)
     except (ParleyError, LookupError, TypeError, ValueError, AttributeError):
         return  # of another version, perhaps: what was recorded stands there all the same
     asked = models_of(simulation)
-    found = {x.entry.key: x for x in play.exchanges}
+    exchanges = {x.entry.key: x for x in play.exchanges}
     for attempt in attempts:
-        exchange = found.get(attempt.entry.key)
+        exchange = exchanges.get(attempt.entry.key)
         if exchange is not None and exchange.reply.failure == attempt.failure:
             attempt.parsed = attempt.parsed or _plain(exchange.reply.value)
             attempt.degenerate = attempt.entry.agent in asked and _is_degenerate(exchange)
@@ -121,10 +121,10 @@ def _plain(value: BaseModel | None) -> Any:
 def _json_object(text: str) -> Any:
     """Return the content of a JSON object as browsers read it; None for anything else."""
     try:
-        found = from_json(text, allow_inf_nan=False)
+        content = from_json(text, allow_inf_nan=False)
     except ValueError:
         return None
-    return found if isinstance(found, dict) else None
+    return content if isinstance(content, dict) else None
 
 
 def _rounded(number: float) -> float:
@@ -335,11 +335,11 @@ def _agents(simulation: Simulation, game: Game, timeline: Timeline) -> list[dict
     players = simulation.players
     order: Sequence[str] = list(seats)
     complete = game.network.is_complete
-    found = []
+    agents = []
     for name, label in timeline.agents.items():
         place, seat = seats.get(name, (None, None))
         hears = None if complete or place is None else [order[peer] for peer in game.network.neighbors[place]]
-        found.append(
+        agents.append(
             {
                 "name": name,
                 "label": label,
@@ -349,7 +349,7 @@ def _agents(simulation: Simulation, game: Game, timeline: Timeline) -> list[dict
                 "hears": hears,
             }
         )
-    return found
+    return agents
 
 
 def _attempt(attempt: Attempt, names: dict[str, int], texts: _Texts, by_model: bool) -> list[Any]:

@@ -210,12 +210,12 @@ def _of_record(game: type[Game], summary: Summary) -> dict[str, Any]:
 
 
 def _measures(game: type[Game], metrics: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    found = metrics
+    known = metrics
     with suppress(Exception):  # code of the user's own, or a record of another version
-        found = {**metrics, **game.evidence.derived(metrics)}
-    numbers = {q.name: found.get(q.name) for q in game.evidence.quantities if q.contrasted}
+        known = {**metrics, **game.evidence.derived(metrics)}
+    numbers = {q.name: known.get(q.name) for q in game.evidence.quantities if q.contrasted}
     return {
-        "indicators": {indicator.name: found.get(indicator.name) for indicator in game.evidence.indicators},
+        "indicators": {indicator.name: known.get(indicator.name) for indicator in game.evidence.indicators},
         "quantities": {
             name: float(f"{value:.6g}")
             for name, value in numbers.items()

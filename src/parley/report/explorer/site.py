@@ -122,16 +122,16 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(HTTPStatus.FORBIDDEN, b"only for pages of this address\n")
             return
         try:
-            found = self.server.view.content(urlsplit(self.path).path)
+            answer = self.server.view.content(urlsplit(self.path).path)
         except ValueError:  # no address
-            found = None
+            answer = None
         except ParleyError as error:
             self._send(HTTPStatus.INTERNAL_SERVER_ERROR, f"parley: {one_line(str(error))}\n".encode())
             return
-        if found is None:
+        if answer is None:
             self._send(HTTPStatus.NOT_FOUND, b"no such file\n")
         else:
-            self._send(HTTPStatus.OK, found[1], found[0])
+            self._send(HTTPStatus.OK, answer[1], answer[0])
 
     def _send(self, status: HTTPStatus, content: bytes, kind: str = "text/plain") -> None:
         self.send_response(status)
@@ -208,7 +208,6 @@ def _is_current(path: Path, key: str) -> bool:
 def page_html(index: Mapping[str, Any]) -> str:
     """Return the page with this index in it."""
     rows = list(_rows(index))
-    damaged = [text for text in index["simulations"]["damaged"] if text]
     return page(
         "explorer/page.html",
         "explorer",
@@ -217,7 +216,6 @@ def page_html(index: Mapping[str, Any]) -> str:
         content=json_in_html(index),
         rows=rows[:_MAX_ROWS],
         more=len(rows) - _MAX_ROWS,
-        damaged=damaged[:_MAX_ROWS],
     )
 
 

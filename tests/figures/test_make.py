@@ -108,13 +108,6 @@ def test_rates_say_where_an_outcome_cannot_be_and_draw_no_point() -> None:
 
 
 @pytest.mark.slow
-def test_stacked_groups_by_the_agents_that_stay_and_leaves_out_in_words(tiny: Study) -> None:
-    page = pages_of(tiny, "stacked")
-    assert not missing(page, "so n grows with b", "Not shown: 7 of 8 groups of conditions, run with one b only.")
-    assert {"(3)", "(2)"} <= set(text_of(page).split())  # simulations
-
-
-@pytest.mark.slow
 def test_stacked_bars_and_maps_claim_nothing_of_what_cannot_be() -> None:
     """No game without honest agents is valid."""
     grid = "{model: majority, n: 3, b: [0, 3], byzantine: stubborn, prompt: may_exist}"

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import matplotlib
 import pandas as pd
 import pytest
 from matplotlib.figure import Figure
@@ -110,14 +109,3 @@ def test_a_map_of_payoffs_has_means_and_wilson_intervals(twice: Study) -> None:
     assert shades[0] == shades[3] > shades[1] > shades[4]  # from the least to the greatest mean
     assert "with its 95% Wilson interval" in text_of(figure)
     assert "with its 95% t interval" in text_of(mapped(twice, "first_betrayal_round", x="model"))
-
-
-def test_a_map_of_shares_is_one_of_rates(twice: Study) -> None:
-    figure = mapped(twice, "kept_hunting")
-    assert names(figure) == (["grim_trigger", "always_stag"], ["1", "2"])
-    # Grim triggers never hunt the stag again. Wilson's for 0 and 2 of 2.
-    assert words_of(figure) == [*("0%", "[0, 66]") * 2, *("100%", "[34, 100]") * 2]
-    assert "Not shown: 2 of 6 conditions, in which no simulation has what is drawn." in text_of(figure)
-    # Colors are those of all shares, whatever the means are.
-    colors = [patch.get_facecolor() for patch in figure.axes[0].patches]
-    assert {*colors} == {matplotlib.colormaps["cividis"](share) for share in (0.0, 1.0)}

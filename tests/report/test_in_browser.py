@@ -176,19 +176,6 @@ def test_links_from_a_report_choose_simulations(opened: Open) -> None:
     assert games_listed(tab) == SEEDS // 2
 
 
-def test_more_rows_follow_as_the_reader_comes_to_them(opened: Open, tmp_path: Path) -> None:
-    tab = opened("#/?fold=0", write_explorer(tmp_path, study_index(400), []))
-    assert games_listed(tab) < 400
-    for _ in range(2):
-        tab.evaluate("scrollTo(0, document.body.scrollHeight)")
-        tab.wait_for_timeout(50)
-    assert games_listed(tab) > 250
-    tab.keyboard.press("ArrowDown")
-    tab.keyboard.press("End")
-    assert games_listed(tab) == len(LIARS) * 400
-    assert tab.evaluate("document.activeElement.closest('.row').nextSibling") is None
-
-
 # Keys
 
 

@@ -1,8 +1,7 @@
 """Lines with their intervals: means of measures by round, shares of ended games by round, shares by threshold.
 
 Games end early: under the panels of rounds stand the numbers of simulations in the means, and how many of them still
-play, as under survival curves. The figure of `parley plan` is made of lines, too: the power of each question by number
-of seeds.
+play, as under survival curves.
 """
 
 import math

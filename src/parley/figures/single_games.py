@@ -1,8 +1,7 @@
 """Figures of a few single simulations, unlike each other: trajectories and timelines.
 
-Trajectories are each agent's value over the rounds. Timelines are tables of what each agent said and did in each
-round: what it did is a color with a hatch, what it said stands in the cell. Words may come from a model, so they are
-made one printable line and cut to what fits.
+Trajectories are each agent's value over the rounds. Timelines are tables: what an agent did in a round is a color with
+a hatch, what it said, made one printable line and cut to what fits, stands in the cell.
 """
 
 import textwrap

@@ -1,8 +1,6 @@
-"""The data behind the explorer's page of a game: its matrix and every attempt; in a file each text stands once.
+"""The data behind the explorer's page of a game: its matrix, and every attempt of its record or journal.
 
-Attempts are those of its record, or of the journal of one that is played.
-
-`templates/explorer/game*.js` draws them.
+`templates/explorer/game*.js` draws them. In a file each text stands once.
 """
 
 import math
@@ -224,11 +222,8 @@ def part_content(part: Part) -> dict[str, Any]:
         try:
             simulations.append(_simulation(file, texts, states))
         except (ParleyError, *IMPOSSIBLE) as error:
-            why = (
-                str(error)
-                if isinstance(error, ParleyError)
-                else impossible_outcome_text(file.path, one_line(repr(error), 150))
-            )
+            is_own = isinstance(error, ParleyError)
+            why = str(error) if is_own else impossible_outcome_text(file.path, one_line(repr(error), 150))
             about = {"id": file.simulation.id, "seed": file.simulation.seed}
             simulations.append({**about, "damaged": one_line(why, 300)})
     return {
@@ -262,11 +257,9 @@ def _simulation(file: ShownFile, texts: _Texts, states: dict[str, State]) -> dic
     names = {name: place for place, name in enumerate(timeline.agents)}
     models = models_of(simulation)
     cells = []
-    for agent, number in dict.fromkeys([*timeline.cells, *marks]):
-        cell = timeline.cells.get((agent, number), TimelineCell(NO_STATE))
-        cells.append(
-            [names[agent], number, cell.state or None, texts.number(cell.text), marks.get((agent, number), [])]
-        )
+    for place in dict.fromkeys([*timeline.cells, *marks]):
+        cell = timeline.cells.get(place, TimelineCell(NO_STATE))
+        cells.append([names[place[0]], place[1], cell.state or None, texts.number(cell.text), marks.get(place, [])])
     return {
         "id": simulation.id,
         "seed": simulation.seed,
@@ -331,25 +324,21 @@ def _outcome(game: type[Game], summary: Summary | None) -> dict[str, Any]:
 
 def _agents(simulation: Simulation, game: Game, timeline: Timeline) -> list[dict[str, Any]]:
     """Return the agents in the order of the matrix; `hears` is None where everyone hears everyone."""
-    seats = {seat.name: (place, seat) for place, seat in enumerate(game.seats)}
-    players = simulation.players
-    order: Sequence[str] = list(seats)
-    complete = game.network.is_complete
-    agents = []
-    for name, label in timeline.agents.items():
-        place, seat = seats.get(name, (None, None))
-        hears = None if complete or place is None else [order[peer] for peer in game.network.neighbors[place]]
-        agents.append(
-            {
-                "name": name,
-                "label": label,
-                "role": seat.role if seat else None,
-                "player": players[name].label if name in players else None,
-                "framed": name in timeline.framed,
-                "hears": hears,
-            }
-        )
-    return agents
+    seats = {seat.name: seat for seat in game.seats}
+    neighbors = dict(zip(seats, game.network.neighbors, strict=True))
+    order, players = list(seats), simulation.players
+    heard = {} if game.network.is_complete else {name: [order[peer] for peer in of] for name, of in neighbors.items()}
+    return [
+        {
+            "name": name,
+            "label": label,
+            "role": seats[name].role if name in seats else None,
+            "player": players[name].label if name in players else None,
+            "framed": name in timeline.framed,
+            "hears": heard.get(name),
+        }
+        for name, label in timeline.agents.items()
+    ]
 
 
 def _attempt(attempt: Attempt, names: dict[str, int], texts: _Texts, by_model: bool) -> list[Any]:

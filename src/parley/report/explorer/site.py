@@ -1,8 +1,7 @@
 """The explorer's pages: written into a folder, or served on this machine, made anew when they are asked for.
 
-In a folder they are a page, and data files beside it that are made anew only where records changed. A browser opens
-them without a server, so data travel packed in scripts. To a server other programs and pages on this machine may talk,
-too: only what the view has is answered, to the address that was printed, and not to pages of other sites.
+A browser opens a folder without a server, so data travel packed in scripts. A server answers only with what the view
+has, to the address that was printed, and not to pages of other sites.
 """
 
 import base64

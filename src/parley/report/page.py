@@ -135,16 +135,11 @@ def compare(studies: Sequence[Study], path: Path | None = None) -> Path:
         "report",
         title=f"{', '.join(study.name for study in studies[:-1])} and {studies[-1].name} compared",
         studies=[
-            {
-                "name": study.name,
-                "title": study.title,
-                "sentence": overview.study_sentence(study, int(made[study.name]["simulations"].sum())),
-                "report": os.path.relpath(paths.report(study.name), path.parent)
-                if paths.report(study.name).is_file()
-                else "",
-            }
-            for study in studies
+            (study, overview.study_sentence(study, int(made[study.name]["simulations"].sum()))) for study in studies
         ],
+        reports={
+            s.name: os.path.relpath(file, path.parent) for s in studies if (file := paths.report(s.name)).is_file()
+        },
         outcomes=_outcomes(studies, made, path),
         differing=table("differing", differing, words("what", "what"), *(words(s.name, s.name) for s in studies)),
         same=[(row["what"], row[studies[0].name]) for row in facts if row not in differing],
@@ -192,20 +187,12 @@ def _outcomes(studies: Sequence[Study], made: Mapping[str, pd.DataFrame], path: 
 
 
 def _described(study: Study, conditions: pd.DataFrame) -> dict[str, str]:
-    axes = {
-        f"axis {axis}": ", ".join(dict.fromkeys(str(condition.axes[axis]) for condition in study.conditions))
-        for axis in study.axes
-    }
-    about = {
-        name: value
-        for name, value in methods.facts(study, conditions, left_out_of_tables(study))
-        if name not in ("Study", "Study file")
-    }
-    made = {name: "; ".join(values) for name, values in methods.provenance(read_made_by(study))}
+    values = {axis: dict.fromkeys(str(each.axes[axis]) for each in study.conditions) for axis in study.axes}
+    facts = methods.facts(study, conditions, left_out_of_tables(study))
     return {
-        **about,
-        **axes,
+        **{name: value for name, value in facts if name not in ("Study", "Study file")},
+        **{f"axis {axis}": ", ".join(each) for axis, each in values.items()},
         **{f"parameter {name}": value for name, value in methods.parameters(study, study.axes)},
         **{f"model {name}": value for name, value in methods.models_used(study, {})},
-        **made,
+        **{name: "; ".join(each) for name, each in methods.provenance(read_made_by(study))},
     }

@@ -9,7 +9,7 @@ import pytest
 from parley.errors import UsageError
 from parley.play.simulate import simulate
 from parley.report.explorer.selection import select
-from parley.report.explorer.site import ServedView, ViewServer
+from parley.report.explorer.site import ViewServer
 from parley.study import Study
 from support.pages import games_of, index_of, unpacked
 from support.records import forge
@@ -29,7 +29,7 @@ def study(study_factory: StudyFactory) -> Study:
 
 @pytest.fixture
 def server(study: Study) -> Iterator[ViewServer]:
-    with ViewServer(ServedView(lambda: select(study, {}, 100, journals=True)), 0) as server:
+    with ViewServer(lambda: select(study, {}, 100, journals=True), 0) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
         yield server
@@ -93,4 +93,4 @@ def test_other_names_other_sites_and_other_files_are_refused(server: ViewServer)
         assert (response.status, text) == (404, "no such file\n"), path
     assert ask(server, "/", "POST")[0].status == 501
     with pytest.raises(UsageError, match=f"--port {server.server_port}: .*choose another"):
-        ViewServer(server.view, server.server_port)
+        ViewServer(list, server.server_port)  # type: ignore[arg-type]

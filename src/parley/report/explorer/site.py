@@ -43,19 +43,27 @@ _HEADERS = {
 }
 
 
-class ServedView:
-    """What is served: the page, its index as a script of its own, and the data files."""
+class ViewServer(ThreadingHTTPServer):
+    """Serves the page, its index as a script of its own, and the data files, on the loopback address alone."""
 
-    def __init__(self, select: Callable[[], Selection]) -> None:
-        """`select` returns what is shown now; raises ParleyError if there is nothing."""
-        self._select = select
-        self._lock = Lock()
+    daemon_threads = True
+
+    def __init__(self, select: Callable[[], Selection], port: int) -> None:
+        """Listen on `port`, or with 0 on any that is free; raises UsageError if it is taken.
+
+        `select` returns what is shown now; raises ParleyError if there is nothing.
+        """
+        self._select, self._selection = select, select()
+        self._one_at_a_time = Lock()
         self._known: Known = {}
-        self._selection = select()
+        try:
+            super().__init__((_HOST, port), _Handler)
+        except OSError as error:
+            raise UsageError(f"--port {port}: {error.strerror}; choose another, or 0 for any that is free") from None
 
     def content(self, path: str) -> tuple[str, bytes] | None:
         """Return the type and the content of a path; None if there is no such file."""
-        with self._lock:
+        with self._one_at_a_time:
             if path in ("/", "/index.html"):
                 return "text/html", page_html(self._index()).encode()
             if path == "/data/index.js":
@@ -72,20 +80,6 @@ class ServedView:
         part = replace(part, simulations=tuple(file for file in now if file is not None))
         return data_file(part, part_key(part, part_rows(part, self._known)))
 
-
-class ViewServer(ThreadingHTTPServer):
-    """Answers on the loopback address alone."""
-
-    daemon_threads = True
-
-    def __init__(self, view: ServedView, port: int) -> None:
-        """Listen on `port`, or with 0 on any that is free; raises UsageError if it is taken."""
-        self.view = view
-        try:
-            super().__init__((_HOST, port), _Handler)
-        except OSError as error:
-            raise UsageError(f"--port {port}: {error.strerror}; choose another, or 0 for any that is free") from None
-
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Say nothing of a client that left."""
         if not isinstance(sys.exception(), OSError):
@@ -99,7 +93,7 @@ class ViewServer(ThreadingHTTPServer):
 
 def serve_view(select: Callable[[], Selection], port: int, say: Callable[[str], object]) -> None:
     """Serve until Ctrl-C, and `say` where; raises ParleyError if there is nothing to show."""
-    with ViewServer(ServedView(select), port) as server:
+    with ViewServer(select, port) as server:
         say(f"http://{server.hosts[0]}/ (Ctrl-C ends it)")
         with contextlib.suppress(KeyboardInterrupt):
             server.serve_forever()
@@ -121,7 +115,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(HTTPStatus.FORBIDDEN, b"only for pages of this address\n")
             return
         try:
-            answer = self.server.view.content(urlsplit(self.path).path)
+            answer = self.server.content(urlsplit(self.path).path)
         except ValueError:  # no address
             answer = None
         except ParleyError as error:

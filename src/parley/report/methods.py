@@ -130,8 +130,8 @@ def _game(study: Study, simulations: int, cite: Citations) -> str:
 def _players(study: Study) -> str:
     conditions = study.first_repeat.conditions
     labels = dict.fromkeys(f"{g.role} agents: {g.player.label}" for c in conditions for g in c.groups)
-    used = sorted({name for condition in conditions for name in condition.models})
-    models = [f"{name} is {_model(study.models[name])}" for name in used]
+    used = models_used(study, {})
+    models = [f"{name} is {_model(study.models[name])}" for name, _ in used]
     scripted = "" if used else " All agents were scripted; no language model was asked."
     return f"Played by: {'; '.join(list(labels))}.{''.join(f' The model {text}.' for text in models)}{scripted}"
 
@@ -163,22 +163,20 @@ def _sampling(study: Study, conditions: pd.DataFrame) -> str:
 
 
 def _engines(made_by: MadeBy, cite: Citations) -> str:
-    engines: dict[str, None] = {}
-    snakemake: dict[str, None] = {}
-    vllm = False
-    for made, _ in made_by.provenances:
-        if version := made.get("packages", {}).get("snakemake"):
-            snakemake[version] = None
-        for name, engine in made.get("engines", {}).items():
-            versions = ", ".join(f"{package} {version}" for package, version in engine.get("versions", {}).items())
-            kind = engine.get("engine", "an unknown engine")
-            vllm = vllm or "vllm" in kind
-            engines[f"{name} by {versions or kind} on {engine.get('device', 'an unknown device')}"] = None
-    served = f"Models were served by vLLM {cite('kwon2023')}: {'; '.join(list(engines))}. " if vllm else ""
-    if engines and not vllm:
-        served = f"Models were served: {'; '.join(list(engines))}. "
+    made = [each for each, _ in made_by.provenances]
+    snakemake = dict.fromkeys(version for each in made if (version := each.get("packages", {}).get("snakemake")))
+    engines = [pair for each in made for pair in each.get("engines", {}).items()]
+    by = f" by vLLM {cite('kwon2023')}" if any("vllm" in engine.get("engine", "") for _, engine in engines) else ""
+    listed = "; ".join(dict.fromkeys(_engine(name, engine) for name, engine in engines))
+    served = f"Models were served{by}: {listed}. " if engines else ""
     run = f"Runs were planned by Snakemake {' and '.join(snakemake)} {cite('molder2021')}." if snakemake else ""
     return f"{served}{run}"
+
+
+def _engine(name: str, engine: Mapping[str, Any]) -> str:
+    versions = ", ".join(f"{package} {version}" for package, version in engine.get("versions", {}).items())
+    what = versions or engine.get("engine", "an unknown engine")
+    return f"{name} by {what} on {engine.get('device', 'an unknown device')}"
 
 
 def _statistics(study: Study, tables: Mapping[str, pd.DataFrame], cite: Citations) -> str:

@@ -21,12 +21,12 @@ _FITTED: dict[str, Any] = {"color": "black", "linewidth": 1.2}
 
 
 def scatter(study: Study, spec: FigureSpec, simulations: pd.DataFrame, quality: pd.DataFrame) -> list[Figure]:
-    """Draw the two metrics that are `regressed`, a point per simulation; `quality` is the table of that name."""
-    first, second = names = list(study.game.evidence.regressed or ("", ""))
+    """Draw the two metrics that the table `quality` is about, a point per simulation."""
+    names = list(study.game.evidence.about("quality"))
     rows = simulations.dropna(subset=names) if set(names) <= set(simulations) else simulations.iloc[:0]
     if rows.empty:
         return empty(study, spec, "Nothing to draw: no simulation ended in agreement on a value.")
-    notes: list[str] = []
+    notes, (first, second) = list[str](), names
     by = common.varied(rows, study.axes, notes)
     groups = common.alike(study, rows, study.axes)
     common.not_shown(len(study.conditions), rows.groupby(study.axes, sort=False).ngroups, notes)

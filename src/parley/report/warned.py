@@ -7,11 +7,11 @@ import pandas as pd
 
 from parley.analysis.conditions import degenerate_warnings
 from parley.analysis.made_by import MadeBy, answered_warnings
-from parley.analysis.stats import CONFIDENCE
 from parley.play.degenerate import REMEDIES, paused_lines
 from parley.policies import FAILURE_CLASSES
 from parley.report.methods import engine_warnings, mixed_engines
 from parley.report.overview import short
+from parley.statistics.stats import CONFIDENCE
 from parley.study import Study
 from parley.study.condition import axes_text
 from parley.study.frozen import CHANGED, frozen_state

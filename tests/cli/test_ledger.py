@@ -55,7 +55,7 @@ def test_a_bad_file_is_named_with_the_place_in_one_line(parley: Parley, file: Pa
     assert one_line_error(parley("ledger", "show", file, "--block", 4), 2).endswith("has no block 4\n")
     write_chain(file, forged(ordinary(), 2, change))
     error = one_line_error(parley("ledger", "verify", file), 1)
-    assert error == f"parley: {file}: block 2, utterance 1 (agent_2, round 2): bad signature\n"
+    assert error == f"parley: {file}: block 2: utterance 1 (agent_2, round 2): bad signature\n"
 
 
 @pytest.mark.parametrize("command", ["verify", "show"])

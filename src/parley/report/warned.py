@@ -7,7 +7,8 @@ import pandas as pd
 
 from parley.analysis.conditions import degenerate_warnings
 from parley.analysis.made_by import MadeBy, answered_warnings
-from parley.play.degenerate import REMEDIES, paused_lines
+from parley.play.degenerate import REMEDIES
+from parley.play.pausing import paused_lines
 from parley.policies import FAILURE_CLASSES
 from parley.report.methods import engine_warnings, mixed_engines
 from parley.report.overview import short

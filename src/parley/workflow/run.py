@@ -17,8 +17,8 @@ from snakemake.logging import logger as snakemake_logger
 from parley import paths
 from parley.errors import BudgetError, ParleyError, RecordError, UsageError
 from parley.files import hold_lock, remove_leftovers
-from parley.play.degenerate import clear_pauses
 from parley.play.forks import check_parents
+from parley.play.pausing import clear_pauses
 from parley.play.record_store import recall_left_out
 from parley.play.spending import refused_line
 from parley.study import Study, load_study

@@ -63,6 +63,7 @@ def test_the_page_tells_what_is_finished_and_a_record_that_replays_otherwise_is_
 ) -> None:
     for name in ("hunt", "hunt-noise"):
         play(name)
+    monkeypatch.setattr(findings, "STUDIES", {name: findings.STUDIES[name] for name in ("hunt", "consensus")})
     game = next(study_of("hunt").simulations())
     link = f"[a game](../findings/games/hunt-{game.id[:8]}.txt)"
     Path("docs/findings-read.md").write_text(f"## Read\n\nIn {link} somebody hunts.")
@@ -81,7 +82,7 @@ def test_the_page_tells_what_is_finished_and_a_record_that_replays_otherwise_is_
 @pytest.mark.promise(
     "The findings' page, figures and tables follow byte for byte from the records, each of which replays."
 )
-@pytest.mark.slow
+@pytest.mark.rare
 def test_the_published_page_follows_from_the_published_records(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -76,7 +76,8 @@ def record_with_model(
     return path
 
 
-# Status and body of the answer to a request; a third part is more headers. None hangs up.
+# Status and body of the answer to a request; a third part is more headers. Bytes are sent as they are; then, and for
+# None, it hangs up.
 Answer = Callable[[dict[str, Any]], Any]
 
 
@@ -175,10 +176,12 @@ class _Handler(BaseHTTPRequestHandler):
         answer = self.server.answer(body)
         with self.server.guard:
             self.server.in_flight -= 1
-        if answer is None:
-            self.close_connection = True
+        if isinstance(answer, tuple):
+            self._send(*answer)
             return
-        self._send(*answer)
+        self.close_connection = True
+        for part in answer or ():
+            self.wfile.write(part)
 
     def _send(self, status: int, body: Any, headers: Mapping[str, str] | None = None) -> None:
         content = body if isinstance(body, bytes) else json.dumps(body).encode()

@@ -14,7 +14,6 @@ from pathlib import Path
 import pytest
 import yaml
 
-from parley import paths
 from support.answering import SERVED
 from support.workflows import CORES, PROFILE, SNAKEMAKE, snakemake, write
 
@@ -98,20 +97,6 @@ def test_a_run_in_a_pipe_has_a_line_per_stage_and_a_watch_from_elsewhere_ends_wi
     assert watching.returncode == 0
     assert re.search(r"^small: report done", out, flags=re.M)
     assert out.splitlines()[-1].startswith("small: 4 of 4 simulations")
-
-
-def test_a_failed_job_names_its_log_and_its_last_words(folder: Path) -> None:
-    study = write(folder, grids=[SMALL], seeds=1)
-    record = next(study.simulations()).record("small")
-    record.parent.parent.mkdir(parents=True)
-    record.parent.touch()  # a file where a folder should be
-    result = snakemake(*RUN)
-    assert result.returncode == 1
-    assert "simulate_shard failed (job" in result.stderr
-    assert f"  {paths.log('small', 'simulate_shard', 'scripted', 'shard=0')}\n" in result.stderr
-    assert f"    parley: {record}: cannot be written: File exists" in result.stderr
-    assert "At least one job did not complete successfully" in result.stderr
-    assert "Traceback" not in result.stderr
 
 
 def test_ctrl_c_leaves_the_terminal_clean(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

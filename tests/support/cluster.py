@@ -402,18 +402,7 @@ def assert_nothing_is_left(folder: Path, study: Study) -> None:
     assert "Nothing to be done" in again.stdout + again.stderr
 
 
-# Code of the user's own, since it has a journal for each simulation, as what a server answers has.
-OWN_CODE = """
-import json
-
-from parley.policies import Completion
-
-
-class Stubborn:
-    async def answer(self, ask, seed, attempt):
-        reply = {"internal_strategy": "none", "value": ask.view.current_value, "public_reasoning": "none"}
-        return Completion(json.dumps({"decision": "continue"} if ask.phase == "vote" else reply), "stop")
-"""
-# Nobody ever agrees, so that a game lasts its rounds; and each takes seconds, so that there is time to disturb it.
-OWN = "stubborn_agent:Stubborn"
+# Code of the user's own, since it has a journal for each simulation, as what a server answers has. Nobody ever stops,
+# so that a game lasts its rounds; and each takes seconds, so that there is time to disturb it.
+OWN = {"name": "keeps_agent:Keeps", "vote": "continue"}
 LONG = {"model": OWN, "n": 40, "prompt": "may_exist"}

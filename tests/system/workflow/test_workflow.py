@@ -137,7 +137,7 @@ def test_a_killed_workflow_goes_on_with_the_same_command(folder: Path, own_code:
     assert 0 < len(kept) < len(records)
 
     (folder / "hold").unlink()
-    again = snakemake("--config", "study=small.yaml")
+    again = snakemake("--config", "study=small.yaml", "--until", "simulate_shard")
     assert again.returncode == 0, again.stderr
     assert all(record.exists() for record in records)
     assert all(record.stat().st_ino == inode for record, inode in kept.items())
@@ -174,7 +174,7 @@ def test_a_failed_simulation_stops_no_other_and_the_report_is_of_those_that_were
     assert "Traceback" not in log.read_text()
 
     journal.rmdir()
-    assert snakemake("--config", "study=small.yaml").returncode == 0
+    assert snakemake("--config", "study=small.yaml", "--until", "simulate_shard").returncode == 0
     assert records[0].exists()
     # Snakemake deleted the log of the failed attempt; what it said is kept.
     log = paths.log("small", "simulate_shard", "own_code", "shard=0")

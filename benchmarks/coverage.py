@@ -18,13 +18,14 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.stats import binom, multinomial, norm
 
-from parley.analysis import endings, stats
-from parley.analysis.anytime import anytime_interval, log_capital
-from parley.analysis.clustered import Standardized, clustered_difference, paired_rates, rate_limits, standardized
+from parley.analysis import endings
 from parley.analysis.contrasts import band, spread_of
 from parley.analysis.questions import Pairs, line_ends
-from parley.analysis.rates import line_of
-from parley.analysis.stats import Floats, p_below, paired_mean, paired_share, wilson_of_mean
+from parley.games.consensus.quality import line_of
+from parley.statistics import stats
+from parley.statistics.anytime import anytime_interval, log_capital
+from parley.statistics.clustered import Standardized, clustered_difference, paired_rates, rate_limits, standardized
+from parley.statistics.stats import Floats, p_below, paired_mean, paired_share, wilson_of_mean
 
 KEPT = Path(__file__).with_suffix(".csv")
 PAGE = KEPT.parents[1] / "docs" / "explanation" / "statistics.md"

@@ -13,10 +13,10 @@ from typing import Any
 import pandas as pd
 
 from benchmarks import published_claims as claims
-from parley.analysis.stats import mean_interval, wilson_of_mean
 from parley.analysis.tables import read_table
 from parley.games.stag_hunt.parameters import STAG
 from parley.report.html import interval_text
+from parley.statistics.stats import mean_interval, wilson_of_mean
 
 STUDY = "published-games"
 PAGE = Path("docs/published-cheap-talk.md")

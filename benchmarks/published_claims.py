@@ -11,14 +11,14 @@ import numpy as np
 import pandas as pd
 
 from parley import paths
-from parley.analysis.reactions import reacted, reaction_rows, reaction_samples, sources_of
 from parley.analysis.simulations import PlayedGame
-from parley.analysis.stats import holm, paired_mean, welch
 from parley.analysis.summarize import played_games
 from parley.games.stag_hunt.parameters import HARE
+from parley.games.stag_hunt.reactions import reacted, reaction_rows, reaction_samples, sources_of
 from parley.play.record import read_trace
 from parley.play.record_store import read_records
 from parley.report.html import interval_text
+from parley.statistics.stats import holm, paired_mean, welch
 from parley.study import load_study
 
 Table = tuple[Sequence[str], Sequence[Sequence[str]]]
@@ -41,7 +41,7 @@ _MEASURES = {
 
 def placebo(study: str) -> Table:
     """Compare reactions of four players with what the same models do from the same round on without an adversary."""
-    played, loaded = _played(study), load_study(paths.study_file(study))
+    played = _played(study)
     pairs = [
         *(("star, adversary is " + where[-1], where, _in(EXPLICIT, "star")) for where in (HUB, SPOKE)),
         *(
@@ -55,8 +55,9 @@ def placebo(study: str) -> Table:
         without = f"{calm[2]} {'broadcast' if calm[3] == 'complete' else calm[3]}"
         found: dict[tuple[str, str], Mapping[str, Any]] = {}
         for game, sources in sources_of(played[with_], played[calm]):
-            found |= reacted(game, sources, read_trace(game.simulation.record(study)))
-        samples = reaction_samples(loaded.game.evidence.about("reactions"), played[with_], played[calm], found, {})
+            trace: Any = read_trace(game.simulation.record(study))
+            found |= reacted(game, sources, trace)
+        samples = reaction_samples(played[with_], played[calm], found, {})
         for row in reaction_rows(samples).to_dict("records"):
             if (what := row["what"]) in _MEASURES:
                 games = f"{row['simulations']}, {row['simulations_without']}"

@@ -7,30 +7,26 @@ from typing import Any
 import numpy as np
 import pytest
 
-from parley.analysis.stats import paired_share, wilson_interval, wilson_of_mean
 from parley.analysis.tables import read_table
-from parley.games.evidence import Measure, TableSpec
+from parley.games.evidence import Measure
 from parley.play.record import read_summary
 from parley.report.sections import player_table
+from parley.statistics.stats import paired_share, wilson_interval, wilson_of_mean
 from support.figures import MeasuredEvidence, measured, played
 from support.studies import StudyFactory
 
+PLAYERS = [
+    "quantity",
+    "player",
+    "simulations",
+    "mean",
+    "low",
+    "high",
+    "difference",
+    "difference_low",
+    "difference_high",
+]
 Series = Mapping[str, Sequence[tuple[int, float]]]
-COLUMNS = {
-    "rounds": ["measure", "round", "simulations", "playing", "mean", "low", "high"],
-    "thresholds": ["share", "threshold", "simulations", "mean", "low", "high"],
-    "players": [
-        "quantity",
-        "player",
-        "simulations",
-        "mean",
-        "low",
-        "high",
-        "difference",
-        "difference_low",
-        "difference_high",
-    ],
-}
 
 
 @pytest.mark.slow
@@ -71,18 +67,8 @@ def test_finished_games_keep_their_last_value_where_the_measure_allows_it(study_
         assert here["low"].to_list() == pytest.approx(expected)
 
 
-# By threshold
-
-
-def sweep(metrics: Mapping[str, Any]) -> Mapping[str, Sequence[tuple[float, float]]]:
-    odd = min(metrics["initial_values"].items())[1] % 2
-    return {"some": [(0.75, 0.0), (0.25, 1.0)], "odd": [(0.5, 1.0)] if odd else []}
-
-
 class ParityEvidence(MeasuredEvidence):
-    """Shares of what is odd: of the first agent's initial value below a threshold, and of each below 15."""
-
-    tables = (TableSpec("thresholds", sweep),)
+    """Shares of what is odd, among initial values below 15."""
 
     def of_agents(self, metrics: Mapping[str, Any], trace: Any) -> Mapping[str, Mapping[str, float]]:
         initial = metrics["initial_values"]
@@ -101,10 +87,8 @@ def test_n_counts_the_simulations_that_have_the_share_and_a_simulation_is_the_un
     study = played(measured(study_factory(grid, seeds=8), ParityEvidence()))
     shares: dict[str, list[float]] = {"majority": [], "random": []}
     both: list[float] = []
-    odd = 0
     for simulation in study.simulations():
         initial = read_summary(simulation.record("small")).outcome["metrics"]["initial_values"]
-        odd += min(initial.items())[1] % 2
         seats = simulation.game().seats
         sizes = [len(found) for found in shares.values()]
         for place, player in enumerate(shares):
@@ -127,9 +111,6 @@ def test_n_counts_the_simulations_that_have_the_share_and_a_simulation_is_the_un
     assert second["difference"] == pytest.approx(np.mean(both))
     low, high, _ = paired_share(np.zeros(len(both)), both)
     assert (second["difference_low"], second["difference_high"]) == (pytest.approx(low), pytest.approx(high))
-    assert 0 < odd < 8
-    swept = read_table("small", "thresholds")[["share", "threshold", "simulations", "mean"]].to_numpy().tolist()
-    assert swept == [["some", 0.25, 8, 1.0], ["some", 0.75, 8, 0.0], ["odd", 0.5, odd, 1.0]]
 
 
 # By what plays the agents
@@ -142,7 +123,7 @@ def test_each_player_of_a_population_has_its_own_shares(study_factory: StudyFact
     grid = {"model": None, "n": None, "prompt": "plain", "groups": [*groups, betrayer]}
     study = played(study_factory(grid, game="stag_hunt", seeds=3, parameters={"rounds": 4}))
     table = read_table("small", "players")
-    assert list(table.columns) == [*study.conditions[0].axes, *COLUMNS["players"]]
+    assert list(table.columns) == [*study.axes, *PLAYERS]
     found = {(row["quantity"], row["player"]): row for row in table.to_dict("records")}
     loyal = dict.fromkeys(("kept_hunting", "cooperation_persistent"), "always_stag")
     whose = loyal | dict.fromkeys(("defection_prone", "hare_for_good"), "grim_trigger") | {"unclassified": "nobody"}

@@ -8,8 +8,8 @@ import pytest
 
 from parley.analysis.contrasts import contrast_table
 from parley.analysis.pairs import MAX_VALUES
-from parley.analysis.stats import holm, mcnemar, paired_difference, paired_mean, unpaired_difference, unpaired_p
 from parley.games.consensus.game import ConsensusGame
+from parley.statistics.stats import holm, mcnemar, paired_difference, paired_mean, unpaired_difference, unpaired_p
 from parley.study import load_study
 from support import REPOSITORY
 from support.figures import MeasuredGame

@@ -20,9 +20,9 @@ from parley.analysis.endings import (
     times_table,
     ways_to_end,
 )
-from parley.analysis.stats import wilson_interval
 from parley.games.consensus.game import ConsensusGame
 from parley.games.stag_hunt.game import StagHuntGame
+from parley.statistics.stats import wilson_interval
 
 pytestmark = pytest.mark.promise(
     "Times to stop, with competing ways to end, medians and log-rank tests agree with scipy, with the "

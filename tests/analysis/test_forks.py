@@ -14,7 +14,6 @@ import parley
 from parley.analysis.made_by import played
 from parley.analysis.planning import planned
 from parley.analysis.registration import registrations
-from parley.analysis.stats import sign_flip
 from parley.analysis.summarize import summarize
 from parley.analysis.tables import read_table
 from parley.figures.make import draw, figures
@@ -28,6 +27,7 @@ from parley.policies.kinds import Rule, ScriptedPolicy
 from parley.report.explorer.index import index_content, read_rows
 from parley.report.explorer.selection import select
 from parley.report.page import report
+from parley.statistics.stats import sign_flip
 from parley.study import Study, load_study
 from parley.study.condition import SCRIPTED
 from parley.study.frozen import write_frozen

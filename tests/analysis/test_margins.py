@@ -7,10 +7,10 @@ import pandas as pd
 import pytest
 import scipy
 
-from parley.analysis.differences import CLUSTERED, STRATIFIED
 from parley.analysis.margins import margin_table
 from parley.analysis.tables import read_table
 from parley.games.consensus.game import ConsensusGame
+from parley.statistics.differences import CLUSTERED, STRATIFIED
 from parley.study.study_file import PaperRate
 from support.figures import played
 from support.studies import AXES, VALID, StudyFactory, condition

@@ -197,18 +197,3 @@ def test_a_pilot_leaves_the_power_open_and_the_plan_says_how_far(
     factor = 19 / scipy.stats.chi2.ppf(0.1, 19)
     assert row["seeds_80_cautious"] == pytest.approx(factor * row["seeds_80"], rel=0.12)
     assert row["power_low"] < row["power"] < row["power_high"]
-
-
-@CAUTIOUS
-@pytest.mark.rare
-def test_the_cautious_number_has_power_where_that_of_the_pilot_alone_often_has_not(
-    study_factory: StudyFactory, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    study = study_factory({**GRID, "n": 4}, questions=[{**ASKED, "over": [], "smallest": 0.3}])
-    random = np.random.default_rng(3)
-    rows = [of_pilot(study, drawn(random), monkeypatch) for _ in range(200)]
-
-    def too_small(name: str) -> float:
-        return float(np.mean([power_of_rates(int(row[name]), Rates(0.3, 0.6), 0.05) < 0.7 for row in rows]))
-
-    assert too_small("seeds_80_cautious") <= 0.12 < too_small("seeds_80")

@@ -16,7 +16,7 @@ from parley.analysis.planning import (
     power_of_rates,
     smallest_found,
 )
-from parley.analysis.stats import mcnemar, paired_share
+from parley.statistics.stats import mcnemar, paired_share
 
 pytestmark = pytest.mark.promise(
     "Power is that of the test that is used: equal to brute force over all tables, for the paper's prompt effect too."

@@ -7,15 +7,15 @@ import pandas as pd
 import pytest
 import scipy
 
-from parley.analysis.anytime import anytime_difference
-from parley.analysis.clustered import clustered_difference, paired_rates
 from parley.analysis.contrasts import contrast_table
-from parley.analysis.questions import Pairs, line_ends, question_table
+from parley.analysis.questions import Pairs, question_table
 from parley.analysis.simulations import simulation_row
-from parley.analysis.stats import holm, mcnemar, p_below, paired_difference, paired_mean
 from parley.errors import ParleyError
 from parley.play.record_store import read_records
 from parley.play.simulate import simulate_shard
+from parley.statistics.anytime import anytime_difference
+from parley.statistics.clustered import clustered_difference, paired_rates
+from parley.statistics.stats import holm, mcnemar, p_below, paired_difference, paired_mean
 from parley.study import Study
 from parley.study.condition import SCRIPTED
 from support.studies import StudyFactory
@@ -204,15 +204,6 @@ def test_a_trend_is_by_the_line_of_each_seed(study_factory: StudyFactory) -> Non
     ):
         with pytest.raises(ParleyError, match=said):
             study_factory(grid, questions=[{**trend, **change}])
-
-
-def test_a_trend_is_found_where_pairs_are_not() -> None:
-    random, found = np.random.default_rng(2), []
-    for _ in range(1000):
-        played = (random.random((4, 10)) < np.array([[0.8], [0.6], [0.4], [0.2]])).astype(float)
-        first, last = line_ends(range(4), played)
-        found.append(paired_mean(first, last)[2] < 0.05)
-    assert np.mean(found) > 0.78
 
 
 GRIDS = [

@@ -7,9 +7,9 @@ import pytest
 from scipy import stats as scipy_stats
 
 from parley.analysis.rates import quantity_table, rate_table
-from parley.analysis.stats import wilson_interval
 from parley.games.consensus.game import ConsensusGame
 from parley.games.stag_hunt.game import StagHuntGame
+from parley.statistics.stats import wilson_interval
 from support.figures import MeasuredGame
 
 pytestmark = pytest.mark.promise("Shares have Wilson's intervals, numbers those of t.")

@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from parley.analysis.registration import registered_lines, registrations, with_registration
+from parley.analysis.registration import Told, registered_lines, registrations, with_registration
 from parley.analysis.simulations import IMPORTED
 from parley.analysis.summarize import summarize
 from parley.analysis.tables import read_table
@@ -44,6 +44,7 @@ def games(study: Study, *early: int, engine: str = "scripted", by: int = BEFORE)
     return pd.DataFrame(
         {
             "spec": simulation.condition.spec,
+            "seed": simulation.seed,
             "started": (freeze + timedelta(seconds=by if simulation.seed in early else AFTER)).isoformat(),
             "engine": engine,
         }
@@ -57,9 +58,9 @@ def told(study: Study, rows: pd.DataFrame) -> str:
 
 
 def test_what_was_frozen_before_the_first_game_is_confirmatory_and_nothing_else_is(study: Study) -> None:
-    assert list(registrations(games(study), study)) == [("frozen before the first of 24 games", True, True)]
+    assert list(registrations(games(study), study)) == [Told("frozen before the first of 24 games", True, True)]
     assert told(study, games(study)) == "confirmatory, frozen before the first of 24 games"
-    assert told(study, games(study).iloc[:0]) == "confirmatory, frozen, and no game is played"
+    assert told(study, games(study).iloc[:0]) == "frozen, and no game is played"
     assert told(study, games(study, *range(12))) == "frozen after 24 of 24 games: exploratory"
     assert told(study, games(study, 0, 1, 2)) == "frozen after 6 of 24 games: exploratory"
     rows = games(study)
@@ -78,7 +79,7 @@ def test_a_game_that_was_there_or_begun_at_the_freeze_came_before_it_whatever_it
         place.touch()
     changed = study_factory(GRID, questions=[{**ASKED, "smallest": 0.1}])
     write_frozen(changed, force=True)
-    assert told(changed, games(changed)) == "frozen after 2 of 24 games: exploratory"
+    assert told(changed, games(changed)) == "frozen 2 times, last after 2 of 24 games: exploratory"
 
 
 def test_seeds_that_came_or_went_since_are_named(study: Study, study_factory: StudyFactory) -> None:
@@ -90,14 +91,15 @@ def test_seeds_that_came_or_went_since_are_named(study: Study, study_factory: St
     assert said == "frozen before the first of 20 games; seeds left out since: 8, 10: exploratory"
     # What is not played yet is neither.
     part = replace(study_factory(GRID | {"seeds": 10}, questions=[ASKED]), part_of=study)
-    assert told(part, games(part)) == "confirmatory, frozen before the first of 20 games"
+    assert "stopped at 20 of 24 games: seeds 10, 11 are missing" in told(part, games(part))
 
 
 def test_playing_seeds_again_to_measure_noise_changes_nothing(study_factory: StudyFactory) -> None:
     grid = GRID | {"model": "random"}
     for frozen, now in ((1, 2), (2, 1), (2, 3)):
         study = study_factory(grid, questions=[ASKED], repeats=frozen)
-        write_frozen(study, force=True)
+        Path("small.frozen.md").unlink(missing_ok=True)
+        write_frozen(study)
         again = study_factory(grid, questions=[ASKED], repeats=now)
         rows = games(again.first_repeat)
         assert told(again, rows) == "confirmatory, frozen before the first of 24 games"
@@ -118,7 +120,7 @@ def test_a_question_or_a_condition_that_changed_since_is_exploratory(study_facto
     ]
     for changed, content, why in cases:
         now = study_factory({**grid, **changed}, **{"questions": [asked], **content})
-        assert list(registrations(rows, now)) == [(f"{why}: exploratory", False, False)]
+        assert list(registrations(rows, now)) == [Told(f"{why}: exploratory")]
     fewer = study_factory(grid, questions=[asked, {**asked, "name": "b", "smallest": 0.3}])
     write_frozen(fewer, force=True)
     one = study_factory(grid, questions=[asked])
@@ -127,7 +129,7 @@ def test_a_question_or_a_condition_that_changed_since_is_exploratory(study_facto
     both = study_factory(grid, {**grid, "model": "random"}, questions=[{**asked, "where": {"model": "majority"}}])
     write_frozen(both, force=True)
     alone = study_factory(grid, {**grid, "model": ["random", "stubborn"]}, questions=[both.questions_json[0]])
-    assert told(alone, rows) == "confirmatory, frozen before the first of 16 games"
+    assert told(alone, rows) == "confirmatory, frozen 3 times, last before the first of 16 games"
 
 
 def test_a_page_that_was_edited_or_has_no_time_and_imported_games_prove_nothing(study: Study) -> None:
@@ -137,8 +139,15 @@ def test_a_page_that_was_edited_or_has_no_time_and_imported_games_prove_nothing(
     )
     file = Path("small.frozen.md")
     text = file.read_text()
-    file.write_text(text.replace('"smallest": 0.2', '"smallest": 0.4'))
-    assert told(study, rows) == "the frozen page was edited: exploratory"
+    year = str(datetime.fromisoformat(read_frozen(study).time).year)
+    for old, new in (
+        ('"smallest": 0.2', '"smallest": 0.4'),
+        (f'"time": "{year}', '"time": "1999'),
+        ("{}", '{"a": 3}'),
+    ):
+        assert old in text
+        file.write_text(text.replace(old, new))
+        assert told(study, rows) == "the frozen page was edited: exploratory"
     for other in ('"moment": "', '"time": "soon, '):
         file.write_text(text.replace('"time": "', other))
         assert told(study, rows) == "the frozen page cannot be read: exploratory"
@@ -162,7 +171,31 @@ def test_frozen_again_as_it_was_it_keeps_its_time_and_changed_it_does_not(
     changed = study_factory(GRID, questions=[{**ASKED, "smallest": 0.1}])
     write_frozen(changed, force=True)
     assert read_frozen(changed).time.startswith("2999")
-    assert told(changed, rows) == "frozen after 24 of 24 games: exploratory"
+    assert told(changed, rows) == "frozen 2 times, last after 24 of 24 games: exploratory"
+    write_frozen(study_factory(GRID, questions=[ASKED]), force=True)
+    assert [each["time"] for each in read_frozen(study).earlier] == [first.time, read_frozen(changed).time]
+
+
+def test_a_study_of_which_games_are_missing_is_answered_by_the_p_that_holds_at_any_time(study: Study) -> None:
+    rows = games(study)
+    few = rows[(rows["seed"] < 5) | (rows["spec"] == study.conditions[1].spec)]
+    for part, where in ((rows[rows["seed"] < 5], ""), (few, f" of {study.conditions[0].name}")):
+        said = told(study, part)
+        assert f"stopped at {len(part)} of 24 games: seeds 5, 6, 7, 8, 9, 10, 11{where} are missing" in said
+        assert "confirmatory" not in said
+    told_by_p = {"p_holm": 0.001, "anytime_p_holm": 0.2, "p_equivalence": 0.001, "p_equivalence_holm": 0.001}
+    same = {
+        "pairs": 5,
+        "low": 0.1,
+        "high": 0.3,
+        "smallest": 0.5,
+        "test": "",
+        "together_low": 0.1,
+        "together_high": 0.3,
+    }
+    answered = pd.DataFrame([{**same, **told_by_p, "value_from": 0.5}])
+    assert with_registration(answered, rows, study)["answer"].tolist() == ["differs, by less than 0.5"]
+    assert with_registration(answered, few, study)["answer"].tolist() == ["open"]
 
 
 @pytest.fixture
@@ -190,4 +223,4 @@ def test_it_stands_in_the_table_and_freezing_anew_makes_no_table_out_of_date(
     assert said[1].startswith("frozen after 24 of 24 games: ")
     assert study_factory(GRID, questions=[ASKED]).plan == plan
     now = with_registration(read_table("small", "questions"), simulations, changed)
-    assert now["registered"].tolist() == ["frozen after 24 of 24 games: exploratory"]
+    assert now["registered"].tolist() == ["frozen 2 times, last after 24 of 24 games: exploratory"]

@@ -16,7 +16,6 @@ import pytest
 from parley import paths
 from parley.analysis.conditions import condition_table, outcome_table, print_conditions
 from parley.analysis.simulations import simulation_row
-from parley.analysis.stats import wilson_interval
 from parley.analysis.summarize import summarize, write_metrics
 from parley.analysis.tables import csv_text, read_table, write_table
 from parley.errors import RecordError
@@ -34,6 +33,7 @@ from parley.play.record_store import (
 )
 from parley.play.runner import play
 from parley.policies import FAILURE_CLASSES
+from parley.statistics.stats import wilson_interval
 from parley.study import Study
 from support.commands import Parley, heard, one_line_error
 from support.figures import measured

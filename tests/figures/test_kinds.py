@@ -11,7 +11,6 @@ from parley.analysis.made_by import Costs
 from parley.analysis.planning import Rates, plan_table, planned, power_of_rates
 from parley.analysis.tables import read_table
 from parley.figures.curves import _power
-from parley.games.stag_hunt.game import StagHuntGame
 from support.figures import data, pages_of, panels_of, played, study_of, text_of
 from support.playing import HUNTERS, hunt
 
@@ -30,19 +29,13 @@ def test_games_that_do_not_end_have_nothing_to_draw() -> None:
 
 def test_shares_move_with_the_threshold_as_counted_by_hand() -> None:
     # After round 1 agent_1 hunts 3 stags of 4, agent_3 1 of 4, agent_4 2 of 4, which is neither at any threshold.
-    thresholds = StagHuntGame.evidence.table("thresholds")
-    assert thresholds is not None
-    found = thresholds.rows(hunt("hbhh", "shss", "shss", "shhs", "shhh", "hhhh").of)
-    kinds = ("cooperation_persistent", "defection_prone", "unclassified")
-    assert set(found) == set(kinds)
-    persistent, prone, neither = (dict(found[name]) for name in kinds)
-    assert sorted(persistent) == pytest.approx([0.5 + 0.05 * step for step in range(11)])
-    for threshold in persistent:
-        told_apart = threshold <= 0.75
-        assert persistent[threshold] == pytest.approx(told_apart / 3)
-        assert prone[threshold] == pytest.approx(told_apart / 3)
-        assert neither[threshold] == pytest.approx(1 / 3 if told_apart else 1)
-    assert thresholds.rows(hunt("hh", "ss").of) == {}
+    swept = hunt("hbhh", "shss", "shss", "shhs", "shhh", "hhhh").of["archetypes_by_threshold"]
+    assert [float(threshold) for threshold in swept] == pytest.approx([0.5 + 0.05 * step for step in range(11)])
+    for threshold, found in swept.items():
+        told_apart = float(threshold) <= 0.75
+        assert found["cooperation_persistent"] == found["defection_prone"] == pytest.approx(told_apart / 3)
+        assert found["unclassified"] == pytest.approx(1 / 3 if told_apart else 1)
+    assert hunt("hh", "ss").of["archetypes_by_threshold"] == {}
 
 
 @pytest.mark.slow

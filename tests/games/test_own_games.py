@@ -314,7 +314,7 @@ OF_ITSELF: list[tuple[str, str]] = [
         "evidence = Spec('x', 'curve')",
         "cannot be imported: ValidationError: 1: 'curve': no kind of figure; did you mean 'curves'",
     ),
-    ("evidence = Spec('x', 'scatter')", "figures: x: is drawn from regressed of"),
+    ("evidence = Spec('x', 'scatter')", "figures: x: is drawn from the table quality of"),
     ("evidence = Spec('x', 'sweep')", "figures: x: is drawn from the table thresholds of"),
 ]
 

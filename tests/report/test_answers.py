@@ -21,7 +21,12 @@ ROW = {
     **{"what": "valid_consensus", "strata": 1, "pairs": 50, "only_first": 10, "only_second": 2, "both": 30},
     **{"value_from": 0.8, "value_to": 0.64, "difference": -0.16, "low": -0.28, "high": -0.04},
     **{"test": "McNemar", "p": 0.02, "p_holm": 0.04, "smallest": 0.15, "note": ""},
-    **{"registered": "frozen before the first of 100 games", "confirmatory": True, "seeds_fixed": True},
+    **{
+        "registered": "frozen before the first of 100 games",
+        "confirmatory": True,
+        "seeds_fixed": True,
+        "stopped": False,
+    },
     **{"together_low": -0.3, "together_high": -0.02, "p_equivalence": 0.6, "p_equivalence_holm": 0.6},
     **{"anytime_low": -0.31, "anytime_high": 0.02, "anytime_p": 0.06, "anytime_p_holm": 0.12},
     **{"answer": "differs", "all_from": 0.8, "all_to": 0.64},

@@ -253,8 +253,6 @@ FIRST_ROUNDS = 2
 
 
 class CouncilEvidence(ConsensusEvidence):
-    keeps_ledger = True
-
     def transcript(self, outcome: Mapping[str, Any], trace: Sequence[Mapping[str, Any]]) -> Sequence[Session]:
         agents = tuple(trace[0]["proposals"])
         sessions = [_session(outcome, trace[:FIRST_ROUNDS], agents)]

@@ -15,11 +15,11 @@ import scipy
 import yaml
 
 from parley import paths
-from parley.analysis.stats import Floats
 from parley.analysis.summarize import summarize
 from parley.games.registry import GAMES
 from parley.play import record, show
 from parley.play.simulate import simulate, simulate_shard
+from parley.statistics.stats import Floats
 from parley.study import Study, load_study
 from parley.study import load as parley_study
 from parley.study.condition import SCRIPTED

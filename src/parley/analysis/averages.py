@@ -1,4 +1,4 @@
-"""The tables `rounds`, `thresholds` and `players`: means of shares by condition, and by round, threshold or player.
+"""The tables `rounds` and `players`: means of shares by condition, and by round or player.
 
 A simulation contributes the points that it has. By round, where games end early, `playing` says how many are left; a
 game that has ended keeps its last value of what the game says stays as it is.
@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from parley.analysis.differences import MEANS, SHARE, SamplePair, beside, selected
 from parley.analysis.simulations import PlayedGame
-from parley.analysis.stats import wilson_of_mean
 from parley.analysis.tables import names_of
+from parley.statistics.differences import MEANS, SHARE, SamplePair, beside, selected
+from parley.statistics.stats import wilson_of_mean
 from parley.study import Study
 
 # By name, the (round, share in [0, 1]) points of one simulation, and its last round.
@@ -71,11 +71,6 @@ class Averages:
                     known[0] += 1
                     known[1] += share
 
-    @property
-    def names(self) -> list[str]:
-        """The names of all shares, in the order in which they came."""
-        return list(dict.fromkeys(name for sums in self._sums.values() for name, _ in sums))
-
     def table(self, names: Iterable[str], name_column: str, place_column: str) -> pd.DataFrame:
         """Return a row per condition, one of `names` and place: axes, n, the mean in [0, 1] and its Wilson limits.
 
@@ -94,19 +89,6 @@ class Averages:
         table["mean"] = table["mean"].astype(float) / table["simulations"].astype(float)
         limits = wilson_of_mean(table["mean"].to_numpy(), table["simulations"].to_numpy(dtype=float))
         return table.assign(low=limits[0], high=limits[1])
-
-
-def threshold_table(study: Study, games: Iterable[PlayedGame]) -> pd.DataFrame:
-    """Return a row per condition, share and threshold: axes, n, the mean in [0, 1] and its Wilson limits.
-
-    The points are the game's; one that sweeps nothing has none. n counts the simulations that have
-    the share.
-    """
-    averages = Averages(study)
-    if table := study.game.evidence.table("thresholds"):
-        for game in games:
-            averages.add(game.simulation.condition.name, table.rows(game.summary.outcome["metrics"]))
-    return averages.table(averages.names, "share", "threshold").drop(columns="playing")
 
 
 def player_table(study: Study, shares: Iterable[Share]) -> pd.DataFrame:

@@ -6,16 +6,16 @@ from typing import Any
 
 import pandas as pd
 
-from parley.analysis.anytime import anytime_interval
 from parley.analysis.contrasts import NONE_IMPOSSIBLE, Impossible
 from parley.analysis.endings import median_interval
 from parley.analysis.rates import by_condition
 from parley.analysis.simulations import ALL, COLUMNS, DEGENERATE_COUNTS, with_counts
-from parley.analysis.stats import censored_median, wilson_interval
 from parley.games.base import Game
 from parley.games.evidence import OutcomeClass
 from parley.play.degenerate import ASKED, DEGENERATE_CLASSES, MEANINGS, WARN_FROM
 from parley.policies import FAILURE_CLASSES
+from parley.statistics.anytime import anytime_interval
+from parley.statistics.stats import censored_median, wilson_interval
 from parley.study import Study
 from parley.study.condition import axes_text
 
@@ -70,18 +70,11 @@ def condition_table(
             found = (count, count / n, *wilson_interval(count, n))
             values_of = (pd.NA, math.nan, math.nan, math.nan) if outcome.name in never else found
             row |= {f"{outcome.name}_{part}": v for part, v in zip(_PARTS, values_of, strict=True)}
-        row["median_rounds"] = censored_median(
-            group["rounds"].to_list(), group["finished_early"].astype(bool).to_list()
-        )
-        row["median_rounds_low"], row["median_rounds_high"] = median_interval(
-            group["rounds"], group["finished_early"].astype(bool)
-        )
-        row["mean_calls"] = group["calls"].mean()
-        row["mean_prompt_tokens"] = group["prompt_tokens"].mean()
-        row["mean_completion_tokens"] = group["completion_tokens"].mean()
-        row["failed_replies"] = int(group["failed_replies"].sum())
-        for failure in FAILURE_CLASSES:
-            row[failure] = int(group[failure].sum())
+        rounds, ended = group["rounds"], group["finished_early"].astype(bool)
+        row["median_rounds"] = censored_median(rounds.to_list(), ended.to_list())
+        row["median_rounds_low"], row["median_rounds_high"] = median_interval(rounds, ended)
+        row |= {f"mean_{name}": group[name].mean() for name in ("calls", "prompt_tokens", "completion_tokens")}
+        row |= {name: int(group[name].sum()) for name in ("failed_replies", *FAILURE_CLASSES)}
         row["failed_reply_rate"] = row["failed_replies"] / group["calls"].sum()
         if ASKED in group:  # some model is asked
             degenerate = {name: group[name].sum(min_count=1) for name in DEGENERATE_COUNTS}

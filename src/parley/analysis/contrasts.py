@@ -14,12 +14,12 @@ import numpy as np
 import pandas as pd
 import scipy
 
-from parley.analysis.differences import MEANS, NUMBER, RATE, SHARE, TESTED, SamplePair, compare, selected
 from parley.analysis.pairs import Compared, compared_conditions, pair_numbers, shared
 from parley.analysis.rates import by_condition, values_of
-from parley.analysis.stats import CONFIDENCE, Floats, benjamini_hochberg
 from parley.analysis.tables import names_of
 from parley.games.base import Game
+from parley.statistics.differences import MEANS, NUMBER, RATE, SHARE, TESTED, SamplePair, compare, selected
+from parley.statistics.stats import CONFIDENCE, Floats, benjamini_hochberg
 
 # By the values of a condition's axes, the names of the outcomes that it cannot have; none where it is not in it.
 Impossible = Mapping[tuple[Any, ...], frozenset[str]]

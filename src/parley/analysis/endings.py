@@ -15,12 +15,12 @@ import scipy
 from numpy.typing import ArrayLike, NDArray
 
 from parley.analysis.contrasts import NONE_IMPOSSIBLE, Impossible
-from parley.analysis.differences import holm_within
 from parley.analysis.pairs import compared_conditions, pair_numbers
 from parley.analysis.rates import by_condition
-from parley.analysis.stats import CONFIDENCE, Floats, censored_median, wilson_of_mean
 from parley.analysis.tables import names_of
 from parley.games.base import Game
+from parley.statistics.differences import holm_within
+from parley.statistics.stats import CONFIDENCE, Floats, censored_median, wilson_of_mean
 
 ANY = "any"  # way to end: whichever
 RESAMPLED = 2000

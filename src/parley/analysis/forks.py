@@ -13,13 +13,13 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from parley.analysis.contrasts import is_share, measured
-from parley.analysis.differences import NO_PAIRS, NUMBER, RATE, SHARE, TESTED, SamplePair, compare, selected
 from parley.analysis.simulations import PlayedGame, simulation_table
-from parley.analysis.stats import Floats
 from parley.analysis.tables import names_of
 from parley.games.base import Game
 from parley.play.record import peek_summary
 from parley.play.record_store import UsableRecords
+from parley.statistics.differences import NO_PAIRS, NUMBER, RATE, SHARE, TESTED, SamplePair, compare, selected
+from parley.statistics.stats import Floats
 from parley.study.condition import Simulation
 from parley.study.study_file import Change
 
@@ -82,11 +82,13 @@ def _samples(rows: pd.DataFrame, before: pd.DataFrame, game: type[Game]) -> Iter
             for parent, changed in by_parent.items():
                 unchanged = _unchanged(repeats, point, change, parent, own[parent])
                 n = unchanged.size
-                noise = _apart(unchanged, unchanged) * n / (n - 1) if n > 1 else np.nan
+                noise = _distance(unchanged, unchanged) * n / (n - 1) if n > 1 else np.nan
                 if change == like:
                     found.append((_mean(changed[: n // 2]), _mean(changed[n // 2 :]), noise, noise, n))
                 else:
-                    found.append((_mean(unchanged), _mean(changed), _apart(changed, unchanged), noise, changed.size))
+                    found.append(
+                        (_mean(unchanged), _mean(changed), _distance(changed, unchanged), noise, changed.size)
+                    )
             x, y, differs, noises, number = np.array(found).T
             keys = {
                 **{"at": point, "change": change, "kind": kind, "what": what, "repeats": int(number.max())},
@@ -103,7 +105,7 @@ def _base_of(change: str) -> str:
     return KEEP if change.partition("-")[0] in (KEEP, "say", "silence_once") else NONE
 
 
-def _apart(first: Floats, second: Floats) -> float:
+def _distance(first: Floats, second: Floats) -> float:
     """Return how far a repeat of the one and one of the other are apart on average; NaN without any."""
     return _mean(np.abs(np.subtract.outer(first, second)))
 

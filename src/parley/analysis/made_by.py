@@ -202,16 +202,7 @@ class Costs:
         own = [entry for entry in entries if not entry.is_service]
         hours = self._pace.get(condition.models, math.nan) * tokens.total / 3600 if own else 0.0
         gpus = sum(entry.gpus_served for entry in own) if self._on_gpus.get(condition.models) else 0
-        return Cost(
-            tokens.prompt, tokens.completion, hours, gpus * hours if gpus else 0.0, money_of(condition, tokens)
-        )
-
-
-def money_of(condition: Condition, tokens: Tokens) -> float:
-    """Return what tokens of a condition cost; NaN where nobody knows."""
-    prices = {entry.price for entry in condition.entries.values()}
-    price = prices.pop() if len(prices) == 1 else None  # records do not say what each of several models used
-    return price.of(tokens) if price is not None else math.nan
+        return Cost(tokens.prompt, tokens.completion, hours, gpus * hours if gpus else 0.0, condition.money(tokens))
 
 
 def _nearest_first(condition: Condition) -> list[tuple[str, Any]]:

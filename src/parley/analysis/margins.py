@@ -16,14 +16,14 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from parley.analysis.clustered import Indices, Standardized, rate_limits, standardized
 from parley.analysis.contrasts import NONE_IMPOSSIBLE, Impossible
-from parley.analysis.differences import RATE, Clusters, SamplePair, Unpaired, beside
 from parley.analysis.pairs import pair_numbers, strata
 from parley.analysis.rates import by_condition, values_of
-from parley.analysis.stats import Floats
 from parley.analysis.tables import names_of
 from parley.games.base import Game
+from parley.statistics.clustered import Indices, Standardized, rate_limits, standardized
+from parley.statistics.differences import RATE, Clusters, SamplePair, Unpaired, beside
+from parley.statistics.stats import Floats
 from parley.study.comparisons import rates_of
 from parley.study.condition import axes_text, axis_names
 from parley.study.study_file import PaperRate

@@ -17,12 +17,12 @@ import scipy
 from numpy.typing import NDArray
 
 from parley.analysis.contrasts import REPEAT
-from parley.analysis.made_by import UNKNOWN, Cost, Costs
+from parley.analysis.made_by import Cost, Costs
 from parley.analysis.questions import Pairs, all_pairs
 from parley.analysis.simulations import simulation_row
-from parley.analysis.stats import CONFIDENCE, Floats, mcnemar, wilson_of_mean
 from parley.errors import UsageError
 from parley.play.record import Summary
+from parley.statistics.stats import CONFIDENCE, Floats, mcnemar, wilson_of_mean
 from parley.study import Study
 from parley.study.comparisons import Comparison
 from parley.study.condition import Condition, Simulation
@@ -419,6 +419,3 @@ def missing_pilot(study: Study, records: Records) -> str:
         return "no condition of this study is in it, so it tells no rates" * bool(study.comparisons)
     missing = "no rates" if not models else "neither rates nor costs"
     return f"no condition of this study is in it, so it tells {missing}"
-
-
-__all__ = ["UNKNOWN", "Planned", "level", "missing_pilot", "plan_table", "planned", "total_cost", "width_table"]

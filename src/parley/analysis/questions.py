@@ -14,8 +14,11 @@ import pandas as pd
 import scipy
 from numpy.typing import NDArray
 
-from parley.analysis.clustered import MIN_SEEDS
-from parley.analysis.differences import (
+from parley.analysis.pairs import pair_numbers
+from parley.analysis.rates import by_condition, values_of
+from parley.analysis.tables import names_of
+from parley.statistics.clustered import MIN_SEEDS
+from parley.statistics.differences import (
     CLUSTERED,
     NUMBER,
     RATE,
@@ -26,10 +29,7 @@ from parley.analysis.differences import (
     compare,
     linearized,
 )
-from parley.analysis.pairs import pair_numbers
-from parley.analysis.rates import by_condition, values_of
-from parley.analysis.stats import CONFIDENCE, Floats, bounded_interval, holm, p_below, paired_mean
-from parley.analysis.tables import names_of
+from parley.statistics.stats import CONFIDENCE, Floats, bounded_interval, holm, p_below, paired_mean
 from parley.study import Study
 from parley.study.comparisons import Comparison
 from parley.study.condition import Condition
@@ -77,12 +77,18 @@ def question_table(rows: pd.DataFrame, study: Study) -> pd.DataFrame:
     for (comparison, pairs), row in zip(found, table, strict=True):
         row |= _equivalence(pairs, row["smallest"], most_of(comparison), together)
         row |= {"test": LINES} if comparison.between and row["pairs"] else {}
-    corrected = holm([row["p_equivalence"] for row in table]).tolist()
-    for comparison, row, p in zip(study.comparisons, table, corrected, strict=True):
-        row["p_equivalence_holm"] = p
+    corrected = holm([row["p_equivalence"] for row in table])
+    answered = pd.DataFrame(table, columns=names).assign(p_equivalence_holm=corrected, stopped=False)
+    return with_answers(answered, study)
+
+
+def with_answers(table: pd.DataFrame, study: Study) -> pd.DataFrame:
+    """Return the table with the answer of each row in words, and notes on it."""
+    rows: Any = table.assign(answer="", note="").to_dict("records")
+    for row, comparison in zip(rows, study.comparisons, strict=True):
         row["answer"] = _answer(row)
         row["note"] = "; ".join([*_notes(row), *(_room(row, comparison.least) if comparison.share else ())])
-    return pd.DataFrame(table, columns=names)
+    return table.assign(**{name: [row[name] for row in rows] for name in ("answer", "note")})
 
 
 def all_pairs(rows: pd.DataFrame, study: Study) -> Iterable[tuple[Comparison, Pairs]]:
@@ -187,14 +193,14 @@ def answer_lines(table: pd.DataFrame) -> Iterator[str]:
 
 
 def _answer(row: dict[str, Any]) -> str:
-    """Return the answer in words."""
+    """Return the answer in words: that of a question that stopped early by the p of any time, without equivalence."""
     if not row["pairs"]:
         return NO_PAIRS
     if row["pairs"] > 1 and np.isnan(row["low"]):
         return FEW if row["test"] == CLUSTERED else ALIKE
     level = 1 - CONFIDENCE
-    smallest, differs = row["smallest"], row["p_holm"] < level
-    if row["p_equivalence"] < level / 2 and row["p_equivalence_holm"] < level:
+    smallest, differs = row["smallest"], row["anytime_p_holm" if row["stopped"] else "p_holm"] < level
+    if not row["stopped"] and row["p_equivalence"] < level / 2 and row["p_equivalence_holm"] < level:
         return f"{DIFFERS}, by less than {smallest:g}" if differs else f"{SMALLER} of {smallest:g} or more"
     return DIFFERS if differs else OPEN
 
@@ -211,7 +217,7 @@ def _notes(row: dict[str, Any]) -> Iterator[str]:
     low, high, smallest = row["low"], row["high"], row["smallest"]
     if row["answer"] == OPEN and (low > 0 or high < 0):
         yield f"its interval excludes 0 by itself, but not once corrected for all questions (p {row['p_holm']:.3f})"
-    if row["answer"] in (OPEN, DIFFERS) and -smallest < low and high < smallest:
+    if not row["stopped"] and row["answer"] in (OPEN, DIFFERS) and -smallest < low and high < smallest:
         p = f"p {row['p_equivalence']:.3f}, corrected {row['p_equivalence_holm']:.3f}"
         yield f"its interval is closer to 0 than {smallest:g}, but rare larger differences are not ruled out ({p})"
     if row["answer"].startswith(DIFFERS) and row["together_low"] <= 0 <= row["together_high"]:

@@ -1,21 +1,19 @@
-"""The tables `rates`, `quantities` and `quality`: what a game's indicators and quantities come to, by condition.
+"""The tables `rates` and `quantities`: what a game's indicators and quantities come to, by condition.
 
 `rates` and `quantities` are tidy: a row per condition and indicator or quantity, so that readers need no knowledge of
 the game. How long simulations took is a quantity of every game. docs/explanation/statistics.md says what is computed.
 """
 
-import math
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from parley.analysis.differences import NUMBER, SamplePair, compare, selected
-from parley.analysis.stats import CONFIDENCE, Floats, mean_interval, wilson_interval, wilson_of_mean
 from parley.analysis.tables import names_of
 from parley.games.base import Game
 from parley.games.evidence import Quantity
+from parley.statistics.stats import Floats, mean_interval, wilson_interval, wilson_of_mean
 
 SECONDS = "seconds"  # in the table of simulations: of the whole, and with "_" and its name of each phase
 # Of a block of the ledger; what it took to spread what was said, and what it would have without hashes first.
@@ -24,8 +22,7 @@ BLOCK_QUANTITIES = (
     Quantity("spread_bytes", "spreading by hashes first", "bytes"),
     Quantity("flood_bytes", "spreading by flooding", "bytes"),
 )
-_FEWEST = 5  # points: a line through fewer says nothing
-_ROUNDING = 1e-12  # by which a share may miss 0 and 1, or a point its line
+_ROUNDING = 1e-12  # by which a share may miss 0 and 1
 
 
 def rate_table(rows: pd.DataFrame, by: Sequence[str], game: type[Game]) -> pd.DataFrame:
@@ -135,48 +132,3 @@ def numbers(rows: pd.DataFrame, name: str) -> Floats:
     if name not in rows:
         return np.full(len(rows), np.nan)
     return rows[name].to_numpy(dtype=np.float64, na_value=np.nan)
-
-
-# How what agents agreed on depends on what they began with. The mean and the value of a random agent have the slope 1,
-# and no bias; so does the median, with a slope somewhat above 1. Agents that ignore where they began have the slope 0.
-
-
-def quality_table(rows: pd.DataFrame, by: Sequence[str], game: type[Game]) -> pd.DataFrame:
-    """Return a row per condition with simulations that have both metrics that the game's evidence names `regressed`.
-
-    `rows` is the table of simulations. No rows for a game that names none.
-    """
-    samples = []
-    for key, group in by_condition(rows, by) if game.evidence.regressed else ():
-        first, last = (numbers(group, name) for name in game.evidence.regressed or ())
-        known = ~np.isnan(first) & ~np.isnan(last)
-        if known.any():
-            x, y = first[known], last[known]
-            keys = dict(zip((*by, *_LINE), (*key, *line_of(x, y)), strict=True))
-            samples.append(SamplePair(keys, x, y, NUMBER))
-    of_bias = {"pairs": "simulations", "difference": "bias", "low": "bias_low", "high": "bias_high"}
-    return selected(compare(samples).rename(columns=of_bias), names_of("quality", by, game))
-
-
-_LINE = ("slope", "slope_low", "slope_high", "intercept", "residual")
-
-
-def line_of(x: Floats, y: Floats) -> list[float]:
-    """Return slope, its limits, intercept and the standard deviation about the least-squares line of `y` on `x`.
-
-    The limits are t with the standard error HC3 (MacKinnon and White, J. Econometrics 29, 1985, p. 305): what agents
-    agree on scatters more about some initial values than about others. All are NaN for fewer than five points, or if
-    all have the same `x`; the limits also for points on a line.
-    """
-    from statsmodels.regression.linear_model import OLS
-
-    if x.size < _FEWEST or np.ptp(x) == 0:
-        return [math.nan] * 5
-    with np.errstate(divide="ignore", invalid="ignore"):  # a point alone at its end of the line has no error there
-        line = OLS(y, np.stack([np.ones(x.size), x], axis=1)).fit(cov_type="HC3", use_t=True)
-        low, high = line.conf_int(1 - CONFIDENCE)[1]
-    residual = math.sqrt(line.mse_resid)
-    if residual <= _ROUNDING * max(1.0, float(np.abs(y).max())) or not math.isfinite(high - low):
-        low = high = math.nan
-    intercept, slope = line.params
-    return [float(slope), float(low), float(high), float(intercept), residual]

@@ -5,12 +5,13 @@ plan came first is shown to others by a copy that they hold, such as a commit th
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 
+from parley.analysis.questions import with_answers
 from parley.analysis.simulations import IMPORTED
 from parley.errors import RecordError
 from parley.study import Study
@@ -19,22 +20,29 @@ from parley.study.frozen import CHANGED, Frozen, asked_of, read_frozen
 from parley.text import counted, one_line
 
 _EXPLORATORY = "exploratory"
-_MAX_SEEDS = 10  # that are named
+_MAX_SEEDS, _MAX_CONDITIONS = 10, 3  # that are named
 _REPEAT = re.compile(r"/repeat=(\d+)$")
 
-Told = tuple[str, bool, bool]  # the columns of `with_registration`
+
+class Told(NamedTuple):
+    """What is said of a comparison, see `with_registration`; one that `stopped` has not all of its frozen games."""
+
+    registered: str
+    confirmatory: bool = False
+    seeds_fixed: bool = False
+    stopped: bool = False
 
 
 def with_registration(table: pd.DataFrame, rows: pd.DataFrame, study: Study) -> pd.DataFrame:
-    """Return a table with a row per comparison of the study's questions, and what was frozen of each by now.
+    """Return the table of questions with what was frozen of each comparison by now, and its answer.
 
     `rows` is the table of simulations. A question is `confirmatory` if it was frozen, as it is, before the first of
-    the games that answer it began, and no seed was added or left out since; `registered` says so, or why not.
-    `seeds_fixed` is whether nothing but that freeze said how many seeds there are.
+    the games that answer it began, every frozen seed of its conditions is there, and none was added or left out since;
+    `registered` says so, or why not. `seeds_fixed` is whether nothing but that freeze said how many seeds there are.
+    The answer of a question that stopped early is by the p that holds at any time.
     """
-    found = list(registrations(rows, study))
-    columns = ("registered", "confirmatory", "seeds_fixed")
-    return table.assign(**{name: [each[place] for each in found] for place, name in enumerate(columns)})
+    told = pd.DataFrame(registrations(rows, study), columns=Told._fields, index=table.index)
+    return with_answers(table.assign(**told), study)
 
 
 def registrations(rows: pd.DataFrame, study: Study) -> Iterator[Told]:
@@ -54,7 +62,7 @@ def registrations(rows: pd.DataFrame, study: Study) -> Iterator[Told]:
         conditions = comparison.conditions
         why = problem or (_changed(frozen, whole, comparison.question.name, conditions) if frozen else "")
         if why or frozen is None:
-            yield f"{why}: {_EXPLORATORY}", False, False
+            yield Told(f"{why}: {_EXPLORATORY}")
             continue
         yield _when(frozen, [(each, games[each.spec]) for each in conditions if each.spec in games], conditions)
 
@@ -62,8 +70,8 @@ def registrations(rows: pd.DataFrame, study: Study) -> Iterator[Told]:
 def registered_lines(rows: pd.DataFrame, study: Study) -> list[str]:
     """Return in a line each what was frozen of which questions, see `with_registration`."""
     names: dict[str, dict[str, None]] = {}
-    for comparison, (said, is_confirmatory, _) in zip(study.comparisons, registrations(rows, study), strict=True):
-        text = f"confirmatory, {said}" if is_confirmatory else said
+    for comparison, told in zip(study.comparisons, registrations(rows, study), strict=True):
+        text = f"confirmatory, {told.registered}" if told.confirmatory else told.registered
         names.setdefault(text, {})[comparison.question.name] = None
     return [one_line(f"{', '.join(questions)}: {text}") for text, questions in names.items()]
 
@@ -93,29 +101,51 @@ def _changed(frozen: Frozen, study: Study, question: str, conditions: Sequence[C
 def _when(frozen: Frozen, games: Sequence[tuple[Condition, pd.DataFrame]], conditions: Sequence[Condition]) -> Told:
     """Return when a question was frozen that is as it was, before or after how many of its games; and the seeds."""
     if any(part["engine"].str.startswith(IMPORTED).any() for _, part in games):
-        return f"imported games, whose times are not ours: {_EXPLORATORY}", False, False
-    number, played = counted(sum(len(part) for _, part in games), "game"), _first(frozen.played)
+        return Told(f"imported games, whose times are not ours: {_EXPLORATORY}")
+    number, begun = counted(sum(len(part) for _, part in games), "game"), _first(frozen.played)
     # A game that was there counts as played before, whatever the clock says of the machine that played it.
     early = [
-        min(len(part), max(int((part["started"] < frozen.time).sum()), played.get(_name(each), 0)))
+        min(len(part), max(int((part["started"] < frozen.time).sum()), begun.get(_name(each), 0)))
         for each, part in games
     ]
+    said = f"frozen {len(frozen.earlier) + 1} times, last" if frozen.earlier else "frozen"
     if any(early):
-        return f"frozen after {sum(early)} of {number}: {_EXPLORATORY}", False, False
-    first = f"frozen before the first of {number}" if games else "frozen, and no game is played"
-    of_old = _first(frozen.content["conditions"])
-    seeds = [(of_old[_name(each)][1], each) for each in conditions]
-    both = [(set(range(then) if isinstance(then, int) else then), set(each.seeds)) for then, each in seeds]
-    if gone := {seed for then, now in both for seed in then - now}:
-        return f"{first}; seeds left out since: {_named(gone)}: {_EXPLORATORY}", False, False
-    if new := {seed for then, now in both for seed in now - then}:
-        return f"{first}; seeds added since: {_named(new)}: {_EXPLORATORY} but for the anytime p", False, False
-    return first, True, True
+        return Told(f"{said} after {sum(early)} of {number}: {_EXPLORATORY}")
+    if not games:
+        return Told("frozen, and no game is played", seeds_fixed=True)
+    first = f"{said} before the first of {number}"
+    of_old, there = _first(frozen.content["conditions"]), {each.spec: set(part["seed"]) for each, part in games}
+    then = {_name(each): _seeds_of(of_old[_name(each)][1]) for each in conditions}
+    now = {_name(each): {*each.seeds} for each in conditions}
+    missing = {_name(each): then[_name(each)] - there.get(each.spec, set()) for each in conditions}
+    if gone := _union(then[name] - now[name] for name in then):
+        return Told(f"{first}; seeds left out since: {_numbers(gone)}: {_EXPLORATORY}")
+    if lacking := sum(map(len, missing.values())):
+        planned, names = sum(map(len, then.values())), [name for name, seeds in missing.items() if seeds]
+        where = f" of {_list(names, _MAX_CONDITIONS)}" if len(names) < len(missing) else ""
+        seeds = f"seeds {_numbers(_union(missing.values()))}{where} are missing"
+        stopped = f"stopped at {planned - lacking} of {planned} games: {seeds}"
+        return Told(f"{first}; {stopped}, so the p that holds at any time answers", stopped=True)
+    if new := _union(now[name] - then[name] for name in then):
+        return Told(f"{first}; seeds added since: {_numbers(new)}: {_EXPLORATORY} but for the anytime p")
+    return Told(first, confirmatory=True, seeds_fixed=True)
 
 
-def _named(seeds: set[int]) -> str:
-    more = f" and {len(seeds) - _MAX_SEEDS} more" if len(seeds) > _MAX_SEEDS else ""
-    return f"{', '.join(map(str, sorted(seeds)[:_MAX_SEEDS]))}{more}"
+def _union(sets: Iterable[set[int]]) -> set[int]:
+    return set().union(*sets)
+
+
+def _seeds_of(frozen: int | Sequence[int]) -> set[int]:
+    return set(range(frozen) if isinstance(frozen, int) else frozen)
+
+
+def _numbers(seeds: set[int]) -> str:
+    return _list(list(map(str, sorted(seeds))), _MAX_SEEDS)
+
+
+def _list(names: Sequence[str], most: int) -> str:
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return f"{', '.join(names[:most])}{more}"
 
 
 def _name(condition: Condition) -> str:

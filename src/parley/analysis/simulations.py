@@ -13,7 +13,7 @@ from parley.analysis.rates import SECONDS
 from parley.games.parameters import BYZANTINE
 from parley.identity import digest
 from parley.play.degenerate import ASKED, DEGENERATE_CLASSES
-from parley.play.record import Summary
+from parley.play.record import Summary, read_attempts
 from parley.policies import FAILURE_CLASSES
 from parley.study.condition import Simulation
 from parley.text import by_number
@@ -62,6 +62,12 @@ class PlayedGame:
         """Those of the agents that are not the adversary's, by number."""
         honest = [name for name, (role, _) in self.seats.items() if role != BYZANTINE]
         return {name: self.seats[name][1] for name in sorted(honest, key=by_number)}
+
+    def attempts(self, study: str, columns: Sequence[str]) -> pd.DataFrame:
+        """Return some columns of the attempts of its record in a study, by name; raises RecordError as they do."""
+        _, rows = read_attempts(self.simulation.record(study), columns)
+        found: pd.DataFrame = rows.to_pandas()
+        return found
 
 
 def simulation_table(games: Sequence[PlayedGame]) -> pd.DataFrame:

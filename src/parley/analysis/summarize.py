@@ -17,7 +17,6 @@ from typing import Any
 import pandas as pd
 
 from parley import paths
-from parley.analysis.averages import threshold_table
 from parley.analysis.conditions import RATE, condition_table, impossible_outcomes, outcome_table
 from parley.analysis.contrasts import REPEAT, contrast_table, noise_table
 from parley.analysis.endings import ending_table, times_table
@@ -25,12 +24,11 @@ from parley.analysis.forks import fork_tables
 from parley.analysis.made_by import made_by
 from parley.analysis.margins import margin_table
 from parley.analysis.questions import question_table
-from parley.analysis.rates import quality_table, quantity_table, rate_table
+from parley.analysis.rates import quantity_table, rate_table
 from parley.analysis.registration import with_registration
 from parley.analysis.simulations import PlayedGame, simulation_table
 from parley.analysis.tables import write_table
-from parley.analysis.talking import with_equal_cost
-from parley.analysis.traces import TURNS, FromTraces, ImpossibleTracesError, turn_piece, with_lost, write_turns
+from parley.analysis.traces import TURNS, FromTraces, ImpossibleTracesError, turn_piece, write_turns
 from parley.files import remove_empty_below, write_atomically
 from parley.games.base import Game
 from parley.play.degenerate import clear_pauses
@@ -103,8 +101,7 @@ def _tables(
     there, planned = ({each.name: len(each.seeds) for each in of.conditions} for of in (study, study.whole))
     conditions["left_out"] = [there[each.name] - len(each.seeds) for each in played.conditions]
     conditions["planned"] = [planned[each.name] for each in played.conditions]
-    of_traces = from_traces.tables()
-    asked = with_equal_cost(with_lost(rows, of_traces["regret"]), from_traces.counts, study)
+    asked = from_traces.asked(rows)
     again = _again(records)
     if any(condition.fork for condition in study.conditions):  # their repeats are all of one recorded game
         asked = pd.concat([asked, again[again[REPEAT] > 0]])
@@ -113,14 +110,12 @@ def _tables(
         "simulations": rows,
         "conditions": conditions,
         "outcomes": outcome_table(played, conditions),
-        "thresholds": threshold_table(played, games),
         "rates": rate_table(rows, by, game),
         "quantities": quantity_table(rows, by, game),
         "contrasts": contrast_table(rows, by, game, impossible, noise),
         "endings": ending_table(rows, by, game, impossible),
         "times": times_table(rows, by, game),
-        "quality": quality_table(rows, by, game),
-        **of_traces,
+        **from_traces.tables(),
         "margins": margin_table(rows, by, game, impossible, study.content.paper),
         "noise": noise,
         **fork_tables(records, by, game),

@@ -101,10 +101,10 @@ def scan(
     Examples:  parley scan seed=3.parquet --plan
                parley scan seed=3.parquet --at 1 --repeats 20
     """
-    from parley.analysis.differences import compare
     from parley.analysis.forks import UNCHANGED, influence_samples
     from parley.play.forks import forks_line
     from parley.play.live_fork import ends_alike, play_forks, recorded_play, study_of_record
+    from parley.statistics.differences import compare
     from parley.study.study_file import EACH
 
     refuse_folder(record)

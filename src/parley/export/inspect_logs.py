@@ -43,13 +43,13 @@ from inspect_ai.model import (
 from inspect_ai.scorer import Score
 
 from parley import __version__
-from parley.analysis.stats import wilson_interval
 from parley.errors import RecordError
 from parley.export.about import with_progress
 from parley.identity import digest
 from parley.play.record import Summary, read_attempts, read_trace
 from parley.play.record_content import SCHEMA
 from parley.play.record_store import require_own
+from parley.statistics.stats import wilson_interval
 from parley.study import Study
 from parley.study.condition import Condition, Simulation
 from parley.text import valid_unicode

@@ -13,11 +13,11 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import PercentFormatter
 
-from parley.analysis.stats import CONFIDENCE
 from parley.figures.page import Panel, heading, pages, panel_width, words, wrapped
 from parley.figures.style import FAINT, GRAY, line_handle, look
 from parley.games.evidence import FigureSpec, Indicator, Measure, Quantity
 from parley.paths import simulations_link
+from parley.statistics.stats import CONFIDENCE
 from parley.study import Study
 from parley.study.condition import BYZANTINE_AXIS
 from parley.study.expand import NOBODY

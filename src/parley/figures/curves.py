@@ -22,11 +22,11 @@ from parley import paths
 from parley.analysis.endings import ANY
 from parley.analysis.pairs import beside_undisturbed
 from parley.analysis.planning import TARGETS, Planned, level
-from parley.analysis.stats import CONFIDENCE
 from parley.figures import common
 from parley.figures.page import Panel, empty, pages, wrapped, write
 from parley.figures.style import HEIGHT, line_handle, line_style, own_style
 from parley.games.evidence import FigureSpec
+from parley.statistics.stats import CONFIDENCE
 from parley.study import Study
 
 _SIZE = (1.3, HEIGHT)  # inches, of a panel

@@ -16,14 +16,14 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from parley.analysis.differences import SHARE, SamplePair, compare
 from parley.analysis.forks import UNCHANGED
 from parley.analysis.pairs import beside_undisturbed
-from parley.analysis.stats import CONFIDENCE
 from parley.figures import common
 from parley.figures.page import Panel, axis_label, empty, pages, room, words, wrapped
 from parley.figures.style import look
 from parley.games.evidence import INFLUENCE, FigureSpec
+from parley.statistics.differences import SHARE, SamplePair, compare
+from parley.statistics.stats import CONFIDENCE
 from parley.study import Study
 from parley.study.condition import BYZANTINE_AXIS
 

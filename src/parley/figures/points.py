@@ -18,11 +18,11 @@ from matplotlib.figure import Figure
 from parley.analysis.conditions import outcomes_of
 from parley.analysis.pairs import beside_undisturbed
 from parley.analysis.rates import all_quantities, quantity_table
-from parley.analysis.stats import wilson_of_mean
 from parley.figures import common
 from parley.figures.page import axis_label, empty, evenly, room, wrapped
 from parley.figures.style import HEIGHT, line_handle, line_style
 from parley.games.evidence import FigureSpec, Quantity
+from parley.statistics.stats import wilson_of_mean
 from parley.study import Study
 
 Place = tuple[Any, str]  # a value along x, and how it is written

@@ -21,10 +21,10 @@ _FITTED: dict[str, Any] = {"color": "black", "linewidth": 1.2}
 
 
 def scatter(study: Study, spec: FigureSpec, simulations: pd.DataFrame, quality: pd.DataFrame) -> list[Figure]:
-    """Draw the two metrics that are `regressed`, a point per simulation; `quality` is the table of that name."""
-    names = study.game.evidence.regressed
-    rows = simulations.dropna(subset=list(names)) if names and set(names) <= set(simulations) else simulations.iloc[:0]
-    if names is None or rows.empty:
+    """Draw the two metrics that the table `quality` is about, a point per simulation."""
+    names = study.game.evidence.about("quality")
+    rows = simulations.dropna(subset=list(names)) if set(names) <= set(simulations) else simulations.iloc[:0]
+    if rows.empty:
         return empty(study, spec, "Nothing to draw: no simulation ended in agreement on a value.")
     notes: list[str] = []
     by = common.varied(rows, study.axes, notes)

@@ -4,10 +4,11 @@ Tables and figures know no game: they follow these descriptions.
 """
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Generic
+from typing import TYPE_CHECKING, Annotated, Any, Generic
 
 from pydantic import AfterValidator
 from pydantic.dataclasses import dataclass as checked_dataclass
@@ -19,6 +20,15 @@ from parley.games.network import Complete
 from parley.games.parameters import Group, P
 from parley.text import choose
 from parley.text.yamlfile import Slug
+
+if TYPE_CHECKING:  # half a second, which games do not need to be played
+    import pandas as pd
+
+
+ARM_AXIS = "arm"  # the last, in studies that compare with arms
+TALK, NO_ARM = "talk", "none"  # its values for what arms are compared with, and for conditions without arms
+FIRST, INDEPENDENT = "first_answers", "independent"  # arms of the table `equal_cost`; of the first none are played
+ANY, NONE = "any", "none"  # in tables that games bring: whichever, and no condition to compare with
 
 
 # What a game declares checks itself where it is made, so that what is wrong is told before anything is played.
@@ -72,20 +82,6 @@ class Indicator:
     contrasted: bool = True
 
 
-@dataclass(frozen=True)
-class Decision:
-    """What a group would decide by one rule: `value` is None for no decision, `right` where nothing is right.
-
-    `answers` says of which answers the rule is: the first, the last, or those of the whole course.
-    """
-
-    rule: str
-    answers: str
-    voters: str
-    value: str | None
-    right: bool | None
-
-
 @checked_dataclass(frozen=True)
 class Achievable:
     """What a game reaches, to be held against what the best known protocol reaches: `more` of it is better, or less.
@@ -99,15 +95,6 @@ class Achievable:
     more: bool = True
     share: bool = True
     unit: str = ""
-
-
-@dataclass(frozen=True)
-class AgentBehavior:
-    """What an agent did in the face of an adversary: behaviors, payoff per round, and what a sure choice pays more."""
-
-    shown: frozenset[str]
-    payoff: float
-    cost: float
 
 
 @checked_dataclass(frozen=True)
@@ -238,26 +225,42 @@ class Session:
     verdict: Mapping[str, Any]
 
 
+Trace = Sequence[Mapping[str, Any]]  # a list of rounds, as a record has them
+
+
+class TableMaker(ABC):
+    """Makes tables of a `study` from its `games`, each of whose traces is read once.
+
+    What a game is: its `simulation`, the `summary` of its record, and who plays its `honest` agents and all `players`
+    (`parley.analysis.simulations.PlayedGame`).
+    """
+
+    def __init__(self, study: Any, games: Sequence[Any]) -> None:
+        self.study, self.games = study, games
+
+    @abstractmethod
+    def rows(self, game: Any, trace: Any) -> Sequence[Any]:
+        """Return what one game adds, in the process that reads it."""
+
+    @abstractmethod
+    def tables(self, rows: Sequence[Any]) -> Mapping[str, "pd.DataFrame"]:
+        """Return tables by name from the rows of all games; of their columns those stay that are declared."""
+
+    def asked(self, rows: Sequence[Any]) -> "pd.DataFrame | None":
+        """Return numbers by the `id` of a game, its index, about which questions may ask besides; None for none."""
+        return None
+
+
 @dataclass(frozen=True)
 class TableSpec:
-    """A table that a game brings: its name, what the game says of one simulation, and the measures that it is about.
+    """A table that a game brings: its name, the TableMaker as "module:class", and the measures that it is about.
 
-    By name, what `rows` is given and returns; a trace is a list of rounds, `honest` are names of agents:
-
-    - `reactions`: (parameters, metrics, names, trace) to each measure in the game of `trace`, by name, None for none.
-      `metrics` of a game with an adversary say from which round on; the trace is its own, or that of the same game
-      without one, in which `names` are those of its agents that are not the adversary's.
-    - `behaviors`: (parameters, metrics, trace) to what each agent did that met an adversary, by name.
-    - `thresholds`: (metrics) to the (threshold, share in [0, 1]) points of each share, by name.
-    - `decisions`: (parameters, outcome, honest, trace) to what the agents decided by each rule (`Decision`).
-    - `equal_cost`: (outcome, honest, trace) to whether the plurality of the first 1, 2, ... first answers is right,
-      and that of all last ones; its measure is an indicator, about which questions may ask (`compare_with`).
-    - `regret`: (parameters, outcome, trace) to how much of each measure (`Achievable`) a game reached, by name; such
-      a game has a `best_known`.
+    A maker may make others beside it. Measures are what the table has rows of (Indicator,
+    Quantity, Achievable); of `quality` the two metrics that are drawn.
     """
 
     name: str
-    rows: Callable[..., Any]
+    maker: str
     measures: tuple[Any, ...] = ()
 
 
@@ -339,11 +342,8 @@ class Evidence(Generic[P, R]):
     columns: GameColumns = GameColumns()  # what its metrics mean, and what each agent did by round
     comparisons: tuple[tuple[str, str], ...] = ()  # pairs of indicators, compared in the same simulations
     paired_by: tuple[str, ...] = ()  # metrics that simulations of a pair share, besides their seed
-    # Metrics that are numbers: what agents began with on average, and what they agreed on (the table `quality`).
-    regressed: tuple[str, str] | None = None
     tables: tuple[TableSpec, ...] = ()  # that this game brings
     round_name: str = "round"  # what figures call the rounds of `series`
-    keeps_ledger: bool = False  # whether `transcript` gives something to sign and chain
 
     def table(self, name: str) -> TableSpec | None:
         """Return what the game says of a table that it brings; None where it brings none of that name."""
@@ -351,8 +351,12 @@ class Evidence(Generic[P, R]):
 
     def about(self, table: str) -> tuple[Any, ...]:
         """Return the measures of a table that the game brings; none of one that it does not bring."""
-        found = self.table(table)
-        return found.measures if found else ()
+        return next((each.measures for each in self.tables if each.name == table), ())
+
+    @property
+    def keeps_ledger(self) -> bool:
+        """Whether `transcript` gives something to sign and chain."""
+        return type(self).transcript is not Evidence.transcript
 
     @property
     def lost(self) -> tuple[Quantity, ...]:
@@ -416,7 +420,7 @@ class Evidence(Generic[P, R]):
         return {}
 
     def transcript(self, outcome: Mapping[str, Any], trace: Sequence[R]) -> Sequence[Session]:
-        """Return what was said, for the ledger, in order; a game that `keeps_ledger` says it."""
+        """Return what was said, for the ledger, in order."""
         return ()
 
     def check_verdict(self, session: Session) -> None:

@@ -215,6 +215,6 @@ def _metric_problems(evidence: Evidence[Any, Any], metrics: Mapping[str, Any]) -
             yield f"metrics: {quantity.name}: {shown(value)}: a quantity must be there, and be a number or None"
         elif quantity.bounded and value is not None and not (most and 0 <= value <= most):
             yield f"metrics: {quantity.name}: {shown(value)}: must be from 0 to {quantity.most or 1} ({shown(most)})"
-    for name in (*evidence.paired_by, *(evidence.regressed or ())):
+    for name in evidence.paired_by:
         if name not in metrics:
-            yield f"metrics: {name}: simulations are paired or regressed by it; add it"
+            yield f"metrics: {name}: simulations are paired by it; add it"

@@ -8,11 +8,11 @@ from markupsafe import Markup
 from rich.text import Text
 
 from parley.analysis.questions import ALIKE, DIFFERS, FEW, LINES, NO_PAIRS, OPEN
-from parley.analysis.stats import CONFIDENCE
 from parley.analysis.tables import read_table
 from parley.errors import ParleyError
 from parley.games.base import Game
 from parley.report.html import ReportLinks, Row, estimate, p_text
+from parley.statistics.stats import CONFIDENCE
 from parley.study import Study
 from parley.study.comparisons import BOTH, labels_of_rates
 from parley.study.condition import Condition, axes_text
@@ -45,7 +45,7 @@ def answers(study: Study, questions: pd.DataFrame, links: ReportLinks) -> list[d
             "numbers": _numbers(row, study.game),
             "at_any_time": "" if study.part_of is None and row["seeds_fixed"] else _at_any_time(row, study.game),
             "sentence": f"{difference_text(row, study.game)}{_among(study, row)}; {counted(row['pairs'], 'pair')}.",
-            "verdict": f"{_verdict(row, study.game)} (p {_p(row['p_holm'])}, corrected)."
+            "verdict": f"{_verdict(row, study.game)} ({_corrected(row)})."
             + (f" {row['note'][0].upper()}{row['note'][1:]}." if row["note"] else ""),
             "few": row["pairs"] < _FEW_PAIRS * row["strata"],
             "registered": registered_text(row),
@@ -73,7 +73,7 @@ def _controls(study: Study) -> dict[Any, str]:
             "" if row["answer"].startswith(DIFFERS) else ", so nothing shows that a difference would have been found"
         )
         key = (row["question"], row["what"], row["from"], row["to"])
-        said[key] = f"Its control, by the same rule: {verdict} (p {_p(row['p_holm'])}, corrected){lost}."
+        said[key] = f"Its control, by the same rule: {verdict} ({_corrected(row)}){lost}."
     return said
 
 
@@ -170,9 +170,11 @@ def _verdict(row: Row, game: type[Game]) -> str:
     )
 
 
-def _p(value: float) -> str:
-    text = p_text(value)
-    return text if text.startswith("<") else f"= {text}"
+def _corrected(row: Row) -> str:
+    """Return the p that answers a row of the table `questions`."""
+    text = p_text(row["anytime_p_holm" if row["stopped"] else "p_holm"])
+    how = "at any time, corrected" if row["stopped"] else "corrected"
+    return f"p {text}, {how}" if text.startswith("<") else f"p = {text}, {how}"
 
 
 def labels_of(game: type[Game]) -> tuple[dict[str, str], set[str]]:

@@ -13,16 +13,16 @@ from typing import Any
 import pandas as pd
 
 from parley import __version__
-from parley.analysis.differences import CLUSTERED
 from parley.analysis.made_by import MadeBy
 from parley.analysis.questions import LINES
 from parley.analysis.simulations import engine_label
-from parley.analysis.stats import CONFIDENCE
 from parley.engine.models import ModelEntry
 from parley.engine.sources import GgufSource, HubPlace
 from parley.play.record import provenance_warnings
 from parley.policies import Sampling
 from parley.report.overview import study_sentence
+from parley.statistics.differences import CLUSTERED
+from parley.statistics.stats import CONFIDENCE
 from parley.study import Study
 from parley.study.condition import axes_text
 from parley.text import counted, one_line

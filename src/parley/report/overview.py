@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from parley.analysis.stats import CONFIDENCE
-from parley.analysis.talking import FIRST, INDEPENDENT
 from parley.games.base import Game
+from parley.games.evidence import ARM_AXIS, FIRST, INDEPENDENT
 from parley.play.degenerate import REMEDIES
 from parley.policies import FAILURE_CLASSES
 from parley.report.html import interval_text
+from parley.statistics.stats import CONFIDENCE
 from parley.study import Study
-from parley.study.condition import ARM_AXIS, axes_text
+from parley.study.condition import axes_text
 from parley.study.frozen import CHANGED
 from parley.text import counted
 

@@ -20,7 +20,6 @@ from parley.analysis import tables
 from parley.analysis.conditions import degenerate_warnings, outcomes_of
 from parley.analysis.made_by import MadeBy, answered_as, answered_warnings, read_made_by
 from parley.analysis.registration import with_registration
-from parley.analysis.stats import CONFIDENCE
 from parley.errors import RecordError, UsageError
 from parley.files import write_atomically
 from parley.games.figure_kinds import KINDS
@@ -30,6 +29,7 @@ from parley.report import methods, overview
 from parley.report.answers import answers, largest_differences
 from parley.report.html import HtmlColumn, HtmlTable, ReportLinks, downloads, page, table, words
 from parley.report.sections import all_tables, measure_tables, rate_text
+from parley.statistics.stats import CONFIDENCE
 from parley.study import Study
 from parley.study.frozen import frozen_state
 from parley.study.load import companion_lines

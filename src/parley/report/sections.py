@@ -11,12 +11,10 @@ from parley.analysis.conditions import outcomes_of
 from parley.analysis.endings import ANY as ANY_ENDING
 from parley.analysis.forks import AS_PARENT, UNCHANGED
 from parley.analysis.rates import SECONDS, all_quantities
-from parley.analysis.reactions import ANY as ANY_BEHAVIOR
-from parley.analysis.reactions import NONE
 from parley.analysis.simulations import ALL, COLUMNS
-from parley.analysis.stats import CONFIDENCE
 from parley.games.base import Game
-from parley.games.evidence import OutcomeClass, Quantity
+from parley.games.evidence import ANY as ANY_BEHAVIOR
+from parley.games.evidence import NONE, OutcomeClass, Quantity
 from parley.play.degenerate import ASKED, MEANINGS
 from parley.policies import FAILURE_CLASSES
 from parley.report.answers import change_text, discordant_text, is_number, labels_of, values_text
@@ -33,6 +31,7 @@ from parley.report.html import (
     words,
 )
 from parley.report.overview import simulations_text
+from parley.statistics.stats import CONFIDENCE
 from parley.study import Study
 from parley.study.comparisons import labels_of_rates
 from parley.text import counted

@@ -13,8 +13,8 @@ from typing import Any, Literal
 
 from parley.errors import UsageError
 from parley.games.base import Game
-from parley.games.evidence import Quantity
-from parley.study.condition import ARM_AXIS, BYZANTINE_AXIS, Condition, axes_text, axis_names
+from parley.games.evidence import ARM_AXIS, Quantity
+from parley.study.condition import BYZANTINE_AXIS, Condition, axes_text, axis_names
 from parley.study.questions import Question, Side, where_text
 from parley.text import counted
 from parley.text.yamlfile import check_known

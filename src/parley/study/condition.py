@@ -31,7 +31,7 @@ from parley.games.base import (
 from parley.games.parameters import GameParameters, Group, Seat
 from parley.games.playing import recast
 from parley.identity import digest
-from parley.policies import Sampling
+from parley.policies import Sampling, Tokens
 from parley.policies.kinds import IMPORTED, LLM, ChosenPolicy
 from parley.text.yamlfile import plain
 
@@ -40,8 +40,6 @@ SCRIPTED = "scripted"  # the engine of simulations that need none
 OWN_CODE = "own_code"  # the same, where code of the user's own plays
 SERVICES = "services"  # that of all simulations that services alone answer: one process keeps limits and budget
 SCRIPTED_AT_ONCE = 4  # while one is synced to the disk, or waits for others, another is played
-ARM_AXIS = "arm"  # the last, in studies that compare with arms
-TALK, NO_ARM = "talk", "none"  # its values for what arms are compared with, and for conditions without arms
 BYZANTINE_AXIS = "byzantine"  # after them, in studies that vary what plays the Byzantine agents
 
 
@@ -217,6 +215,12 @@ class Condition:
         """The models that it needs, by name."""
         players = [group.player for group in self.groups]
         return {player.model: player.entry for player in players if player.model is not None and player.entry}
+
+    def money(self, tokens: Tokens) -> float:
+        """Return what tokens of its simulations cost; NaN where nobody knows."""
+        prices = {entry.price for entry in self.entries.values()}
+        price = prices.pop() if len(prices) == 1 else None  # records do not say what each of several models used
+        return price.of(tokens) if price is not None else math.nan
 
     @cached_property
     def plays_by_shard(self) -> bool:

@@ -14,16 +14,14 @@ from parley.engine.models import ClusterRequest, ModelEntry
 from parley.engine.weights import check_source
 from parley.errors import UsageError, located
 from parley.games.base import Game
+from parley.games.evidence import ARM_AXIS, NO_ARM, TALK
 from parley.games.parameters import GameParameters
 from parley.identity import digest
 from parley.policies.kinds import IMPORTED, LLM, ChosenPolicy, PolicyKind, find_kind
 from parley.policies.own_code import plugin_kind
 from parley.study.condition import (
-    ARM_AXIS,
     BASE_AXES,
     BYZANTINE_AXIS,
-    NO_ARM,
-    TALK,
     Condition,
     Player,
     PlayerGroup,

@@ -1,8 +1,8 @@
 """The preregistration of a study: what was to be asked and played, frozen before it ran, beside the study file.
 
 The file is Markdown that a person completes. Its fenced block is Parley's: the questions, the conditions with all that
-can change their results, the seeds and the rules, and a hash over all of it. To it a study is compared. The time, and
-how many games were there by then, stand beside the hash: `parley.analysis.questions` compares them with the games.
+can change their results, the seeds and the rules, to which a study is compared; the time, and how many games were
+there by then, which `parley.analysis.registration` compares with the games; earlier freezes; and a hash over all.
 """
 
 import re
@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, ConfigDict
+from pydantic import AfterValidator, BaseModel
 
 from parley import __version__, paths
 from parley.errors import RecordError, UsageError
@@ -24,7 +24,7 @@ from parley.study.questions import question_text
 from parley.study.study import Study
 from parley.text import counted, one_line
 
-FORMAT = 1
+FORMAT = 2
 CHANGED = "CHANGED"
 _MAX_BYTES = 50_000_000
 _BLOCK = re.compile(r"^```json parley-frozen\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -51,19 +51,23 @@ def _is_time(time: str) -> str:
 class Frozen(BaseModel):
     """The block of a preregistration: what was frozen, its hash, and when."""
 
-    model_config = ConfigDict(frozen=True)
-
     format: int = FORMAT
     parley: str = __version__
-    hash: str
+    hash: str = ""
     time: Annotated[str, AfterValidator(_is_time)]  # UTC, as in records, by the clock of the machine
     played: dict[str, int] = {}  # by condition: games that were played or begun by then
+    earlier: list[dict[str, Any]] = []  # time, hash and games (`played`) of each that this one replaced, oldest first
     content: Annotated[dict[str, Any], AfterValidator(_has_parts)]
 
     @property
+    def true_hash(self) -> str:
+        """The hash over all of the block but `hash` itself."""
+        return digest(self.model_dump(exclude={"hash"}))
+
+    @property
     def is_edited(self) -> bool:
-        """Whether the content is not the one that the hash is of."""
-        return digest(self.content) != self.hash
+        """Whether the block is not the one that the hash is of."""
+        return self.true_hash != self.hash
 
 
 def content_of(study: Study) -> dict[str, Any]:
@@ -106,12 +110,16 @@ def write_frozen(study: Study, force: bool = False) -> Path:
         raise UsageError(f"{path}: is there already; --force writes it anew, and what you wrote in it is lost")
     if not study.content.questions:
         raise UsageError(f"{study.file}: questions: none; declare what the study is to answer before you freeze it")
-    content = content_of(study)
-    now = datetime.now(UTC).isoformat(timespec="seconds")
-    frozen = Frozen(hash=digest(content), time=now, played=_begun(study), content=content)
+    now, earlier = datetime.now(UTC).isoformat(timespec="seconds"), []
+    frozen = Frozen(time=now, played=_begun(study), content=content_of(study))
     with suppress(FileNotFoundError, RecordError):
         old = read_frozen(study)
-        frozen = old if old.hash == frozen.hash and not old.is_edited else frozen
+        if digest(old.content) == digest(frozen.content) and not old.is_edited:
+            frozen, earlier = old, old.earlier
+        else:
+            earlier = [*old.earlier, {"time": old.time, "hash": old.hash, "played": sum(old.played.values())}]
+    frozen.earlier = earlier
+    frozen.hash = frozen.true_hash
     write_atomically(path, lambda file: file.write(_text(study, frozen).encode()))
     return path
 
@@ -135,8 +143,8 @@ def frozen_state(study: Study) -> str:
     now["rules"] = frozen.content.get("rules")  # told to people; seeds say what is played
     name = f"{path.name}, {frozen.hash[:8]}, {frozen.time}"
     if frozen.is_edited:
-        return f"{name}: the frozen block was edited: its hash is {digest(frozen.content)[:8]}"
-    if digest(now) == frozen.hash:
+        return f"{name}: the frozen block was edited: its hash is {frozen.true_hash[:8]}"
+    if digest(now) == digest(frozen.content):
         return f"{name}: the study is as it was frozen"
     return one_line(f"{name}: {CHANGED} since it was frozen: {'; '.join(_changes(frozen.content, now))}")
 
@@ -162,7 +170,7 @@ def read_frozen(study: Study) -> Frozen:
     except (OSError, ValueError, TypeError, LookupError):
         raise RecordError(wrong) from None
     if frozen.format != FORMAT:
-        raise RecordError(f"{path.name}: of a newer Parley; update, or write it anew with --freeze --force")
+        raise RecordError(f"{path.name}: of another version of Parley; write it anew with --freeze --force")
     return frozen
 
 

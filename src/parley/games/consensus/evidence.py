@@ -9,7 +9,7 @@ from pathlib import Path
 from statistics import fmean, median
 from typing import Any
 
-from parley.games.consensus.achievable import ACHIEVABLE, reached, robustness, tolerates
+from parley.games.consensus.achievable import ACHIEVABLE, robustness, tolerates
 from parley.games.consensus.parameters import ConsensusParameters, ConsensusRound, Value, in_hull
 from parley.games.evidence import (
     ENDINGS,
@@ -159,8 +159,10 @@ class ConsensusEvidence(Evidence[ConsensusParameters, ConsensusRound]):
     figures = FIGURES
     measures = (Measure("agreement", "agreement of honest agents", carried=True),)
     quantities = QUANTITIES
-    regressed = ("initial_mean", "consensus_value")
-    tables = (TableSpec("regret", reached, ACHIEVABLE),)
+    tables = (
+        TableSpec("quality", "parley.games.consensus.quality:Quality", ("initial_mean", "consensus_value")),
+        TableSpec("regret", "parley.games.consensus.regret:Regret", ACHIEVABLE),
+    )
 
     def shows(self, figure: FigureSpec, parameters: ConsensusParameters, groups: Sequence[Group]) -> bool:
         """Return whether a figure has the condition: Figure 2 of the paper has b = 0 alone, Figure 3 b > 0."""

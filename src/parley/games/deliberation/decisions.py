@@ -7,6 +7,7 @@ majority is asked.
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
 from itertools import pairwise
@@ -15,9 +16,24 @@ from typing import Any
 from parley.games.base import Outcome
 from parley.games.deliberation.parameters import DeliberationParameters, DeliberationTurn, Value, value_text, values_of
 from parley.games.deliberation.turns import diagnosis, graded, plurality, turn_of_consensus, unanimous
-from parley.games.evidence import Decision, OutcomeClass
+from parley.games.evidence import OutcomeClass
 from parley.games.problems.numbers import Reading, read_as
 from parley.games.problems.problem import Problem
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What a group would decide by one rule: `winner` is None for no decision, `right` where nothing is right.
+
+    `answers` says of which answers the rule is: the first, the last, or those of the whole course.
+    """
+
+    rule: str
+    answers: str
+    voters: str
+    winner: str | None
+    right: bool | None
+
 
 Votes = Sequence[Value | None]
 FIRST, LAST, COURSE = "first", "last", "course"

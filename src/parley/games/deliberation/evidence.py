@@ -1,26 +1,24 @@
 """What is shown of the deliberation game: measures, indicators, quantities and figures (after the paper's VIII)."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from parley.games.deliberation.decisions import decisions, effect_of_talking, last_panel
+from parley.games.deliberation.decisions import effect_of_talking, last_panel
 from parley.games.deliberation.parameters import (
     DeliberationParameters,
     DeliberationTurn,
     Value,
     as_value,
     value_text,
-    values_of,
 )
-from parley.games.deliberation.turns import check_verdict, plurality
+from parley.games.deliberation.turns import check_verdict
 from parley.games.evidence import (
     ENDINGS,
     NETWORK,
     OUTCOMES_BY_BYZANTINE,
-    Decision,
     Evidence,
     FigureSpec,
     GameColumns,
@@ -213,34 +211,12 @@ _OF_RIGHT_ANSWERS = ("accuracy_by_turn", "deliberation_gain")
 _OF_POLICIES = ("confidence_by_turn",)
 
 
-def _decisions(
-    parameters: DeliberationParameters,
-    outcome: Mapping[str, Any],
-    honest: Collection[str],
-    trace: Sequence[DeliberationTurn],
-) -> Iterable[Decision]:
-    """Yield the decisions of the last panel, by rule (`decisions.py`)."""
-    return decisions(outcome["metrics"]["right_answer"], parameters.theta, honest, trace)
-
-
-def _pluralities(
-    outcome: Mapping[str, Any], honest: Sequence[str], trace: Sequence[DeliberationTurn]
-) -> tuple[Sequence[bool], bool]:
-    """Return whether the plurality of the first answers of 1, 2, ... agents is right, and of all last answers.
-
-    The agents are those of the last panel, in the order of `honest`.
-    """
-    right, turns = outcome["metrics"]["right_answer"], last_panel(trace)
-    names = [name for name in honest if name in turns[0]["answers"]]
-    first, last = (values_of(entry, names) for entry in (turns[0], turns[-1]))
-    return [plurality(first[: k + 1]) == right for k in range(len(names))], plurality(last) == right
-
-
 TABLES = (
-    TableSpec("decisions", _decisions),
+    TableSpec("decisions", "parley.games.deliberation.talking:Decisions"),
+    TableSpec("martingale", "parley.games.deliberation.talking:Martingale"),
     TableSpec(
         "equal_cost",
-        _pluralities,
+        "parley.games.deliberation.talking:EqualCost",
         (Indicator("right_at_equal_cost", "plurality at the end is right, at the cost of talking"),),
     ),
 )
@@ -259,7 +235,6 @@ class DeliberationEvidence(Evidence[DeliberationParameters, DeliberationTurn]):
     tables = TABLES
     paired_by = ("problem",)
     round_name = "turn"
-    keeps_ledger = True
 
     def shows(self, figure: FigureSpec, parameters: DeliberationParameters, groups: Sequence[Group]) -> bool:
         """Return whether the figure is of right answers, or of policies, as the problems are."""

@@ -7,7 +7,6 @@ from typing import Any
 from parley.games.evidence import (
     NETWORK,
     OUTCOMES_BY_BYZANTINE,
-    AgentBehavior,
     Evidence,
     FigureSpec,
     GameColumns,
@@ -27,8 +26,6 @@ from parley.games.stag_hunt.betrayal import (
     PRONE,
     UNCLASSIFIED,
     hare_for_good,
-    player_after,
-    reaction_metrics,
 )
 from parley.games.stag_hunt.parameters import HARE, STAG, HuntRound, StagHuntParameters, counted
 from parley.text import by_number
@@ -241,45 +238,10 @@ FIGURES = (
 _OF_BETRAYED = ("archetypes", "archetypes_by_threshold", "defection_by_group_size")
 
 
-def _behaved(
-    parameters: StagHuntParameters, metrics: Mapping[str, Any], trace: Sequence[HuntRound]
-) -> Mapping[str, AgentBehavior]:
-    """Return what each betrayed player did; its payoff is that of all rounds, and a hare is the sure choice."""
-    rounds = counted(trace)
-    behaved = {}
-    for name, after in metrics["after_betrayal"].items():
-        payoff = sum(each["points"][name] for each in rounds) / len(rounds)
-        reaction = player_after(trace, name, after["seen"])
-        shown = reaction.behaviors if reaction else frozenset()
-        behaved[name] = AgentBehavior(shown, payoff, parameters.hare - payoff)
-    return behaved
-
-
-def _reacted(
-    parameters: StagHuntParameters,
-    metrics: Mapping[str, Any],
-    names: Mapping[str, str],
-    trace: Sequence[HuntRound],
-) -> Mapping[str, Any]:
-    """Return what players do from the round on in which each of them was betrayed in the game of `metrics`."""
-    seen = {names[name]: after["seen"] for name, after in metrics["after_betrayal"].items()}
-    reactions = reaction_metrics(trace, seen, metrics["first_betrayal_round"], parameters.archetype_threshold)
-    return {each.name: reactions[each.name] for each in REACTIONS}
-
-
-def _sweep(metrics: Mapping[str, Any]) -> Mapping[str, Sequence[tuple[float, float]]]:
-    """Return the share of each archetype among the betrayed players by the threshold; nothing if nobody was."""
-    shares: dict[str, list[tuple[float, float]]] = {}
-    for threshold, archetypes in metrics["archetypes_by_threshold"].items():
-        for kind, share in archetypes.items():
-            shares.setdefault(kind, []).append((float(threshold), float(share)))
-    return shares
-
-
 TABLES = (
-    TableSpec("reactions", _reacted, REACTIONS),
-    TableSpec("behaviors", _behaved, BEHAVIORS),
-    TableSpec("thresholds", _sweep),
+    TableSpec("reactions", "parley.games.stag_hunt.reactions:Reactions", REACTIONS),
+    TableSpec("behaviors", "parley.games.stag_hunt.reactions:Behaviors", BEHAVIORS),
+    TableSpec("thresholds", "parley.games.stag_hunt.reactions:Thresholds"),
 )
 
 

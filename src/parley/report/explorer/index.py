@@ -141,8 +141,8 @@ def _influences(simulations: Sequence[Simulation], rows: Sequence[Row], kept: Co
             found.append([parent, *agents, fork.point.round, fork.point.phase or "", len(places), places[0]])
     if not ends:
         return []
-    from parley.analysis.differences import compare
     from parley.analysis.forks import influence_samples
+    from parley.statistics.differences import compare
 
     sizes = compare([influence_samples({}, *both) for both in ends])[["difference", "low", "high"]].round(4)
     return [[*about, *size] for about, size in zip(found, sizes.to_numpy().tolist(), strict=True)]

@@ -12,7 +12,7 @@ from scipy import stats as scipy_stats
 from scipy.optimize import minimize_scalar
 from scipy.special import xlogy
 
-from parley.analysis.stats import (
+from parley.statistics.stats import (
     benjamini_hochberg,
     censored_median,
     holm,

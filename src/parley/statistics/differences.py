@@ -14,17 +14,17 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from parley.analysis import stats
-from parley.analysis.anytime import anytime_difference
-from parley.analysis.clustered import (
+from parley.statistics import stats
+from parley.statistics.anytime import anytime_difference
+from parley.statistics.clustered import (
     Indices,
     Standardized,
-    apart,
     clustered_difference,
     mantel_haenszel,
     paired_rates,
+    square_and_add,
 )
-from parley.analysis.stats import Floats
+from parley.statistics.stats import Floats
 
 RATE, SHARE, NUMBER = "rate", "share", "number"  # kinds: of yes and no (1 and 0), of numbers in [0, 1], of others
 EVERY, NO_PAIRS = slice(None), slice(0)  # places
@@ -181,7 +181,7 @@ def _of_clusters(pair: SamplePair) -> dict[str, Any]:
     """Return the difference of rates over conditions whose simulations share seeds."""
     if isinstance(pair.clusters, Unpaired):
         first, second = pair.clusters.rates
-        (low, high), p, test = apart(first, second), mantel_haenszel(pair.clusters.counts), STRATIFIED
+        (low, high), p, test = square_and_add(first, second), mantel_haenszel(pair.clusters.counts), STRATIFIED
         counts = dict.fromkeys(("pairs", "only_first", "only_second", "both"), 0)
     else:
         assert pair.clusters is not None
@@ -220,7 +220,7 @@ def _of_numbers(pair: SamplePair) -> dict[str, Any]:
         **{"difference": value_to - value_from, "low": np.nan, "high": np.nan, "test": "", "p": np.nan},
     }
     if not x.size and pair.without_pairs == TESTED:
-        return found | _apart(pair.kind, own, other)
+        return found | _without_pairs(pair.kind, own, other)
     if not x.size:
         return found if pair.without_pairs == MEANS else found | _UNKNOWN
     test = "t"
@@ -233,7 +233,7 @@ def _of_numbers(pair: SamplePair) -> dict[str, Any]:
     return found | {"low": max(low, -pair.most), "high": min(high, pair.most), "test": test, "p": p}
 
 
-def _apart(kind: str, own: Floats, other: Floats) -> dict[str, Any]:
+def _without_pairs(kind: str, own: Floats, other: Floats) -> dict[str, Any]:
     """Return limits, test and p of numbers without pairs."""
     if kind == SHARE:
         counts = own.sum(), own.size, other.sum(), other.size

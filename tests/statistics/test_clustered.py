@@ -8,18 +8,18 @@ import pandas as pd
 import pytest
 import scipy
 
-from parley.analysis.clustered import (
+from parley.analysis.margins import Answers
+from parley.statistics.clustered import (
     Standardized,
-    apart,
     clustered_difference,
     mantel_haenszel,
     paired_rates,
     rate_limits,
+    square_and_add,
     standardized,
 )
-from parley.analysis.differences import Clusters, SamplePair, Unpaired, compare
-from parley.analysis.margins import Answers
-from parley.analysis.stats import Floats, unpaired_difference, wilson_interval
+from parley.statistics.differences import Clusters, SamplePair, Unpaired, compare
+from parley.statistics.stats import Floats, unpaired_difference, wilson_interval
 
 pytestmark = pytest.mark.promise(
     "Rates over conditions that share seeds, and Cochran-Mantel-Haenszel tests, agree with R, with "
@@ -76,7 +76,7 @@ def test_what_does_not_vary_is_not_certain_and_few_seeds_have_no_interval() -> N
     few = [
         *rate_limits(over(*["yynn"] * 9)),
         *clustered_difference(over("yynn"), over("yyyy")),
-        *apart(over("y"), over("n")),
+        *square_and_add(over("y"), over("n")),
     ]
     assert np.isnan(few).all()
     assert not np.isnan(rate_limits(over("yynny"))).any()
@@ -117,7 +117,7 @@ def test_where_no_seed_differs_there_still_is_an_interval() -> None:
     assert p < 0.001
     assert (0.6 < low < 0.9, high) == (True, 1.0)
     # Without a shared seed it is nearly Newcombe's.
-    limits = apart(over("y" * 12 + "n" * 38), over("y" * 30 + "n" * 20))
+    limits = square_and_add(over("y" * 12 + "n" * 38), over("y" * 30 + "n" * 20))
     assert limits == pytest.approx([float(x) for x in unpaired_difference(12, 50, 30, 50)], abs=0.01)
 
 
@@ -184,21 +184,6 @@ def test_cochran_mantel_haenszel_as_in_r() -> None:
 # By simulation
 
 
-def drawn(random: np.random.Generator, rates: Floats, seeds: int, alike: float) -> tuple[Standardized, Standardized]:
-    """Return the rates over conditions of two values of an axis: `rates` has a row per pair of conditions.
-
-    `alike` is the correlation between simulations of a seed, on the scale of normal numbers.
-    """
-    shared, own = random.normal(size=seeds), random.normal(size=(*rates.shape, seeds))
-    ends_well = np.sqrt(alike) * shared + np.sqrt(1 - alike) * own < scipy.stats.norm.ppf(rates)[..., None]
-    cells, numbers = np.repeat(np.arange(len(rates)), seeds), np.tile(np.arange(seeds), len(rates))
-    weights = np.full(len(rates), 1 / len(rates))
-    one, other = (
-        standardized(side.ravel().astype(float), cells, numbers, weights) for side in ends_well.transpose(1, 0, 2)
-    )
-    return one, other
-
-
 def test_the_test_has_its_size_where_one_side_has_more_seeds() -> None:
     for rate in (0.5, 0.9):
         random, refused = np.random.default_rng(1), 0
@@ -207,17 +192,3 @@ def test_the_test_has_its_size_where_one_side_has_more_seeds() -> None:
             found = pairs_of((few, many))
             refused += clustered_difference(*found)[2] < 0.05
         assert refused / 400 < 0.083, rate  # 0.05 and three standard deviations; of all simulations it is 0.1 to 0.3
-
-
-@pytest.mark.parametrize(("seeds", "alike"), [(10, 0.5), (25, 0.0)])
-@pytest.mark.slow
-def test_intervals_cover_the_truth_and_the_test_has_its_size(seeds: int, alike: float) -> None:
-    random, games = np.random.default_rng(seeds), 400
-    covered, size = np.zeros(2), 0
-    for _ in range(games):
-        first, second = drawn(random, np.array([[0.6, 0.75], [0.2, 0.3], [0.5, 0.5]]), seeds, alike)
-        limits, change = rate_limits(first), clustered_difference(first, second)
-        covered += [limits[0] <= 1.3 / 3 <= limits[1], change[0] <= 0.25 / 3 <= change[1]]
-        size += clustered_difference(*drawn(random, np.array([[0.6, 0.6], [0.2, 0.2]]), seeds, alike))[2] < 0.05
-    assert covered.min() / games > 0.92  # 0.95 less three standard deviations
-    assert size / games < 0.083

@@ -12,7 +12,7 @@ import pytest
 
 from parley.analysis.summarize import summarize
 from parley.analysis.tables import read_table
-from parley.analysis.talking import equal_cost_table, what_counts
+from parley.games.deliberation.talking import equal_cost_table, what_counts
 from parley.play.simulate import simulate
 from parley.policies import Ask, Completion
 from parley.policies.kinds import ScriptedPolicy

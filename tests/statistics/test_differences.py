@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from parley.analysis.anytime import anytime_difference
-from parley.analysis.differences import (
+from parley.statistics.anytime import anytime_difference
+from parley.statistics.differences import (
     CLUSTERED,
     MEANS,
     NO_PAIRS,
@@ -17,7 +17,7 @@ from parley.analysis.differences import (
     beside,
     compare,
 )
-from parley.analysis.stats import holm, mcnemar, sign_flip
+from parley.statistics.stats import holm, mcnemar, sign_flip
 
 YES, NO = np.ones(8), np.zeros(8)
 HALF = np.array([0.0, 1.0] * 4)

@@ -5,7 +5,7 @@ import pytest
 import scipy
 
 from benchmarks import coverage
-from parley.analysis.stats import bounded_interval, chance_above, holm, p_below
+from parley.statistics.stats import bounded_interval, chance_above, holm, p_below
 
 pytestmark = pytest.mark.promise(
     "That a difference is smaller than what matters is falsely said in at most 2.5%, and of any question in 5%."

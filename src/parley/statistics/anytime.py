@@ -6,7 +6,7 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike
 
-from parley.analysis.stats import CONFIDENCE, Floats
+from parley.statistics.stats import CONFIDENCE, Floats
 
 
 @lru_cache(maxsize=100_000)

@@ -33,7 +33,7 @@ def trace_of(*turns: str, session: int = 0, most: int = 9, stops: bool = False) 
 def by_rule(trace: list[Any], answers: str, voters: str = "honest", honest: int = 99) -> dict[str, str | None]:
     names = [f"agent_{place + 1}" for place in range(honest)]
     found = decisions("r", Fraction(2, 3), names, trace)
-    return {each.rule: each.value for each in found if (each.answers, each.voters) == (answers, voters)}
+    return {each.rule: each.winner for each in found if (each.answers, each.voters) == (answers, voters)}
 
 
 @pytest.mark.promise("Every rule has an election by hand in which it decides and no stricter one does.")

@@ -4,7 +4,11 @@ from typing import Any
 
 import pytest
 
-from parley.analysis.reactions import (
+from parley.analysis.summarize import played_games, summarize
+from parley.analysis.tables import read_table
+from parley.games.stag_hunt.betrayal import reaction_metrics
+from parley.games.stag_hunt.parameters import StagHuntParameters
+from parley.games.stag_hunt.reactions import (
     _same_agents,
     reacted,
     reaction_rows,
@@ -12,14 +16,10 @@ from parley.analysis.reactions import (
     sources_of,
     without_adversary,
 )
-from parley.analysis.stats import holm, unpaired_difference, wilson_of_mean
-from parley.analysis.summarize import played_games, summarize
-from parley.analysis.tables import read_table
-from parley.games.stag_hunt.betrayal import reaction_metrics
-from parley.games.stag_hunt.parameters import StagHuntParameters
 from parley.play.record import read_trace
 from parley.play.record_store import read_records
 from parley.play.simulate import simulate
+from parley.statistics.stats import holm, unpaired_difference, wilson_of_mean
 from parley.study import Study
 from support.playing import hunt
 from support.studies import OWN_POLICIES, StudyFactory, bring
@@ -182,7 +182,7 @@ def test_without_shared_seeds_all_games_without_an_adversary_are_compared(study_
     values: dict[tuple[str, str], Any] = {}
     for game, sources in sources_of(own, calm):
         values |= reacted(game, sources, read_trace(game.simulation.record(study.name)))
-    samples = reaction_samples(study.game.evidence.about("reactions"), own, calm, values, {})
+    samples = reaction_samples(own, calm, values, {})
     rows: dict[str, Any] = {row["what"]: row for row in reaction_rows(samples).to_dict("records")}
     row, numbers = rows["retreated"], rows["rounds_until_retreat"]
     assert (row["kind"], row["pairs"], row["test"], row["value"]) == ("indicator", 0, "chi-squared", row["value_with"])

@@ -10,7 +10,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from parley.analysis.stats import CONFIDENCE, Floats, wilson_of_mean
+from parley.statistics.stats import CONFIDENCE, Floats, wilson_of_mean
 
 MIN_SEEDS = 5  # with fewer nobody can say how much seeds differ
 _NOTHING = 1e-18  # a variance that is none but for rounding
@@ -96,8 +96,8 @@ def clustered_difference(first: Standardized, second: Standardized) -> tuple[flo
     pp. 2417-2428) with weights: the squared difference by the sum of squares of what each seed adds to it, which has
     one degree of freedom. With one condition on each side it is McNemar's score test. The interval holds what the
     test does not refuse, so the two never contradict each other; with an effective number of seeds below 3.84 it
-    refuses nothing. Where all seeds say the same there is no variance: then it is `apart`. NaN with fewer than
-    MIN_SEEDS seeds.
+    refuses nothing. Where all seeds say the same there is no variance: then it is `square_and_add`. NaN with fewer
+    than MIN_SEEDS seeds.
     """
     if min(first.seeds, second.seeds) < MIN_SEEDS:
         return math.nan, math.nan, math.nan
@@ -107,14 +107,14 @@ def clustered_difference(first: Standardized, second: Standardized) -> tuple[flo
     under_null = variance + change * change / seeds
     p = float(scipy.special.chdtrc(1, change * change / under_null)) if under_null > _NOTHING else 1.0
     if variance < _NOTHING:
-        return *apart(first, second), p
+        return *square_and_add(first, second), p
     z = float(scipy.special.ndtri(0.5 + CONFIDENCE / 2))
     room = 1 - z * z / seeds
     half = z * math.sqrt(variance / room) if room > 0 else math.inf
     return max(-1.0, change - half), min(1.0, change + half), p
 
 
-def apart(first: Standardized, second: Standardized) -> tuple[float, float]:
+def square_and_add(first: Standardized, second: Standardized) -> tuple[float, float]:
     """Return the interval of the second rate minus the first, where no seed says anything of their correlation.
 
     Square-and-add from the limits of both (Newcombe, Statistics in Medicine 17, 1998, pp. 873-890). NaN if either has

@@ -94,11 +94,20 @@ def test_a_pilot_of_enough_pairs_tells_rates_and_correlation(study_factory: Stud
 
 def test_a_quantity_needs_a_pilot(study_factory: StudyFactory) -> None:
     grid = {"model": "grim_trigger", "n": 4, "prompt": "plain", "vary": {"cheap_talk": [False, True]}, "seeds": 6}
-    asked = {"name": "talk", "outcome": "stag_share", "compare": "cheap_talk", "smallest": 0.1}
-    study = study_factory(grid, game="stag_hunt", questions=[asked])
-    (plan,) = planned(study, [])
+    asked = [
+        {"name": name, "outcome": name, "compare": "cheap_talk", "smallest": 0.1}
+        for name in ("honest_payoff", "stag_share")
+    ]
+    plan, of_share = planned(study_factory(grid, game="stag_hunt", questions=asked), [])
     assert plan.power is None
-    assert plan_table(study, [plan], Costs([])).iloc[0][["power", "seeds_80"]].isna().all()
+    assert (
+        plan_table(study_factory(grid, game="stag_hunt", questions=asked[:1]), [plan], Costs([]))
+        .iloc[0][["power", "seeds_80"]]
+        .isna()
+        .all()
+    )
+    assert of_share.power is not None  # a share varies at most as a rate does
+    assert of_share.power(50, 0.3, 0.05) == pytest.approx(power_of_rates(50, Rates(0.35, 0.65), 0.05))
 
 
 # Costs

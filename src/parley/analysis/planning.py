@@ -200,8 +200,8 @@ def planned(study: Study, records: Records, base: float | None = None) -> list[P
 
 def _planned(comparison: Comparison, pairs: Pairs, base: float | None, times: tuple[int, int]) -> Planned:
     """Return what is assumed of a comparison; `times` are the repeats of the pilot and of the study."""
-    rates = comparison.averaged and comparison.kind != "quantity" and not comparison.between  # means of yes and no
-    if comparison.of_numbers and not (rates and len(pairs.first) < PILOT):
+    as_rates = comparison.share and not comparison.between  # which vary at least as much, where no pilot is
+    if comparison.of_numbers and not (as_rates and len(pairs.first) < PILOT):
         return _of_numbers(comparison, pairs, times)
     return _of_rates(comparison, pairs, base)
 
@@ -242,6 +242,7 @@ def _of_rates(comparison: Comparison, pairs: Pairs, base: float | None) -> Plann
     if within and comparison.kinds == ("outcome", "outcome"):  # a simulation ends in one way: never in both
         phi, paired = -1.0, "no simulation ends both ways"
     several = "; strata of a seed independent" * (len(comparison.strata) > 1)
+    several += "; varies at most as a rate" * (comparison.kind == "quantity")
     basis = f"{said}; {paired}{several}" + "; as with one repeat" * comparison.averaged
 
     def power(n: int, difference: float, alpha: float) -> float:

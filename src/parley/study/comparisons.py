@@ -152,10 +152,10 @@ def compared(question: Question, conditions: Sequence[Condition], where: str) ->
 def _kinds(question: Question, game: type[Game], where: str, with_arms: bool) -> tuple[tuple[Kind, Kind], bool]:
     """Return what kind of thing is looked at on either side, and whether it is in [0, 1]."""
     contrasted = (quantity for quantity in game.evidence.quantities if quantity.contrasted)
-    quantities = {quantity.name: quantity for quantity in (*contrasted, *game.evidence.lost)}
+    of_arms = game.evidence.about("equal_cost") if with_arms else ()
+    quantities = {quantity.name: quantity for quantity in (*contrasted, *game.evidence.lost, *of_arms)}
     known: dict[str, Kind] = dict.fromkeys(quantities, "quantity")
     known |= dict.fromkeys((i.name for i in game.evidence.indicators), "indicator")
-    known |= dict.fromkeys((i.name for i in game.evidence.about("equal_cost") if with_arms), "indicator")
     known |= dict.fromkeys((o.name for o in game.outcomes), "outcome")
     names = question.looked_at
     key = "outcomes" if question.outcomes is not None else "outcome"

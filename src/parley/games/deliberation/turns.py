@@ -49,11 +49,26 @@ def unanimous(answers: Sequence[Value | None]) -> Value | None:
     return answers[0] if answers and all(answer == answers[0] for answer in answers) else None
 
 
+def leaders(answers: Sequence[Value | None]) -> list[Value]:
+    """Return the values that no fewer agents give than any other: several on a tie, none if nobody gives one."""
+    counts = Counter(answer for answer in answers if answer is not None)
+    most = max(counts.values(), default=0)
+    return [value for value, count in counts.items() if count == most]
+
+
 def plurality(answers: Sequence[Value | None]) -> Value | None:
     """Return the value that more agents give than any other; None on a tie, and if nobody gives one."""
-    most = Counter(answer for answer in answers if answer is not None).most_common(2)
-    tied = len(most) == 2 and most[0][1] == most[1][1]
-    return most[0][0] if most and not tied else None
+    leading = leaders(answers)
+    return leading[0] if len(leading) == 1 else None
+
+
+def chance_right(answers: Sequence[Value | None], right: Value) -> float:
+    """Return how often a plurality is right, of which a draw decides the ties: 1/m if `right` is one of m leaders.
+
+    A tie that counts as wrong makes even numbers of agents look worse than odd ones.
+    """
+    leading = leaders(answers)
+    return leading.count(right) / max(1, len(leading))
 
 
 def largest_share(answers: Sequence[Value | None]) -> Fraction:

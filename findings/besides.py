@@ -188,16 +188,14 @@ def _rules(study: Study, played: Results) -> Beside:
     table = played.table("decision_rates").query("voters == 'honest'")
     axes = _axes(study, table)
     data = table[[*axes, "answers", "rule", "simulations", "decided", "right", "low", "high", "difference", "p_holm"]]
-    first = data.query("rule == 'plurality'").set_index([*axes, "answers"])
-    kept = [row["rule"] == "plurality" or not _as_plurality(row, first, axes) for row in data.to_dict("records")]
+    kept = ~data.duplicated([*axes, "answers", "decided", "right"])
     of = data["answers"].where(data["answers"] == "course", data["answers"] + " answers")
     shown = data.assign(rule=data["rule"].str.replace("_", " ") + ", " + of, points=100 * data["difference"])[kept]
     return Beside(
         "rules",
         "How often honest agents would have decided under each rule, and rightly ([how](explanation/talking.md)); the "
         "difference, in points, is from the plurality of first answers (p corrected by Holm over the rules of these "
-        "games). Majorities and two thirds without a row are as often decided, and right, as the plurality of the "
-        "same answers.",
+        "games). A rule without a row decides as often, and as often rightly, as one before it.",
         _shown(
             shown,
             axes,
@@ -269,12 +267,6 @@ def _filtered(_: Study, played: Results) -> Beside:
         _shown(shown, (), {"filter": "{filter}", "dropped": "{number}", "the Byzantine agent's": "{share:.0%}"}),
         data,
     )
-
-
-def _as_plurality(row: dict[Any, Any], pluralities: pd.DataFrame, axes: Sequence[str]) -> bool:
-    """Return whether a rule decides as often, and as often rightly, as the plurality of the same answers."""
-    key = tuple(row[name] for name in (*axes, "answers"))
-    return key in pluralities.index and all(row[name] == pluralities.loc[key, name] for name in ("decided", "right"))
 
 
 def _share(value: Any, holds: Callable[[Any], object]) -> float:

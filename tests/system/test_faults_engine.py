@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import pytest
 
@@ -36,12 +36,12 @@ def proper_answer(body: dict[str, Any], **changes: Any) -> tuple[int, dict[str, 
     return 200, {"choices": [choice], "usage": {"prompt_tokens": 7, "completion_tokens": 3}} | changes
 
 
-def drip(body: dict[str, Any]) -> Iterator[bytes]:
-    """Answer byte by byte, none of them late for a time-out of each read."""
-    yield CUT
+def drip(file: BinaryIO) -> None:
+    """Write an answer byte by byte, none of them late for a time-out of each read."""
+    file.write(CUT)
     for _ in range(100):
         time.sleep(0.05)
-        yield b" "
+        file.write(b" ")
 
 
 class Failing:
@@ -102,9 +102,9 @@ def journaled_seeds(record: Path) -> list[int]:
 FAILURES: dict[str, tuple[Answer, str]] = {
     "answers 500": (lambda body: (500, b"<html>\x1b[31mboom\n</html>"), "answered 500"),
     "answers 404": (lambda body: (404, {"error": {"message": "no such model"}}), "answered 404: no such model"),
-    "drips": (drip, "sent no complete answer within 1 s"),
+    "drips": (lambda body: drip, "sent no complete answer within 1 s"),
     "closes the connection": (lambda body: None, "broke the connection"),
-    "breaks off in mid-answer": (lambda body: [CUT], "broke the connection"),
+    "breaks off in mid-answer": (lambda body: lambda file: file.write(CUT), "broke the connection"),
     "no JSON": (lambda body: (200, b"\xff\x00 not JSON"), "not a chat completion"),
     "no choice": (lambda body: (200, {"choices": []}), "answered 502: no choice, and no reason"),
 }

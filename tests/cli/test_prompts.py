@@ -95,11 +95,9 @@ def test_of_a_game_it_is_what_four_models_are_sent(parley: Parley, study_factory
 
 def test_what_no_agent_could_get_exits_2(parley: Parley) -> None:
     for given, words in (
-        (["--round", "60"], "(round 60, role honest)"),
         (["--role", "nobody"], "role nobody in the conditions that fit; choose one of: honest, byzantine"),
         (["--agent-id", "agent_5"], "no agent agent_5; choose one of: agent_1"),
         (["--phase", "chat"], "phases propose, vote"),
-        (["--prompt", "may_exits"], "did you mean 'may_exist'"),
         (["--set", "max_round=3"], "consensus: max_round: unknown key; did you mean 'max_rounds'"),
     ):
         assert words in one_line_error(parley("prompts", "consensus", *given), 2)

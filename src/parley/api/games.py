@@ -17,7 +17,8 @@ from parley.api.frames import among, attempt_frame, attempts_of, is_seed, select
 from parley.engine.models import load_models
 from parley.engine.weights import check_source
 from parley.errors import UsageError
-from parley.play.live import ending, outcome_line, play_once, transcript_lines
+from parley.play.live import play_once, transcript_lines
+from parley.play.matrix_text import ending, outcome_line
 from parley.play.record import Summary, read_trace
 from parley.play.record_content import attempt_rows
 from parley.play.record_store import read_own

@@ -129,16 +129,10 @@ def scan(
     rows.sort(key=lambda row: -abs(row["influence"]))  # stable: the game's order among equals
     some = [row for row in rows if row["influence"]]
     header = ("round", "phase", "agent", "influence", "95% interval")
-    cells = [
-        [
-            row["round"],
-            row["phase"],
-            row["agent"],
-            f"{row['influence']:+.2f}",
-            f"{row['low']:.2f} to {row['high']:.2f}",
-        ]
-        for row in some
-    ]
+    cells = []
+    for row in some:
+        interval = f"{row['low']:.2f} to {row['high']:.2f}"
+        cells.append([row["round"], row["phase"], row["agent"], f"{row['influence']:+.2f}", interval])
     none = f"{counted(len(rows) - len(some), 'message')} without influence"
     tell(as_json, rows, [*(table(header, cells) if some else ()), none])
 

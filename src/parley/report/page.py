@@ -23,7 +23,7 @@ from parley.analysis.registration import with_registration
 from parley.errors import RecordError, UsageError
 from parley.files import write_atomically
 from parley.games.figure_kinds import KINDS
-from parley.play.degenerate import paused_lines
+from parley.play.pausing import paused_lines
 from parley.play.record_store import left_out_of_tables, usable_part
 from parley.report import methods, overview
 from parley.report.answers import answers, largest_differences

@@ -32,7 +32,7 @@ def snakemake_command(study: str, options: Sequence[str]) -> list[str]:
         raise UsageError("--config: its only key is the study, which is named already; leave it out")
     given = "SNAKEMAKE_PROFILE" in os.environ or any(map(_JOBS.fullmatch, options))
     if "--go-on" in options:  # its jobs have the environment, on whatever node
-        from parley.play.degenerate import GO_ON  # slow to import
+        from parley.play.pausing import GO_ON  # slow to import
 
         os.environ[GO_ON] = "1"
         options = [option for option in options if option != "--go-on"]

@@ -8,7 +8,7 @@ import pytest
 import scipy
 
 from parley.analysis.made_by import ALIKE, PER_AGENT, SAME, SCRIPTED, UNKNOWN, Costs
-from parley.analysis.planning import Rates, level, plan_table, planned, power_of_rates, total_cost
+from parley.analysis.planning import Rates, level, plan_table, planned, power_of_pooled, power_of_rates, total_cost
 from parley.analysis.questions import Pairs
 from parley.play.record import Summary
 from parley.play.record_store import read_records
@@ -38,13 +38,12 @@ def test_without_records_rates_are_about_a_half_and_pairs_independent(study_fact
     assert (plan.first, plan.difference, plan.correlation, plan.pairs) == (0.4, 0.2, 0.0, 0)
     assert "no pilot" in plan.basis
     row = plan_table(study, [plan], Costs([])).iloc[0]
-    assert row["power"] == row["power_alone"] == pytest.approx(power_of_rates(60, Rates(0.4, 0.6), 0.05))
+    assert row["power"] == row["power_alone"] == power_of_pooled(30, 2, Rates(0.4, 0.6), 0.05)
     assert row["power_one_stratum"] == pytest.approx(power_of_rates(30, Rates(0.4, 0.6), 0.05))
     seeds, half = row["seeds_80"], row["smallest_80"] / 2
-    assert (
-        power_of_rates(2 * seeds - 2, Rates(0.4, 0.6), 0.05) < 0.8 <= power_of_rates(2 * seeds, Rates(0.4, 0.6), 0.05)
-    )
-    assert power_of_rates(60, Rates(0.5 - half, 0.5 + half), 0.05) == pytest.approx(0.8, abs=0.01)
+    assert power_of_pooled(seeds - 1, 2, Rates(0.4, 0.6), 0.05) < 0.8
+    assert power_of_pooled(seeds, 2, Rates(0.4, 0.6), 0.05) >= 0.8
+    assert power_of_pooled(30, 2, Rates(0.5 - half, 0.5 + half), 0.05) == pytest.approx(0.8, abs=0.01)
     assert (row["strata"], row["seeds"], row["pairs"], row["simulations"]) == (2, 30, 60, 120)
 
 
@@ -72,8 +71,8 @@ def test_stated_rates_count_and_several_questions_share_the_level(study_factory:
     first, other = planned(study, [])
     assert (first.first, first.difference) == pytest.approx((0.6, 0.2))
     table = plan_table(study, [first, other], Costs([]))
-    assert table["power"][0] == pytest.approx(power_of_rates(60, Rates(0.6, 0.8), 0.025))
-    assert table["power_alone"][0] == pytest.approx(power_of_rates(60, Rates(0.6, 0.8), 0.05))
+    assert table["power"][0] == power_of_pooled(30, 2, Rates(0.6, 0.8), 0.025)
+    assert table["power_alone"][0] == power_of_pooled(30, 2, Rates(0.6, 0.8), 0.05)
     given, _ = planned(study, [], base=0.9)
     assert (given.first, given.difference) == pytest.approx((0.9, -0.2))
 

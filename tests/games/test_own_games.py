@@ -159,16 +159,12 @@ def test_an_entry_point_is_a_shorter_name_of_the_same_simulations(
     info = folder / "site" / "theirs-1.0.dist-info"
     info.mkdir(parents=True)
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: theirs\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text(f"[parley.games]\ngoods = {OWN}\nconsensus = {OWN}\nnone = public_goods\n")
+    (info / "entry_points.txt").write_text(f"[parley.games]\ngoods = {OWN}\nconsensus = {OWN}\n")
     monkeypatch.syspath_prepend(str(folder / "site"))
     short, long = write("goods"), write(OWN)
     assert [s.record("x") for s in short.simulations()] == [s.record("x") for s in long.simulations()]
     assert ids(short) == ids(long)
     assert game_class("consensus") is GAMES["consensus"]  # a shipped game comes before an installed one
-    with pytest.raises(
-        UsageError, match=r"'none': installed as 'public_goods'; an entry point of parley.games is a mod"
-    ):
-        write("none")
     with pytest.raises(UsageError, match="unknown game 'good'; did you mean 'goods'"):
         write("good")
 

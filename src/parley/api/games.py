@@ -3,7 +3,6 @@
 Names and titles may come from anyone: they are cleaned, and escaped in HTML.
 """
 
-from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from html import escape
@@ -31,12 +30,11 @@ from parley.text import counted, one_line
 _WIDEST = 110  # characters
 
 
-class Shown(ABC):
-    """Something that shows a few facts of itself: the first in the heading."""
+class Shown:
+    """Something that shows up to three facts of itself, by their names: the first in the heading."""
 
-    @abstractmethod
     def _facts(self) -> Mapping[str, str]:
-        """Return up to three facts by their names."""
+        raise NotImplementedError
 
     def _shown(self) -> list[tuple[str, str]]:
         return [(one_line(key, 100), one_line(value, 500)) for key, value in self._facts().items()]

@@ -17,7 +17,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from parley.errors import EngineError
 from parley.text import last_part
-from parley.text.yamlfile import ByKey
+from parley.text.yamlfile import ByModel
 
 _SERVICE_URL = re.compile(r"https?://[^\s/?#@\\]+(?:/[^\s?#@\\]*)?", re.ASCII)
 _CALLS = ("/chat/completions", "/completions", "/responses", "/messages")
@@ -215,7 +215,7 @@ class PathPlace(_Strict):
         return "a file on this machine"
 
 
-Place = Annotated[PackagesPlace | HubPlace | PathPlace, ByKey("place")]
+Place = Annotated[PackagesPlace | HubPlace | PathPlace, ByModel("place")]
 
 
 class GgufSource(_Strict):
@@ -316,7 +316,7 @@ class ServiceSource(_Strict):
 
 
 Source = Annotated[
-    PackageSource | PartsSource | GgufSource | HubSource | FolderSource | ServiceSource, ByKey("source")
+    PackageSource | PartsSource | GgufSource | HubSource | FolderSource | ServiceSource, ByModel("source")
 ]
 
 

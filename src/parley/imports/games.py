@@ -21,7 +21,7 @@ from parley.play.journal import Entry
 from parley.play.replay import RecordedReply
 from parley.policies import said_name, token_count
 from parley.text import choose, one_line, valid_unicode
-from parley.trust import entry_points, of_entry_point
+from parley.trust import entry_points
 
 ENTRY_POINTS = "parley.formats"
 FORMATS = {
@@ -179,7 +179,7 @@ def format_called(name: str) -> Format:
         installed = entry_points(ENTRY_POINTS)
         if name not in installed:
             raise UsageError(f"{name!r}: unknown format; {choose(name, FORMATS, installed)}")
-        where = of_entry_point(name, installed[name], ENTRY_POINTS)
+        where = installed[name]
     module, _, attribute = where.partition(":")
     try:
         form: Format = getattr(importlib.import_module(module), attribute)

@@ -114,7 +114,7 @@ def _fields(text: str, value: BaseModel | None) -> Mapping[str, Any]:
 
 def _texts(fields: Mapping[str, Any], longest: Mapping[str, int | None]) -> Iterator[tuple[str, str]]:
     """Yield the name and the text of each field that is free text."""
-    for name in longest.keys() & fields.keys():
+    for name in (name for name in fields if name in longest):  # in order: a repetition may span two
         given = fields[name]
         for said in given if isinstance(given, list | tuple) else [given]:
             if isinstance(said, str):

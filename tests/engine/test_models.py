@@ -192,7 +192,7 @@ def test_a_place_that_is_none_is_refused(folder: Path) -> None:
         (PACKAGES | {"version": 1.0}, 'in quotes, since YAML takes it for a number: "1.0"'),
         (FILE | {"revision": "main"}, ".revision"),
         (FILE | {"file": "a/../../x.gguf"}, "inside the repository"),
-        ({"url": "http://x"}, "packages, version and file, or repo, revision and file, or path"),
+        ({"url": "http://x"}, "unknown place; choose one of: packages, repo, path"),
         (PATH | {"sha": 1}, "unknown key"),
     ]
     for place, expected in rows:

@@ -6,11 +6,13 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from parley.analysis.questions import answer_lines
 from parley.figures.common import linker
 from parley.games.consensus.game import ConsensusGame
 from parley.games.stag_hunt.game import StagHuntGame
 from parley.report.answers import answers, difference_text, discordant_text, largest_differences
 from parley.report.html import ReportLinks
+from parley.report.overview import achieved_sentence
 from parley.study.load import Companion
 from support.figures import study_of
 
@@ -110,10 +112,10 @@ def test_beside_an_answer_stands_the_verdict_of_its_control(monkeypatch: pytest.
     assert asked()["control"] == ""  # the study names none
     monkeypatch.setattr("parley.report.answers.companions", lambda study: [Companion("control", study)])
     assert "no tables yet" in asked()["control"]
-    for answer, words in (("differs", "they differ (p = 0.059, corrected)."), ("open", "inconclusive (p = 0.059")):
+    for answer, words in (("differs", "they differ (McN"), ("open", "inconclusive (McN")):
         theirs = pd.DataFrame([ROW | {"answer": answer, "p_holm": 0.059}])
         monkeypatch.setattr("parley.report.answers.read_table", lambda *_, theirs=theirs: theirs)
-        assert words in asked()["control"]
+        assert f"{words}emar: p = 0.059, corrected over 1 question)" in asked()["control"]
         assert ("nothing shows" in asked()["control"]) == (answer == "open")
     assert "has no control" in asked(**{"from": "other"})["control"]
 
@@ -121,21 +123,51 @@ def test_beside_an_answer_stands_the_verdict_of_its_control(monkeypatch: pytest.
 def test_a_question_is_answered_in_words_and_numbers() -> None:
     row = asked()
     assert row["sentence"].endswith("(80% → 64%), where n=3; 50 pairs.")
-    assert row["verdict"] == "They differ (p = 0.040, corrected)."
+    assert row["verdict"] == "They differ (McNemar: p = 0.040, corrected over 1 question)."
     assert not row["few"]
     [(_, link)] = row["links"]
     start = "../view/index.html#/pairs?a.model=majority&a.n=3&a.b=0&a.prompt=none_exist&b.model=majority"
     assert link.startswith(start)
     assert link.endswith("&outcome=valid_consensus")
     for answer, words in (
-        ("open", "Inconclusive (p"),
+        ("open", "Inconclusive (McNemar: p"),
         ("no pairs", "Inconclusive: there are no pairs"),
         ("open: all pairs differ by the same", "Inconclusive: all pairs differ by exactly the same"),
-        ("no difference of 0.15 or more", "No difference of 15 points or more (p"),
-        ("differs, by less than 0.15", "They differ, by less than 15 points (p"),
+        ("no difference of 0.15 or more", "No difference of 15 points or more (two one-sided tests: p = 0.600"),
+        ("differs, by less than 0.15", "They differ, by less than 15 points (McNemar: p"),
     ):
         row = asked(answer=answer, pairs=18, strata=2)
         assert (row["verdict"].startswith(words), row["few"]) == (True, True), row["verdict"]
+
+
+def test_an_answer_says_its_test_and_over_what_it_is_corrected() -> None:
+    questions = [
+        {"name": name, "outcome": outcome, "compare": "prompt", "smallest": 0.15}
+        for name, outcome in (("a", "valid_consensus"), ("b", "premature_stop"))
+    ]
+    study = study_of(PROMPTS, seeds=2, questions=questions, name="two")
+    rows = [ROW | {"question": "a"}, ROW | {"question": "b", "stopped": True}]
+
+    def verdicts(*rows: dict[str, Any]) -> list[str]:
+        found = answers(study, pd.DataFrame(rows), ReportLinks(study, planned=True))
+        return [each["verdict"].partition(" (")[2] for each in found]
+
+    first, second = verdicts(*rows)
+    assert first == "McNemar: p = 0.040, corrected over 2 questions)."
+    assert second == "at any time: p = 0.120, corrected over 2 questions)."
+    # One without a test is not corrected for; two rows of one question are comparisons.
+    none = {"question": "b", "answer": "no pairs", "test": "", "p": math.nan, "p_holm": math.nan}
+    assert verdicts(rows[0], ROW | none)[1].startswith("no test: p = -")
+    assert "over 1 question)" in verdicts(rows[0], ROW | none)[0]
+    assert "over 2 comparisons)" in verdicts(rows[0], ROW | {"question": "a"})[0]
+    [line, *_] = answer_lines(pd.DataFrame(rows).assign(p_holm=0.04, seeds_fixed=False))
+    assert "differs (McNemar: p 0.04, at any time: p 0.12, corrected over 2 comparisons, 50 pairs)" in line
+
+
+def test_what_was_reached_and_what_was_achievable_are_both_of_the_games() -> None:
+    row = {"measure": "validity", "simulations": 20, "reached": 0.4, "achievable": 0.1, "promised": 0.0}
+    text = achieved_sentence(pd.DataFrame([row]), study_of(PROMPTS, seeds=2))
+    assert "in valid agreement 40% of the 20 games, with the best known protocol 10% of the same games" in text
 
 
 def test_what_agents_read_differently_stands_beside_the_answer_and_is_escaped() -> None:

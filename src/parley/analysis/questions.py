@@ -197,8 +197,13 @@ def answer_lines(table: pd.DataFrame) -> Iterator[str]:
     """Yield a line for each row of the table of questions: the answer, its p, and whether it was frozen before."""
     for row in table.to_dict("records"):
         compared = f" ({row['axis']} {row['from']} -> {row['to']})" if row["axis"] else ""
-        ps = {"corrected p": row["p_holm"], "at any time": np.nan if row["seeds_fixed"] else row["anytime_p_holm"]}
-        known = [f"{name} {p:.2g}" for name, p in ps.items() if not pd.isna(p)]
+        ps = {
+            row["test"]: row["p_holm"],
+            "at any time": np.nan if row["seeds_fixed"] else row["anytime_p_holm"],
+            "two one-sided tests": row["p_equivalence_holm"] if row["answer"].startswith(SMALLER) else np.nan,
+        }
+        known = [f"{name}: p {p:.2g}" for name, p in ps.items() if not pd.isna(p)]
+        known += [f"corrected over {counted(int(table['p'].notna().sum()), 'comparison')}"] if known else []
         registered = f"{'confirmatory: ' if row['confirmatory'] else ''}{row['registered']}"
         size = counted(row["pairs"], "pair")
         yield f"{row['question']}{compared}: {row['answer']} ({', '.join([*known, size])}); {registered}"

@@ -7,7 +7,7 @@ import pandas as pd
 from markupsafe import Markup
 from rich.text import Text
 
-from parley.analysis.questions import ALIKE, DIFFERS, FEW, LINES, NO_PAIRS, OPEN
+from parley.analysis.questions import ALIKE, DIFFERS, FEW, LINES, NO_PAIRS, OPEN, SMALLER
 from parley.analysis.tables import read_table
 from parley.errors import ParleyError
 from parley.games.base import Game
@@ -45,7 +45,7 @@ def answers(study: Study, questions: pd.DataFrame, links: ReportLinks) -> list[d
             "numbers": _numbers(row, study.game),
             "at_any_time": "" if study.part_of is None and row["seeds_fixed"] else _at_any_time(row, study.game),
             "sentence": f"{difference_text(row, study.game)}{_among(study, row)}; {counted(row['pairs'], 'pair')}.",
-            "verdict": f"{_verdict(row, study.game)} ({_corrected(row)})."
+            "verdict": f"{_verdict(row, study.game)} ({_test_text(row, questions)})."
             + (f" {row['note'][0].upper()}{row['note'][1:]}." if row["note"] else ""),
             "few": row["pairs"] < _FEW_PAIRS * row["strata"],
             "registered": registered_text(row),
@@ -73,7 +73,7 @@ def _controls(study: Study) -> dict[Any, str]:
             "" if row["answer"].startswith(DIFFERS) else ", so nothing shows that a difference would have been found"
         )
         key = (row["question"], row["what"], row["from"], row["to"])
-        said[key] = f"Its control, by the same rule: {verdict} ({_corrected(row)}){lost}."
+        said[key] = f"Its control, by the same rule: {verdict} ({_test_text(row, table)}){lost}."
     return said
 
 
@@ -170,11 +170,14 @@ def _verdict(row: Row, game: type[Game]) -> str:
     )
 
 
-def _corrected(row: Row) -> str:
-    """Return the p that answers a row of the table `questions`."""
-    text = p_text(row["anytime_p_holm" if row["stopped"] else "p_holm"])
-    how = "at any time, corrected" if row["stopped"] else "corrected"
-    return f"p {text}, {how}" if text.startswith("<") else f"p = {text}, {how}"
+def _test_text(row: Row, questions: pd.DataFrame) -> str:
+    """Return the test that answers a row of the table `questions`, its p, and over how many that is corrected."""
+    name, test = ("anytime_p", "at any time") if row["stopped"] else ("p", row["test"])
+    if row["answer"].startswith(SMALLER):
+        name, test = "p_equivalence", "two one-sided tests"
+    text, tested = p_text(row[f"{name}_holm"]), questions.loc[questions[name].notna(), "question"]
+    over = counted(len(tested), "question" if tested.is_unique else "comparison")
+    return f"{test or 'no test'}: p {'' if text.startswith('<') else '= '}{text}, corrected over {over}"
 
 
 def labels_of(game: type[Game]) -> tuple[dict[str, str], set[str]]:

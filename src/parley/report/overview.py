@@ -48,7 +48,8 @@ def achieved_sentence(achievable: pd.DataFrame, study: Study) -> str:
             where = f"{promised:.0%} of them" if promised else "none"
             promise = "" if wanted else f" (theory promises it in {where})"
             name = wanted.label if wanted else "the best known protocol"
-            parts.append(f"{of.label}: {own:.0%}, with {name} {best:.0%}{promise}")
+            label = of.label.removeprefix("games ")
+            parts.append(f"{label} {own:.0%} of the {number} games, with {name} {best:.0%} of the same games{promise}")
     if not parts:
         return ""
     return f"Of what was achievable with the same seats, values, network and adversaries, {'; '.join(parts)}."

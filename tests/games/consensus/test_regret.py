@@ -14,6 +14,7 @@ from parley.games.consensus.parameters import ConsensusParameters
 from parley.games.network import draw_network
 from parley.play.simulate import simulate
 from parley.policies.kinds import ScriptedPolicy
+from parley.statistics.stats import wilson_interval
 from parley.study import Study
 from support.answering import record_with_model
 from support.playing import RULES
@@ -64,6 +65,9 @@ def test_who_never_agrees_loses_all(study_factory: StudyFactory) -> None:
         for column, side in (("reached", "reached"), ("achievable", "best")):
             assert rows.loc[measure, column] == pytest.approx(alone[f"{side}_{measure}"].mean())
         assert rows.loc[measure, "lost"] == pytest.approx(alone[f"{measure}_lost"].mean())
+    # All six could be had: the limits of none of six, from the other side.
+    limits = [1 - rows.loc["agreement", end] for end in ("high", "low")]
+    assert limits == pytest.approx(wilson_interval(0, 6))
 
 
 def test_rules_are_held_against_nothing_unless_the_study_says_so(study_factory: StudyFactory) -> None:

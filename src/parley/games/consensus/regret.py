@@ -22,6 +22,7 @@ from parley.policies import Ask, Reply
 from parley.policies.kinds import IMPORTED, Rule, ScriptedPolicy
 from parley.policies.reply_text import parse_reply
 from parley.statistics.differences import NUMBER, RATE, SamplePair, compare
+from parley.statistics.stats import wilson_of_mean
 
 _LOST, _BEST, _REACHED = "_lost", "best_", "reached_"
 
@@ -48,7 +49,10 @@ class Regret(TableMaker):
         return [row]
 
     def tables(self, rows: Sequence[Mapping[str, Any]]) -> dict[str, pd.DataFrame]:
-        """Return the tables `regret` and `achievable`; limits and p are of McNemar's pairs, of rounds Student's t."""
+        """Return the tables `regret` and `achievable`; limits and p are of McNemar's pairs, of rounds Student's t.
+
+        Where the protocol reaches a share in every game, the limits are Wilson's of what was reached.
+        """
         if not rows:
             return {}
         regret, samples = pd.DataFrame(rows), list[SamplePair]()
@@ -61,7 +65,11 @@ class Regret(TableMaker):
                 keys |= {"simulations": len(group), "reached": float(own.mean()), "achievable": float(best.mean())}
                 x, y = (own, best) if of.more else (best, own)
                 samples.append(SamplePair(keys, x, y, RATE if of.share else NUMBER))
-        return {"regret": regret, "achievable": compare(samples).rename(columns={"difference": "lost"})}
+        table = compare(samples).rename(columns={"difference": "lost"})
+        always = table["measure"].isin([of.name for of in ACHIEVABLE if of.share]) & (table["achievable"] == 1)
+        low, high = wilson_of_mean(table["reached"].where(always), table["simulations"])
+        limits = {"low": np.where(always, 1 - high, table["low"]), "high": np.where(always, 1 - low, table["high"])}
+        return {"regret": regret, "achievable": table.assign(**limits)}
 
     def asked(self, rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame | None:
         """Return what each game lost of each measure."""

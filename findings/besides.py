@@ -219,7 +219,7 @@ def _equal_cost(study: Study, played: Results) -> Beside:
     return Beside(
         "equal-cost",
         "What each arm takes and how often its plurality is right; *less talking*: the difference from talking on the "
-        "same problems, in points (p corrected by Holm over the arms)."
+        "same problems, in points, exploratory."
         + f" In {short:.0%} of the games all independent answers together cost less than talking."
         * bool(short > 0),
         _shown(
@@ -233,7 +233,7 @@ def _equal_cost(study: Study, played: Results) -> Beside:
                 "tokens a game": "{tokens:,.0f}",
                 "cost": "{cost_ratio:.2f}",
                 "right": "{right:.0%} [{low:.0%}, {high:.0%}]",
-                "less talking": "{points:+.0f} (p {p_holm:.2g})",
+                "less talking": "{points:+.0f}",
             },
         ),
         data,

@@ -43,6 +43,7 @@ TABLES = FINDINGS / "tables"
 READ = Path("docs/findings-read.md")  # what somebody wrote who read games from start to end
 READ_LINK = "## Read\n\n[What games say that numbers do not](findings-read.md): some were read from start to end."
 FEWEST_PAIRS = 10  # with fewer the paired test rejects too often (docs/explanation/statistics.md)
+_NO_POWER = ": it does not show that a difference would be found."
 _NAN = float("nan")
 _MODEL, _CONTROL = "#0072B2", "#D55E00"
 
@@ -71,6 +72,7 @@ class Answer:
     control_high: float
     control_answer: str
     registered: str  # when it was frozen, by the times of the freeze and of its games
+    stopped: bool = False  # before all frozen games were played: limits and p are those that hold at any time
 
     @property
     def said(self) -> str:
@@ -91,6 +93,7 @@ def _said(p_holm: float, difference: float, answer: str) -> str:
 _COMPARED = [field.name for field in fields(Answer)[1:14]]
 _OF_CONTROL = {"": "difference", "_low": "low", "_high": "high"}
 _SAID = ("p_holm", "difference", "answer")
+_AT_ANY_TIME = ("low", "high", "p", "p_holm")
 
 
 def main() -> None:
@@ -165,6 +168,9 @@ def answers(name: str) -> list[Answer]:
     for asked, row in _differences(name, "", played).items():
         of_control = theirs.get(asked, {})
         told: dict[str, Any] = {key: row[key] for key in _COMPARED}
+        told["stopped"] = bool(row.get("stopped", False))
+        if told["stopped"]:
+            told |= {key: row[f"anytime_{key}"] for key in _AT_ANY_TIME}
         measured = ASKED[name][asked].noise
         told["noise"] = _NAN
         if measured in spreads and row["pairs"]:
@@ -211,7 +217,7 @@ def _section(name: str, study: Study, found: Sequence[tuple[Asked, Answer]]) -> 
     """Yield the paragraphs of one study, and write its figure and tables."""
     (there, planned), *noise = (played_of(study_of(each)) for each in kinds_of(name))
     repeats = "".join(f", and {again} of {wanted} repeats that measure the noise" for again, wanted in noise)
-    missing = "" if there == planned else " **Unfinished**: the answers are of what is there."
+    missing = "" if there == planned else " **Unfinished.**"
     missing += "".join(" The noise is not measured to its end." for again, wanted in noise if again < wanted)
     yield (
         f"{STUDIES[name][1]}\n\n**{there} of {planned} planned simulations** were played{repeats}.{missing} Plan: "
@@ -270,11 +276,13 @@ def _sentence(asked: Asked, each: Answer) -> str:
     text += f"{each.value_to:.0%} {asked.second}: {_interval(each)}"
     few = each.pairs < FEWEST_PAIRS
     text += f" over {counted(each.pairs, 'pair')}"
-    text += "." if few or np.isnan(each.p) else f", p {_p(each.p)}, corrected {_p(each.p_holm)}."
+    at = " at any time" * each.stopped
+    text += "." if few or np.isnan(each.p) else f", p{at} {_p(each.p)}, corrected {_p(each.p_holm)}."
     text += f" {each.note[0].upper()}{each.note[1:]}." if each.note and not few else ""
     text += "" if np.isnan(each.smallest) else f" Smallest that matters: {100 * each.smallest:g}."
     text += "" if np.isnan(each.noise) else f" Noise alone: ±{100 * each.noise:.1f}."
-    text += "" if np.isnan(each.control) else f" Control: {_points(each.control)}, *{each.control_answer.lower()}*."
+    text += "" if np.isnan(each.control) else f" Control: {_points(each.control)}, *{each.control_answer.lower()}*"
+    text += "" if np.isnan(each.control) else _NO_POWER if each.control_answer == "Open" else "."
     return text + (f" {asked.note}" if asked.note else "")
 
 

@@ -41,7 +41,7 @@ simulations with the same seed. With fewer than ten pairs there is no answer. Ot
 - *more* or *less* if p is below 0.05 after Holm's correction over the questions of the study;
 - *no difference that matters* if two one-sided tests with bounded limits, corrected as well, say that it is
   smaller than what was declared to matter;
-- else *open*.
+- else *open*. Where a study was stopped, interval and p are those that hold at any time.
 
 *Noise alone* is how far from 0 so many pairs lie in 95% of cases by the model's sampling alone, measured in one
 condition that was played again. *Control* is the answer of scripted players, which is known
@@ -88,6 +88,10 @@ _ALONE, _FIRST, _LAST, _ALL = (
     "first_majority_correct_honest",
     "last_majority_correct_honest",
     "consensus_correct",
+)
+_UNHEARD = (
+    "The control's players take the right answer from anybody and leave it for nobody, so an adversary costs them "
+    "nothing: its -17.5 is chance."
 )
 
 ASKED = {
@@ -190,6 +194,7 @@ ASKED = {
             "without an adversary",
             "with one",
             _ALL,
+            note=_UNHEARD,
         ),
         "adversary_majority": Asked(
             "Is the majority of their last answers right less often with an adversary?",
@@ -197,6 +202,7 @@ ASKED = {
             "without an adversary",
             "with one",
             _LAST,
+            note=_UNHEARD,
         ),
         "single": Asked(
             "Are three agents that deliberate unanimous and right more often than one agent's first answer is right?",
@@ -303,11 +309,9 @@ LIMITS = """\
 - Half of the deliberations (seeds 0 to 9 and 20 to 29) were played on a CPU without AVX-512, all else with it. All
   conditions of a seed were played on the same CPU, so no answer rests on it, but *noise alone* of the deliberation
   holds the difference of arithmetic, too.
-- Twenty pairs say little of valid consensus: one pair that differs rules out *no difference that matters*. Of
-  the consensus controls only that of valid consensus with a Byzantine agent shows that an effect would be
-  found: other scripted players do not read their prompt, or keep one value.
-- Papers that report gains by filters (arXiv 2606.15024, 2605.09076) are neither confirmed nor contradicted: these
-  agents hardly take over another's value, so there is little to keep out.
+- Twenty pairs say little of valid consensus: one pair that differs rules out *no difference that matters*.
+- Papers that report gains by filters (arXiv 2606.15024, 2605.09076) are neither confirmed nor contradicted: in the
+  consensus games 1 to 2% of later proposals were another agent's value.
 - The study of what talking bought was stopped by time, after whole shards of four seeds of each arm.
 - Replies depend on what shares the batch. Of 16 replies of four hunts asked again on
   the same CPU, 4 were identical one at a time, 12 with about as many requests at once as in the games, and 13 if the

@@ -70,7 +70,10 @@ def test_the_page_tells_what_is_finished_and_a_record_that_replays_otherwise_is_
     findings.main()
     page = " ".join(Path("docs/findings.md").read_text().split())
     assert "**8 of 8 planned simulations** were played, and 2 of 2 repeats" in page
-    assert "**0 of 6 planned simulations** were played, and 0 of 2 repeats that measure the noise. **Unf" in page
+    assert (
+        "**0 of 6 planned simulations** were played, and 0 of 2 repeats that measure the noise. **Unfinished.**"
+        in page
+    )
     assert "Round 1, signal" in Path(f"findings/games/hunt-{game.id[:8]}.txt").read_text()
     with pytest.raises(ValueError, match="no game hunt-00000000"):
         write_games("(../findings/games/hunt-00000000.txt)", ["hunt"])
@@ -127,3 +130,23 @@ def test_beside_a_reaction_stands_what_happens_without_a_reason() -> None:
     tables = {"quantities": measured.assign(low=0.8, high=1.0), "rates": none, "outcomes": none}
     found = besides._means({"detected": "detected"}, study_of("hunt"), of_tables(**tables, reactions=reactions))
     assert [line.count("sham 0.75") for line in found.shown.splitlines()] == [0, 0, 0, 1]
+
+
+def test_an_answer_of_what_was_stopped_is_that_of_any_time_and_an_open_control_is_said_to_show_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    numbers = {"question": "placebo", "value_from": 0.5, "value_to": 0.8, "difference": 0.3, "smallest": 0.2}
+    fixed = {"low": 0.1, "high": 0.5, "p": 0.004, "p_holm": 0.012}
+    at_any_time = {"anytime_low": -0.2, "anytime_high": 0.8, "anytime_p": 0.2, "anytime_p_holm": 0.6}
+    others = {"together_low": 0.0, "together_high": 0.6, "note": "", "registered": "stopped at 12 of 40 games"}
+    row = {**numbers, **fixed, **at_any_time, **others, "pairs": 12, "answer": "open", "stopped": True}
+    control = {**row, "difference": 0.1, "p_holm": 0.3, "stopped": False}
+    tables: dict[str, Any] = {"": {"placebo": row}, "-noise": {}, "-control": {"placebo": control}}
+    monkeypatch.setattr(findings, "results", lambda name: None)
+    monkeypatch.setattr(findings, "_differences", lambda name, kind, played: tables[kind])
+    [answer] = findings.answers("equal-cost")
+    assert (answer.low, answer.high, answer.p, answer.p_holm) == tuple(at_any_time.values())
+    text = findings._sentence(findings.ASKED["equal-cost"]["placebo"], answer)
+    assert "*Open.*" in text
+    assert "[-20.0, +80.0] over 12 pairs, p at any time 0.200, corrected 0.600." in text
+    assert "Control: +10.0, *open*: it does not show that a difference would be found." in text

@@ -12,8 +12,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from findings.text import EXPLORED, FORKED
+from findings.text import BY_THE_CHANGE, EXPLORED
+from parley.analysis.forks import AS_PARENT
 from parley.api import Results
+from parley.statistics.stats import holm
 from parley.study import Study
 from parley.text import one_line
 
@@ -285,18 +287,24 @@ def _equal_cost(study: Study, played: Results) -> Beside:
     )
 
 
-def _forks(_: Study, played: Results) -> Beside:
-    """Return how far a change moves what is measured of games, beside how far unchanged forks are apart."""
-    table = played.table("forks")
-    measured = {name: text for name, text in FORKED.items() if name in set(table["what"])}
-    of_change = (table["base"] == "keep") & (table["change"] != "keep") & table["what"].isin(measured)
-    data = table[of_change]
+def _forks(study: Study, played: Results) -> Beside:
+    """Return how far a change moves all that is compared of games, beside how far unchanged forks are apart."""
+    game, table = study.game, played.table("forks")
+    data = table[(table["base"] == "keep") & (table["change"] != "keep")]
+    data = data.assign(p_rows=holm(data["p"]))
+    measured = {AS_PARENT: "ends as recorded"}
+    measured |= {each.name: each.label for each in (*game.outcomes, *game.evidence.indicators)}
+    measured |= {each.name: each.label for each in game.evidence.quantities}
+    few, fewer = int((data["p"] < 0.05).sum()), int((data["p_rows"] < 0.05).sum())
+    by_itself = data[(data["p"] < 0.05) & data["what"].isin(BY_THE_CHANGE)]
     return Beside(
         "forks",
-        "What the change moves: means over recorded games. *Apart*: how far a changed fork is from one as it was; *by "
-        "chance*: how far two as it was are from each other.",
+        f"Means over recorded games of all that is compared. {few} of {len(data)} rows have p below 0.05, {fewer} "
+        f"once corrected over these rows (Holm); {len(by_itself)} of the {few} are marked (\\*): they move whatever "
+        "players do, as one round instead of two follows the first betrayal, or as round 1 pays more. *Apart*: how far a "
+        "changed fork is from one as it was; *by chance*: how far two as it was are from each other.",
         _shown(
-            data.replace({"what": measured}),
+            data.assign(what=[measured[w] + r" (\*)" * (w in BY_THE_CHANGE) for w in data["what"]]),
             (),
             {
                 "measured": "{what}",
@@ -305,6 +313,7 @@ def _forks(_: Study, played: Results) -> Beside:
                 "changed": "{value_to:.2f}",
                 "difference": "{difference:+.2f} [{low:+.2f}, {high:+.2f}]",
                 "p": "{p:.2g}",
+                "corrected": "{p_rows:.2g}",
                 "apart": "{differs:.2f}",
                 "by chance": "{noise:.2f}",
             },

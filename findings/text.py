@@ -295,11 +295,11 @@ EXPLORED = {
     },
 }
 
-FORKED = {
-    "as_parent": "ends as recorded",
-    "stag_share": "stags, all rounds",
-    "defection": "nobody hunts the stag at the end",
-}
+# What a betrayal taken back moves whatever players do: it counts rounds after the first one, or what round 1 pays.
+BY_THE_CHANGE = (
+    *("detected", "retreated", "recovered", "kept_hunting", "honest_payoff"),
+    *("defection_prone", "cooperation_persistent", "unclassified"),
+)
 
 IN_PROSE = "only in the prose of the frozen page: exploratory"
 _MATTERS, _OPEN = "No difference that matters", "Open"

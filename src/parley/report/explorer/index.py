@@ -2,7 +2,7 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from time import monotonic
@@ -73,7 +73,6 @@ def index_content(selection: Selection, rows: Sequence[Sequence[Row]], served: b
     for row, simulation in zip(flat, simulations, strict=True):
         row["parent"] = at.get(simulation.before.id) if simulation.parent else None
     ended = max((row["ended"] for row in flat), default="")
-    kept = {str(condition.axes["at"]) for condition in study.conditions if condition.axes.get("change") == _KEEP}
     return {
         "format": FORMAT,
         "study": study.name,
@@ -105,7 +104,7 @@ def index_content(selection: Selection, rows: Sequence[Sequence[Row]], served: b
         "conditions": [_condition(parts[number], values) for number in numbers],
         "simulations": {name: [row[name] for row in flat] for name in _COLUMNS},
         "pairs": {"key": [row["key"] for row in flat]},
-        "influences": _influences(simulations, flat, kept),
+        "influences": _influences(simulations, flat),
     }
 
 
@@ -115,12 +114,12 @@ _COLUMNS = (
 )
 
 
-def _influences(simulations: Sequence[Simulation], rows: Sequence[Row], kept: Collection[str]) -> list[list[Any]]:
+def _influences(simulations: Sequence[Simulation], rows: Sequence[Row]) -> list[list[Any]]:
     """Return, for each message that forks left out, what `templates/explorer/influence.js` reads.
 
     That is the place of the recorded game, agent, round, phase, how many forks, the place of one of them, and the
-    influence with its interval. None where the recorded game cannot be read, or at points where the study has forks
-    that leave nothing out (`kept`) and none of them is among the simulations.
+    influence with its interval. None where the recorded game cannot be read, or where no fork that leaves nothing out
+    is among the simulations.
     """
     ended: dict[tuple[int, str, str], list[int]] = defaultdict(list)  # by game, point and change: the places of forks
     for place, (simulation, row) in enumerate(zip(simulations, rows, strict=True)):
@@ -133,7 +132,7 @@ def _influences(simulations: Sequence[Simulation], rows: Sequence[Row], kept: Co
         fork = simulations[places[0]].condition.fork
         seat = fork.change.get("silence_once") if fork else None
         agents = [each.name for each in simulations[parent].seats if seat in (each.name, each.role)]
-        unchanged = ended.get((parent, at, _KEEP), [] if at in kept else [parent])
+        unchanged = ended.get((parent, at, _KEEP), [])
         if fork and unchanged and len(agents) == 1:
             ends.append(
                 [[rows[place]["outcome"] == rows[parent]["outcome"] for place in own] for own in (places, unchanged)]

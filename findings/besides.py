@@ -301,8 +301,8 @@ def _forks(study: Study, played: Results) -> Beside:
         "forks",
         f"Means over recorded games of all that is compared. {few} of {len(data)} rows have p below 0.05, {fewer} "
         f"once corrected over these rows (Holm); {len(by_itself)} of the {few} are marked (\\*): they move whatever "
-        "players do, as one round instead of two follows the first betrayal, or as round 1 pays more. *Apart*: how far a "
-        "changed fork is from one as it was; *by chance*: how far two as it was are from each other.",
+        "players do, as one round instead of two follows the first betrayal, or as round 1 pays more. *Apart*: how "
+        "far a changed fork is from one as it was; *by chance*: how far two as it was are from each other.",
         _shown(
             data.assign(what=[measured[w] + r" (\*)" * (w in BY_THE_CHANGE) for w in data["what"]]),
             (),

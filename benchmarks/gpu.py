@@ -36,7 +36,7 @@ from parley.engine.server import is_cpu_build
 from parley.engine.service.fetch import Client, RequestError, Response
 from parley.errors import EngineError, ParleyError
 from parley.play.runner import Exchange
-from parley.play.simulate import play_simulation
+from parley.play.simulate import Answering, play_simulation
 from parley.policies import Ask, Completion, Tokens
 from parley.study import load_study
 from parley.study.condition import Simulation
@@ -193,7 +193,7 @@ def simulations(n: int, number: int, rounds: int) -> list[Simulation]:
 
 async def played(games: Sequence[Simulation]) -> list[Exchange]:
     """Play simulations at once in this process, each with a client of its own; return every attempt."""
-    done = await asyncio.gather(*(play_simulation(game, {NAME: ENDPOINT}, 600.0) for game in games))
+    done = await asyncio.gather(*(play_simulation(game, Answering({NAME: ENDPOINT}, 600.0)) for game in games))
     return [exchange for game, _ in done for exchange in game.exchanges]
 
 

@@ -12,14 +12,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from findings.text import BY_THE_CHANGE, EXPLORED
-from parley.analysis.forks import AS_PARENT
+from findings.text import EXPLORED
 from parley.api import Results
-from parley.statistics.stats import holm
 from parley.study import Study
-from parley.text import one_line
 
-FEWEST = 10  # games of which a share is told
 _MOST = re.compile(r"\bmost\b", re.IGNORECASE)
 
 
@@ -83,23 +79,6 @@ def _means(columns: dict[str, str], study: Study, played: Results) -> Beside:
     return Beside("conditions", about, markdown_table([*axes, "simulations", *columns.values()], rows), data)
 
 
-def _words(_: Study, played: Results, most: int = 10) -> Beside:
-    """Return the words that honest hunters said most, and how often they then hunted the stag."""
-    turns = played.table("turns")
-    honest = turns[~turns["is_byzantine"]]
-    word, stag = honest["message"].str.lower(), honest["action"] == "Hunt Stag"
-    said = stag.groupby(word).agg(["size", "mean"]).reset_index(names="word")
-    said = said.sort_values(["size", "word"], ascending=[False, True])
-    shown = said.head(most).assign(word=said["word"].map(_plain))
-    return Beside(
-        "words",
-        f"The {most} words that honest players said most, of {len(said)}, and the stags among their next actions. "
-        f"{word.isna().sum()} times they said none ({stag[word.isna()].mean():.0%} stags).",
-        _shown(shown, (), {"word": "{word}", "said": "{size}", "then the stag": "{mean:.0%}"}),
-        said.rename(columns={"size": "said", "mean": "then_stag"}),
-    )
-
-
 def _changes(study: Study, played: Results) -> Beside:
     """Return what became of honest agents' first answers, by whether another honest agent's was right."""
     turns = played.table("turns").query("turns > 0 and not is_byzantine").sort_values("turn", kind="stable")
@@ -139,7 +118,7 @@ _PROTOCOL = (
 )
 
 
-def _moves(study: Study, played: Results, about: str = _MOVED) -> Beside:
+def _moves(study: Study, played: Results) -> Beside:
     """Return what honest agents proposed, beside what they and the others held before, and whether a reply was new."""
     turns = played.table("turns").sort_values(["id", "round"], kind="stable")
     axes = _axes(study, turns)
@@ -166,7 +145,7 @@ def _moves(study: Study, played: Results, about: str = _MOVED) -> Beside:
     data = by[shares].mean().assign(later=by["kept"].count()).reset_index()
     return Beside(
         "moves",
-        about,
+        _MOVED,
         _shown(
             data,
             axes,
@@ -184,45 +163,21 @@ def _moves(study: Study, played: Results, about: str = _MOVED) -> Beside:
     )
 
 
-def _votes(study: Study, played: Results) -> Beside:
-    """Return how often honest agents vote to stop, by the number of values that they hold in that round."""
-    honest = played.table("turns").query("not is_byzantine")
-    held = honest.groupby(["id", "round"])["value"].nunique().rename("values")
-    votes = honest[honest["vote"].notna()].join(held, on=["id", "round"])
-    data = votes["vote"].eq("stop").groupby(votes["values"]).agg(["size", "mean"]).reset_index()
-    data = data.rename(columns={"size": "votes", "mean": "stop"})
-    data["games"] = votes.groupby("values")["id"].nunique().to_numpy()
-    rows = [
-        (number, games, size, round(size * stop), f"{stop:.0%}" if games >= FEWEST else "too few games")
-        for number, size, stop, games in data.itertuples(index=False)
-    ]
-    return Beside(
-        "votes",
-        "How often honest agents vote to stop, by how many different values they hold in that round. Votes of a game "
-        f"are not independent, so fewer than {FEWEST} games have no share.",
-        markdown_table(["values held", "games", "votes", "to stop", "share"], rows),
-        data,
-    )
-
-
-def _achieved(study: Study, played: Results, measures: Sequence[str] = (), about: str = _PROTOCOL) -> Beside:
-    """Return what was reached of some measures (default: of all), beside the best known protocol in the same seats."""
-    table = played.table("achievable")
-    table = table[table["measure"].isin(measures)] if measures else table
+def _achieved(study: Study, played: Results) -> Beside:
+    """Return what was reached of valid agreement and the hull, beside the best known protocol in the same seats."""
+    table = played.table("achievable").query("measure in ('validity', 'hull')")
     axes = _axes(study, table)
     data = table[[*axes, "measure", "simulations", "promised", "reached", "achievable", "lost", "low", "high"]]
     labels = {of.name: of.label for of in study.game.evidence.about("regret")}
     rows = []
     for row in data.replace({"measure": labels}).to_dict("records"):
-        form, promised = ".0%", {0.0: "no", 1.0: "yes"}.get(row["promised"], f"{row['promised']:.0%}")
-        if row["measure"] == labels["rounds"]:
-            form, promised = ".1f", "–"
-        limits = "" if np.isnan(row["low"]) else f" [{row['low']:{form}}, {row['high']:{form}}]"
-        told = [f"{row[name]:{form}}" for name in ("reached", "achievable")]
-        rows.append([*(row[axis] for axis in axes), row["measure"], *told, promised, f"{row['lost']:{form}}{limits}"])
+        promised = {0.0: "no", 1.0: "yes"}.get(row["promised"], f"{row['promised']:.0%}")
+        limits = "" if np.isnan(row["low"]) else f" [{row['low']:.0%}, {row['high']:.0%}]"
+        told = [f"{row[name]:.0%}" for name in ("reached", "achievable")]
+        rows.append([*(row[axis] for axis in axes), row["measure"], *told, promised, f"{row['lost']:.0%}{limits}"])
     return Beside(
         "achievable",
-        about,
+        _PROTOCOL,
         markdown_table([*axes, "of all games", "reached", "protocol", "promised by theory", "lost"], rows),
         data,
     )
@@ -233,16 +188,14 @@ def _rules(study: Study, played: Results) -> Beside:
     table = played.table("decision_rates").query("voters == 'honest'")
     axes = _axes(study, table)
     data = table[[*axes, "answers", "rule", "simulations", "decided", "right", "low", "high", "difference", "p_holm"]]
-    first = data.query("rule == 'plurality'").set_index([*axes, "answers"])
-    kept = [row["rule"] == "plurality" or not _as_plurality(row, first, axes) for row in data.to_dict("records")]
+    kept = ~data.duplicated([*axes, "answers", "decided", "right"])
     of = data["answers"].where(data["answers"] == "course", data["answers"] + " answers")
     shown = data.assign(rule=data["rule"].str.replace("_", " ") + ", " + of, points=100 * data["difference"])[kept]
     return Beside(
         "rules",
         "How often honest agents would have decided under each rule, and rightly ([how](explanation/talking.md)); the "
         "difference, in points, is from the plurality of first answers (p corrected by Holm over the rules of these "
-        "games). Majorities and two thirds without a row are as often decided, and right, as the plurality of the "
-        "same answers.",
+        "games). A rule without a row decides as often, and as often rightly, as one before it.",
         _shown(
             shown,
             axes,
@@ -287,41 +240,6 @@ def _equal_cost(study: Study, played: Results) -> Beside:
     )
 
 
-def _forks(study: Study, played: Results) -> Beside:
-    """Return how far a change moves all that is compared of games, beside how far unchanged forks are apart."""
-    game, table = study.game, played.table("forks")
-    data = table[(table["base"] == "keep") & (table["change"] != "keep")]
-    data = data.assign(p_rows=holm(data["p"]))
-    measured = {AS_PARENT: "ends as recorded"}
-    measured |= {each.name: each.label for each in (*game.outcomes, *game.evidence.indicators)}
-    measured |= {each.name: each.label for each in game.evidence.quantities}
-    few, fewer = int((data["p"] < 0.05).sum()), int((data["p_rows"] < 0.05).sum())
-    by_itself = data[(data["p"] < 0.05) & data["what"].isin(BY_THE_CHANGE)]
-    return Beside(
-        "forks",
-        f"Means over recorded games of all that is compared. {few} of {len(data)} rows have p below 0.05, {fewer} "
-        f"once corrected over these rows (Holm); {len(by_itself)} of the {few} are marked (\\*): they move whatever "
-        "players do, as one round instead of two follows the first betrayal, or as round 1 pays more. *Apart*: how "
-        "far a changed fork is from one as it was; *by chance*: how far two as it was are from each other.",
-        _shown(
-            data.assign(what=[measured[w] + r" (\*)" * (w in BY_THE_CHANGE) for w in data["what"]]),
-            (),
-            {
-                "measured": "{what}",
-                "recorded games": "{parents}",
-                "as it was": "{value_from:.2f}",
-                "changed": "{value_to:.2f}",
-                "difference": "{difference:+.2f} [{low:+.2f}, {high:+.2f}]",
-                "p": "{p:.2g}",
-                "corrected": "{p_rows:.2g}",
-                "apart": "{differs:.2f}",
-                "by chance": "{noise:.2f}",
-            },
-        ),
-        data,
-    )
-
-
 def _filtered(_: Study, played: Results) -> Beside:
     """Return whose messages filters dropped where an agent is Byzantine, and how often scores name one worst."""
     rows = []
@@ -351,26 +269,16 @@ def _filtered(_: Study, played: Results) -> Beside:
     )
 
 
-def _as_plurality(row: dict[Any, Any], pluralities: pd.DataFrame, axes: Sequence[str]) -> bool:
-    """Return whether a rule decides as often, and as often rightly, as the plurality of the same answers."""
-    key = tuple(row[name] for name in (*axes, "answers"))
-    return key in pluralities.index and all(row[name] == pluralities.loc[key, name] for name in ("decided", "right"))
-
-
 def _share(value: Any, holds: Callable[[Any], object]) -> float:
     """Return 1 or 0, or NaN where there is no value."""
     return float("nan") if pd.isna(value) else float(bool(holds(value)))
 
 
 _MORE: dict[str, Sequence[Callable[[Study, Results], Beside]]] = {
-    "hunt": [_words],
-    "hunt-forks": [_forks],
-    "consensus": [_achieved, _moves, _votes],
-    "filters": [
-        partial(_achieved, measures=("hull",), about="What the groups reached, beside the [protocol](#consensus)."),
-        _filtered,
-        partial(_moves, about="What honest agents proposed, as in the [table above](#consensus)."),
-    ],
+    "hunt": [],
+    "hunt-forks": [],
+    "consensus": [_achieved, _moves],
+    "filters": [_filtered],
     "deliberation": [_rules, _changes],
     "equal-cost": [_equal_cost],
 }
@@ -382,11 +290,6 @@ def _axes(study: Study, table: pd.DataFrame) -> list[str]:
 
 def _as_tuple(key: Any) -> tuple[Any, ...]:
     return key if isinstance(key, tuple) else (key,)
-
-
-def _plain(word: str) -> str:
-    """Return a model's word without what Markdown would read as markup."""
-    return re.sub(r"[^\w'() -]", "?", one_line(word, 30))
 
 
 def _mean(row: Any) -> str:

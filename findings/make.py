@@ -20,9 +20,9 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 import parley
-from findings.besides import besides, markdown_table
+from findings.besides import besides
 from findings.data import FINDINGS, file_of, kinds_of, played_of, study_of, sync, write_games
-from findings.text import ANSWERED_BEFORE, ASKED, IN_PROSE, INTRODUCTION, LIMITS, STUDIES, Asked
+from findings.text import ASKED, IN_PROSE, INTRODUCTION, LIMITS, STUDIES, Asked
 from parley import paths
 from parley.analysis.contrasts import band, is_share
 from parley.analysis.questions import SMALLER, question_table
@@ -127,7 +127,7 @@ def _wrapped(text: str) -> str:
 
 
 def _in_short(found: Sequence[tuple[Asked, Answer]]) -> Iterator[str]:
-    """Yield a figure of the questions of finished studies that have an answer, and which answers have changed."""
+    """Yield a figure of the questions of finished studies that have an answer."""
     answered = [(asked, each) for asked, each in found if each.pairs >= FEWEST_PAIRS]
     if not answered:
         return
@@ -135,7 +135,6 @@ def _in_short(found: Sequence[tuple[Asked, Answer]]) -> Iterator[str]:
     titles = [next(STUDIES[name][0] for name in STUDIES if asked in ASKED[name].values()) for asked, _ in answered]
     _draw(answered, "findings", titles)
     yield "![Answers to all questions that have one](images/findings.png)"
-    yield from _anew(answered)
 
 
 def results(name: str) -> Results | None:
@@ -226,10 +225,12 @@ def _section(name: str, study: Study, found: Sequence[tuple[Asked, Answer]]) -> 
     yield "\n".join(f"- {_sentence(asked, each)}" for asked, each in found)
     yield f"![Answers of {study.title}](images/findings-{name}.png)"
     _draw(found, f"findings-{name}")
-    yield "### Seen besides"
     played = results(name)
     assert played is not None
-    for table in besides(name, study, played):
+    tables = list(besides(name, study, played))
+    if tables:
+        yield "### Seen besides"
+    for table in tables:
         _write_table(f"{name}-{table.name}", table.data)
         yield table.about
         yield table.shown
@@ -243,18 +244,6 @@ def _registered(found: Sequence[tuple[Asked, Answer]]) -> str:
         names.setdefault(told, []).append(asked.text)
     lines = [f"{counted(len(texts), 'question')} {told}." for told, texts in names.items()]
     return f"By the times of plan and games: {' '.join(lines)}"
-
-
-def _anew(found: Sequence[tuple[Asked, Answer]]) -> Iterator[str]:
-    """Yield a table of the questions whose answer is another one than before."""
-    rows = [
-        (asked.text, ANSWERED_BEFORE[each.question], each.said)
-        for asked, each in found
-        if ANSWERED_BEFORE.get(each.question, each.said) != each.said
-    ]
-    if rows:
-        yield "Answers that have changed on this page, from the same records (reasons below):"
-        yield markdown_table(("question", "before", "now"), rows)
 
 
 def _draw(found: Sequence[tuple[Asked, Answer]], name: str, titles: Sequence[str] = ()) -> None:

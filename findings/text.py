@@ -43,8 +43,8 @@ simulations with the same seed. With fewer than ten pairs there is no answer. Ot
   smaller than what was declared to matter;
 - else *open*.
 
-*Noise alone* is how far from 0 so many pairs lie in 95% of cases by the model's sampling alone; one condition of each
-study was played again to measure it. *Control* is the answer of scripted players, which is known
+*Noise alone* is how far from 0 so many pairs lie in 95% of cases by the model's sampling alone, measured in one
+condition that was played again. *Control* is the answer of scripted players, which is known
 (`config/findings/findings-NAME-control.yaml`)."""
 
 STUDIES = {
@@ -56,8 +56,8 @@ STUDIES = {
     "hunt-forks": (
         "One betrayal taken back",
         "The 24 hunts above with an adversary go on from round 1 once more ([how](how-to/forks.md)): as it was, or as "
-        "if the adversary had hunted the stag in that round; in the other two it betrays again. All replies after "
-        "that action are new. Each game has two forks of either kind, whose mean counts.",
+        "if the adversary had hunted the stag in that round. All replies after that action are new. Each game has two "
+        "forks of either kind, whose mean counts.",
     ),
     "consensus": (
         "Consensus",
@@ -279,11 +279,9 @@ EXPLORED = {
         "rounds": "rounds",
     },
     "filters": {
-        "valid_consensus": "valid consensus",
         "final_honest_share": "largest share",
         "final_honest_spread": "spread at the end",
         "value_changes": "changes of value",
-        "rounds": "rounds",
     },
     "deliberation": {
         "single_correct": "one agent",
@@ -291,53 +289,27 @@ EXPLORED = {
         "last_majority_correct_honest": "last majority",
         "consensus_correct": "unanimous and right",
         "final_participation": "largest agreement",
-        "unreadable": "unreadable answers",
     },
 }
-
-# What a betrayal taken back moves whatever players do: it counts rounds after the first one, or what round 1 pays.
-BY_THE_CHANGE = (
-    *("detected", "retreated", "recovered", "kept_hunting", "honest_payoff"),
-    *("defection_prone", "cooperation_persistent", "unclassified"),
-)
 
 IN_PROSE = "only in the prose of the frozen page: exploratory"
-_MATTERS, _OPEN = "No difference that matters", "Open"
-# What this page said while pooled intervals stood for the equivalence tests of now: of those that could be others now.
-ANSWERED_BEFORE = {
-    **{"betrayal": _MATTERS, "told": _MATTERS, "retreat": _OPEN},
-    **{
-        "mention": _OPEN,
-        "mention_share": _OPEN,
-        "mention_stop": _OPEN,
-        "byzantine": _OPEN,
-        "byzantine_share": _MATTERS,
-    },
-    **{"adversary": _OPEN, "adversary_majority": _OPEN, "single": _OPEN, "unanimity": _OPEN},
-    **{"turn": _MATTERS, "equal_compute": _OPEN},
-}
-
 LIMITS = """\
 ## What this does not show
 
 - One small model (1.5 billion parameters), tuned for code, with 8-bit weights: no answer here says that a paper is
   wrong.
-- Not as planned: until the consensus games shards were not played in the order of the seeds, and they were made larger
-  after 32 hunts. Each holds the same seeds of all conditions.
 - One language and one set of prompts. Games are shorter than the papers' (three rounds of five, eight of fifty).
   The stag hunt is played at temperature 0.7, not 0 as published: at 0, games of one model hardly differ.
-- Half of the deliberations (seeds 0 to 9 and 20 to 29) were played on a CPU without AVX-512. Of the first
-  majorities there 24 of 60 are right, of the others 34 of 60: harder problems or another arithmetic, nobody can tell.
-  All conditions of a seed were played on the same CPU, so no answer rests on it; the records do not show which. The
-  consensus games and all repeats (seeds 0 to 11) were played with AVX-512: *noise alone* of the deliberation holds the
-  difference of arithmetic, too.
+- Half of the deliberations (seeds 0 to 9 and 20 to 29) were played on a CPU without AVX-512, all else with it. All
+  conditions of a seed were played on the same CPU, so no answer rests on it, but *noise alone* of the deliberation
+  holds the difference of arithmetic, too.
 - Twenty pairs say little of valid consensus: one pair that differs rules out *no difference that matters*. Of
   the consensus controls only that of valid consensus with a Byzantine agent shows that an effect would be
   found: other scripted players do not read their prompt, or keep one value.
 - Papers that report gains by filters (arXiv 2606.15024, 2605.09076) are neither confirmed nor contradicted: these
-  agents take over another's value in 0 to 4% of their later proposals, so there is little to keep out.
+  agents hardly take over another's value, so there is little to keep out.
 - The study of what talking bought was stopped by time, after whole shards of four seeds of each arm.
-- Replies depend on the machine's arithmetic, and on what shares the batch. Of 16 replies of four hunts asked again on
+- Replies depend on what shares the batch. Of 16 replies of four hunts asked again on
   the same CPU, 4 were identical one at a time, 12 with about as many requests at once as in the games, and 13 if the
   prompts were in the cache ([`parley verify`](../findings/verify.txt)).
 

@@ -43,8 +43,8 @@ class Column:
         """The type in words, for people; dictionaries are how texts are stored."""
         if self.type == NUMBER:
             return NUMBER
-        found = str(self.arrow or "any")
-        return "string" if found.startswith("dictionary<values=string") else found
+        stored = str(self.arrow or "any")
+        return "string" if stored.startswith("dictionary<values=string") else stored
 
 
 def read_columns(path: Path) -> dict[str, tuple[Column, ...]]:

@@ -1,19 +1,7 @@
-"""The one tree of exceptions.
+"""The one tree of exceptions, of which `ParleyError` is the root.
 
 Every message is one line (of a FileError several) that says what is wrong and what to do about it; the command line
 prints it and exits with `exit_code`. Anything else that escapes is a defect of Parley.
-
-    ParleyError              1   something failed while working
-    ├── UsageError           2   a study, model entry or argument is wrong; nothing was started
-    │   └── FileError        2   all that is wrong with a file, a line each
-    ├── EngineError          1   the engine did not start, died, or answered with an error
-    │   ├── NotReadyError    1   a service is not there
-    │   └── PausedError      1   hardly any reply of a model can be used; nothing is lost
-    ├── BudgetError          1   the study's budget is spent; nothing is lost, and it can be raised
-    ├── JournalError         1   a journal, or what processes share, cannot be used, written or locked
-    ├── GameError            1   a game of the user's own is no game, or broke the contract of games
-    └── RecordError          1   a result file is cut short, foreign or damaged
-        └── MissingRecordError  1   it is not there
 """
 
 from collections.abc import Iterator
@@ -21,7 +9,7 @@ from contextlib import contextmanager
 
 
 class ParleyError(Exception):
-    """Base of all errors that Parley raises on purpose.
+    """Base of all errors that Parley raises on purpose; by itself, something failed while working.
 
     >>> import parley
     >>> issubclass(parley.UsageError, parley.ParleyError)

@@ -162,11 +162,6 @@ def results(study: str) -> Path:
     return root() / RESULTS / study
 
 
-def logs(study: str) -> Path:
-    """Folder of all logs of a study."""
-    return root() / LOGS / study
-
-
 def simulations(study: str) -> Path:
     """Root of the partitioned data set of a study."""
     return results(study) / "simulations"
@@ -213,22 +208,16 @@ def simulation(study: str, condition: str, seed: int | str) -> Path:
 
 def journal(record: Path) -> Path:
     """Journal of the simulation whose record is `record`; outside the outputs of every rule."""
-    return _beside(record, "journals", ".jsonl")
+    parts = list(record.parts)
+    if "simulations" not in parts:  # a record elsewhere, named by hand
+        return record.with_name(f".{record.stem}.jsonl")
+    parts[len(parts) - 1 - parts[::-1].index("simulations")] = "journals"
+    return Path(*parts).with_suffix(".jsonl")
 
 
 def is_record(path: Path) -> bool:
     """Whether a file has the name of a record."""
     return path.name.startswith("seed=") and path.suffix == ".parquet"
-
-
-def _beside(record: Path, folder: str, suffix: str) -> Path:
-    """Return the mirror of a record's path in a sibling of its `simulations` folder."""
-    parts = list(record.parts)
-    at = len(parts) - 1 - parts[::-1].index("simulations") if "simulations" in parts else None
-    if at is None:  # a record elsewhere, named by hand
-        return record.with_name(f".{record.stem}{suffix}")
-    parts[at] = folder
-    return Path(*parts).with_suffix(suffix)
 
 
 def endpoint(study: str, engine: str, shard: int | str, model: str) -> Path:

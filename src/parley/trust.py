@@ -86,29 +86,18 @@ def _installed_file(module: str) -> Path | None:
 @cache
 def _plugins() -> frozenset[str]:
     groups = (GAME_ENTRY_POINTS, POLICY_ENTRY_POINTS)
-    return frozenset(value for group in groups for values in entry_points(group).values() for value in values)
+    return frozenset(value for group in groups for value in entry_points(group).values())
 
 
-def entry_points(group: str) -> dict[str, tuple[str, ...]]:
-    """Return what is installed by name, normally one module:attribute. It reads all metadata: call it if needed."""
-    found: dict[str, set[str]] = {}
-    for point in importlib.metadata.entry_points(group=group):
-        value = point.value.partition("[")[0]  # extras, which nobody needs to import it
-        found.setdefault(point.name, set()).add("".join(value.split()))
-    return {name: tuple(sorted(values)) for name, values in sorted(found.items())}
+def entry_points(group: str) -> dict[str, str]:
+    """Return what is installed by name, as module:attribute; of two of one name the first that Python finds.
 
-
-def of_entry_point(name: str, values: tuple[str, ...], group: str) -> str:
-    """Return what an installed name stands for, as module:attribute; raises UsageError if that is not one."""
-    if len(values) > 1:
-        places = one_line(" and ".join(values), 300)
-        raise UsageError(f"{name!r}: installed more than once; name the one that you mean: {places}")
-    if not names_own_code(values[0]):
-        raise UsageError(
-            f"{name!r}: installed as {one_line(values[0], 200)!r}; an entry point of {group} is a module:attribute, "
-            "so correct the package that installs it"
-        )
-    return values[0]
+    It reads all metadata: call it if needed.
+    """
+    installed: dict[str, str] = {}
+    for point in sorted(importlib.metadata.entry_points(group=group), key=lambda point: point.name):
+        installed.setdefault(point.name, "".join(point.value.partition("[")[0].split()))  # without extras
+    return installed
 
 
 # Keys

@@ -9,7 +9,7 @@ from parley.analysis.summarize import summarize
 from parley.analysis.tables import read_table
 from parley.games.consensus.game import ConsensusGame
 from parley.play.simulate import simulate_shard
-from parley.report.overview import seeds_warning
+from parley.report.warned import seeds_lines
 from parley.study.condition import SCRIPTED
 from support.answering import StandInService, as_recorded
 from support.studies import StudyFactory
@@ -93,7 +93,7 @@ def test_a_service_that_does_not_honor_seeds_is_told(server: StandInService) -> 
         rows = noise[["model", "asked_again", "answered_otherwise"]].drop_duplicates().set_index("model")
         assert rows.loc["majority"].tolist() == [0, 0]
         found[honors] = rows.loc["theirs"].tolist()
-        warned = [line for warn in seeds_warning(noise, study, study.axes) for line in warn.lines]
+        warned = seeds_lines(noise, study, study.axes)
         assert bool(warned) == (not honors)
         assert all("this service does not honor seeds" in line and line.startswith("model=theirs") for line in warned)
     assert found[True][0] >= 12

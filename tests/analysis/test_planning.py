@@ -8,7 +8,7 @@ import pytest
 import scipy
 
 from parley.analysis.made_by import ALIKE, PER_AGENT, SAME, SCRIPTED, UNKNOWN, Costs
-from parley.analysis.planning import Rates, level, plan_table, planned, power_of_rates, total_cost
+from parley.analysis.planning import Rates, level, plan_table, planned, power_of_pooled, power_of_rates, total_cost
 from parley.analysis.questions import Pairs
 from parley.play.record import Summary
 from parley.play.record_store import read_records
@@ -38,13 +38,12 @@ def test_without_records_rates_are_about_a_half_and_pairs_independent(study_fact
     assert (plan.first, plan.difference, plan.correlation, plan.pairs) == (0.4, 0.2, 0.0, 0)
     assert "no pilot" in plan.basis
     row = plan_table(study, [plan], Costs([])).iloc[0]
-    assert row["power"] == row["power_alone"] == pytest.approx(power_of_rates(60, Rates(0.4, 0.6), 0.05))
+    assert row["power"] == row["power_alone"] == power_of_pooled(30, 2, Rates(0.4, 0.6), 0.05)
     assert row["power_one_stratum"] == pytest.approx(power_of_rates(30, Rates(0.4, 0.6), 0.05))
     seeds, half = row["seeds_80"], row["smallest_80"] / 2
-    assert (
-        power_of_rates(2 * seeds - 2, Rates(0.4, 0.6), 0.05) < 0.8 <= power_of_rates(2 * seeds, Rates(0.4, 0.6), 0.05)
-    )
-    assert power_of_rates(60, Rates(0.5 - half, 0.5 + half), 0.05) == pytest.approx(0.8, abs=0.01)
+    assert power_of_pooled(seeds - 1, 2, Rates(0.4, 0.6), 0.05) < 0.8
+    assert power_of_pooled(seeds, 2, Rates(0.4, 0.6), 0.05) >= 0.8
+    assert power_of_pooled(30, 2, Rates(0.5 - half, 0.5 + half), 0.05) == pytest.approx(0.8, abs=0.01)
     assert (row["strata"], row["seeds"], row["pairs"], row["simulations"]) == (2, 30, 60, 120)
 
 
@@ -72,8 +71,8 @@ def test_stated_rates_count_and_several_questions_share_the_level(study_factory:
     first, other = planned(study, [])
     assert (first.first, first.difference) == pytest.approx((0.6, 0.2))
     table = plan_table(study, [first, other], Costs([]))
-    assert table["power"][0] == pytest.approx(power_of_rates(60, Rates(0.6, 0.8), 0.025))
-    assert table["power_alone"][0] == pytest.approx(power_of_rates(60, Rates(0.6, 0.8), 0.05))
+    assert table["power"][0] == power_of_pooled(30, 2, Rates(0.6, 0.8), 0.025)
+    assert table["power_alone"][0] == power_of_pooled(30, 2, Rates(0.6, 0.8), 0.05)
     given, _ = planned(study, [], base=0.9)
     assert (given.first, given.difference) == pytest.approx((0.9, -0.2))
 
@@ -94,11 +93,20 @@ def test_a_pilot_of_enough_pairs_tells_rates_and_correlation(study_factory: Stud
 
 def test_a_quantity_needs_a_pilot(study_factory: StudyFactory) -> None:
     grid = {"model": "grim_trigger", "n": 4, "prompt": "plain", "vary": {"cheap_talk": [False, True]}, "seeds": 6}
-    asked = {"name": "talk", "outcome": "stag_share", "compare": "cheap_talk", "smallest": 0.1}
-    study = study_factory(grid, game="stag_hunt", questions=[asked])
-    (plan,) = planned(study, [])
+    asked = [
+        {"name": name, "outcome": name, "compare": "cheap_talk", "smallest": 0.1}
+        for name in ("honest_payoff", "stag_share")
+    ]
+    plan, of_share = planned(study_factory(grid, game="stag_hunt", questions=asked), [])
     assert plan.power is None
-    assert plan_table(study, [plan], Costs([])).iloc[0][["power", "seeds_80"]].isna().all()
+    assert (
+        plan_table(study_factory(grid, game="stag_hunt", questions=asked[:1]), [plan], Costs([]))
+        .iloc[0][["power", "seeds_80"]]
+        .isna()
+        .all()
+    )
+    assert of_share.power is not None  # a share varies at most as a rate does
+    assert of_share.power(50, 0.3, 0.05) == pytest.approx(power_of_rates(50, Rates(0.35, 0.65), 0.05))
 
 
 # Costs

@@ -13,9 +13,11 @@ from parley.analysis.planning import (
     correlation,
     pairs_needed,
     power_of_differences,
+    power_of_pooled,
     power_of_rates,
     smallest_found,
 )
+from parley.statistics.clustered import clustered_difference, paired_rates
 from parley.statistics.stats import mcnemar, paired_share
 
 pytestmark = pytest.mark.promise(
@@ -107,3 +109,18 @@ def test_the_smallest_difference_has_the_power() -> None:
     assert power_of_rates(50, Rates(0.5, 0.5 + found), 0.05) == pytest.approx(0.8, abs=0.005)
     assert smallest_found(lambda d: power_of_rates(3, Rates(0.5, 0.5 + d), 0.05), 0.5) is None
     assert smallest_found(lambda d: 1.0, 0.0) is None
+
+
+def test_power_over_strata_is_that_of_the_test_whose_unit_is_the_seed() -> None:
+    random, rates, times = np.random.default_rng(3), Rates(0.3, 0.7), 1500
+    for seeds, strata in ((6, 3), (10, 2)):
+        numbers, found = np.tile(np.arange(seeds), strata), 0
+        for _ in range(times):
+            first, second = (random.random(seeds * strata) < rate for rate in (rates.first, rates.second))
+            sides = paired_rates(first.astype(float), second.astype(float), numbers)
+            found += clustered_difference(*sides)[2] < 0.05
+        assert power_of_pooled(seeds, strata, rates, 0.05) == pytest.approx(found / times, abs=0.05)
+    # Five seeds cannot have a p below 0.0253, however many strata: at the level of two questions they find nothing.
+    assert power_of_pooled(5, 20, Rates(0.0, 1.0), 0.026) == 1
+    assert power_of_pooled(5, 20, Rates(0.0, 1.0), 0.025) == 0
+    assert power_of_pooled(4, 20, Rates(0.0, 1.0), 0.05) == 0

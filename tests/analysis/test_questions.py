@@ -8,6 +8,7 @@ import pytest
 import scipy
 
 from parley.analysis.contrasts import contrast_table
+from parley.analysis.margins import margin_table
 from parley.analysis.questions import Pairs, question_table
 from parley.analysis.simulations import simulation_row
 from parley.errors import ParleyError
@@ -313,3 +314,40 @@ def test_seeds_that_move_all_strata_alike_leave_the_size_and_the_claims_of_equiv
     assert np.mean(np.array(ps) < 0.05) < size
     assert np.mean(np.array(ps) < 0.05 / 6) < 0.0125  # the first step of Holm's correction: t rejects in 3% of five
     assert np.mean(alike) < 0.03
+
+
+@pytest.mark.promise("A question over strata and `margins` weigh strata alike, however many seeds each has.")
+def test_strata_of_unequal_seeds_weigh_the_same_as_in_margins(study_factory: StudyFactory) -> None:
+    asked = {"name": "all", "outcome": "valid_consensus", "compare": "prompt", "over": ["n"], "smallest": 0.1}
+    prompts = ["may_exist", "none_exist"]
+    grids = [{"n": n, "seeds": seeds, "prompt": prompts} for n, seeds in ((3, 60), (4, 12))]
+    study = study_factory(*grids, questions=[asked])
+    cells: list[dict[str, Any]] = []
+    for simulation in study.simulations():
+        axes = simulation.condition.axes
+        # In the many games of three agents nothing differs, in the few of four all do but two.
+        won = axes["n"] == 4 and axes["prompt"] == "may_exist" and simulation.seed > 1
+        ended = "valid_consensus" if won else "no_consensus"
+        cells.append({**axes, "seed": simulation.seed, "outcome": ended})
+    table = pd.DataFrame(cells)
+    [row] = question_table(table, study).to_dict("records")
+    margins = margin_table(table, study.axes, study.game)
+    of_axis = margins[(margins["axis"] == "prompt") & (margins["from"] != "") & (margins["what"] == "valid_consensus")]
+    [margin] = of_axis.to_dict("records")
+    assert row["difference"] == pytest.approx(-10 / 24)
+    for name in ("difference", "p"):
+        assert row[name] == pytest.approx(margin[name])
+    assert (row["low"], row["high"]) == pytest.approx((margin["difference_low"], margin["difference_high"]))
+    assert row["together_low"] < -10 / 24 < row["together_high"]
+
+
+@pytest.mark.promise("Where over 5% of the pairs are missing, an answer has its bounds at worst beside it.")
+def test_missing_pairs_bound_an_answer_at_worst(study_factory: StudyFactory) -> None:
+    study = study_factory({**GRID, "n": 4, "seeds": 40}, questions=[{**ASKED, "over": []}])
+    won = {4: ("1" * 20 + "0" * 20, "1" * 40)}
+    table = rows(study, won)
+    for gone, said in ((0, False), (2, False), (4, True)):
+        [row] = question_table(table[table["seed"] >= gone], study).to_dict("records")
+        assert ("pairs are missing" in row["note"]) is said
+    # 20 of 36 known pairs differ; the four others could all go down or all go up.
+    assert "4 of 40 pairs are missing: with them it could be +40 to +60 points" in row["note"]

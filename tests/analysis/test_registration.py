@@ -186,6 +186,7 @@ def test_a_study_of_which_games_are_missing_is_answered_by_the_p_that_holds_at_a
     told_by_p = {"p_holm": 0.001, "anytime_p_holm": 0.2, "p_equivalence": 0.001, "p_equivalence_holm": 0.001}
     same = {
         "pairs": 5,
+        "difference": 0.2,
         "low": 0.1,
         "high": 0.3,
         "smallest": 0.5,

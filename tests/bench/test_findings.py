@@ -2,7 +2,6 @@
 
 import re
 import shutil
-from dataclasses import fields
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -64,6 +63,7 @@ def test_the_page_tells_what_is_finished_and_a_record_that_replays_otherwise_is_
 ) -> None:
     for name in ("hunt", "hunt-noise"):
         play(name)
+    monkeypatch.setattr(findings, "STUDIES", {name: findings.STUDIES[name] for name in ("hunt", "consensus")})
     game = next(study_of("hunt").simulations())
     link = f"[a game](../findings/games/hunt-{game.id[:8]}.txt)"
     Path("docs/findings-read.md").write_text(f"## Read\n\nIn {link} somebody hunts.")
@@ -82,7 +82,7 @@ def test_the_page_tells_what_is_finished_and_a_record_that_replays_otherwise_is_
 @pytest.mark.promise(
     "The findings' page, figures and tables follow byte for byte from the records, each of which replays."
 )
-@pytest.mark.slow
+@pytest.mark.rare
 def test_the_published_page_follows_from_the_published_records(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -119,27 +119,6 @@ def of_tables(**tables: pd.DataFrame) -> Any:
     return SimpleNamespace(table=tables.__getitem__)
 
 
-def test_no_word_is_not_counted_among_the_words() -> None:
-    turns = pd.DataFrame({"is_byzantine": False, "message": ["Stag", "stag", None, "trust"], "action": "Hunt Stag"})
-    found = besides._words(study_of("hunt"), of_tables(turns=turns))
-    assert found.data["word"].tolist() == ["stag", "trust"]
-    assert ", of 2," in found.about
-    assert "1 times they said none" in found.about
-
-
-def test_a_share_of_votes_needs_ten_games() -> None:
-    rows = [
-        {"id": game, "round": 1, "value": value, "vote": "stop", "is_byzantine": False}
-        for game in range(12)
-        for value in ((1, 1) if game < 2 else (1, 2))
-    ]
-    found = besides._votes(study_of("consensus"), of_tables(turns=pd.DataFrame(rows)))
-    assert [line.split(" | ")[1:] for line in found.shown.splitlines()[2:]] == [
-        ["2", "4", "4", "too few games |"],
-        ["10", "20", "20", "100% |"],
-    ]
-
-
 def test_beside_a_reaction_stands_what_happens_without_a_reason() -> None:
     axes = {"model": "m", "n": 4, "prompt": "plain", "disclosure": "none", "topology": "complete"}
     measured = pd.DataFrame([{**axes, "b": b, "quantity": "detected", "simulations": 9, "mean": 1.0} for b in (0, 1)])
@@ -148,15 +127,3 @@ def test_beside_a_reaction_stands_what_happens_without_a_reason() -> None:
     tables = {"quantities": measured.assign(low=0.8, high=1.0), "rates": none, "outcomes": none}
     found = besides._means({"detected": "detected"}, study_of("hunt"), of_tables(**tables, reactions=reactions))
     assert [line.count("sham 0.75") for line in found.shown.splitlines()] == [0, 0, 0, 1]
-
-
-def test_an_answer_that_is_another_one_than_before_is_listed_with_the_old_one() -> None:
-    blank: dict[str, Any] = dict.fromkeys((field.name for field in fields(findings.Answer)), 0.0)
-    same, other = (
-        findings.Answer(**{**blank, "question": name, "pairs": 24, "p_holm": 0.5, "answer": "open", "note": "so"})
-        for name in ("retreat", "told")
-    )
-    asked = findings.ASKED["hunt"]
-    [_, table] = findings._anew([(asked["retreat"], same), (asked["told"], other)])
-    assert table.splitlines()[2:] == [f"| {asked['told'].text} | No difference that matters | Open |"]
-    assert not list(findings._anew([(asked["retreat"], same)]))

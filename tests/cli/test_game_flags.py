@@ -14,7 +14,6 @@ SEVENS = "--set max_rounds=2 --set value_min=7 --set value_max=7"
 @pytest.mark.parametrize(
     ("command", "shown"),
     [
-        (f"consensus --n 5 --b 2 --model majority --byzantine silent {SEVENS}", "agent_5"),
         (f"consensus --n 5 --b 2 --model majority --byzantine silent {SEVENS}", "honest     7"),
         ("deliberation --n 3 --model solver --set turns=1", "Outcome: "),
         ("stag_hunt --n 3 --model always_hare --set rounds=2 --set topology=complete", "after 2 rounds"),

@@ -1,6 +1,5 @@
 """The commands of the ledger, from outside."""
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -55,7 +54,7 @@ def test_a_bad_file_is_named_with_the_place_in_one_line(parley: Parley, file: Pa
     assert one_line_error(parley("ledger", "show", file, "--block", 4), 2).endswith("has no block 4\n")
     write_chain(file, forged(ordinary(), 2, change))
     error = one_line_error(parley("ledger", "verify", file), 1)
-    assert error == f"parley: {file}: block 2, utterance 1 (agent_2, round 2): bad signature\n"
+    assert error == f"parley: {file}: block 2: utterance 1 (agent_2, round 2): bad signature\n"
 
 
 @pytest.mark.parametrize("command", ["verify", "show"])
@@ -78,9 +77,3 @@ def test_what_agents_say_does_nothing_to_a_terminal(parley: Parley, folder: Path
         assert ran.status == 0
         assert not set(ran.out) & set("\x1b\x07\r\u202e\u2028")
         assert not any(line.startswith("block 9") for line in ran.out.splitlines())
-
-
-def test_blocks_are_printed_as_json(parley: Parley, file: Path) -> None:
-    blocks = json.loads(parley("ledger", "show", file, "--json").out)
-    assert blocks == [json.loads(line) for line in file.read_text().splitlines()]
-    assert json.loads(parley("ledger", "show", file, "--json", "--block", 1).out) == blocks[1:2]

@@ -32,10 +32,8 @@ def test_errors_are_one_line_and_exit_2(ask: Parley) -> None:
     Path("mine.yaml").write_text("{game: consensus, grids: [{model: majority, prompt: may_exist, n: 3}]}")
     for arguments, names in (
         (["gsm8k"], ["gsm8k: problems: ", "add path"]),
-        (["{kind: gsm8k, path: x}"], ["x: no such file or folder"]),
         (["nothing"], ["'nothing': no study and no kind of problems; ", "gsm8k"]),
         (["{kind: nothing}"], ["{kind: nothing}: problems: ", "arithmetic, wason, gsm8k, delidata"]),
-        (["{kind: wason, split: test}"], ["{kind: wason, split: test}: problems.split: unknown key", "order, first"]),
         (["mine.yaml"], ["mine.yaml: ", "give a kind of problems"]),
     ):
         ran = ask(*arguments)

@@ -108,20 +108,6 @@ def test_replays_beside_records_that_differ_or_are_damaged_are_told(parley: Parl
     assert rows[1].startswith("identical  ")
 
 
-def test_simulating_what_cannot_be_played_exits_2(parley: Parley, study_factory: StudyFactory) -> None:
-    record = str(next(study_factory({"model": "tiny"}).simulations()).record("small"))
-    assert "endpoint" in one_line_error(parley("simulate", "small.yaml", record), 2)
-
-
-def test_a_game_can_be_watched(parley: Parley, study: list[str]) -> None:
-    ran = parley("play", "small.yaml", "--n", "4")
-    assert ran.status == 0
-    for part in ("Round 1", "agent_4", "vote", "Outcome"):
-        assert part in ran.out
-    assert not Path("results").exists()
-    assert "n=5" in one_line_error(parley("play", "small.yaml", "--n", "5"), 2)
-
-
 def test_a_server_ends_with_the_job_that_started_it_if_told_to(
     study: list[str], parley: Parley, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -5,6 +5,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
@@ -14,7 +15,7 @@ from parley.engine.endpoint import FAILED, Endpoint, read_endpoint
 from parley.engine.models import ModelEntry
 from parley.errors import EngineError
 from parley.policies.reply_text import parse_reply
-from support.answering import first_ask, schema_of, standing_in, trust_few
+from support.answering import completion, first_ask, openai, schema_of, standing_in, trust_few
 
 pytestmark = pytest.mark.promise(
     "A client gives up on a dead engine with its last words, and takes an unusable reply as a result."
@@ -35,16 +36,6 @@ def announced(folder: Path, **keys: Any) -> Path:
     return path
 
 
-def completion(text: str | None, finish_reason: str = "stop", **message: str) -> tuple[int, Any]:
-    choice = {"message": {"content": text, **message}, "finish_reason": finish_reason}
-    usage = {"prompt_tokens": 7, "completion_tokens": 3, "prompt_tokens_details": {"cached_tokens": 2}}
-    return 200, {"choices": [choice], "usage": usage}
-
-
-def refusal(message: str) -> tuple[int, Any]:
-    return 400, {"error": {"message": message}}
-
-
 def own_entry(**keys: Any) -> ModelEntry:
     source = {"repo": "owner/tiny", "revision": "a" * 40}
     return ModelEntry.model_validate({"source": source, "chat_template_kwargs": {"enable_thinking": False}, **keys})
@@ -63,8 +54,7 @@ def ask_once(folder: Path, answer: Any, seconds: float = 60.0, **more: Any) -> t
 
 
 def test_a_request_carries_seed_schema_sampling_and_template_arguments(tmp_path: Path) -> None:
-    reply, bodies = ask_once(tmp_path, completion('{"decision":"stop"}'))
-    [sent] = bodies
+    reply, [sent] = ask_once(tmp_path, completion('{"decision":"stop"}', cached=2))
     assert (sent["seed"], sent["temperature"], sent["max_tokens"]) == (11, 0.5, 300)
     assert sent["messages"] == first_ask().messages
     assert sent["chat_template_kwargs"] == {"enable_thinking": False}
@@ -72,7 +62,7 @@ def test_a_request_carries_seed_schema_sampling_and_template_arguments(tmp_path:
     schema = schema_of(sent)
     assert schema["properties"]["public_reasoning"]["type"] == "string"
     assert (reply.text, reply.finish_reason) == ('{"decision":"stop"}', "stop")
-    assert (reply.prompt_tokens, reply.completion_tokens, reply.cached_tokens) == (7, 3, 2)
+    assert (reply.prompt_tokens, reply.completion_tokens, reply.cached_tokens) == (100, 7, 2)
 
 
 def test_a_thought_has_tokens_of_its_own_beside_the_reply(tmp_path: Path) -> None:
@@ -85,10 +75,8 @@ def test_a_thought_has_tokens_of_its_own_beside_the_reply(tmp_path: Path) -> Non
 def test_an_unusable_reply_is_a_result_and_no_error(tmp_path: Path) -> None:
     for answer, failure in [
         (completion("{", "length"), "length"),
-        (completion(None, "content_filter"), "refused"),
-        (completion(None, "stop", refusal="I will not."), "refused"),
         (completion(None), "invalid_json"),
-        (refusal("the maximum context length is 8192 tokens"), "prompt_too_long"),
+        (openai("the maximum context length is 8192 tokens"), "prompt_too_long"),
     ]:
         reply, _ = ask_once(tmp_path, answer)
         assert parse_reply(reply.text, reply.finish_reason, first_ask().reply_model).failure == failure, answer
@@ -97,7 +85,7 @@ def test_an_unusable_reply_is_a_result_and_no_error(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_a_broken_server_ends_the_play_with_one_line(tmp_path: Path) -> None:
     for answer, words in [
-        (refusal("no such model\nsorry"), "answered 400: no such model sorry"),
+        (openai("no such model\nsorry"), "answered 400: no such model sorry"),
         ((500, b"<html>\x1b[31mboom"), "answered 500"),
         ((200, {"choices": []}), "answered 502: no choice, and no reason"),
         ((200, {"choices": [{}]}), "not a chat completion"),
@@ -112,24 +100,15 @@ def test_a_broken_server_ends_the_play_with_one_line(tmp_path: Path) -> None:
 
 def test_each_request_has_a_connection_of_its_own(tmp_path: Path) -> None:
     """The server keeps them open; one of vLLM's may end while the next request is under way."""
-    accepted: list[Any] = []
 
     async def run(path: Path) -> None:
         async with Engine(path) as engine:
-            policy = LLMPolicy(engine, own_entry())
-            for seeds in (range(4), [0], [1]):
-                await asyncio.gather(*(policy.answer(first_ask(), seed, 0) for seed in seeds))
+            for seed in range(3):
+                await LLMPolicy(engine, own_entry()).answer(first_ask(), seed, 0)
 
-    with standing_in(tmp_path) as (path, server):
-        accept = server.get_request
-
-        def get_request() -> Any:
-            accepted.append(accept())
-            return accepted[-1]
-
-        server.get_request = get_request  # type: ignore[method-assign]
+    with standing_in(tmp_path) as (path, server), patch.object(server, "get_request", wraps=server.get_request) as got:
         asyncio.run(run(path))
-    assert len(accepted) == 6
+    assert got.call_count == 3
 
 
 def test_a_server_that_died_is_quoted(tmp_path: Path) -> None:
@@ -156,10 +135,9 @@ def test_waiting_ends_when_nobody_can_answer_any_more(tmp_path: Path) -> None:
     with pytest.raises(EngineError, match="is gone"):
         wait(announced(tmp_path, pid=2**22 + 1), 60)  # above the largest process id of Linux
     path = announced(tmp_path)
-    with pytest.raises(EngineError, match="was stopped"):
-        wait(path, 60, path.unlink)
-    with pytest.raises(EngineError, match="was stopped"):
-        wait(announced(tmp_path), 60, lambda: announced(tmp_path, socket="/another"))
+    for then in (path.unlink, lambda: announced(tmp_path, socket="/another")):
+        with pytest.raises(EngineError, match="was stopped"):
+            wait(announced(tmp_path), 60, then)
     with pytest.raises(EngineError, match="not ready"):  # processes of another host cannot be seen
         wait(announced(tmp_path, pid=2**22 + 1, host="elsewhere"), 0.1)
 

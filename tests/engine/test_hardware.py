@@ -19,20 +19,16 @@ INVARIANT = "VLLM_BATCH_INVARIANT=1"
 
 def test_gpus_are_read_from_the_lines_of_nvidia_smi() -> None:
     assert parse_gpus("NVIDIA H100 80GB HBM3, 550.54.15, 9.0\nTesla T4, 535.1, 7.5\n") == (HOPPER, TURING)
-    assert parse_gpus("Future, 1.0, 12.0")[0].capability == (12, 0)
-    for text in "", "\n", "No devices were found\n":
-        assert parse_gpus(text) == ()
+    assert parse_gpus("No devices were found\n") == ()
 
 
 def test_inference_is_deterministic_only_where_it_is_asked_for_and_known_how() -> None:
-    future = Gpu("Future", "1.0", (12, 0))
     too_old = "Tesla T4 has compute capability 7.5, and 8.0 is needed"
     rows = [  # asked, CPU build, GPUs, by what it is had, what is warned of
         (False, False, (HOPPER,), None, None),
         (True, True, (), "float32", "no proof"),
-        (True, False, (HOPPER, AMPERE), INVARIANT, "compute capability 9"),
         (True, False, (AMPERE, HOPPER), INVARIANT, "vLLM issue 47069"),
-        (True, False, (future,), INVARIANT, "beta"),
+        (True, False, (AMPERE,), INVARIANT, "beta"),
         (True, False, (HOPPER, TURING), None, too_old),
         (True, False, (), None, "no GPU was found"),
     ]
@@ -40,9 +36,8 @@ def test_inference_is_deterministic_only_where_it_is_asked_for_and_known_how() -
         found = determinism(asked, cpu_build, gpus)
         assert (found.asked, found.by) == (asked, by), gpus
         assert found.environment == ({"VLLM_BATCH_INVARIANT": "1"} if by == INVARIANT else {}), gpus
-        assert (found.warning is None) == (warning is None), gpus
         assert (warning or "") in (found.warning or ""), gpus
-    assert "47069" not in (determinism(True, False, (AMPERE,)).warning or "")
+        assert bool(found.warning) == bool(warning), gpus
 
 
 def test_many_requests_at_once_are_a_warning_where_kernels_are_batch_invariant() -> None:

@@ -27,19 +27,14 @@ def test_a_library_that_is_not_there_and_a_failing_lscpu_are_a_line_each(
     library, lscpu = needs.missing_of_engine()
     assert "libnuma.so.1: cannot open shared object file" in library
     assert library.endswith("as root: apt-get install libnuma1 (Debian, Ubuntu) or dnf install numactl-libs (Fedora)")
-    assert "lscpu: No such file or directory" in lscpu
-    assert "util-linux" in lscpu
+    assert "lscpu: No such file or directory; as root: apt-get install util-linux" in lscpu
 
     (program := tmp_path / "lscpu").write_text("#!/bin/sh\necho 'cannot open /sys' >&2\nexit 1\n")
     program.chmod(0o755)
     assert "cannot open /sys" in needs.missing_of_engine()[1]
     monkeypatch.setattr(needs, "_SECONDS", 0.5)
-    for script, said in (
-        ("exec /bin/sleep 9", "lscpu does not answer"),
-        ("exit 0", "no output"),
-        ("", "Exec format error"),
-    ):
-        program.write_text(f"#!/bin/sh\n{script}\n" if script else "")
+    for script, said in ("exec /bin/sleep 9", "lscpu does not answer"), ("exit 0", "no output"):
+        program.write_text(f"#!/bin/sh\n{script}\n")
         assert said in needs.missing_of_engine()[-1]
 
     monkeypatch.setattr(server, "is_cpu_build", lambda: False)

@@ -98,16 +98,19 @@ def test_a_preparation_that_fails_says_why_in_the_endpoint_file() -> None:
     assert (found.state, found.error) == (FAILED, "no room for this")
 
 
-def test_an_older_driver_is_one_line_before_the_model_is_prepared() -> None:
-    made = "server.is_cpu_build = lambda: False; server.hardware.driver_error = lambda: 'driver 550 is old'\nVLLM ="
-    assert end(started(supervisor=SUPERVISOR.replace("VLLM =", made)), 1) == "parley: driver 550 is old\n"
-    assert (read_endpoint(ENDPOINT).state, read_endpoint(ENDPOINT).error) == (FAILED, "driver 550 is old")
-
-
-def test_what_the_machine_lacks_is_one_line_before_the_model_is_prepared() -> None:
-    made = "supervisor.needs.missing_of_engine = lambda: ['no libnuma', 'no lscpu']\nVLLM ="
-    assert end(started(supervisor=SUPERVISOR.replace("VLLM =", made)), 1) == "parley: no libnuma\n"
-    assert (read_endpoint(ENDPOINT).state, read_endpoint(ENDPOINT).error) == (FAILED, "no libnuma")
+@pytest.mark.parametrize(
+    ("made", "error"),
+    [
+        (
+            "server.is_cpu_build = lambda: False; server.hardware.driver_error = lambda: 'driver is old'",
+            "driver is old",
+        ),
+        ("supervisor.needs.missing_of_engine = lambda: ['no libnuma', 'no lscpu']", "no libnuma"),
+    ],
+)
+def test_what_the_machine_lacks_is_one_line_before_the_model_is_prepared(made: str, error: str) -> None:
+    assert end(started(supervisor=SUPERVISOR.replace("VLLM =", f"{made}\nVLLM =")), 1) == f"parley: {error}\n"
+    assert (read_endpoint(ENDPOINT).state, read_endpoint(ENDPOINT).error) == (FAILED, error)
 
 
 def test_it_ends_with_its_parent() -> None:

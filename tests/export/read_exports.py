@@ -40,8 +40,7 @@ def _facts(study: str) -> dict[str, Any]:
     }
     return {
         "logs": [_log(log) for log in logs],
-        "frames": {name: {"rows": len(frame), "columns": list(frame.columns)} for name, frame in frames.items()},
-        "text": "".join(log.model_dump_json() for log in logs),
+        "frames": {name: {"rows": len(frame)} for name, frame in frames.items()},
     }
 
 
@@ -62,8 +61,6 @@ def _sample(sample: Any) -> dict[str, Any]:
         "messages": [message.text for message in sample.messages if message.role == "assistant"],
         "models": [_model(event) for event in sample.events if event.event == "model"],
         "spans": [[e.type, e.name, e.id, e.parent_id] for e in sample.events if e.event == "span_begin"],
-        "ends": [event.id for event in sample.events if event.event == "span_end"],
-        "kept": [event.data for event in sample.events if event.event == "info"],
     }
 
 

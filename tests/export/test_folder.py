@@ -22,7 +22,7 @@ from parley.cli import commands
 from parley.engine.models import ModelEntry
 from parley.errors import UsageError
 from parley.export import export, folder
-from parley.export.about import NO_LICENSE
+from parley.export.data_card import NO_LICENSE
 from parley.files import mark_done
 from parley.games.registry import GAMES
 from parley.imports.import_games import import_games

@@ -6,7 +6,6 @@ import pytest
 
 from parley import export as write
 from parley import paths
-from parley.analysis.summarize import summarize
 from parley.errors import RecordError
 from parley.play.simulate import simulate
 from parley.study import Study
@@ -42,12 +41,6 @@ def test_what_exists_is_not_touched_not_even_a_link_to_nothing(study: Study, par
         assert f"{out}: exists already" in error
         assert "--output" in error
     assert not list(Path("out").iterdir())
-
-
-def test_tables_of_another_study_file_are_refused(study: Study, parley: Parley) -> None:
-    summarize(study)
-    study.file.write_text(study.file.read_text().replace("seeds: 2", "seeds: 1"))
-    assert "run: parley summarize tiny" in one_line_error(parley("export", "tiny", "--format", "folder"), 1)
 
 
 def test_nothing_is_left_of_an_export_that_fails(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:

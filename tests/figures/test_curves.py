@@ -71,32 +71,6 @@ def test_undisturbed_games_stand_in_the_panel_of_every_adversary(hunters: Study)
     assert "2 sims in each mean" in text_of(figure)  # none is pooled: a point is of one condition
 
 
-@pytest.mark.slow
-def test_a_panel_shows_conditions_that_differ_in_the_axis_of_its_lines_alone(hunters: Study) -> None:
-    figure = pages_of(hunters, "cooperation_by_round_and_cheap_talk", Look("page"))
-    assert lines_of(figure) == {
-        "b=0": [ALL, ALL],
-        "b=1, byzantine=betray": [BETRAYED, BETRAYED],
-        "b=1, byzantine=betray-from_round-3": [LATER, LATER],
-    }
-    assert legend_of(figure) == ["cheap_talk=true", "cheap_talk=false"]
-    assert "Not shown: 3 of 6 groups of conditions" in text_of(figure)
-
-
-@pytest.mark.slow
-def test_disclosures_are_compared_within_a_topology() -> None:
-    def seen(topology: str, *disclosure: str) -> dict[str, Any]:
-        return HUNTERS | {"b": 0, "vary": {"topology": [topology], "disclosure": [*disclosure]}}
-
-    name = "cooperation_by_round_and_disclosure"
-    study = played(study_of(seen("complete", "none"), seen("ring", "silent", "explicit"), name="seen", **HUNT))
-    figure = pages_of(study, name)
-    assert list(lines_of(figure).values()) == [[ALL, ALL]]
-    assert "Not shown: 1 of 2 groups of conditions" in text_of(figure)
-    apart = study_of(seen("complete", "none"), seen("ring", "silent"), name="apart", **HUNT)
-    assert name not in {spec.name for spec in apart.figures}
-
-
 def test_lines_are_the_axis_that_the_figure_names_else_the_model_else_the_fullest() -> None:
     table = pd.DataFrame({"model": list("aab"), "n": [1, 2, 3], "b": [0, 1, 1], "prompt": list("pqr")})
     assert [axis_of_lines(table, AXES, wanted) for wanted in ("prompt", "model")] == ["prompt", "model"]

@@ -8,9 +8,8 @@ import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 
-from parley.figures.curves import curves
 from parley.figures.points import indicators, quantities
-from parley.figures.style import Look, own_style
+from parley.figures.style import own_style
 from parley.study import Study
 from support.figures import (
     MeasuredEvidence,
@@ -142,19 +141,6 @@ def test_shares_go_from_0_to_100_percent_and_each_interval_is_named(study: Study
     assert ("95% Wilson interval" in alone, " t interval" in alone) == (False, True)
 
 
-def test_what_no_simulation_has_is_left_out_and_counted(study: Study) -> None:
-    none = (np.nan, np.nan, np.nan)
-    rows = [("a", 4, 0.5, 0.2, 0.8), ("a", 8, *none), ("a", 16, 0.5, 0.2, 0.8), ("b", 4, 0.6, 0.2, 0.8)]
-    rows += [("b", 8, *none), ("b", 16, *none), *(("c", n, *none) for n in (4, 8, 16))]
-    table = sized(rows, "final_honest_share")
-    table.loc[table["mean"].isna(), "simulations"] = 0
-    figure = told(study, table, of=("final_honest_share",))
-    [ax] = panels_of(figure)
-    assert ticks(ax)[0] == ["4", "16"]
-    assert [text.get_text() for text in figure[0].legends[0].get_texts()] == ["a", "b"]
-    assert "Not shown: 5 of 9 conditions" in text_of(figure)
-
-
 # All kinds
 
 
@@ -171,27 +157,6 @@ def test_all_kinds_are_drawn_from_a_study_with_what_a_game_does_not_have() -> No
         assert [word for word in words if word not in shown] == [], spec.name
         nothing = text_of(pages_of(study, spec.name, of=("unheard", "unanswered", "unmeasured")))
         assert "Nothing to draw" in nothing, spec.name
-
-
-@pytest.mark.slow
-def test_many_conditions_with_long_and_hostile_names_are_drawn_in_part() -> None:
-    title = "Costs $5 and $\\bad{ <script>&amp; \u4e2d\u6587 " + "long " * 20
-    study = measured(study_of({"n": [3, 4]}, title=title, name="hostile"))
-    names = [f"$x_{{{i}}}<b>-{'very-' * 9}long" for i in range(30)]
-    frame = pd.DataFrame([[name, n, 0, "p"] for name in names for n in (3, 4)], columns=AXES)
-    measures = frame.assign(measure="agreed", round=1, simulations=3, playing=3, mean=0.5, low=0.1, high=0.9)
-    answers = frame.assign(indicator="early", simulations=3, count=3, rate=1.0, low=0.4, high=1.0)
-    sizes = frame.assign(quantity="size", unit="kB", simulations=3, mean=2.0, sd=1.0, low=-1.0, high=5.0, median=2.0)
-    for draw, spec, tables, axis in (
-        (curves, BY_ROUND, [measures], "n=3"),
-        (indicators, IN_THE_END, [answers, NO_NOISE], "<b>"),
-        (quantities, SIZES, [sizes], "<b>"),
-    ):
-        with own_style(Look(max_pages=1)):
-            [page] = draw(study, dataclasses.replace(spec, of=("agreed", "early", "size")), *tables)
-        assert (page.get_size_inches() <= (7.0, 9.0)).all()
-        assert axis in text_of(page)
-        assert "<script>&amp;" in text_of(page)
 
 
 # The consensus game's own

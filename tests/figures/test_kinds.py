@@ -12,17 +12,7 @@ from parley.analysis.planning import Rates, plan_table, planned, power_of_rates
 from parley.analysis.tables import read_table
 from parley.figures.curves import _power
 from support.figures import data, pages_of, panels_of, played, study_of, text_of
-from support.playing import HUNTERS, hunt
-
-# When games ended and how, and what they agreed on by what they began with
-
-
-@pytest.mark.slow
-def test_games_that_do_not_end_have_nothing_to_draw() -> None:
-    never = played(study_of({"model": "stubborn", "n": 3}, seeds=2, parameters={"max_rounds": 2}, name="never"))
-    assert "no game ended before its deadline" in text_of(pages_of(never, "endings"))
-    assert "no simulation ended in agreement" in text_of(pages_of(never, "final_on_initial"))
-
+from support.playing import hunt
 
 # Sweeps: the shares of kinds by threshold
 
@@ -36,13 +26,6 @@ def test_shares_move_with_the_threshold_as_counted_by_hand() -> None:
         assert found["cooperation_persistent"] == found["defection_prone"] == pytest.approx(told_apart / 3)
         assert found["unclassified"] == pytest.approx(1 / 3 if told_apart else 1)
     assert hunt("hh", "ss").of["archetypes_by_threshold"] == {}
-
-
-@pytest.mark.slow
-def test_a_study_without_betrayal_says_so() -> None:
-    late = HUNTERS | {"byzantine": {"name": "betray", "from_round": 2}}  # nobody plays on after it
-    study = played(study_of(late, game="stag_hunt", seeds=1, parameters={"rounds": 2}, name="late"))
-    assert "no simulation has shares by threshold" in text_of(pages_of(study, "sweep"))
 
 
 # Noise: seeds that were played again
@@ -92,9 +75,3 @@ def test_lines_are_the_power_of_all_strata_and_of_one() -> None:
         assert powers == pytest.approx([power_of_rates(int(n) * strata, Rates(0.4, 0.6), alpha) for n in seeds])
     assert "corrected for 2 comparisons" in text_of(figure)
     assert 20 in [line.get_xdata()[0] for line in panel.lines]  # where the study stands
-
-
-def test_what_is_unknown_is_said() -> None:
-    grid = {"model": "grim_trigger", "n": 4, "prompt": "plain", "vary": {"cheap_talk": [False, True]}, "seeds": 6}
-    asked = {"name": "talk", "outcome": "stag_share", "compare": "cheap_talk", "smallest": 0.1}
-    assert "spread unknown: needs 20 pairs" in text_of(power_of(grid, asked, game="stag_hunt"))

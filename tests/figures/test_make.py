@@ -13,8 +13,6 @@ import pytest
 from matplotlib.figure import Figure
 
 from parley import paths
-from parley.errors import RecordError, UsageError
-from parley.figures.common import error_bars
 from parley.figures.make import figures
 from parley.figures.single_games import choose
 from parley.study import Study
@@ -84,14 +82,6 @@ def test_every_figure_is_written_whole_and_whoever_draws_it_in_the_same_bytes(ho
     assert matplotlib.rcParams["svg.hashsalt"] is None  # nothing of ours stays behind
 
 
-@pytest.mark.slow
-def test_missing_tables_and_axes_are_told() -> None:
-    with pytest.raises(RecordError, match="parley summarize"):
-        figures(make_study(name="unplayed", play=False))
-    one = "[{model: majority, n: 4, prompt: may_exist, seeds: 1}]"
-    assert not missing(pages_of(make_study(one, name="one"), "stacked", x="retries"), "Nothing to draw: retries")
-
-
 # Rates
 
 
@@ -114,25 +104,7 @@ def test_rates_say_where_an_outcome_cannot_be_and_draw_no_point() -> None:
     assert sum(len(intervals(ax)) for ax in panels_of(page)) == 4 * 2 * 2 - 4
 
 
-@pytest.mark.slow
-def test_conditions_are_never_pooled_over_a_varied_parameter() -> None:
-    grids = "[{model: random, n: 4, b: [0, 1], prompt: may_exist, vary: {history_rounds: [0, 1], retries: [1, 2]}}]"
-    study = make_study(grids, name="varied")
-    bars = pages_of(study, "stacked")
-    assert not missing(bars, *(f"history_rounds={rounds}, retries={tries}" for rounds in (0, 1) for tries in (1, 2)))
-    assert bars_of(bars).total() == 8
-    points = [len(intervals(ax)) for ax in panels_of(pages_of(study, "rates"))]
-    assert points == [2] * 4 * 2  # one for each number of rounds of history, in a panel for each outcome and retries
-
-
 # Stacked bars
-
-
-@pytest.mark.slow
-def test_stacked_groups_by_the_agents_that_stay_and_leaves_out_in_words(tiny: Study) -> None:
-    page = pages_of(tiny, "stacked")
-    assert not missing(page, "so n grows with b", "Not shown: 7 of 8 groups of conditions, run with one b only.")
-    assert {"(3)", "(2)"} <= set(text_of(page).split())  # simulations
 
 
 @pytest.mark.slow
@@ -150,12 +122,6 @@ def test_stacked_bars_and_maps_claim_nothing_of_what_cannot_be() -> None:
     text = text_of(shown("map", grid, "map"))
     assert len(re.findall(r"\d+% ", text)) == 1 * 4 + text.count("95% ")
     assert "nan" not in text
-
-
-def test_an_interval_holds_its_point_despite_rounding_errors() -> None:
-    ax = Figure().subplots()
-    error_bars(ax, [(0.0, 1.0, 0.4, 1.0 - 1e-12)], "black", 1, 2)
-    assert intervals(ax) == [(0.4, 1.0)]
 
 
 # Trajectories, and which games are shown
@@ -195,19 +161,3 @@ def test_a_study_names_the_simulations_that_are_drawn() -> None:
     plain = make_study(NAMED.replace("7", "4"), play=False, name="named")
     assert [s.id for s in plain.simulations()] == [s.id for s in study.simulations()]
     assert plain.plan != study.plan  # so that figures are made anew
-
-
-def test_bad_choices_are_one_line() -> None:
-    for choice, names in (
-        ("{trajectory: [{seeds: [0]}]}", ["figures: 'trajectory'", "trajectories"]),
-        ("{outcome_rates: [{seeds: [0]}]}", ["figures: 'outcome_rates'", "unknown figure of single simulations"]),
-        ("{trajectories: [{where: {size: 4}}]}", ["figures.trajectories[0].where: 'size'", "unknown axis"]),
-        ("{trajectories: [{where: {n: 5}}]}", ["figures.trajectories[0].where", "n=5"]),
-        ("{trajectories: [{}, {seeds: [9]}]}", ["figures.trajectories[1].seeds: 9", "model=majority/"]),
-        ("{trajectories: [{seeds: [-1]}]}", ["figures.trajectories[0].seeds[0]: -1"]),
-        ("{trajectories: []}", ["figures.trajectories"]),
-    ):
-        with pytest.raises(UsageError) as caught:
-            make_study(NAMED, extra=f"figures: {choice}\n", play=False, name="bad")
-        said = str(caught.value)
-        assert ([name for name in names if name not in said], "\n" in said) == ([], False), choice

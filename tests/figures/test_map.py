@@ -2,14 +2,11 @@
 
 from typing import Any
 
-import matplotlib
 import pandas as pd
 import pytest
 from matplotlib.figure import Figure
-from matplotlib.text import Text
 
-from parley.analysis.pairs import with_undisturbed
-from parley.figures.map import interval_text, rate_map
+from parley.figures.map import near, rate_map
 from parley.figures.style import own_style
 from parley.study import Study
 from support import playing
@@ -76,52 +73,9 @@ def test_what_was_not_run_is_empty_and_what_cannot_be_compared_is_told() -> None
     assert "Nothing to compare: no two conditions differ in b alone." in " ".join(" ".join(words_of(alone)).split())
 
 
-def test_a_map_is_drawn_where_its_axes_vary() -> None:
-    hunt = {"game": "stag_hunt", "parameters": {"rounds": 2}}
-    seen = {"topology": ["complete", "ring"], "disclosure": ["silent", "explicit"]}
-    for grid, content, maps in (
-        ({"n": [3, 4]}, {}, set()),
-        ({"n": 4, "b": [0, 1], "byzantine": ["silent"]}, {}, {"valid_by_adversary"}),
-        ({"n": 4, "vary": {"topology": ["ring", "star"]}}, {}, {"valid_by_topology"}),
-        (HUNTERS, hunt, {"payoff_map"}),
-        (HUNTERS | {"b": 0, "vary": seen}, hunt, {"payoff_by_disclosure"}),
-    ):
-        specs = [spec for spec in study_of(grid, name="which", **content).figures if spec.kind == "map"]
-        assert {spec.name for spec in specs if spec.of or not content} == maps, grid
-
-
-def test_long_names_of_rows_leave_the_cells_their_room() -> None:
-    long = "told_that_nobody_reads_it_and_that_a_person_reads"
-    prompts = {f"{long}_{line}": {"from": "may_exist", "append": {"system": line}} for line in ("a", "b")}
-    grid = {"n": 4, "b": [0, 1], "byzantine": ["silent", "opposite"], "prompt": [*prompts]}
-    figure = drawn(grid, prompts=prompts)
-    [ax] = figure.axes
-    box, wide = ax.get_window_extent(), figure.bbox.width
-    assert box.width / figure.dpi > 2 * 0.6
-    assert all(
-        0 <= name.x0 < name.x1 < box.x0 < box.x1 <= wide for name in map(Text.get_window_extent, ax.get_yticklabels())
-    )
-
-
-def test_intervals_near_the_ends_have_a_decimal() -> None:
-    for low, high, text in (
-        *((0.0, 0.004, "[0, 0.4]"), (0.996, 1.0, "[99.6, 100]")),
-        *((0.12, 0.345, "[12, 34]"), (1e-17, 1 - 1e-12, "[0, 100]")),
-    ):
-        assert interval_text(low, high) == text
-
-
-def test_undisturbed_games_stand_beside_every_adversary_of_their_group() -> None:
-    rows = [(4, 0, "none", 1.0), (4, 1, "silent", 0.5), (4, 1, "random", 0.4), (6, 0, "none", 0.9)]
-    table = pd.DataFrame(rows, columns=["n", "b", "byzantine", "rate"])
-    found = with_undisturbed(table, ["n", "byzantine"])
-    assert [tuple(row) for row in found[["n", "b", "byzantine", "rate"]].to_numpy()] == [
-        (6, 0, "none", 0.9),
-        (4, 0, "silent", 1.0),
-        (4, 0, "random", 1.0),
-        (4, 1, "silent", 0.5),
-        (4, 1, "random", 0.4),
-    ]
+def test_limits_near_the_ends_have_a_decimal() -> None:
+    rates = [0.0, 0.004, 0.996, 1.0, 0.12, 0.345, 1e-17, 1 - 1e-12]
+    assert list(map(near, rates)) == ["0", "0.4", "99.6", "100", "12", "34", "0", "100"]
 
 
 # Maps of a quantity
@@ -152,14 +106,3 @@ def test_a_map_of_payoffs_has_means_and_wilson_intervals(twice: Study) -> None:
     assert shades[0] == shades[3] > shades[1] > shades[4]  # from the least to the greatest mean
     assert "with its 95% Wilson interval" in text_of(figure)
     assert "with its 95% t interval" in text_of(mapped(twice, "first_betrayal_round", x="model"))
-
-
-def test_a_map_of_shares_is_one_of_rates(twice: Study) -> None:
-    figure = mapped(twice, "kept_hunting")
-    assert names(figure) == (["grim_trigger", "always_stag"], ["1", "2"])
-    # Grim triggers never hunt the stag again. Wilson's for 0 and 2 of 2.
-    assert words_of(figure) == [*("0%", "[0, 66]") * 2, *("100%", "[34, 100]") * 2]
-    assert "Not shown: 2 of 6 conditions, in which no simulation has what is drawn." in text_of(figure)
-    # Colors are those of all shares, whatever the means are.
-    colors = [patch.get_facecolor() for patch in figure.axes[0].patches]
-    assert {*colors} == {matplotlib.colormaps["cividis"](share) for share in (0.0, 1.0)}

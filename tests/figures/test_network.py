@@ -115,35 +115,9 @@ def test_each_agent_has_the_color_of_its_state_and_links_join_those_who_hear_eac
     assert set(Counter(ends).values()) == {2}
 
 
-@pytest.mark.slow
-def test_many_agents_and_rounds_stay_on_the_page() -> None:
-    grid = {"n": [4, 50], "vary": {"topology": ["ring", {"kind": "erdos_renyi", "p": 0.4}]}}
-    study = recorded(study_of(grid, seeds=1, parameters={"max_rounds": 9}, name="many"))
-    look = Look("column")
-    for page in drawn(study, look):
-        wide, high = page.get_size_inches()
-        assert (wide, high <= 9) == (look.inches, True)
-        for ax in panels_of(page):
-            assert len(rounds_of(ax)) <= 6
-            for points in ax.collections:
-                radius = math.sqrt(points.get_sizes()[0]) / 144 * page.dpi
-                for x, y in ax.transData.transform(points.get_offsets()):
-                    assert radius <= x <= wide * page.dpi - radius
-                    assert radius <= y <= high * page.dpi - radius
-
-
 # Which studies have it, and which games it shows
 
 
 def test_a_study_in_which_everyone_hears_everyone_has_no_such_figure() -> None:
     kinds = [{spec.kind for spec in study_of(parameters=p).figures} for p in ({}, {"topology": "ring"})]
     assert ["network" in each for each in kinds] == [False, True]
-
-
-@pytest.mark.slow
-def test_a_study_names_the_games(rings: Study) -> None:
-    named = {"network": [{"where": {"topology": "star", "b": 0}, "seeds": [1]}]}
-    pages = drawn(study_of(RING, seeds=2, parameters={"max_rounds": 4}, figures=named, name="rings"))
-    [ax] = panels_of(pages)
-    assert "seed 1" in ax.get_title()
-    assert "1 of 8 simulations shown: those that the study names" in pages[0].get_label()

@@ -22,7 +22,7 @@ from parley.figures.style import COLORS, Look, line_style, own_style
 from parley.games.evidence import FigureSpec
 from parley.games.registry import GAMES
 from parley.study import Study
-from support.figures import pages_of, panels_of, played, study_of, text_of, ticks
+from support.figures import pages_of, panels_of, played, study_of, text_of
 
 pytestmark = pytest.mark.promise(
     "No page outgrows paper, no panel is chosen by its result, colors hold for the color-blind and in gray."
@@ -92,15 +92,6 @@ def test_conditions_stand_in_the_order_of_numbers_and_beside_what_they_are_compa
     table = pd.DataFrame([condition.axes for condition in study.conditions])
     keys = [key for key, _ in alike(study, table, ["model", "n"])]
     assert keys == [("random", 4), ("majority", 4), ("random", 12), ("majority", 12)]
-
-
-def test_without_adversaries_bars_stand_in_one_panel_with_a_legend_of_what_is_drawn() -> None:
-    study = played(study_of({"n": [12, 4, 6], "prompt": "may_exist"}, title="Do they?", seeds=2, name="bars"))
-    [page] = pages_of(study, "outcomes_by_byzantine")
-    [panel] = panels_of(page)
-    assert ticks(panel)[0] == ["4", "6", "12"]
-    assert [text.get_text() for text in page.legends[0].get_texts()] == ["valid consensus"]
-    assert "Do they? Outcomes" in text_of(page)
 
 
 def test_pages_that_are_no_longer_drawn_are_removed(tmp_path: Path) -> None:

@@ -71,13 +71,3 @@ def test_no_mark_leads_to_an_empty_list(study: Study) -> None:
         assert marks
         for line in marks:
             assert ("outcome=" in line.get_url()) == (max(line.get_ydata()) > 0)
-
-
-@pytest.mark.slow
-def test_games_without_adversaries_are_the_first_bar_of_each_kind_that_a_group_met() -> None:
-    grids = "[{model: [majority, random], n: 6, b: 0, prompt: may_exist, seeds: 1},"
-    grids += " {model: majority, n: 6, b: 1, byzantine: [random, silent, stubborn], prompt: may_exist, seeds: 1},"
-    grids += " {model: random, n: 6, b: 1, byzantine: silent, prompt: may_exist, seeds: 1}]"
-    panels = panels_of(pages_of(make_study(grids, name="bars"), "outcomes_by_byzantine"))
-    assert [ax.get_title().split("=")[1] for ax in panels] == ["random", "silent", "stubborn", "silent"]
-    assert [len(ax.get_xticks()) for ax in panels] == [2] * 4

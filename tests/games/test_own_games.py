@@ -159,30 +159,14 @@ def test_an_entry_point_is_a_shorter_name_of_the_same_simulations(
     info = folder / "site" / "theirs-1.0.dist-info"
     info.mkdir(parents=True)
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: theirs\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text(f"[parley.games]\ngoods = {OWN}\nconsensus = {OWN}\nnone = public_goods\n")
+    (info / "entry_points.txt").write_text(f"[parley.games]\ngoods = {OWN}\nconsensus = {OWN}\n")
     monkeypatch.syspath_prepend(str(folder / "site"))
     short, long = write("goods"), write(OWN)
     assert [s.record("x") for s in short.simulations()] == [s.record("x") for s in long.simulations()]
     assert ids(short) == ids(long)
     assert game_class("consensus") is GAMES["consensus"]  # a shipped game comes before an installed one
-    with pytest.raises(
-        UsageError, match=r"'none': installed as 'public_goods'; an entry point of parley.games is a mod"
-    ):
-        write("none")
     with pytest.raises(UsageError, match="unknown game 'good'; did you mean 'goods'"):
         write("good")
-
-
-def test_prompts_and_policies_of_it_are_printed(parley: Parley) -> None:
-    where = ("--models", "models.yaml", "--part", "user", "--round", "2", "--where", "model=free_ride")
-    sent = parley("prompts", SCRIPTED, *where)
-    assert sent.status == 0
-    assert "; agent_2 put in 0 and earned 20" in sent.out
-    listed = parley("policies", OWN).out
-    assert "match_others  (any agents, scripted)" in listed
-    assert "module:attribute  (any agents)" in listed  # a game without a threat model says nothing of it
-    parley("prompts", OWN, "--write", "theirs")
-    assert "{multiplier}" in "".join(file.read_text() for file in Path("theirs").glob("*_system.txt"))
 
 
 @pytest.mark.promise("The source of an own game is part of its identity.")
@@ -204,17 +188,6 @@ def test_a_change_of_the_source_is_another_simulation_and_one_of_the_evidence_is
         file.write("CHANGED = True\n")
     assert ids(write()) not in (ids(before), ids(told))
     assert write().conditions[0].spec != before.conditions[0].spec
-
-
-def test_a_module_is_found_that_was_written_in_the_instant_in_which_its_folder_was_listed(folder: Path) -> None:
-    (folder / "first.py").write_text(f"{BASE}\nclass Game1(Game): ...")
-    with pytest.raises(GameError, match="it lacks play"):
-        game_class("first:Game1")
-    listed = folder.stat().st_mtime_ns
-    (folder / "second.py").write_text("from first import Game1")
-    os.utime(folder, ns=(listed, listed))
-    with pytest.raises(GameError, match="second:Game1: is no game: it lacks play"):
-        game_class("second:Game1")
 
 
 def test_of_a_package_every_source_and_text_counts(write: Write) -> None:
@@ -271,8 +244,6 @@ NO_GAME: list[tuple[str, str, int]] = [
     ("from public_goods import PublicGoods as Game2", "did you mean 'Game2'?", 2),
     ("1 / 0", "ZeroDivisionError: division by zero (own.py, line 1)", 1),
     ("class Game1: ...", ".own.Game1'> is no game; name a class derived from parley.games.bas", 1),
-    ("from parley.games.base import Game as Game1", "is no game", 1),
-    ("x = (", "SyntaxError: '(' was never closed (own.py, line 1)", 1),
     (f"{BASE}\nclass Game1(Game): ...", "it lacks play", 1),
     (f"{BASE}\nclass Game1(Game):\n    def play(self): ...", "outcomes: missing", 1),
 ]
@@ -296,10 +267,6 @@ def Spec(name, kind, *of):
     made = PublicGoodsEvidence()
     made.figures = (FigureSpec(name, kind, '', '', of=of),)
     return made
-def Told(**given):
-    made = Prompts()
-    vars(made).update(given)
-    return made
 """
 OF_ITSELF: list[tuple[str, str]] = [
     ("outcomes = PublicGoods.outcomes * 2", "outcomes: 'cooperation': give each a name of its own"),
@@ -307,13 +274,8 @@ OF_ITSELF: list[tuple[str, str]] = [
         "outcomes = (OutcomeClass('a', 'a', 'rainbow', ''),)",
         "cannot be imported: ValidationError: 2: 'rainbow': write a color",
     ),
-    ("prompts = PublicGoodsPrompts", "prompts"),
     ("Parameters = Needy", "Parameters: give each a default: ValidationError: secret: missing"),
     ("evidence = Spec('x', 'curves', 'votes')", "figures: x: 'votes': none of its measures; choose one of: con"),
-    (
-        "evidence = Spec('x', 'curve')",
-        "cannot be imported: ValidationError: 1: 'curve': no kind of figure; did you mean 'curves'",
-    ),
     ("evidence = Spec('x', 'scatter')", "figures: x: is drawn from the table quality of"),
     ("evidence = Spec('x', 'sweep')", "figures: x: is drawn from the table thresholds of"),
 ]
@@ -348,15 +310,12 @@ AFTER = "after round 1, contribute: "
 IN_PLAY: list[tuple[str, str]] = [
     ("asks = []", AFTER + "yields []"),
     ("asks.append(asks[0])", "round 2, contribute, agent_1: asks the agent twice"),
-    ("asks[0] = replace(asks[0], agent='bob')", "round 2, contribute, bob: asks an unknown agent"),
     ("asks = [replace(a, phase='a b') for a in asks]", "one phase of letters"),
     ("asks = [replace(a, round=0) for a in asks]", "comes after round 1"),
     ("asks[0] = replace(asks[0], reply_format='text')", "asks honest in text, and the study wants honest in json"),
     ("{}['value']", AFTER + "KeyError: 'value' (mine.py, line 22)"),
-    ("raise SystemExit(0)", AFTER + "SystemExit: 0 (mine.py, line 22)"),
     ("return self._ended(name='draw')", "'draw' is none of its outcomes; choose one of: cooperation"),
     ("return self._with(mean=float('nan'))", "metrics: {'mean': nan} is no JSON"),
-    ("return self._ended(trace=({'round': 1},))", "after round 1, contribute: KeyError: 'measures'"),
     ("return self._with(earned=99)", "earned: 99: must be from 0 to most_earned (32.0)"),
 ]
 
@@ -380,7 +339,6 @@ AT_ITS_ENDS: list[tuple[str, str, str]] = [
     ("def set_up(self):\n    1 / 0", "", "set_up: ZeroDivisionError: division by zero (mine.py, line 8)"),
     # An error names the user's file, not the one that it called.
     ("def set_up(self):\n    import broken_helper", "", "division by zero (broken_helper.py, line 2)"),
-    ("def set_up(self):\n    Sampling(temperature=3, max_tokens=0)", "", "temperature: 3: input should be less than"),
 ]
 
 
@@ -388,30 +346,3 @@ def test_a_game_that_does_not_begin_or_end_as_it_must_says_so(write: Write) -> N
     Path("broken_helper.py").write_text("\n1 / 0\n")
     for body, before, named in AT_ITS_ENDS:
         assert named in refused(write, body, before=before), body
-
-
-@pytest.mark.slow
-def test_one_broken_simulation_of_a_shard_leaves_the_others(write: Write) -> None:
-    for broken, named in (("1 / 0", "ZeroDivisionError"), ("raise SystemExit(0)", "SystemExit: 0")):
-        body = ("    super().set_up()", "    if self.rng.random() < 0.5:", f"        {broken}")
-        study = write(module(f"half{broken[:1]}", "def set_up(self):", *body), name=named[:6].lower(), seeds=8)
-        with pytest.raises(GameError, match=f"of 8 simulations failed, .*: half{broken[:1]}:Broken: set_up: {named}"):
-            simulate_shard(study, "scripted", 0)
-        assert 0 < len(list(paths.results(study.name).rglob("seed=*.parquet"))) < 8
-
-
-def test_the_journal_has_what_was_said_before_a_game_broke(write: Write) -> None:
-    Path("generous.py").write_text(
-        "from parley.policies import Completion\n"
-        "class Generous:\n"
-        "    async def answer(self, ask, seed, attempt):\n"
-        '        return Completion(\'{"reasoning": "", "contribution": 7}\', \'stop\')\n'
-    )
-    game = module("mine", BROKEN_PLAY.replace("BODY", "1 / 0"), before=SHORT)
-    study = write(game, grids=[{"model": "generous:Generous"}])
-    with pytest.raises(GameError):
-        played(study)
-    [simulation] = study.simulations()
-    record = simulation.record(study.name)
-    assert paths.journal(record).read_text().count('contribution\\": 7') == 3
-    assert not record.exists()

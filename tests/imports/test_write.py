@@ -217,6 +217,6 @@ def test_a_format_of_one_s_own_is_a_plug_in(raw: Path, monkeypatch: pytest.Monke
         "FORMAT = Own()\n"
     )
     monkeypatch.syspath_prepend(str(Path.cwd()))
-    monkeypatch.setattr(formats, "entry_points", lambda group: {"own": ("their_format:FORMAT",)})
+    monkeypatch.setattr(formats, "entry_points", lambda group: {"own": "their_format:FORMAT"})
     assert imported(raw, form="own").imported == 6
     sys.modules.pop("their_format")

@@ -16,19 +16,17 @@ from parley.analysis.summarize import summarize
 from parley.analysis.tables import read_table
 from parley.play.degenerate import (
     ASKED,
-    DEGENERATE_CLASSES,
-    count_degenerate,
     degenerate_class,
     degenerate_of,
     repeated_share,
 )
-from parley.play.record import read_summary, write_record
+from parley.play.record import read_summary
 from parley.policies import Ask, Completion
 from parley.policies.reply_text import parse_reply
 from parley.report.sections import degenerate_table
 from parley.study import Study
 from support.answering import SeedPolicy, record_with_model
-from support.playing import CHOICES, ListPolicy, new_consensus, new_deliberation, new_hunt, play_of
+from support.playing import CHOICES, new_consensus, new_deliberation, new_hunt
 from support.studies import StudyFactory
 
 pytestmark = pytest.mark.promise("Degenerate replies are counted by class and warned of from 2%.")
@@ -149,13 +147,6 @@ def test_a_record_counts_the_replies_of_models_alone(study_factory: StudyFactory
     assert telemetry["degenerate"] == {ASKED: 6, "placeholder": 0, "no_letter": 3, "repetition": 0, "cut_off": 0}
     assert degenerate_of(telemetry) == (6, 3)
     assert degenerate_of({"calls": 6}) == (0, 0)
-
-
-def test_a_record_of_scripted_agents_counts_none(study_factory: StudyFactory) -> None:
-    [simulation] = study_factory({"n": 4}, parameters={"max_rounds": 1}).simulations()
-    write_record(Path("x.parquet"), simulation, play_of(simulation, ListPolicy(",")), {})
-    assert "degenerate" not in read_summary(Path("x.parquet")).telemetry
-    assert count_degenerate([]) == {ASKED: 0, **dict.fromkeys(DEGENERATE_CLASSES, 0)}
 
 
 # Tables and reports of a study of models

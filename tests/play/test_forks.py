@@ -195,15 +195,6 @@ def test_a_change_that_cannot_be_is_refused_in_one_line(record: Path, at: str, c
     assert "\n" not in str(result.exception)
 
 
-def test_a_parent_that_does_not_replay_is_refused_before_anything_is_played(record: Path) -> None:
-    def other(rows: list[dict[str, Any]]) -> None:
-        rows[0]["text"] = '{"internal_strategy": "", "value": 1, "public_reasoning": ""}'
-
-    changed = forge(record, other)
-    with pytest.raises(RecordError, match="cannot be replayed"):
-        forks_of(changed, "none")
-
-
 def test_what_cannot_be_said_at_one_of_the_points_is_refused_before_anything_is_played(record: Path) -> None:
     says = "say: {seat: agent_1, value: 7}"
     study_of_record(record, ["1", "2"], [says], 1, None)

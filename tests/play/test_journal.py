@@ -1,6 +1,6 @@
 import asyncio
+import math
 import os
-import stat
 import threading
 from pathlib import Path
 
@@ -8,7 +8,8 @@ import pytest
 
 from parley import paths
 from parley.errors import JournalError
-from parley.play.journal import Entry, Journal, delete_journal
+from parley.files import checked_line
+from parley.play.journal import ENTRY_FIELDS, Entry, Journal, delete_journal
 from parley.play.runner import Play, play, play_async
 from parley.policies import Ask, Completion, Policy
 from support.playing import RULES, CountingPolicy, new_consensus
@@ -44,15 +45,6 @@ def test_entries_come_back_as_they_were_each_in_a_line_of_its_own(tmp_path: Path
     assert read(path) == entries
     assert len(lines) == 4  # the header is the first
     assert all(len(line.split(b" ", 1)[0]) == 8 for line in lines)  # a checksum
-
-
-def test_only_its_owner_can_read_a_journal(tmp_path: Path) -> None:
-    before = os.umask(0)
-    try:
-        write(tmp_path / "j")
-    finally:
-        os.umask(before)
-    assert stat.S_IMODE((tmp_path / "j").stat().st_mode) == 0o600
 
 
 def test_the_journal_of_another_simulation_is_refused_and_left_alone(tmp_path: Path) -> None:
@@ -120,6 +112,16 @@ def counted_play(path: Path | None, seed: int = 0) -> tuple[Play, list[tuple[int
         return play(ID, game, policies), policy.asked
     with Journal(path, ID) as journal:
         return play(ID, game, policies, journal), policy.asked
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("seconds", math.nan), ("started", 1e300), ("prompt_tokens", 10**30), ("attempt", -1)]
+)
+def test_a_line_with_what_no_reply_has_is_no_line(tmp_path: Path, name: str, value: object) -> None:
+    content = write(tmp_path / "j", an_entry(1))
+    forged = checked_line({**{key: getattr(an_entry(2), key) for key in ENTRY_FIELDS}, name: value})
+    (tmp_path / "j").write_bytes(content + forged)
+    assert read(tmp_path / "j") == [an_entry(1)]
 
 
 @pytest.mark.promise("A play that goes on after any death is identical and asks nothing twice.")

@@ -8,7 +8,8 @@ import yaml
 from parley import paths
 from parley.analysis.summarize import summarize
 from parley.errors import EngineError, PausedError, RecordError
-from parley.play.degenerate import GO_ON, REMEDIES, clear_pauses, paused_lines
+from parley.play.degenerate import REMEDIES
+from parley.play.pausing import GO_ON, clear_pauses, paused_lines
 from parley.play.record_store import played_part
 from parley.play.simulate import simulate, simulate_shard
 from parley.policies import FAILURE_CLASSES

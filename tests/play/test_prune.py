@@ -129,19 +129,6 @@ def test_leftovers_of_a_killed_process_go(pruned: Study) -> None:
     assert set(leftovers) <= set(prune(pruned))
 
 
-def test_what_belongs_to_the_study_as_it_is_stays(study_factory: StudyFactory) -> None:
-    study = study_factory()
-    (simulation,) = study.simulations()
-    record = simulation.record(study.name)
-    with Journal(paths.journal(record), simulation.id):
-        pass
-    assert prunable(study) == []
-    elsewhere = paths.simulation(study.name, f"model=other/{record.parent.name}", 0)
-    paths.journal(elsewhere).parent.mkdir(parents=True)
-    os.rename(paths.journal(record), paths.journal(elsewhere))
-    assert prunable(study) == [paths.journal(elsewhere)]
-
-
 def test_only_what_lies_where_its_identity_says_goes(pruned: Study) -> None:
     folder, _ = folders(pruned)
     record = folder / "seed=0.parquet"

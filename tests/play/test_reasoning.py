@@ -1,23 +1,19 @@
 """What a model reasons before its reply: recorded, counted, and shown to nobody; in whole games of a service."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
 
-from parley import paths
 from parley.errors import BudgetError
-from parley.play.journal import journaled
-from parley.play.record import packed, read_attempts, read_record, read_summary
-from parley.play.record_content import SCHEMA
+from parley.play.record import read_record, read_summary
 from parley.play.simulate import simulate
 from parley.play.spending import spending_line
 from parley.study import Study
-from support.answering import KEY, SERVED, VARIABLE, StandInService, as_recorded, completion, service
-from support.commands import Parley
+from support.answering import SERVED, VARIABLE, StandInService, as_recorded, completion
 from support.studies import StudyFactory
 
 pytestmark = pytest.mark.promise("Reasoning is recorded and counted in the budget, and no agent sees it.")
@@ -33,20 +29,13 @@ def thinking(body: dict[str, Any]) -> Any:
     return status, found
 
 
-@pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[StandInService]:
-    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    monkeypatch.setenv(VARIABLE, KEY)
-    with service(thinking) as found:
-        yield found
-
-
 Make = Callable[..., Study]
 
 
 @pytest.fixture
 def make(study_factory: StudyFactory, server: StandInService) -> Make:
-    """Write a study that asks the stand-in in a dialect."""
+    """Write a study that asks the stand-in, which thinks, in a dialect."""
+    server.answer = thinking
 
     def made(dialect: Any = None, **content: Any) -> Study:
         source = {"url": server.url, "served": SERVED, "key_variable": VARIABLE}
@@ -116,28 +105,6 @@ def test_reasoning_is_in_the_budget_before_and_after(make: Make, server: StandIn
     study = make({"reasoning_tokens": 50_000}, budget={"tokens": 400_000})
     play(study)
     assert spending_line(study) == f"budget: {137 * len(server.bodies):,} of 400,000 tokens spent"
-
-
-@pytest.mark.slow
-def test_a_journal_keeps_reasoning(make: Make, server: StandInService) -> None:
-    study = make(budget={"tokens": 3_300})
-    with pytest.raises(BudgetError):
-        play(study)
-    journal = paths.journal(record_of(study))
-    assert all("secretly" in (entry.reasoning or "") for entry in journaled(journal))
-
-
-@pytest.mark.slow
-def test_records_without_the_columns_are_read_and_replay(make: Make, server: StandInService, parley: Parley) -> None:
-    record = play(make())
-    table = pq.read_table(record, partitioning=None).cast(SCHEMA).drop_columns(["reasoning", "reasoning_tokens"])
-    metadata = pq.read_schema(record).metadata
-    meta = {key: value for key, value in json.loads(metadata[b"parley"]).items() if key != "rows"}
-    record.write_bytes(packed(table, meta, json.loads(metadata[b"parley_trace"])))
-    assert {entry.reasoning for entry in read_record(record)[1]} == {None}
-    _, columns = read_attempts(record, ["agent", "reasoning", "reasoning_tokens"])
-    assert columns["reasoning"].null_count == columns["reasoning_tokens"].null_count == len(columns) > 0
-    assert parley("replay", record).status == 0
 
 
 def test_seeds_are_played_again_at_temperature_0_where_a_service_answers(make: Make, server: StandInService) -> None:

@@ -8,14 +8,12 @@ import pytest
 
 from parley.errors import RecordError
 from parley.games.consensus.game import ConsensusGame
-from parley.games.registry import GAMES
 from parley.play.record import read_summary, write_record
 from parley.play.replay import replay
 from parley.policies import Ask, Completion
 from support.answering import record_with_model
 from support.playing import ListPolicy, play_of
 from support.records import Meta, Rows, forge
-from support.replies import Answering
 from support.studies import StudyFactory
 
 pytestmark = pytest.mark.promise("A replay gives the identical digest, without the study; altered records are found.")
@@ -120,21 +118,3 @@ def test_a_record_of_another_protocol_version_says_so(path: Path, monkeypatch: p
     monkeypatch.setattr(ConsensusGame, "protocol_version", 99)
     with pytest.raises(RecordError, match=rf"{path}: .*version 2 of the consensus game, this is 99"):
         replay(path)
-
-
-@pytest.mark.parametrize(
-    ("game", "byzantine", "written"),
-    [("consensus", "random", "text"), ("deliberation", "stubborn", "two_steps"), ("stag_hunt", "betray", "two_steps")],
-)
-@pytest.mark.slow
-def test_every_format_replays(study_factory: StudyFactory, game: str, byzantine: str, written: str) -> None:
-    prompt = next(iter(GAMES[game].prompts))
-    grid = {"model": "tiny", "n": 3, "b": 1, "byzantine": byzantine}
-    study = study_factory({**grid, "prompt": prompt}, game=game, parameters={"reply_format": written})
-    path = record_with_model(next(study.simulations()), policy=Answering())
-    result = replay(path)
-    assert result.difference is None
-    assert result.summary.simulation["parameters"]["reply_format"] == written
-    rows = pq.read_table(path, partitioning=None).to_pylist()
-    assert {row["failure"] for row in rows} == {None}
-    assert any(row["phase"].endswith("_think") for row in rows) is (written == "two_steps")

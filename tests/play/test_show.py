@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from parley.errors import RecordError
 from parley.play.record import read_summary
-from parley.play.show import summary_text
 from parley.study import load_study
 from parley.study.condition import Simulation
 from parley.study.recorded import rebuilt
@@ -151,15 +150,6 @@ def test_a_record_that_makes_no_sense_is_of_no_simulation(path: Path) -> None:
 
 
 # What is printed
-
-
-def test_the_summary_is_told_in_full(path: Path) -> None:
-    summary = read_summary(path)
-    told = yaml.safe_load(summary_text(path, summary))
-    assert told["record"] == str(path)
-    for key in ("simulation", "outcome", "telemetry", "digest", "provenance"):
-        assert told[key] == getattr(summary, key)
-    assert told["warnings"] == ["tiny: evidence and no proof"]
 
 
 def test_hostile_text_in_a_record_does_nothing_to_a_terminal(parley: Parley, path: Path) -> None:

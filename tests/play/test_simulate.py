@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from parley import paths
-from parley.errors import JournalError, RecordError, UsageError
+from parley.errors import RecordError, UsageError
 from parley.play.journal import Journal
 from parley.play.record import read_record, read_summary
 from parley.play.replay import replay
@@ -111,19 +111,6 @@ def test_a_simulation_that_died_goes_on_from_its_journal_or_anew_without_it(stud
         assert said == ([f"going on from the journal: {kept} replies"] if kept and is_there else [])
         assert read_summary(record).digest == digest
         assert len(read_record(record)[1]) == entries
-
-
-@pytest.mark.slow
-def test_a_simulation_that_is_being_played_is_not_played_twice(
-    study: Study, first: Simulation, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("parley.play.simulate._LOCK_PATIENCE", 0.1)
-    record = first.record("small")
-    with Journal(paths.journal(record), first.id), pytest.raises(JournalError, match="another process is playing"):
-        run(study, record)
-    assert not record.exists()
-    run(study, record)
-    assert record.exists()
 
 
 def test_what_lies_in_the_place_of_a_record_is_named_and_not_replaced(study: Study, first: Simulation) -> None:

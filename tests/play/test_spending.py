@@ -7,7 +7,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,7 @@ from parley.play.spending import budget_of, refused_line, spending_line, spent_b
 from parley.progress.screen import status
 from parley.study import Study
 from parley.study.condition import SERVICES
-from support.answering import KEY, SERVED, VARIABLE, StandInService, as_recorded, completion, service
+from support.answering import KEY, SERVED, VARIABLE, StandInService, as_recorded, completion
 from support.commands import Parley, heard
 from support.studies import StudyFactory
 
@@ -33,14 +33,6 @@ pytestmark = pytest.mark.promise(
 )
 
 PRICE = {"prompt": 2.0, "completion": 8.0, "cached": 1.0}
-
-
-@pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[StandInService]:
-    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    monkeypatch.setenv(VARIABLE, KEY)
-    with service() as found:
-        yield found
 
 
 Make = Callable[..., Study]
@@ -173,14 +165,6 @@ def test_nobody_else_spends_a_budget_meanwhile(
         other.__enter__()
     with other:
         pass
-
-
-def test_requests_that_cost_all_they_can_do_not_cost_more_than_there_is(make: Make, server: StandInService) -> None:
-    server.answer = dearest
-    with pytest.raises(BudgetError):
-        play(make({"cost": 0.05}, rounds=6, seeds=3))
-    tokens, money = used_by(server)
-    assert 0.05 - 2 * max(tokens) * 2e-6 - 300 * 8e-6 < money <= 0.05
 
 
 def test_what_is_in_flight_when_the_budget_ends_is_answered_and_journaled(make: Make, server: StandInService) -> None:
@@ -320,22 +304,6 @@ def test_a_service_that_does_not_tell_what_was_used_is_counted_at_most(make: Mak
     play(make({"tokens": 10**6}))
     most = sum(len(content) + json.loads(content)["max_tokens"] for content in server.contents)
     assert total() == most
-
-
-@pytest.mark.slow
-def test_errors_of_the_service_cost_nothing(make: Make, server: StandInService) -> None:
-    server.answer = lambda body: (503, {})
-    study = make({"tokens": 10**6}, limits={"patience_seconds": 0})
-    with pytest.raises(Exception, match="answered 503"):
-        play(study)
-    server.answer = as_recorded
-    asked = len(server.bodies)
-    play(study)
-    # One error ends the phase; others that were sent and given up may have been charged.
-    # By seed: a request that the first play gave up may arrive as late as this.
-    answered = {body["seed"] for body in server.bodies[asked:]}
-    most = max(len(content) + json.loads(content)["max_tokens"] for content in server.contents)
-    assert 107 * len(answered) <= total() <= 107 * len(answered) + 2 * most
 
 
 @pytest.mark.slow

@@ -25,7 +25,7 @@ from support.answering import (
     schema_of,
     standing_in,
 )
-from support.commands import Parley, heard, one_line_error
+from support.commands import Parley, heard
 from support.playing import play_of
 from support.records import forge
 from support.replies import FREELY, Answering
@@ -90,8 +90,8 @@ def test_every_recorded_attempt_of_the_model_is_asked_as_it_was_and_answers_the_
         results = run(path, endpoint)
     count = len(rows)
     passes = [(1, "cold"), (1, "warm"), (4, "cold"), (4, "warm")]
-    found = [(r.path, r.batch, r.cache, r.asked, r.different, r.first) for r in results]
-    assert found == [(path, *each, count, 0, None) for each in passes]
+    found = [(r.recorded.path, r.batch, r.cache, len(r.replies), r.different) for r in results]
+    assert found == [(path, *each, count, []) for each in passes]
     assert not [line for line in said if "warning" in line]
     assert [line for line in said if "batch 4, warm cache" in line and "0 different" in line]
     assert read_record(path) == before
@@ -130,30 +130,18 @@ def slow_in_batches(folder: Path, count: int) -> Iterator[tuple[Path, Any]]:
 
 
 @pytest.mark.slow
-def test_so_many_requests_are_in_flight_as_the_batch_says_or_the_engine_may_have_had(
+def test_records_share_the_requests_in_flight_that_the_batch_says_or_their_engine_may_have_had(
     simulation: Simulation, tmp_path: Path
 ) -> None:
     for at_once, batch, most in [(64, 5, 5), (7, None, 7)]:
-        path = record_with_model(simulation, engine={**ENGINE, "requests_at_once": at_once})
-        count = 8
-        with slow_in_batches(tmp_path, count) as (endpoint, server):
-            results = run(path, endpoint, batch=batch, sample=count)
+        engine = {**ENGINE, "requests_at_once": at_once}
+        paths = [record_with_model(simulation, Path(name), engine=engine) for name in ("a.parquet", "b.parquet")]
+        with slow_in_batches(tmp_path, 2 * 4) as (endpoint, server):
+            results = list(verify.verify(paths, [endpoint], Path("models.yaml"), batch, 4, 5.0))
+        assert [(r.recorded.path, len(r.replies)) for r in results] == [(path, 4) for path in paths] * 4
         assert {result.batch for result in results} == {1, most}
-        assert max(server.most[: 3 * count]) == 1
+        assert max(server.most[: 3 * 8]) == 1
         assert max(server.most) == most
-
-
-@pytest.mark.slow
-def test_records_of_one_model_share_the_batches(simulation: Simulation, path: Path, tmp_path: Path) -> None:
-    def add_a_space(rows: list[dict[str, Any]]) -> None:
-        [row for row in rows if row["player"] == "tiny"][-1]["text"] += " "
-
-    other = forge(record_with_model(simulation, Path("other.parquet")), add_a_space)
-    counts = [len(attempts_of_the_model(each)) for each in (path, other)]
-    with slow_in_batches(tmp_path, sum(counts)) as (endpoint, server):
-        both = list(verify.verify([path, other], [endpoint], Path("models.yaml"), sum(counts), None, 5.0))
-    assert max(server.most) > max(counts)
-    assert [(r.path, r.asked, r.different) for r in both] == [(path, counts[0], 0), (other, counts[1], 1)] * 4
 
 
 # Differences
@@ -182,14 +170,13 @@ def test_another_text_or_finish_reason_is_found_with_its_place(path: Path, tmp_p
     seed, place = row["request_seed"], f"round 2, propose, {row['agent']}, attempt {row['attempt']}, "
     other = row["text"].replace("note", "no\u202ete \x1b[31m")
     results = run_against(tmp_path, path, other_reply(seed, text=other))
-    assert [result.different for result in results] == [1, 1, 1, 1]
-    assert results[0].first is not None
-    assert results[0].first.where == f"{place}character {row['text'].index('te ')}"
+    where = f"{place}character {row['text'].index('te ')}"
+    assert [[each.where for each in result.different] for result in results] == [[where]] * 4
     heading, _, now = verify.difference_lines(results[0])
-    assert results[0].first.where in heading
+    assert where in heading
     assert "no\\u202ete \\x1b[31m" in now  # shown, and harmless
     cut = run_against(tmp_path, path, other_reply(seed, finish_reason="length"))[0]
-    assert (cut.different, cut.first is not None and cut.first.where) == (1, f"{place}finish reason")
+    assert [each.where for each in cut.different] == [f"{place}finish reason"]
 
 
 @pytest.mark.parametrize("written", ["text", "two_steps"])
@@ -210,7 +197,7 @@ def test_replies_in_other_formats_are_asked_as_they_were(
         return completion(FREELY if ask.reply_format == "free" else policy.said(ask))
 
     results = run_against(tmp_path, found, answer)
-    assert [(result.asked, result.different) for result in results] == [(len(asked), 0)] * 4
+    assert [(len(result.replies), result.different) for result in results] == [(len(asked), [])] * 4
 
 
 # What cannot be asked
@@ -268,24 +255,6 @@ def test_what_cannot_be_asked_again_is_refused_before_anything_is_asked(
         run(scripted.record("scripted"), tmp_path / "endpoint.json")
 
 
-@pytest.mark.slow
-def test_an_engine_of_its_own_is_started_and_stopped(
-    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked_for: list[tuple[str, Path]] = []
-
-    @contextmanager
-    def start(model: str, models_file: Path) -> Iterator[Path]:
-        asked_for.append((model, models_file))
-        with standing_in(tmp_path) as (endpoint, _):
-            yield endpoint
-
-    monkeypatch.setattr(verify, "temporary_engine", start)
-    assert len(run(path, None)) == 4
-    assert asked_for == [("tiny", Path("models.yaml"))]
-    assert not (tmp_path / "s.sock").exists()
-
-
 def test_a_sample_is_a_part_of_a_larger_one_and_always_the_same(path: Path, tmp_path: Path) -> None:
     [recorded] = read_recorded(path)
     every = [x.entry.key for x in recorded.attempts]
@@ -296,7 +265,7 @@ def test_a_sample_is_a_part_of_a_larger_one_and_always_the_same(path: Path, tmp_
     assert samples[2] != every[:9]
     assert [x.entry.key for x in sampled("other", recorded.attempts, 9)] != samples[2]
     with standing_in(tmp_path) as (endpoint, _):
-        assert [result.asked for result in run(path, endpoint, sample=3)] == [3] * 4
+        assert [len(result.replies) for result in run(path, endpoint, sample=3)] == [3] * 4
 
 
 def test_an_engine_that_differs_from_the_recorded_one_is_a_warning(simulation: Simulation, tmp_path: Path) -> None:
@@ -332,10 +301,3 @@ def test_the_command_shows_differences_and_exits_1(parley: Parley, path: Path, t
     with standing_in(tmp_path) as (endpoint, _):
         passes = json.loads(parley("verify", path, "--endpoint", endpoint, "--sample", 1, "--json").out)
     assert [(found["asked"], found["different"]) for found in passes] == [(1, 0)] * 4
-
-
-def test_a_missing_engine_or_record_is_one_line(parley: Parley, path: Path) -> None:
-    assert "no endpoint file" in one_line_error(parley("verify", path, "--endpoint", "none.json"), 1)
-    assert "no such file" in one_line_error(parley("verify", "none.parquet", "--endpoint", "none.json"), 1)
-    for arguments in ((path, "--batch", 1), (path, "--sample", 0), ()):
-        assert parley("verify", *arguments).status == 2

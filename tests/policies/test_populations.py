@@ -152,12 +152,6 @@ def test_a_missing_or_unwanted_engine_is_named(study_factory: StudyFactory, engi
     with pytest.raises(UsageError, match="needs an engine for other; name its endpoint file"):
         simulate(mixed, record, [tiny], 5.0)
     with pytest.raises(UsageError, match=r"endpoint\.json: serves other, not tiny"):
-        engine_places(alone.conditions[0], [tiny, other])
+        engine_places(alone.conditions[0].entries, [tiny, other])
     with pytest.raises(UsageError, match="serves tiny, not anything that plays here"):
-        engine_places(study_factory(name="rules").conditions[0], [tiny])
-
-
-# Tables and data sets
-
-
-# What was found once
+        engine_places(study_factory(name="rules").conditions[0].entries, [tiny])

@@ -117,9 +117,6 @@ def test_what_is_no_event_says_nothing() -> None:
     assert (only_state().warnings, only_state().loaded) == (["known"], None)
     os.mkfifo(FOLDER / "e.jsonl")
     (FOLDER / "f.jsonl").write_text("\n".join(lines))
-    (FOLDER / "g.jsonl").write_text(
-        f'{{"event": "began", "stage": "x", "host": "{machine()}", "pid": 1e99, "at": 1}}\n'
-    )
     assert [state.stage for state in ProcessStates(FOLDER).look(time.time()) if state.alive] == ["tables"]
     assert ProcessStates(Path("nowhere")).look(time.time()) == []
 
@@ -167,7 +164,7 @@ def test_replies_are_counted_while_a_simulation_is_played_those_of_a_forks_recor
     for state, asked in ((played, 16), (state_played(load_study(Path("forks.yaml"))), 8)):
         [game] = state.games.values()
         assert (game.replies, game.unusable, game.in_round) == (4 * 2 * 2, 0, 4 * 2)  # agents, phases, rounds
-        assert sum(counted[2] for counted in state.bins.values()) == asked
+        assert len(state.replies) == asked
 
 
 def test_what_a_simulation_waits_for_is_told_until_it_fails(study_factory: StudyFactory) -> None:

@@ -1,6 +1,5 @@
 """Progress from files that are made here: records and states of processes, with a clock that is passed in."""
 
-import dataclasses
 import json
 import os
 from collections.abc import Callable, Sequence
@@ -10,7 +9,6 @@ import pytest
 
 from parley import paths
 from parley.files import mark_done
-from parley.progress.display import facts
 from parley.progress.follow import IDLE, Progress
 from parley.progress.snapshot import Snapshot, Stage
 from parley.progress.state import PLAY, SERVE
@@ -25,8 +23,7 @@ FOLDER = paths.processes(paths.results("small"))
 
 
 class Clock:
-    def __init__(self) -> None:
-        self.now = NOW
+    now = NOW
 
     def __call__(self) -> float:
         return self.now
@@ -80,11 +77,8 @@ def played(
     engine: str = "tiny",
 ) -> Path:
     """Have a process tell that it plays a simulation, of which these replies came, each asked two seconds before."""
-    about = {"game": str(record), "round": 1, "read": tokens, "written": tokens}
     events: list[dict[str, object]] = [{"event": "plays", "game": str(record), "engine": engine}]
-    for number, came in enumerate(replies):
-        failed = number < unusable
-        events.append({"event": "reply", "at": came, "asked": came - 2, "came": came, "failed": failed, **about})
+    events += [reply(record, came, tokens, number < unusable) for number, came in enumerate(replies)]
     if waits_for:
         events.append({"event": "waits", "game": str(record), "text": waits_for, "serious": True})
     if error:
@@ -92,16 +86,27 @@ def played(
     return write_events(FOLDER, PLAY, *events, host=host, pid=1, began=at, at=at)
 
 
+def reply(record: Path, came: float, tokens: int = 100, failed: bool = False) -> dict[str, object]:
+    about = {"event": "reply", "game": str(record), "round": 1, "failed": failed}
+    return {**about, "at": came, "asked": came - 2, "came": came, "read": tokens, "written": tokens}
+
+
+def tell_more(path: Path, *events: dict[str, object]) -> None:
+    """Append to what a process told."""
+    with path.open("a") as file:
+        file.writelines(json.dumps(event) + "\n" for event in events)
+
+
 def ended(at: float, error: str = "") -> dict[str, object]:
     return {"event": "ended", "at": at, "error": error}
 
 
-def counts(snapshot: Snapshot) -> tuple[int, int, int, int]:
-    return (snapshot.finished, snapshot.running, snapshot.begun, snapshot.total)
+def counts(snapshot: Snapshot) -> tuple[int, int, int]:
+    return (snapshot.finished, snapshot.running, snapshot.total)
 
 
-def state(snapshot: Snapshot, stage: str) -> str:
-    return {each.name: each.state for each in snapshot.stages}[stage]
+def stage_of(snapshot: Snapshot, name: str) -> Stage:
+    return next(stage for stage in snapshot.stages if stage.name == name)
 
 
 # What is counted
@@ -114,7 +119,7 @@ def test_a_study_of_which_nothing_is_played_now(study_factory: StudyFactory, clo
         finish(folder / name, NOW)
     for finished in (0, 1):
         snapshot = Progress(study, clock=clock).look()
-        assert counts(snapshot) == (finished, 0, 0, 6)
+        assert counts(snapshot) == (finished, 0, 6)
         assert (snapshot.rates, snapshot.finishes, snapshot.left, snapshot.silent) == (None,) * 4
         assert (snapshot.note, snapshot.over, snapshot.problems) == (IDLE, False, [])
         finish(folder / "seed=0.parquet", NOW - 90)
@@ -123,7 +128,7 @@ def test_a_study_of_which_nothing_is_played_now(study_factory: StudyFactory, clo
 def test_scripted_records_count_as_they_appear_without_journals(study_factory: StudyFactory, clock: Clock) -> None:
     study = study_factory({"n": [3, 4]}, seeds=10)
     progress = Progress(study, since=NOW, clock=clock)
-    assert counts(progress.look()) == (0, 0, 0, 20)
+    assert counts(progress.look()) == (0, 0, 20)
     for second, record in enumerate(records(study)[:5], start=1):
         finish(record, NOW + second)
         clock.now = NOW + second
@@ -136,19 +141,16 @@ def test_scripted_records_count_as_they_appear_without_journals(study_factory: S
     assert snapshot.answered == (0, 0)
 
 
-def test_a_simulation_whose_process_is_gone_is_begun_and_not_running(
-    study_factory: StudyFactory, clock: Clock
-) -> None:
+def test_a_simulation_whose_process_is_gone_is_not_running(study_factory: StudyFactory, clock: Clock) -> None:
     study = study_factory(MODEL)
     [record] = records(study)
     progress = Progress(study, clock=clock)
-    touch(paths.journal(record), NOW)
     played(record)
-    assert counts(progress.look()) == (0, 1, 0, 1)
+    assert counts(progress.look()) == (0, 1, 1)
     clock.now += 70  # without a sign of life
-    assert counts(progress.look()) == (0, 0, 1, 1)
+    assert counts(progress.look()) == (0, 0, 1)
     played(record, at=clock.now)
-    assert counts(progress.look(last=True)) == (0, 1, 0, 1)
+    assert counts(progress.look(last=True)) == (0, 1, 1)
 
 
 def test_what_a_record_says_replaces_what_its_process_said(
@@ -164,7 +166,7 @@ def test_what_a_record_says_replaces_what_its_process_said(
     finish(record, NOW)
     snapshot = progress.look()
     assert snapshot.answered == (5, 2)
-    assert counts(snapshot) == (1, 0, 0, 1)
+    assert counts(snapshot) == (1, 0, 1)
     assert snapshot.rates is None  # nothing is left
 
 
@@ -184,14 +186,14 @@ def test_replies_of_running_simulations_give_the_speed(study_factory: StudyFacto
     study = study_factory(MODEL, seeds=2)
     first, _ = records(study)
     progress = Progress(study, since=NOW - 20, clock=clock)
-    played(first, [NOW - 8, NOW - 7])
+    process = played(first, [NOW - 8, NOW - 7])
     snapshot = progress.look()
-    assert counts(snapshot) == (0, 1, 0, 2)
+    assert counts(snapshot) == (0, 1, 2)
     assert snapshot.answered == (2, 0)
     assert snapshot.rates == pytest.approx((2 / 10, 200 / 10, 200 / 10))  # since the first was asked
     clock.now = NOW + 30
     assert progress.look().silent == pytest.approx(30)  # it has played since NOW
-    played(first, [NOW - 8, NOW - 7, NOW + 39])
+    tell_more(process, reply(first, NOW + 39))
     clock.now = NOW + 40
     snapshot = progress.look()
     assert snapshot.silent == pytest.approx(1)
@@ -207,20 +209,13 @@ def test_replies_of_a_shard_count_once_by_its_process_or_by_its_records(
     first, second = records(study)
     records_tell(calls=2)
     finish(first, NOW - 1)
-    process = played(second, [NOW - 9, NOW - 8, NOW - 7], at=NOW - 20, engine=SERVICES)
+    process = played(first, [NOW - 9, NOW - 8], at=NOW - 20, engine=SERVICES)
+    plays = {"event": "plays", "game": str(second), "engine": SERVICES}
+    tell_more(process, {"event": "played", "game": str(first), "error": ""}, plays, reply(second, NOW - 7))
+    os.utime(process, (NOW, NOW))
     assert Progress(study, since=NOW - 30, clock=clock).look().rates == pytest.approx((3 / 11, 300 / 11, 300 / 11))
     process.unlink()
     assert Progress(study, since=NOW - 30, clock=clock).look().rates == pytest.approx((2 / 1, 20 / 1, 2 / 1))
-
-
-def test_tokens_that_nobody_told_are_not_0_per_second(study_factory: StudyFactory, clock: Clock) -> None:
-    study = study_factory(MODEL)
-    played(records(study)[0], [NOW], tokens=0)
-    snapshot = Progress(study, since=NOW - 5, clock=clock).look()
-    words = " ".join(facts(snapshot))
-    assert "replies/s" in words
-    assert "tokens" not in words
-    assert "200 tokens/s" in facts(dataclasses.replace(snapshot, rates=(1.0, 200.0, 0.0)))
 
 
 def test_replies_of_the_run_before_do_not_count_for_the_speed(study_factory: StudyFactory, clock: Clock) -> None:
@@ -300,7 +295,7 @@ def test_a_run_that_ends_early_says_so_in_its_last_look(study_factory: StudyFact
     clock.now += 4
     now, ended = (progress.look(last) for last in (False, True))
     for stage in ("playing", "figures"):
-        assert (state(now, stage), state(ended, stage)) == ("running", "failed")
+        assert (stage_of(now, stage).state, stage_of(ended, stage).state) == ("running", "failed")
     assert (ended.rates, ended.finishes, ended.left) == (None, None, None)
 
 
@@ -313,7 +308,7 @@ def test_a_stage_runs_as_long_as_its_process_and_ends_with_its_mark(study_factor
 
     def look(at: float) -> Stage:
         clock.now = at
-        return next(stage for stage in progress.look().stages if stage.name == "tables")
+        return stage_of(progress.look(), "tables")
 
     tell(ended(NOW - 40, "no"), began=NOW - 50, at=NOW)
     assert look(NOW) == Stage("tables", "to do")
@@ -341,13 +336,12 @@ def test_an_engine_loads_until_its_server_says_so(study_factory: StudyFactory, c
 
     def look(at: float) -> Stage:
         clock.now = at
-        return next(stage for stage in progress.look().stages if stage.name == "engine tiny")
+        return stage_of(progress.look(), "engine tiny")
 
     server = serve()
     assert look(NOW + 12) == Stage("engine tiny", "running", 12.0)
     assert [str(problem) for problem in progress.look().problems] == ["slow"]
-    with server.open("a") as file:
-        file.write(json.dumps({"event": "loaded", "at": NOW + 30}) + "\n")
+    tell_more(server, {"event": "loaded", "at": NOW + 30})
     done = Stage("engine tiny", "done", 30.0)
     assert look(NOW + 31) == done
     server.unlink()  # it is stopped

@@ -180,18 +180,6 @@ def test_without_questions_what_differs_most_is_told() -> None:
 # Links
 
 
-def test_links_lead_to_simulations_where_there_is_an_explorer() -> None:
-    question = {"name": "q", "outcome": "valid_consensus", "compare": "prompt", "over": "n", "smallest": 0.1}
-    study = study_of({**PROMPTS, "n": [3, 4]}, seeds=2, questions=[question])
-    values = ["majority", 3, 0, "may_exist"]
-    assert ReportLinks(study).simulations(values) == ReportLinks(study).contrast({**ROW}) == ""
-    assert ReportLinks(study).question(study.comparisons[0]) == []
-    there = ReportLinks(study, planned=True)
-    expected = "../view/index.html#/?axis.model=majority&axis.n=3&axis.b=0&axis.prompt=may_exist&outcome=no_consensus"
-    assert there.simulations(values, "no_consensus") == expected
-    assert [name for name, _ in there.question(study.comparisons[0])] == ["n=3", "n=4"]  # one for each stratum
-
-
 def test_links_of_a_study_with_repeats_lead_to_what_is_counted() -> None:
     study = study_of({"model": "random"}, seeds=2, repeats=2, name="repeated")
     values = list(study.conditions[0].axes.values())

@@ -5,7 +5,6 @@ import re
 import pytest
 
 from parley import paths
-from parley.errors import ParleyError
 from parley.report.page import compare
 from parley.study import Study
 from support.figures import played, study_of
@@ -59,15 +58,3 @@ def test_links_lead_to_each_studys_own_explorer_and_report(two: list[Study]) -> 
     assert "first/report/../view" not in html
     assert '<a href="../../second/report/report.html">second</a>' in html
     assert "second/report/" not in compare(two).read_text()
-
-
-@pytest.mark.slow
-def test_studies_that_cannot_be_compared_are_one_line(two: list[Study]) -> None:
-    other = study_of({"model": "grim_trigger", "prompt": "plain"}, name="hunt", game="stag_hunt", seeds=1)
-    for studies, words in (
-        ([two[0], other], "first is of the game consensus, hunt of stag_hunt"),
-        (two[:1], "at least two studies"),
-        ([two[0], study_of(name="unplayed")], "parley summarize"),
-    ):
-        with pytest.raises(ParleyError, match=words):
-            compare(studies)

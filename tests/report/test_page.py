@@ -12,12 +12,10 @@ import pytest
 from parley import paths
 from parley.analysis import tables
 from parley.analysis.made_by import MadeBy
-from parley.engine.models import ModelEntry
 from parley.errors import RecordError
 from parley.play import record
 from parley.report import page as report
 from parley.report.html import ReportLinks
-from parley.report.methods import model_text
 from parley.report.sections import condition_table as table_of_conditions
 from parley.report.sections import ending_table
 from parley.study import Study, load_study
@@ -223,8 +221,3 @@ def test_warnings_name_the_conditions_and_come_before_the_numbers(
     assert shown.count("WARNING") == 4
     assert shown.index("WARNING") < shown.index("Each bar is all simulations")
     assert not [words for words in ("<GPU>", "<hold>") if words in html]
-
-
-def test_a_local_folder_is_named_without_its_path() -> None:
-    text = model_text(ModelEntry.model_validate({"source": {"folder": "/home/someone/models/tuned"}}))
-    assert ("tuned" in text, "someone" in text) == (True, False)

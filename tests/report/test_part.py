@@ -6,8 +6,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from parley import paths
-from parley.errors import RecordError
-from parley.play.record_store import part_of_tables, played_part
+from parley.play.record_store import part_of_tables
 from parley.play.simulate import simulate
 from parley.study import Study
 from support.commands import Parley, one_line_error
@@ -76,24 +75,3 @@ def test_no_run_takes_a_part_for_the_whole(study: Study, parley: Parley) -> None
         assert parley(command, "small.yaml").status == 0
     assert made(study) == [True, True, True]
     assert "planned simulations are played" not in paths.report("small").read_text()
-
-
-@pytest.mark.slow
-def test_what_is_damaged_is_left_out_of_a_part(study: Study, parley: Parley) -> None:
-    record = next(study.simulations()).record(study.name)
-    record.write_bytes(record.read_bytes()[:200])
-    ran = parley("summarize", "small.yaml")
-    assert ran.status == 0
-    assert str(record) in ran.err
-    conditions = pq.read_table(paths.table("small", "conditions", ".parquet")).to_pylist()
-    counts = [(row["n"], row["simulations"], row["left_out"], row["planned"]) for row in conditions]
-    assert counts == [(3, 2, 1, 3), (4, 3, 0, 3)]
-    assert str(record) in one_line_error(parley("summarize", "small.yaml", "--strict"), 1)
-
-
-def test_without_a_record_there_is_no_part(study_factory: StudyFactory) -> None:
-    study = study_factory({"n": [3, 4]}, seeds=2)
-    with pytest.raises(RecordError, match=r"none of its 4 simulations is played; run: parley run small\.yaml"):
-        played_part(study)
-    with pytest.raises(RecordError, match=r"tables: not made for the study as it is now; run: parley summarize"):
-        part_of_tables(study)

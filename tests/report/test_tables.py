@@ -99,17 +99,3 @@ def test_reactions_as_text() -> None:
     alone = pd.DataFrame([REACTED | {"pairs": 0, "simulations_without": 20}])
     [row] = rows_of(sections.reaction_table(alone, ["model"], StagHuntGame))
     assert row["pairs"] == "unpaired, 30 and 20"
-
-
-def test_behaviors_that_somebody_shows_as_text() -> None:
-    row = {"model": "m", "player": "p", "behavior": "hare_for_good", "simulations": 4, "shown": 3}
-    row |= {"share": 0.75, "low": 0.3, "high": 0.95, "payoff": 2.4, "payoff_low": 2.0, "payoff_high": 2.8}
-    row |= {"cost": 0.6, "cost_low": math.nan, "cost_high": math.nan}
-    rows = [row, row | {"behavior": "preemptive", "shown": 0}, row | {"behavior": "any", "share": 1.0}]
-    hare, both = rows_of(sections.behavior_table(pd.DataFrame(rows), ["model"], StagHuntGame))
-    assert (hare["share"], hare["payoff per round"], hare["cost per round"]) == (
-        "75% [30%, 95%]",
-        "2.40 [2.00, 2.80]",
-        "0.60",
-    )
-    assert (both["behavior"], both["share"]) == ("any", "")

@@ -20,33 +20,21 @@ pytestmark = pytest.mark.promise("Any file in the place of a study is read, or r
 LONGEST = 1_000  # characters of a line, the file's own name left out
 SLOWEST = 5.0  # seconds of this process, however busy the machine; a file that explodes takes minutes or all memory
 
+GRID = {"model": ["majority", "hub"], "n": [3], "b": [0, 1], "prompt": ["may_exist"], "byzantine": "same"}
 STUDY: dict[str, Any] = {
     "game": "consensus",
-    "title": "t",
     "seeds": 2,
-    "shard_size": 3,
     "parameters": {"max_rounds": 5, "stop_threshold": 0.66, "vote": {"temperature": 0.1, "max_tokens": 5}},
-    "grids": [
-        {"model": ["majority", "hub"], "n": [3], "b": [0, 1], "prompt": ["may_exist"], "byzantine": "same"},
-        {"model": "local", "honest": 4, "prompt": "none_exist", "vary": {"max_rounds": [3, 4]}, "seeds": 1},
-    ],
+    "grids": [GRID, {"model": "local", "honest": 4, "prompt": "none_exist", "vary": {"max_rounds": [3, 4]}}],
 }
-MODELS: dict[str, Any] = {
-    "models": {
-        "hub": {
-            "source": {"repo": "owner/tiny", "revision": "a" * 40},
-            "dtype": "float16",
-            "max_model_len": 4096,
-            "chat_template_kwargs": {"enable_thinking": False, "deep": {"er": [1, 2.5, None]}},
-            "engine_args": {"seed": 3, "quantization": "fp8"},
-            "server_args": {"gpu-memory-utilization": 0.8, "enable-prefix-caching": True},
-            "gpus": 2,
-            "note": "small",
-        },
-        "local": {"source": {"folder": "local"}},
-        "packaged": {"source": {"package": "pyyaml", "gguf": "x.gguf"}},
-    }
+HUB = {
+    "source": {"repo": "owner/tiny", "revision": "a" * 40},
+    "max_model_len": 4096,
+    "chat_template_kwargs": {"enable_thinking": False, "deep": {"er": [1, 2.5, None]}},
+    "engine_args": {"seed": 3, "quantization": "fp8"},
+    "server_args": {"gpu-memory-utilization": 0.8, "enable-prefix-caching": True},
 }
+MODELS: dict[str, Any] = {"models": {"hub": HUB, "local": {"source": {"folder": "local"}}}}
 
 HUGE = "@@huge@@"  # stands for a number that Python would not print
 ODD = [
@@ -60,17 +48,6 @@ KEYS = VALUES.filter(lambda value: not isinstance(value, list | dict))
 NESTED = st.recursive(
     VALUES, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=3), max_leaves=6
 )
-
-# YAML of its own kind, in the place of a value or of a line.
-SNIPPETS = [
-    *("!!python/object/apply:os.system [touch owned]", "!!python/name:os.system", "!x y", "!" + "x" * 5000),
-    *("!!bool maybe", "!!int x", "!!int ''", "!!float x", "!!timestamp x", "!!null x", "!!binary é", "!!binary aGk="),
-    *("!!str [1]", "!!set {a, b}", "!!omap [a: 1, a: 2]", "!!pairs [a: 1]", "!!map [1]", "!!seq {a: 1}"),
-    *("2024-02-30", "2024-02-03", "1:30:30", "0001-01-01 00:00:00 +99:99", "017", ".inf", "="),
-    *("&a [*a]", "&a {b: *a}", "*nowhere", "<<", "{<<: 3}", "{<<: [1]}", "{<<: {seeds: 3}, seeds: 4}", "? [x]"),
-    *("'", r'"\ud800"', r'"\x00"', "|", "- - - -", "%TAG", "---", "@x: 1", ": ", "\t", "\x07", "\x85", "\u2028", "`"),
-    *("x" * 50_000, "9" * 5000, "0x" + "f" * 5000, "[" * 30 + "]" * 30, "[" * 900, "{a: " * 200),
-]
 
 
 @pytest.fixture
@@ -114,17 +91,14 @@ def mutated(draw: st.DrawFn, good: dict[str, Any]) -> dict[str, Any]:
     content = copy.deepcopy(good)
     for _ in range(draw(st.integers(1, 3))):
         container, key = draw(st.sampled_from(places(content) or [(content, "x")]))
-        action = draw(st.sampled_from(["replace", "replace", "delete", "add", "rename", "wrap"]))
-        if action == "replace" or isinstance(container, list) or key not in container:
-            container[key] = copy.deepcopy(draw(NESTED))  # the odd ones are shared
-        elif action == "delete":
-            del container[key]
-        elif action == "add":
-            container[draw(KEYS)] = copy.deepcopy(draw(NESTED))
-        elif action == "rename":
-            container[draw(KEYS)] = container.pop(key)
-        else:
+        action = draw(st.sampled_from(["replace", "replace", "delete", "rename", "wrap"]))
+        if action == "wrap" and isinstance(container, dict) and key in container:
             container[key] = draw(st.sampled_from([[container[key]], {"x": container[key]}]))
+        elif action == "replace" or isinstance(container, list) or key not in container:
+            container[key] = copy.deepcopy(draw(NESTED))  # the odd ones are shared
+        else:
+            value = container.pop(key)
+            container |= {draw(KEYS): value} if action == "rename" else {}
     return content
 
 
@@ -151,34 +125,15 @@ def test_mutated_files_are_read_or_refused_in_one_line(
     loaded_or_refused(dumped(study), dumped(models))
 
 
-def with_value(text: str, key: str, value: str) -> str:
-    """Return a file with another value for a key that has a plain one."""
-    start = text.index(f" {key}: " if f" {key}: " in text else f"{key}: ")
-    end = text.index("\n", start)
-    return text[:start] + f" {key}: {value}".removeprefix("" if text[start] == " " else " ") + text[end:]
-
-
-@pytest.mark.slow
-def test_yaml_of_any_kind_in_the_place_of_a_value_is_read_or_refused(folder: Path) -> None:
-    assert loaded_or_refused(GOOD_STUDY, GOOD_MODELS) == ""
-    in_study = ("title", "seeds", "max_rounds", "stop_threshold", "byzantine", "game")
-    in_models = ("enable_thinking", "dtype", "max_model_len", "quantization", "gpu-memory-utilization", "folder")
-    for place, snippet in enumerate(SNIPPETS):
-        loaded_or_refused(with_value(GOOD_STUDY, in_study[place % 6], snippet), GOOD_MODELS)
-        loaded_or_refused(GOOD_STUDY, with_value(GOOD_MODELS, in_models[place % 6], snippet))
-
-
-def chain_of(link: Callable[[int], str], first: str, length: int = 12) -> str:
+def chain_of(link: Callable[[int], str], first: str) -> str:
     """Return YAML in which each line names an alias of the line before it several times."""
-    return first + "".join(f"x{i}: &x{i} {link(i - 1)}\n" for i in range(1, length))
+    return first + "".join(f"x{i}: &x{i} {link(i - 1)}\n" for i in range(1, 12))
 
 
 SMALL = {"model": "majority", "prompt": "may_exist"}
 BOMBS = {
     "lists of lists": chain_of(lambda i: f"[{', '.join([f'*x{i}'] * 10)}]", "x0: &x0 [lol]\n"),
     "merges of merges": chain_of(lambda i: f"{{k{i}: 1, <<: [{', '.join([f'*x{i}'] * 10)}]}}", "x0: &x0 {k: 1}\n"),
-    "mappings of mappings": chain_of(lambda i: f"{{a: *x{i}, b: *x{i}}}", "x0: &x0 {a: 1}\n", 40),
-    "a list of itself": f"title: &a [*a]\n{GOOD_STUDY}",
     "a merge of itself": f"title: &a {{<<: *a}}\n{GOOD_STUDY}",
 }
 HUGE_GRIDS = {

@@ -29,7 +29,7 @@ def test_what_is_wrong_is_named_by_its_key(study_factory: StudyFactory) -> None:
     bad: list[tuple[dict[str, Any], str]] = [
         ({"paper": [rate | {"what": "valid_consensu"}]}, r"paper\[0\].what: 'valid_consensu'.*'valid_consensus'"),
         ({"paper": [rate | {"rate": 41.6}]}, r"paper\[0\].rate: .*41.6"),
-        ({"paper": [rate | {"where": {"n": 9}}]}, "n=9"),
+        ({"paper": [rate | {"where": {"n": 9}}]}, r"paper\[0\].where: '9': unknown n"),
     ]
     for content, told in bad:
         with pytest.raises(UsageError, match=told) as error:

@@ -1,6 +1,7 @@
 """Prompts that a study brings: what is sent, what is refused, what an identity depends on, and what a record keeps."""
 
 import pickle
+import re
 from pathlib import Path
 from typing import Any
 
@@ -8,14 +9,11 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from parley.analysis.summarize import summarize
-from parley.analysis.tables import read_table
 from parley.errors import RecordError, UsageError
 from parley.games.prompts import OwnPrompt, appended
 from parley.games.registry import GAMES, game_class
 from parley.play.record import read_summary
 from parley.play.replay import replay
-from parley.play.simulate import simulate
 from parley.study import Study, load_study
 from parley.study.condition import Simulation
 from parley.study.own_prompts import write_templates
@@ -128,52 +126,27 @@ def test_each_game_is_played_from_a_folder_of_its_templates(study_factory: Study
 # What is refused
 
 
+def change(**keys: Any) -> dict[str, Any]:
+    return {"from": "may_exist", **keys}
+
+
 BAD: list[tuple[object, str]] = [
-    ({"from": "may_exits", "append": {"system": "x"}}, "prompts.w.from: 'may_exits': unknown prompt of the game; did"),
+    ({"from": "may_exits", "append": {"system": "x"}}, ".from: 'may_exits': unknown prompt of the game; did"),
+    (change(append={"sytem": "x"}), ".append: 'sytem': unknown part of this prompt; did you mean 's"),
+    (change(append={"byzantine_system": "x"}), ".append.byzantine_system: changes nothing"),
+    (change(append={"honest_turn_user": "x"}), "changes nothing that is sent in this study (only hon"),
+    (change(replace={"You mutt": "x"}), ".replace: 'You mutt': occurs in no template"),
+    (change(replace={"SECRET": "x"}), ".replace.SECRET: changes nothing that is sent"),
     (
-        {"from": "may_exist", "append": {"sytem": "x"}},
-        "prompts.w.append: 'sytem': unknown part of this prompt; did you mean 's",
+        change(replace={"Respond": "Please respond", "=== OUTPUT": "=== FORM"}),
+        "lacks 'Respond with JSON only:', where",
     ),
-    (
-        {"from": "may_exist", "append": {"honest_chat_system": "x"}},
-        "prompts.w.append: 'honest_chat_system': unknown part",
-    ),
-    ({"from": "may_exist", "append": {"byzantine_system": "x"}}, "prompts.w.append.byzantine_system: changes nothing"),
-    (
-        {"from": "may_exist", "append": {"honest_turn_user": "x"}},
-        "changes nothing that is sent in this study (only hon",
-    ),
-    (
-        {"from": "may_exist", "replace": {"You mutt": "x"}},
-        "prompts.w.replace: 'You mutt': occurs in no template",
-    ),
-    ({"from": "may_exist", "replace": {"SECRET": "x"}}, "prompts.w.replace.SECRET: changes nothing that is sent"),
-    (
-        {"from": "may_exist", "replace": {"max_rounds": "rounds"}},
-        "'{rounds}': no place of this template; did you mean",
-    ),
-    (
-        {"from": "may_exist", "replace": {"int(self.initial_value)": "int(self.initial_valu)"}},
-        "'{int(self.initial_valu)}': no place of this template; did you mean 'initial_value'?",
-    ),
-    ({"from": "may_exist", "append": {"honest_propose_system": "{initial_valu}"}}, "did you mean 'initial_value'?"),
-    ({"from": "may_exist", "append": {"system": "{0}"}}, "'{0}': no place of this template"),
-    ({"from": "may_exist", "append": {"system": "{__class__}"}}, "'{__class__}': no place of this template"),
-    ({"from": "may_exist", "append": {"system": "{{x}}"}}, "'{x}': no place of this template"),
-    ({"from": "may_exist", "append": {"system": ""}}, "prompts.w.append.system: ''"),
-    ({"append": {"system": "x"}}, "prompts.w.append: 'system': unknown part of this prompt; there is none"),
-    ({}, "prompts.w: lacks templates that are sent in this study; add honest_propose_system, honest_propose_user"),
-    ({"from": "may_exist", "apend": {}}, "prompts.w.apend: unknown key; did you mean 'append'?"),
-    (
-        {"templates": {"honest_propose_system": "=== OUTPUT FORMAT ==="}},
-        "add honest_propose_user, honest_vote_system",
-    ),
-    (
-        {"templates": {"honest_propose_sytem": "x"}},
-        "prompts.w: honest_propose_sytem: no template of the game; di",
-    ),
-    ("nowhere", "prompts.w: 'nowhere': no such folder; write one: parley prompts GAME --write nowhere"),
-    ("../nowhere", "name a folder below that of the study file"),
+    (change(append={"honest_propose_system": "{initial_valu}"}), "did you mean 'initial_value'?"),
+    (change(append={"system": "{__class__}"}), "'{__class__}': no place of this template"),
+    (change(append={"system": ""}), ".append.system: ''"),
+    ({}, ": lacks templates that are sent in this study; add honest_propose_system, honest_propose_user"),
+    ({"templates": {"honest_propose_sytem": "x"}}, ": honest_propose_sytem: no template of the game; di"),
+    ("nowhere", ": 'nowhere': no such folder; write one: parley prompts GAME --write nowhere"),
     ("prompts/../../nowhere", "name a folder below that of the study file"),
     (3, "prompts.w: 3:"),
 ]
@@ -190,53 +163,37 @@ def test_a_prompt_that_cannot_be_sent_is_refused_by_its_key(
     assert "\n" not in str(error.value)
 
 
-def test_the_name_of_a_shipped_prompt_is_refused_and_a_misspelled_one_is_found(study_factory: StudyFactory) -> None:
+def test_a_shipped_prompt_keeps_its_name_and_a_misspelled_one_is_found(study_factory: StudyFactory) -> None:
     with pytest.raises(UsageError, match=r"^small.yaml: prompts.none_exist: a prompt of the game has this name"):
         study_factory(prompts={"none_exist": WATCHED})
     with pytest.raises(UsageError, match=r"grids\[0\].prompt: 'wached': unknown prompt; did you mean 'watched'\?"):
         study_factory({"prompt": "wached"}, prompts={"watched": WATCHED})
-
-
-def test_words_where_the_form_of_a_reply_is_asked_for_have_to_stay(study_factory: StudyFactory) -> None:
-    polite = {"from": "may_exist", "replace": {"Respond": "Please respond", "=== OUTPUT": "=== FORM"}}
-    with pytest.raises(UsageError, match=r"prompts.polite: \w+: lacks 'Respond with JSON only:', where the form"):
-        study_factory({"prompt": "polite"}, prompts={"polite": polite})
+    with pytest.raises(UsageError, match=r"groups\[1\].prompt: 'wached': unknown prompt; did you mean 'watched'\?"):
+        by_group(study_factory, prompt="wached")
 
 
 @pytest.mark.parametrize(
-    ("name", "change", "words"),
+    ("name", "text", "words"),
     [
-        (
-            "honest_act_user",
-            ("{history}", "{histroy}"),
-            "prompts/mine/honest_act_user.txt, line 2: '{histroy}': no place",
-        ),
-        ("honest_act_user", ("{reply}", ""), "prompts/mine/honest_act_user.txt: lacks '{reply}'"),
-        (
-            "honest_act_usr",
-            None,
-            "prompts/mine/honest_act_usr.txt: no template of the game; did you mean 'honest_act_user'?",
-        ),
+        ("honest_act_user", "{reply}\n{histroy}", "mine/honest_act_user.txt, line 2: '{histroy}': no place"),
+        ("honest_act_user", "Play.", "mine/honest_act_user.txt: lacks '{reply}'"),
+        ("honest_act_usr", "x", "mine/honest_act_usr.txt: no template of the game; did you mean 'honest_act_user'?"),
         ("honest_system", None, "prompts.mine: lacks templates that are sent in this study; add honest_system"),
-        ("honest_talk", ("", "\xff"), "prompts.mine: 'prompts/mine': cannot be read"),
+        ("honest_talk", "\xff", "prompts.mine: 'mine': cannot be read"),
     ],
 )
 def test_a_folder_with_a_wrong_template_is_refused_by_file_and_line(
-    study_factory: StudyFactory, folder: Path, name: str, change: tuple[str, str] | None, words: str
+    study_factory: StudyFactory, folder: Path, name: str, text: str | None, words: str
 ) -> None:
-    write_templates(GAMES["stag_hunt"], "plain", folder / "prompts/mine")
-    file = folder / f"prompts/mine/{name}.txt"
-    if change is None and file.exists():
+    write_templates(GAMES["stag_hunt"], "plain", folder / "mine")
+    file = folder / f"mine/{name}.txt"
+    if text is None:
         file.unlink()
-    elif change is None:
-        file.write_text("x")
     else:
-        file.write_text(file.read_text().replace(*change, 1), encoding="latin-1")
+        file.write_text(text, encoding="latin-1")
     grid = {"prompt": "mine", "model": "always_stag", "vary": {"cheap_talk": [True, False]}}
-    with pytest.raises(UsageError) as error:
-        study_factory(grid, game="stag_hunt", prompts={"mine": "prompts/mine"})
-    assert words in str(error.value)
-    assert str(error.value).startswith(("prompts/mine/honest_", "small.yaml: prompts.mine"))
+    with pytest.raises(UsageError, match=re.escape(words)):
+        study_factory(grid, game="stag_hunt", prompts={"mine": "mine"})
 
 
 # Identity
@@ -278,29 +235,6 @@ def recorded(study: Study, place: int = -1) -> Path:
     return record_with_model(Simulation(study.conditions[place], 0))
 
 
-@pytest.mark.promise(
-    "A record of a prompt that a study brought says what was sent, and is replayed without the study."
-)
-@pytest.mark.parametrize(("game", "variant", "parameters"), SENT)
-def test_a_record_says_what_was_sent_and_is_replayed_elsewhere(
-    study_factory: StudyFactory,
-    tmp_path_factory: pytest.TempPathFactory,
-    monkeypatch: pytest.MonkeyPatch,
-    game: str,
-    variant: str,
-    parameters: dict[str, Any],
-) -> None:
-    grid = {"model": "tiny", "n": 4, "b": 1, "byzantine": "same", "prompt": [variant, "watched"]}
-    prompts = {"watched": {"from": variant, "append": {"honest_system": LINE}}}
-    study = study_factory(grid, game=game, parameters=parameters, prompts=prompts)
-    path = recorded(study)
-    assert "templates" not in read_summary(recorded(study, 0)).simulation
-    rows = pq.read_table(path, partitioning=None).select(["role", "system"]).to_pylist()
-    assert {row["role"] for row in rows} == {"honest", "byzantine"}
-    assert all((LINE in row["system"]) == (row["role"] == "honest") for row in rows)
-    alone(path, tmp_path_factory.mktemp("elsewhere"), monkeypatch)
-
-
 @pytest.mark.parametrize(
     ("templates", "words"),
     [
@@ -323,14 +257,6 @@ def test_templates_of_a_strangers_record_are_checked(study_factory: StudyFactory
     assert "\n" not in str(error.value)
 
 
-def test_prompts_are_compared_like_any(study_factory: StudyFactory) -> None:
-    questions = [
-        {"name": "watching", "outcome": "valid_consensus", "compare": "prompt", "over": ["b"], "smallest": 0.2}
-    ]
-    study = study_factory(TWO, prompts={"watched": WATCHED}, questions=questions, seeds=3)
-    assert [comparison.label for comparison in study.comparisons] == ["watching: prompt may_exist -> watched"]
-
-
 # Groups
 
 
@@ -344,6 +270,9 @@ def by_group(study_factory: StudyFactory, model: str = "tiny", prompt: Any = "wa
     return study_factory(grid | {"model": None, "n": None}, **content)
 
 
+@pytest.mark.promise(
+    "A record of a prompt that a study brought says what was sent, and is replayed without the study."
+)
 @pytest.mark.promise(
     "Groups of one game may have a prompt each: it is what they are sent, in every game, and their record keeps it."
 )
@@ -395,28 +324,14 @@ def test_prompts_of_groups_are_an_axis_that_questions_compare(study_factory: Stu
     assert {each.axes["prompt"] for each in study.conditions} == {"may_exist"}
 
 
-@pytest.mark.usefixtures("folder")
-def test_the_example_of_prompts_by_group_compares_nobody_half_and_all() -> None:
-    def written(content: dict[str, Any]) -> Path:
-        Path("told.yaml").write_text(yaml.safe_dump(content))
-        return Path("told.yaml")
-
+def test_the_example_of_prompts_by_group_compares_nobody_half_and_all(tmp_path: Path) -> None:
     page = (REPOSITORY / "docs/reference/study.md").read_text(encoding="utf-8")
-    example = yaml.safe_load(page.partition("### Prompts by group")[2].split("```")[1].removeprefix("yaml"))
-    study = load_study(written({**example, "seeds": 2}))
-    for simulation in study.simulations():
-        simulate(study, simulation.record("told"), [], 1.0)
-    summarize(study)
-    assert [each.label for each in study.comparisons] == [
+    example = page.partition("### Prompts by group")[2].split("```")[1].removeprefix("yaml")
+    (tmp_path / "told.yaml").write_text(example)
+    assert [each.label for each in load_study(tmp_path / "told.yaml").comparisons] == [
         "told: prompt may_exist -> may_exist+watched",
         "told: prompt may_exist -> watched",
     ]
-    assert list(read_table("told", "questions")["pairs"]) == [2, 2]
-    twelve = {"model": "majority", "n": 12, "prompt": "watched"}  # a condition of another model
-    with pytest.raises(
-        UsageError, match=r"in prompt alone \(may_exist, watched\), but in model too; choose two that do"
-    ):
-        load_study(written({**example, "grids": [example["grids"][0], twelve]}))
 
 
 @pytest.mark.promise("The example of personas: each group reads its own line, under other names in other games.")
@@ -433,34 +348,6 @@ def test_the_example_of_personas_deals_them_by_the_seed(tmp_path: Path) -> None:
             [name] = {ask.agent for ask in asks if ask.system and line in ask.system}
             had[line].add(name)
     assert all(len(names) == 3 for names in had.values())
-
-
-def test_a_wrong_prompt_of_a_group_is_refused_by_its_key(study_factory: StudyFactory) -> None:
-    with pytest.raises(
-        UsageError, match=r"grids\[0\].groups\[1\].prompt: 'wached': unknown prompt; did you mean 'wat"
-    ):
-        by_group(study_factory, prompt="wached")
-    only = {"templates": {"honest_vote_system": "Vote. Respond with JSON only:"}}
-    with pytest.raises(
-        UsageError, match=r"prompts.w: lacks templates .*; add honest_propose_system, honest_propose_user"
-    ):
-        by_group(study_factory, prompt="w", prompts={"w": only})
-    with pytest.raises(UsageError, match=r"prompts.w.append.byzantine_system: changes nothing that is sent"):
-        by_group(study_factory, prompt="w", prompts={"w": {"from": "may_exist", "append": {"byzantine_system": "x"}}})
-
-
-def test_a_prompt_that_cannot_fit_is_refused_before_play(study_factory: StudyFactory) -> None:
-    long = {"from": "may_exist", "append": {"honest_vote_system": "word " * 14_000}}
-    with pytest.raises(
-        UsageError, match=r"prompts.w: honest_vote_system: 7\d,\d+ bytes do not fit a context of 8,192 tok"
-    ):
-        by_group(study_factory, prompt="w", prompts={"w": long})
-    by_group(study_factory, "majority", prompt="w", prompts={"w": long})  # nobody reads it
-    models = {**MODELS["models"], "large": {**MODELS["models"]["tiny"], "max_model_len": 32_768}}
-    groups = [{"role": "honest", "count": 2, "model": "tiny"}, {"role": "honest", "count": 2, "model": "large"}]
-    groups[1]["prompt"] = "w"
-    grid = {"groups": groups, "model": None, "n": None}
-    study_factory(grid, prompts={"w": long}, models=models)  # the small model is not sent it
 
 
 # Commands
@@ -480,29 +367,13 @@ def test_what_a_group_is_sent_is_printed_and_compared(study_factory: StudyFactor
 
 
 def test_templates_are_written_once_with_the_places_of_each(parley: Parley, folder: Path) -> None:
-    ran = parley("prompts", "stag_hunt", "--write", "mine")
-    assert ran.status == 0
+    assert parley("prompts", "stag_hunt", "--write", "mine").status == 0
     assert "honest_act_user: {history} {reply}\n" in Path("mine/README.txt").read_text()
-    assert "exists already, and nothing is overwritten" in one_line_error(
-        parley("prompts", "stag_hunt", "--write", "mine"), 2
-    )
-    assert "did you mean 'may_exist'" in one_line_error(
-        parley("prompts", "consensus", "--prompt", "may_exits", "--write", "new"), 2
-    )
-    assert parley("prompts", "consensus", "--write", "theirs").status == 0
-    places = "{agent_id} {max_rounds} {value_min} {value_max} {initial_value}"
-    assert f"honest_propose_system: {places}\n" in Path("theirs/README.txt").read_text()
-
-
-def test_a_game_is_named_like_a_study(parley: Parley, study_factory: StudyFactory) -> None:
-    assert "played by llm" in parley("prompts", "stag_hunt").err
-    study_factory(name="consensus")
-    assert "played by majority" in parley("prompts", "consensus.yaml").err
-    Path("config").mkdir()
-    Path("consensus.yaml").rename("config/consensus.yaml")
-    Path("models.yaml").rename("config/models.yaml")
-    assert "played by majority" in parley("prompts", "consensus").err
-    assert "played by llm" in parley("prompts", "consensus", "--set", "max_rounds=3").err
+    for game, where, *more, told in (
+        ("stag_hunt", "mine", "exists already, and nothing is overwritten"),
+        ("consensus", "new", "--prompt", "may_exits", "did you mean 'may_exist'"),
+    ):
+        assert told in one_line_error(parley("prompts", game, "--write", where, *more), 2)
 
 
 def test_two_prompts_are_compared_word_by_word(study_factory: StudyFactory) -> None:

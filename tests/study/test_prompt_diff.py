@@ -14,13 +14,8 @@ from support.studies import StudyFactory
 
 pytestmark = pytest.mark.promise("Contrasted prompts differ in what they are about, and in nothing else.")
 
-HUNT: dict[str, Any] = {
-    "model": ["tiny", "grim_trigger"],
-    "n": 4,
-    "b": [0, 1],
-    "byzantine": "betray",
-    "prompt": "plain",
-}
+PLAYERS = ["tiny", "grim_trigger"]
+HUNT: dict[str, Any] = {"model": PLAYERS, "n": 4, "b": [0, 1], "byzantine": "betray", "prompt": "plain"}
 RING = {"topology": ["ring"], "disclosure": ["silent", "explicit"]}
 
 

@@ -1,6 +1,5 @@
 """What an agent is sent in a condition of a study is what the game asks it when it is played."""
 
-from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -17,17 +16,12 @@ from support.studies import StudyFactory
 pytestmark = pytest.mark.promise("A printed prompt is what the record of the game says.")
 
 HONEST = PromptQuery("honest")
-HUNT: dict[str, Any] = {"model": "tiny", "n": 4, "b": [0, 1], "byzantine": "betray", "prompt": "plain"}
 SOLVER = {"model": {"name": "solver", "accuracy": 1.0}, "b": 1, "byzantine": "stubborn", "prompt": "skeptical"}
 STAG = {"model": "grim_trigger", "b": 1, "byzantine": "betray", "prompt": "plain"}
 
 
-def sent(study: Study, query: PromptQuery = HONEST, where: Mapping[str, Any] | None = None, seed: int = 0) -> Ask:
-    return prompt_sent(study, where or {}, query, seed).ask
-
-
-def hunts(make: StudyFactory, vary: Mapping[str, Any] | None = None, **grid: Any) -> Study:
-    return make({**HUNT, "vary": vary or {}, **grid}, game="stag_hunt", parameters={"rounds": 4})
+def sent(study: Study, query: PromptQuery = HONEST, seed: int = 0) -> Ask:
+    return prompt_sent(study, {}, query, seed).ask
 
 
 @pytest.mark.parametrize(
@@ -55,6 +49,8 @@ def test_scripted_agents_without_chance_are_sent_what_their_record_says(
 
 def test_the_first_agent_of_the_role_is_taken_unless_one_is_named(study_factory: StudyFactory) -> None:
     study = study_factory({"n": 6, "b": 2, "byzantine": "random"}, parameters={"protocol": "swarms"})
+    with pytest.raises(UsageError, match=r"no agent has the role king in the .*; choose one of: honest, byzantine"):
+        sent(study, PromptQuery("king"))
     for role in ("honest", "byzantine"):
         for seed in range(3):
             seats = Simulation(study.conditions[0], seed).game().seats
@@ -76,13 +72,3 @@ def test_an_agent_outside_the_panel_is_not_taken(study_factory: StudyFactory) ->
         outside = next(f"agent_{i}" for i in range(1, 6) if f"agent_{i}" not in panel)
         with pytest.raises(UsageError, match=f"agent {outside}.; choose another agent"):
             sent(study, PromptQuery(None, outside), seed=seed)
-
-
-def test_a_condition_without_the_role_is_passed_over(study_factory: StudyFactory) -> None:
-    study = hunts(study_factory)
-    found = prompt_sent(study, {}, PromptQuery("byzantine"), 0)
-    assert found.condition.axes["b"] == 1
-    assert not found.others
-    assert "SECRET" in found.ask.system
-    with pytest.raises(UsageError, match=r"no agent has the role byzantine in the .*; choose another --where"):
-        sent(study, PromptQuery("byzantine"), {"b": 0})

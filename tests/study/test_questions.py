@@ -33,11 +33,11 @@ def test_pairs_are_pooled_over_the_axes_that_the_question_names(study_factory: S
     # An axis that differs must be named; one that the question makes constant need not.
     with pytest.raises(UsageError, match=r"questions\[0\]: n differs .* \(4, 6\); name n in over"):
         study_factory(GRID, questions=[{**ASKED, "over": ["model"]}])
-    one = study_factory(GRID, questions=[{**ASKED, "over": "model", "where": {"n": 4}}])
-    assert len(strata(one)) == 2
-
-
-def test_without_values_each_is_compared_with_the_first(study_factory: StudyFactory) -> None:
+    chosen = {**ASKED, "over": "model", "where": {"n": 4}}
+    assert len(strata(study_factory(GRID, questions=[chosen]))) == 2
+    # Repeats of a seed answer no question; without values each is compared with the first.
+    repeated = study_factory(GRID | {"model": "random"}, questions=[{**ASKED, "over": ["n"]}], repeats=2)
+    assert (len(repeated.conditions), len(strata(repeated))) == (8, 2)
     for values, compared in (({}, [("4", "6"), ("4", "8")]), ({"values": [8, 4]}, [("8", "4")])):
         study = study_factory({"n": [4, 6, 8]}, questions=[{**ASKED, "compare": "n", **values}])
         assert [comparison.values for comparison in study.comparisons] == compared
@@ -100,12 +100,9 @@ def test_a_question_that_nothing_answers_is_refused_with_its_key(study_factory: 
         assert message.startswith("small.yaml: questions[0]"), change
         assert all(name in message for name in names), message
         assert "\n" not in message
-
-
-def test_conditions_without_a_pair_are_refused(study_factory: StudyFactory) -> None:
     with pytest.raises(UsageError, match="no seed in common"):
         study_factory({"seeds": [0, 1]}, {"prompt": "none_exist", "seeds": [2, 3]}, questions=[ASKED])
-    with pytest.raises(UsageError, match=r"in prompt alone \(may_exist, none_exist\)"):
+    with pytest.raises(UsageError, match=r"in prompt alone \(may_exist, none_exist\), but in n too"):
         study_factory({"n": 4}, {"n": 6, "prompt": "none_exist"}, questions=[ASKED])
 
 
@@ -123,9 +120,3 @@ def test_questions_are_in_the_plans_but_in_no_identity(study_factory: StudyFacto
     assert len({tuple((s.id, s.record("x")) for s in study.simulations()) for study in studies}) == 1
     assert len({study.plan for study in studies}) == 3  # tables are made anew
     assert len({plan_of(study) for study in studies}) == 3  # jobs of a run notice
-
-
-def test_repeats_of_a_seed_answer_no_question(study_factory: StudyFactory) -> None:
-    study = study_factory(GRID | {"model": "random"}, questions=[{**ASKED, "over": ["n"]}], repeats=2)
-    assert len(study.conditions) == 8
-    assert len(strata(study)) == 2

@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
@@ -76,13 +76,18 @@ def record_with_model(
     return path
 
 
-# Status and body of the answer to a request; a third part is more headers. None hangs up.
+# Status and body of the answer to a request; a third part is more headers. None hangs up, a function writes it.
 Answer = Callable[[dict[str, Any]], Any]
 
 
-def completion(text: str, finish_reason: str = "stop", cached: int = 0) -> tuple[int, dict[str, Any]]:
+def completion(
+    text: str | None, finish_reason: str = "stop", cached: int = 0, **message: str
+) -> tuple[int, dict[str, Any]]:
     usage = {"prompt_tokens": 100, "completion_tokens": 7, "prompt_tokens_details": {"cached_tokens": cached}}
-    return 200, {"choices": [{"message": {"content": text}, "finish_reason": finish_reason}], "usage": usage}
+    return 200, {
+        "choices": [{"message": {"content": text, **message}, "finish_reason": finish_reason}],
+        "usage": usage,
+    }
 
 
 def schema_of(body: dict[str, Any]) -> dict[str, Any]:
@@ -155,11 +160,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         self.server.heads.append((self.path, self.headers["Authorization"] or self.headers["api-key"]))
-        page = self.server.pages.get(self.path, (200, {}))
-        if page is None:  # hangs up
-            self.close_connection = True
-            return
-        self._send(*page)
+        self._give(self.server.pages.get(self.path, (200, {})))
 
     def do_POST(self) -> None:
         self.server.heads.append((self.path, self.headers["Authorization"] or self.headers["api-key"]))
@@ -175,10 +176,16 @@ class _Handler(BaseHTTPRequestHandler):
         answer = self.server.answer(body)
         with self.server.guard:
             self.server.in_flight -= 1
-        if answer is None:
+        self._give(answer)
+
+    def _give(self, answer: Any) -> None:
+        if answer is None or callable(answer):
             self.close_connection = True
-            return
-        self._send(*answer)
+        if callable(answer):
+            with suppress(OSError):  # the client hung up
+                answer(self.wfile)
+        elif answer is not None:
+            self._send(*answer)
 
     def _send(self, status: int, body: Any, headers: Mapping[str, str] | None = None) -> None:
         content = body if isinstance(body, bytes) else json.dumps(body).encode()

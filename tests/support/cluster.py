@@ -1,7 +1,5 @@
 """A real SLURM on this machine: two nodes with two GPUs of gres each, accounting, preemption; by Debian's packages.
 
-By hand:  python tests/support/cluster.py FOLDER     (it prints what to export; Ctrl-C stops it)
-
 All daemons are children of this process, run as its user, listen on loopback, and keep their files in FOLDER; nothing
 outside of it is written.
 """
@@ -244,23 +242,6 @@ def _free_ports(count: int) -> list[int]:
         return [opened.getsockname()[1] for opened in sockets]
 
 
-def main() -> None:
-    """Run a cluster in the folder given until Ctrl-C."""
-    if missing := missing_programs():
-        sys.exit(f"not installed: {', '.join(missing)}; run: {INSTALL}")
-    if len(sys.argv) != 2:
-        sys.exit(__doc__)
-    for number in (signal.SIGTERM, signal.SIGINT):  # the latter is ignored by what a script starts in the background
-        signal.signal(number, signal.default_int_handler)
-    with contextlib.suppress(KeyboardInterrupt), cluster(Path(sys.argv[1]).resolve()) as made:
-        print("export", *(f"{name}={value}" for name, value in made.variables.items()), flush=True)
-        signal.pause()
-
-
-if __name__ == "__main__":
-    main()
-
-
 # Studies on the test cluster: starting the command, its jobs, its records, and what must not be left
 
 
@@ -421,18 +402,7 @@ def assert_nothing_is_left(folder: Path, study: Study) -> None:
     assert "Nothing to be done" in again.stdout + again.stderr
 
 
-# Code of the user's own, since it has a journal for each simulation, as what a server answers has.
-OWN_CODE = """
-import json
-
-from parley.policies import Completion
-
-
-class Stubborn:
-    async def answer(self, ask, seed, attempt):
-        reply = {"internal_strategy": "none", "value": ask.view.current_value, "public_reasoning": "none"}
-        return Completion(json.dumps({"decision": "continue"} if ask.phase == "vote" else reply), "stop")
-"""
-# Nobody ever agrees, so that a game lasts its rounds; and each takes seconds, so that there is time to disturb it.
-OWN = "stubborn_agent:Stubborn"
+# Code of the user's own, since it has a journal for each simulation, as what a server answers has. Nobody ever stops,
+# so that a game lasts its rounds; and each takes seconds, so that there is time to disturb it.
+OWN = {"name": "keeps_agent:Keeps", "vote": "continue"}
 LONG = {"model": OWN, "n": 40, "prompt": "may_exist"}

@@ -21,9 +21,10 @@ from parley.games.consensus.game import ConsensusGame
 from parley.games.evidence import FigureSpec, Indicator, Measure, Quantity
 from parley.play.record import write_record
 from parley.play.runner import play
-from parley.study import Study, load_study
+from parley.study import Study
 from support.playing import scripted_policies
-from support.studies import GRID, MODELS
+from support.studies import MODELS
+from support.studies import study_of as study_of  # for the tests of figures
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -33,15 +34,6 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     with chdir(folder):
         Path("models.yaml").write_text(yaml.safe_dump(MODELS), encoding="utf-8")
         yield folder
-
-
-def study_of(*grids: dict[str, Any], name: str = "small", **content: Any) -> Study:
-    """Write a study file into the working directory and load it, as `study_factory` does in a folder of its own."""
-    merged = [{**{k: v for k, v in GRID.items() if k != "n" or "honest" not in g}, **g} for g in grids or ({},)]
-    body = {"game": "consensus", **content, "grids": [{k: v for k, v in g.items() if v is not None} for g in merged]}
-    file = Path(f"{name}.yaml")
-    file.write_text(yaml.safe_dump(body), encoding="utf-8")
-    return load_study(file)
 
 
 def pages_of(study: Study, name: str, look: Look | None = None, **changes: Any) -> list[Figure]:

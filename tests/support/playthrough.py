@@ -44,9 +44,9 @@ FOLDER = REPOSITORY / "docs" / "playthroughs"
 MODELS = {"models": {"tiny": {"source": {"repo": "owner/tiny", "revision": "a" * 40}}}}
 KEYS = ("value", "decision", "vote", "answer", "selection", "policies", "word", "action")
 _READ = """\
-Whole games as text: every prompt and reply, the state after each round, and the outcome. Most replies were chosen to
-show one rule. `: 12 lines as before` stands for lines that the last prompt of that kind had, too, `: 2 lines less` for
-lines that are gone. `[reply]` is the reply's JSON schema and sampling. An agent's reply follows `>`.
+Whole games as text: what each shows, every prompt and reply, the state after each round, and the outcome.
+`: 12 lines as before` stands for lines that the last prompt of that kind had, too, `: 2 lines less` for lines that are
+gone. `[reply]` is the reply's JSON schema and sampling. An agent's reply follows `>`.
 """
 _FEWEST = 3  # lines that are as before and left out; fewer are shown again
 
@@ -239,7 +239,7 @@ def index() -> str:
     lines = ["# Playthroughs", "", *_READ.splitlines()]
     for game, listed in groupby(specs(), key=lambda spec: spec["name"].partition("/")[0]):
         lines += ["", f"## {game.replace('_', ' ').capitalize()}", ""]
-        lines += [f"- [{spec['name'].partition('/')[2]}]({spec['name']}.txt): {spec['shows']}" for spec in listed]
+        lines += [f"- [{spec['name'].partition('/')[2]}]({spec['name']}.txt)" for spec in listed]
     return "\n".join(lines) + "\n"
 
 

@@ -73,15 +73,20 @@ def study_factory(folder: Path) -> StudyFactory:
     ) -> Study:
         if models is not None:
             Path("models.yaml").write_text(yaml.safe_dump({"models": models}), encoding="utf-8")
-        # A grid that says how many honest agents there are has no use for the default n.
-        merged = [{**{k: v for k, v in GRID.items() if k != "n" or "honest" not in g}, **g} for g in grids or ({},)]
-        merged = [{k: v for k, v in grid.items() if v is not None} for grid in merged]  # None: without this key
-        body = {"game": "consensus", **content, "grids": merged}
-        file = Path(f"{name}.yaml")
-        file.write_text(yaml.safe_dump(body), encoding="utf-8")
-        return parley_study.load_study(file)
+        return study_of(*grids, name=name, **content)
 
     return make
+
+
+def study_of(*grids: dict[str, Any], name: str = "small", **content: Any) -> Study:
+    """Write a study file into the working directory and load it."""
+    # A grid that says how many honest agents there are has no use for the default n.
+    merged = [{**{k: v for k, v in GRID.items() if k != "n" or "honest" not in g}, **g} for g in grids or ({},)]
+    merged = [{k: v for k, v in grid.items() if v is not None} for grid in merged]  # None: without this key
+    body = {"game": "consensus", **content, "grids": merged}
+    file = Path(f"{name}.yaml")
+    file.write_text(yaml.safe_dump(body), encoding="utf-8")
+    return parley_study.load_study(file)
 
 
 _PLAIN_MODELS = "models: {m: {source: {repo: a/b, revision: '" + "0" * 40 + "'}}}\n"

@@ -237,19 +237,6 @@ def test_a_failed_study_goes_on_where_it_was_and_dvc_takes_nothing_away(reader: 
     assert other.read_text() == "a reply\n"
 
 
-def test_a_changed_policy_of_ones_own_is_seen(reader: Path) -> None:
-    Path("config/keeps_agent.py").write_text(OWN_CODE)
-    write_study("keeps", {**OTHER, "grids": [MAJORITY, {**MAJORITY, "model": "keeps_agent:Keeps"}]})
-    call("parley", "stage", "keeps")
-    assert "config/keeps_agent.py" in yaml.safe_load(Path("dvc.yaml").read_text())["stages"]["keeps"]["deps"]
-    call("dvc", "repro", "keeps")
-    assert "up to date" in call("dvc", "status", "keeps")
-    Path("config/keeps_agent.py").write_text(OWN_CODE.replace("7", "8"))
-    assert "config/keeps_agent.py" in call("dvc", "status", "keeps")
-    assert jobs(call("dvc", "repro", "keeps"))["simulate_shard"] == 1
-    assert skipped("demo", call("dvc", "repro"))
-
-
 # Remotes
 
 
@@ -377,25 +364,3 @@ def test_metrics_are_a_row_per_condition_and_compare_with_a_commit(reader: Path)
     file.write_text(file.read_text().replace('"simulations": 2', '"simulations": 3'))
     row = next(line for line in call("dvc", "metrics", "diff").splitlines() if "simulations" in line)
     assert row.split() == [str(file), "simulations", "2", "3", "1"]
-
-
-def test_plots_hold_the_outcomes_and_the_figures(reader: Path) -> None:
-    call("dvc", "plots", "show")
-    page = Path("dvc_plots/index.html").read_text()
-    assert '"facet"' in page  # our own template
-    assert '"condition": "model=majority, n=3, b=1, prompt=may_exist"' in page
-    assert "could not be loaded" in page  # what a reader without a network is told
-    for name in ("outcome_rates", "outcomes_by_byzantine", "trajectories"):
-        picture = Path("dvc_plots") / "static" / f"workspace_results_demo_figures_{name}.png"
-        assert picture.read_bytes() == paths.figure("demo", name, ".png").read_bytes()
-    assert call("git", "status", "--porcelain") == ""
-
-
-@pytest.mark.parametrize("folder", ["journals", "engines"])
-def test_what_is_being_played_is_none_of_dvcs_business(reader: Path, folder: str) -> None:
-    file = paths.results("demo") / folder / "x"
-    file.parent.mkdir()
-    file.touch()
-    assert str(file) in call("dvc", "check-ignore", str(file))
-    record = str(next(paths.simulations("demo").rglob("*.parquet")))
-    call("dvc", "check-ignore", record, fails=True)

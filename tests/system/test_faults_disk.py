@@ -207,12 +207,6 @@ def test_without_locks_a_simulation_stops_in_one_line_that_says_what_to_do(tmp_p
     assert line.endswith("mount it with locks (option flock), or work in a folder on another file system")
 
 
-@pytest.mark.usefixtures("no_locks")
-def test_without_locks_a_workflow_stops_in_one_line_that_says_what_to_do(tmp_path: Path) -> None:
-    with pytest.raises(JournalError, match=r"its file system cannot lock files \(.*\); mount it with locks"):
-        hold_lock(tmp_path / "folder" / "lock")
-
-
 def test_a_lock_that_cannot_be_made_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(JournalError, match=r"file/lock: cannot be opened: "):

@@ -1,120 +1,79 @@
 """Engines that fail in mid-game, seen from a simulation: one line, and nothing that was answered is asked again."""
 
-import asyncio
 import json
 import os
 import threading
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import pytest
 
 from parley import paths
 from parley.engine import client
-from parley.engine.endpoint import FAILED, Endpoint
+from parley.engine.endpoint import FAILED, Endpoint, read_endpoint
 from parley.errors import EngineError
 from parley.play.record import read_record
 from parley.play.replay import replay
 from parley.play.simulate import simulate
 from parley.study import Study
-from support.answering import schema_of
+from support.answering import Answer, schema_of, standing_in
 from support.commands import heard
 from support.studies import StudyFactory
 
 pytestmark = pytest.mark.promise("An engine that fails in mid-game costs nothing that was answered.")
 
-DRIP = b"HTTP/1.1 200 OK\r\nContent-Length: 5000\r\n\r\n" + b" " * 1000
 CUT = b"HTTP/1.1 200 OK\r\nContent-Length: 5000\r\n\r\n{"
 
 
-def http(status: int, body: bytes) -> bytes:
-    return b"HTTP/1.1 %d X\r\nContent-Length: %d\r\nConnection: close\r\n\r\n" % (status, len(body)) + body
-
-
-def proper_answer(body: bytes, **changes: Any) -> bytes:
+def proper_answer(body: dict[str, Any], **changes: Any) -> tuple[int, dict[str, Any]]:
     """Answer a request as an engine does: of the asked shape, and by its seed."""
-    asked = json.loads(body)
-    schema = schema_of(asked)["properties"]
-    number = asked["seed"] % 51
+    schema = schema_of(body)["properties"]
+    number = body["seed"] % 51
     reply = {"decision": "continue"} if "decision" in schema else dict.fromkeys(schema, "word") | {"value": number}
     choice = {"message": {"content": json.dumps(reply)}, "finish_reason": "stop"}
-    usage = {"prompt_tokens": 7, "completion_tokens": 3}
-    return http(200, json.dumps({"choices": [choice], "usage": usage, **changes}).encode())
+    return 200, {"choices": [choice], "usage": {"prompt_tokens": 7, "completion_tokens": 3}} | changes
 
 
-class FakeEngine:
-    """An HTTP server on a Unix socket, in a thread, that fails every request after the first `good` ones."""
+def drip(file: BinaryIO) -> None:
+    """Write an answer byte by byte, none of them late for a time-out of each read."""
+    file.write(CUT)
+    for _ in range(100):
+        time.sleep(0.05)
+        file.write(b" ")
+
+
+class Failing:
+    """Answers that fail from some request on."""
 
     def __init__(self, folder: Path) -> None:
-        self.endpoint = folder / "endpoint.json"
-        self._socket = str(folder / "s.sock")
+        self.folder = folder
         self.seeds: list[int] = []  # of the requests that it was sent
         self.good = 1_000_000
-        self.failure: bytes | Callable[[bytes], bytes] = b""
-        self.announce()
-        self._loop = asyncio.new_event_loop()
-        self._ready = threading.Event()
-        self._thread = threading.Thread(target=self._run, daemon=True)
-        self._thread.start()
-        assert self._ready.wait(20)
+        self.failure: Answer = lambda body: None
+        self._guard = threading.Lock()
+
+    @property
+    def endpoint(self) -> Path:
+        return self.folder / "endpoint.json"
 
     def announce(self, **state: str) -> None:
-        Endpoint(model="tiny", socket=self._socket, pid=os.getpid(), **state).write(self.endpoint)
+        socket = read_endpoint(self.endpoint).socket
+        Endpoint(model="tiny", socket=socket, pid=os.getpid(), **state).write(self.endpoint)
 
-    def _run(self) -> None:
-        asyncio.set_event_loop(self._loop)
-        self._loop.run_until_complete(self._serve())
-        self._loop.close()
-
-    async def _serve(self) -> None:
-        self._stop = asyncio.Event()
-        server = await asyncio.start_unix_server(self._handle, self._socket)
-        self._ready.set()
-        await self._stop.wait()
-        server.close()
-        others = asyncio.all_tasks() - {asyncio.current_task()}
-        for task in others:
-            task.cancel()
-        await asyncio.gather(*others, return_exceptions=True)
-        await server.wait_closed()
-
-    async def _handle(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
-            head = await reader.readuntil(b"\r\n\r\n")
-            if b"/health" in head:
-                writer.write(http(200, b""))
-            else:
-                lengths = [line for line in head.lower().split(b"\r\n") if line.startswith(b"content-length")]
-                body = await reader.readexactly(int(lengths[0].split(b":")[1]))
-                self.seeds.append(json.loads(body)["seed"])
-                if len(self.seeds) <= self.good:
-                    answer = proper_answer(body)
-                elif callable(self.failure):
-                    answer = self.failure(body)
-                else:
-                    answer = self.failure
-                for byte in answer if answer == DRIP else b"":  # none of them late for a time-out of each read
-                    writer.write(bytes([byte]))
-                    await writer.drain()
-                    await asyncio.sleep(0.05)
-                writer.write(answer)
-            await writer.drain()
-        except (ConnectionError, asyncio.IncompleteReadError):
-            pass
-        finally:
-            writer.close()
-
-    def stop(self) -> None:
-        self._loop.call_soon_threadsafe(self._stop.set)
-        self._thread.join(20)
+    def __call__(self, body: dict[str, Any]) -> Any:
+        with self._guard:
+            self.seeds.append(body["seed"])
+            fails = len(self.seeds) > self.good
+        return self.failure(body) if fails else proper_answer(body)
 
 
 @pytest.fixture
-def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FakeEngine]:
-    made = FakeEngine(tmp_path_factory.mktemp("e"))
-    yield made
-    made.stop()
+def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Failing]:
+    made = Failing(tmp_path_factory.mktemp("e"))
+    with standing_in(made.folder, made):
+        yield made
 
 
 @pytest.fixture(autouse=True)
@@ -129,7 +88,7 @@ def study(study_factory: StudyFactory) -> Study:
     return study_factory({"model": "tiny", "n": 4}, parameters={"max_rounds": 2}, models={"tiny": entry})
 
 
-def run(study: Study, engine: FakeEngine) -> list[str]:
+def run(study: Study, engine: Failing) -> list[str]:
     with heard() as said:
         simulate(study, next(study.simulations()).record("small"), [engine.endpoint], 5.0)
     return said
@@ -140,21 +99,21 @@ def journaled_seeds(record: Path) -> list[int]:
     return [json.loads(line[9:])["seed"] for line in lines]
 
 
-FAILURES: dict[str, tuple[bytes, str]] = {
-    "answers 500": (http(500, b"<html>\x1b[31mboom\n</html>"), "answered 500"),
-    "answers 404": (http(404, b'{"error": {"message": "no such model"}}'), "answered 404: no such model"),
-    "drips": (DRIP, "sent no complete answer within 1 s"),
-    "closes the connection": (b"", "broke the connection"),
-    "breaks off in mid-answer": (CUT, "broke the connection"),
-    "no JSON": (http(200, b"\xff\x00 not JSON"), "not a chat completion"),
-    "no choice": (http(200, b'{"choices": []}'), "answered 502: no choice, and no reason"),
+FAILURES: dict[str, tuple[Answer, str]] = {
+    "answers 500": (lambda body: (500, b"<html>\x1b[31mboom\n</html>"), "answered 500"),
+    "answers 404": (lambda body: (404, {"error": {"message": "no such model"}}), "answered 404: no such model"),
+    "drips": (lambda body: drip, "sent no complete answer within 1 s"),
+    "closes the connection": (lambda body: None, "broke the connection"),
+    "breaks off in mid-answer": (lambda body: lambda file: file.write(CUT), "broke the connection"),
+    "no JSON": (lambda body: (200, b"\xff\x00 not JSON"), "not a chat completion"),
+    "no choice": (lambda body: (200, {"choices": []}), "answered 502: no choice, and no reason"),
 }
 
 
 @pytest.mark.parametrize(("failure", "words"), FAILURES.values(), ids=FAILURES)
 @pytest.mark.slow
 def test_an_engine_that_fails_in_mid_game_loses_nothing(
-    study: Study, engine: FakeEngine, failure: bytes, words: str
+    study: Study, engine: Failing, failure: Answer, words: str
 ) -> None:
     record = next(study.simulations()).record("small")
     engine.good, engine.failure = 6, failure  # two of the votes of round 1
@@ -177,13 +136,12 @@ def test_an_engine_that_fails_in_mid_game_loses_nothing(
     assert replay(record).difference is None
 
 
-def test_an_engine_that_dies_in_mid_game_is_quoted(study: Study, engine: FakeEngine) -> None:
+def test_an_engine_that_dies_in_mid_game_is_quoted(study: Study, engine: Failing) -> None:
     announced = threading.Lock()  # once: a request that comes later would take back what is announced below
 
-    def die(body: bytes) -> bytes:
+    def die(body: dict[str, Any]) -> None:
         if announced.acquire(blocking=False):
             engine.announce(state=FAILED, error="RuntimeError: no memory")
-        return b""
 
     engine.good, engine.failure = 5, die
     with pytest.raises(EngineError, match=r"^the engine for tiny died: RuntimeError: no memory$"):
@@ -208,7 +166,7 @@ ODD = {
 REASONS = ["\ud800", "\x1b[31m", "x" * 100_000, "a\nb", ""]
 
 
-def test_oddities_of_an_engine_that_answers_do_not_spoil_the_record(study: Study, engine: FakeEngine) -> None:
+def test_oddities_of_an_engine_that_answers_do_not_spoil_the_record(study: Study, engine: Failing) -> None:
     odd = [*ODD.values(), *({"choices": [{"message": {"content": "{}"}, "finish_reason": r}]} for r in REASONS)]
     left = iter(odd)
     engine.good, engine.failure = 2, lambda body: proper_answer(body, **next(left, {}))

@@ -122,7 +122,7 @@ def test_the_catalog_of_workflows_finds_flags_that_snakemake_knows() -> None:
     assert methods <= set(known["--sdm"].choices)
 
 
-@pytest.mark.slow
+@pytest.mark.rare
 def test_the_image_is_given_what_its_build_takes_a_source_and_a_destination_a_line(tmp_path: Path) -> None:
     text = (REPOSITORY / "envs" / "parley.def").read_text()
     sections = dict(re.findall(r"^%(\w+)\n((?:(?![%#]).*\n)+)", text, re.MULTILINE))
@@ -139,7 +139,7 @@ def test_the_image_is_given_what_its_build_takes_a_source_and_a_destination_a_li
     assert {"LICENSE", "NOTICE"} <= {Path(name).name for name in packed}
 
 
-@pytest.mark.slow
+@pytest.mark.rare
 def test_the_workflow_that_the_catalog_finds_has_the_same_jobs(folder: Path) -> None:
     write(folder)
     counts = []

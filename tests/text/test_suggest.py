@@ -4,15 +4,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from click.testing import CliRunner
 
 from parley import paths
 from parley.cli import commands
 from parley.errors import UsageError
-from parley.study import load_study
 from parley.text import choose, meant
-from support.studies import GRID, MODELS, StudyFactory
+from support.studies import MODELS, StudyFactory
 
 pytestmark = pytest.mark.promise("A misspelled value is answered with the one that was meant.")
 
@@ -30,29 +28,19 @@ def test_the_closest_name_is_meant_and_the_remedy_names_what_there_is() -> None:
     assert len(choose("a", ["name"] * 1000)) < 400
 
 
-CASES: list[tuple[dict[str, Any], str]] = [
-    ({"game": "consensys"}, "'consensus'"),
-    ({"grids": [GRID | {"model": "tinny"}]}, "'tiny'"),
-    ({"grids": [GRID | {"model": "majorty"}]}, "'majority'"),
-    ({"grids": [GRID | {"prompt": "may_exists"}]}, "'may_exist'"),
-    ({"grids": [GRID | {"vary": {"topologie": ["ring"]}}]}, "'topology'"),
-    ({"parameters": {"topology": {"kind": "erdos_reny"}}}, "'erdos_renyi'"),
-    ({"grids": [GRID | {"model": "tiny", "byzantine": {"name": "llm_strategies", "strategies": "stal"}}]}, "'stall'"),
-    ({"grids": [{"groups": [{"role": "honst", "count": 2}], "prompt": "may_exist"}]}, "'honest'"),
-]
-
-
-def test_a_misspelled_value_of_a_study_or_a_model_entry(folder: Path) -> None:
-    small = Path("small.yaml")
-    for changes, close in CASES:
-        small.write_text(yaml.safe_dump({"game": "consensus", "grids": [GRID]} | changes))
+def test_a_misspelled_value_of_a_study_or_a_model_entry(study_factory: StudyFactory) -> None:
+    strategies = {"name": "llm_strategies", "strategies": "stal"}
+    tiny = MODELS["models"]["tiny"]
+    rows: list[tuple[dict[str, Any], dict[str, Any], str]] = [
+        ({"model": "tinny"}, {}, "'tiny'"),
+        ({"model": "tiny", "byzantine": strategies}, {}, "'stall'"),
+        ({}, {"game": "consensys"}, "'consensus'"),
+        ({}, {"parameters": {"topology": {"kind": "erdos_reny"}}}, "'erdos_renyi'"),
+        ({"model": "tiny"}, {"models": {"tiny": tiny | {"dtype": "bfloat"}}}, "'bfloat16'"),
+    ]
+    for grid, content, close in rows:
         with pytest.raises(UsageError, match=f"did you mean {close}\\?"):
-            load_study(small)
-    models = MODELS["models"]["tiny"] | {"dtype": "bfloat"}
-    Path("models.yaml").write_text(yaml.safe_dump({"models": {"tiny": models}}))
-    small.write_text(yaml.safe_dump({"game": "consensus", "grids": [GRID]}))
-    with pytest.raises(UsageError, match=r"dtype: 'bfloat': .* did you mean 'bfloat16'\?"):
-        load_study(small)
+            study_factory(grid, **content)
 
 
 def test_a_misspelled_argument(study_factory: StudyFactory) -> None:
@@ -61,8 +49,8 @@ def test_a_misspelled_argument(study_factory: StudyFactory) -> None:
     Path("config/small.yaml").write_text(Path("small.yaml").read_text())
     for line, close in [
         ("expand smal", "'small'"),
-        ("play small.yaml --model majorty", "model=majority"),
-        ("prompts small.yaml --where prompt=may_exists", "prompt=may_exist"),
+        ("play small.yaml --model majorty", "'majority'"),
+        ("prompts small.yaml --where prompt=may_exists", "'may_exist'"),
         ("prompts consensus --phase vot", "'vote'"),
         ("serve tinny --endpoint x --models models.yaml", "'tiny'"),
     ]:

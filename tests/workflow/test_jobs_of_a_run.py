@@ -68,7 +68,7 @@ def study(study_factory: StudyFactory) -> Study:
 def test_beside_a_server_a_simulation_hangs_on_it_and_asks_for_nothing(study: Study) -> None:
     jobs, wildcards = jobs_of(study), simulation_wildcards(study, "big")
     assert jobs.engine_endpoints(wildcards) == [str(paths.endpoint("small", "big", 0, "big"))]
-    assert jobs.simulation_group(wildcards) == jobs.shard_group(shard_wildcards("big"))
+    assert jobs.group(wildcards) == jobs.group(shard_wildcards("big"))
     assert jobs.simulation_minutes(wildcards) is None
 
 

@@ -11,8 +11,6 @@ import pytest
 from snakemake_interface_executor_plugins.registry import ExecutorPluginRegistry
 
 from parley import paths
-from parley.errors import RecordError
-from parley.files import hold_lock
 from parley.play.simulate import simulate_shard
 from parley.study import load_study
 from parley.workflow import local_jobs, run
@@ -83,18 +81,6 @@ def test_a_run_that_cannot_be_planned_ends_with_one_line(
     assert begin(snakemake(), small).study.name == "small"
 
 
-@pytest.mark.slow
-def test_a_second_run_of_a_study_is_refused_with_one_line(
-    study_factory: StudyFactory, capsys: pytest.CaptureFixture[str]
-) -> None:
-    planned = Run(study_factory(), is_main=True)
-    hold_lock(paths.lock("small"))
-    with pytest.raises(SystemExit) as ended:
-        run.on_start(planned, snakemake())
-    assert ended.value.code == 1
-    assert "another run of this study holds it" in capsys.readouterr().err
-
-
 def test_what_a_killed_run_still_finishes_while_a_run_is_planned_is_not_refused(
     study_factory: StudyFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -106,11 +92,3 @@ def test_what_a_killed_run_still_finishes_while_a_run_is_planned_is_not_refused(
     monkeypatch.setattr(run, "wait_for_former_jobs", lambda study, required: False)
     with pytest.raises(InterruptedError):
         run.on_start(planned, SimpleNamespace(local_exec=True, executor_plugin=SimpleNamespace(name="local")))
-
-
-def test_records_that_are_there_are_not_replaced(folder: Path) -> None:
-    run.refuse_to_replace(["a.parquet"])
-    for name in ("a.parquet", "b.parquet"):
-        Path(name).touch()
-    with pytest.raises(RecordError, match=r"^a\.parquet: exists already, .* \(2 records in all\)$"):
-        run.refuse_to_replace(["a.parquet", "b.parquet"])

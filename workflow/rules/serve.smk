@@ -9,7 +9,7 @@ rule serve:
         str(paths.log("{study}", "serve", "{engine}", "shard={shard}", "{model}")),
     priority: JOBS.shard_priority
     group:
-        JOBS.shard_group
+        JOBS.group
     conda:
         JOBS.server_environment
     threads: JOBS.server_threads

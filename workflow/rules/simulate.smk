@@ -6,7 +6,7 @@ rule gather_shard:
         str(paths.log("{study}", "gather_shard", "{engine}", "shard={shard}")),
     priority: JOBS.shard_priority
     group:
-        JOBS.shard_group
+        JOBS.group
     conda:
         ENVIRONMENT
     resources:
@@ -29,7 +29,7 @@ rule simulate:
     benchmark:
         str(paths.benchmark("{study}", "simulate", "{condition}", "seed={seed}"))
     group:
-        JOBS.simulation_group
+        JOBS.group
     conda:
         ENVIRONMENT
     threads: 0  # its server has all cores

@@ -8,7 +8,7 @@ rule simulate_shard:
         str(paths.benchmark("{study}", "simulate_shard", "{engine}", "shard={shard}"))
     priority: JOBS.shard_priority
     group:
-        JOBS.shard_group
+        JOBS.group
     conda:
         ENVIRONMENT
     resources:

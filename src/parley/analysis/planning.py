@@ -2,7 +2,8 @@
 
 Power is that of the tests that `parley.analysis.questions` makes, at the first level of Holm's correction (0.05 by
 the number of comparisons): that much a question has, whatever comes of the others. For McNemar's test all tables that
-can occur are enumerated, or, where that are too many, drawn with a fixed seed; the paired t test is simulated.
+can occur are enumerated, or, where that are too many, drawn with a fixed seed; the tests of several strata, whose
+unit is the seed, and the paired t test are simulated.
 """
 
 import math
@@ -22,6 +23,7 @@ from parley.analysis.questions import Pairs, all_pairs
 from parley.analysis.simulations import simulation_row
 from parley.errors import UsageError
 from parley.play.record import Summary
+from parley.statistics.clustered import MIN_SEEDS
 from parley.statistics.stats import CONFIDENCE, Floats, mcnemar, wilson_of_mean
 from parley.study import Study
 from parley.study.comparisons import Comparison
@@ -90,6 +92,23 @@ def power_of_rates(pairs: int, rates: Rates, alpha: float) -> float:
     tails = scipy.stats.binom.cdf(limit, m, share) + scipy.stats.binom.sf(m - limit - 1, m, share)
     found = scipy.stats.binom.pmf(m, pairs, discordant) * np.where(limit >= 0, tails, 0.0)
     return float(min(1.0, found.sum()))
+
+
+def power_of_pooled(seeds: int, strata: int, rates: Rates, alpha: float) -> float:
+    """Return how often the test of clustered pairs (`clustered_difference`) has a p below `alpha`, by simulation.
+
+    Each seed has a pair in each of several strata, which are independent. The standard error is about one point.
+    """
+    if seeds < MIN_SEEDS:
+        return 0.0
+    only_first, only_second = rates.discordant
+    size = (min(_SAMPLES, max(_NUMBERS // seeds, 100)), seeds)
+    random = np.random.default_rng([seeds, strata, *(round(1e9 * share) for share in (only_first, only_second))])
+    more = random.binomial(strata, only_second, size)
+    sums = more - random.binomial(strata - more, only_first / max(1 - only_second, only_first, _ROUNDING))
+    # All seeds have as many pairs, so the test's statistic is that of their sums.
+    statistic = sums.sum(axis=1) ** 2 / np.maximum((sums**2).sum(axis=1), 1)
+    return float((scipy.special.chdtrc(1, statistic) < alpha).mean())
 
 
 def power_of_differences(pairs: int, differences: Floats, shift: float, alpha: float, share: bool = False) -> float:
@@ -169,6 +188,7 @@ class Planned:
     basis: str
     power: Power | None
     largest: float = math.nan  # difference in that direction that there can be
+    one_stratum: Power | None = None  # where `power` is of several
     # The same where spread or rate and correlation lie at the ends of the pilot's 80% interval.
     ends: tuple[Power, ...] = ()
     # Of forks: their repeats, and `power` by how many these are.
@@ -200,23 +220,28 @@ def planned(study: Study, records: Records, base: float | None = None) -> list[P
 
 def _planned(comparison: Comparison, pairs: Pairs, base: float | None, times: tuple[int, int]) -> Planned:
     """Return what is assumed of a comparison; `times` are the repeats of the pilot and of the study."""
-    rates = comparison.averaged and comparison.kind != "quantity" and not comparison.between  # means of yes and no
-    if comparison.of_numbers and not (rates and len(pairs.first) < PILOT):
+    as_rates = comparison.share and not comparison.between  # which vary at least as much, where no pilot is
+    if comparison.of_numbers and not (as_rates and len(pairs.first) < PILOT):
         return _of_numbers(comparison, pairs, times)
     return _of_rates(comparison, pairs, base)
 
 
 def _of_numbers(comparison: Comparison, pairs: Pairs, times: tuple[int, int]) -> Planned:
     """Return what is assumed of numbers: that pairs differ as those of the pilot, but for their mean."""
-    number, smallest, differences = len(pairs.first), comparison.question.smallest, pairs.second - pairs.first
+    alone, smallest, strata = pairs.second - pairs.first, comparison.question.smallest, len(comparison.strata)
+    differences, unit = (pairs.by_seed[0], "seeds") if strata > 1 else (alone, "pairs")
+    number = len(differences)
     if number < PILOT or not differences.std():
-        basis = f"spread unknown: needs {PILOT} pairs of a pilot that differ ({number} there)"
+        basis = f"spread unknown: needs {PILOT} {unit} of a pilot that differ ({number} there)"
         return Planned(comparison, math.nan, smallest, 0, math.nan, basis, None)
 
     def power(n: int, difference: float, alpha: float, wide: float = 1.0) -> float:
-        return power_of_differences(n, differences * wide, difference, alpha, comparison.share)
+        return power_of_differences(n // strata, differences * wide, difference, alpha, comparison.share)
 
-    basis, now, by_repeats = f"spread of {number} pairs", 1.0, dict[int, Power]()
+    def one_stratum(n: int, difference: float, alpha: float) -> float:
+        return power_of_differences(n, alone, difference, alpha, comparison.share)
+
+    basis, now, by_repeats = f"spread of {number} {unit}", 1.0, dict[int, Power]()
     if comparison.averaged and not np.isnan(pairs.sampling).all():
         # What repeats leave of chance, of the whole variance: so much of it falls as one by their number.
         played, planned = times
@@ -227,7 +252,7 @@ def _of_numbers(comparison: Comparison, pairs: Pairs, times: tuple[int, int]) ->
     spreads = np.sqrt((number - 1) / scipy.stats.chi2.isf(_PILOT_ENDS, number - 1))
     ends = tuple(partial(power, wide=now * wide) for wide in spreads)
     found = Planned(comparison, math.nan, smallest, number, math.nan, basis, partial(power, wide=now), 100 * smallest)
-    return replace(found, ends=ends, by_repeats=by_repeats)
+    return replace(found, ends=ends, by_repeats=by_repeats, one_stratum=one_stratum if strata > 1 else None)
 
 
 def _of_rates(comparison: Comparison, pairs: Pairs, base: float | None) -> Planned:
@@ -241,17 +266,22 @@ def _of_rates(comparison: Comparison, pairs: Pairs, base: float | None) -> Plann
     paired = f"correlation of {number} pairs" if pilot else f"{alone} independent: no pilot"
     if within and comparison.kinds == ("outcome", "outcome"):  # a simulation ends in one way: never in both
         phi, paired = -1.0, "no simulation ends both ways"
-    several = "; strata of a seed independent" * (len(comparison.strata) > 1)
+    strata = len(comparison.strata)
+    several = "; strata of a seed independent" * (strata > 1)
+    several += "; varies at most as a rate" * (comparison.kind == "quantity")
     basis = f"{said}; {paired}{several}" + "; as with one repeat" * comparison.averaged
 
     def power(n: int, difference: float, alpha: float) -> float:
+        return _power_at(_rates(given, difference, phi), strata, n, difference, alpha)
+
+    def one_stratum(n: int, difference: float, alpha: float) -> float:
         return power_of_rates(n, _rates(given, difference, phi), alpha)
 
     first = _rates(given, difference, phi).first
     largest = 1.0 if given is None else 1 - first if difference >= 0 else first
     likely = _pilots(comparison, pairs.counts, base) if pilot and phi != -1 else ()
-    ends = tuple(partial(_power_at, rates) for rates in likely)
-    return Planned(comparison, first, difference, number * pilot, phi, basis, power, largest, ends)
+    ends = tuple(partial(_power_at, rates, strata) for rates in likely)
+    return Planned(comparison, first, difference, number * pilot, phi, basis, power, largest, one_stratum, ends)
 
 
 def _rates(first: float | None, difference: float, phi: float) -> Rates:
@@ -260,8 +290,10 @@ def _rates(first: float | None, difference: float, phi: float) -> Rates:
     return Rates(first, min(max(first + difference, 0.0), 1.0), phi)
 
 
-def _power_at(rates: Rates, pairs: int, difference: float, alpha: float) -> float:
-    return power_of_rates(pairs, rates, alpha)
+def _power_at(rates: Rates, strata: int, pairs: int, difference: float, alpha: float) -> float:
+    return (
+        power_of_rates(pairs, rates, alpha) if strata == 1 else power_of_pooled(pairs // strata, strata, rates, alpha)
+    )
 
 
 def _pilots(comparison: Comparison, counts: tuple[int, int, int, int], base: float | None) -> tuple[Rates, ...]:
@@ -345,21 +377,22 @@ def _found(plan: Planned, counts: Sequence[int], alpha: float) -> dict[str, Any]
     """Return what so many seeds of each stratum find."""
     seeds, pairs, alone = max(counts), sum(counts), 1 - CONFIDENCE
 
-    def power(n: int, at: float) -> float:
-        return math.nan if plan.power is None else plan.power(n, plan.difference, at)
+    def power(n: int, at: float, power: Power | None = plan.power) -> float:
+        return math.nan if power is None else power(n, plan.difference, at)
 
     return {
         "seeds": seeds,
         "pairs": pairs,
         "power": power(pairs, alpha),
         "power_alone": power(pairs, alone),
-        "power_one_stratum": power(seeds, alone),
+        "power_one_stratum": power(seeds, alone, plan.one_stratum or plan.power),
         "smallest_80": _smallest(plan, pairs, alpha),
     }
 
 
 def _most(plan: Planned) -> int:
-    return 20_000 if math.isnan(plan.first) else 100_000
+    simulated = math.isnan(plan.first) or len(plan.comparison.strata) > 1
+    return 20_000 if simulated else 100_000
 
 
 def _smallest(plan: Planned, pairs: int, alpha: float) -> float:

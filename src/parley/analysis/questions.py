@@ -40,25 +40,27 @@ LINES = "t of lines"  # the test of a trend
 ALIKE = "open: all pairs differ by the same"  # of numbers without bounds, which then have no interval
 FEW = f"open: fewer than {MIN_SEEDS} seeds"  # of several strata
 _PAIR = "_pair"
+_MOST_MISSING = 0.05  # share of the planned pairs beyond which bounds are said
 
 
 @dataclass(frozen=True)
 class Pairs:
     """What the pairs of simulations of a comparison have, over all strata: rates as 1 and 0, of forks their means.
 
-    `sampling` is the variance that the difference of each pair has because there are no more forks of a game on either
-    side; NaN where there is one of a side.
+    Each of the `strata` counts as much, however many pairs it has. `sampling` is the variance that the difference of
+    each pair has because there are no more forks of a game on either side; NaN where there is one of a side.
     """
 
     first: Floats
     second: Floats
     seeds: NDArray[np.int64]
     sampling: Floats = field(default_factory=lambda: np.empty(0))
+    strata: NDArray[np.int64] | None = None
 
     @cached_property
     def by_seed(self) -> tuple[Floats, Floats]:
-        """What the pairs of each seed differ by in the mean, and how many they are."""
-        return by_seed(self.second - self.first, self.seeds)
+        """What the pairs of each seed differ by in the mean, and the weight of each seed."""
+        return by_seed(self.second - self.first, self.seeds, self.strata)
 
     @property
     def counts(self) -> tuple[int, int, int, int]:
@@ -87,7 +89,8 @@ def with_answers(table: pd.DataFrame, study: Study) -> pd.DataFrame:
     rows: Any = table.assign(answer="", note="").to_dict("records")
     for row, comparison in zip(rows, study.comparisons, strict=True):
         row["answer"] = _answer(row)
-        row["note"] = "; ".join([*_notes(row), *(_room(row, comparison.least) if comparison.share else ())])
+        of_share = [*_room(row, comparison.least), *_missing(row, comparison)] if comparison.share else []
+        row["note"] = "; ".join([*_notes(row), *of_share])
     return table.assign(**{name: [row[name] for row in rows] for name in ("answer", "note")})
 
 
@@ -98,7 +101,9 @@ def all_pairs(rows: pd.DataFrame, study: Study) -> Iterable[tuple[Comparison, Pa
     groups = dict(by_condition(rows, study.axes)) if study.comparisons else {}
     for comparison in study.comparisons:
         parts = [_stratum(comparison, each, groups) for each in comparison.between or comparison.strata]
-        yield comparison, Pairs(*(np.concatenate(side) for side in zip(*parts, strict=True)))
+        first, second, seeds, sampling = (np.concatenate(side) for side in zip(*parts, strict=True))
+        strata = np.repeat(np.arange(len(parts)), [len(part[0]) for part in parts])
+        yield comparison, Pairs(first, second, seeds, sampling, np.unique(strata, return_inverse=True)[1])
 
 
 def _stratum(comparison: Comparison, conditions: Sequence[Condition], groups: Any) -> tuple[Any, ...]:
@@ -144,18 +149,25 @@ def _samples(comparison: Comparison, pairs: Pairs) -> SamplePair:
         **{"from": first, "to": second, "over": ", ".join(question.over), "strata": len(comparison.strata)},
         "smallest": question.smallest,
     }
-    kind = RATE if not comparison.of_numbers else SHARE if comparison.share else NUMBER
+    yes_or_no = np.isin([pairs.first, pairs.second], (0, 1)).all() and not (comparison.between or comparison.averaged)
+    if not comparison.of_numbers or (comparison.signed and comparison.share and yes_or_no):
+        kind = RATE
+    else:
+        kind = SHARE if comparison.share else NUMBER
     pooled = len(comparison.strata) > 1 or (comparison.of_numbers and bool(comparison.between))
-    clusters = Clusters(pairs.seeds) if pooled else None
+    clusters = Clusters(pairs.seeds, pairs.strata) if pooled else None
     most = most_of(comparison)
     return SamplePair(about, pairs.first, pairs.second, kind, clusters=clusters, family="questions", most=most)
 
 
 def most_of(comparison: Comparison) -> float:
-    """Return the largest difference of a pair: 1 of rates and shares, more of their lines; inf of other numbers."""
+    """Return the largest difference of a pair: 1 of rates and shares (2 of what was lost); inf of other numbers.
+
+    That of their lines is larger.
+    """
     if not comparison.share:
         return math.inf
-    most = 1.0
+    most = 2.0 if comparison.signed else 1.0
     for conditions in comparison.between:
         steps = np.eye(len(conditions))
         at = [float(condition.axes[comparison.axis]) for condition in conditions]
@@ -173,7 +185,7 @@ def _equivalence(pairs: Pairs, smallest: float, most: float, together: float) ->
         lower, upper = map(float, bounded_interval(means, most, together, number))
         p = max(float(p_below(sign * means, smallest, most, number)) for sign in (-1.0, 1.0)) if len(means) else np.nan
     else:
-        by_seed_alone = linearized(pairs.second - pairs.first, pairs.seeds)
+        by_seed_alone = linearized(pairs.second - pairs.first, pairs.seeds, pairs.strata)
         lower, upper, _ = paired_mean(np.zeros(len(means)), by_seed_alone, together)
         errors = (abs((lower + upper) / 2) - smallest) / ((upper - lower) / 2)  # in halves of the interval
         t = errors * scipy.special.stdtrit(max(1, len(means) - 1), 0.5 + together / 2)
@@ -210,6 +222,16 @@ def _room(row: dict[str, Any], least: float) -> Iterator[str]:
     for room, way in ((row["value_from"] - least, "fall"), (1 - row["value_from"], "rise")):
         if room < row["smallest"] - 1e-9 and not row["answer"].startswith(DIFFERS):
             yield f"it could {way} by {100 * max(room, 0):.3g} points at most, and {100 * row['smallest']:g} matter"
+
+
+def _missing(row: dict[str, Any], comparison: Comparison) -> Iterator[str]:
+    """Yield what the difference could be at worst, where many of the planned pairs are not there or have no value."""
+    planned, most = sum(comparison.seeds), most_of(comparison)
+    missing = planned - row["pairs"]
+    if row["pairs"] and missing > _MOST_MISSING * planned:
+        known, unknown = row["difference"] * row["pairs"] / planned, most * missing / planned
+        low, high = (100 * max(-most, min(most, end)) for end in (known - unknown, known + unknown))
+        yield f"{missing} of {planned} pairs are missing: with them it could be {low:+.0f} to {high:+.0f} points"
 
 
 def _notes(row: dict[str, Any]) -> Iterator[str]:

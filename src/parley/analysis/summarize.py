@@ -31,7 +31,7 @@ from parley.analysis.tables import write_table
 from parley.analysis.traces import TURNS, FromTraces, ImpossibleTracesError, turn_piece, write_turns
 from parley.files import remove_empty_below, write_atomically
 from parley.games.base import Game
-from parley.play.degenerate import clear_pauses
+from parley.play.pausing import clear_pauses
 from parley.play.record import read_attempts
 from parley.play.record_store import UsableRecords, mark_tables, played_part, read_records, write_conditions
 from parley.policies import Sampling

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 
@@ -37,18 +36,18 @@ _MAX_VALUES = 60  # characters of the values of an axis in an error
 
 def one_condition(study: Study, axes: Mapping[str, Any]) -> Condition:
     """Return the one condition with these values; raises UsageError if there is none, or several."""
-    found = study.fitting(axes)
-    if len(found) == 1:
-        return found[0]
-    left = {axis: list(dict.fromkeys(condition.axes[axis] for condition in found)) for axis in found[0].axes}
+    fitting = study.fitting(axes)
+    if len(fitting) == 1:
+        return fitting[0]
+    left = {axis: list(dict.fromkeys(condition.axes[axis] for condition in fitting)) for axis in fitting[0].axes}
     choices = "; ".join(
         f"{axis} ({one_line(', '.join(map(str, values)), _MAX_VALUES)})"
         for axis, values in left.items()
         if len(values) > 1
     )
     if not axes:
-        raise UsageError(f"{study.name} has {len(found)} conditions; choose one by: {choices}")
-    raise UsageError(f"{study.name}: {len(found)} conditions have {values_text(axes)}; add a value of: {choices}")
+        raise UsageError(f"{study.name} has {len(fitting)} conditions; choose one by: {choices}")
+    raise UsageError(f"{study.name}: {len(fitting)} conditions have {values_text(axes)}; add a value of: {choices}")
 
 
 def values_text(chosen: Mapping[str, Any]) -> str:
@@ -129,18 +128,15 @@ def attempts_of(read: Sequence[tuple[Simulation, pa.Table]], columns: Sequence[s
     axes = list(read[0][0].condition.axes)
     wanted = check_columns(columns, attempt_columns(axes))
     stored = _stored(axes, wanted)
-    counts = [table.num_rows for _, table in read]
-    simulations = [simulation for simulation, _ in read]
-    rows = np.repeat(np.arange(len(read)), counts)
-    tables = [_with_texts_once(table.select(stored)) for _, table in read]
-    whole = pa.concat_tables(tables).unify_dictionaries().to_pandas() if stored else None
-    return pd.DataFrame(
-        {
-            name: whole[name] if whole is not None and name in stored else _repeated(simulations, rows, name)
-            for name in wanted
-        },
-        copy=False,
+    about = pd.DataFrame(
+        [{**s.condition.axes, "spec": s.condition.spec, "id": s.id, "simulation_seed": s.seed} for s, _ in read]
     )
+    about = about.astype({name: "category" for name in about if about[name].dtype.kind not in "iuf"})
+    frame = about.loc[about.index.repeat([table.num_rows for _, table in read])].reset_index(drop=True)
+    if stored:
+        tables = [_with_texts_once(table.select(stored)) for _, table in read]
+        frame = pd.concat([frame, pa.concat_tables(tables).unify_dictionaries().to_pandas()], axis=1)
+    return frame[wanted]
 
 
 def _with_texts_once(rows: pa.Table) -> pa.Table:
@@ -154,19 +150,6 @@ def _with_texts_once(rows: pa.Table) -> pa.Table:
         elif pa.types.is_string(kind):
             rows = rows.set_column(place, rows.column_names[place], column.dictionary_encode())
     return rows
-
-
-def _repeated(simulations: Sequence[Simulation], rows: npt.NDArray[np.int64], name: str) -> Any:
-    known: dict[str, Callable[[Simulation], Any]] = {
-        "spec": lambda simulation: simulation.condition.spec,
-        "id": lambda simulation: simulation.id,
-        "simulation_seed": lambda simulation: simulation.seed,
-    }
-    value = known[name] if name in known else lambda simulation: simulation.condition.axes[name]
-    values = pd.Series([value(simulation) for simulation in simulations])
-    if values.dtype.kind not in "iuf":
-        values = values.astype("category")
-    return values.iloc[rows].reset_index(drop=True)
 
 
 def round_columns(axes: Sequence[str], game: type[Game]) -> list[str]:
@@ -202,8 +185,8 @@ def round_frame(
 
 def _rounds(simulation: Simulation, path: Path) -> tuple[str, Iterable[int], dict[str, dict[int, float]]]:
     game, outcome = simulation.condition.game, read_own(path, simulation).outcome
-    found = game.evidence.series(outcome, read_trace(path)) if game.evidence.measures else {}
-    series = {measure.name: dict(found.get(measure.name, ())) for measure in game.evidence.measures}
+    measured = game.evidence.series(outcome, read_trace(path)) if game.evidence.measures else {}
+    series = {measure.name: dict(measured.get(measure.name, ())) for measure in game.evidence.measures}
     own = outcome["rounds"] if game.evidence.round_name == "round" else 0
     last = max([own, *(number for points in series.values() for number in points)])
     return game.class_of(outcome["name"], outcome["detail"]), range(1, last + 1), series

@@ -3,7 +3,6 @@
 Names and titles may come from anyone: they are cleaned, and escaped in HTML.
 """
 
-from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from html import escape
@@ -17,7 +16,8 @@ from parley.api.frames import among, attempt_frame, attempts_of, is_seed, select
 from parley.engine.models import load_models
 from parley.engine.weights import check_source
 from parley.errors import UsageError
-from parley.play.live import ending, outcome_line, play_once, transcript_lines
+from parley.play.live import play_once, transcript_lines
+from parley.play.matrix_text import ending, outcome_line
 from parley.play.record import Summary, read_trace
 from parley.play.record_content import attempt_rows
 from parley.play.record_store import read_own
@@ -30,12 +30,11 @@ from parley.text import counted, one_line
 _WIDEST = 110  # characters
 
 
-class Shown(ABC):
-    """Something that shows a few facts of itself: the first in the heading."""
+class Shown:
+    """Something that shows up to three facts of itself, by their names: the first in the heading."""
 
-    @abstractmethod
     def _facts(self) -> Mapping[str, str]:
-        """Return up to three facts by their names."""
+        raise NotImplementedError
 
     def _shown(self) -> list[tuple[str, str]]:
         return [(one_line(key, 100), one_line(value, 500)) for key, value in self._facts().items()]

@@ -126,11 +126,11 @@ class Results(Shown):
         with paths.rooted(self._root):
             if level in ("attempts", "rounds"):
                 name = self._study.name
-                found = [(s, s.record(name)) for s in among(self._simulations, selection(self._planned, chosen))]
-                if not found:
+                records = [(s, s.record(name)) for s in among(self._simulations, selection(self._planned, chosen))]
+                if not records:
                     asked = values_text(chosen)
                     raise UsageError(f"{name}: no records yet of {asked}; `results.simulations` lists what is there")
-                return (attempt_frame if level == "attempts" else round_frame)(found, columns, self._reported)
+                return (attempt_frame if level == "attempts" else round_frame)(records, columns, self._reported)
             return self._part_of_table(level, columns, chosen)
 
     def table(self, name: str) -> pd.DataFrame:
@@ -214,9 +214,9 @@ class Results(Shown):
 
     @cached_property
     def _usable(self) -> UsableRecords:
-        found = read_records(self._whole, reported=self._reported)
-        self._reported.update(found.left_out)
-        return found
+        usable = read_records(self._whole, reported=self._reported)
+        self._reported.update(usable.left_out)
+        return usable
 
     @property
     def _usable_study(self) -> Study:

@@ -137,9 +137,9 @@ class Study(Shown):
 
 def path_text(argument: str, value: Any) -> str:
     """Return the path that is given for an argument; raises UsageError for what can be none."""
-    found = os.fspath(value) if isinstance(value, str | os.PathLike) else None
-    if isinstance(found, str) and "\0" not in found:
-        return found
+    path = os.fspath(value) if isinstance(value, str | os.PathLike) else None
+    if isinstance(path, str) and "\0" not in path:
+        return path
     raise UsageError(f"{argument}={one_line(repr(value), 60)}: give a name or a path, as text")
 
 
@@ -149,10 +149,10 @@ def load_to_read(study: str, root: Path, models_file: Path | None) -> CheckedStu
     Raises UsageError for a mistake in a file, or for a model that neither an entry nor a record describes.
     """
     with paths.rooted(root):
-        found = _load(paths.study_file(study), models_file)
-        for condition in found.conditions:
+        loaded = _load(paths.study_file(study), models_file)
+        for condition in loaded.conditions:
             condition.identity, condition.spec  # noqa: B018  # kept from here on: files that they hash lie in `root`
-        return found
+        return loaded
 
 
 def _load(file: Path, models_file: Path | None) -> CheckedStudy:

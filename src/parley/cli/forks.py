@@ -130,17 +130,10 @@ def scan(
     rows.sort(key=lambda row: -abs(row["influence"]))  # stable: the game's order among equals
     some = [row for row in rows if row["influence"]]
     header = ("round", "phase", "agent", "influence", "95% interval", "p corrected")
-    cells = [
-        [
-            row["round"],
-            row["phase"],
-            row["agent"],
-            f"{row['influence']:+.2f}",
-            f"{row['low']:.2f} to {row['high']:.2f}",
-            f"{row['p_holm']:.2g}",
-        ]
-        for row in some
-    ]
+    cells = []
+    for row in some:
+        numbers = (f"{row['influence']:+.2f}", f"{row['low']:.2f} to {row['high']:.2f}", f"{row['p_holm']:.2g}")
+        cells.append([row["round"], row["phase"], row["agent"], *numbers])
     none = f"{counted(len(rows) - len(some), 'message')} without influence"
     tell(as_json, rows, [*(table(header, cells) if some else ()), none])
 

@@ -1,7 +1,7 @@
 """The commands for people: watch, read and check what was played; measure a model."""
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -210,7 +210,7 @@ def verify(
     \b
     Example:  parley verify results/demo/simulations/model=smollm2-135m/n=4/*/*/*/seed=0.parquet --sample 20
     """
-    from parley.play.verify import Verified, difference_lines, row
+    from parley.play.verify import Verified, as_shown, difference_lines
     from parley.play.verify import verify as verify_records
 
     common.log_to_stderr()  # what it finds is on stdout
@@ -220,9 +220,9 @@ def verify(
             done.append(result)
     finally:  # what was found before an engine died
         lines = [line for result in done for line in difference_lines(result)]
-        found = [{**vars(result), "first": result.first and result.first.where} for result in done]
-        common.tell(as_json, found, [*_table([row(result) for result in done]), *lines])
-    different = sum(result.different > 0 for result in done)
+        rows = [result.row for result in done]
+        common.tell(as_json, rows, [*_table(map(as_shown, rows)), *lines])
+    different = sum(bool(result.different) for result in done)
     if different:
         raise ParleyError(f"{different} of {len(done)} passes gave other replies than the records")
 
@@ -312,7 +312,8 @@ def view(
     click.echo(str(page))
 
 
-def _table(rows: Sequence[Mapping[str, str | int | float]]) -> list[str]:
+def _table(rows: Iterable[Mapping[str, str | int | float]]) -> list[str]:
+    rows = list(rows)
     return table([*rows[0]], [[*row.values()] for row in rows]) if rows else []
 
 

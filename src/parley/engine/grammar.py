@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel
 
-from parley.engine.service.dialect import JSON_SCHEMA, PLAIN, Dialect, Structured
+from parley.engine.service.dialect import PLAIN, Dialect
 from parley.policies import Ask
 
 GrammarVersion = Literal[1, 2]
@@ -19,11 +19,6 @@ OF_OWN_SERVERS: Mapping[GrammarVersion, str] = {
     1: f"xgrammar, JSON schema, white space up to {MAX_WHITE_SPACE}",
     2: f"xgrammar, JSON schema without lengths, white space up to {MAX_WHITE_SPACE}",
 }
-
-
-def grammar_name(of_service: bool, structured: Structured = JSON_SCHEMA, version: GrammarVersion = LATEST) -> str:
-    """Return what an identity and a record say of the grammar of a model's replies."""
-    return structured if of_service else OF_OWN_SERVERS[version]
 
 
 def grammar_version(name: str | None) -> GrammarVersion | None:
@@ -48,14 +43,13 @@ def constraint(
     """
     if ask.reply_format != "json" or (of_service and dialect.structured == "none"):
         return {}
-    if of_service and dialect.structured == "json_object":
+    if not of_service:
+        return {"structured_outputs": {"structural_tag": _structural_tag(ask.reply_model, version)}}
+    if dialect.structured == "json_object":
         return {"response_format": {"type": "json_object"}}
-    if of_service:
-        schema = json_schema(ask.reply_model)
-        schema = schema if dialect.schema_lengths else _strict(schema)
-        named = {"name": ask.phase, "schema": schema, "strict": True}
-        return {"response_format": {"type": "json_schema", "json_schema": named}}
-    return {"structured_outputs": {"structural_tag": _structural_tag(ask.reply_model, version)}}
+    schema = json_schema(ask.reply_model)
+    named = {"name": ask.phase, "schema": schema if dialect.schema_lengths else _strict(schema), "strict": True}
+    return {"response_format": {"type": "json_schema", "json_schema": named}}
 
 
 @cache
@@ -103,11 +97,13 @@ def _rewritten(schema: Any, without: frozenset[str], change: Callable[[dict[str,
         return [_rewritten(part, without, change) for part in schema]
     if not isinstance(schema, Mapping):
         return schema
-    found = {key: _rewritten(part, without, change) for key, part in schema.items() if key not in without}
+    rewritten = {key: _rewritten(part, without, change) for key, part in schema.items() if key not in without}
     if "properties" in schema:  # their names are no keywords
-        found["properties"] = {name: _rewritten(part, without, change) for name, part in schema["properties"].items()}
-    change(found)
-    return found
+        rewritten["properties"] = {
+            name: _rewritten(part, without, change) for name, part in schema["properties"].items()
+        }
+    change(rewritten)
+    return rewritten
 
 
 @cache

@@ -1,11 +1,7 @@
 """What an engine runs on, whether its inference can be deterministic there, and which GPUs a server takes.
 
 Facts come from `nvidia-smi`, /proc/cpuinfo and the files of the installed torch, as text: nothing is imported and no
-GPU is touched. The functions that read such text are pure. Nothing here names a host or a person.
-
-A server takes free GPUs of those that its machine or cluster job has, so that servers run side by side. What it has
-taken is told by the names of sockets that it holds, which end with its process and leave nothing behind: a file would
-stay on every node of a cluster.
+GPU is touched. Nothing here names a host or a person.
 """
 
 import importlib.metadata
@@ -84,9 +80,14 @@ def determinism(asked: bool, cpu_build: bool, gpus: Sequence[Gpu]) -> Determinis
         return Determinism(True, f"{BATCH_INVARIANT}=1", _HOPPER if hopper else _BETA)
     why = "no GPU was found by nvidia-smi"
     if unfit:
-        has, least = (".".join(map(str, each)) for each in (unfit[0].capability, _LEAST_CAPABILITY))
+        has, least = dotted(unfit[0].capability), dotted(_LEAST_CAPABILITY)
         why = f"{unfit[0].name} has compute capability {has}, and {least} is needed"
     return Determinism(True, None, f"not deterministic, although asked for: {why}; replies may depend on the batch")
+
+
+def dotted(capability: tuple[int, int]) -> str:
+    """Return a compute capability as "9.0"."""
+    return ".".join(map(str, capability))
 
 
 def load_warning(by: object, requests: object) -> str | None:
@@ -135,9 +136,9 @@ def driver_error() -> str | None:
 
     By the version of CUDA that nvidia-smi prints above its table: it is that of a forward compatible libcuda, too.
     """
-    said, built = output_of("nvidia-smi"), cuda_version()
-    driver = re.search(r"Driver Version *: *(\d[\d.]*)", said)
-    knows = re.search(r"CUDA (?:UMD )?Version *: *(\d[\d.]*)", said)
+    text, built = output_of("nvidia-smi"), cuda_version()
+    driver = re.search(r"Driver Version *: *(\d[\d.]*)", text)
+    knows = re.search(r"CUDA (?:UMD )?Version *: *(\d[\d.]*)", text)
     if driver is None or knows is None or built is None or not _is_older(knows[1], built):
         return None
     first = _FIRST_DRIVER.get(int(built.split(".")[0]), "a newer one")
@@ -153,11 +154,8 @@ def toolkit_warning() -> str | None:
     It is looked for as vLLM 0.32 does (vllm/utils/flashinfer.py).
     """
     home = os.environ.get("CUDA_HOME") or os.environ.get("CUDA_PATH")
-    if not home:
-        nvcc = shutil.which("nvcc")
-        home = os.path.dirname(os.path.dirname(nvcc)) if nvcc else "/usr/local/cuda"
-    release = re.search(r"release (\d[\d.]*)", output_of(os.path.join(home, "bin", "nvcc"), "--version"))
-    built = cuda_version()
+    nvcc = os.path.join(home, "bin", "nvcc") if home else shutil.which("nvcc") or "/usr/local/cuda/bin/nvcc"
+    release, built = re.search(r"release (\d[\d.]*)", output_of(nvcc, "--version")), cuda_version()
     if release is None or built is None or not _is_older(release[1], built):
         return None
     return (
@@ -173,8 +171,8 @@ def _is_older(version: str, other: str) -> bool:
 
 def parse_cpu_model(text: str) -> str:
     """Return the CPU's name from the text of /proc/cpuinfo; "unknown CPU" where it has none (as on ARM)."""
-    found = re.search(r"^model name\s*:\s*(.*\S)", text, re.MULTILINE)
-    return " ".join(found[1].split()) if found else "unknown CPU"
+    name = re.search(r"^model name\s*:\s*(.*\S)", text, re.MULTILINE)
+    return " ".join(name[1].split()) if name else "unknown CPU"
 
 
 def lacks_bfloat16(text: str) -> bool:
@@ -191,8 +189,8 @@ def instructions(text: str) -> list[str]:
 
 def _flags(text: str) -> frozenset[str]:
     """Return the names of a CPU's instructions; empty if the text names none."""
-    found = re.search(r"^(?:flags|Features)\s*:\s*(.*)", text, re.MULTILINE)
-    return frozenset(found[1].split()) if found else frozenset()
+    flags = re.search(r"^(?:flags|Features)\s*:\s*(.*)", text, re.MULTILINE)
+    return frozenset(flags[1].split() if flags else ())
 
 
 def cpuinfo() -> str:
@@ -220,11 +218,6 @@ def device(cpu_build: bool) -> str:
     return "; ".join(f"{gpu.name}, {gpu.driver}" for gpu in gpus()) or "unknown"
 
 
-def capabilities() -> list[str]:
-    """Return the compute capability of each GPU, as "9.0"."""
-    return [".".join(map(str, gpu.capability)) for gpu in gpus()]
-
-
 def cuda_version() -> str | None:
     """Return the CUDA version that the installed torch was built for; None for a CPU build, or without torch."""
     try:
@@ -232,9 +225,12 @@ def cuda_version() -> str | None:
         text = Path(str(file)).read_text(encoding="utf-8")
     except (importlib.metadata.PackageNotFoundError, OSError):
         return None
-    found = re.search(r"^cuda\b[^=\n]*=\s*['\"]([\d.]+)['\"]", text, re.MULTILINE)
-    return found[1] if found else None
+    version = re.search(r"^cuda\b[^=\n]*=\s*['\"]([\d.]+)['\"]", text, re.MULTILINE)
+    return version[1] if version else None
 
+
+# A server takes free GPUs of those that its machine or cluster job has, so that servers run side by side. What it took
+# is told by the names of sockets that it holds, which end with its process: a file would stay on every node.
 
 _log = logging.getLogger(__name__)
 
@@ -267,20 +263,20 @@ def take_gpus(count: int, seconds: float = _WAIT_SECONDS) -> None:
     if len(names) < count:
         raise EngineError(f"the server needs {count} GPUs, and its job or machine has {len(names)}; ask for more")
     end = time.monotonic() + seconds
-    while len(found := _free(names, count)) < count:
+    while len(taken := _free(names, count)) < count:
         if time.monotonic() > end:
-            found = random.sample(names, count)
+            taken = random.sample(names, count)
             _log.warning(
-                "other servers have too many of the GPUs %s; this one shares %s", *map(",".join, (names, found))
+                "other servers have too many of the GPUs %s; this one shares %s", *map(",".join, (names, taken))
             )
             break
         time.sleep(random.uniform(0.2, 0.6))  # others may want the same, and have the rest
-    os.environ[VISIBLE] = ",".join(found)
+    os.environ[VISIBLE] = ",".join(taken)
 
 
 def _free(names: list[str], count: int) -> list[str]:
     """Take the first `count` GPUs that are free, and return them; if there are not as many, take none."""
-    found = []
+    taken = []
     with ExitStack() as held:
         for name in names:
             lock = held.enter_context(socket.socket(socket.AF_UNIX))
@@ -288,11 +284,11 @@ def _free(names: list[str], count: int) -> list[str]:
                 lock.bind(_socket_name(name))
             except OSError:
                 continue
-            found.append(name)
-            if len(found) == count:
+            taken.append(name)
+            if len(taken) == count:
                 _taken.push(held.pop_all())
                 break
-    return found
+    return taken
 
 
 def _socket_name(gpu: str) -> str:

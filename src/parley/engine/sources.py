@@ -17,7 +17,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from parley.errors import EngineError
 from parley.text import last_part
-from parley.text.yamlfile import ByKey
+from parley.text.yamlfile import ByModel
 
 _SERVICE_URL = re.compile(r"https?://[^\s/?#@\\]+(?:/[^\s?#@\\]*)?", re.ASCII)
 _CALLS = ("/chat/completions", "/completions", "/responses", "/messages")
@@ -54,9 +54,8 @@ class Packages(_Strict):
         """
         missing = [package for package, _ in self.files() if not _is_installed(package)]
         if missing:
-            version = f" {self.pinned}" if self.pinned else ""
             others = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
-            raise EngineError(f"package {missing[0]}{version}{others} not installed")
+            raise EngineError(f"package {missing[0]}{self._version}{others} not installed")
         return [_part(package, pattern, self.pinned) for package, pattern in self.files()]
 
     @property
@@ -64,7 +63,11 @@ class Packages(_Strict):
         """What messages call them."""
         names = [package for package, _ in self.files()]
         named = f"{len(names)} packages, {names[0]} to {names[-1]}" if len(names) > 1 else f"package {names[0]}"
-        return f"{named}{f' {self.pinned}' if self.pinned else ''} (PyPI)"
+        return f"{named}{self._version} (PyPI)"
+
+    @property
+    def _version(self) -> str:
+        return f" {self.pinned}" if self.pinned else ""
 
 
 def _is_installed(package: str) -> bool:
@@ -133,6 +136,7 @@ class HubSource(_Strict):
 
 
 def _numbered(pattern: str, number: int) -> str:
+    """Return a pattern with the number of a part for each {} or {:02}."""
     return _NUMBER.sub(lambda found: f"{number:0{found[1] or 1}d}", pattern)
 
 
@@ -148,11 +152,10 @@ def _quoted(value: Any) -> Any:
 class PackagesPlace(Packages):
     """Installed Python packages that hold a file: one of them the whole of it, or each a part."""
 
-    packages: _Pattern | tuple[_Pattern, ...] = Field(
-        description="Names of the distributions on PyPI, in the order of their parts: a pattern in which {} or {:02} "
-        "is the number of the part, or a list."
+    packages: _Pattern = Field(
+        description="Names of the distributions on PyPI: {} or {:02} is the number of the part."
     )
-    parts: int | None = Field(default=None, ge=1, le=999, description="How many a pattern stands for; 1 by default.")
+    parts: int = Field(default=1, ge=1, le=999, description="How many packages have a part.")
     first: int = Field(default=1, ge=0, le=999, description="Number of the first part.")
     version: Annotated[str, BeforeValidator(_quoted)] = Field(
         pattern=r"^[A-Za-z0-9][A-Za-z0-9.+!_-]{0,49}$", description="Their version; in quotes if it is a number."
@@ -164,18 +167,14 @@ class PackagesPlace(Packages):
 
     @model_validator(mode="after")
     def _names_each_once(self) -> "PackagesPlace":
-        if self.parts is not None and not isinstance(self.packages, str):
-            raise ValueError("parts goes with a pattern of names, not with a list; remove it")
-        names = [package for package, _ in self.files()]
-        if not names or len(set(names)) < len(names):
+        if self.parts > 1 and "{" not in self.packages:
             raise ValueError("all packages have the same name; put {} where the number stands")
         return self
 
     def files(self) -> list[tuple[str, str]]:
         """Return package and pattern of the file's name of each part, in order."""
-        names = [self.packages] * (self.parts or 1) if isinstance(self.packages, str) else self.packages
-        files = enumerate(names, self.first)
-        return [(_numbered(name, n), glob.escape(_numbered(self.file, n))) for n, name in files]
+        numbers = range(self.first, self.first + self.parts)
+        return [(_numbered(self.packages, n), glob.escape(_numbered(self.file, n))) for n in numbers]
 
     @property
     def pinned(self) -> str:
@@ -216,7 +215,7 @@ class PathPlace(_Strict):
         return "a file on this machine"
 
 
-Place = Annotated[PackagesPlace | HubPlace | PathPlace, ByKey("place")]
+Place = Annotated[PackagesPlace | HubPlace | PathPlace, ByModel("place")]
 
 
 class GgufSource(_Strict):
@@ -251,15 +250,11 @@ def _check_url(url: str) -> str:
     url = url.rstrip("/")
     if call := next(filter(url.endswith, _CALLS), None):
         raise ValueError(f"must be what stands before {call}; leave that out")
-    try:
+    with suppress(ValueError):
         parts = urlsplit(url)
-        host = (parts.hostname or "").encode("idna")  # as a look-up of the name will
-        possible = bool(host) and parts.port != 0
-    except ValueError:
-        possible = False
-    if not possible:
-        raise ValueError("has an impossible host or port; write IPv6 in brackets, and a port from 1 to 65535")
-    return url
+        if (parts.hostname or "").encode("idna") and parts.port != 0:  # as a look-up of the name will
+            return url
+    raise ValueError("has an impossible host or port; write IPv6 in brackets, and a port from 1 to 65535")
 
 
 _Variable = Annotated[str, Field(pattern=r"^[A-Z][A-Z0-9_]*$")]
@@ -321,7 +316,7 @@ class ServiceSource(_Strict):
 
 
 Source = Annotated[
-    PackageSource | PartsSource | GgufSource | HubSource | FolderSource | ServiceSource, ByKey("source")
+    PackageSource | PartsSource | GgufSource | HubSource | FolderSource | ServiceSource, ByModel("source")
 ]
 
 

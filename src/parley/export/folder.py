@@ -26,14 +26,13 @@ from parley.columns import find
 from parley.engine.models import UNKNOWN_PATH, UNKNOWN_URL, ModelEntry
 from parley.engine.sources import FolderSource, GgufSource, PathPlace, ServiceSource
 from parley.errors import ParleyError, RecordError, UsageError
-from parley.export.about import About, with_progress
 from parley.export.data_card import data_card
 from parley.play.record_content import COLUMNS, SCHEMA
 from parley.play.record_store import UsableRecords
 from parley.policies.own_code import source_of
 from parley.study import Study
 from parley.study.load import companions
-from parley.text import one_line, without_folders
+from parley.text import one_line, with_progress, without_folders
 from parley.trust import names_own_code
 
 _log = logging.getLogger(__name__)
@@ -42,7 +41,7 @@ _TEXTS = {".py", ".txt", ".md", ".j2", ".jinja", ".jinja2", ".json", ".yaml", ".
 _PUBLIC = ("dialect", "price", "license", "download_bytes", "note", "grammar")  # of an entry, besides its identity
 
 
-def write_folder(records: UsableRecords, whole: Study, known: About, folder: Path) -> None:
+def write_folder(records: UsableRecords, whole: Study, license_note: str, author: str, folder: Path) -> None:
     """Write the folder of a study (`whole`) whose tables are made of these records.
 
     Damaged records come along, as the report names them. Raises UsageError if the study does not load there.
@@ -66,7 +65,7 @@ def write_folder(records: UsableRecords, whole: Study, known: About, folder: Pat
         _copy(path, folder / _place(path))
     tables = {name: declared(name).row for name in paths.TABLES if _has_rows(folder, whole.name, name)}
     _write_columns(whole, list(tables), folder / "columns.csv")
-    (folder / "README.md").write_text(data_card(records, known, tables), encoding="utf-8")
+    (folder / "README.md").write_text(data_card(records, license_note, author, tables), encoding="utf-8")
     _check(whole, folder)
 
 
@@ -243,8 +242,8 @@ def _check(study: Study, folder: Path) -> None:
     command = [sys.executable, "-P", "-B", "-c", _LOAD, str(file)]
     ran = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, check=False)
     if ran.returncode:
-        said = one_line(ran.stderr.strip().rpartition("\n")[2].partition("Error: ")[2], 300)
-        raise UsageError(f"{study.file}: cannot be loaded from the folder alone: {said}")
+        why = one_line(ran.stderr.strip().rpartition("\n")[2].partition("Error: ")[2], 300)
+        raise UsageError(f"{study.file}: cannot be loaded from the folder alone: {why}")
     if ran.stdout.strip() != study.plan:
         raise UsageError(
             f"{study.file}: is another study without the folders of this machine that it names; name them relative to "

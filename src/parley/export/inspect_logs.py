@@ -44,7 +44,6 @@ from inspect_ai.scorer import Score
 
 from parley import __version__
 from parley.errors import RecordError
-from parley.export.about import with_progress
 from parley.identity import digest
 from parley.play.record import Summary, read_attempts, read_trace
 from parley.play.record_content import SCHEMA
@@ -52,7 +51,7 @@ from parley.play.record_store import require_own
 from parley.statistics.stats import wilson_interval
 from parley.study import Study
 from parley.study.condition import Condition, Simulation
-from parley.text import valid_unicode
+from parley.text import valid_unicode, with_progress
 
 OUTCOME = "outcome"
 _SPANS = ("round", "phase", "agent")  # one inside the other
@@ -71,7 +70,7 @@ def sample_of(
         rows = [{**row, "started": begun} for row in rows]
     started = min((row["started"] for row in rows), default=begun)
     ended = max((_end(row) for row in rows), default=started)
-    attempts = [(row, _Attempt(simulation["id"], row, started)) for row in rows]
+    attempts = [(row, _attempt(simulation["id"], row, started)) for row in rows]
     material = simulation.get("material")
     material = material if isinstance(material, dict) else {}
     question = [str(material["question"])] if material.get("question") else []
@@ -91,7 +90,7 @@ def sample_of(
         uuid=simulation["id"],
         input="\n\n".join([f"{title or condition.game.name}: {axes}", *question]),
         target="" if right is None else str(right),
-        messages=[message for _, attempt in attempts for message in attempt.said],
+        messages=[message for row, attempt in attempts for message in _said(row, attempt)],
         output=attempts[-1][1].output if attempts else ModelOutput(),
         scores=scores,
         metadata={
@@ -105,8 +104,8 @@ def sample_of(
             **({"imported": _plain(imported)} if imported else {}),
         },
         events=list(_events(simulation["id"], attempts, _plain(trace), started, ended)),
-        model_usage=_usage_by((row["player"], attempt.usage) for row, attempt in attempts),
-        role_usage=_usage_by((row["role"], attempt.usage) for row, attempt in attempts),
+        model_usage=_usage_by((row["player"], attempt.output.usage) for row, attempt in attempts),
+        role_usage=_usage_by((row["role"], attempt.output.usage) for row, attempt in attempts),
         started_at=started.isoformat(),
         completed_at=ended.isoformat(),
         total_time=(ended - started).total_seconds(),
@@ -124,52 +123,49 @@ def _end(row: Row) -> datetime:
     return ended
 
 
-class _Attempt:
-    """One attempt: the event, its messages and what it used."""
-
-    def __init__(self, simulation: str, row: Row, began: datetime) -> None:
-        self.span = f"{simulation[:12]}-{row['round']}-{row['phase']}-{row['agent']}"
-        name = f"{self.span}-{row['attempt']}"
-        about = {key: row[key] for key in ("agent", "role", "player", "round", "phase", "attempt")}
-        about |= {key: row[key] for key in ("failure", "failure_detail", "system_fingerprint") if row[key]}
-        content: str | list[Any] = row["text"]
-        if row["reasoning"]:
-            content = [ContentReasoning(reasoning=row["reasoning"]), ContentText(text=row["text"])]
-        model = row["served_model"] or row["player"]
-        reply = ChatMessageAssistant(
-            id=f"{name}-reply", content=content, model=model, source="generate", metadata=about
-        )
-        # The same words have the same id: they are stored once. Of imported games some are not known.
-        system = row["system"] and ChatMessageSystem(id=digest(["system", row["system"]])[:22], content=row["system"])
-        user = row["user"] and ChatMessageUser(id=f"{name}-ask", content=row["user"], metadata=about)
-        asked: list[ChatMessage] = [message for message in (system, *_before(row, name), user) if message]
-        self.said: list[ChatMessage] = [*([user] if user else []), reply]
-        self.usage = _usage(row)
-        self.output = ModelOutput(
+def _attempt(simulation: str, row: Row, began: datetime) -> ModelEvent:
+    """Return the event of one attempt, in the span of its agent."""
+    span = f"{simulation[:12]}-{row['round']}-{row['phase']}-{row['agent']}"
+    name = f"{span}-{row['attempt']}"
+    about = {key: row[key] for key in ("agent", "role", "player", "round", "phase", "attempt")}
+    about |= {key: row[key] for key in ("failure", "failure_detail", "system_fingerprint") if row[key]}
+    content: str | list[Any] = row["text"]
+    if row["reasoning"]:
+        content = [ContentReasoning(reasoning=row["reasoning"]), ContentText(text=row["text"])]
+    model = row["served_model"] or row["player"]
+    reply = ChatMessageAssistant(id=f"{name}-reply", content=content, model=model, source="generate", metadata=about)
+    # The same words have the same id: they are stored once. Of imported games some are not known.
+    system = row["system"] and ChatMessageSystem(id=digest(["system", row["system"]])[:22], content=row["system"])
+    user = row["user"] and ChatMessageUser(id=f"{name}-ask", content=row["user"], metadata=about)
+    return ModelEvent(
+        uuid=name,
+        span_id=span,
+        timestamp=row["started"],
+        working_start=(row["started"] - began).total_seconds(),
+        working_time=row["seconds"],
+        completed=_end(row),
+        model=row["player"],
+        role=row["role"],
+        input=[message for message in (system, *_before(row, name), user) if message],
+        tools=[],
+        tool_choice="none",
+        config=GenerateConfig(
+            seed=row["request_seed"], temperature=round(row["temperature"], 6), max_tokens=row["max_tokens"]
+        ),
+        output=ModelOutput(
             model=model,
             choices=[ChatCompletionChoice(message=reply, stop_reason=_STOPS.get(row["finish_reason"], "unknown"))],
-            usage=self.usage,
+            usage=_usage(row),
             time=row["seconds"],
-        )
-        self.event = ModelEvent(
-            uuid=name,
-            span_id=self.span,
-            timestamp=row["started"],
-            working_start=(row["started"] - began).total_seconds(),
-            working_time=row["seconds"],
-            completed=_end(row),
-            model=row["player"],
-            role=row["role"],
-            input=asked,
-            tools=[],
-            tool_choice="none",
-            config=GenerateConfig(
-                seed=row["request_seed"], temperature=round(row["temperature"], 6), max_tokens=row["max_tokens"]
-            ),
-            output=self.output,
-            error=": ".join(filter(None, (row["failure"], row["failure_detail"]))) or None,
-            metadata=about,
-        )
+        ),
+        error=": ".join(filter(None, (row["failure"], row["failure_detail"]))) or None,
+        metadata=about,
+    )
+
+
+def _said(row: Row, attempt: ModelEvent) -> list[ChatMessage]:
+    """Return the question and the reply."""
+    return [*(attempt.input[-1:] if row["user"] else []), attempt.output.message]
 
 
 def _before(row: Row, name: str) -> Iterator[ChatMessage]:
@@ -205,7 +201,7 @@ def _usage_by(pairs: Iterable[tuple[str, ModelUsage | None]]) -> dict[str, Model
 
 def _events(
     simulation: str,
-    attempts: Sequence[tuple[Row, _Attempt]],
+    attempts: Sequence[tuple[Row, ModelEvent]],
     trace: Sequence[Mapping[str, Any]],
     began: datetime,
     ended: datetime,
@@ -214,11 +210,11 @@ def _events(
     def when(time: datetime) -> dict[str, Any]:
         return {"timestamp": time.astimezone(UTC), "working_start": (time - began).total_seconds()}
 
-    def span(inside: Sequence[tuple[Row, _Attempt]], at: int, *names: str) -> Iterator[Event]:
+    def span(inside: Sequence[tuple[Row, ModelEvent]], at: int, *names: str) -> Iterator[Event]:
         """Yield the span of a round, a phase or an agent, and those inside it."""
         ids = ["-".join([simulation[:12], *names[:depth]]) for depth in (1, 2, 3)]
         kind, own, above = _SPANS[at], ids[at], ids[at - 1] if at else None
-        events = [attempt.event for _, attempt in inside]
+        events = [event for _, event in inside]
         start = min((event.timestamp for event in events), default=ended)
         end = max((event.completed for event in events), default=ended)
         about = {"id": own, "name": names[-1] if at else f"round {names[0]}", "type": kind, "parent_id": above}

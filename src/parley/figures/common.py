@@ -1,6 +1,7 @@
 """What figures that compare conditions share: which axis goes where, the panels, and points with intervals."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -46,8 +47,8 @@ def linker(study: Study) -> Linker:
 
 def values_along(column: pd.Series) -> list[Any]:
     """Return the values along an axis: numbers in order, names as the study lists them."""
-    found = list(column.drop_duplicates())
-    return found if any(isinstance(value, str) for value in found) else sorted(found)
+    values = list(column.drop_duplicates())
+    return values if any(isinstance(value, str) for value in values) else sorted(values)
 
 
 def alike(study: Study, table: pd.DataFrame, by: Sequence[str]) -> list[Group]:
@@ -106,9 +107,34 @@ def axis_of_lines(table: pd.DataFrame, varying: Sequence[str], wish: str = "") -
     return min(fit, key=lambda axis: (panels(axis), -numbers[axis]), default=None)
 
 
-def chosen(table: pd.DataFrame, axis: str | None, value: Any) -> pd.DataFrame:
-    """Return the conditions of one line; all where an axis of lines is None."""
-    return table if axis is None else table[table[axis] == value]
+@dataclass(frozen=True)
+class Lines:
+    """The lines of all panels: what they are values of, their labels in the legend, and numbers of their styles."""
+
+    by: str | None
+    labels: Mapping[Any, str]  # by value; that of the one line without an axis is None
+    styles: Sequence[int]
+
+    @classmethod
+    def of_axis(cls, study: Study, table: pd.DataFrame, axis: str | None) -> "Lines":
+        """Return a line for each value of an axis, which looks the same in all figures of a study."""
+        if axis is None:
+            return cls(None, {None: ""}, [0])
+        known = list(dict.fromkeys(condition.axes.get(axis) for condition in study.conditions))
+        labels = {value: words([axis], [value]) for value in values_along(table[axis])}
+        styles = [known.index(value) if value in known else place for place, value in enumerate(labels)]
+        return cls(axis, labels, styles)
+
+    @property
+    def legend(self) -> list[Artist]:
+        """The entries of the legend; none without an axis."""
+        named = zip(self.styles, self.labels.values(), strict=True) if self.by else ()
+        return [line_handle(style, label) for style, label in named]
+
+    def split(self, table: pd.DataFrame) -> list[tuple[int, pd.DataFrame]]:
+        """Return the number of the style of each line with its conditions."""
+        parts = [table if self.by is None else table[table[self.by] == value] for value in self.labels]
+        return list(zip(self.styles, parts, strict=True))
 
 
 def share_axis(ax: Axes, places: float, first: float = 0.0) -> None:
@@ -168,13 +194,6 @@ def add_line(ax: Axes, x: Any, y: Any, **style: Any) -> None:
     ax.add_artist(Line2D(np.atleast_1d(x), np.atleast_1d(y), **style))
 
 
-def legend_of_lines(study: Study, axis: str | None, values: Sequence[Any]) -> tuple[list[int], list[Artist]]:
-    """Return the number of the style of each value of an axis of lines, and their legend; none without an axis."""
-    styles = styles_of(study, axis, values)
-    named = zip(styles, values, strict=True) if axis else ()
-    return styles, [line_handle(style, words([axis or ""], [value])) for style, value in named]
-
-
 def panel_rows(
     study: Study,
     spec: FigureSpec,
@@ -228,9 +247,3 @@ def shown_of(
         notes.append(f"No simulation has: {', '.join(missing)}.")
     shown = {name: label for name, label in labels.items() if name in has}
     return table[table[column].isin(shown)], shown
-
-
-def styles_of(study: Study, axis: str | None, values: Sequence[Any]) -> list[int]:
-    """Return the number of the style of each value of an axis: one value looks the same in all figures of a study."""
-    known = list(dict.fromkeys(condition.axes.get(axis or "") for condition in study.conditions))
-    return [known.index(value) if value in known else place for place, value in enumerate(values)]

@@ -1,12 +1,11 @@
 """Lines with their intervals: means of measures by round, shares of ended games by round, shares by threshold.
 
 Games end early: under the panels of rounds stand the numbers of simulations in the means, and how many of them still
-play, as under survival curves. The figure of `parley plan` is made of lines, too: the power of each question by number
-of seeds.
+play, as under survival curves.
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -48,13 +47,11 @@ def curves(study: Study, spec: FigureSpec, table: pd.DataFrame) -> list[Figure]:
     axes = study.axes
     common.not_shown(len(study.conditions), len(table[axes].drop_duplicates()), notes)
     table, axes = _side_by_side(study, spec.x, table, axes, notes)
-    if spec.x in axes and not _differ(table, axes, spec.x):
-        notes.append(f"Nothing to compare: no two conditions differ in {spec.x} alone.")
     varying = common.varied(table, axes, notes)
     lines_by = common.axis_of_lines(table, varying, spec.x if spec.x in varying else "model")
     if spec.x in varying and lines_by != spec.x:
         notes.append(f"{spec.x} has more values than a panel has lines ({common.MAX_LINES}): a panel for each.")
-    lines = [None] if lines_by is None else common.values_along(table[lines_by])
+    lines = common.Lines.of_axis(study, table, lines_by)
     by = [axis for axis in varying if axis != lines_by]
     groups = common.alike(study, table, by)
     extent = (int(table["round"].min()), int(table["round"].max()))
@@ -65,7 +62,7 @@ def curves(study: Study, spec: FigureSpec, table: pd.DataFrame) -> list[Figure]:
     ticks = list(range(extent[0], extent[1] + 1, max(1, math.ceil((extent[1] - extent[0] + 1) / _MAX_TICKS))))
     notes += [
         f"Mean with its {common.WILSON}.",
-        *_of_whom([label for name, label in labels.items() if name in carried], list(labels.values())),
+        _of_whom([label for name, label in labels.items() if name in carried], list(labels.values())),
         f"{counts} sims in each mean."
         if counts
         else "Under the rounds: sims in the mean, in the order of the legend where they differ.",
@@ -73,29 +70,26 @@ def curves(study: Study, spec: FigureSpec, table: pd.DataFrame) -> list[Figure]:
     ]
     if (table.groupby([*study.axes, "measure"], sort=False)["round"].max() < extent[1]).any():
         notes.append("A line that ends in a bar: no game got further.")
-    styles, legend = common.legend_of_lines(study, lines_by, lines)
     link = common.linker(study)
 
     def draw(ax: Axes, index: int, conditions: pd.DataFrame) -> None:
         here = conditions[conditions["measure"] == names[index]]
-        shown = [
-            (number, common.chosen(here, lines_by, x).sort_values("round"))
-            for number, x in zip(styles, lines, strict=True)
-        ]
+        shown = lines.split(here.sort_values("round", kind="stable"))
         _panel(ax, shown, extent, link)
         ax.set_xlabel(study.game.evidence.round_name)
         count_ticks(ax, ticks, [] if counts else [_numbers(rows) for _, rows in shown])
 
-    return common.panel_rows(study, spec, list(labels.values()), groups, by, _SIZE, notes, legend, draw)
+    return common.panel_rows(study, spec, list(labels.values()), groups, by, _SIZE, notes, lines.legend, draw)
 
 
-def _of_whom(carried: Sequence[str], labels: Sequence[str]) -> Iterator[str]:
-    """Yield whose means these are, where some of the measures stay as they are when a game has ended."""
-    if carried:
-        of = "" if len(carried) == len(labels) else f" of {', '.join(carried)}"
-        yield f"Finished games count with their last value{of}."
-    if len(carried) < len(labels):
-        yield f"Only games that still play count{' for all others' if carried else ''}."
+def _of_whom(carried: Sequence[str], labels: Sequence[str]) -> str:
+    """Return whose means these are, where some of the measures stay as they are when a game has ended."""
+    if not carried:
+        return "Only games that still play count."
+    finished = "Finished games count with their last value"
+    if len(carried) == len(labels):
+        return f"{finished}."
+    return f"{finished} of {', '.join(carried)}. Only games that still play count for all others."
 
 
 def _side_by_side(
@@ -107,14 +101,9 @@ def _side_by_side(
     others = [axis for axis in axes if axis != x]
     if x == "b" and "n" in others:
         table, others = beside_undisturbed(table, others, study.game.roles[0], notes)
+    if others and table.groupby(others, sort=False)[x].nunique().max() < 2:
+        notes.append(f"Nothing to compare: no two conditions differ in {x} alone.")
     return common.compared(table, others, x, notes), [x, *others]
-
-
-def _differ(table: pd.DataFrame, axes: Sequence[str], x: str) -> bool:
-    others = [axis for axis in axes if axis != x]
-    if not others or table[x].nunique() < 2:
-        return True
-    return bool(table.groupby(others, sort=False)[x].nunique().max() > 1)
 
 
 def _panel(ax: Axes, lines: Sequence[tuple[int, pd.DataFrame]], extent: tuple[int, int], link: common.Linker) -> None:
@@ -169,9 +158,8 @@ def endings(study: Study, spec: FigureSpec, table: pd.DataFrame) -> list[Figure]
         return empty(study, spec, "Nothing to draw: no game ended before its deadline.")
     notes: list[str] = []
     varying = common.varied(table, study.axes, notes)
-    lines_by = common.axis_of_lines(table, varying, spec.x)
-    lines = [None] if lines_by is None else common.values_along(table[lines_by])
-    by = [axis for axis in varying if axis != lines_by]
+    lines = common.Lines.of_axis(study, table, common.axis_of_lines(table, varying, spec.x))
+    by = [axis for axis in varying if axis != lines.by]
     groups = common.alike(study, table, by)
     last = int(table["round"].max())
     notes += [
@@ -179,26 +167,24 @@ def endings(study: Study, spec: FigureSpec, table: pd.DataFrame) -> list[Figure]
         f"{common.WILSON}. Games that met their deadline ended in no way.",
         "Under the rounds: games that still play, in the order of the legend where they differ.",
     ]
-    styles, legend = common.legend_of_lines(study, lines_by, lines)
     link = common.linker(study)
 
     def draw(ax: Axes, index: int, conditions: pd.DataFrame) -> None:
         common.share_axis(ax, last)
         ax.set_xlim(0, last)
         ax.xaxis.set_major_locator(MaxNLocator(_MAX_STEPS, integer=True))
-        everyone = conditions[conditions["ending"] == ANY]
-        playing = [common.chosen(everyone, lines_by, value) for value in lines]
-        for number, value in enumerate(lines):
-            here = common.chosen(conditions, lines_by, value)
-            ended = bool((playing[number]["incidence"] > 1 - 1e-9).any())
+        everyone = []
+        for style, here in lines.split(conditions):
+            everyone.append(here[here["ending"] == ANY])
+            ended = bool((everyone[-1]["incidence"] > 1 - 1e-9).any())
             curve = here[here["ending"] == ways[index].name]
-            _steps(ax, curve, line_style(styles[number]), last, link, ways[index].name, ended=ended)
+            _steps(ax, curve, line_style(style), last, link, ways[index].name, ended=ended)
         ax.set_xlabel(study.game.evidence.round_name)
         ticks = [int(tick) for tick in ax.get_xticks() if 0 <= tick <= last]
-        count_ticks(ax, ticks, [_playing(curve, ticks) for curve in playing])
+        count_ticks(ax, ticks, [_playing(curve, ticks) for curve in everyone])
 
     labels = [way.label for way in ways]
-    return common.panel_rows(study, spec, labels, groups, by, _SIZE, notes, legend, draw)
+    return common.panel_rows(study, spec, labels, groups, by, _SIZE, notes, lines.legend, draw)
 
 
 def _steps(
@@ -234,8 +220,8 @@ def sweep(study: Study, spec: FigureSpec, table: pd.DataFrame) -> list[Figure]:
         return empty(study, spec, "Nothing to draw: no simulation has shares by threshold.")
     labels = common.labels_of(study.game.evidence.quantities, spec.of)
     varying = common.varied(table, study.axes, notes)
-    found = common.alike(study, table, varying)
-    common.not_shown(len(study.conditions), len(found), notes)
+    groups = common.alike(study, table, varying)
+    common.not_shown(len(study.conditions), len(groups), notes)
     notes.append(f"Mean of the simulations that have the shares, with its {common.WILSON}.")
     same = table["simulations"].nunique() == 1  # else it stands under each panel
     if same:
@@ -249,7 +235,7 @@ def sweep(study: Study, spec: FigureSpec, table: pd.DataFrame) -> list[Figure]:
         _by_threshold(ax, rows, list(labels), link)
         ax.set_xlabel(spec.x if same else f"{spec.x}\n{int(rows['simulations'].max())} sims")
 
-    return common.panel_rows(study, spec, [share or "mean share"], found, varying, _SIZE, notes, legend, draw)
+    return common.panel_rows(study, spec, [share or "mean share"], groups, varying, _SIZE, notes, legend, draw)
 
 
 def _by_threshold(ax: Axes, rows: pd.DataFrame, names: list[str], link: common.Linker) -> None:

@@ -54,15 +54,15 @@ def _written(study: Study, spec: FigureSpec, look: Look, folder: Path) -> Drawn:
     """Draw one figure and return its files and notes; for a paper its caption lies beside it, as text and LaTeX."""
     with own_style(look):
         drawn = draw(study, spec, partial(tables.read_table, study.name))
-        found = write(drawn, lambda suffix, page: folder / paths.figure(study.name, spec.name, suffix, page).name)
+        files = write(drawn, lambda suffix, page: folder / paths.figure(study.name, spec.name, suffix, page).name)
     notes = text_about(drawn[0])
     if look.for_paper:
         caption = " ".join([f"{spec.title}.", spec.caption, notes])
         for suffix, text in ((".txt", caption), (".tex", f"\\caption{{{_latex(caption)}}}")):
             path = folder / paths.figure(study.name, spec.name, suffix).name
             _write_text(path, text)
-            found.append(path)
-    return found, notes
+            files.append(path)
+    return files, notes
 
 
 def _write_text(path: Path, text: str) -> None:

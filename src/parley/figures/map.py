@@ -37,12 +37,12 @@ _Row = tuple[Any, ...]  # the values of the axes that tell rows apart
 
 @dataclass(frozen=True)
 class _Content:
-    """What cells show: its name, columns of the number and its limits, their texts, the ends of the scale."""
+    """What cells show: its name, columns of the number and its limits, texts of both, the ends of the scale."""
 
     what: str
     columns: tuple[str, str, str]
     number: Callable[[float], str]
-    interval: Callable[[float, float], str]
+    limit: Callable[[float], str]
     ends: tuple[float, float]
 
 
@@ -59,7 +59,7 @@ def rate_map(study: Study, spec: FigureSpec, table: pd.DataFrame) -> list[Figure
     table = table[table[f"{outcome.name}_rate"].notna()]  # a cell where it cannot be stays empty
     columns = (f"{outcome.name}_rate", f"{outcome.name}_low", f"{outcome.name}_high")
     what = f"Rate of “{outcome.label}” by {spec.x}, with its {common.WILSON}"
-    return _map(study, spec, table, _Content(what, columns, "{:.0%}".format, interval_text, (0.0, 1.0)))
+    return _map(study, spec, table, _Content(what, columns, "{:.0%}".format, near, (0.0, 1.0)))
 
 
 def quantity_map(study: Study, spec: FigureSpec, table: pd.DataFrame) -> list[Figure]:
@@ -78,17 +78,13 @@ def quantity_map(study: Study, spec: FigureSpec, table: pd.DataFrame) -> list[Fi
     [quantity] = [quantity for quantity in study.game.evidence.quantities if quantity.name == name]
     if table.empty:
         return empty(study, spec, f"Nothing to draw. No simulation has: {quantity.label}.")
-    columns = ("mean", "low", "high")
-    if quantity.share:
-        what = f"Mean {quantity.label} by {spec.x}, with its {common.WILSON}"
-        content = _Content(what, columns, "{:.0%}".format, interval_text, (0.0, 1.0))
-        return _map(study, spec, table, content, notes)
     unit = f" ({quantity.unit})" if quantity.unit else ""
     interval = common.WILSON if quantity.bounded else f"{common.T_INTERVAL}; a single simulation has none"
-    what = f"Mean {quantity.label}{unit} by {spec.x}, with its {interval}"
+    what, columns = f"Mean {quantity.label}{unit} by {spec.x}, with its {interval}", ("mean", "low", "high")
+    if quantity.share:
+        return _map(study, spec, table, _Content(what, columns, "{:.0%}".format, near, (0.0, 1.0)), notes)
     ends = (float(table["mean"].min()), float(table["mean"].max()))
-    content = _Content(what, columns, "{:.3g}".format, _limits, ends)
-    return _map(study, spec, table, content, notes)
+    return _map(study, spec, table, _Content(what, columns, "{:.3g}".format, "{:.3g}".format, ends), notes)
 
 
 def influence_map(study: Study, spec: FigureSpec, table: pd.DataFrame) -> list[Figure]:
@@ -100,24 +96,20 @@ def influence_map(study: Study, spec: FigureSpec, table: pd.DataFrame) -> list[F
     for key, of in table.groupby(study.axes, sort=False)["influence"]:
         low, high = map(float, bounded_interval(of.to_numpy(dtype=float)))
         cells.append([*key, len(of), of.mean(), low, high])
-    found = pd.DataFrame(cells, columns=[*study.axes, "simulations", "mean", "low", "high"])
+    influences = pd.DataFrame(cells, columns=[*study.axes, "simulations", "mean", "low", "high"])
     what = f"By how much less often games end as recorded, in percentage points with the {CONFIDENCE:.0%} interval"
     # No influence has the same color in every figure.
-    content = _Content(what, ("mean", "low", "high"), lambda share: f"{100 * share:+.0f}", _points, (-1.0, 1.0))
+    content = _Content(what, ("mean", "low", "high"), _points, _points, (-1.0, 1.0))
     games = table.drop_duplicates("parent")["no_return"]
     most = games.dropna().sort_values()[len(games) // 2 :]  # the first of these rounds has passed in more than half
     if most.empty:
-        return _map(study, spec, found, content)
+        return _map(study, spec, influences, content)
     note = f"Line: the point of no return of more than half of the {len(games)} recorded games."
-    return _map(study, spec, found, content, [note], begin=int(most.iloc[0]))
+    return _map(study, spec, influences, content, [note], begin=int(most.iloc[0]))
 
 
-def _points(low: float, high: float) -> str:
-    return "" if pd.isna(low) else f"[{100 * low:+.0f}, {100 * high:+.0f}]"
-
-
-def _limits(low: float, high: float) -> str:
-    return "" if pd.isna(low) else f"[{low:.3g}, {high:.3g}]"
+def _points(share: float) -> str:
+    return f"{100 * share:+.0f}"
 
 
 def by_player(study: Study, quantities: pd.DataFrame, players: pd.DataFrame) -> pd.DataFrame:
@@ -214,7 +206,8 @@ def _cell(
     if bare:
         return
     ink = "white" if share < 0.55 else "black"
-    interval = content.interval(low, high).replace(" ", "\n" if narrow else " ")
+    between = "\n" if narrow else " "
+    interval = "" if pd.isna(low) else f"[{content.limit(low)},{between}{content.limit(high)}]"
     for up, size, text in (
         (0.28 if narrow else 0.17, 8, content.number(number)),
         (-0.2 if narrow else -0.25, 6.5, interval),
@@ -233,11 +226,7 @@ def _frame(ax: Axes, columns: Sequence[str], names: Sequence[str], label: str, e
     ax.spines[:].set_visible(False)
 
 
-def interval_text(low: float, high: float) -> str:
-    """Return an interval of rates in percent; with a decimal near 0% and 100%, which few intervals reach."""
-    return f"[{_near(low)}, {_near(high)}]"
-
-
-def _near(rate: float) -> str:
-    near = 0.0005 <= rate < 0.0095 or 0.9905 < rate < 0.9995
-    return f"{100 * rate:.1f}" if near else f"{100 * rate:.0f}"
+def near(rate: float) -> str:
+    """Return a limit of a rate in percent; with a decimal near 0% and 100%, which few intervals reach."""
+    is_near = 0.0005 <= rate < 0.0095 or 0.9905 < rate < 0.9995
+    return f"{100 * rate:.1f}" if is_near else f"{100 * rate:.0f}"

@@ -116,22 +116,22 @@ def rounds_shown(timeline: Timeline) -> list[int]:
 
 def _texts(games: Sequence[_Game]) -> tuple[list[dict[tuple[str, int], str]], list[str]]:
     """Return what stands in the agents by name and round, what they said if it is short, else numbers; and notes."""
-    said = [{place: one_line(cell.text) for place, cell in game.timeline.cells.items()} for game in games]
+    words = [{place: one_line(cell.text) for place, cell in game.timeline.cells.items()} for game in games]
     notes = ["Who is linked hears each other." if not any(g.one_way for g in games) else "Arrows point to who hears."]
-    lengths = [len(text) for texts in said for text in texts.values()]
+    lengths = [len(text) for texts in words for text in texts.values()]
     if max(lengths, default=0) in range(1, _SHORT + 1):
         notes.append("In the circles: what each agent said or holds.")
     else:
-        said = [
+        words = [
             {(name, at): m[0] for name in game.points for at in game.rounds if (m := re.search(r"\d{1,3}$", name))}
             for game in games
         ]
-        if any(said):
+        if any(words):
             notes.append("In the circles: the numbers of the agents.")
     left_out = (max(game.rounds) - min(game.rounds) + 1 > len(game.rounds) for game in games if game.rounds)
     if any(left_out):
         notes.append("Rounds shown: the first, the last, and of the others those in which most agents changed.")
-    return said, notes
+    return words, notes
 
 
 def _strip(
@@ -202,14 +202,14 @@ def layout(network: Network) -> list[tuple[float, float]]:
     n = len(network.neighbors)
     graph = nx.empty_graph(n)
     graph.add_edges_from((a, b) for a in range(n) for b in network.neighbors[a])
-    found = _places(nx.circular_layout(graph))
+    places = _places(nx.circular_layout(graph))
     if n <= _LAID_OUT_WELL and not network.is_complete and not network.is_one_way and nx.is_connected(graph):
         # From a circle, a grid would end tangled.
         fitting = _places(nx.kamada_kawai_layout(graph, pos=nx.spring_layout(graph, seed=0)))
-        if spacing(fitting) > _CROWDED * spacing(found):
-            found = fitting
+        if spacing(fitting) > _CROWDED * spacing(places):
+            places = fitting
     # The last digits are not the same on every machine.
-    return [(round(float(x), 3) + 0.0, round(float(y), 3) + 0.0) for x, y in found]
+    return [(round(float(x), 3) + 0.0, round(float(y), 3) + 0.0) for x, y in places]
 
 
 def _places(layout: Mapping[int, Any]) -> Any:

@@ -96,10 +96,10 @@ def _fonts_cut_once() -> Iterator[None]:
 
 @cache
 def _cut_font(font: Any, glyphs: frozenset[int], cut: Callable[..., Any] = _backend_pdf_ps.get_glyphs_subset) -> Any:
-    found = cut(font, set(glyphs)).__enter__()  # not closed: it is embedded again
-    for layout in {"GDEF", "GPOS", "GSUB"} & {*found.font.keys()}:  # for who sets text; in a PDF it is set
-        del found.font[layout]
-    return found
+    subset = cut(font, set(glyphs)).__enter__()  # not closed: it is embedded again
+    for layout in {"GDEF", "GPOS", "GSUB"} & {*subset.font.keys()}:  # for who sets text; in a PDF it is set
+        del subset.font[layout]
+    return subset
 
 
 def text_about(figure: Figure) -> str:
@@ -172,14 +172,6 @@ def evenly(items: int, most: int) -> int:
     return math.ceil(items / math.ceil(items / most))
 
 
-def _title_lines(study: Study, spec: FigureSpec, number: str) -> list[str]:
-    if look().for_paper:
-        return []
-    colon = "" if study.title.endswith(("?", "!", ".", ":")) else ":"
-    title = one_line(f"{study.title}{colon} {spec.title}{number}")
-    return textwrap.wrap(title, int(look().inches / 0.083))
-
-
 def _note_lines(notes: Sequence[str]) -> list[str]:
     if look().for_paper:
         return []
@@ -213,7 +205,9 @@ def _page(
             axes[row, column].set_visible(False)
     _share(axes)
     entries = _legend(figure, legend)
-    title, text = _title_lines(study, spec, number), _note_lines(notes)
+    colon = "" if study.title.endswith(("?", "!", ".", ":")) else ":"
+    titled = "" if look().for_paper else one_line(f"{study.title}{colon} {spec.title}{number}")
+    title, text = textwrap.wrap(titled, int(look().inches / 0.083)), _note_lines(notes)
     head = _TITLE_LINE * len(title) + _PAD / 2
     least, high = entries.get_window_extent().size / figure.dpi if entries else (0.0, -_PAD)
     widths = (least, _WIDEST * size[0] * columns)

@@ -5,13 +5,12 @@ what else varies is panels.
 """
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import pandas as pd
-from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -20,12 +19,13 @@ from parley.analysis.pairs import beside_undisturbed
 from parley.analysis.rates import all_quantities, quantity_table
 from parley.figures import common
 from parley.figures.page import axis_label, empty, evenly, room, wrapped
-from parley.figures.style import HEIGHT, line_handle, line_style
+from parley.figures.style import HEIGHT, line_style
 from parley.games.evidence import FigureSpec, Quantity
 from parley.statistics.stats import wilson_of_mean
 from parley.study import Study
 
 Place = tuple[Any, str]  # a value along x, and how it is written
+AxisOfLines = Callable[[pd.DataFrame, Sequence[str]], str | None]  # of those of the axes that vary and are not along x
 
 _ALONE = 1.4  # inches, of a row of panels that is the only one
 _CONDITION = "_condition"
@@ -47,16 +47,15 @@ def rates(study: Study, spec: FigureSpec, table: pd.DataFrame, noise: pd.DataFra
         table = table[table["b"] == table["b"].min()]
     outcomes = outcomes_of(table, study.game, spec.of)
     notes.append(f"Rate of each outcome with its {common.WILSON}.")
-    same = common.counted(table, notes)
     parts = ("rate", "low", "high", "band")
     rows = pd.concat(
         table.rename(columns={f"{outcome.name}_{part}": part for part in parts}).assign(outcome=outcome.name)
         for outcome in outcomes
     )
     each = 0.15 * table["prompt"].nunique() + 0.15
-    along = _places_along(study, spec, rows, each, notes, lambda _, others: "prompt" if "prompt" in others else None)
     labels = {outcome.name: outcome.label for outcome in outcomes}
-    return _points(study, spec, rows, labels, "outcome", along, notes, same)
+    prompt = lambda _, others: "prompt" if "prompt" in others else None  # noqa: E731
+    return _points(study, spec, rows, "outcome", labels, notes, each, prompt)
 
 
 def indicators(study: Study, spec: FigureSpec, table: pd.DataFrame, noise: pd.DataFrame) -> list[Figure]:
@@ -67,12 +66,9 @@ def indicators(study: Study, spec: FigureSpec, table: pd.DataFrame, noise: pd.Da
     if not labels:
         return empty(study, spec, " ".join(["Nothing to draw.", *notes]))
     notes.append(f"Rate with its {common.WILSON}.")
-    same = common.counted(table, notes)
-    along = _places_along(study, spec, table, max(0.35, 0.13 * len(labels) + 0.1), notes)
-    along = replace(along, lines_by="indicator", lines=list(labels))
     styles = [spec.of.index(name) for name in labels]  # as in other studies of the game
-    legend: list[Artist] = [line_handle(style, label) for style, label in zip(styles, labels.values(), strict=True)]
-    return _points(study, spec, table, labels, "indicator", along, notes, same, look_of=(styles, legend), one_row=True)
+    lines = common.Lines("indicator", labels, styles)
+    return _points(study, spec, table, "indicator", labels, notes, max(0.35, 0.13 * len(labels) + 0.1), lines)
 
 
 def quantities(study: Study, spec: FigureSpec, table: pd.DataFrame) -> list[Figure]:
@@ -86,14 +82,11 @@ def quantities(study: Study, spec: FigureSpec, table: pd.DataFrame) -> list[Figu
     shown = {what.name: what for what in described if what.name in labels}
     titles = {name: f"{label} ({unit})" if (unit := shown[name].unit) else label for name, label in labels.items()}
     notes.append(_interval_note(shown.values()))
-    same = common.counted(table, notes, "blocks" if spec.blocks else "sims")
-    along = _places_along(study, spec, table, 0.35, notes, partial(common.axis_of_lines, wish=spec.lines))
     of = {name: table[table["quantity"] == name] for name in labels}
     ranges = {name: _range(of[name], whole=shown[name].bounded) for name in labels if not shown[name].share}
-    if any(cut for _, _, cut in ranges.values()):
-        notes.append("Intervals that leave a panel are cut; the tables hold all.")
     cut = {name for name, what in shown.items() if not what.bounded}
-    return _points(study, spec, table, titles, "quantity", along, notes, same, "mean", ranges, cut)
+    by = partial(common.axis_of_lines, wish=spec.lines)
+    return _points(study, spec, table, "quantity", titles, notes, 0.35, by, "mean", ranges, cut)
 
 
 def achievable(study: Study, spec: FigureSpec, table: pd.DataFrame) -> list[Figure]:
@@ -106,11 +99,9 @@ def achievable(study: Study, spec: FigureSpec, table: pd.DataFrame) -> list[Figu
     rows = pd.concat(both, ignore_index=True)
     rows["low"], rows["high"] = wilson_of_mean(rows["rate"], rows["simulations"])
     notes = [f"Share of games with its {common.WILSON}."]
-    same = common.counted(rows, notes)
-    along = replace(_places_along(study, spec, rows, 0.35, notes), lines_by="side", lines=list(_SIDES))
     named = f"{study.achievable.label} in the same seats" if study.achievable else BEST
-    legend: list[Artist] = [line_handle(style, label) for style, label in enumerate(("reached", named))]
-    return _points(study, spec, rows, labels, "measure", along, notes, same, look_of=([0, 1], legend))
+    lines = common.Lines("side", dict(zip(_SIDES, ("reached", named), strict=True)), [0, 1])
+    return _points(study, spec, rows, "measure", labels, notes, 0.35, lines)
 
 
 def _bands(noise: pd.DataFrame, kind: str) -> pd.DataFrame:
@@ -138,49 +129,55 @@ def _points(
     study: Study,
     spec: FigureSpec,
     table: pd.DataFrame,
-    titles: Mapping[str, str],
     column: str,
-    along: "Along",
+    titles: Mapping[str, str],
     notes: list[str],
-    same: bool,
+    each: float,
+    lines: common.Lines | AxisOfLines,
     of: str = "rate",
     ranges: Mapping[str, tuple[float, float, bool]] | None = None,
-    cut: Iterable[str] = (),
-    look_of: tuple[list[int], list[Artist]] | None = None,
-    one_row: bool = False,
+    cut: Collection[str] = (),
 ) -> list[Figure]:
     """Return a figure of rows in `table`, whose `column` says of what they are: a row of panels for each of `titles`.
 
-    `ranges` are the limits of y of what is no share, and what is in `cut` has intervals that are. `look_of` are the
-    styles and the legend of lines that are no axis; those that `column` names stand in `one_row`.
+    `each` is the width of a place along x in inches. `lines` are known, or chosen among the axes; those that `column`
+    names stand in one row. `ranges` are the limits of y of what is no share, and whether they cut an interval; what
+    is in `cut` has intervals that end at the edge.
     """
+    same = common.counted(table, notes, "blocks" if spec.blocks else "sims")
+    along = _places_along(study, spec, table, each, notes, lines)
+    ranges = ranges or {}
+    if any(is_cut for _, _, is_cut in ranges.values()):
+        notes.append("Intervals that leave a panel are cut; the tables hold all.")
     if "band" in table:
         notes.append(NOISE)
-    styles, legend = look_of or common.legend_of_lines(study, along.lines_by, along.lines)
-    names, link = list(titles), common.linker(study)
+    names, link, one_row = list(titles), common.linker(study), along.lines.by == column
 
     def draw(ax: Axes, index: int, conditions: pd.DataFrame) -> None:
         name = names[index]
         places = along.shown(conditions)
-        found = {
-            (row.get(along.lines_by), row.get(along.x)): row
+        by_place = {
+            (row.get(along.lines.by), row.get(along.x)): row
             for row in conditions.to_dict("records")[::-1]
             if one_row or row[column] == name
         }
-        if ranges and name in ranges:
+        if name in ranges:
             common.grid_lines(ax)
             ax.set_xlim(-0.5, along.per_panel - 0.5)
             ax.set_ylim(*ranges[name][:2])
         else:
             common.share_axis(ax, along.per_panel)
-        lines = [[found.get((line, value)) for value, _ in places] for line in along.lines]
+        rows = [[by_place.get((line, value)) for value, _ in places] for line in along.lines.labels]
         # Between names a line would say nothing.
         joined = not one_row and not any(isinstance(value, str) for value, _ in places)
-        _point_panel(ax, along, places, lines, styles, same, link, joined, of, cut=name in cut)
+        counts = _draw_points(ax, rows, along.lines.styles, link, of, cut=name in cut, joined=joined)
+        ticks = [label if same else f"{label}\n({count})" for (_, label), count in zip(places, counts, strict=True)]
+        ax.set_xticks(range(len(places)), ticks)
+        ax.set_xlabel(along.label)
 
     size = (along.width, _ALONE if one_row else HEIGHT)
     labels = ["rate"] if one_row else list(titles.values())
-    return common.panel_rows(study, spec, labels, along.groups, along.by, size, notes, legend, draw)
+    return common.panel_rows(study, spec, labels, along.groups, along.by, size, notes, along.lines.legend, draw)
 
 
 def _range(rows: pd.DataFrame, *, whole: bool) -> tuple[float, float, bool]:
@@ -210,39 +207,28 @@ def _interval_note(shown: Iterable[Quantity]) -> str:
     )
 
 
-def _place_text(label: str, counts: Sequence[int | None], same: bool) -> str:
-    """Return what stands under a place along x: its name, and how many are behind its points unless `same` for all."""
-    if same:
-        return label
-    shown = ["–" if count is None else str(count) for count in counts]
-    return f"{label}\n({shown[0] if len(set(shown)) == 1 else '/'.join(shown)})"
-
-
-def _point_panel(
+def _draw_points(
     ax: Axes,
-    along: "Along",
-    places: Sequence[Place],
     lines: Sequence[Sequence[Any]],
     styles: Sequence[int],
-    same: bool,
     link: common.Linker,
-    joined: bool = False,
-    of: str = "rate",
-    cut: bool = False,
-) -> None:
-    """Draw rates or means with their limits side by side at each place along x.
+    of: str,
+    cut: bool,
+    joined: bool,
+) -> list[str]:
+    """Draw rates or means with their limits side by side at each place along x; return the counts behind each place.
 
     `lines` are a row of the table for each place, or None: with `simulations`, what `of` names (NaN where there is
-    none), `low`, `high`, and `band` where the noise was measured, which is drawn as a pale bar. `same` leaves
-    out how many simulations there are; `joined` draws lines between the points; `cut` ends intervals at the edge.
+    none), `low`, `high`, and `band` where the noise was measured, which is drawn as a pale bar. `cut` ends intervals
+    at the edge; `joined` draws lines between the points.
     """
     step = min(0.86 / len(lines), 0.18)
-    ticks: list[str] = []
+    counts: list[str] = []
     points: list[list[tuple[float, float]]] = [[] for _ in lines]
     limits: list[list[tuple[float, float, float, float]]] = [[] for _ in lines]
-    for place, (_, label) in enumerate(places):
-        rows = [line[place] for line in lines]
-        ticks.append(_place_text(label, [row and int(row["simulations"]) for row in rows], same))
+    for place, rows in enumerate(zip(*lines, strict=True)):
+        shown = ["–" if row is None else str(int(row["simulations"])) for row in rows]
+        counts.append(shown[0] if len(set(shown)) == 1 else "/".join(shown))
         if of == "rate" and not any(rows):
             common.instead(ax, place, "not run")
         elif all(row is None or (row["simulations"] and math.isnan(row[of])) for row in rows) and any(rows):
@@ -264,21 +250,16 @@ def _point_panel(
         if joined and line:
             joint = line_style(number) | {"marker": "none", "alpha": 0.6, "zorder": 2}
             common.add_line(ax, *zip(*line, strict=True), **joint)
-    ax.set_xticks(range(len(places)), ticks)
-    ax.set_xlabel(along.label)
+    return counts
 
 
 @dataclass(frozen=True)
 class Along:
-    """Where conditions stand: an axis along x, one for lines, the others as panels at least `width` inches wide.
-
-    `lines` are the values of the lines; a single None where there is no axis for them.
-    """
+    """Where conditions stand: an axis along x, one for lines, the others as panels at least `width` inches wide."""
 
     x: str | None
     label: str
-    lines_by: str | None
-    lines: list[Any]
+    lines: common.Lines
     by: list[str]
     groups: list[common.Group]
     places: dict[Any, str]
@@ -302,7 +283,7 @@ def _places_along(
     table: pd.DataFrame,
     each: float,
     notes: list[str],
-    lines: Callable[[pd.DataFrame, Sequence[str]], str | None] | None = None,
+    lines: common.Lines | AxisOfLines,
 ) -> Along:
     """Choose what is along x (`spec.x` if it varies, else the axis with the most values), and what are lines.
 
@@ -322,8 +303,9 @@ def _places_along(
     numbers = {axis: len(table[axis].unique()) for axis in varying}
     x = spec.x if spec.x in varying else max(varying, key=numbers.__getitem__, default=None)
     others = [axis for axis in varying if axis != x]
-    lines_by = lines(table, others) if lines else None
-    by = [axis for axis in others if axis != lines_by]
+    if not isinstance(lines, common.Lines):
+        lines = common.Lines.of_axis(study, table, lines(table, others))
+    by = [axis for axis in others if axis != lines.by]
     xs = [] if x is None else common.values_along(table[x])
     # Names that are broken at their joints take two lines or three.
     longest = max((len(str(value)) for value in xs), default=0)
@@ -336,6 +318,5 @@ def _places_along(
         cut = [conditions[conditions[x].isin(part)] for part in parts] if len(parts) > 1 else [conditions]
         groups += [(key, part) for part in cut if (part["simulations"] > 0).any()]
     common.not_shown(run, len({number for _, part in groups for number in part[_CONDITION]}), notes)
-    values = [None] if lines_by is None else common.values_along(table[lines_by])
     width = max(1.3, each * per_panel)
-    return Along(x, axis_label(study, x), lines_by, values, by, groups, places, per_panel, width)
+    return Along(x, axis_label(study, x), lines, by, groups, places, per_panel, width)

@@ -1,8 +1,7 @@
 """Figures of a few single simulations, unlike each other: trajectories and timelines.
 
-Trajectories are each agent's value over the rounds. Timelines are tables of what each agent said and did in each
-round: what it did is a color with a hatch, what it said stands in the cell. Words may come from a model, so they are
-made one printable line and cut to what fits.
+Trajectories are each agent's value over the rounds. Timelines are tables: what an agent did in a round is a color with
+a hatch, what it said, made one printable line and cut to what fits, stands in the cell.
 """
 
 import textwrap
@@ -314,8 +313,8 @@ def _write(ax: Axes, x: float, y: float, text: str, on: str) -> None:
 
 def legend_of(drawn: Sequence[Timeline]) -> tuple[list[Artist], dict[str, str]]:
     """Return what colors, frames and marks mean, of those that occur, and the marker of each label of marks."""
-    found = {cell.state for t in drawn for cell in t.cells.values()}
-    states = {state.name: state for t in drawn for state in t.states if state.name in found}
+    occurring = {cell.state for t in drawn for cell in t.cells.values()}
+    states = {state.name: state for t in drawn for state in t.states if state.name in occurring}
     legend: list[Artist] = [
         Patch(facecolor=s.color, hatch=s.hatch, edgecolor=_EDGE, linewidth=0.6, label=s.label) for s in states.values()
     ]

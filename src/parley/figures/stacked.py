@@ -38,8 +38,8 @@ def stacked(study: Study, spec: FigureSpec, table: pd.DataFrame) -> list[Figure]
     each = max(_BAR, min(_LONGEST, 0.064 * max(len(str(bar)) for bar in bars)))
     per_panel = evenly(len(bars), int(room() / each))
     outcomes = outcomes_of(table, study.game, spec.of)
-    found = [outcome for outcome in outcomes if (table[f"{outcome.name}_rate"] > 0).any()]
-    legend = [Patch(facecolor=o.color, hatch=2 * o.hatch, label=o.label, **_EDGE) for o in found]
+    occurring = [outcome for outcome in outcomes if (table[f"{outcome.name}_rate"] > 0).any()]
+    legend = [Patch(facecolor=o.color, hatch=2 * o.hatch, label=o.label, **_EDGE) for o in occurring]
     first = [outcomes_of(group, study.game, spec.of)[0] for _, group in groups]
     what = " or, where a panel cannot have it, ".join(outcome.label for outcome in outcomes if outcome in first)
     notes.append(f"Error bars: {what}, with its {common.WILSON}.")

@@ -22,7 +22,7 @@ from parley.games.parameters import BYZANTINE, HONEST, GameParameters, Group, P,
 from parley.games.prompts import Instruction, Phase, Prompts, fill
 from parley.identity import stream
 from parley.policies import FIRST_STEP, Ask, Reply, ReplyFormat
-from parley.policies.kinds import LLM, ChosenPolicy, PolicyKind, Rule, with_instructions
+from parley.policies.kinds import LLM, ChosenPolicy, PolicyKind, Rule
 from parley.text import by_number, choose
 
 
@@ -166,7 +166,8 @@ class Game(ABC, Generic[P]):
             role=seat.role,
             round=number,
             phase=phase.name,
-            system=with_instructions(prompted("system"), seat.policy),
+            # What a policy tells a language model besides stands on lines of its own.
+            system="\n".join(filter(None, [prompted("system"), seat.policy.instructions])),
             user=prompted("user"),
             reply_model=reply_model,
             sampling=getattr(self.parameters, phase.sampled_by()),
@@ -347,9 +348,6 @@ def seats_of(
 # each seed among those that `seat` allows. So is who stands where in the network, if its places differ in their links:
 # a ring keeps the order of the agents, and a list of edges names agents by itself.
 
-_MOST = "degree-most"
-_FEWEST = "degree-fewest"
-
 
 def players_of(parameters: GameParameters, groups: Sequence[Group], last_role: str) -> list[Group]:
     """Return the groups with as many agents as play: those who are replaced are taken from the last groups."""
@@ -375,7 +373,7 @@ def check_seat(parameters: GameParameters, groups: Sequence[Group], last_role: s
     adversaries = sum(group.count for group in groups if group.role == last_role)
     n = sum(group.count for group in groups)
     if seat in ("hub", "spoke") and not isinstance(topology, Star):
-        raise UsageError(f"seat: {seat}: topology {topology} has none; use star, or seat: {{degree: most}}")
+        raise UsageError(f"seat: {seat}: topology {topology} has none; use star")
     places = n - 1 if seat == "spoke" else 1 if seat == "hub" or seat.startswith("agent_") else n
     if adversaries > places:
         raise UsageError(
@@ -401,7 +399,7 @@ def seated(
         network = Network.of_edges(n, [(at[node], at[peer]) for node in range(n) for peer in network.neighbors[node]])
     adversaries = [place for place, role in enumerate(roles) if role == last_role]
     in_turn = [by_number(name)[1] - 1 for name in reversed(names)]  # as they would sit without `seat`, the last first
-    allowed = _allowed(parameters.seat or "any", network, at[0], in_turn)
+    allowed = _allowed(parameters.seat or "any", at[0], in_turn)
     taken = allowed[: len(adversaries)]
     listed = [place for place, role in enumerate(roles) if role != last_role]
     free = [agent for agent in range(n) if agent not in taken]
@@ -411,15 +409,12 @@ def seated(
     return [(f"agent_{agent + 1}", place) for agent, place in pairs], network
 
 
-def _allowed(seat: str, network: Network, hub: int, in_turn: Sequence[int]) -> list[int]:
+def _allowed(seat: str, hub: int, in_turn: Sequence[int]) -> list[int]:
     """Return the seats of which the adversaries take the first."""
     if seat == "hub":
         return [hub]
     if seat == "spoke":
         return [agent for agent in in_turn if agent != hub]
-    if seat in (_MOST, _FEWEST):
-        sign = -1 if seat == _MOST else 1
-        return sorted(in_turn, key=lambda agent: sign * len(network.neighbors[agent]))  # ties as they were drawn
     return list(in_turn) if seat == "any" else [by_number(seat)[1] - 1]
 
 

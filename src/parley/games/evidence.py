@@ -101,10 +101,10 @@ class Achievable:
 class Quantity:
     """A number of a whole simulation: a metric, None where there is none; `unit` is "" for a plain count.
 
-    A `share` is in [0, 1] in every simulation; `of_one`: it is that of at least one of the honest agents. `most` names
-    the metric that is the greatest value the number can have, if it has one and the least is 0: a number above 0 that
-    all simulations of a condition share. The means of both have Wilson intervals, those of other numbers t intervals.
-    These end at 0, unless the number may be below 0 and so is `signed`.
+    A `share` is in [0, 1] in every simulation, in [-1, 1] if `signed`; `of_one`: it is that of at least one of the
+    honest agents. `most` names the metric that is the greatest value the number can have, if it has one and the least
+    is 0: a number above 0 that all simulations of a condition share. The means of both have Wilson intervals, those of
+    other numbers t intervals. These end at 0, unless the number may be below 0 and so is `signed`.
 
     What only keeps count, and says nothing of how agents behave, is not `contrasted`: each contrast makes the others'
     correction stricter.
@@ -362,7 +362,8 @@ class Evidence(Generic[P, R]):
     def lost(self) -> tuple[Quantity, ...]:
         """What a game lost of each measure of `regret`, about which questions may ask."""
         return tuple(
-            Quantity(f"{of.name}_lost", of.lost, of.unit, contrasted=False, signed=True) for of in self.about("regret")
+            Quantity(f"{of.name}_lost", of.lost, of.unit, contrasted=False, share=of.share, signed=True)
+            for of in self.about("regret")
         )
 
     @property

@@ -105,7 +105,7 @@ KINDS: Mapping[str, FigureKind] = {
         "something else decided.",
         own_table="quality",
     ),
-    # How much changes of recorded games at the points `x` change their ends, in studies of forks.
+    # How much changes of recorded games at the points `x` change their ends.
     "influence": FigureKind(
         "map:influence_map",
         ("influences",),

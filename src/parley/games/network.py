@@ -19,7 +19,7 @@ from pydantic import AfterValidator, Field, model_validator
 from parley.columns import Column
 from parley.errors import UsageError
 from parley.identity import digest
-from parley.text.yamlfile import ByKind, StrictModel
+from parley.text.yamlfile import ByModel, StrictModel
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,7 +307,7 @@ Topology = Annotated[
     | BarabasiAlbert
     | ErdosRenyi
     | Edges,
-    ByKind("topology", alone=Literal["complete", "ring", "star", "path", "grid"]),
+    ByModel("topology", alone=Literal["complete", "ring", "star", "path", "grid"]),
 ]
 
 

@@ -24,18 +24,13 @@ from parley.text.yamlfile import is_slug, shown
 # How one is loaded
 
 
-def game_source(name: str, folder: Path) -> own_code.Source:
-    """Return the source of the game `module:attribute`: the module's file, in a package all of the package's files."""
-    return own_code.source_of(name, folder, whole_package=True)
-
-
 def load_game(name: str, folder: Path) -> type[Game]:
     """Return the game `module:attribute` of a study in `folder`, with the SHA-256 of its source; it is imported.
 
     Raises UsageError if there is no such module or attribute, GameError if what is there is no game.
     """
     content_of.cache_clear()  # its templates are files that may have changed, too
-    return _loaded(game_source(name, folder))
+    return _loaded(own_code.source_of(name, folder, whole_package=True))
 
 
 def game_with(name: str, sha256: str) -> type[Game]:

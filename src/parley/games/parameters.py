@@ -4,7 +4,7 @@ import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, PlainSerializer, WithJsonSchema
 from typing_extensions import TypeVar
@@ -53,25 +53,16 @@ BYZANTINE = "byzantine"
 ROLES = (HONEST, BYZANTINE)
 
 
-_SEAT = r"hub|spoke|any|agent_[1-9][0-9]{0,4}|degree-most|degree-fewest"
+_SEAT = "^(hub|spoke|any|agent_[1-9][0-9]{0,4})$"
 
 
 def _seat(value: Any) -> Any:
-    if isinstance(value, dict) and list(value) == ["degree"]:
-        value = f"degree-{value['degree']}"
     if not isinstance(value, str) or not re.fullmatch(_SEAT, value):
-        raise ValueError("must be hub, spoke, any, agent_N, {degree: most} or {degree: fewest}")
+        raise ValueError("must be hub, spoke, any or agent_N")
     return value
 
 
-_Degree = dict[Literal["degree"], Literal["most", "fewest"]]
-
-
-# Always text, so that an axis of it has one type.
-Seating = Annotated[
-    str,
-    BeforeValidator(_seat, json_schema_input_type=Annotated[str, Field(pattern=f"^({_SEAT})$")] | _Degree),
-]
+Seating = Annotated[str, BeforeValidator(_seat, json_schema_input_type=Annotated[str, Field(pattern=_SEAT)])]
 
 
 class GameParameters(StrictModel):
@@ -91,7 +82,7 @@ class GameParameters(StrictModel):
 
     seat: Seating | None = newer_field(
         default=None,
-        description="Where Byzantine agents sit: hub or spoke of a star, any, agent_N, or {degree: most}. Who "
+        description="Where Byzantine agents sit: hub or spoke of a star, any, or agent_N. Who "
         "is the hub is then drawn for each seed, too. Without it that is the first agent.",
     )
     replaces_honest: bool = newer_field(

@@ -1,10 +1,8 @@
 """The prompts of games: templates with places, which are data, and values that are filled in once.
 
-Nothing in a template is ever evaluated, and nothing in a value is searched for places.
-
-What agents are told of the form of their replies is in Parley's own words, in `reply_templates/`: `json/` and `text/`
-end a prompt of that reply format. With `two_steps`, `free.txt` ends the first prompt, and `then/` is the second. Files
-are named after kinds of replies, which each game names itself.
+Nothing in a template is ever evaluated, and nothing in a value is searched for places. What agents are told of the
+form of their replies is in `reply_templates/`, in files that are named after kinds of replies: `json/` and `text/` end
+a prompt of that reply format. With `two_steps`, `free.txt` ends the first prompt, and `then/` is the second.
 """
 
 import hashlib
@@ -90,13 +88,6 @@ class Instruction:
     follow_up: str = ""
 
 
-def instruction_files(kind: str, reply_format: ReplyFormat) -> Mapping[str, Path]:
-    """Return the files that tell of a kind of reply in a format, by their part in it."""
-    if reply_format == "two_steps":
-        return {"free": REPLY_TEMPLATES / "free.txt", "then": REPLY_TEMPLATES / "then" / f"{kind}.txt"}
-    return {reply_format: REPLY_TEMPLATES / reply_format / f"{kind}.txt"}
-
-
 def for_roles(files: Mapping[str, _T], roles: Iterable[str] = ROLES) -> dict[str, _T]:
     """Return what agents of each of `roles` are sent, named after the role."""
     return {f"{role}_{name}": template for role in roles for name, template in files.items()}
@@ -143,8 +134,12 @@ class Phase:
     def form_files(self, role: str, reply_format: ReplyFormat) -> Mapping[str, Path]:
         """Return the files that tell a role of its reply, by part; none where the prompts do."""
         written = self.written(reply_format)
-        asked_for = not self.reply or (self.prints_json and written == "json")
-        return {} if asked_for else instruction_files(self.reply.format(role=role), written)
+        if not self.reply or (self.prints_json and written == "json"):
+            return {}
+        file = f"{self.reply.format(role=role)}.txt"
+        if written == "two_steps":
+            return {"free": REPLY_TEMPLATES / "free.txt", "then": REPLY_TEMPLATES / "then" / file}
+        return {written: REPLY_TEMPLATES / written / file}
 
     def form(self, role: str, reply_format: ReplyFormat) -> Instruction:
         """Return what is said to a role of its reply."""

@@ -32,7 +32,7 @@ def game_class(name: str, folder: Path = Path()) -> type[Game]:
         return load_game(name, folder)
     installed = trust.entry_points(trust.GAME_ENTRY_POINTS)
     if name in installed:
-        return load_game(trust.of_entry_point(name, installed[name], trust.GAME_ENTRY_POINTS), folder)
+        return load_game(installed[name], folder)
     raise UsageError(f"unknown game {name!r}; {choose(name, sorted(GAMES), installed)}, or your own module:attribute")
 
 
@@ -57,8 +57,8 @@ def policy_lines(game: type[Game]) -> Iterator[str]:
             yield f"    - {name}: {_taken(properties[name])}, {_default(field)}. {field.description or ''}".rstrip()
     yield f"module:attribute  ({'; '.join(filter(None, ['any agents', threat_text(game, _OWN)]))})"
     yield "    A policy of your own: a class or function of a module beside the study; its parameters are yours."
-    for name, values in trust.entry_points(trust.POLICY_ENTRY_POINTS).items():
-        yield f"    {one_line(name, 100)}: installed, {one_line(' and '.join(values), 300)}"
+    for name, where in trust.entry_points(trust.POLICY_ENTRY_POINTS).items():
+        yield f"    {one_line(name, 100)}: installed, {one_line(where, 300)}"
 
 
 def threat_text(game: type[Game], kind: PolicyKind) -> str:

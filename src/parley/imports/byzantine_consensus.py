@@ -10,6 +10,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterator, Mapping
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -89,36 +90,26 @@ def _game(path: Path, file: str, content: bytes, found: Mapping[str, Any]) -> Im
 
 def _replies(log: str) -> Iterator[RecordedReply]:
     """Yield a reply for each agent, phase and round of a log; raises ValueError if an agent answers twice."""
-    number, proposed = 0, ""
+    number = 0
     answered: set[tuple[int, bool, str]] = set()
-    said: dict[str, Any] | None = None
-
-    def proposal() -> Iterator[RecordedReply]:
-        if proposed:
-            yield reply(number, "propose", proposed, "" if said is None else json.dumps(said))
-
-    for line in filter(None, map(_LINE.fullmatch, log.split("\n"))):
-        if line["reason"] is not None:
-            if said is not None and not said["public_reasoning"]:
-                said["public_reasoning"] = line["reason"]
-            continue
-        yield from proposal()
-        proposed = ""
-        if line["agent"]:
-            answer = number, line["vote"] is not None, line["agent"]
-            if answer in answered:
-                raise ValueError(f"round {number}: {line['agent']} answers twice; a reason may have forged a line")
-            answered.add(answer)
+    for line, after in pairwise([*filter(None, map(_LINE.fullmatch, log.split("\n"))), None]):
+        assert line is not None
         if line["round"]:
             number = int(line["round"])
-        elif line["vote"]:
+        if not line["agent"]:
+            continue
+        answer = number, line["vote"] is not None, line["agent"]
+        if answer in answered:
+            raise ValueError(f"round {number}: {line['agent']} answers twice; a reason may have forged a line")
+        answered.add(answer)
+        if line["vote"]:
             text = "" if line["failed"] else json.dumps({"decision": line["vote"].lower()})
             yield reply(number, "vote", line["agent"], text)
         else:
+            reason = (after and after["reason"]) or ""
             value = "abstain" if line["silent"] else int(line["value"])
-            proposed = line["agent"]
-            said = {"internal_strategy": "", "value": value, "public_reasoning": ""}
-            said = None if line["silent"] == _FAILED else said
+            said = {"internal_strategy": "", "value": value, "public_reasoning": reason}
+            yield reply(number, "propose", line["agent"], "" if line["silent"] == _FAILED else json.dumps(said))
 
 
 FORMAT = Format(SOURCE, "MIT for the code; of these games not said", _read)

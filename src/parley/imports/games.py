@@ -21,7 +21,7 @@ from parley.play.journal import Entry
 from parley.play.replay import RecordedReply
 from parley.policies import said_name, token_count
 from parley.text import choose, one_line, valid_unicode
-from parley.trust import entry_points, of_entry_point
+from parley.trust import entry_points
 
 ENTRY_POINTS = "parley.formats"
 FORMATS = {
@@ -153,18 +153,11 @@ def json_games(
     for file, name in files_below(path, pattern, remedy):
         try:
             content = file.read_bytes()
-            found = json.loads(content)
-        except (OSError, ValueError, RecursionError) as error:
-            yield Defect(UNREADABLE, name, one_line(str(error), 100))
-            continue
-        try:
-            made = game(file, name, content, found)
-        except OSError as error:  # of a file that belongs to it
+            yield game(file, name, content, json.loads(content))
+        except (OSError, json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
             yield Defect(UNREADABLE, name, one_line(str(error), 100))
         except (LookupError, TypeError, ValueError, AttributeError) as error:
             yield Defect(NO_GAME, name, one_line(repr(error), 100))
-        else:
-            yield made
 
 
 @dataclass(frozen=True)
@@ -186,10 +179,10 @@ def format_called(name: str) -> Format:
         installed = entry_points(ENTRY_POINTS)
         if name not in installed:
             raise UsageError(f"{name!r}: unknown format; {choose(name, FORMATS, installed)}")
-        where = of_entry_point(name, installed[name], ENTRY_POINTS)
+        where = installed[name]
     module, _, attribute = where.partition(":")
     try:
-        found: Format = getattr(importlib.import_module(module), attribute)
+        form: Format = getattr(importlib.import_module(module), attribute)
     except (ImportError, AttributeError) as error:
         raise UsageError(f"{name}: {where}: cannot be imported: {one_line(str(error), 150)}") from None
-    return found
+    return form

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from pydantic import ValidationError
@@ -263,15 +262,15 @@ def _study(
     text = _text(groups, note)
     if file.exists() and file.read_text(encoding="utf-8") != text:
         raise UsageError(f"{file}: is there already, with other content; choose another --name, or remove it")
-    with TemporaryDirectory() as folder:
-        draft = Path(folder) / file.name
-        draft.write_text(text, encoding="utf-8")
-        try:
-            loaded = load_study(draft, paths.models_file(file))
-        except UsageError as error:
-            raise UsageError(f"{file}: {str(error).removeprefix(f'{draft}: ')}; import fewer games") from None
-    if not file.exists():
+    is_new = not file.exists()
+    if is_new:
         write_atomically(file, lambda out: out.write(text.encode()))
+    try:
+        loaded = load_study(file)
+    except UsageError as error:
+        if is_new:
+            file.unlink()
+        raise UsageError(f"{error}; import fewer games") from None
     # The grids are one condition each, in this order.
     of = {
         (condition.identity, each.number): each
@@ -282,7 +281,10 @@ def _study(
 
 
 def _text(groups: Sequence[Sequence[ImportedGame]], note: Mapping[str, str]) -> str:
-    given = [_parameters(games[0]) for games in groups]
+    given = []
+    for first, *_ in groups:
+        own = first.own_parameters.model_dump(mode="json")
+        given.append({name: own.get(name, value) for name, value in first.parameters.items()})
     names = list(dict.fromkeys(name for parameters in given for name in parameters))
     varied = [name for name in names if len({canonical_json(p.get(name)) for p in given}) > 1]
     content = {
@@ -297,11 +299,6 @@ def _text(groups: Sequence[Sequence[ImportedGame]], note: Mapping[str, str]) -> 
         f"# License: {one_line(note['license'], 200)}.\n"
     )
     return head + yaml_text(content)
-
-
-def _parameters(each: ImportedGame) -> dict[str, Any]:
-    own = each.own_parameters.model_dump(mode="json")
-    return {name: own.get(name, value) for name, value in each.parameters.items()}
 
 
 def _grid(games: Sequence[ImportedGame], note: Mapping[str, str], varied: Sequence[str]) -> dict[str, Any]:

@@ -136,13 +136,13 @@ def _game(file: str, sha256: str, key: str, lines: list[ReplyLine]) -> ImportedG
 
 def _stated_once(lines: list[ReplyLine], names: tuple[str, ...]) -> Mapping[str, Any]:
     """Return what is said of a game or an agent, where it is; raises ValueError if two lines differ."""
-    found: dict[str, Any] = {}
+    stated: dict[str, Any] = {}
     for line in lines:
         for name in names:
             value = getattr(line, name)
-            if value is not None and found.setdefault(name, value) != value:
-                raise ValueError(f"{name}: {value} in round {line.round}, and {found[name]} before")
-    return found
+            if value is not None and stated.setdefault(name, value) != value:
+                raise ValueError(f"{name}: {value} in round {line.round}, and {stated[name]} before")
+    return stated
 
 
 def _reply(line: ReplyLine) -> RecordedReply:

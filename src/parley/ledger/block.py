@@ -88,11 +88,6 @@ class SignedSession:
     agents: tuple[AgentKey, ...]
     utterances: tuple[SignedUtterance, ...]
 
-    @property
-    def rounds(self) -> int:
-        """The number of rounds in which somebody spoke."""
-        return len({utterance.round for utterance in self.utterances})
-
 
 def sign_session(game: str, simulation: str, number: int, session: Session) -> SignedSession:
     """Sign what was said in a session; raises ValueError for strangers, TypeError for what is no JSON."""
@@ -124,10 +119,13 @@ def genesis(difficulty: int) -> str:
     return digest({**shared, "difficulty": difficulty})
 
 
-def make_block(signed: SignedSession, height: int, previous: str, difficulty: int) -> dict[str, Any]:
+def make_block(
+    signed: SignedSession, height: int, previous: str, difficulty: int, told: tuple[int, int] | None = None
+) -> dict[str, Any]:
     """Return the block of a session as JSON values, signed by each agent (section VII.3), with the smallest nonce.
 
     That of a session that did not agree has no utterances, only the parameters of the deliberation (section VI).
+    `told` is what a block that is checked says itself: how many utterances there were, and its nonce.
     """
     session = signed.session
     stored = signed.utterances if session.agreed else ()
@@ -143,7 +141,7 @@ def make_block(signed: SignedSession, height: int, previous: str, difficulty: in
         "agents": [{"name": key.agent, "key": key.public} for key in signed.agents],
         "agreed": session.agreed,
         "verdict": dict(session.verdict),
-        "spoken": len(signed.utterances),
+        "spoken": len(signed.utterances) if told is None else told[0],
         "utterances": [said.model_dump() for said in stored],
         "merkle_root": utterances_root(signed.simulation, signed.number, stored),
         "difficulty": difficulty,
@@ -151,8 +149,8 @@ def make_block(signed: SignedSession, height: int, previous: str, difficulty: in
     checked = signed_hash(block)
     for signer, key in zip(block["agents"], signed.agents, strict=True):
         signer["signature"] = key.sign_block(checked)
-    nonce, found = _mine(block, difficulty)
-    return {**block, "nonce": nonce, "hash": found}
+    block["nonce"] = _smallest_nonce(block, difficulty) if told is None else told[1]
+    return {**block, "hash": block_hash(block)}
 
 
 def block_hash(block: Mapping[str, Any]) -> str:
@@ -175,8 +173,7 @@ def _header(block: Mapping[str, Any]) -> dict[str, Any]:
     return {"domain": _BLOCK_DOMAIN, **{key: value for key, value in block.items() if key not in _NOT_IN_HEADER}}
 
 
-def _mine(block: Mapping[str, Any], difficulty: int) -> tuple[int, str]:
-    """Return the smallest nonce with which the hash of the block meets the difficulty, and that hash."""
+def _smallest_nonce(block: Mapping[str, Any], difficulty: int) -> int:
     # All that stands before the nonce is hashed once. Of that only names are free text, whose quotes are escaped, so
     # the first place that looks like the nonce's is the nonce's.
     before, after = canonical_json({**_header(block), "nonce": None}).encode("ascii").split(b'"nonce":null', 1)
@@ -184,8 +181,8 @@ def _mine(block: Mapping[str, Any], difficulty: int) -> tuple[int, str]:
     for nonce in count():
         attempt = start.copy()
         attempt.update(b"%d" % nonce + after)
-        if meets(found := attempt.hexdigest(), difficulty):
-            return nonce, found
+        if meets(attempt.hexdigest(), difficulty):
+            return nonce
     raise AssertionError("unreachable: there is no last number")
 
 

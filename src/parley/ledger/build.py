@@ -1,20 +1,13 @@
 """The `ledger` stage: one chain per study, from the records of its simulations, and a table of its blocks.
 
 The order is the study's: seeds outermost, then conditions, then the sessions of a simulation. Neither times nor
-machines are in it: the same records give the same bytes.
-
-The table counts what dissemination in two phases would cost (section VII.2): hashes first, data on request. Whoever
-has new data announces its hash to all neighbors but the one it got the data from. A neighbor that lacks the data asks
-the first announcer for it, once, and gets it. All links take the same time, so data moves on in steps. Messages are
-counted, not sent: the counts follow from the network alone, the sizes from the messages' canonical JSON.
-
-For people there are a line a block, and one block with its whole history as YAML, whose strings are escaped: what
-agents said is hostile text.
+machines are in it: the same records give the same bytes. The table counts what dissemination in two phases would cost
+(section VII.2): counts follow from the network alone, sizes from the messages' canonical JSON.
 """
 
 import hashlib
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
@@ -34,7 +27,6 @@ from parley.play.record import read_trace
 from parley.play.record_store import played_part, read_records
 from parley.play.replay import rebuild_game
 from parley.study import Study
-from parley.study.condition import Simulation
 from parley.text import by_number, every, limited_logger, one_line, table
 from parley.text.yamlfile import yaml_text
 
@@ -98,22 +90,6 @@ _log = limited_logger(__name__)
 TABLE = "ledger"
 
 
-@dataclass(frozen=True)
-class RecordedSession:
-    """A signed session of a study, the record that tells of it, and the network that it was said in."""
-
-    simulation: Simulation
-    record: Path
-    signed: SignedSession
-    nodes: Sequence[str]  # name of each agent of the network
-    network: Network
-
-    @property
-    def where(self) -> str:
-        """The record and the number of the session, for messages."""
-        return f"{self.record}, session {self.signed.number}"
-
-
 def build(study: Study, strict: bool = False) -> pd.DataFrame:
     """Write the ledger of a study and the table of its blocks, and return the table.
 
@@ -125,9 +101,9 @@ def build(study: Study, strict: bool = False) -> pd.DataFrame:
     began = time.monotonic()
 
     def write(file: BinaryIO) -> None:
-        for source, block, line in links(study, strict):
+        for _, row, line in links(study, strict):
             file.write(line)
-            rows.append(_row(source, block, len(line)))
+            rows.append(row)
             _log.info("%s blocks made", f"{len(rows):,}", extra=every(since=began))
 
     write_atomically(chain, write)
@@ -146,11 +122,11 @@ def check_against_records(study: Study) -> check.ChainChecker:
     for height, (line, made) in enumerate(zip_longest(check.checked_lines(chain, checker), links(study))):
         if made is None:
             raise RecordError(f"{chain}: block {height}: the study's records give {height} blocks only; {again}")
-        source, _, right = made
+        where, _, right = made
         if line is None:
-            raise RecordError(f"{chain}: ends before block {height} ({source.where}); {again}")
+            raise RecordError(f"{chain}: ends before block {height} ({where}); {again}")
         if line != right:
-            raise RecordError(f"{chain}: block {height}: not what {source.where} gives; {again}")
+            raise RecordError(f"{chain}: block {height}: not what {where} gives; {again}")
     return checker
 
 
@@ -166,13 +142,13 @@ def _require_ledger(study: Study) -> None:
         raise UsageError(f"{study.file}: its game, {study.game.name}, keeps no ledger")
 
 
-def links(study: Study, strict: bool = False) -> Iterator[tuple[RecordedSession, dict[str, Any], bytes]]:
-    """Yield what each block of a study's chain is made from, the block as JSON, and as it is stored.
+def links(study: Study, strict: bool = False) -> Iterator[tuple[str, dict[str, Any], bytes]]:
+    """Yield of each block of a study's chain which record and session it is of, its row, and the block as stored.
 
     Raises as `build`.
     """
     _require_ledger(study)
-    checker = _checker(study)
+    checker, difficulty = _checker(study), study.content.ledger.difficulty
     records = read_records(played_part(study), strict)
     for simulation, summary in zip(records.simulations, records.summaries, strict=True):
         record = simulation.record(study.name)
@@ -182,32 +158,28 @@ def links(study: Study, strict: bool = False) -> Iterator[tuple[RecordedSession,
             sessions = simulation.condition.game.evidence.transcript(summary.outcome, read_trace(record))
             for number, session in enumerate(sessions):
                 signed = sign_session(game.name, simulation.id, number, session)
-                previous = checker.last or genesis(study.content.ledger.difficulty)
-                block = make_block(signed, checker.blocks, previous, study.content.ledger.difficulty)
+                block = make_block(signed, checker.blocks, checker.last or genesis(difficulty), difficulty)
                 line = check.block_line(block)
                 checker.add(line)  # a game of the user's own may tell of sessions that no chain can hold
-                yield RecordedSession(simulation, record, signed, nodes, game.network), block, line
+                row = {
+                    **simulation.condition.axes,
+                    "seed": simulation.seed,
+                    "height": block["height"],
+                    "session": number,
+                    "agreed": block["agreed"],
+                    "agents": len(block["agents"]),
+                    "utterances": block["spoken"],
+                    "rounds": len({said.round for said in signed.utterances}),
+                    "block_bytes": len(line),
+                    **traffic(game.network, nodes, signed),
+                    "nonce": block["nonce"],
+                    "hash": block["hash"],
+                    "spec": simulation.condition.spec,
+                    "id": simulation.id,
+                }
+                yield f"{record}, session {number}", row, line
         except (LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
             raise RecordError(f"{record}: cannot be chained: {one_line(str(error), 200)}") from None
-
-
-def _row(source: RecordedSession, block: Mapping[str, Any], size: int) -> dict[str, Any]:
-    return {
-        **source.simulation.condition.axes,
-        "seed": source.simulation.seed,
-        "height": block["height"],
-        "session": block["session"],
-        "agreed": block["agreed"],
-        "agents": len(block["agents"]),
-        "utterances": block["spoken"],
-        "rounds": source.signed.rounds,
-        "block_bytes": size,
-        **traffic(source.network, source.nodes, source.signed),
-        "nonce": block["nonce"],
-        "hash": block["hash"],
-        "spec": source.simulation.condition.spec,
-        "id": source.simulation.id,
-    }
 
 
 _HEADER = ("block", "simulation", "session", "agreed", "agents", "utterances", "bytes", "verdict", "hash")
@@ -220,7 +192,7 @@ def blocks(path: Path) -> Iterator[tuple[Block, int]]:
         for height, line in enumerate(check.lines(file)):
             try:
                 yield check.parse_block(line), len(line)
-            except check.BadChainError as error:
+            except ValueError as error:
                 raise RecordError(f"{path}: block {height}: {error}") from None
 
 

@@ -1,7 +1,7 @@
 """What changed in a study since its records were made: `parley diff`, and what `parley status` says of it.
 
-A former condition is compared with those of the same axes in the study as it is now, or else with those that nobody
-played yet and that differ from it in one axis: what differs from the nearest of them is what changed.
+A former condition is compared with the one that is nearest to it in the study as it is now: one of the same axes, or
+else one that nobody played yet and that differs from it in one axis.
 """
 
 from collections import Counter, defaultdict
@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from parley.errors import RecordError
 from parley.identity import canonical_json
@@ -18,11 +18,10 @@ from parley.play.record import peek_summary
 from parley.play.record_content import describe_condition
 from parley.play.stale_records import simulation_files
 from parley.study import Study
-from parley.study.condition import Condition
 from parley.text import one_line, table
 
 _HASH = 64  # hexadecimal digits
-_MAX_VALUES = 4  # of one key, in a line
+_MAX_SAID = 4  # differences in a line
 _MAX_LINES = 20  # of new conditions
 _MAX_DEEP = 3  # mappings in mappings
 _FACTS = {
@@ -32,6 +31,7 @@ _FACTS = {
     "prompt": "prompt",
     "parameters": "",
 }
+_NOT_OF_GROUPS = ("role", "count", "player", "model_name", "templates", "prompt_digests")
 
 Difference = tuple[str, str, str]  # key, then, now
 
@@ -62,44 +62,44 @@ class Changes:
 
 def changes_of(study: Study) -> Changes:
     """Return what changed. Of each folder one record is read; the others are taken to be of the same configuration."""
-    played: dict[str, set[int]] = defaultdict(set)  # seeds with a record, by the spec of a condition
+    played: dict[str, set[int]] = defaultdict(set)  # seeds with a record, by the folder of a condition
     stale: dict[str, list[Path]] = defaultdict(list)  # records of none, by folder
     places = {condition.folder for condition in study.conditions}
     for file in simulation_files(study.name):
         if not file.is_journal and file.place in places:
-            played[file.spec].add(file.seed)
+            played[file.place].add(file.seed)
         elif not file.is_journal:
             stale[file.place].append(file.path)
-    now = [_candidate(condition, not played[condition.spec]) for condition in study.conditions if stale]
+    now = {
+        condition.name: (_described(describe_condition(condition)), not played[condition.folder])
+        for condition in study.conditions
+        if stale
+    }
     former: Counter[tuple[Difference, ...]] = Counter()
     explained: set[str] = set()  # names of conditions that a former one became
     for records in stale.values():
-        near, differences = _changed(_described(records), now)
-        explained.update(near)
+        near, differences = _changed(records, now)
+        explained.add(near)
         former[differences] += len(records)
     added: Counter[Difference] = Counter()
-    kept = 0
+    kept = left = 0
     for condition in study.conditions:
-        seeds, there = len(condition.seeds), len(played[condition.spec].intersection(condition.seeds))
+        seeds, there = len(condition.seeds), len(played[condition.folder].intersection(condition.seeds))
         kept += there
+        left += len(played[condition.folder]) - there
         if there and there < seeds:
             added["seeds", f"{there:,} played", f"{seeds:,}"] += seeds - there
         elif not there and condition.name not in explained:
             added["condition", "-", condition.name] += seeds
-    return Changes(
-        kept=kept,
-        missing=sum(len(condition.seeds) for condition in study.conditions) - kept,
-        former=dict(former.most_common()),
-        added=dict(added) if kept or former else {},
-        seeds=sum(len(played[condition.spec].difference(condition.seeds)) for condition in study.conditions),
-    )
+    missing = sum(len(condition.seeds) for condition in study.conditions) - kept
+    return Changes(kept, missing, dict(former.most_common()), dict(added) if kept or former else {}, left)
 
 
 def former_lines(changes: Changes) -> Iterator[str]:
     """Yield what `parley status` says: how many records are of no use now, and why."""
     for differences, records in changes.former.items():
-        named = ", ".join(f"{key} {then}, now {now}" for key, then, now in differences[:_MAX_VALUES])
-        more = f", and {len(differences) - _MAX_VALUES} more" if len(differences) > _MAX_VALUES else ""
+        named = ", ".join(f"{key} {then}, now {now}" for key, then, now in differences[:_MAX_SAID])
+        more = f", and {len(differences) - _MAX_SAID} more" if len(differences) > _MAX_SAID else ""
         yield f"{records:,} records of a former configuration ({named}{more})"
     if changes.seeds:
         yield f"{changes.seeds:,} records of seeds that the study no longer has"
@@ -130,71 +130,38 @@ def diff(study: Study) -> Iterator[str]:
     yield from table(("what", "simulations", ""), lines)
 
 
-# What is compared
+_Described = tuple[dict[str, str], dict[str, str]]  # axes, and all that can change a result, by key
 
 
-def _described(records: Sequence[Path]) -> Mapping[str, Any]:
-    """Return what the first of some records that can be read says of its condition; nothing if none can."""
-    for path in records:
-        with suppress(RecordError):
-            return peek_summary(path).simulation
-    return {}
+def _changed(
+    records: Sequence[Path], now: Mapping[str, tuple[_Described, bool]]
+) -> tuple[str, tuple[Difference, ...]]:
+    """Return the name of the condition that is nearest to the one of some records, and what differs.
 
-
-class _Candidate(NamedTuple):
-    """A condition of the study as it is now, which a former one may have become."""
-
-    name: str
-    axes: Mapping[str, str]
-    facts: Mapping[str, str]
-    is_new: bool  # nobody played it
-
-
-def _candidate(condition: Condition, is_new: bool) -> _Candidate:
-    return _Candidate(condition.name, _axes(condition.axes), facts(describe_condition(condition)), is_new)
-
-
-def _changed(described: Mapping[str, Any], now: Sequence[_Candidate]) -> tuple[list[str], tuple[Difference, ...]]:
-    """Return the names of the conditions that are nearest to a former one, and what differs.
-
-    Of a key that has several values in these conditions, all are named.
+    `now` are the conditions by name, and whether nobody played them.
     """
-    axes = _axes(described.get("axes"))
+    axes: Mapping[str, str] = {}
+    for path in records:  # those that cannot be read say nothing
+        with suppress(RecordError):
+            axes, then = _described(peek_summary(path).simulation)
+            break
     if not axes:
-        return [], (("record", "cannot be read", "-"),)
-    # In how many axes each differs, of those that both have.
-    differing = [sum(axes.get(axis, value) != value for axis, value in each.axes.items()) for each in now]
-    alike = [each for each, number in zip(now, differing, strict=True) if number == 0]
-    alike = alike or [each for each, number in zip(now, differing, strict=True) if each.is_new and number == 1]
-    if not alike:
-        return [], (("condition", one_line("/".join(f"{axis}={value}" for axis, value in axes.items()), 100), "-"),)
-    then = facts(described)
-    distances = [len(then.items() ^ each.facts.items()) for each in alike]
-    least = min(distances)
-    near = [each for each, distance in zip(alike, distances, strict=True) if distance == least]
-    keys = sorted({*then, *near[0].facts})
-    differences = [
-        _difference(key, then.get(key), [each.facts[key] for each in near if key in each.facts])
-        for key in keys
-        if then.get(key) != near[0].facts.get(key)
-    ]
+        return "", (("record", "cannot be read", "-"),)
+
+    def other_axes(name: str) -> list[str]:
+        (its_axes, _), _ = now[name]
+        return [axis for axis, value in its_axes.items() if axes.get(axis, value) != value]
+
+    near = [name for name, (_, is_new) in now.items() if len(other_axes(name)) <= is_new]
+    if not near:
+        return "", (("condition", one_line("/".join(f"{axis}={value}" for axis, value in axes.items()), 100), "-"),)
+    nearest = min(near, key=lambda name: (len(other_axes(name)), len(then.items() ^ now[name][0][1].items())))
+    its_axes, facts = now[nearest][0]
+    keys = [key for key in sorted({*then, *facts}) if then.get(key) != facts.get(key)]
+    differences = [(one_line(key, 60), _short(then.get(key)), _short(facts.get(key))) for key in keys]
     # A model or a prompt may have another name now, and be the same.
-    differences = differences or [
-        _difference(axis, value, [near[0].axes[axis]])
-        for axis, value in axes.items()
-        if near[0].axes.get(axis, value) != value
-    ]
-    return [each.name for each in near], tuple(differences) or (("something", "another", "not recorded"),)
-
-
-def _axes(axes: Any) -> dict[str, str]:
-    return {str(axis): str(value) for axis, value in axes.items()} if isinstance(axes, Mapping) else {}
-
-
-def _difference(key: str, then: str | None, now: Sequence[str]) -> Difference:
-    values = list(dict.fromkeys(now))
-    more = ", ..." if len(values) > _MAX_VALUES else ""
-    return one_line(key, 60), _short(then), ", ".join(map(_short, values[:_MAX_VALUES])) + more or "-"
+    differences = differences or [(axis, _short(axes[axis]), _short(its_axes[axis])) for axis in other_axes(nearest)]
+    return nearest, tuple(differences) or (("something", "another", "not recorded"),)
 
 
 def _short(value: str | None) -> str:
@@ -203,42 +170,39 @@ def _short(value: str | None) -> str:
     return one_line(value, 12 if len(value) == _HASH and not value.strip("0123456789abcdef") else 60) or '""'
 
 
-def facts(described: Mapping[str, Any]) -> dict[str, str]:
-    """Return what a record says of its condition, by key, as text: what can change a result, and nothing else.
+def _described(described: Mapping[str, Any]) -> _Described:
+    """Return the axes of a condition, and what a record says of it: what can change a result, and nothing else.
 
     What is no such description gives some of it, or nothing.
     """
-    found: dict[str, str] = {}
+    listed = described.get("axes")
+    axes = {str(axis): str(value) for axis, value in listed.items()} if isinstance(listed, Mapping) else {}
+    facts = {axis: value for axis, value in axes.items() if axis in ("n", "b")}
     for key, name in _FACTS.items():
-        _add(found, name, described.get(key))
-    _add(found, f"prompt {described.get('prompt')}", described.get("prompt_digests"))
-    axes = described.get("axes")
-    for axis in ("n", "b"):
-        _add(found, axis, axes.get(axis) if isinstance(axes, dict) else None)
-    listed = described.get("groups")
-    groups = [group for group in listed if isinstance(group, dict)] if isinstance(listed, list) else []
-    roles = Counter(str(group.get("role")) for group in groups)
+        _add(facts, name, described.get(key))
+    _add(facts, f"prompt {described.get('prompt')}", described.get("prompt_digests"))
+    groups = list(described.get("groups", []))  # mappings, which have a role: `metadata_problem` looked
+    roles = Counter(str(group["role"]) for group in groups)
     count: Counter[str] = Counter()
     for group in groups:
-        role = str(group.get("role"))
+        role = str(group["role"])
         count[role] += 1
-        alone = roles[role] == 1  # then n and b give its count
-        _add(found, f"prompt {group.get('prompt')}", group.get("prompt_digests"))
-        for key, value in group.items():
-            if key not in ("role", "player", "model_name", "templates", "prompt_digests") and not (
-                alone and key == "count"
-            ):
-                _add(found, f"{role if alone else f'{role} {count[role]}'} {key}", value)
-    return found
+        of_several = f"{role} {count[role]}"
+        if roles[role] > 1:  # else n and b give its count
+            _add(facts, f"{of_several} count", group.get("count"))
+        _add(facts, f"prompt {group.get('prompt')}", group.get("prompt_digests"))
+        for key in [key for key in group if key not in _NOT_OF_GROUPS]:
+            _add(facts, f"{of_several if roles[role] > 1 else role} {key}", group[key])
+    return axes, facts
 
 
-def _add(found: dict[str, str], name: str, value: Any, depth: int = 0) -> None:
+def _add(facts: dict[str, str], name: str, value: Any, depth: int = 0) -> None:
     """Add a value under its name; a mapping's values each under their own."""
-    if isinstance(value, dict) and depth < _MAX_DEEP:
+    if isinstance(value, Mapping) and depth < _MAX_DEEP:
         for key, inner in value.items():
-            _add(found, f"{name} {key}".strip(), inner, depth + 1)
+            _add(facts, f"{name} {key}".strip(), inner, depth + 1)
     elif isinstance(value, str):
-        found[name] = value
+        facts[name] = value
     elif value is not None:
         with suppress(ValueError, RecursionError):
-            found[name] = canonical_json(value)
+            facts[name] = canonical_json(value)

@@ -2,16 +2,10 @@
 
 An unusable reply is counted as a failure; a degenerate one may be usable, and still says nothing (","). Many of them
 mean that the format, or the sampling, shapes what a model writes.
-
-Games of a model whose replies nobody can use pause after some twenty of them, since more would measure nothing. The
-processes of a study count together: each adds a letter for each reply to a file of the model, and leaves another
-that all look for before they ask. The next run removes both, and looks again, first at what its first journal has.
 """
 
 import json
-import os
 import re
-import shutil
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
@@ -19,15 +13,9 @@ from typing import Any, Literal
 
 from pydantic import BaseModel
 
-from parley import paths
-from parley.errors import PausedError
-from parley.files import make_folder, write_atomically
-from parley.play.runner import Exchange, Watcher
-from parley.policies import FAILURE_CLASSES, THOUGHT_CUT_OFF, Ask, FailureClass
+from parley.play.runner import Exchange
+from parley.policies import THOUGHT_CUT_OFF, Ask, FailureClass
 from parley.policies.reply_text import free_field
-from parley.study import Study
-from parley.study.condition import Player
-from parley.text import one_line
 
 DegenerateClass = Literal["placeholder", "no_letter", "repetition", "cut_off"]
 # In the order in which they are looked for: a reply is of the first that fits. A loop that was cut off is a loop.
@@ -76,11 +64,11 @@ def degenerate_class(ask: Ask, text: str, finish_reason: str, value: BaseModel |
 
 def count_degenerate(exchanges: Iterable[Exchange]) -> dict[str, int]:
     """Return the number of attempts in `exchanges`, and of those of each class of degenerate reply."""
-    number, found = 0, Counter[DegenerateClass | None]()
+    number, classes = 0, Counter[DegenerateClass | None]()
     for x in exchanges:
         number += 1
-        found[degenerate_class(x.ask, x.entry.text, x.entry.finish_reason, x.reply.value)] += 1
-    return {ASKED: number, **{name: found[name] for name in DEGENERATE_CLASSES}}
+        classes[degenerate_class(x.ask, x.entry.text, x.entry.finish_reason, x.reply.value)] += 1
+    return {ASKED: number, **{name: classes[name] for name in DEGENERATE_CLASSES}}
 
 
 def degenerate_of(telemetry: Mapping[str, Any]) -> tuple[int, int]:
@@ -105,12 +93,12 @@ def repeated_share(text: str) -> float:
 @cache
 def _text_fields(model: type[BaseModel]) -> dict[str, int | None]:
     """Return the fields of a reply that are free text, or a list of such, with their longest; no choices of words."""
-    found: dict[str, int | None] = {}
+    fields: dict[str, int | None] = {}
     for name, schema in model.model_json_schema()["properties"].items():
         of = schema.get("items", {}) if schema.get("type") == "array" else schema
         if of.get("type") == "string" and not {"enum", "const"} & set(of):
-            found[name] = of.get("maxLength")
-    return found
+            fields[name] = of.get("maxLength")
+    return fields
 
 
 def _fields(text: str, value: BaseModel | None) -> Mapping[str, Any]:
@@ -118,15 +106,15 @@ def _fields(text: str, value: BaseModel | None) -> Mapping[str, Any]:
     if value is not None:
         return value.model_dump()
     try:
-        found = json.loads(text)
+        content = json.loads(text)
     except (ValueError, RecursionError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return content if isinstance(content, dict) else {}
 
 
 def _texts(fields: Mapping[str, Any], longest: Mapping[str, int | None]) -> Iterator[tuple[str, str]]:
     """Yield the name and the text of each field that is free text."""
-    for name in longest.keys() & fields.keys():
+    for name in (name for name in fields if name in longest):  # in order: a repetition may span two
         given = fields[name]
         for said in given if isinstance(given, list | tuple) else [given]:
             if isinstance(said, str):
@@ -150,8 +138,6 @@ def _normal(text: str) -> str:
     return re.sub(r"^[\W_]+|[\W_]+$", "", text).casefold() or text.strip()
 
 
-GO_ON = "PARLEY_GO_ON"
-_FIRST = 20  # replies of a model before it is judged, by all that it gave; then after each 20 more
 # What most often makes replies of a class usable.
 REMEDIES: Mapping[FailureClass, str] = {
     "invalid_json": "reply_format: text (see config/formats.yaml), or structured in the dialect of the model's entry",
@@ -163,67 +149,3 @@ REMEDIES: Mapping[FailureClass, str] = {
     "thought_cut_off": "reasoning_tokens in the entry (of a service in its dialect), or max_tokens of the phase",
     "tool_call": "reply_format, or another model",
 }
-_LETTERS: Mapping[str | None, str] = {
-    name: chr(ord("a") + place) for place, name in enumerate((None, *FAILURE_CLASSES))
-}
-
-
-def clear_pauses(study: str) -> None:
-    """Forget which models of a study are paused: a new run looks again, and of a finished one nothing is left."""
-    shutil.rmtree(paths.paused(study, "").parent, ignore_errors=True)
-
-
-def paused_lines(study: str) -> list[str]:
-    """Return why models of a study are paused, a line for each."""
-    return [path.read_text(encoding="utf-8") for path in sorted(paths.paused(study, "").parent.glob("*.txt"))]
-
-
-class PauseWatcher(Watcher):
-    """Counts the replies of models in a game, and ends it before it asks more of a model that is paused."""
-
-    def __init__(self, study: Study, players: Mapping[str, Player]) -> None:
-        self._study = study
-        models = {name: player.model for name, player in players.items() if player.model is not None}
-        self._files = {name: paths.paused(study.name, model).absolute() for name, model in models.items()}
-        self._counts_journal = {path: not path.with_suffix(".count").exists() for path in self._files.values()}
-        self._requested: set[str] = set()  # agents whose replies are no journal's
-        self._ask_all = study.content.most_unusable is None or bool(os.environ.get(GO_ON))
-
-    def requesting(self, ask: Ask) -> None:
-        """Raise PausedError if a paused model would be asked."""
-        path = self._files.get(ask.agent)
-        if path is not None and not self._ask_all and path.exists():
-            raise PausedError(path.read_text(encoding="utf-8"))
-        self._requested.add(ask.agent)
-
-    def answered(self, exchange: Exchange) -> None:
-        """Count an attempt."""
-        path = self._files.get(exchange.ask.agent)
-        is_new = exchange.ask.agent in self._requested
-        self._requested.discard(exchange.ask.agent)
-        if path is None or self._ask_all or exchange.entry.given or not (is_new or self._counts_journal[path]):
-            return
-        make_folder(path.parent)
-        with path.with_suffix(".count").open("ab+") as file:  # each knows which reply its own was
-            file.write(_LETTERS[exchange.reply.failure].encode())
-            file.flush()
-            asked = file.tell()
-            if asked % _FIRST:
-                return
-            file.seek(0)
-            letters = Counter(file.read(asked).decode())
-        counts = Counter({name: letters[letter] for name, letter in _LETTERS.items()})
-        if asked - counts[None] >= (self._study.content.most_unusable or 0) * asked:
-            line = _line(path.stem, counts, exchange, self._study)
-            write_atomically(path, lambda file: file.write(line.encode()))
-
-
-def _line(model: str, counts: Counter[str | None], last: Exchange, study: Study) -> str:
-    unusable = {name: counts[name] for name in REMEDIES}
-    most = max(unusable, key=lambda name: unusable[name])
-    said = one_line(last.entry.text or last.entry.reasoning or "", 80)
-    return (
-        f"{model}: paused: {sum(unusable.values())} of its first {counts.total()} replies cannot be used, "
-        f"{unusable[most]} of them {most}, the last one begins {said!r}; change {REMEDIES[most]}, and run the same "
-        f"command again; parley run {paths.study_command(study.file)} --go-on plays on all the same"
-    )

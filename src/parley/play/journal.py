@@ -13,9 +13,9 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from parley import paths
 from parley.engine.grammar import json_schema
@@ -37,27 +37,35 @@ FORMAT = 1
 _MAX_FIRST_LINE = 1000  # bytes; it has an id and a format
 
 
+_Count = Annotated[int, Field(ge=0, lt=2**31)]
+
+
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One reply as it came: the key of the request, what was asked (as a hash), and what came back."""
+    """One reply as it came: the key of the request, what was asked (as a hash), and what came back.
 
-    round: int
+    Bounds hold for what is read from a journal: a line with other values is no line.
+    """
+
+    __pydantic_config__ = ConfigDict(extra="forbid", allow_inf_nan=False)
+
+    round: _Count
     phase: str
     agent: str
-    attempt: int
-    seed: int
+    attempt: Annotated[int, Field(ge=0, lt=2**7)]
+    seed: Annotated[int, Field(ge=0, lt=2**63)]
     ask: str
     text: str
     finish_reason: str
-    prompt_tokens: int | None
-    completion_tokens: int | None
-    cached_tokens: int | None
-    started: float  # seconds since the epoch
-    seconds: float
+    prompt_tokens: _Count | None
+    completion_tokens: _Count | None
+    cached_tokens: _Count | None
+    started: Annotated[float, Field(ge=0, le=1e11)]  # seconds since the epoch
+    seconds: Annotated[float, Field(ge=0, le=1e9)]
     served_model: str | None = None
     system_fingerprint: str | None = None
     reasoning: str | None = None
-    reasoning_tokens: int | None = None
+    reasoning_tokens: _Count | None = None
     given: str | None = None  # of a fork: "parent" or "change", whose reply it is; None of what was asked for
     sent: str | None = None  # what left in place of the game's question, as JSON (`requests_json`)
 
@@ -73,6 +81,7 @@ class Entry:
 
 
 ENTRY_FIELDS = tuple(field.name for field in fields(Entry))
+_ENTRY = TypeAdapter(Entry)
 
 
 class Journal:
@@ -171,8 +180,11 @@ async def off_loop(write: Callable[..., object], *arguments: object) -> None:
 def _whole_lines(content: bytes) -> tuple[dict[str, Any] | None, list[Entry]]:
     """Return the first line of a journal, None if it is not whole, and the replies of all whole lines after it."""
     first, *others = [parse_line(line + b"\n") for line in content.split(b"\n")[:-1]] or [None]
-    known = set(ENTRY_FIELDS)
-    return first, [Entry(**data) for data in others if data is not None and set(data) == known]
+    entries = []
+    for data in filter(None, others):
+        with suppress(ValidationError):
+            entries.append(_ENTRY.validate_python(data))
+    return first, entries
 
 
 def journaled(path: Path) -> list[Entry]:

@@ -1,39 +1,23 @@
 """`parley play`: one simulation, live in the terminal, which is left as it was found."""
 
 import asyncio
-import io
-import logging
-import os
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from pathlib import Path
-from typing import IO, Any, TextIO
+from typing import Any, TextIO
 
-from rich._export_format import CONSOLE_SVG_FORMAT
-from rich.console import Console, Group
-from rich.live import Live
-from rich.terminal_theme import SVG_EXPORT_THEME
-
-from parley.engine.service.service import Service
 from parley.engine.supervisor import temporary_engine
-from parley.errors import UsageError
-from parley.files import write_new
-from parley.games.base import Game, Outcome
-from parley.play.matrix import WatchedGame, decided
-from parley.play.matrix_text import final_view, live_view
+from parley.games.base import Outcome
+from parley.play.live_screen import LiveScreen, can_draw
+from parley.play.matrix import decided
+from parley.play.matrix_text import outcome_line
 from parley.play.runner import Exchange, Play, Watcher
-from parley.play.simulate import engine_places, paid, play_simulation
-from parley.policies import Ask
+from parley.play.simulate import Answering, engine_places, paid, play_simulation
 from parley.study import Study
-from parley.study.condition import Condition, Simulation
-from parley.text import NAME, Hearing, counted, log_line, one_line
+from parley.study.condition import Simulation
+from parley.text import one_line
 
 _LONGEST_TEXT = 300  # characters of a text
-SVG_LEAST, SVG_WIDTH = 64, 110  # columns
-_FONTS = "'DejaVu Sans Mono', Menlo, Consolas, 'Liberation Mono', monospace"
-_FONT_FACE = re.compile(r"@font-face\s*\{\{.*?\}\}\s*", re.DOTALL)
-_LEAST = (40, 12)  # columns and lines of a terminal that has room for a matrix
 
 
 def play(
@@ -63,16 +47,13 @@ def play(
         heading.append(one_line(about))
     drawn = terminal if terminal is not None and can_draw(terminal) else None
     decisive = condition.game.read_texts
-    screen = LiveScreen(simulation, heading, record, drawn) if drawn is not None or record is not None else None
-    watchers: list[Watcher] = [] if screen is None else [screen]
+    screen = LiveScreen(simulation, heading, record, drawn)
+    watchers: list[Watcher] = [screen]
     if drawn is None:
         watchers.append(Transcript(show, reasoning, decisive))
         for line in (f"{condition.name}, seed {seed}", *heading[1:]):
             show(line)
-    with screen.shown() if screen is not None else nullcontext():
-        played = asyncio.run(play_once(study, simulation, endpoints, engine_timeout, watchers, screen))
-        if screen is not None:
-            screen.end(played.outcome)
+    played = asyncio.run(play_once(study, simulation, endpoints, engine_timeout, watchers, screen.shown()))
     if drawn is None:
         show(outcome_line(condition.game, played.outcome))
     elif reasoning:
@@ -86,37 +67,38 @@ async def play_once(
     endpoints: Sequence[Path],
     engine_timeout: float,
     watchers: Sequence[Watcher] = (),
-    screen: "LiveScreen | None" = None,
+    shown: AbstractContextManager[Callable[[Outcome], None]] | None = None,
 ) -> Play:
     """Play a simulation with the engines that it needs, and record nothing.
 
-    Those that are no services and not among `endpoints` are started, and stopped at the end.
+    Those that are no services and not among `endpoints` are started, and stopped at the end. `shown` lasts while it is
+    played, and is told of the outcome.
     """
     engines = ExitStack()
     try:
-        condition = simulation.condition
-        places = engines.enter_context(engines_for(study, condition, condition.models, endpoints))
-        budget = engines.enter_context(paid(study, [simulation], journals=False))
-        played, _ = await play_simulation(simulation, places, engine_timeout, None, budget, watchers)
-    except BaseException:
-        if screen is not None:  # before its engines end: that takes seconds, or is cut short
-            screen.leave()
-        raise
+        answering = engines.enter_context(answering_for(study, [simulation], endpoints, engine_timeout))
+        with shown or nullcontext() as end:
+            played, _ = await play_simulation(simulation, answering, watchers=watchers)
+            if end is not None:
+                end(played.outcome)
     finally:
         await asyncio.to_thread(engines.close)  # a server takes seconds to end, and others may play
     return played
 
 
-def outcome_line(game: type[Game], outcome: Outcome) -> str:
-    """Return in one line how a game ended."""
-    return f"Outcome: {ending(game, outcome.as_json())}"
-
-
-def ending(game: type[Game], outcome: Mapping[str, Any]) -> str:
-    """Return in a few words how a game ended, by its outcome in JSON; what a record says of it may be forged."""
-    name, detail, diagnosis = (outcome[key] for key in ("name", "detail", "diagnosis"))
-    parts = dict.fromkeys(filter(None, [game.class_of(name, detail), detail, diagnosis]))
-    return f"{', '.join(parts)}, after {counted(outcome['rounds'], 'round')}"
+@contextmanager
+def answering_for(
+    study: Study, simulations: Sequence[Simulation], endpoints: Sequence[Path], engine_timeout: float
+) -> Iterator[Answering]:
+    """Provide what answers in simulations that are recorded nowhere; what is no service and not given is started."""
+    entries = {name: entry for each in simulations for name, entry in each.condition.entries.items()}
+    places = engine_places(entries, endpoints)
+    with ExitStack() as stack:
+        for model in entries:
+            if model not in places:
+                places[model] = stack.enter_context(temporary_engine(model, study.models_file))
+        budget = stack.enter_context(paid(study, simulations, journals=False))
+        yield Answering(places, engine_timeout, budget)
 
 
 def transcript_lines(
@@ -170,140 +152,3 @@ def _reply_lines(
         for key, value in {"thought": exchange.entry.reasoning or "", **texts}.items():
             if text := one_line(value, longest):
                 yield f"      {key}: {text}"
-
-
-@contextmanager
-def engines_for(
-    study: Study, condition: Condition, models: Sequence[str], endpoints: Sequence[Path]
-) -> Iterator[Mapping[str, Path | Service]]:
-    """Provide the engines of some models of a condition, starting those that are no services and not given."""
-    places = engine_places(condition, endpoints)
-    with ExitStack() as stack:
-        for model in models:
-            if model not in places:
-                places[model] = stack.enter_context(temporary_engine(model, study.models_file))
-        yield places
-
-
-# The screen, and a picture of it
-
-
-def check_target(path: Path) -> None:
-    """Raise UsageError if a picture cannot be written there, before anything is played."""
-    if path.suffix != ".svg":
-        raise UsageError(f"{path}: --record writes a picture; end its name in .svg")
-    if path.exists():
-        raise UsageError(f"{path}: exists already, and nothing is overwritten; choose another name")
-    if not path.parent.is_dir():
-        raise UsageError(f"{path}: its folder does not exist; make it first")
-
-
-def write_svg(path: Path, view: Callable[[int], Group], title: str) -> None:
-    """Write what a terminal shows as a picture: `view` returns it for a width, in columns.
-
-    Raises UsageError if it cannot be written.
-    """
-    console = Console(
-        file=io.StringIO(),
-        width=SVG_WIDTH,
-        record=True,
-        force_terminal=True,
-        color_system="truecolor",
-        legacy_windows=False,
-        highlight=False,
-    )
-    console.width = max(console.measure(view(SVG_WIDTH)).maximum, SVG_LEAST)
-    console.print(view(console.width))
-    form = _FONT_FACE.sub("", CONSOLE_SVG_FORMAT).replace("Fira Code, monospace", _FONTS)
-    text = console.export_svg(title=title, theme=SVG_EXPORT_THEME, code_format=form)
-    write_new({path: text})
-
-
-def can_draw(stream: TextIO) -> bool:
-    """Whether a matrix can be drawn on a stream: a terminal with colors, room, and letters beyond ASCII."""
-    if not stream.isatty() or os.environ.get("NO_COLOR") or os.environ.get("TERM", "dumb") == "dumb":
-        return False
-    if "utf" not in (stream.encoding or "").lower():
-        return False
-    size = Console(file=stream).size
-    return size.width >= _LEAST[0] and size.height >= _LEAST[1]
-
-
-def print_final(watched: WatchedGame, heading: Sequence[str], stream: IO[str]) -> None:
-    """Print the whole matrix of a game on a terminal."""
-    console = Console(file=stream, force_terminal=True, highlight=False)
-    console.print(final_view(watched.see(), heading, watched.game, console.width))
-
-
-class LiveScreen(WatchedGame):
-    """A game on a screen, in a picture, or both."""
-
-    def __init__(
-        self, simulation: Simulation, heading: Sequence[str], record: Path | None, stream: TextIO | None
-    ) -> None:
-        """`stream` is the terminal to draw on, None for none. Raises UsageError if `record` cannot be written."""
-        super().__init__(simulation.game())
-        self._heading, self._record = heading, record
-        if record is not None:
-            check_target(record)
-        self._console = None if stream is None else Console(file=stream, force_terminal=True, highlight=False)
-        self._live: Live | None = None
-        self._note = ""
-        self._warnings: list[logging.LogRecord] = []
-
-    @contextmanager
-    def shown(self) -> Iterator[None]:
-        """Show the game while the context lasts, and what is known of it when it ends; however that comes about."""
-        logger = logging.getLogger(NAME)
-        handlers = logger.handlers[:]
-        if self._console is not None:
-            logger.handlers[:] = [Hearing(self._note_message)]  # it would tear the screen
-            # On a screen of its own: what was there before comes back, and a new size leaves no traces.
-            self._live = Live(
-                get_renderable=self._view,
-                console=self._console,
-                screen=True,
-                redirect_stdout=False,
-                redirect_stderr=False,
-            )
-            self._live.start()
-        try:
-            yield
-        finally:
-            logger.handlers[:] = handlers
-            self.leave()
-            self._finish()
-            for record in self._warnings:
-                logger.handle(record)
-
-    def leave(self) -> None:
-        """Give the terminal back; what goes on takes seconds at times."""
-        live, self._live = self._live, None
-        if live is not None:
-            live.stop()
-
-    def _finish(self) -> None:
-        """Print the whole matrix, and make the picture."""
-        snapshot = self.see()
-        if self._console is not None and snapshot.attempts:
-            print_final(self, self._heading, self._console.file)
-        if self._record is not None and snapshot.attempts:
-            write_svg(self._record, lambda width: final_view(snapshot, self._heading, self.game, width), "parley play")
-
-    def _note_message(self, record: logging.LogRecord) -> None:
-        """Show what the library says; warnings are said again when the screen is left."""
-        self._note = log_line(record)
-        if record.levelno >= logging.WARNING:
-            self._warnings.append(record)
-
-    def asking(self, asks: Sequence[Ask]) -> None:
-        """Note the asks of the phase that begins."""
-        self._note = ""
-        super().asking(asks)
-
-    def _view(self) -> Group:
-        assert self._console is not None
-        try:
-            return live_view(self.see(), self._heading, self._note, self.game, self._console.size)
-        except Exception as error:  # noqa: BLE001 (a display that fails must not end the game)
-            return Group(f"the display failed, and the game goes on: {type(error).__name__}")

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,19 +12,18 @@ import yaml
 from parley.errors import UsageError
 from parley.games.base import Game
 from parley.play.forks import check_parents
-from parley.play.live import Transcript, engines_for, outcome_line
+from parley.play.live import Transcript, answering_for
 from parley.play.matrix import decided
+from parley.play.matrix_text import outcome_line
 from parley.play.record import read_record
 from parley.play.replay import replay
 from parley.play.runner import Exchange, Play, Watcher
-from parley.play.simulate import paid, play_simulation
+from parley.play.simulate import play_simulation
 from parley.policies import GIVEN
 from parley.study import Study
 from parley.study.condition import Simulation
 from parley.study.load import study_of
-from parley.text import counted, one_line
-
-_METRICS_SHOWN = 6
+from parley.text import one_line
 
 
 def study_of_record(
@@ -81,16 +80,10 @@ def play_forks(
     first: Sequence[Watcher] = (),
 ) -> Iterator[tuple[Simulation, Play]]:
     """Yield each fork as it was played, with engines that are started once; `first` watch the first of them."""
-    places: dict[str, Any] = {}
-    with ExitStack() as engines:
-        budget = engines.enter_context(paid(study, list(study.simulations()), journals=False))
-        for simulation in study.simulations():
-            condition = simulation.condition
-            if missing := [name for name in condition.models if name not in places]:
-                places |= engines.enter_context(engines_for(study, condition, missing, endpoints))
-            needed = {name: places[name] for name in condition.models}
-            playing = play_simulation(simulation, needed, engine_timeout, None, budget, first)
-            yield simulation, asyncio.run(playing)[0]
+    simulations = list(study.simulations())
+    with answering_for(study, simulations, endpoints, engine_timeout) as answering:
+        for simulation in simulations:
+            yield simulation, asyncio.run(play_simulation(simulation, answering, watchers=first))[0]
             first = ()
 
 
@@ -106,13 +99,20 @@ class ForkTranscript(Transcript):
 def end_lines(game: type[Game], recorded: Play, played: Sequence[tuple[Simulation, Play]]) -> Iterator[str]:
     """Yield how the recorded game ended, how each fork did, and what differs."""
     yield f"recorded: {outcome_line(game, recorded.outcome)}"
+    said = _decisions(recorded, game.read_texts)
     for number, (simulation, play) in enumerate(played, 1):
         yield f"fork {number}, {simulation.condition.axes['change']}: {outcome_line(game, play.outcome)}"
         if play.digest == recorded.digest:
             yield "  the same, byte for byte"
             continue
-        for line in _differences(recorded, play, game.read_texts):
-            yield f"  {line}"
+        now = _decisions(play, game.read_texts)
+        other = [key for key in dict.fromkeys([*said, *now]) if said.get(key) != now.get(key)]
+        first = ""
+        if other:
+            in_round, phase, agent = other[0]
+            before, after = (words.get(other[0], "not asked") for words in (said, now))
+            first = f", first {agent} in round {in_round}, {phase}: {before} -> {after}"
+        yield f"  other decisions: {len(other)}{first}"
     same = sum(ends_alike(game, recorded, play) for _, play in played)
     yield f"{same} of {len(played)} forks end as the recorded game did"
 
@@ -123,29 +123,9 @@ def ends_alike(game: type[Game], recorded: Play, forked: Play) -> bool:
     return then == now
 
 
-def _differences(recorded: Play, forked: Play, decisive: frozenset[str]) -> Iterator[str]:
-    said, now = ({x.entry.key[:3]: x for x in play.exchanges} for play in (recorded, forked))
-
-    def words(exchange: Exchange | None) -> str:
-        if exchange is None:
-            return "not asked"
-        if exchange.reply.value is None:
-            return "nothing"
-        return one_line(", ".join(str(value) for value in decided(exchange, decisive)[0]), 60)
-
-    keys = list(dict.fromkeys([*said, *now]))
-    other = [key for key in keys if words(said.get(key)) != words(now.get(key))]
-    if not other:
-        yield "no decision differs"
-        return
-    number, phase, agent = other[0]
-    first = f"{agent} in round {number}, {phase}: {words(said.get(other[0]))} -> {words(now.get(other[0]))}"
-    yield f"{counted(len(other), 'decision')} differ, first {first}"
-    metrics = recorded.outcome.metrics
-    changed = [
-        f"{name}: {metrics.get(name)} -> {value}"
-        for name, value in forked.outcome.metrics.items()
-        if not isinstance(value, list | dict) and metrics.get(name) != value
-    ]
-    if changed:
-        yield one_line("; ".join(changed[:_METRICS_SHOWN]))
+def _decisions(play: Play, decisive: frozenset[str]) -> dict[tuple[int, str, str], str]:
+    """Return what was decided, in words, by round, phase and agent."""
+    return {
+        x.entry.key[:3]: one_line(", ".join(map(str, decided(x, decisive)[0])), 60) or "nothing"
+        for x in play.exchanges
+    }

@@ -4,11 +4,11 @@
 page, `figures/single_games.py` for figures. No game is known here.
 """
 
-import threading
 import time
-from collections import Counter, defaultdict, deque
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import groupby
 from typing import Any
 
@@ -136,83 +136,39 @@ def _of_replies(game: Game, replies: Mapping[Place, Replied]) -> Timeline:
 
 # A game while it is played: kept from what the runner says, looked at from another thread
 
-_RECENT = 60  # replies that may be shown below the matrix
-
 
 @dataclass(frozen=True)
 class GameSnapshot:
-    """How far a game is, at one moment; `asks` are those of the phase that is asked, `waiting` who is to answer.
+    """How far a game is, at one moment; `asks` are those of the phase that is asked."""
 
-    Before its end the game has said nothing of its rounds: the timeline has replies.
-    """
-
-    timeline: Timeline
+    game: Game
     asks: tuple[Ask, ...]
-    waiting: frozenset[str]
-    recent: tuple[Exchange, ...]
-    attempts: int
-    unusable: int
-    tokens: int
-    seconds: float
+    exchanges: tuple[Exchange, ...]
     outcome: Outcome | None
+    seconds: float
 
+    @cached_property
+    def waiting(self) -> frozenset[str]:
+        """Names of the agents who are to answer."""
+        retries, last = self.game.parameters.retries, {x.entry.key[:3]: x for x in self.exchanges}
+        asked = [(ask.agent, last.get((ask.round, ask.phase, ask.agent))) for ask in self.asks]
+        return frozenset(
+            name for name, x in asked if x is None or (x.reply.failure is not None and x.entry.attempt < retries)
+        )
 
-class WatchedGame(Watcher):
-    """A game as it is played, to be looked at."""
-
-    def __init__(self, game: Game) -> None:
-        self.game = game
-        self._lock = threading.Lock()
-        self._began, self._ended = time.monotonic(), 0.0
-        self._asks: tuple[Ask, ...] = ()
-        self._said: dict[tuple[str, int], dict[str, Exchange]] = {}  # by agent and round: the last try of each phase
-        self._recent: deque[Exchange] = deque(maxlen=_RECENT)
-        self._attempts = self._unusable = self._tokens = 0
-        self._outcome: Outcome | None = None
-
-    def asking(self, asks: Sequence[Ask]) -> None:
-        """Note the asks of the phase that begins."""
-        with self._lock:
-            self._asks = tuple(asks)
-
-    def answered(self, exchange: Exchange) -> None:
-        """Note one attempt."""
-        ask, entry = exchange.ask, exchange.entry
-        with self._lock:
-            self._said.setdefault((ask.agent, ask.round), {})[ask.phase] = exchange
-            self._recent.append(exchange)
-            self._attempts += 1
-            self._unusable += exchange.failed
-            self._tokens += entry.completion_tokens or 0
-
-    def end(self, outcome: Outcome) -> None:
-        """Note how the game ended."""
-        with self._lock:
-            self._outcome, self._asks, self._ended = outcome, (), time.monotonic()
-
-    def see(self) -> GameSnapshot:
-        """Return how far the game is."""
-        with self._lock:
-            waiting = frozenset(ask.agent for ask in self._asks if not self._is_answered(ask))
-            replies = {place: self._replied(list(phases.values())) for place, phases in self._said.items()}
-            for ask in self._asks:
-                if ask.agent in waiting:
-                    place = (ask.agent, ask.round)
-                    known = replies.get(place, Replied(""))
-                    replies[place] = Replied(known.text, (*known.marks, WAITING))
-            outcome = None if self._outcome is None else self._outcome.as_json()
-            trace = outcome.pop("trace") if outcome else ()
-            return GameSnapshot(
-                timeline=game_timeline(self.game, outcome, trace, replies),
-                asks=self._asks,
-                waiting=waiting,
-                recent=tuple(self._recent),
-                attempts=self._attempts,
-                unusable=self._unusable,
-                tokens=self._tokens,
-                seconds=(self._ended or time.monotonic()) - self._began,
-                outcome=self._outcome,
-            )
+    @cached_property
+    def timeline(self) -> Timeline:
+        """Agents by rounds. Before its end the game has said nothing of these: the timeline has replies."""
+        said: dict[Place, dict[str, Exchange]] = defaultdict(dict)  # the last try of each phase
+        for exchange in self.exchanges:
+            said[exchange.ask.agent, exchange.ask.round][exchange.ask.phase] = exchange
+        replies = {place: self._replied(list(phases.values())) for place, phases in said.items()}
+        for ask in self.asks:
+            if ask.agent in self.waiting:
+                known = replies.get((ask.agent, ask.round), Replied(""))
+                replies[ask.agent, ask.round] = Replied(known.text, (*known.marks, WAITING))
+        outcome = None if self.outcome is None else self.outcome.as_json()
+        return game_timeline(self.game, outcome, outcome.pop("trace") if outcome else (), replies)
 
     def _replied(self, phases: Sequence[Exchange]) -> Replied:
         values = [value for exchange in phases for value in decided(exchange, self.game.read_texts)[0]]
@@ -221,9 +177,33 @@ class WatchedGame(Watcher):
         again = any(exchange.entry.attempt for exchange in phases)
         return Replied(" ".join(word for word, _ in groupby(words) if word), [FAILED] * failed + [AGAIN] * again)
 
-    def _is_answered(self, ask: Ask) -> bool:
-        last = self._said.get((ask.agent, ask.round), {}).get(ask.phase)
-        return last is not None and (last.reply.failure is None or last.entry.attempt >= self.game.parameters.retries)
+
+class WatchedGame(Watcher):
+    """A game as it is played, to be looked at."""
+
+    def __init__(self, game: Game) -> None:
+        self.game = game
+        self._began, self._ended = time.monotonic(), 0.0
+        self._asks: tuple[Ask, ...] = ()
+        self._exchanges: list[Exchange] = []
+        self._outcome: Outcome | None = None
+
+    def asking(self, asks: Sequence[Ask]) -> None:
+        """Note the asks of the phase that begins."""
+        self._asks = tuple(asks)
+
+    def answered(self, exchange: Exchange) -> None:
+        """Note one attempt."""
+        self._exchanges.append(exchange)
+
+    def end(self, outcome: Outcome) -> None:
+        """Note how the game ended."""
+        self._asks, self._outcome, self._ended = (), outcome, time.monotonic()
+
+    def see(self) -> GameSnapshot:
+        """Return how far the game is."""
+        seconds = (self._ended or time.monotonic()) - self._began
+        return GameSnapshot(self.game, self._asks, tuple(self._exchanges), self._outcome, seconds)
 
 
 def decided(exchange: Exchange, decisive: frozenset[str]) -> tuple[list[Any], dict[str, str]]:

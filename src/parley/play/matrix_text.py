@@ -3,10 +3,10 @@
 Whatever a reply holds is letters: `rich.text.Text`, never markup, without control characters.
 """
 
-import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cache, lru_cache
+from functools import lru_cache
+from typing import Any
 
 from rich.cells import cell_len, set_cell_size
 from rich.console import Group
@@ -25,9 +25,9 @@ _FRAMED = "◆"
 _OF_REPLIES = {FAILED: "✗", AGAIN: "↻", WAITING: "…"}
 _OF_GAMES = "*+^~=#"  # one for each label of a game's marks
 _CUT = "…"
-_NARROWEST, _ENOUGH, _WIDEST = 4, 8, 16  # columns of the terminal for a cell
+_NARROWEST, _WIDEST = 4, 16  # columns of the terminal for a cell
 _LONGEST_NAME = 16
-_FEWEST_SAID, _MOST_SAID = 2, 10  # lines of replies below
+_MOST_SAID = 10  # lines of replies below
 _LONGEST = 2000  # characters of a text that are looked at: no terminal is as wide
 _SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 # Terminals do not agree how wide they are: marks on letters, and signs that change the emoji before them.
@@ -35,63 +35,59 @@ _OF_NO_WIDTH = {"Mn", "Me"}
 _MODIFIERS = range(0x1F3FB, 0x1F400)
 
 
-def live_view(snapshot: GameSnapshot, heading: Sequence[str], note: str, game: Game, size: tuple[int, int]) -> Group:
-    """Return what a terminal of `size` (columns, lines) shows of a game that is played, and of what else goes on."""
-    width, height = size
-    top = [_line(line, style="dim" if at else "bold") for at, line in enumerate(heading[: height // 6])]
-    top += [*_state(snapshot, game, note), Text()]
-    legend = wrapped(_legend(snapshot.timeline), width)[:2]
-    below = bool(snapshot.timeline.results)
-    room = height - len(top) - 1 - below - len(legend) - 2 - _FEWEST_SAID
-    rows = _rows(snapshot.timeline, max(room, 1))
-    tables = list(_tables(snapshot.timeline, rows, game.evidence.round_name, width, last_only=True))
-    left_out = len(snapshot.timeline.agents) - len(rows)
-    more = [Text(f"and {counted(left_out, 'more agent')}", style="dim")] if left_out else []
-    used = len(top) + 1 + len(rows) + below + len(more) + len(legend) + 2
-    said_room = min(max(height - used, 0), _MOST_SAID)
-    said = [_said(exchange, game) for exchange in snapshot.recent[-said_room:]] if said_room else []
-    return Group(*top, *tables, *more, Text(), *legend, Text(), *said)
+def live_view(snapshot: GameSnapshot, heading: Sequence[str], size: tuple[int, int]) -> Group:
+    """Return what a terminal of `size` (columns, lines) shows of a game that is played; rich cuts off the rest."""
+    (width, height), game, timeline = size, snapshot.game, snapshot.timeline
+    top = [*_heading(heading[: height // 6]), *_state(snapshot), Text()]
+    tables = list(_tables(timeline, game.evidence.round_name, width, last_only=True))
+    legend = wrapped(_legend(timeline), width)[:2]
+    used = len(top) + 1 + len(timeline.agents) + bool(timeline.results) + 1 + len(legend) + 1
+    room = min(max(height - used, 0), _MOST_SAID)
+    said = [_said(exchange, game) for exchange in snapshot.exchanges[-room:]] if room else []
+    return Group(*top, *tables, Text(), *legend, Text(), *said)
 
 
-def final_view(snapshot: GameSnapshot, heading: Sequence[str], game: Game, width: int) -> Group:
+def final_view(snapshot: GameSnapshot, heading: Sequence[str], width: int) -> Group:
     """Return the whole matrix of a game, in as many blocks of rounds as it needs, and how the game ended."""
-    top = [Text(one_line(line), style="dim" if at else "bold") for at, line in enumerate(heading)]
-    rows = _rows(snapshot.timeline)
-    blocks = [
-        each for table in _tables(snapshot.timeline, rows, game.evidence.round_name, width) for each in (Text(), table)
-    ]
-    ending = [Text(line.plain, style=line.style) for line in _state(snapshot, game, "")]
-    return Group(*top, *blocks, Text(), *wrapped(_legend(snapshot.timeline), width), Text(), *ending)
+    tables = _tables(snapshot.timeline, snapshot.game.evidence.round_name, width)
+    blocks = [each for table in tables for each in (Text(), table)]
+    ending = [Text(line.plain, style=line.style) for line in _state(snapshot)]
+    return Group(*_heading(heading), *blocks, Text(), *wrapped(_legend(snapshot.timeline), width), Text(), *ending)
 
 
-def outcome_words(game: type[Game], outcome: Outcome) -> str:
-    """Return in words how a game ended."""
-    name = game.class_of(outcome.name, outcome.detail)
-    label = next((each.label for each in game.outcomes if each.name == name), name)
-    details = dict.fromkeys(part for part in (outcome.detail, outcome.diagnosis) if part and part != name)
-    why = f" ({', '.join(details)})".replace("_", " ") if details else ""
-    rounds = counted(outcome.rounds, game.evidence.round_name)
-    return one_line(f"{label}{why}, after {rounds}")
+def outcome_line(game: type[Game], outcome: Outcome) -> str:
+    """Return in one line how a game ended."""
+    return f"Outcome: {ending(game, outcome.as_json())}"
 
 
-def _state(snapshot: GameSnapshot, game: Game, note: str) -> Iterator[Text]:
+def ending(game: type[Game], outcome: Mapping[str, Any]) -> str:
+    """Return in a few words how a game ended, by its outcome in JSON; what a record says of it may be forged."""
+    name, detail, diagnosis = (outcome[key] for key in ("name", "detail", "diagnosis"))
+    parts = dict.fromkeys(filter(None, [game.class_of(name, detail), detail, diagnosis]))
+    return f"{', '.join(parts)}, after {counted(outcome['rounds'], 'round')}"
+
+
+def _heading(lines: Iterable[str]) -> list[Text]:
+    return [_line(line, style="dim" if at else "bold") for at, line in enumerate(map(one_line, lines))]
+
+
+def _state(snapshot: GameSnapshot) -> Iterator[Text]:
     """Yield what goes on, or how the game ended, and what was counted."""
-    seconds, attempts = int(snapshot.seconds), snapshot.attempts
-    counts = [f"{seconds // 60}:{seconds % 60:02}", f"{attempts:,} repl{'y' if attempts == 1 else 'ies'}"]
-    counts += [f"{snapshot.unusable:,} unusable"] + [f"{snapshot.tokens:,} tokens"] * bool(snapshot.tokens)
+    seconds, asks = int(snapshot.seconds), snapshot.asks
+    unusable = sum(x.failed for x in snapshot.exchanges)
+    tokens = sum(x.entry.completion_tokens or 0 for x in snapshot.exchanges)
+    counts = [f"{seconds // 60}:{seconds % 60:02}", f"{len(snapshot.exchanges):,} replies", f"{unusable:,} unusable"]
+    counts += [f"{tokens:,} tokens"] * bool(tokens)
     if snapshot.outcome is not None:
-        yield _line(f"Outcome: {outcome_words(type(game), snapshot.outcome)}", style="bold")
+        yield _line(one_line(outcome_line(type(snapshot.game), snapshot.outcome)), style="bold")
         yield _line(" · ".join(counts), style="dim")
         return
-    asks = snapshot.asks
-    words = one_line(note) or "getting ready"
+    words = "getting ready"
     if asks:
         done = len(asks) - len(snapshot.waiting)
         words = f"Round {asks[0].round}, {one_line(asks[0].phase)}: {done} of {len(asks)} answered"
     line = _line("").append(_SPINNER[int(snapshot.seconds * 4) % len(_SPINNER)] + " ", style="cyan")
     yield line.append(words).append(f" · {' · '.join(counts)}", style="dim")
-    if note and asks:
-        yield _line(one_line(note), style="yellow")
 
 
 def _said(exchange: Exchange, game: Game) -> Text:
@@ -110,35 +106,19 @@ def _said(exchange: Exchange, game: Game) -> Text:
     return line
 
 
-def _rows(timeline: Timeline, most: int | None = None) -> list[str]:
-    """Return the agents, those that stand out last; where there is no room, these and the first of the others."""
-    names = sorted(timeline.agents, key=lambda name: name in timeline.framed)
-    if most is None or len(names) <= most:
-        return names
-    # A line says how many more there are.
-    kept = sorted(names, key=lambda name: name not in timeline.framed)[: max(most - 1, 1)]
-    return [name for name in names if name in kept]
-
-
-def _tables(
-    timeline: Timeline, rows: Sequence[str], round_name: str, width: int, *, last_only: bool = False
-) -> Iterator[Table]:
-    """Yield the matrix as blocks of rounds that fit into `width`; only the last one, of rounds up to now, if asked."""
-    rounds, marks, signs = rounds_of(timeline), marks_of(timeline), _signs(timeline)
+def _tables(timeline: Timeline, round_name: str, width: int, *, last_only: bool = False) -> Iterator[Table]:
+    """Yield the matrix as blocks of rounds that fit into `width`, agents that stand out last; or the last block."""
+    rounds, marks, signs, colors = rounds_of(timeline), marks_of(timeline), _signs(timeline), _colors(timeline)
     places = {*timeline.cells, *marks}
     words = {place: _words(timeline.cells.get(place), marks.get(place, ()), signs) for place in places}
-    framed = {name: f"{_FRAMED} " if name in timeline.framed else "  " for name in rows}
-    names = [framed[name] + _clean(timeline.agents[name]) for name in rows]
+    rows = sorted(timeline.agents, key=lambda name: name in timeline.framed)
+    names = [(f"{_FRAMED} " if row in timeline.framed else "  ") + _clean(timeline.agents[row]) for row in rows]
     heads = ["  " + _clean(round_name), *(["  " + _clean(timeline.results_label)] if timeline.results else [])]
     beside = min(max(map(cell_len, [*names, *heads])), _LONGEST_NAME)
-    size = max(map(cell_len, words.values()), default=0) + 2
-    size = min(max(size, _NARROWEST, len(str(rounds[-1])) + 1 if rounds else 0), _WIDEST)
-    room = max(width - beside, _NARROWEST)
-    if last_only and rounds:  # narrower cells, if more rounds fit so
-        size = min(size, max(room // len(rounds) - 1, _ENOUGH))
-    most = max(room // (size + 1), 1)
+    size = max([_NARROWEST, *(cell_len(each) + 2 for each in words.values()), *(len(str(r)) + 1 for r in rounds[-1:])])
+    size = min(size, _WIDEST)
+    most = max(max(width - beside, _NARROWEST) // (size + 1), 1)
     starts = [max(len(rounds) - most, 0)] if last_only else range(0, max(len(rounds), 1), most)
-    colors = _colors(timeline)
     for start in starts:
         shown = rounds[start : start + most]
         table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="dim not bold")
@@ -181,7 +161,7 @@ def _style(cell: TimelineCell | None, labels: Sequence[str], colors: Mapping[str
 def _colors(timeline: Timeline) -> dict[str, str]:
     """Return the color of each state; of a game that has not said any yet, of each of the first few replies."""
     if timeline.states:
-        return {state.name: hex_of(state.color) for state in timeline.states}
+        return {state.name: state.color for state in timeline.states}
     texts = dict.fromkeys(cell.text for cell in timeline.cells.values() if cell.text)
     return dict(zip(texts, _PALETTE, strict=False))
 
@@ -192,23 +172,19 @@ def _signs(timeline: Timeline) -> dict[str, str]:
     return _OF_REPLIES | dict(zip(own, _OF_GAMES, strict=False))
 
 
-def _legend(timeline: Timeline) -> list[Text]:
+def _legend(timeline: Timeline) -> Iterator[Text]:
     used = {cell.state for cell in timeline.cells.values()}
     labels = {state.name: state.label for state in timeline.states if state.name in used}
-    found = [
-        Text.assemble(("  ", Style(bgcolor=back)), " ", _fitted(_clean(labels.get(key, key)), 40))
-        for key, back in _colors(timeline).items()
-        if key in labels or not timeline.states
-    ]
-    seen = {mark.label for mark in timeline.marks} - {WAITING}
+    for key, back in _colors(timeline).items():
+        if key in labels or not timeline.states:
+            yield Text.assemble(("  ", Style(bgcolor=back)), " ", _fitted(_clean(labels.get(key, key)), 40))
     if timeline.framed:
         label = _clean(timeline.framed_label)
-        found.append(Text.assemble((_FRAMED, "red"), f" {label[:1].upper()}{label[1:]}"))
-    signs = {label: sign for label, sign in _signs(timeline).items() if label in seen}
-    for label, sign in signs.items():
-        style = "bold red" if label == FAILED else ""
-        found.append(Text.assemble((sign, style), f" {_fitted(_clean(label), 60)}"))
-    return found
+        yield Text.assemble((_FRAMED, "red"), f" {label[:1].upper()}{label[1:]}")
+    seen = {mark.label for mark in timeline.marks} - {WAITING}
+    for label, sign in _signs(timeline).items():
+        if label in seen:
+            yield Text.assemble((sign, "bold red" if label == FAILED else ""), f" {_fitted(_clean(label), 60)}")
 
 
 def wrapped(items: Iterable[Text], width: int, between: str = "   ") -> list[Text]:
@@ -236,16 +212,6 @@ def _clean(text: str) -> str:
 
 def _fitted(text: str, width: int) -> str:
     return text if cell_len(text) <= width else set_cell_size(text, width - 1).rstrip() + _CUT
-
-
-@cache
-def hex_of(color: str) -> str:
-    """Return a color of matplotlib's as #RRGGBB."""
-    if re.fullmatch(r"#[0-9A-Fa-f]{6}", color):
-        return color
-    from matplotlib.colors import to_hex  # slow to import, and the games of Parley itself need none
-
-    return to_hex(color)
 
 
 def _is_light(color: str) -> bool:

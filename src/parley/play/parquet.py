@@ -137,11 +137,11 @@ def _is_text(kind: pa.DataType) -> bool:
 
 def values(column: pa.ChunkedArray) -> list[Any]:
     """Return the values of a column; texts that are alike are one object, however often they stand there."""
-    found = column.combine_chunks()
-    if not pa.types.is_dictionary(found.type):
-        return list(found.to_pylist())
-    texts = found.dictionary.to_pylist()
-    return [None if place is None else texts[place] for place in found.indices.to_pylist()]
+    array = column.combine_chunks()
+    if not pa.types.is_dictionary(array.type):
+        return list(array.to_pylist())
+    texts = array.dictionary.to_pylist()
+    return [None if place is None else texts[place] for place in array.indices.to_pylist()]
 
 
 def packed_array(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
@@ -151,8 +151,8 @@ def packed_array(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
     """
     if pa.types.is_dictionary(kind):
         places = {value: place for place, value in enumerate(dict.fromkeys(v for v in values if v is not None))}
-        found = packed_array([None if v is None else places[v] for v in values], kind.index_type)
-        return pa.DictionaryArray.from_arrays(found, packed_array(list(places), kind.value_type))
+        coded = packed_array([None if v is None else places[v] for v in values], kind.index_type)
+        return pa.DictionaryArray.from_arrays(coded, packed_array(list(places), kind.value_type))
     valid = np.packbits([value is not None for value in values], bitorder="little") if None in values else None
     buffers = [None if valid is None else pa.py_buffer(valid)]
     if pa.types.is_string(kind):

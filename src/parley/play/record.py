@@ -78,8 +78,8 @@ def packed(rows: pa.Table, meta: Mapping[str, Any], trace: Sequence[Mapping[str,
 
     def metadata(pages: bytes) -> dict[bytes, bytes]:
         checked = {**meta, "rows": {"bytes_sha256": hashlib.sha256(pages).hexdigest()}}
-        found = {_KEY: json.dumps(checked).encode(), _TRACE_KEY: json.dumps(trace).encode()}
-        return {**found, CHECK_KEY: checksum(found)}
+        texts = {_KEY: json.dumps(checked).encode(), _TRACE_KEY: json.dumps(trace).encode()}
+        return {**texts, CHECK_KEY: checksum(texts)}
 
     return write_parquet(rows, metadata)
 
@@ -205,12 +205,12 @@ def _json(path: Path, file: ParquetFile, key: bytes, kind: type) -> Any:
             raise ValueError(f"{len(text):,} bytes, and it can have {_MAX_JSON_BYTES[key]:,}")
         if sum(map(text.count, (b",", b"[", b"{"))) > _MAX_JSON_VALUES:
             raise ValueError(f"more than {_MAX_JSON_VALUES:,} values")
-        found = json.loads(text)
+        content = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise RecordError(f"{path}: damaged metadata ({error}); delete it and run the study again") from None
-    if not isinstance(found, kind):
+    if not isinstance(content, kind):
         raise _foreign(path)
-    return found
+    return content
 
 
 # Provenance: what made a result, but cannot change it. No secrets, no names of users or hosts, no paths
@@ -232,30 +232,30 @@ def provenance(started: datetime, engines: Mapping[str, Mapping[str, Any]]) -> d
 
 def provenance_warnings(made: Mapping[str, Any]) -> list[str]:
     """Return what readers of a result should be warned of, from its provenance; one line for each."""
-    found = []
+    warnings = []
     for name, engine in sorted(made.get("engines", {}).items()):
         deterministic = engine.get("deterministic") or {}
         load = hardware.load_warning(deterministic.get("by"), engine.get("requests_at_once"))
-        found += [f"{name}: {warning}" for warning in (deterministic.get("warning"), load) if warning]
+        warnings += [f"{name}: {warning}" for warning in (deterministic.get("warning"), load) if warning]
     if imported := made.get("imported"):
-        found.append(
+        warnings.append(
             f"imported: played elsewhere, not by Parley (format {imported['format']}; source: {imported['source']}; "
             f"license: {imported['license']})"
         )
         if imported["defects"]:
-            found.append("imported: damaged games, kept on demand (--keep-damaged); their records name the damage")
-    return found
+            warnings.append("imported: damaged games, kept on demand (--keep-damaged); their records name the damage")
+    return warnings
 
 
 @cache
 def _versions() -> dict[str, str]:
-    found = {}
+    versions = {}
     for package in _PACKAGES:
         try:
-            found[package] = importlib.metadata.version(package)
+            versions[package] = importlib.metadata.version(package)
         except importlib.metadata.PackageNotFoundError:
             continue
-    return found
+    return versions
 
 
 @cache

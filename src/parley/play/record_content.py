@@ -6,13 +6,13 @@ from functools import lru_cache
 from typing import Annotated, Any
 
 import pyarrow as pa
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, ConfigDict, Field, ValidationError, create_model
 
 from parley.columns import Column, find, schema
 from parley.games.base import Game
 from parley.games.prompts import OwnPrompt, text_of
 from parley.identity import canonical_json
-from parley.play.degenerate import count_degenerate
+from parley.play.degenerate import ASKED, DEGENERATE_CLASSES, count_degenerate
 from parley.play.journal import ENTRY_FIELDS, Entry, last_sent
 from parley.play.parquet import packed_array
 from parley.play.runner import Play, count_answered
@@ -224,101 +224,62 @@ def times(entries: Iterable[Entry]) -> dict[str, Any]:
 _Count = Annotated[int, Field(ge=0, lt=2**53)]  # beyond that no table holds it exactly
 _Answer = Annotated[tuple[str | None, str | None, _Count], Field(strict=False)]  # in JSON, it is a list
 _Seconds = Annotated[float, Field(ge=0, lt=1e12, allow_inf_nan=False)]
+_CAME_LATER = ("prompt_too_long", "thought_only", "thought_cut_off", "tool_call")
 
 
-class _Part(BaseModel):
-    """Keys that came later may be missing, keys of a later version may be there."""
+def _part(**keys: Any) -> Any:
+    """Return the model of a mapping with these keys, each of a type, or of a type and a default if it came later.
 
-    model_config = ConfigDict(strict=True, extra="allow")
-
-
-class _Group(_Part):
-    role: str
-    player: str
-
-
-class _Simulation(_Part):
-    id: str
-    seed: int
-    groups: list[_Group]
+    Keys of a later version may be there.
+    """
+    fields = {name: key if isinstance(key, tuple) else (key, ...) for name, key in keys.items()}
+    model: Any = create_model  # whose fields mypy does not follow
+    return model("Part", __config__=ConfigDict(strict=True, extra="allow"), **fields)
 
 
-class _Outcome(_Part):
-    name: str
-    detail: str | None
-    diagnosis: str | None
-    rounds: _Count
-    finished_early: bool
-    metrics: dict[str, Any]
-
-
-class _Degenerate(_Part):
-    model_replies: _Count
-    __pydantic_extra__: dict[str, _Count]
-
-
-class _Telemetry(_Part):
-    calls: _Count
-    failed_replies: _Count
-    invalid_json: _Count
-    out_of_range: _Count
-    length: _Count
-    refused: _Count
-    prompt_too_long: _Count = 0
-    thought_only: _Count = 0
-    thought_cut_off: _Count = 0
-    tool_call: _Count = 0
-    prompt_tokens: _Count
-    completion_tokens: _Count
-    cached_tokens: _Count
-    request_seconds: _Seconds
-    wall_seconds: _Seconds = 0
-    phase_seconds: dict[str, _Seconds] = {}
-    degenerate: _Degenerate | None = None
-    answered: dict[str, list[_Answer]] = {}
-
-
-class _Engine(_Part):
-    engine: str = ""
-    versions: dict[str, Any] = {}
-    deterministic: dict[str, Any] | None = None
-    arguments: Annotated[Any, AfterValidator(canonical_json)] = None  # tables tell engines apart by it
-
-
-class _Imported(_Part):
-    format: str
-    source: str
-    license: str
-    file: str
-    sha256: str
-    defects: list[str]
-
-
-class _Provenance(_Part):
-    git: dict[str, Any] | None = None
-    started: str = ""
-    ended: str = ""
-    imported: _Imported | None = None
-    engines: dict[str, _Engine] = {}
-
-
-class _Rows(_Part):
-    bytes_sha256: str
-
-
-class _Metadata(_Part):
-    simulation: _Simulation
-    outcome: _Outcome
-    telemetry: _Telemetry
-    digest: str
-    provenance: _Provenance
-    rows: _Rows
+_GROUP = _part(role=str, player=str)
+_ENGINE = _part(
+    engine=(str, ""),
+    versions=(dict[str, Any], {}),
+    deterministic=(dict[str, Any] | None, None),
+    arguments=(Annotated[Any, AfterValidator(canonical_json)], None),  # tables tell engines apart by it
+)
+_METADATA = _part(
+    simulation=_part(id=str, seed=int, groups=list[_GROUP]),  # type: ignore[valid-type]
+    outcome=_part(
+        name=str,
+        detail=str | None,
+        diagnosis=str | None,
+        rounds=_Count,
+        finished_early=bool,
+        metrics=dict[str, Any],
+    ),
+    telemetry=_part(
+        **dict.fromkeys(("calls", "failed_replies"), _Count),
+        **{name: (_Count, 0) if name in _CAME_LATER else _Count for name in FAILURE_CLASSES},
+        **dict.fromkeys(("prompt_tokens", "completion_tokens", "cached_tokens"), _Count),
+        request_seconds=_Seconds,
+        wall_seconds=(_Seconds, 0),
+        phase_seconds=(dict[str, _Seconds], {}),
+        degenerate=(_part(**{ASKED: _Count}, **dict.fromkeys(DEGENERATE_CLASSES, (_Count, 0))) | None, None),
+        answered=(dict[str, list[_Answer]], {}),
+    ),
+    digest=str,
+    provenance=_part(
+        git=(dict[str, Any] | None, None),
+        started=(str, ""),
+        ended=(str, ""),
+        imported=(_part(format=str, source=str, license=str, file=str, sha256=str, defects=list[str]) | None, None),
+        engines=(dict[str, _ENGINE], {}),  # type: ignore[valid-type]
+    ),
+    rows=_part(bytes_sha256=str),
+)
 
 
 def metadata_problem(meta: Mapping[str, Any]) -> str | None:
     """Return what is wrong with the metadata of a record, in a few words; None for nothing."""
     try:
-        _Metadata.model_validate(meta)
+        _METADATA.model_validate(meta)
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False, include_input=False)[0]
         key = ".".join(map(str, first["loc"]))

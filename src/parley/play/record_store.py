@@ -23,8 +23,8 @@ from parley.errors import MissingRecordError, RecordError
 from parley.files import forget_done, mark_done, read_regular, sha256, write_atomically
 from parley.forked import forked_map
 from parley.identity import canonical_json, digest
-from parley.play.degenerate import paused_lines
 from parley.play.parquet import packed_array
+from parley.play.pausing import paused_lines
 from parley.play.record import Summary, read_summary
 from parley.play.record_content import outcome_problem
 from parley.study import Study
@@ -45,15 +45,24 @@ class UsableRecords:
     """The simulations of a study whose records can be used, with their summaries; the others by what is wrong."""
 
     study: Study  # with these simulations alone
-    simulations: Sequence[Simulation]
-    summaries: Sequence[Summary]
+    by_path: Mapping[Path, Summary]
     left_out: Mapping[Path, str]
+
+    @cached_property
+    def simulations(self) -> Sequence[Simulation]:
+        """Those whose records can be used, in the study's order."""
+        return list(self.study.simulations())
+
+    @cached_property
+    def summaries(self) -> Sequence[Summary]:
+        """What the records of these say."""
+        return [self.by_path[each.record(self.study.name)] for each in self.simulations]
 
     @cached_property
     def first_repeat(self) -> "UsableRecords":
         """Those of `Study.first_repeat`; what is left out stays."""
         first = self.study.first_repeat
-        return self if first is self.study else _usable(first, self._by_path, self.left_out)
+        return self if first is self.study else replace(self, study=first)
 
     def without(self, problems: Mapping[Path, str], strict: bool = False) -> "UsableRecords":
         """Leave out more of them, and warn of each; raises RecordError if none is left, or if `strict`."""
@@ -61,12 +70,7 @@ class UsableRecords:
             raise RecordError(next(iter(problems.values())))
         for problem in problems.values():
             _log.warning("left out: %s", problem)
-        return _usable(without(self.study, problems), self._by_path, {**self.left_out, **problems})
-
-    @property
-    def _by_path(self) -> Mapping[Path, Summary]:
-        records = (simulation.record(self.study.name) for simulation in self.simulations)
-        return dict(zip(records, self.summaries, strict=True))
+        return replace(self, study=without(self.study, problems), left_out={**self.left_out, **problems})
 
     def notes(self) -> Iterator[str]:
         """Yield a line for each record that is left out, and what to do."""
@@ -80,12 +84,6 @@ class UsableRecords:
 
 
 _AGAIN = "delete the named files and run the study again"
-
-
-def _usable(study: Study, by_path: Mapping[Path, Summary], left_out: Mapping[Path, str]) -> UsableRecords:
-    """Return the records of a study that has no others, in its order: tables have a row per condition as they come."""
-    simulations = list(study.simulations())
-    return UsableRecords(study, simulations, [by_path[each.record(study.name)] for each in simulations], left_out)
 
 
 def read_records(
@@ -112,14 +110,9 @@ def read_records(
             left_out[path] = str(found)
     if missing or not usable or (strict and left_out):
         problems = [*missing, *left_out.values()]
-        named = paths.study_command(study.file)
-        if len(missing) == len(wanted):
-            raise RecordError(
-                f"{study.name}: none of its {counted(len(wanted), 'simulation')} is played; run: parley run {named}"
-            )
-        more = f" (and {len(problems) - 1:,} more: {_names(problems[1:])})" if len(problems) > 1 else ""
-        raise RecordError(problems[0] + more)
-    records = _usable(without(study, left_out), usable, left_out)
+        named = ", ".join(problem.split(": ")[0] for problem in problems[1:4])
+        raise RecordError(problems[0] + (f" (and {len(problems) - 1:,} more: {named})" if named else ""))
+    records = UsableRecords(without(study, left_out), usable, left_out)
     news = {path: problem for path, problem in left_out.items() if path not in reported}
     for note in replace(records, left_out=news).notes():
         _log.warning("%s", note)
@@ -133,18 +126,18 @@ def _read_piece(study: str, simulations: Sequence[Simulation]) -> list[Summary |
     def shared(content: Mapping[str, Any]) -> dict[str, Any]:
         return {sys.intern(key): known.setdefault(repr(value), value) for key, value in content.items()}
 
-    found: list[Summary | RecordError] = []
+    read: list[Summary | RecordError] = []
     for simulation in simulations:
         try:
             summary = read_own(simulation.record(study), simulation)
         except RecordError as error:
-            found.append(error)
+            read.append(error)
         else:
             outcome = {**shared(summary.outcome), "metrics": shared(summary.outcome["metrics"])}
             parts = (summary.simulation, summary.telemetry, summary.provenance)
             own, telemetry, provenance = (shared(part) for part in parts)
-            found.append(replace(summary, simulation=own, outcome=outcome, telemetry=telemetry, provenance=provenance))
-    return found
+            read.append(replace(summary, simulation=own, outcome=outcome, telemetry=telemetry, provenance=provenance))
+    return read
 
 
 def read_own(path: Path, simulation: Simulation) -> Summary:
@@ -178,11 +171,6 @@ def without(study: Study, left_out: Collection[Path]) -> Study:
 
     kept = [(condition, seeds(condition)) for condition in study.conditions]
     return replace(study, conditions=tuple(replace(condition, seeds=own) for condition, own in kept if own))
-
-
-def _names(problems: Sequence[str]) -> str:
-    shown = ", ".join(problem.split(": ")[0] for problem in problems[:3])
-    return shown + (", ..." if len(problems) > 3 else "")
 
 
 # What is there of a study
@@ -305,23 +293,17 @@ def left_out_of_tables(study: Study) -> dict[Path, str]:
 
 def changed_table(study: Study) -> Path | None:
     """Return a table of a study that is not as it was made, or is gone; None if they all are."""
-    for name, made in mark_of_tables(study).get("sha256", {}).items():
-        path = paths.table(study.name, name, ".parquet")
-        if not path.is_file() or sha256(path) != made:
-            return path
-    return None
+    made = {paths.table(study.name, name, ".parquet"): sha for name, sha in mark_of_tables(study)["sha256"].items()}
+    return next((path for path, sha in made.items() if not path.is_file() or sha256(path) != sha), None)
 
 
 def tables_are_current(study: Study) -> bool:
     """Whether the tables of a study were made from all of its records that can be used, and both are still there."""
-    if not paths.stamp(study.name, "tables", study.plan).exists() or changed_table(study):
+    if not mark_of_tables(study) or changed_table(study):
         return False
     left_out = left_out_of_tables(study)
-    for simulation in study.simulations():
-        record = simulation.record(study.name)
-        if not (record.exists() if record not in left_out else not _is_usable(record, simulation)):
-            return False
-    return True
+    used = [record for each in study.simulations() if (record := each.record(study.name)) not in left_out]
+    return all(record.exists() for record in used) and not _usable_again(study, left_out)
 
 
 def usable_part(study: Study) -> Study:
@@ -337,8 +319,7 @@ def recall_left_out(study: Study) -> str | None:
     left_out = left_out_of_tables(study)
     if not left_out:
         return None
-    own = {simulation.record(study.name): simulation for simulation in study.simulations()}
-    if any(path not in own or _is_usable(path, own[path]) for path in left_out):
+    if _usable_again(study, left_out):
         for stage in ("tables", "ledger", "figures", "report", "view"):
             forget_done(study.name, stage)
         return None
@@ -346,9 +327,11 @@ def recall_left_out(study: Study) -> str | None:
     return f"the tables leave out {counted(len(left_out), 'damaged record')} ({named}); {_AGAIN}"
 
 
-def _is_usable(path: Path, simulation: Simulation) -> bool:
-    try:
-        read_own(path, simulation)
-    except RecordError:
-        return False
-    return True
+def _usable_again(study: Study, left_out: Collection[Path]) -> bool:
+    """Whether one of the records that were left out can be used now."""
+    for simulation in study.simulations():
+        if (record := simulation.record(study.name)) in left_out:
+            with suppress(RecordError):
+                read_own(record, simulation)
+                return True
+    return False

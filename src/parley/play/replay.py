@@ -39,15 +39,8 @@ class RecordedPolicy:
             raise RecordError(f"{where}: the record has no such reply")
         if entry.ask != ask.digest or entry.seed != seed:
             raise RecordError(f"{where}: another question was recorded")
-        return Completion(
-            entry.text,
-            entry.finish_reason,
-            entry.prompt_tokens,
-            entry.completion_tokens,
-            entry.cached_tokens,
-            entry.seconds,
-            given=entry.given,
-        )
+        tokens = (entry.prompt_tokens, entry.completion_tokens, entry.cached_tokens)
+        return Completion(entry.text, entry.finish_reason, *tokens, entry.seconds, given=entry.given)
 
 
 @dataclass(frozen=True)
@@ -77,10 +70,10 @@ def replay_replies(simulation_id: str, game: Game, replies: Iterable[RecordedRep
         answers = []
         for ask in asks:
             key = (ask.round, ask.phase, ask.agent)
-            found = attempts.get(key) or [RecordedReply(_nothing(ask))]
-            if any(reply.entry.finish_reason == MISSING for reply in found):
+            tried = attempts.get(key) or [RecordedReply(_nothing(ask))]
+            if any(reply.entry.finish_reason == MISSING for reply in tried):
                 missing.append(key)
-            exchanges += [_exchange(ask, reply) for reply in found]
+            exchanges += [_exchange(ask, reply) for reply in tried]
             answers.append(exchanges[-1].reply)
         try:
             asks = generator.send(answers)
@@ -178,9 +171,9 @@ def rebuild_game(path: Path, summary: Summary) -> Game:
                 f"{path}: recorded with version {simulation['protocol_version']} of the {game.name} game, this is "
                 f"{game.protocol_version}; use the release that made it"
             )
-        found = recorded_simulation(path, simulation)
-        for name in found.condition.roles_by_prompt:
-            game.prompts.files(name, found.condition.parameters)  # an unknown prompt is a LookupError
-        return found.game()
+        simulated = recorded_simulation(path, simulation)
+        for name in simulated.condition.roles_by_prompt:
+            game.prompts.files(name, simulated.condition.parameters)  # an unknown prompt is a LookupError
+        return simulated.game()
     except (UsageError, ValidationError, LookupError, TypeError, ValueError, AttributeError) as error:
         raise RecordError(f"{path}: describes no simulation that can be played: {one_line(str(error), 150)}") from None

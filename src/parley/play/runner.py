@@ -7,10 +7,10 @@ what was said. It asks nothing that the journal already answers.
 import asyncio
 import time
 from collections import Counter, defaultdict
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Coroutine, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from parley.errors import BudgetError, JournalError, PausedError
 from parley.games.base import Game, Outcome
@@ -23,6 +23,7 @@ from parley.policies.reply_text import read_reply
 from parley.study.condition import Player
 from parley.text import one_line, valid_unicode
 
+Result = TypeVar("Result")
 _MAX_REASONING = 250_000  # characters; more than a record has room for in a row would make it unreadable
 _KEPT = 20  # pairs of names in a record: a service may send another one each time
 
@@ -37,7 +38,7 @@ class Exchange:
 
     @property
     def failed(self) -> bool:
-        """Whether somebody was asked in vain; what a change of a fork left out nobody was asked for."""
+        """Whether somebody was asked in vain; what a change left out nobody was asked for."""
         return self.reply.failure is not None and self.entry.given != CHANGED
 
     @property
@@ -120,6 +121,16 @@ async def play_async(
             return Play(simulation_id, tuple(exchanges), end.value)
 
 
+async def all_of(work: Iterable[Coroutine[Any, Any, Result]]) -> list[Result]:
+    """Return the results of what is done at once, in order; the first error of any ends all, and is raised."""
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(each) for each in work]
+    except ExceptionGroup as errors:
+        raise errors.exceptions[0] from None
+    return [task.result() for task in tasks]
+
+
 @dataclass(frozen=True)
 class _Answers:
     """What answers the asks of one simulation; `cut` are the formats whose texts are cut."""
@@ -148,12 +159,7 @@ class _Answers:
         if all(isinstance(self.policies[ask.agent], ScriptedPolicy) for ask in asks):
             answered = [await answer(ask) for ask in asks]
         else:
-            try:
-                async with asyncio.TaskGroup() as group:
-                    tasks = [group.create_task(answer(ask)) for ask in asks]
-            except ExceptionGroup as errors:
-                raise errors.exceptions[0] from None
-            answered = [task.result() for task in tasks]
+            answered = await all_of(map(answer, asks))
         if self.journal is not None:
             await off_loop(self.journal.sync)
         if refused:

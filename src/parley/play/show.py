@@ -9,8 +9,10 @@ from typing import TextIO
 
 from parley.errors import RecordError
 from parley.play.journal import Entry
-from parley.play.live import can_draw, outcome_line, print_final, transcript_lines
+from parley.play.live import transcript_lines
+from parley.play.live_screen import can_draw, print_final
 from parley.play.matrix import WatchedGame
+from parley.play.matrix_text import outcome_line
 from parley.play.record import Summary, provenance_warnings, read_record
 from parley.play.replay import play_recorded, rebuild_game
 from parley.text import one_line

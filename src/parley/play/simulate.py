@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, AsyncExitStack, nullcontext, suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,19 +16,19 @@ import psutil
 
 from parley import paths
 from parley.engine.endpoint import read_endpoint
-from parley.engine.models import compare_names
+from parley.engine.models import ModelEntry, compare_names
 from parley.errors import JournalError, NotReadyError, ParleyError, UsageError
-from parley.play.degenerate import PauseWatcher
 from parley.play.forks import forked_policies
 from parley.play.journal import Journal, delete_journal, off_loop
+from parley.play.pausing import PauseWatcher
 from parley.play.record import provenance, provenance_warnings, write_record
 from parley.play.record_store import read_own, write_conditions
-from parley.play.runner import Exchange, Play, Watcher, play_async
+from parley.play.runner import Exchange, Play, Watcher, all_of, play_async
 from parley.policies import Policy
 from parley.policies.kinds import ScriptedPolicy
 from parley.policies.own_code import ended_if_it_hangs, load_plugin
 from parley.study import Study
-from parley.study.condition import Condition, Player, Simulation
+from parley.study.condition import Player, Simulation
 from parley.text import Hearing, every, limited_logger, log_line, logged_to, own_log
 
 if TYPE_CHECKING:
@@ -46,6 +47,15 @@ _LOCK_PATIENCE = 30.0  # seconds that processes of a killed workflow are given t
 
 def _unwatched(simulation: Simulation) -> AbstractContextManager[Watcher]:
     return nullcontext(Watcher())
+
+
+@dataclass(frozen=True)
+class Answering:
+    """What answers in simulations: where the engine of each model is, how long it may take to start, what pays it."""
+
+    places: "Mapping[str, Path | Service]"
+    engine_timeout: float = 0.0
+    budget: "Budget | None" = None  # of requests to services
 
 
 def simulate(
@@ -67,14 +77,14 @@ def simulate(
         read_own(record, simulation)
         _log.info("%s: finished before", record)
         return
-    places = engine_places(simulation.condition, endpoints)
+    places = engine_places(simulation.condition.entries, endpoints)
     for model in simulation.condition.models:
         if model not in places:
             raise UsageError(f"{record}: needs an engine for {model}; name its endpoint file")
 
     async def play(budget: "Budget | None") -> None:
         async with ended_if_it_hangs():
-            await _play_with_journal(study, simulation, places, engine_timeout, playing, budget)
+            await _play_with_journal(study, simulation, Answering(places, engine_timeout, budget), playing)
 
     with paid(study, [simulation]) as budget:
         asyncio.run(play(budget))
@@ -105,14 +115,8 @@ def simulate_shard(
         failed = asyncio.run(_play_shard(study, missing, exit_with, playing))
     if failed:
         _log.info("%d of %d simulations failed", len(failed), len(missing))
-        raise combine_errors(failed, len(missing))
-
-
-def combine_errors(failed: Sequence[ParleyError], played: int) -> ParleyError:
-    """Return the one error, or one of its kind that counts the errors of a shard and quotes the first."""
-    if len(failed) == 1:
-        return failed[0]
-    return type(failed[0])(f"{len(failed)} of {played} simulations failed, the first of them: {failed[0]}")
+        more = f"{len(failed)} of {len(missing)} simulations failed, the first of them: " if len(failed) > 1 else ""
+        raise type(failed[0])(f"{more}{failed[0]}")
 
 
 def _is_finished(record: Path, simulation: Simulation) -> bool:
@@ -159,68 +163,46 @@ async def _play_shard(
         seldom = None if done == len(simulations) else every(since=began)
         _log.info("%d of %d played", done - len(failed), len(simulations), extra=seldom)
 
-    try:
-        with paid(study, simulations) as budget:
-            async with ended_if_it_hangs(), asyncio.TaskGroup() as watch:
-                watching = None if exit_with is None else watch.create_task(_require_alive(exit_with))
-                async with asyncio.TaskGroup() as group:
-                    for simulation in simulations:
-                        group.create_task(play(simulation))
-                if watching is not None:
-                    watching.cancel()
-    except ExceptionGroup as errors:
-        error: Exception = errors
-        while isinstance(error, ExceptionGroup):  # one for each task group that it passed
-            error = error.exceptions[0]
-        raise error from None
+    with paid(study, simulations) as budget:
+        async with ended_if_it_hangs():
+            games = asyncio.ensure_future(all_of(map(play, simulations)))
+            try:
+                while not (await asyncio.wait([games], timeout=_POLL_SECONDS))[0]:
+                    if exit_with is not None and not psutil.pid_exists(exit_with):
+                        gone = "the workflow that started this process has ended; run its command again to go on"
+                        raise ParleyError(gone)
+                await games
+            finally:
+                games.cancel()
+                await asyncio.wait([games])
     return failed
-
-
-async def _require_alive(process: int) -> None:
-    """Raise ParleyError when a process is gone."""
-    while psutil.pid_exists(process):
-        await asyncio.sleep(_POLL_SECONDS)
-    raise ParleyError("the workflow that started this process has ended; run its command again to go on")
 
 
 async def _play_of_shard(study: Study, simulation: Simulation, playing: Playing, budget: "Budget | None") -> None:
     """Play one simulation of a shard; one with a journal has the log that a job of its own would have."""
     condition = simulation.condition
+    if not condition.keeps_journal:
+        started = datetime.now(UTC)
+        played, _ = await play_simulation(simulation, Answering({}))
+        # In a thread: the next game is played while the disk syncs this one.
+        record = simulation.record(study.name)
+        await asyncio.to_thread(write_record, record, simulation, played, provenance(started, {}))
+        return
     log = paths.simulation_log(study.name, condition.folder, simulation.seed)
-    if condition.keeps_journal:
-        with suppress(OSError):
-            log.parent.mkdir(parents=True, exist_ok=True)
-    here = own_log.set(log if condition.keeps_journal else None)
+    with suppress(OSError):
+        log.parent.mkdir(parents=True, exist_ok=True)
+    here = own_log.set(log)
     try:
-        if condition.keeps_journal:
-            places = engine_places(condition, [])
-            await _play_with_journal(study, simulation, places, 0.0, playing, budget)
-        else:
-            await _play_scripted(study, simulation)
+        answering = Answering(engine_places(condition.entries, []), budget=budget)
+        await _play_with_journal(study, simulation, answering, playing)
     except ParleyError as error:
-        if condition.keeps_journal:
-            _log.info("parley: %s", error)
+        _log.info("parley: %s", error)
         raise
     finally:
         own_log.reset(here)
 
 
-async def _play_scripted(study: Study, simulation: Simulation) -> None:
-    started = datetime.now(UTC)
-    played, _ = await play_simulation(simulation, {}, 0.0)
-    record = simulation.record(study.name)
-    # In a thread: the next game is played while the disk syncs this one.
-    await asyncio.to_thread(write_record, record, simulation, played, provenance(started, {}))
-
-
-async def _play_with_journal(
-    study: Study,
-    simulation: Simulation,
-    places: "Mapping[str, Path | Service]",
-    engine_timeout: float,
-    playing: Playing,
-    budget: "Budget | None",
-) -> None:
+async def _play_with_journal(study: Study, simulation: Simulation, answering: Answering, playing: Playing) -> None:
     """Play one simulation from its journal into its record."""
     record = simulation.record(study.name)
     started = datetime.now(UTC)
@@ -233,7 +215,7 @@ async def _play_with_journal(
             _log.info("going on from the journal: %d replies", len(journal.entries))
         with playing(simulation) as watcher:
             watchers = [watcher, PauseWatcher(study, simulation.players), PhaseLog()]
-            played, engines = await play_simulation(simulation, places, engine_timeout, journal, budget, watchers)
+            played, engines = await play_simulation(simulation, answering, journal, watchers)
         for model, requests in study.requests_at_once(simulation.condition).items():
             engines[model]["requests_at_once"] = requests
         await off_loop(_keep, record, simulation, played, provenance(started, engines))
@@ -247,27 +229,27 @@ def _keep(record: Path, simulation: Simulation, played: Play, made_by: Mapping[s
     delete_journal(record)
 
 
-def engine_places(condition: Condition, endpoints: Sequence[Path]) -> "dict[str, Path | Service]":
-    """Return where the engines of a condition are, by model: services, and those of the given endpoint files.
+def engine_places(entries: Mapping[str, ModelEntry], endpoints: Sequence[Path]) -> "dict[str, Path | Service]":
+    """Return where the engines of models are: services, and those of the given endpoint files.
 
     A model without any is left out. Raises UsageError if an endpoint file is not wanted, or if a service's key is
     missing, EngineError if a file is none.
     """
-    if not condition.entries and not endpoints:
+    if not entries and not endpoints:
         return {}
     from parley.engine.service.service import service_of  # with an HTTP client, see below
 
-    services = [name for name, entry in condition.entries.items() if entry.is_service]
+    services = [name for name, entry in entries.items() if entry.is_service]
     places: dict[str, Path | Service] = {}
     for path in endpoints:
         model = read_endpoint(path).model
-        if model in services or (services and len(services) == len(condition.entries)):
+        if model in services or (services and len(services) == len(entries)):
             raise UsageError(f"{path}: {services[0]} is a service, which needs no endpoint file; leave it out")
-        if model not in condition.entries:
-            wanted = " or ".join(condition.models)
+        if model not in entries:
+            wanted = " or ".join(sorted(entries))
             raise UsageError(f"{path}: serves {model}, not {wanted or 'anything that plays here'}")
         places[model] = path
-    return places | {name: service_of(name, condition.entries[name]) for name in services}
+    return places | {name: service_of(name, entries[name]) for name in services}
 
 
 def paid(
@@ -285,32 +267,19 @@ def paid(
 
 
 async def play_simulation(
-    simulation: Simulation,
-    places: "Mapping[str, Path | Service]",
-    engine_timeout: float,
-    journal: Journal | None = None,
-    budget: "Budget | None" = None,
-    watchers: Sequence[Watcher] = (),
+    simulation: Simulation, answering: Answering, journal: Journal | None = None, watchers: Sequence[Watcher] = ()
 ) -> tuple[Play, dict[str, dict[str, Any]]]:
-    """Connect what the simulation needs and play it; return the play and the provenance of its engines.
-
-    `places` is what `engine_places` gives: an endpoint file or a service for every model of the simulation. `budget`
-    pays the requests to services of a study that has a budget.
-    """
+    """Connect what the simulation needs and play it; return the play and the provenance of its engines."""
     game = simulation.game()
     if journal is not None:
         _require_models(simulation, journal)
     async with AsyncExitStack() as stack:
-        engines = await _connect(stack, simulation, places, engine_timeout, budget) if places else {}
+        engines = await _connect(stack, simulation, answering) if simulation.condition.models else {}
         provenances = {name: await engine.provenance() for name, engine in engines.items()}
         for text in provenance_warnings({"engines": provenances}):
             _log.warning("%s", text)
-        policies: dict[str, Policy] = {}
-        made: dict[int, Policy] = {}
-        for seat in game.seats:
-            if seat.group not in made:
-                made[seat.group] = _policy(simulation.condition.groups[seat.group].player, engines)
-            policies[seat.name] = made[seat.group]
+        of_groups = [_policy(group.player, engines) for group in simulation.condition.groups]
+        policies = {seat.name: of_groups[seat.group] for seat in game.seats}
         if simulation.parent is not None:
             policies = forked_policies(simulation, policies)
         played = await play_async(simulation.id, game, policies, journal, watchers)
@@ -331,24 +300,17 @@ def _require_models(simulation: Simulation, journal: Journal) -> None:
             )
 
 
-async def _connect(
-    stack: AsyncExitStack,
-    simulation: Simulation,
-    places: "Mapping[str, Path | Service]",
-    engine_timeout: float,
-    budget: "Budget | None",
-) -> "dict[str, Engine]":
+async def _connect(stack: AsyncExitStack, simulation: Simulation, answering: Answering) -> "dict[str, Engine]":
     """Return the engines, by model, when all of them answer."""
     # Imported here, since a scripted simulation has no use for an HTTP client, whose import takes a tenth of its time.
     from parley.engine.client import Engine
 
     engines: dict[str, Engine] = {}
-    for name, place in places.items():
-        entry = simulation.condition.entries[name]
-        engine = Engine(place, budget if entry.is_service else None, entry.deadline)
-        engines[name] = await stack.enter_async_context(engine)
+    for name, entry in simulation.condition.entries.items():
+        budget = answering.budget if entry.is_service else None
+        engines[name] = await stack.enter_async_context(Engine(answering.places[name], budget, entry.deadline))
     for engine in engines.values():
-        await engine.wait_ready(engine_timeout)
+        await engine.wait_ready(answering.engine_timeout)
     return engines
 
 

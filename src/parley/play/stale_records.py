@@ -80,10 +80,10 @@ def _is_own(file: SimulationFile, game: str) -> bool:
     if file.is_journal:
         return file.path.is_file() and (file.path.stat().st_size == 0 or journal_id(file.path) is not None)
     try:
-        found = peek_summary(file.path).simulation
+        described = peek_summary(file.path).simulation
     except RecordError:
         return False
-    return (found.get("game"), found.get("spec"), found["seed"]) == (game, file.spec, file.seed)
+    return (described.get("game"), described.get("spec"), described["seed"]) == (game, file.spec, file.seed)
 
 
 def prune(study: Study) -> list[Path]:

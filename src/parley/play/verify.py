@@ -7,9 +7,11 @@ seed, and what the reply is held to. A reply is equal if its text and its finish
 import asyncio
 import time
 import uuid
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import groupby, islice
 from pathlib import Path
 from typing import Any
@@ -24,11 +26,14 @@ from parley.identity import digest
 from parley.play.journal import requests_of
 from parley.play.record import read_record
 from parley.play.replay import play_recorded, rebuild_game
-from parley.play.runner import Exchange
+from parley.play.runner import Exchange, all_of
 from parley.policies import Completion
 from parley.text import every, limited_logger, one_line, valid_unicode
 
-MAX_AT_ONCE = 1024
+_log = limited_logger(__name__)
+_MAX_AT_ONCE = 1024
+_BATCH = 16  # requests at once where a record does not say how many its engine had
+_AROUND = 24  # characters that an excerpt shows before and after a difference
 
 
 @dataclass(frozen=True)
@@ -54,33 +59,31 @@ def read_recorded(path: Path, sample: int | None = None) -> list[RecordedAttempt
         played = play_recorded(summary, game, entries)
     except RecordError as error:
         raise RecordError(f"{path}: does not replay, so what was asked is unknown: {error}") from None
+    attempts: dict[str, list[Exchange]] = defaultdict(list)  # by the name of the model
+    described: dict[str, Mapping[str, Any]] = {}
     try:
         groups = [dict(group) for group in summary.simulation["groups"]]
-        ours = [group for group in groups if "model" in group and set(group["model"]["source"]) != {"served"}]
-        grammars = {group["model_name"]: _grammar(path, group) for group in ours}
-        names = {seat.name: group["model_name"] for seat in game.seats if (group := groups[seat.group]) in ours}
-        own = {seat.name for seat in game.seats if seat.policy.kind.is_plugin}
-        sent = {entry.key: entry.sent for entry in entries}
-        models = {group["model_name"]: dict(group["model"]) for group in ours}
-        found = []
-        for name in sorted(set(names.values())):
+        seats = {seat.name: (groups[seat.group], seat.policy.kind.is_plugin) for seat in game.seats}
+        for x, entry in zip(played.exchanges, entries, strict=True):
+            group, is_own_code = seats[x.ask.agent]
+            if entry.given is None and "model" in group and set(group["model"]["source"]) != {"served"}:
+                described[group["model_name"]] = group
+                attempts[group["model_name"]] += _as_sent(x, entry.sent) if is_own_code else [x]
+        asked_again = []
+        for name in sorted(attempts):
             engine = summary.provenance.get("engines", {}).get(name, {})
-            asked_for = [x for x, entry in zip(played.exchanges, entries, strict=True) if entry.given is None]
-            of_model = [x for x in asked_for if names.get(x.ask.agent) == name]
-            requests = [[x] if x.ask.agent not in own else _as_sent(x, sent[x.entry.key]) for x in of_model]
-            attempts = [x for each in requests for x in each]
-            asked = sampled(summary.simulation["id"], attempts, sample)
-            entry = recorded_entry(models[name], None).model_copy(update={"grammar": grammars[name]})
+            model = recorded_entry(dict(described[name]["model"]), None)
+            model = model.model_copy(update={"grammar": _grammar(path, described[name])})
             at_once = engine.get("requests_at_once")
-            at_once = at_once if isinstance(at_once, int) and 2 <= at_once <= MAX_AT_ONCE else None
-            facts = engine_facts(engine)
+            at_once = at_once if isinstance(at_once, int) and 2 <= at_once <= _MAX_AT_ONCE else None
+            asked = sampled(summary.simulation["id"], attempts[name], sample)
             if asked:
-                found.append(RecordedAttempts(path, str(name), entry, facts, at_once, asked))
+                asked_again.append(RecordedAttempts(path, str(name), model, engine_facts(engine), at_once, asked))
     except (LookupError, TypeError, ValueError, AttributeError):
         raise RecordError(f"{path}: does not say what played it; move it away") from None
-    if not found:
+    if not asked_again:
         raise UsageError(f"{path}: no request to a server of Parley's own is in it; there is nothing to ask again")
-    return found
+    return asked_again
 
 
 def _as_sent(x: Exchange, sent: str | None) -> list[Exchange]:
@@ -149,11 +152,6 @@ def engine_facts(provenance: Mapping[str, Any]) -> dict[str, str]:
     return {name: str(value) for name, value in facts.items() if value is not None}
 
 
-_log = limited_logger(__name__)
-_BATCH = 16  # requests at once where a record does not say how many its engine had
-_AROUND = 24  # characters that an excerpt shows before and after a difference
-
-
 @dataclass(frozen=True)
 class Difference:
     """The first reply of a pass that is another one; `at` is the character where the texts part."""
@@ -172,48 +170,59 @@ class Difference:
 
 @dataclass(frozen=True)
 class Verified:
-    """One pass over one record: how many attempts were asked again, and how many replies were others."""
+    """One pass over one record, the replies in the order of what was asked."""
 
-    path: Path
-    model: str
+    recorded: RecordedAttempts
     batch: int
-    warm: bool
-    asked: int
-    different: int
-    cached: float | None  # share of the prompt tokens that the engine took from its cache; None if it did not tell
+    cache: str  # the state of the prefix cache: warm or cold
+    replies: Sequence[Completion]
     seconds: float  # of the whole pass, over all records of the model
-    first: Difference | None
+
+    @cached_property
+    def different(self) -> list[Difference]:
+        """The replies that are others."""
+        compared = map(compare, self.recorded.attempts, self.replies)
+        return [difference for difference in compared if difference is not None]
 
     @property
-    def cache(self) -> str:
-        """The state of the prefix cache, in a word."""
-        return "warm" if self.warm else "cold"
+    def row(self) -> dict[str, str | int | float | None]:
+        """The pass as a row of the table, by the names of its columns.
+
+        `cached` is the share of the prompt tokens that the engine took from its cache, None if no reply tells.
+        """
+        asked, different = len(self.replies), len(self.different)
+        counted = [reply for reply in self.replies if reply.prompt_tokens and reply.cached_tokens is not None]
+        total = sum(reply.prompt_tokens or 0 for reply in counted)
+        cached = sum(reply.cached_tokens or 0 for reply in counted)
+        return {
+            "model": self.recorded.model,
+            "batch": self.batch,
+            "cache": self.cache,
+            "asked": asked,
+            "identical": asked - different,
+            "different": different,
+            "cached": cached / total if total else None,
+            "seconds": self.seconds,
+            "first difference": self.different[0].where if different else None,
+            "record": str(self.recorded.path),
+        }
 
 
-def row(result: Verified) -> dict[str, str | int | float]:
-    """Return one pass as a row of the table, by the names of its columns."""
-    return {
-        "model": result.model,
-        "batch": result.batch,
-        "cache": result.cache,
-        "asked": result.asked,
-        "identical": result.asked - result.different,
-        "different": result.different,
-        "cached": "-" if result.cached is None else f"{result.cached:.0%}",
-        "seconds": result.seconds,
-        "first difference": result.first.where if result.first else "-",
-        "record": str(result.path),
-    }
+def as_shown(row: Mapping[str, str | int | float | None]) -> dict[str, str | int | float]:
+    """Return a row for people: a share in percent, and a sign for what is missing."""
+    cached = row["cached"]
+    shown = {**row, "cached": f"{cached:.0%}" if isinstance(cached, float) else None}
+    return {key: "-" if value is None else value for key, value in shown.items()}
 
 
 def difference_lines(result: Verified) -> Iterator[str]:
     """Yield lines that show both texts around the first difference of a pass; none if there is none."""
-    if result.first is None:
-        return
-    yield one_line(f"{result.path}, {result.model}, batch {result.batch}, {result.cache} cache: {result.first.where}")
-    entry, now = result.first.attempt.entry, result.first.now
-    for name, text, reason in (("recorded", entry.text, entry.finish_reason), ("now", now.text, now.finish_reason)):
-        yield one_line(f"{name}: {_excerpt(text, result.first.at)} ({reason})")
+    for first in result.different[:1]:
+        where = f"{result.recorded.path}, {result.recorded.model}, batch {result.batch}, {result.cache} cache"
+        yield one_line(f"{where}: {first.where}")
+        entry, now = first.attempt.entry, first.now
+        yield one_line(f"recorded: {_excerpt(entry.text, first.at)} ({entry.finish_reason})")
+        yield one_line(f"now: {_excerpt(now.text, first.at)} ({now.finish_reason})")
 
 
 def _excerpt(text: str, at: int | None) -> str:
@@ -251,14 +260,10 @@ def verify(
             now = engine_facts(read_endpoint(place).engine)
             its_records = list(group)
             for one in its_records:
-                found = engine_differences(one.engine, now)
-                if found:
-                    _log.warning(
-                        "%s: the engine is not the recorded one, so different replies prove nothing: %s",
-                        one.path,
-                        found,
-                    )
-            most = max((one.at_once or _BATCH for one in its_records), default=_BATCH) if batch is None else batch
+                if other := engine_differences(one.engine, now):
+                    other = f"the engine is not the recorded one, so different replies prove nothing: {other}"
+                    _log.warning("%s: %s", one.path, other)
+            most = max(one.at_once or _BATCH for one in its_records) if batch is None else batch
             for size in (1, most):
                 for warm in (False, True):
                     yield from asyncio.run(_ask_again(its_records, place, size, warm, engine_timeout))
@@ -291,38 +296,15 @@ async def _ask_again(
     async with Engine(place) as engine:
         await engine.wait_ready(engine_timeout)
         start = time.perf_counter()
-        try:
-            async with asyncio.TaskGroup() as group:
-                tasks = [group.create_task(again(one, attempt)) for one, attempt in asked]
-        except ExceptionGroup as errors:
-            raise errors.exceptions[0] from None
+        replies = iter(await all_of(again(one, attempt) for one, attempt in asked))
         seconds = time.perf_counter() - start
-    replies = iter([task.result() for task in tasks])
-    results = [_compared(one, list(islice(replies, len(one.attempts))), batch, warm, seconds) for one in records]
-    different = sum(result.different for result in results)
+    results = [
+        Verified(one, batch, "warm" if warm else "cold", list(islice(replies, len(one.attempts))), seconds)
+        for one in records
+    ]
+    different = sum(len(result.different) for result in results)
     _log.info("%s: %d asked, %d different, %.1f s", pass_name, len(asked), different, seconds)
     return results
-
-
-def _compared(
-    recorded: RecordedAttempts, replies: Sequence[Completion], batch: int, warm: bool, seconds: float
-) -> Verified:
-    found = [
-        difference
-        for attempt, reply in zip(recorded.attempts, replies, strict=True)
-        if (difference := compare(attempt, reply)) is not None
-    ]
-    return Verified(
-        path=recorded.path,
-        model=recorded.model,
-        batch=batch,
-        warm=warm,
-        asked=len(replies),
-        different=len(found),
-        cached=_cached_share(replies),
-        seconds=seconds,
-        first=found[0] if found else None,
-    )
 
 
 async def _request(
@@ -346,9 +328,3 @@ def compare(attempt: Exchange, now: Completion) -> Difference | None:
     pairs = enumerate(zip(before, now.text, strict=False))
     at = next((place for place, (old, new) in pairs if old != new), min(len(before), len(now.text)))
     return Difference(attempt, now, at)
-
-
-def _cached_share(replies: Sequence[Completion]) -> float | None:
-    counted = [reply for reply in replies if reply.prompt_tokens and reply.cached_tokens is not None]
-    total = sum(reply.prompt_tokens or 0 for reply in counted)
-    return sum(reply.cached_tokens or 0 for reply in counted) / total if total else None

@@ -111,7 +111,7 @@ class Tokens:
 
     @property
     def total(self) -> int:
-        """What limits and budgets count."""
+        """All of them."""
         return self.prompt + self.completion
 
 

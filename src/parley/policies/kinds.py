@@ -1,8 +1,4 @@
-"""The policies that a game offers: kinds, and the choice of one with its parameters.
-
-A kind says what it is, whose it may be, and what makes it answer: a rule (scripted), instructions (a language model
-that is told more than the game's prompts), or code of the user's own (`policies/own_code.py`).
-"""
+"""The policies that a game offers: kinds, and the choice of one with its parameters."""
 
 import hashlib
 import json
@@ -90,7 +86,7 @@ def _played_elsewhere(view: Any, rng: np.random.Generator, given: ImportedGames)
     )
 
 
-# Stands for whoever played a game that was imported (parley.imports); every game has it.
+# Stands for whoever played a game elsewhere; every game has it.
 IMPORTED = PolicyKind(
     "imported",
     "A player of a game that was played elsewhere; made by `parley import`.",
@@ -179,11 +175,6 @@ class ChosenPolicy:
         return found
 
 
-def with_instructions(system: str, policy: ChosenPolicy) -> str:
-    """Return a system prompt with what the policy tells a language model besides, which stands on lines of its own."""
-    return f"{system}\n{policy.instructions}" if policy.instructions else system
-
-
 def _shown(value: Any) -> str:
     return "+".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
 
@@ -205,11 +196,11 @@ class _Generator:
         return np.random.default_rng(self._seed)
 
 
+@dataclass(frozen=True)
 class ScriptedPolicy:
     """Answers by a rule; the reply is serialized, so that it is parsed and recorded like a model's."""
 
-    def __init__(self, rule: Rule) -> None:
-        self._rule = rule
+    rule: Rule
 
     async def answer(self, ask: Ask, seed: int, attempt: int) -> Completion:
         """Return the rule's reply, as JSON."""
@@ -217,4 +208,4 @@ class ScriptedPolicy:
 
     def text(self, ask: Ask, seed: int) -> str:
         """Return the text of the reply."""
-        return json.dumps(self._rule(ask.view, cast(np.random.Generator, _Generator(seed))))
+        return json.dumps(self.rule(ask.view, cast(np.random.Generator, _Generator(seed))))

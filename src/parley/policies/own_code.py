@@ -1,13 +1,10 @@
 """Code of the user's own, games and policies alike: `module:attribute` in a study, or an entry point.
 
-Both name the same: an entry point is a shorter way to write its module:attribute, which is what identities, paths and
-records have. Naming one in a study means running its code. Its source is looked up and hashed without running it,
-since it can change results. A policy is imported when it plays; a game when a study names it, since only its code says
-which parameters it has.
+An entry point is a shorter way to write its module:attribute, which is what identities, paths and records have. Its
+source is looked up and hashed without running it. A policy is imported when it plays, a game when a study names it.
 
 The folder of a study is never on Python's path, where a file that is called as a library would be run in its place. A
-module that lies there is loaded from its file under a name of its own, and only what is loaded so finds what lies
-beside it.
+module that lies there is loaded from its file under a name of its own, and it alone finds what lies beside it.
 """
 
 import ast
@@ -172,7 +169,7 @@ class _Finder:
 
 
 class _Loader(SourceFileLoader):
-    """Loads a module that lies beside a study, whose imports find first what lies there, too."""
+    """Loads a module that lies beside a study, which finds first what lies there, too."""
 
     def path_stats(self, path: str) -> Any:
         """Raise OSError, for no bytecode: that tells sources apart by second and size alone."""
@@ -361,43 +358,42 @@ def load_plugin(policy: ChosenPolicy, llm: Policy | None) -> Policy:
         return _Checked(name, make(**arguments), None if llm else _HANG_SECONDS)
 
 
+@dataclass(frozen=True)
 class _Asked:
     """The model of a group, as code of the user's own asks it: what leaves is recorded."""
 
-    def __init__(self, name: str, llm: Policy) -> None:
-        self._name = name
-        self._llm = llm
+    name: str
+    llm: Policy
 
     async def answer(self, ask: Ask, seed: int, attempt: int) -> Completion:
         """Ask the model; raises UsageError where it is not known whose question this answers."""
         made = requests_made.get(None)
         if made is None:
             raise UsageError(
-                f"{self._name}: asks its model in a thread, or a task, that began outside of answer(), so it could "
+                f"{self.name}: asks its model in a thread, or a task, that began outside of answer(), so it could "
                 "not be recorded what for; begin it there, a thread by asyncio.to_thread"
             )
         request = Request(ask, seed)
         made.append(request)
-        reply = await self._llm.answer(ask, seed, attempt)
+        reply = await self.llm.answer(ask, seed, attempt)
         request.reply = replace(reply, text=valid_unicode(reply.text))  # it may be sent again
         return request.reply
 
 
+@dataclass(frozen=True)
 class _Checked:
     """A policy of the user's own, whose replies are checked to be some."""
 
-    def __init__(self, name: str, policy: Policy, seconds: float | None) -> None:
-        """`seconds` are how long it may take to answer; None where that depends on a model."""
-        self._name = name
-        self._policy = policy
-        self._seconds = seconds
+    name: str
+    policy: Policy
+    seconds: float | None  # that it may take to answer; None where that depends on a model
 
     async def answer(self, ask: Ask, seed: int, attempt: int) -> Completion:
         """Return the reply; raises UsageError if it is none, EngineError if the code ends Python."""
-        with explained(self._name, f"round {ask.round}, {ask.phase}, {ask.agent}: "):
+        with explained(self.name, f"round {ask.round}, {ask.phase}, {ask.agent}: "):
             try:
-                async with asyncio.timeout(self._seconds) as limit:
-                    reply = await self._policy.answer(ask, seed, attempt)
+                async with asyncio.timeout(self.seconds) as limit:
+                    reply = await self.policy.answer(ask, seed, attempt)
             except TimeoutError:
                 if limit.expired():
                     raise Hang(_hang()) from None
@@ -405,7 +401,7 @@ class _Checked:
         texts = (reply.text, reply.finish_reason) if isinstance(reply, Completion) else ()
         if not texts or not all(isinstance(text, str) for text in texts):
             raise UsageError(
-                f"{self._name}: answered with {one_line(type(reply).__name__, 100)}; return a "
+                f"{self.name}: answered with {one_line(type(reply).__name__, 100)}; return a "
                 "parley.policies.Completion"
             )
         if len(reply.text) > ask.sampling.max_tokens * TOKEN_BYTES:

@@ -7,11 +7,11 @@ written becomes the free field.
 
 import json
 import re
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Mapping
 from functools import cache
 from typing import Annotated, Any, ClassVar
 
-from pydantic import BaseModel, Field, ValidationError, create_model
+from pydantic import BaseModel, Field, ValidationError
 
 from parley.policies import PROMPT_TOO_LONG, THOUGHT_CUT_OFF, THOUGHT_ONLY, TOOL_CALL, Ask, FailureClass, Reply
 from parley.text import one_line
@@ -114,16 +114,6 @@ class ReplyModel(StrictModel):
 
     free: ClassVar[str] = ""  # the field that free text becomes; "" for none
     labels: ClassVar[Mapping[str, str]] = {}  # of fields that are not called like their label
-
-
-def reply_of_each(
-    title: str, names: Sequence[str], kind: Any, base: type[ReplyModel] = ReplyModel
-) -> type[ReplyModel]:
-    """Return the model of a reply that has a value of one `kind` for each of `names`, which are labels, too."""
-    fields: dict[str, Any] = dict.fromkeys(names, (kind, ...))
-    model = create_model(title, __base__=base, **fields)
-    model.labels = {name: name for name in names}
-    return model
 
 
 @cache

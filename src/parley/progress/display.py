@@ -1,115 +1,82 @@
 """What a person sees of a study: a block in a terminal, drawn again and again, and plain lines elsewhere."""
 
-import os
 from collections.abc import Iterator, Sequence
 
 from rich.console import Console, Group
 from rich.progress_bar import ProgressBar
+from rich.segment import SegmentLines
 from rich.table import Table
 from rich.text import Text
 
 from parley.play.degenerate import WARN_FROM
 from parley.play.matrix_text import wrapped
-from parley.progress.snapshot import DONE, FAILED_STAGE, RUNNING, ConditionProgress, ProgressProblem, Snapshot, Stage
+from parley.progress.snapshot import DONE, FAILED_STAGE, RUNNING, ConditionProgress, Snapshot, Stage
 from parley.text import duration, one_line
 
 _MARKS = {DONE: ("✓", "green"), RUNNING: ("▶", "cyan"), FAILED_STAGE: ("✗", "red")}
-_FEWEST_CONDITIONS = 3
-_PROBLEM_LINES = 3  # of one problem
+_MAX_PROBLEMS = 5
+_PROBLEM_LENGTH = 240
 _SILENT_SECONDS = 20.0  # as long as this without a reply is nothing to tell
 
 
-def screenful(snapshot: Snapshot, console: Console) -> Group:
+def screenful(snapshot: Snapshot, console: Console) -> SegmentLines:
     """Return a study as it is now, in no more lines and columns than the terminal has."""
     # A line less than there is: where it ends the cursor stands.
-    height, width = max(console.size.height - 1, 1), console.width
-    head: list[Text | Table] = [*_head(snapshot, width), *_facts(snapshot, width)]
-    stages = _stages(snapshot.stages, width)
-    kept = max(height - len(head) - len(stages) - _FEWEST_CONDITIONS - 2, 1)
-    problems = _problems(snapshot.problems, console, kept, width)
-    table = _conditions(snapshot, height - len(head) - len(stages) - len(problems), width)
-    lines = [*head, *([] if table is None else [table]), *problems, *stages]
-    shown = lines[:height] if table is None else lines
-    for line in shown:
-        if isinstance(line, Text):
-            line.truncate(width, overflow="ellipsis")
-            line.no_wrap = True
-    return Group(*shown)
+    height, options = max(console.height - 1, 1), console.options
+    lines = console.render_lines(Group(*_head(snapshot, console.width)), options, pad=False)
+    if (room := height - len(lines)) >= 3 and len(snapshot.cells) > 1:
+        lines += console.render_lines(_conditions(snapshot.cells, room, console.width), options, pad=False)
+    return SegmentLines(lines[:height], new_lines=True)
 
 
-def _head(snapshot: Snapshot, width: int) -> list[Text | Table]:
-    """Return the study, the counts, and a bar where there is room for it."""
-    line = Text(one_line(snapshot.study), style="bold")
-    line.truncate(max(width // 4, 8), overflow="ellipsis")
-    line.append(f"  {counts(snapshot)}", style="not bold")
-    room = min(width - line.cell_len - 2, 40)
-    if room < 5:
-        return [line]
-    row = Table.grid(padding=(0, 2, 0, 0))
-    row.add_row(line, ProgressBar(total=max(snapshot.total, 1), completed=snapshot.finished, width=room))
-    return [row]
-
-
-def _facts(snapshot: Snapshot, width: int) -> Iterator[Text]:
-    yield from wrapped(map(Text, [*facts(snapshot), *elapsed(snapshot)]), width, " · ")
-    styles = ("", "yellow", "dim")
-    yield from (Text(line, style) for line, style in zip(news(snapshot), styles, strict=True) if line)
-
-
-def _problems(problems: Sequence[ProgressProblem], console: Console, most: int, width: int) -> list[Text]:
-    lines: list[Text] = []
-    for place, problem in enumerate(problems):
-        rest = len(problems) - place - 1
-        if len(lines) == most - 1 and rest:
-            return [*lines, Text(f"  and {rest + 1} more warnings", style="yellow")]
-        text = Text(f"! {one_line(str(problem))}", style="bold yellow" if problem.serious else "yellow")
-        wrapped = list(text.wrap(console, width))[:_PROBLEM_LINES]
-        # In one line if the others would have none.
-        lines += wrapped if len(lines) + len(wrapped) + min(rest, 1) <= most else [text]
-    return lines
-
-
-def _stages(stages: Sequence[Stage], width: int) -> list[Text]:
-    marked = ((*_MARKS.get(stage.state, ("·", "dim")), one_line(stage_words(stage))) for stage in stages)
-    return wrapped((Text(f"{mark} {words}", style) for mark, style, words in marked), width)
-
-
-def _conditions(snapshot: Snapshot, room: int, width: int) -> Table | None:
-    """Return the conditions that matter in `room` lines; None if there is no room, or nothing to compare."""
-    if room < 3 or len(snapshot.cells) < 2:
-        return None
-    cells = list(snapshot.cells)
-    most = room - 1  # a line of titles
-    if len(cells) > most:
-        shown = sorted(sorted(range(len(cells)), key=lambda place: _rank(cells[place]))[: most - 1])
-        rest = [cell for place, cell in enumerate(cells) if place not in set(shown)]
-        cells = [cells[place] for place in shown]
+def _head(snapshot: Snapshot, width: int) -> Iterator[Text | Table]:
+    """Yield the study and its counts with a bar, what is known of it, its stages and its problems."""
+    title = Text(one_line(snapshot.study), "bold", no_wrap=True, overflow="ellipsis")
+    title.truncate(max(width // 4, 8), overflow="ellipsis")
+    title.append(f"  {counts(snapshot)}", "not bold")
+    if (room := min(width - title.cell_len - 2, 40)) < 5:
+        yield title
     else:
-        rest = []
-    asks = any(cell.answered[0] for cell in snapshot.cells)
+        row = Table.grid(padding=(0, 2, 0, 0))
+        row.add_row(title, ProgressBar(total=max(snapshot.total, 1), completed=snapshot.finished, width=room))
+        yield row
+    yield from wrapped(map(Text, [*facts(snapshot), *elapsed(snapshot)]), width, " · ")
+    for line, style in zip(news(snapshot), ("", "yellow", "dim"), strict=True):
+        if line:
+            yield Text(line, style)
+    marked = ((*_MARKS.get(stage.state, ("·", "dim")), stage) for stage in snapshot.stages)
+    yield from wrapped((Text(f"{mark} {one_line(stage_words(stage))}", style) for mark, style, stage in marked), width)
+    for problem in snapshot.problems[:_MAX_PROBLEMS]:
+        yield Text(f"! {one_line(str(problem), _PROBLEM_LENGTH)}", "bold yellow" if problem.serious else "yellow")
+    if (more := len(snapshot.problems) - _MAX_PROBLEMS) > 0:
+        yield Text(f"  and {more} more warnings", "yellow")
+
+
+def _conditions(cells: Sequence[ConditionProgress], room: int, width: int) -> Table:
+    """Return a table in `room` lines: all conditions, or those that matter most and how many others there are."""
+    most = room - 1 if len(cells) < room else room - 2  # a line of titles, and one of the others
+    first = sorted(range(len(cells)), key=lambda place: _rank(cells[place]))
+    asks = any(cell.answered[0] for cell in cells)
     titles = ("done", "running", *(("replies", "unusable") if asks else ()))
-    rows = [_row(cell, asks) for cell in cells]
-    others = sum(max(len(title), *(len(row[place]) for row in rows)) + 2 for place, title in enumerate(titles, 1))
+    rows = [(cells[place], _row(cells[place], asks)) for place in sorted(first[:most])]
+    widths = [max(len(title), *(len(row[place]) for _, row in rows)) + 2 for place, title in enumerate(titles, 1)]
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
     # Where there is little room, labels are cut and numbers are not.
-    table.add_column("condition", no_wrap=True, overflow="ellipsis", max_width=max(width - others, 5))
+    table.add_column("condition", no_wrap=True, overflow="ellipsis", max_width=max(width - sum(widths), 5))
     for title in titles:
         table.add_column(title, justify="right", no_wrap=True, min_width=len(title))
-    for cell, row in zip(cells, rows, strict=True):
-        table.add_row(*row, style="dim" if not cell.left else None)
-    if rest:
-        done, left = sum(not cell.left for cell in rest), sum(bool(cell.left) for cell in rest)
-        words = ", ".join(filter(None, (f"{done} done" if done else "", f"{left} not" if left else "")))
-        table.add_row(Text(f"and {len(rest)} more conditions ({words})", style="dim"))
+    for cell, row in rows:
+        table.add_row(*map(Text, row), style="dim" if not cell.left else None)
+    if rest := [cells[place] for place in first[most:]]:
+        done = sum(not cell.left for cell in rest)
+        table.add_row(Text(f"and {len(rest)} more conditions ({done} done)", style="dim"))
     return table
 
 
-def _row(cell: ConditionProgress, asks: bool) -> list[Text]:
+def _row(cell: ConditionProgress, asks: bool) -> list[str]:
     replies, unusable = cell.answered
     values = [cell.label, f"{len(cell.finished)}/{len(cell.names)}", str(cell.running or "")]
-    if asks:
-        values += [f"{replies:,}" if replies else "", f"{unusable / replies:.0%}" if replies else ""]
-    return [Text(value) for value in values]
+    return values + ([f"{replies:,}", f"{unusable / replies:.0%}"] if replies else ["", ""]) if asks else values
 
 
 def _rank(cell: ConditionProgress) -> tuple[int, float]:
@@ -119,31 +86,20 @@ def _rank(cell: ConditionProgress) -> tuple[int, float]:
     return (state, -(unusable / replies) if replies else 0.0)
 
 
-def is_terminal(stream: object) -> bool:
-    """Whether something can be drawn on a stream."""
-    isatty = getattr(stream, "isatty", None)
-    return bool(isatty and isatty()) and os.environ.get("TERM", "dumb") != "dumb"
-
-
 def counts(snapshot: Snapshot) -> str:
     """Return in words how many simulations are done, running and to do."""
     to_do = snapshot.total - snapshot.finished - snapshot.running
     parts = [f"{snapshot.finished:,} of {snapshot.total:,} simulations"]
-    if snapshot.running:
-        parts.append(f"{snapshot.running} running")
-    if to_do:
-        begun = f" ({snapshot.begun} begun)" if snapshot.begun else ""
-        parts.append(f"{to_do:,} to do{begun}")
-    return ", ".join(parts)
+    parts += [f"{snapshot.running} running"] if snapshot.running else []
+    return ", ".join([*parts, *([f"{to_do:,} to do"] if to_do else [])])
 
 
 def facts(snapshot: Snapshot) -> list[str]:
-    """Return what is known of replies, speed, budget and time left; what is not known is left out."""
+    """Return what is known of replies, speed and time left; what is not known is left out."""
     replies, unusable = snapshot.answered
     known = []
     if replies:
-        share = unusable / replies
-        known.append(f"{replies:,} replies, {f'{share:.1%}' if unusable else 'none'} unusable")
+        known.append(f"{replies:,} replies, {f'{unusable / replies:.1%}' if unusable else 'none'} unusable")
     if snapshot.over and snapshot.degenerate_share >= WARN_FROM:
         known.append(f"warning: {snapshot.degenerate_share:.1%} degenerate (see the report)")
     if snapshot.rates is not None:
@@ -154,12 +110,9 @@ def facts(snapshot: Snapshot) -> list[str]:
             of_these = f" ({_number(written)} written)" if read > 0 and written > 0 else ""
             known.append(f"{_number(read + written)} tokens/s{of_these}")
     elif snapshot.finishes is not None and snapshot.finished < snapshot.total:
-        per_minute = snapshot.finishes < 1
-        pace = snapshot.finishes * 60 if per_minute else snapshot.finishes
-        known.append(f"{_number(pace)} simulations/{'min' if per_minute else 's'}")
-    if snapshot.left is not None:
-        known.append(str(snapshot.left))
-    return known
+        seldom = snapshot.finishes < 1
+        known.append(f"{_number(snapshot.finishes * (60 if seldom else 1))} simulations/{'min' if seldom else 's'}")
+    return known if snapshot.left is None else [*known, str(snapshot.left)]
 
 
 def elapsed(snapshot: Snapshot) -> list[str]:
@@ -170,16 +123,12 @@ def elapsed(snapshot: Snapshot) -> list[str]:
 
 
 def news(snapshot: Snapshot) -> tuple[str, str, str]:
-    """Return what was spent of the budget, for how long nothing was answered, what goes on instead; "" for nothing."""
-    return f"budget: {snapshot.budget}" if snapshot.budget else "", _silence(snapshot), one_line(snapshot.note)
-
-
-def _silence(snapshot: Snapshot) -> str:
-    if snapshot.silent is None or snapshot.silent < _SILENT_SECONDS:
-        return ""
-    if snapshot.answered[0]:
-        return f"last reply {duration(snapshot.silent)} ago"
-    return f"no reply yet, for {duration(snapshot.silent)}"
+    """Return what was spent, for how long nothing was answered, what goes on instead; "" for nothing."""
+    silence = ""
+    if snapshot.silent is not None and snapshot.silent >= _SILENT_SECONDS:
+        waited = duration(snapshot.silent)
+        silence = f"last reply {waited} ago" if snapshot.answered[0] else f"no reply yet, for {waited}"
+    return snapshot.spent or "", silence, one_line(snapshot.note)
 
 
 def _number(value: float) -> str:
@@ -189,6 +138,15 @@ def _number(value: float) -> str:
 def stage_words(stage: Stage) -> str:
     """Return a stage and how long it took or has been running, such as "tables 4 s"."""
     return stage.name if stage.seconds is None else f"{stage.name} {duration(stage.seconds)}"
+
+
+def plain_line(snapshot: Snapshot) -> str:
+    """Return all there is to say in one line."""
+    running = [stage_words(stage) for stage in snapshot.stages if stage.state == RUNNING and stage.name != "playing"]
+    serious = [str(problem) for problem in snapshot.problems if problem.serious]
+    ends = elapsed(snapshot) if snapshot.over else []
+    parts = [counts(snapshot), *facts(snapshot), *running, *filter(None, news(snapshot)), *serious, *ends]
+    return f"{snapshot.study}: " + "; ".join(map(one_line, parts))
 
 
 class PlainLines:
@@ -205,10 +163,11 @@ class PlainLines:
         for stage in snapshot.stages:
             before = self._stages.get(stage.name)
             self._stages[stage.name] = stage.state
-            if stage.state != before and stage.state in (RUNNING, DONE, FAILED_STAGE):
-                if stage.state == DONE and stage.seconds is None and before is None:
-                    continue  # it was done before the first look
-                yield f"{snapshot.study}: {_stage_event(stage)}"
+            was_done = stage.state == DONE and stage.seconds is None and before is None  # before the first look
+            if stage.state != before and stage.state in _MARKS and not was_done:
+                took = "" if stage.seconds is None else f" in {duration(stage.seconds)}"
+                words = {RUNNING: "begins", DONE: f"done{took}", FAILED_STAGE: "failed"}[stage.state]
+                yield f"{snapshot.study}: {stage.name} {words}"
         problems = {problem.key: str(problem) for problem in snapshot.problems}
         for key, text in problems.items():
             if key not in self._problems:
@@ -217,17 +176,3 @@ class PlainLines:
         if now - self._last_line >= self._seconds and not snapshot.over:
             self._last_line = now
             yield plain_line(snapshot)
-
-
-def _stage_event(stage: Stage) -> str:
-    took = "" if stage.seconds is None else f" in {duration(stage.seconds)}"
-    return {RUNNING: f"{stage.name} begins", DONE: f"{stage.name} done{took}"}.get(stage.state, f"{stage.name} failed")
-
-
-def plain_line(snapshot: Snapshot) -> str:
-    """Return all there is to say in one line."""
-    running = [stage_words(stage) for stage in snapshot.stages if stage.state == RUNNING and stage.name != "playing"]
-    serious = [str(problem) for problem in snapshot.problems if problem.serious]
-    ends = elapsed(snapshot) if snapshot.over else []
-    parts = [counts(snapshot), *facts(snapshot), *running, *filter(None, news(snapshot)), *serious, *ends]
-    return f"{snapshot.study}: " + "; ".join(one_line(part) for part in parts)

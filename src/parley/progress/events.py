@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -35,11 +36,8 @@ class Events:
     def __init__(
         self, folder: Path, stage: str, refresh: Callable[[], Mapping[str, Any]] = dict, **facts: Any
     ) -> None:
-        """The file lies in a folder of `paths.processes`, which is made.
-
-        `refresh` returns what else is told of this process: an event whenever it changes.
-        """
-        self._path = folder / f"{one_line(machine())}-{os.getpid()}.jsonl"
+        """The file lies in a folder of `paths.processes`; what `refresh` returns is told whenever it changes."""
+        self._path = folder / f"{machine()}-{os.getpid()}.jsonl"
         self._refresh, self._refreshed = refresh, dict[str, Any]()
         self._lines: list[str] = []
         self._lock = threading.Lock()
@@ -136,19 +134,19 @@ def working(folder: Path | None, stage: str, **facts: Any) -> Iterator[Events | 
         events.stop(keep)
 
 
+@dataclass(frozen=True)
 class PlayWatcher(Watcher):
     """Tells each reply of one simulation."""
 
-    def __init__(self, events: Events, record: str) -> None:
-        self._events = events
-        self._record = record
+    events: Events
+    record: str
 
     def answered(self, exchange: Exchange) -> None:
-        """Tell of a reply; what a fork takes from its record says nothing of an engine's pace, so when is left out."""
+        """Tell of a reply; one that was recorded before says nothing of an engine's pace, so when is left out."""
         entry = exchange.entry
         took = {"asked": entry.started, "came": entry.started + entry.seconds} if entry.given is None else {}
         tokens = {"read": entry.prompt_tokens or 0, "written": entry.completion_tokens or 0}
-        self._events.put("reply", game=self._record, round=entry.round, failed=exchange.failed, **took, **tokens)
+        self.events.put("reply", game=self.record, round=entry.round, failed=exchange.failed, **took, **tokens)
 
 
 @contextmanager

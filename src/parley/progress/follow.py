@@ -1,13 +1,13 @@
-"""How far a study is: by its records, and by what its processes say of themselves. Changes none of them.
+"""How far a study is: the sum of what its processes told, and of its records. Changes none of them.
 
-`Progress.look` costs what changed since the last look: folders and files that did not change are not read again. So it
-can be asked every second, by the display of a run and by `parley status --watch`.
+A look costs what changed since the last one, so the display of a run and `parley status --watch` look every second.
 """
 
 import os
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,15 +18,26 @@ from parley.identity import machine
 from parley.play.degenerate import degenerate_of
 from parley.play.record import peek_summary
 from parley.play.spending import spending_line
-from parley.progress import snapshot
-from parley.progress.state import FETCH_MODEL, KEPT_SECONDS, PLAY, RUN, SERVE, ProcessState, ProcessStates
+from parley.progress.pace import KEPT_SECONDS, Pace, time_left
+from parley.progress.snapshot import (
+    DONE,
+    FAILED_STAGE,
+    RUNNING,
+    TO_DO,
+    ConditionProgress,
+    ProgressProblem,
+    Snapshot,
+    Stage,
+    cells_of,
+)
+from parley.progress.state import PLAY, RUN, SERVE, ProcessState, ProcessStates
 from parley.study import Study
 from parley.study.condition import SCRIPTED
 from parley.study.frozen import planned_report
 from parley.text import one_line
 
 _IDLE_SECONDS = 60.0  # without a process that plays and without a new record: nothing is played
-_SLOW_SECONDS = 5.0  # how often the budget is looked at
+_SPENT_SECONDS = 5.0  # how often it is looked at
 _CLOCKS_SECONDS = 5.0  # by which the clocks of machines may differ
 _SETTLED_SECONDS = 60.0  # a folder changed longer ago than this cannot change again with the same time
 IDLE = "nothing is played now"
@@ -41,59 +52,72 @@ class Progress:
         self, study: Study, since: float | None = None, clock: Callable[[], float] = time.time, reads: int = 20
     ) -> None:
         """`since` is when the run of this process began, None if it has none; a look reads at most `reads` records."""
-        self._study = study
-        self._clock = clock
-        self._reads = reads
-        self._is_own = since is not None
-        self._since = since
-        self._cells = snapshot.cells_of(study)
+        self._study, self._clock, self._reads = study, clock, reads
+        self._is_own, self._since = since is not None, since
+        self._cells = cells_of(study)
         self._cell_of = {str(cell.records): cell for cell in self._cells}
-        self._folders = {path: _Folder(path) for cell in self._cells for path in (cell.records, cell.journals)}
-        self._unread: deque[tuple[snapshot.ConditionProgress, str]] = deque()
-        self._estimate = snapshot.Estimate(self._cells)
+        self._listed: dict[Path, float] = {}  # when a name in a folder of records came or went last; 0 without it
+        self._unread: deque[tuple[ConditionProgress, str]] = deque()
+        self._told: set[str] = set()  # simulations of whose replies a process told
+        # By the kind of engine: replies with the tokens that they read and wrote, and ends of simulations.
+        self._replies = {cell.kind: Pace() for cell in self._cells}
+        self._finishes = {cell.kind: Pace() for cell in self._cells}
         self._states = ProcessStates(paths.processes(paths.results(study.name)))
-        self._models = {
-            f"model {name}": (marker, ProcessStates(paths.processes(marker.parent)))
-            for name in sorted({name for condition in study.conditions for name in condition.models})
-            if not study.models[name].is_service
-            for marker in [model_marker(name, study.models[name])]
-        }
+        models = sorted({name for condition in study.conditions for name in condition.models})
+        served = [name for name in models if not study.models[name].is_service]
+        self._markers = {name: model_marker(name, study.models[name]) for name in served}
+        self._fetching = {name: ProcessStates(paths.processes(self._markers[name].parent)) for name in served}
         self._loaded: dict[str, float | None] = {}  # seconds that the last start of an engine took, by model
-        self._slow = float("-inf")
-        self._budget: str | None = None
+        plans = {"tables": study.plan, "ledger": study.ledger_plan, "figures": study.plan}
+        plans |= {"report": planned_report(study), "view": study.plan}
+        if not study.game.evidence.keeps_ledger:
+            del plans["ledger"]
+        self._stamps = {stage: paths.stamp(study.name, stage, plan) for stage, plan in plans.items()}
+        self._spent: str | None = None
+        self._spent_read = float("-inf")
 
-    def look(self, last: bool = False) -> snapshot.Snapshot:
+    def look(self, last: bool = False) -> Snapshot:
         """Return the study as it is now; in the `last` look of the run of this process, nothing goes on."""
         now = self._clock()
         states = self._states.look(now)
         run = next((state for state in reversed(states) if state.stage == RUN and state.alive), None)
         if not self._is_own:
-            self._since = run.began if run is not None else None
+            self._since = None if run is None else run.began
         states = [state for state in states if self._is_of_run(state)]
-        self._take(states, now)
-        servers = list(
-            {state.endpoint: state for state in states if state.stage == SERVE}.values()
-        )  # the last of each
-        before = [*self._model_stages(now, last), *self._engine_stages(servers, now)]
-        after = self._last_stages(states, now, last)
-        plays = any(state.stage == PLAY and state.alive for state in states)
-        recently = (self._is_own or run is not None) and now - self._estimate.last < _IDLE_SECONDS
-        playing = self._stage_of_playing(plays or recently or _any_runs(before), last)
-        goes_on = playing.state == snapshot.RUNNING
-        note = "" if last else self._note(run, playing, plays or _any_runs([*before, *after]))
-        return snapshot.Snapshot(
+        self._take_events(states, now)
+        for cell in self._cells:
+            self._take_records(cell, now)
+        self._read_records(now)
+
+        players = [state for state in states if state.stage == PLAY and state.alive]
+        servers = [*{state.endpoint: state for state in states if state.stage == SERVE}.values()]  # the last of each
+        ends = last and self._is_own
+        before = [*self._model_stages(now, ends), *self._engine_stages(servers, now)]
+        after = [
+            self._stage(stage, stamp, [state for state in states if state.stage == stage], now, ends)
+            for stage, stamp in self._stamps.items()
+        ]
+        came = max(pace.last for pace in [*self._replies.values(), *self._finishes.values()])
+        recently = (self._is_own or run is not None) and now - came < _IDLE_SECONDS
+        playing = self._stage_of_playing(bool(players) or recently or _any_runs(before), ends)
+        goes_on = playing.state == RUNNING
+        works = bool(players) or recently or _any_runs([*before, *after])
+        since_last = [came, *(state.loaded for state in servers if state.alive and state.loaded)]
+        waits = players and not _any_runs(before)
+        rates = [rates for pace in self._replies.values() if (rates := pace.rates(now))] if goes_on else []
+        return Snapshot(
             study=self._study.name,
             cells=self._cells,
             stages=[*before, playing, *after],
             problems=self._problems(states, servers),
             elapsed=None if self._since is None else max(now - self._since, 0.0),
-            rates=self._estimate.answering(now) if goes_on else None,
-            finishes=self._estimate.finishing(now) if goes_on else None,
-            left=self._estimate.left(now) if goes_on else None,
-            silent=None if _any_runs(before) else self._silent(states, servers, now),
-            budget=self._budget,
-            note=note,
-            over=playing.state == snapshot.DONE and all(stage.state == snapshot.DONE for stage in after),
+            rates=tuple(map(sum, zip(*rates, strict=True))) or None,
+            finishes=self._finishing(now) if goes_on else None,
+            left=time_left(self._cells, self._replies, self._finishes, now) if goes_on else None,
+            silent=max(now - max(players[0].began, *since_last), 0.0) if waits else None,
+            spent=self._what_was_spent(now),
+            note="" if last else self._note(run, playing, works),
+            over=playing.state == DONE and all(stage.state == DONE for stage in after),
         )
 
     def _is_of_run(self, state: ProcessState) -> bool:
@@ -101,83 +125,69 @@ class Progress:
             return True
         return state.began >= self._since - (0.0 if state.host == machine() else _CLOCKS_SECONDS)
 
-    def _take(self, states: Sequence[ProcessState], now: float) -> None:
-        """Take what processes tell, and what lies on the disk."""
-        for state in states:
-            self._count(state, now)
-        for cell in self._cells:
-            self._look_at_records(cell, now)
-        self._follow(states)
-        self._read_records(states, now)
-        if now - self._slow >= _SLOW_SECONDS:
-            self._slow = now
-            self._budget = self._spent()
-
-    def _silent(self, states: Iterable[ProcessState], servers: Iterable[ProcessState], now: float) -> float | None:
-        """Return for how many seconds no reply came; None if nothing is played."""
-        began = [state.began for state in states if state.stage == PLAY and state.alive]
-        loaded = [state.loaded for state in servers if state.alive and state.loaded]
-        return max(now - max([min(began), self._estimate.last, *loaded]), 0.0) if began else None
-
-    def _note(self, run: ProcessState | None, playing: snapshot.Stage, works: bool) -> str:
+    def _note(self, run: ProcessState | None, playing: Stage, works: bool) -> str:
         if run is not None and run.stopping:
             return _STOPPING
-        if playing.state == snapshot.DONE:
+        if playing.state == DONE:
             return ""
         if run is not None and run.note and not works:
             return run.note
         if run is None and self._is_own and not works:  # it says so itself once it has the study's lock
             return PLANNING
-        return IDLE if playing.state == snapshot.TO_DO else ""
+        return IDLE if playing.state == TO_DO else ""
 
     # What is played
 
-    def _count(self, state: ProcessState, now: float) -> None:
-        for begins, (asked, came, *counts) in state.bins.items():
-            if state.engine != SCRIPTED and self._tells_of_the_pace(came, now):
-                process = (state.host, state.pid, state.began)
-                self._estimate.replied(state.engine, (*process, begins), asked, came, counts)
-
-    def _follow(self, states: Iterable[ProcessState]) -> None:
-        """Take what processes say of their simulations; of two processes, the later one knows."""
+    def _take_events(self, states: Iterable[ProcessState], now: float) -> None:
+        """Take what processes told of their simulations; of two processes, the later one knows."""
         for cell in self._cells:
             cell.playing = {name: each for name, each in cell.playing.items() if name in cell.finished}
         for state in states:
+            self._told.update(state.games, (reply.game for reply in state.replies))
+            if state.engine != SCRIPTED and (pace := self._replies.get(state.engine)):
+                for reply in state.replies:
+                    if self._tells_of_the_pace(reply.came, now):
+                        pace.put(reply.asked, reply.came, (1, reply.read, reply.written))
             for record, game in state.games.items():
                 folder, _, name = record.rpartition("/")
                 of = self._cell_of.get(folder)
                 if of is not None and name in of.names and (of.kind != SCRIPTED or name not in of.finished):
                     of.playing[name] = replace(game, alive=state.alive)
 
-    def _look_at_records(self, cell: snapshot.ConditionProgress, now: float) -> None:
-        if (names := self._folders[cell.journals].names(now)) is not None:
-            begun = (name.removesuffix(".jsonl") + ".parquet" for name in names if name.endswith(".jsonl"))
-            cell.begun = cell.names.intersection(begun)
-        folder = self._folders[cell.records]
-        first = folder.changed is None
-        if (names := folder.names(now)) is None:
+    def _take_records(self, cell: ConditionProgress, now: float) -> None:
+        first = cell.records not in self._listed
+        if (names := self._names(cell.records, now)) is None:
             return
         finished = cell.names.intersection(names)
         new = finished - cell.finished
         cell.finished = finished
-        if not first:
+        if not first or now - self._listed[cell.records] < KEPT_SECONDS:
             for name in new:
-                self._estimate.finished(cell.kind, cell.records / name, now)
-        elif new and now - (folder.changed or 0.0) < KEPT_SECONDS:
-            # What was there before the first look tells of the pace, too, if it is of this run.
-            for record in (cell.records / name for name in new):
-                if (at := _modified(record)) is not None and self._tells_of_the_pace(at, now):
-                    self._estimate.finished(cell.kind, record, at)
+                at = _modified(cell.records / name) if first else now
+                if self._tells_of_the_pace(at, now):
+                    self._finishes[cell.kind].put(at, at, (1,))
         if cell.kind != SCRIPTED:
             self._unread.extendleft((cell, name) for name in sorted(new))
 
-    def _read_records(self, states: Iterable[ProcessState], now: float) -> None:
+    def _names(self, folder: Path, now: float) -> list[str] | None:
+        """Return the names in a folder; None if they are those of the last call. One that is not there has none."""
+        before = self._listed.get(folder)
+        self._listed[folder] = _modified(folder)
+        # What changed of late may have changed again within one tick of its file system's clock.
+        if self._listed[folder] == before and now - before > _SETTLED_SECONDS:
+            return None
+        with suppress(OSError):
+            return os.listdir(folder)
+        return []
+
+    def _read_records(self, now: float) -> None:
         """Read what some more of the finished simulations tell of their replies, the last ones first."""
         for _ in range(min(self._reads, len(self._unread))):
             cell, name = self._unread.popleft()
-            followed = cell.playing.pop(name, None)
+            record = cell.records / name
+            cell.playing.pop(name, None)
             try:
-                telemetry = peek_summary(cell.records / name).telemetry
+                telemetry = peek_summary(record).telemetry
                 calls, unusable = int(telemetry["calls"]), int(telemetry["failed_replies"])
                 tokens = int(telemetry["prompt_tokens"]), int(telemetry["completion_tokens"])
                 of_models, degenerate = degenerate_of(telemetry)
@@ -188,134 +198,99 @@ class Progress:
             cell.unusable += unusable
             cell.of_models += of_models
             cell.degenerate += degenerate
-            at = _modified(cell.records / name)
-            # Played while nobody looked, it counts when it ended; unless the process of its shard still tells of it.
-            if followed is not None or at is None or not self._tells_of_the_pace(at, now):
-                continue
-            shards = states if cell.condition.plays_by_shard else ()
-            if not any(state.engine == cell.kind and state.began <= at for state in shards):
-                self._estimate.replied(cell.kind, cell.records / name, at, at, (calls, *tokens))
+            # Played while nobody looked, it counts when it ended.
+            at = _modified(record)
+            if str(record) not in self._told and self._tells_of_the_pace(at, now):
+                self._replies[cell.kind].put(at, at, (calls, *tokens))
 
     def _tells_of_the_pace(self, at: float, now: float) -> bool:
         """Whether what happened then was not long ago, and of the run that is followed, not of one before."""
-        return now - at < KEPT_SECONDS and (self._since is None or at >= self._since)
+        return at >= max(now - KEPT_SECONDS, self._since or 0.0)
 
-    def _spent(self) -> str | None:
-        if self._study.content.budget is None:
-            return None
-        if self._budget is not None and not paths.spent(self._study.name).exists():
-            return self._budget  # nothing was counted since, and all records and journals would be read
-        try:
-            return (spending_line(self._study) or "").removeprefix("budget: ") or None
-        except (RecordError, JournalError) as error:
-            return one_line(str(error), 200)
+    def _finishing(self, now: float) -> float | None:
+        """Return how many simulations end per second, of those engines that have any left; None if unknown."""
+        kinds = {cell.kind for cell in self._cells if cell.left}
+        return sum(rates[0] for kind in kinds if (rates := self._finishes[kind].rates(now))) or None
+
+    def _what_was_spent(self, now: float) -> str | None:
+        # Where nothing was counted since, all records and journals would be read.
+        known = self._spent is not None and not paths.spent(self._study.name).exists()
+        if now - self._spent_read >= _SPENT_SECONDS and not known:
+            self._spent_read = now
+            try:
+                self._spent = spending_line(self._study)
+            except (RecordError, JournalError) as error:
+                self._spent = one_line(str(error), 200)
+        return self._spent
 
     # Stages
 
-    def _model_stages(self, now: float, last: bool) -> list[snapshot.Stage]:
-        stages = []
-        for name, (marker, processes) in self._models.items():
-            states = [state for state in processes.look(now) if state.stage == FETCH_MODEL and self._is_of_run(state)]
-            stages.append(self._stage(name, marker, states, now, last))
-        return stages
+    def _model_stages(self, now: float, ends: bool) -> Iterable[Stage]:
+        for name, marker in self._markers.items():
+            states = [state for state in self._fetching[name].look(now) if self._is_of_run(state)]
+            yield self._stage(f"model {name}", marker, states, now, ends)
 
-    def _engine_stages(self, servers: Iterable[ProcessState], now: float) -> list[snapshot.Stage]:
+    def _engine_stages(self, servers: Iterable[ProcessState], now: float) -> Iterable[Stage]:
         loading: dict[str, float] = {}
-        for state in servers:
-            if state.alive and state.loaded is None and self._estimate.last_reply <= state.began:
+        replied = max(pace.last for pace in self._replies.values())
+        for state in (state for state in servers if state.alive):
+            if state.loaded is None and replied <= state.began:
                 loading[state.model] = max(now - state.began, loading.get(state.model, 0.0))
-            elif state.alive:
+            else:
                 took = None if state.loaded is None else state.loaded - state.began  # its log may not say
                 self._loaded[state.model] = took or self._loaded.get(state.model)
-        done = {name: seconds for name, seconds in self._loaded.items() if name not in loading}
-        return [
-            *(snapshot.Stage(f"engine {name}", snapshot.DONE, seconds) for name, seconds in done.items()),
-            *(snapshot.Stage(f"engine {name}", snapshot.RUNNING, seconds) for name, seconds in loading.items()),
-        ]
+        for name, seconds in self._loaded.items():
+            if name not in loading:
+                yield Stage(f"engine {name}", DONE, seconds)
+        for name, seconds in loading.items():
+            yield Stage(f"engine {name}", RUNNING, seconds)
 
-    def _last_stages(self, states: Sequence[ProcessState], now: float, last: bool) -> list[snapshot.Stage]:
-        study = self._study
-        plans = {"tables": study.plan, "ledger": study.ledger_plan, "figures": study.plan}
-        plans |= {"report": planned_report(study), "view": study.plan}
-        if not study.game.evidence.keeps_ledger:
-            del plans["ledger"]
-        return [
-            self._stage(name, paths.stamp(study.name, name, plan), [s for s in states if s.stage == name], now, last)
-            for name, plan in plans.items()
-        ]
-
-    def _stage(self, name: str, done: Path, states: Sequence[ProcessState], now: float, last: bool) -> snapshot.Stage:
+    def _stage(self, name: str, done: Path, states: Sequence[ProcessState], now: float, ends: bool) -> Stage:
         """Return a stage: a file says that it is done, its process that it runs, failed, or how long it took."""
         state = states[-1] if states else None
         if done.exists():
-            took = None if state is None or state.ended is None else state.ended - state.began
-            return snapshot.Stage(name, snapshot.DONE, took)
+            return Stage(name, DONE, None if state is None or state.ended is None else state.ended - state.began)
         if state is None or (state.ended is not None and not state.error):  # by hand, of what was there
-            return snapshot.Stage(name, snapshot.TO_DO)
-        if state.alive and not (last and self._is_own):
-            return snapshot.Stage(name, snapshot.RUNNING, max(now - state.began, 0.0))
-        return snapshot.Stage(name, snapshot.FAILED_STAGE)
+            return Stage(name, TO_DO)
+        if state.alive and not ends:
+            return Stage(name, RUNNING, max(now - state.began, 0.0))
+        return Stage(name, FAILED_STAGE)
 
-    def _stage_of_playing(self, goes_on: bool, last: bool) -> snapshot.Stage:
+    def _stage_of_playing(self, goes_on: bool, ends: bool) -> Stage:
         if not any(cell.left for cell in self._cells):
-            return snapshot.Stage("playing", snapshot.DONE)
-        if last and self._is_own:
-            return snapshot.Stage("playing", snapshot.FAILED_STAGE)
-        return snapshot.Stage("playing", snapshot.RUNNING if goes_on else snapshot.TO_DO)
+            return Stage("playing", DONE)
+        return Stage("playing", FAILED_STAGE if ends else RUNNING if goes_on else TO_DO)
 
     # Problems
 
-    def _problems(
-        self, states: Iterable[ProcessState], servers: Iterable[ProcessState]
-    ) -> list[snapshot.ProgressProblem]:
+    def _problems(self, states: Iterable[ProcessState], servers: Iterable[ProcessState]) -> list[ProgressProblem]:
         """Return the problems of now, the serious ones first; what holds up many simulations is one."""
-        problems: dict[str, snapshot.ProgressProblem] = {}
+        held: dict[str, ProgressProblem] = {}
         for game in (game for cell in self._cells for game in cell.unfinished):
             if text := game.error or (game.waits_for if game.alive else ""):
-                problem = snapshot.ProgressProblem(text, 1, bool(game.error) or game.serious, bool(game.error))
-                former = problems.get(problem.key, snapshot.ProgressProblem("", stopped=False))
-                problems[problem.key] = replace(
-                    problem, simulations=former.simulations + 1, stopped=problem.stopped or former.stopped
-                )
-        dead = [state for state in servers if not state.alive]
-        named = [
-            snapshot.ProgressProblem(s.error or f"the engine for {s.model} is gone; look at its log") for s in dead
+                problem = ProgressProblem(text, 1, bool(game.error) or game.serious, bool(game.error))
+                if former := held.get(problem.key):
+                    stopped = problem.stopped or former.stopped
+                    problem = replace(problem, simulations=former.simulations + 1, stopped=stopped)
+                held[problem.key] = problem
+        gone = [state for state in servers if not state.alive]
+        of_servers = [
+            ProgressProblem(each.error or f"the engine for {each.model} is gone; look at its log") for each in gone
         ]
-        named += problems.values()
         warnings = {text for state in states if state.stage in (PLAY, SERVE) for text in state.warnings}
         return [
-            *sorted(named, key=lambda problem: (not problem.serious, problem.text)),
-            *(snapshot.ProgressProblem(text, serious=False) for text in sorted(warnings)),
+            *sorted([*of_servers, *held.values()], key=lambda problem: (not problem.serious, problem.text)),
+            *(ProgressProblem(text, serious=False) for text in sorted(warnings)),
         ]
 
 
-def _any_runs(stages: Iterable[snapshot.Stage]) -> bool:
-    return any(stage.state == snapshot.RUNNING for stage in stages)
+def _any_runs(stages: Iterable[Stage]) -> bool:
+    return any(stage.state == RUNNING for stage in stages)
 
 
-class _Folder:
-    """The names in a folder, listed again only when it changed."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self.changed: float | None = None  # when a name came or went last, in seconds since the epoch; 0 without it
-
-    def names(self, now: float) -> list[str] | None:
-        """Return the names; None if they are those of the last call. A folder that is not there has none."""
-        before = self.changed
-        try:
-            self.changed = os.stat(self._path).st_mtime
-            # What changed of late may have changed again within one tick of its file system's clock.
-            if self.changed == before and now - before > _SETTLED_SECONDS:
-                return None
-            return os.listdir(self._path)
-        except OSError:
-            self.changed = 0.0
-            return None if before == 0 else []
-
-
-def _modified(path: Path) -> float | None:
+def _modified(path: Path) -> float:
+    """Return when a file or a folder changed last, in seconds since the epoch; 0 if it is not there."""
     try:
         return path.stat().st_mtime
     except OSError:
-        return None
+        return 0.0

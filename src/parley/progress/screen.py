@@ -1,5 +1,6 @@
 """The loop behind a display, which lets other lines pass above it; `parley status`, once or again and again."""
 
+import os
 import sys
 import threading
 import time
@@ -13,7 +14,7 @@ from rich.live import Live
 from rich.text import Text
 
 from parley.play.changes import changes_of, former_lines
-from parley.progress.display import PlainLines, counts, facts, is_terminal, news, plain_line, screenful, stage_words
+from parley.progress.display import PlainLines, counts, facts, news, plain_line, screenful, stage_words
 from parley.progress.follow import Progress
 from parley.progress.snapshot import FAILED_STAGE, RUNNING, TO_DO, Snapshot
 from parley.study import Study
@@ -35,21 +36,14 @@ class _StillCursor(Console):
 class Screen:
     """A display of one study on a stream, drawn by a thread of its own until `stop`."""
 
-    def __init__(self, progress: Progress, stream: TextIO | None = None, color: bool = True) -> None:
+    def __init__(self, progress: Progress, stream: TextIO, color: bool = True) -> None:
         self._progress = progress
-        stream = sys.stderr if stream is None else stream
-        self.live = is_terminal(stream)
-        self._console = _StillCursor(file=stream, no_color=True if not color else None, highlight=False)
+        self.live = stream.isatty() and os.environ.get("TERM", "dumb") != "dumb"
+        self._console = _StillCursor(file=stream, no_color=None if color else True, highlight=False)
+        self._drawn = Live(console=self._console, auto_refresh=False, redirect_stdout=False, redirect_stderr=False)
         self._plain = PlainLines()
         self._end = threading.Event()
         self._lock = threading.RLock()
-        self._drawn = Live(
-            console=self._console,
-            auto_refresh=False,
-            redirect_stdout=False,
-            redirect_stderr=False,
-            vertical_overflow="crop",
-        )
         self._thread = threading.Thread(target=self._run, daemon=True, name="parley-display")
         self.snapshot: Snapshot | None = None
         self.failure: Exception | None = None  # what ended the drawing before `stop`
@@ -127,15 +121,13 @@ class Screen:
 
 def status(study: Study) -> Iterator[str]:
     """Yield lines for a person: counts, replies, pace and time left, what was spent, problems, stages."""
-    snapshot, changes = Progress(study, reads=_READS).look(), changes_of(study)
+    snapshot, former = Progress(study, reads=_READS).look(), [*former_lines(changes_of(study))]
     yield f"{snapshot.study}: {counts(snapshot)}"
-    former = list(former_lines(changes))
     yield from former
     if former:
         yield f"what changed: parley diff {study.file}"
     yield from filter(None, [*news(snapshot), ", ".join(facts(snapshot))])
-    for problem in snapshot.problems:
-        yield f"! {one_line(str(problem))}"
+    yield from (f"! {one_line(str(problem))}" for problem in snapshot.problems)
     for stage in snapshot.stages:
         if stage.state in (RUNNING, FAILED_STAGE):
             yield f"{stage.state}: {stage_words(stage)}"
@@ -150,7 +142,8 @@ def status_values(study: Study) -> dict[str, Any]:
     return {
         "study": snapshot.study,
         "simulations": snapshot.total,
-        **{name: getattr(snapshot, name) for name in ("finished", "running", "begun", "over", "budget", "note")},
+        **{name: getattr(snapshot, name) for name in ("finished", "running", "over", "note")},
+        "budget": snapshot.spent and snapshot.spent.removeprefix("budget: "),
         "replies": replies,
         "unusable": unusable,
         "seconds_left": snapshot.left and snapshot.left.seconds,
@@ -167,7 +160,7 @@ def status_values(study: Study) -> dict[str, Any]:
 
 def watch(study: Study, stream: TextIO | None = None) -> None:
     """Show a study until all of it is done, or until Ctrl-C; plain lines where nothing can be drawn."""
-    screen = Screen(Progress(study), sys.stdout if stream is None else stream)
+    screen = Screen(Progress(study), stream or sys.stdout)
     screen.start()
     try:
         screen.wait(lambda snapshot: snapshot.over)

@@ -1,10 +1,7 @@
 """The one way in which pages are made: all in one file, every text escaped, nothing loaded and nothing sent.
 
 Styles and scripts stand in the page and are allowed by their hashes alone; figures are data URIs in <img>, where
-nothing in an SVG is executed. Every text goes through `one_line` and autoescape. Links lead to simulations in the
-explorer, and to files to download; only to what is there.
-
-A table is made in one way too: rows of a table on the disk, and a list of columns.
+nothing in an SVG is executed. Links lead to the explorer and to files, only to what is there.
 """
 
 import base64
@@ -61,8 +58,8 @@ def _hash(text: str) -> str:
 def _joined(folder: str, suffix: str) -> str:
     """Return the texts of all files that end so, the shared ones first, then by name."""
     named = [TEMPLATES.joinpath("shared"), TEMPLATES.joinpath(folder)]
-    found = [sorted((f for f in place.iterdir() if f.name.endswith(suffix)), key=lambda f: f.name) for place in named]
-    return "\n".join(file.read_text(encoding="utf-8") for part in found for file in part)
+    parts = [sorted((f for f in place.iterdir() if f.name.endswith(suffix)), key=lambda f: f.name) for place in named]
+    return "\n".join(file.read_text(encoding="utf-8") for part in parts for file in part)
 
 
 @cache

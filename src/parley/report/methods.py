@@ -3,7 +3,7 @@
 import inspect
 import json
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
@@ -130,8 +130,8 @@ def _game(study: Study, simulations: int, cite: Citations) -> str:
 def _players(study: Study) -> str:
     conditions = study.first_repeat.conditions
     labels = dict.fromkeys(f"{g.role} agents: {g.player.label}" for c in conditions for g in c.groups)
-    used = sorted({name for condition in conditions for name in condition.models})
-    models = [f"{name} is {_model(study.models[name])}" for name in used]
+    used = models_used(study, {})
+    models = [f"{name} is {_model(study.models[name])}" for name, _ in used]
     scripted = "" if used else " All agents were scripted; no language model was asked."
     return f"Played by: {'; '.join(list(labels))}.{''.join(f' The model {text}.' for text in models)}{scripted}"
 
@@ -163,22 +163,20 @@ def _sampling(study: Study, conditions: pd.DataFrame) -> str:
 
 
 def _engines(made_by: MadeBy, cite: Citations) -> str:
-    engines: dict[str, None] = {}
-    snakemake: dict[str, None] = {}
-    vllm = False
-    for made, _ in made_by.provenances:
-        if version := made.get("packages", {}).get("snakemake"):
-            snakemake[version] = None
-        for name, engine in made.get("engines", {}).items():
-            versions = ", ".join(f"{package} {version}" for package, version in engine.get("versions", {}).items())
-            kind = engine.get("engine", "an unknown engine")
-            vllm = vllm or "vllm" in kind
-            engines[f"{name} by {versions or kind} on {engine.get('device', 'an unknown device')}"] = None
-    served = f"Models were served by vLLM {cite('kwon2023')}: {'; '.join(list(engines))}. " if vllm else ""
-    if engines and not vllm:
-        served = f"Models were served: {'; '.join(list(engines))}. "
+    made = [each for each, _ in made_by.provenances]
+    snakemake = dict.fromkeys(version for each in made if (version := each.get("packages", {}).get("snakemake")))
+    engines = [pair for each in made for pair in each.get("engines", {}).items()]
+    by = f" by vLLM {cite('kwon2023')}" if any("vllm" in engine.get("engine", "") for _, engine in engines) else ""
+    listed = "; ".join(dict.fromkeys(_engine(name, engine) for name, engine in engines))
+    served = f"Models were served{by}: {listed}. " if engines else ""
     run = f"Runs were planned by Snakemake {' and '.join(snakemake)} {cite('molder2021')}." if snakemake else ""
     return f"{served}{run}"
+
+
+def _engine(name: str, engine: Mapping[str, Any]) -> str:
+    versions = ", ".join(f"{package} {version}" for package, version in engine.get("versions", {}).items())
+    what = versions or engine.get("engine", "an unknown engine")
+    return f"{name} by {what} on {engine.get('device', 'an unknown device')}"
 
 
 def _statistics(study: Study, tables: Mapping[str, pd.DataFrame], cite: Citations) -> str:
@@ -297,33 +295,31 @@ def mixed_engines(
     conditions: pd.DataFrame, simulations: pd.DataFrame, by: Sequence[str]
 ) -> list[tuple[str, list[str]]]:
     """Return the conditions whose simulations were answered by more than one engine, with how many by each."""
-    found = []
+    mixed = []
     for _, row in conditions[conditions["engines"] > 1].iterrows():
         mine = simulations[(simulations[list(by)] == row[list(by)]).all(axis=1)]
-        counts = Counter(mine["engine"])
-        engines = [f"{engine} ({count} simulations)" for engine, count in sorted(counts.items())]
-        found.append((axes_text({axis: row[axis] for axis in by}), engines))
-    return found
+        mixed.append((axes_text({axis: row[axis] for axis in by}), _counted_values(Counter(mine["engine"]))))
+    return mixed
 
 
 def provenance(made_by: MadeBy) -> list[tuple[str, list[str]]]:
     """Return each kind of provenance with its values and the number of simulations behind each."""
-    kinds: dict[str, Counter[str]] = {
-        name: Counter() for name in ("Parley", "Git commit", "Python", "Machine", "Engine", "Packages")
-    }
+    kinds: dict[str, Counter[str]] = defaultdict(Counter)
     for made, number in made_by.provenances:
-        kinds["Parley"][str(made.get("parley", "unknown"))] += number
         git = made.get("git") or {"commit": "unknown (not run from a repository)"}
-        commit = f"{git.get('commit', 'unknown')}{' with uncommitted changes' if git.get('dirty') else ''}"
-        kinds["Git commit"][commit] += number
+        kinds["Parley"][str(made.get("parley", "unknown"))] += number
+        kinds["Git commit"][
+            f"{git.get('commit', 'unknown')}{' with uncommitted changes' * bool(git.get('dirty'))}"
+        ] += number
         kinds["Python"][str(made.get("python", "unknown"))] += number
         kinds["Machine"][str(made.get("machine", "unknown"))] += number
         kinds["Engine"][engine_label(made)] += number
         kinds["Packages"][_json_text(made.get("packages", {}))] += number
-    return [
-        (kind, [f"{value} ({count} simulations)" for value, count in sorted(counts.items())])
-        for kind, counts in kinds.items()
-    ]
+    return [(kind, _counted_values(counts)) for kind, counts in kinds.items()]
+
+
+def _counted_values(counts: Mapping[str, int]) -> list[str]:
+    return [f"{value} ({count} simulations)" for value, count in sorted(counts.items())]
 
 
 def engine_warnings(made_by: MadeBy) -> list[str]:
@@ -331,4 +327,4 @@ def engine_warnings(made_by: MadeBy) -> list[str]:
     counts: Counter[str] = Counter()
     for made, number in made_by.provenances:
         counts.update(dict.fromkeys(provenance_warnings(made), number))
-    return [f"{text} ({count} simulations)" for text, count in sorted(counts.items())]
+    return _counted_values(counts)

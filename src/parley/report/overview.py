@@ -1,21 +1,16 @@
-"""The head of the report: the study in a sentence, what was reached, and its warnings."""
+"""The head of the report: the study in a sentence, and what was reached."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from parley.games.base import Game
 from parley.games.evidence import ARM_AXIS, FIRST, INDEPENDENT
-from parley.play.degenerate import REMEDIES
-from parley.policies import FAILURE_CLASSES
 from parley.report.html import interval_text
 from parley.statistics.stats import CONFIDENCE
 from parley.study import Study
 from parley.study.condition import axes_text
-from parley.study.frozen import CHANGED
 from parley.text import counted
 
 # What a condition is held against, in words.
@@ -26,18 +21,8 @@ _ARMS = {
     "placebo": "a placebo",
 }
 _ACHIEVED = ("reached", "achievable", "promised")
-WARN_FAILED = 0.05  # share of calls without a usable reply
 _MAX_VALUES = 6  # of an axis in the sentence
 _MAX_LINES = 12
-
-
-@dataclass(frozen=True)
-class Warn:
-    """One thing that readers should know before they use a number: what it is, why it matters, and where it is so."""
-
-    title: str
-    text: str
-    lines: Sequence[str] = ()
 
 
 def study_sentence(study: Study, simulations: int) -> str:
@@ -144,64 +129,6 @@ def simulations_text(row: Mapping[Any, Any]) -> str:
     """Return how many simulations a row of the table of conditions is of, and of how many if not of all planned."""
     number, planned = row["simulations"], row["planned"]
     return str(number) if number == planned else f"{number} of {planned}"
-
-
-def shortfall_warning(study: Study) -> list[Warn]:
-    """Return a warning if not all that was planned is played, with the conditions of which nothing is."""
-    there = {condition.name for condition in study.conditions}
-    unplayed = [axes_text(each.axes) for each in study.whole.first_repeat.conditions if each.name not in there]
-    text = (
-        f"{study.shortfall} Short games end first, so rates and times will change. Intervals and p values are for one "
-        "look: who goes on, or stops, because of them finds differences where there are none."
-    )
-    lines = short([f"nothing yet of {axes}" for axes in unplayed])
-    return [Warn("not all is played", text, lines)] if study.shortfall else []
-
-
-def failed_warning(conditions: pd.DataFrame, by: Sequence[str]) -> list[Warn]:
-    """Return a warning if conditions lack usable replies to at least WARN_FAILED of their calls."""
-    lines = []
-    for row in conditions[conditions["failed_reply_rate"] >= WARN_FAILED].to_dict("records"):
-        most = max(FAILURE_CLASSES, key=lambda name: row[name])
-        lines.append(
-            f"{axes_text({axis: row[axis] for axis in by})}: {row['failed_reply_rate']:.1%} of the calls, "
-            f"{row['failed_replies']} replies, most of them {most} ({row[most]}); what helps: "
-            f"{REMEDIES[most]}"
-        )
-    text = "Agents without a usable reply are silent, and the game goes on by its rule for silence."
-    return [Warn("replies that failed", text, short(lines))] if lines else []
-
-
-def noise_warning(contrasts: pd.DataFrame, game: type[Game], by: Sequence[str]) -> list[Warn]:
-    """Return a warning if differences with a small p are within what sampling alone explains."""
-    known = contrasts[contrasts["noise"].notna() & (contrasts["p"] < 1 - CONFIDENCE)]
-    below = known[known["difference"].abs() <= known["noise"]]
-    if below.empty:
-        return []
-    text = (
-        f"{len(below)} of {len(known)} differences with p below {1 - CONFIDENCE:.2f} are no larger than what the same "
-        "seeds, played again, differ by from themselves."
-    )
-    return [Warn("differences below the noise floor", text)]
-
-
-def seeds_warning(noise: pd.DataFrame, study: Study, by: Sequence[str]) -> list[Warn]:
-    """Return a warning if a model gave one prompt at temperature 0 two answers."""
-    served = {tuple(c.axes.values()): any(e.is_service for e in c.entries.values()) for c in study.conditions}
-    lines = [
-        f"{axes_text(dict(zip(by, axes, strict=True)))}: {otherwise} of {asked} requests had another answer: "
-        + ("this service does not honor seeds" if served.get(axes) else "its server depends on the batch")
-        for *key, otherwise, asked in noise[[*by, "answered_otherwise", "asked_again"]].drop_duplicates().values
-        if otherwise and (axes := tuple(key))
-    ]
-    text = "At temperature 0 one prompt should have one answer: these simulations cannot be repeated by anybody."
-    return [Warn("other answers to the same prompt", text, short(lines))] if lines else []
-
-
-def frozen_warning(state: str) -> list[Warn]:
-    """Return a warning if a study is not as it was frozen; `state` says so."""
-    text = "Who declares a question or a condition anew after a look at the games can find what is not there."
-    return [Warn("not as it was frozen", text, [state])] if CHANGED in state or "edited" in state else []
 
 
 def short(lines: Sequence[str], most: int = _MAX_LINES) -> list[str]:

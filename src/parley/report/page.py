@@ -17,18 +17,18 @@ from markupsafe import Markup
 
 from parley import __version__, paths
 from parley.analysis import tables
-from parley.analysis.conditions import degenerate_warnings, outcomes_of
-from parley.analysis.made_by import MadeBy, answered_as, answered_warnings, read_made_by
+from parley.analysis.conditions import outcomes_of
+from parley.analysis.made_by import answered_as, read_made_by
 from parley.analysis.registration import with_registration
 from parley.errors import RecordError, UsageError
 from parley.files import write_atomically
 from parley.games.figure_kinds import KINDS
-from parley.play.degenerate import paused_lines
 from parley.play.record_store import left_out_of_tables, usable_part
 from parley.report import methods, overview
 from parley.report.answers import answers, largest_differences
 from parley.report.html import HtmlColumn, HtmlTable, ReportLinks, downloads, page, table, words
 from parley.report.sections import all_tables, measure_tables, rate_text
+from parley.report.warned import warnings
 from parley.statistics.stats import CONFIDENCE
 from parley.study import Study
 from parley.study.frozen import frozen_state
@@ -61,7 +61,7 @@ def report(study: Study, explored: bool = False) -> Path:
         beside=companion_lines(study.whole),
         answers=answers(study, made["questions"], links),
         differences=largest_differences(made["contrasts"], by, game, links),
-        warned=[*overview.frozen_warning(frozen_state(study.whole)), *_warned(study, made, made_by, left_out)],
+        warned=list(warnings(study, made, made_by, left_out)),
         figures=list(_figures(study)),
         files=lambda name: downloads(path, [paths.table(study.name, name, end) for end in (".csv", ".parquet")]),
         tables=all_tables(usable_part(study), made, links),
@@ -87,64 +87,6 @@ _SHOWN = (
     *("quality", "reactions", "behaviors", "margins", "players", "achievable", "regret", "decision_rates"),
     *("equal_cost", "forks"),
 )
-
-
-def _warned(
-    study: Study, made: Mapping[str, pd.DataFrame], made_by: MadeBy, left_out: Mapping[Path, str]
-) -> list[overview.Warn]:
-    by, conditions = study.axes, made["conditions"]
-    mixed = [
-        f"{name}: {'; '.join(engines)}" for name, engines in methods.mixed_engines(conditions, made["simulations"], by)
-    ]
-    given = [
-        overview.Warn(
-            "conditions that mix engines",
-            "The simulations of a condition should all be answered by the same engine. Here they were not, so a "
-            "difference between engines may pass for one between simulations. Run these again with one engine, or say "
-            "so wherever the numbers are used.",
-            mixed,
-        ),
-        overview.Warn(
-            "damaged records are left out",
-            "They are in no number of this page. To have their simulations played again, delete the files and run the "
-            "study.",
-            overview.short(list(left_out.values())),
-        ),
-        overview.Warn(
-            "deterministic inference, imports", "What engines and imports said:", methods.engine_warnings(made_by)
-        ),
-        overview.Warn(
-            "models that answered",
-            "All simulations of a condition should be answered by one model, the one that was asked for. Here a "
-            "service named another one, or changed it meanwhile. `strict_model: true` in the model's entry makes a "
-            "reply of another model an error.",
-            answered_warnings(study, made_by.answered),
-        ),
-        overview.Warn(
-            "degenerate replies",
-            "The format of the replies, or the sampling, may shape what these models write. Read some of their games "
-            "(the explorer: parley view), see the table of degenerate replies, and compare formats as "
-            "config/formats.yaml does.",
-            overview.short(degenerate_warnings(conditions, by)),
-        ),
-        overview.Warn(
-            "paused models",
-            "Hardly any of their replies could be used.",
-            paused_lines(study.name),
-        ),
-        overview.Warn(
-            "what these models are",
-            "Read before you take their results for those of language models in general.",
-            [f"{name}: {note}" for name, note in study.notes().items()],
-        ),
-    ]
-    return [
-        *overview.shortfall_warning(study),
-        *(warn for warn in given if warn.lines),
-        *overview.failed_warning(conditions, by),
-        *overview.noise_warning(made["contrasts"], study.game, by),
-        *overview.seeds_warning(made["noise"], study, by),
-    ]
 
 
 def _figures(study: Study) -> Iterator[dict[str, Any]]:
@@ -193,16 +135,11 @@ def compare(studies: Sequence[Study], path: Path | None = None) -> Path:
         "report",
         title=f"{', '.join(study.name for study in studies[:-1])} and {studies[-1].name} compared",
         studies=[
-            {
-                "name": study.name,
-                "title": study.title,
-                "sentence": overview.study_sentence(study, int(made[study.name]["simulations"].sum())),
-                "report": os.path.relpath(paths.report(study.name), path.parent)
-                if paths.report(study.name).is_file()
-                else "",
-            }
-            for study in studies
+            (study, overview.study_sentence(study, int(made[study.name]["simulations"].sum()))) for study in studies
         ],
+        reports={
+            s.name: os.path.relpath(file, path.parent) for s in studies if (file := paths.report(s.name)).is_file()
+        },
         outcomes=_outcomes(studies, made, path),
         differing=table("differing", differing, words("what", "what"), *(words(s.name, s.name) for s in studies)),
         same=[(row["what"], row[studies[0].name]) for row in facts if row not in differing],
@@ -250,20 +187,12 @@ def _outcomes(studies: Sequence[Study], made: Mapping[str, pd.DataFrame], path: 
 
 
 def _described(study: Study, conditions: pd.DataFrame) -> dict[str, str]:
-    axes = {
-        f"axis {axis}": ", ".join(dict.fromkeys(str(condition.axes[axis]) for condition in study.conditions))
-        for axis in study.axes
-    }
-    about = {
-        name: value
-        for name, value in methods.facts(study, conditions, left_out_of_tables(study))
-        if name not in ("Study", "Study file")
-    }
-    made = {name: "; ".join(values) for name, values in methods.provenance(read_made_by(study))}
+    values = {axis: dict.fromkeys(str(each.axes[axis]) for each in study.conditions) for axis in study.axes}
+    facts = methods.facts(study, conditions, left_out_of_tables(study))
     return {
-        **about,
-        **axes,
+        **{name: value for name, value in facts if name not in ("Study", "Study file")},
+        **{f"axis {axis}": ", ".join(each) for axis, each in values.items()},
         **{f"parameter {name}": value for name, value in methods.parameters(study, study.axes)},
         **{f"model {name}": value for name, value in methods.models_used(study, {})},
-        **made,
+        **{name: "; ".join(each) for name, each in methods.provenance(read_made_by(study))},
     }

@@ -72,9 +72,8 @@ def condition_table(
     rows = []
     for row in conditions.to_dict("records"):
         values = [row[axis] for axis in by]
-        found = [outcome.name for outcome in outcomes if row[f"{outcome.name}_rate"] > 0]  # other links lead nowhere
-        row |= {f"{outcome.name}_link": "" for outcome in outcomes}
-        row |= {f"{name}_link": links.simulations(values, name) for name in found}
+        for name in (outcome.name for outcome in outcomes):  # where none ended so a link leads nowhere
+            row[f"{name}_link"] = links.simulations(values, name) if row[f"{name}_rate"] > 0 else ""
         rows.append({**row, "link": links.simulations(values)})
     return table(
         "conditions",

@@ -226,9 +226,10 @@ def _of_numbers(pair: SamplePair) -> dict[str, Any]:
         return found if pair.without_pairs == MEANS else found | _UNKNOWN
     test = "t"
     if isinstance(pair.clusters, Clusters):
-        y = linearized(y - x, pair.clusters.seeds)
+        y = linearized(y - x, pair.clusters.seeds, pair.clusters.strata)
         x, test = np.zeros(len(y)), "t by seed"
-    low, high, p = (stats.paired_share if pair.kind == SHARE else stats.paired_mean)(x, y)
+    most = pair.most if math.isfinite(pair.most) else 1.0
+    low, high, p = stats.paired_share(x, y, most) if pair.kind == SHARE else stats.paired_mean(x, y)
     if pair.of_repeats:
         p, test = stats.sign_flip(y - x), "sign flip"
         if pair.kind == SHARE:
@@ -253,24 +254,37 @@ def _mean(values: Floats) -> float:
 # Pairs that share seeds: what they differ by
 
 
-def by_seed(differences: Floats, seeds: Indices) -> tuple[Floats, Floats]:
-    """Return what the pairs of each seed differ by in the mean, and how many they are: strata of a seed are alike."""
-    _, places = np.unique(seeds, return_inverse=True)
-    number = np.bincount(places).astype(float)
-    return np.bincount(places, differences) / number, number
+def by_seed(differences: Floats, seeds: Indices, strata: Indices | None = None) -> tuple[Floats, Floats]:
+    """Return what the pairs of each seed differ by in the mean, and the weight of each seed, together 1.
+
+    Strata count alike, however many pairs they have; without any, pairs do.
+    """
+    weights, places = _weights(seeds, strata), np.unique(seeds, return_inverse=True)[1]
+    whole: Floats = np.bincount(places, weights).astype(float)
+    return np.bincount(places, weights * differences) / whole, whole
 
 
-def linearized(differences: Floats, seeds: Indices) -> Floats:
-    """Return a number per seed, whose mean is that of all pairs, and whose standard error is that of seeds.
+def linearized(differences: Floats, seeds: Indices, strata: Indices | None = None) -> Floats:
+    """Return a number per seed, whose mean is that of strata, and whose standard error is that of seeds.
 
-    Where seeds have other numbers of pairs, the mean is a ratio, and these are linearized (Binder, International
+    What a seed adds to the error are its pairs' deviations from the mean of their stratum (Binder, International
     Statistical Review 51, 1983, pp. 279-292).
     """
-    means, number = by_seed(differences, seeds)
-    whole = float(number @ means) / max(1, len(differences))
-    return whole + (means - whole) * number * len(number) / max(1, len(differences))
+    weights, places = _weights(seeds, strata), np.unique(seeds, return_inverse=True)[1]
+    cells = np.zeros(len(seeds), dtype=np.int64) if strata is None else strata
+    means = np.bincount(cells, differences) / np.maximum(np.bincount(cells), 1)
+    parts = np.bincount(places, weights * (differences - means[cells]))
+    return np.asarray(float(weights @ differences) + parts * len(parts))
+
+
+def _weights(seeds: Indices, strata: Indices | None) -> Floats:
+    """Return a weight for each pair, together 1: each stratum has as much."""
+    cells = np.zeros(len(seeds), dtype=np.int64) if strata is None else strata
+    size = np.bincount(cells)
+    return np.asarray(1 / (size[cells] * np.count_nonzero(size)))
 
 
 def _by_seed(pair: SamplePair) -> Floats:
     differences = pair.second[pair.yours] - pair.first[pair.mine]
-    return by_seed(differences, pair.clusters.seeds)[0] if isinstance(pair.clusters, Clusters) else differences
+    clusters = pair.clusters
+    return by_seed(differences, clusters.seeds, clusters.strata)[0] if isinstance(clusters, Clusters) else differences

@@ -231,13 +231,13 @@ def paired_mean(first: ArrayLike, second: ArrayLike, confidence: float = CONFIDE
     return found.low, found.high, float(2 * scipy.special.stdtr(found.n - 1, -t))
 
 
-def paired_share(first: ArrayLike, second: ArrayLike) -> tuple[float, float, float]:
+def paired_share(first: ArrayLike, second: ArrayLike, most: float = 1.0) -> tuple[float, float, float]:
     """Return what `paired_mean` does of numbers in [0, 1], with limits and p also where all pairs differ by the same.
 
-    A difference of shares is in [-1, 1]. If all of n pairs differ by c, at most u = z^2 / (n + z^2) of all pairs
-    differ otherwise (the score limit of none of n; Wilson, JASA 22, 1927), so the mean is within (1 - u) c +- u. For
-    c = 0 and 1 that is Tango's interval of rates; p = 2 (1 - Phi(sqrt(n |c|))) inverts it. NaN for fewer than two
-    pairs.
+    A difference of shares is in [-`most`, `most`]. If all of n pairs differ by c, at most u = z^2 / (n + z^2) of all
+    pairs differ otherwise (the score limit of none of n; Wilson, JASA 22, 1927), so the mean is within
+    (1 - u) c +- u `most`. For c = 0 and 1 that is Tango's interval of rates; p = 2 (1 - Phi(sqrt(n |c| / most)))
+    inverts it. NaN for fewer than two pairs.
     """
     low, high, p = paired_mean(first, second)
     differences = np.asarray(second, dtype=float) - np.asarray(first, dtype=float)
@@ -246,7 +246,8 @@ def paired_share(first: ArrayLike, second: ArrayLike) -> tuple[float, float, flo
         return (low, high, p)
     c, z = float(differences.mean()), float(scipy.special.ndtri(0.5 + CONFIDENCE / 2))
     u = z**2 / (n + z**2)
-    return (1 - u) * c - u, (1 - u) * c + u, float(2 * scipy.special.ndtr(-math.sqrt(n * abs(c))))
+    p = float(2 * scipy.special.ndtr(-math.sqrt(n * abs(c) / most)))
+    return (1 - u) * c - u * most, (1 - u) * c + u * most, p
 
 
 _EXACT_FLIPS = 16  # differences whose signs are flipped in all ways; of more, in so many ways at random

@@ -5,7 +5,7 @@ A question pools the pairs of all conditions that differ in what it compares: wi
 question names are such a pair, and so is a condition with itself, where two outcomes are compared.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -14,7 +14,7 @@ from typing import Any, Literal
 from parley.errors import UsageError
 from parley.games.base import Game
 from parley.games.evidence import ARM_AXIS, Quantity
-from parley.study.condition import BYZANTINE_AXIS, Condition, axes_text, axis_names
+from parley.study.condition import BYZANTINE_AXIS, HONEST, Condition, axes_text, axis_names
 from parley.study.questions import Question, Side, where_text
 from parley.text import counted
 from parley.text.yamlfile import check_known
@@ -23,7 +23,6 @@ Kind = Literal["outcome", "indicator", "quantity"]
 Strata = tuple[tuple[Condition, Condition], ...]
 
 BOTH = " -> "  # between the names of two sides
-_HONEST = "honest"  # in `where`, as grids have it: n - b
 
 
 def rates_of(game: type[Game]) -> dict[str, str]:
@@ -96,8 +95,15 @@ class Comparison:
         return self.kind == "quantity" or bool(self.between) or self.averaged
 
     @property
+    def signed(self) -> bool:
+        """Whether what is looked at may be below 0: what a game lost, against the best known protocol."""
+        return {*self.outcomes} <= {each.name for each in self.conditions[0].game.evidence.lost}
+
+    @property
     def least(self) -> float:
         """The least that a share or rate can be on both sides: of one of the honest agents, where they are as many."""
+        if self.signed:
+            return -1.0
         conditions = self.conditions
         quantities = {each.name: each for each in conditions[0].game.evidence.quantities}
         if not all(name in quantities and quantities[name].of_one for name in self.outcomes):
@@ -117,13 +123,13 @@ class Comparison:
 
 def compared(question: Question, conditions: Sequence[Condition], where: str) -> Iterator[Comparison]:
     """Yield what a question compares; raises UsageError, naming `where`, if the conditions do not answer it."""
-    game, axes = conditions[0].game, list(conditions[0].axes)
-    kinds, share = _kinds(question, game, where, with_arms=ARM_AXIS in axes)
+    axes = list(conditions[0].axes)
+    kinds, share = _kinds(question, conditions[0].game, where, with_arms=ARM_AXIS in axes)
     chosen = {"where": question.where, **{f"compare.{key}.where": side.where for key, side in question.sides.items()}}
     named: list[tuple[str, Iterable[str], list[str]]] = [
         ("trend" if question.trend else "compare", [question.axis] if question.axis else [], axes),
         ("over", question.over, axes),
-        *((key, wanted, [*axes, _HONEST]) for key, wanted in chosen.items()),
+        *((key, wanted, [*axes, HONEST]) for key, wanted in chosen.items()),
     ]
     for key, names, known in named:
         for name in names:
@@ -135,27 +141,25 @@ def compared(question: Question, conditions: Sequence[Condition], where: str) ->
     there = [condition for condition in conditions if _is_meant(condition, question)]
     if not there:
         raise UsageError(f"{where}.where: no condition has {where_text(question.where)}; `parley expand` lists them")
+    answering = _Answering(question, kinds, share, there, where)
     if not question.axis:
-        yield _of_sides(question, kinds, share, there, where)
-        return
-    if question.trend:
-        yield _of_trend(question, kinds, share, there, where)
-        return
-    pairs = _pairs_of_values(question, there, where)
-    if question.expected is not None and len(pairs) > 1:
-        raise UsageError(f"{where}.expected: {len(pairs)} comparisons; give the two values that it is about")
-    for first, second in pairs:
-        strata = _strata(question, kinds, there, (first, second), where)
-        yield Comparison(question, kinds, share, question.axis, (first, second), strata)
+        yield answering.of_sides()
+    elif question.trend:
+        yield answering.of_trend()
+    else:
+        pairs = answering.pairs_of_values()
+        if question.expected is not None and len(pairs) > 1:
+            raise UsageError(f"{where}.expected: {len(pairs)} comparisons; give the two values that it is about")
+        yield from (answering.of_values(pair) for pair in pairs)
 
 
 def _kinds(question: Question, game: type[Game], where: str, with_arms: bool) -> tuple[tuple[Kind, Kind], bool]:
     """Return what kind of thing is looked at on either side, and whether it is in [0, 1]."""
     contrasted = (quantity for quantity in game.evidence.quantities if quantity.contrasted)
-    quantities = {quantity.name: quantity for quantity in (*contrasted, *game.evidence.lost)}
+    of_arms = game.evidence.about("equal_cost") if with_arms else ()
+    quantities = {quantity.name: quantity for quantity in (*contrasted, *game.evidence.lost, *of_arms)}
     known: dict[str, Kind] = dict.fromkeys(quantities, "quantity")
     known |= dict.fromkeys((i.name for i in game.evidence.indicators), "indicator")
-    known |= dict.fromkeys((i.name for i in game.evidence.about("equal_cost") if with_arms), "indicator")
     known |= dict.fromkeys((o.name for o in game.outcomes), "outcome")
     names = question.looked_at
     key = "outcomes" if question.outcomes is not None else "outcome"
@@ -191,175 +195,196 @@ def _is_meant(condition: Condition, question: Question) -> bool:
     """Whether a condition is not ruled out; along b, those without Byzantine agents belong to any adversary."""
     undisturbed = (question.axis == "b" or bool(question.sides)) and condition.axes["b"] == 0
     where = {axis: values for axis, values in question.where.items() if not (undisturbed and axis == BYZANTINE_AXIS)}
-    return _has(condition, where)
+    return condition.has(where)
 
 
-def _has(condition: Condition, where: Mapping[str, Sequence[Any]]) -> bool:
-    """Whether a condition has these values of axes; `honest` counts its agents that are not Byzantine."""
-    honest = int(condition.axes["n"]) - int(condition.axes["b"])
-    return all(
-        str({_HONEST: honest, **condition.axes}[axis])
-        in set[str]().union(*(axis_names(condition.game, axis, str(value)) for value in values))
-        for axis, values in where.items()
-    )
+@dataclass(frozen=True)
+class _Answering:
+    """The conditions that may answer a question, and where it stands, for messages."""
 
+    question: Question
+    kinds: tuple[Kind, Kind]
+    share: bool
+    there: Sequence[Condition]
+    where: str
 
-# Two sides, or two outcomes
+    def _comparison(
+        self, axis: str, values: tuple[str, str], strata: Strata, between: tuple[tuple[Condition, ...], ...] = ()
+    ) -> Comparison:
+        return Comparison(self.question, self.kinds, self.share, axis, values, strata, between)
 
+    # Two sides, or two outcomes
 
-def _of_sides(
-    question: Question, kinds: tuple[Kind, Kind], share: bool, there: Sequence[Condition], where: str
-) -> Comparison:
-    """Return the comparison of two sides, each of one condition; of several that differ in what is pooled over."""
-    if question.sides:
-        first, second = (
-            _side(side, question.over, there, f"{where}.compare.{key}") for key, side in question.sides.items()
-        )
-        found = [(first[key], second[key]) for key in first if key in second]
-    else:
-        found = [(condition, condition) for condition in there]
-    if not found:
-        raise UsageError(
-            f"{where}.over: first and second have no {' and '.join(question.over)} in common; `parley expand` lists "
-            "the conditions"
-        )
-    for side in (0, 1):
-        _check_constant([pair[side].axes for pair in found], question.over, where)
-    if question.looked_at[0] == question.looked_at[1] and any(one is other for one, other in found):
-        raise UsageError(
-            f"{where}.compare: both sides are {found[0][0].name}; give them other values, or two outcomes"
-        )
-    strata = _checked(question, kinds, found, where)
-    differing = [
-        axis for axis in found[0][0].axes if any(str(one.axes[axis]) != str(other.axes[axis]) for one, other in found)
-    ]
-    ends = [{axis: each.axes[axis] for axis in differing} for each in strata[0]]
-    one, other = (str(axes[differing[0]]) if len(differing) == 1 else axes_text(axes) for axes in ends)
-    return Comparison(question, kinds, share, ", ".join(differing), (one, other), strata)
-
-
-def _side(side: Side, over: Sequence[str], there: Sequence[Condition], where: str) -> dict[tuple[Any, ...], Condition]:
-    """Return the condition of one side, by the values of the axes that are pooled over."""
-    chosen = [condition for condition in there if _has(condition, side.where)]
-    if not chosen:
-        raise UsageError(f"{where}.where: no condition has {where_text(side.where)}; `parley expand` lists them")
-    found: dict[tuple[Any, ...], Condition] = {}
-    for condition in chosen:
-        other = found.setdefault(tuple(condition.axes[axis] for axis in over), condition)
-        if other is not condition:
-            axis = next(axis for axis in condition.axes if condition.axes[axis] != other.axes[axis])
-            values = dict.fromkeys(str(each.axes[axis]) for each in chosen)
+    def of_sides(self) -> Comparison:
+        """Return the comparison of two sides, each of one condition; of several that differ in what is pooled over."""
+        over, pairs = self.question.over, [(condition, condition) for condition in self.there]
+        if self.question.sides:
+            first, second = (self._side(key, side) for key, side in self.question.sides.items())
+            pairs = [(first[key], second[key]) for key in first if key in second]
+        if not pairs:
             raise UsageError(
-                f"{where}.where: {len(chosen)} conditions have {where_text(side.where) or 'any values'}; choose "
-                f"one of {axis}: {', '.join(values)}"
+                f"{self.where}.over: first and second have no {' and '.join(over)} in common; `parley expand` lists "
+                "the conditions"
             )
-    return found
+        for side in (0, 1):
+            self._check_constant([pair[side].axes for pair in pairs])
+        if self.question.looked_at[0] == self.question.looked_at[1] and any(one is other for one, other in pairs):
+            raise UsageError(
+                f"{self.where}.compare: both sides are {pairs[0][0].name}; give them other values, or two outcomes"
+            )
+        strata = self._checked(pairs)
+        axes = pairs[0][0].axes
+        differing = [axis for axis in axes if any(str(one.axes[axis]) != str(two.axes[axis]) for one, two in pairs)]
+        ends = [{axis: each.axes[axis] for axis in differing} for each in strata[0]]
+        one, other = (str(axes[differing[0]]) if len(differing) == 1 else axes_text(axes) for axes in ends)
+        return self._comparison(", ".join(differing), (one, other), strata)
+
+    def _side(self, key: str, side: Side) -> dict[tuple[Any, ...], Condition]:
+        """Return the condition of one side, by the values of the axes that are pooled over."""
+        where, asked = f"{self.where}.compare.{key}.where", where_text(side.where)
+        chosen = [condition for condition in self.there if condition.has(side.where)]
+        if not chosen:
+            raise UsageError(f"{where}: no condition has {asked}; `parley expand` lists them")
+        by_pooled: dict[tuple[Any, ...], Condition] = {}
+        for condition in chosen:
+            other = by_pooled.setdefault(tuple(condition.axes[axis] for axis in self.question.over), condition)
+            if other is not condition:
+                axis = next(axis for axis in condition.axes if condition.axes[axis] != other.axes[axis])
+                values = ", ".join(_values(chosen, axis))
+                raise UsageError(
+                    f"{where}: {len(chosen)} conditions have {asked or 'any values'}; choose one of {axis}: {values}"
+                )
+        return by_pooled
+
+    # The values of an axis
+
+    def pairs_of_values(self) -> list[tuple[str, str]]:
+        """Return the two values that the question names; without any, the first with each other one."""
+        axis, values = self.question.axis, _values(self.there, self.question.axis)
+        if self.question.values is None:
+            if len(values) < 2:
+                raise UsageError(
+                    f"{self.where}.compare: {axis} has one value only ({values[0]}); compare another axis"
+                )
+            return [(values[0], other) for other in values[1:]]
+        chosen = []
+        for value in self.question.values:
+            names = axis_names(self.there[0].game, axis, str(value))
+            name = next((name for name in values if name in names), str(value))
+            check_known(f"{self.where}.values", name, values, f"{axis} of these conditions")
+            chosen.append(name)
+        return [(chosen[0], chosen[1])]
+
+    def of_values(self, values: tuple[str, str]) -> Comparison:
+        """Return the comparison of two values of the axis."""
+        return self._comparison(self.question.axis, values, self._strata(values))
+
+    def of_trend(self) -> Comparison:
+        """Return the comparison of the ends of an axis, with the conditions between them."""
+        where, axis, values = f"{self.where}.trend", self.question.axis, _values(self.there, self.question.axis)
+        try:
+            values.sort(key=float)
+        except ValueError:
+            raise UsageError(
+                f"{where}: {axis} has values that are no numbers ({', '.join(values)}); use compare"
+            ) from None
+        if len(values) < 3:
+            raise UsageError(f"{where}: {axis} has {counted(len(values), 'value')}, which are no trend; use compare")
+
+        def is_between(one: Condition, middle: Condition, other: Condition) -> bool:
+            return str(middle.axes[axis]) in values[1:-1] and any(
+                _place(middle, axis, size) == _place(one, axis, size)
+                and _key(middle, axis, size) == _key(other, axis, size)
+                for size in self._sizes
+            )
+
+        ordered = sorted(self.there, key=lambda condition: float(condition.axes[axis]))
+        strata = self._strata((values[0], values[-1]))
+        lines = ((one, *(each for each in ordered if is_between(one, each, other)), other) for one, other in strata)
+        return self._comparison(axis, (values[0], values[-1]), strata, tuple(lines))
+
+    @property
+    def _sizes(self) -> list[bool]:
+        """What agrees along b: the size, or the number of other agents where n grows with b."""
+        return [False, True] if self.question.axis == "b" else [False]
+
+    def _strata(self, values: tuple[str, str]) -> Strata:
+        """Return the pairs of conditions that differ in what is compared alone, or in what goes with it."""
+        axis = self.question.axis
+        for by_honest in self._sizes:
+            pairs = list(self._matched(values, by_honest))
+            if pairs:
+                break
+        else:
+            others = combinations(_values(self.there, axis), 2)
+            fit = next((two for two in others if any(self._matched(two, by_honest=False))), None)
+            remedy = f"choose two that do: values: [{', '.join(fit)}]" if fit else "`parley expand` lists them"
+            first, second = ([c.axes for c in self.there if str(c.axes[axis]) == value] for value in values)
+            differing = ([name for name in axes if name != axis and axes[name] != first[0][name]] for axes in second)
+            alone, too = f"{axis} alone ({', '.join(values)})", min(differing, key=len)
+            but = f"{alone}, but in {' and '.join(too)} too"
+            raise UsageError(f"{self.where}: no two conditions differ in {but}; {remedy}")
+        self._check_once(pairs)
+        # Of each pair the one with Byzantine agents: what plays them is told there.
+        more = [max(pair, key=lambda each: int(each.axes["b"])) for pair in pairs]
+        self._check_constant([_key(each, axis, by_honest) for each in more], by_honest)
+        return self._checked(pairs)
+
+    def _matched(self, values: tuple[str, str], by_honest: bool) -> Iterator[tuple[Condition, Condition]]:
+        """Yield the pairs that are alike but for the axis; along b, without Byzantine agents, to any adversary."""
+        axis, seconds = self.question.axis, defaultdict[Any, list[Condition]](list)
+        for condition in self.there:
+            if str(condition.axes[axis]) == values[1]:
+                seconds[_place(condition, axis, by_honest)].append(condition)
+        for one in self.there:
+            if str(one.axes[axis]) == values[0]:
+                for other in seconds[_place(one, axis, by_honest)]:
+                    same_adversary = one.axes.get(BYZANTINE_AXIS) == other.axes.get(BYZANTINE_AXIS)
+                    if axis != "b" or 0 in (one.axes["b"], other.axes["b"]) or same_adversary:
+                        yield one, other
+
+    # What holds for all pairs
+
+    def _checked(self, pairs: Sequence[tuple[Condition, Condition]]) -> Strata:
+        """Return the pairs that can have what is looked at; raises UsageError for none, or none that share a seed."""
+        outcomes = self.question.looked_at
+        for side, (kind, outcome) in enumerate(zip(self.kinds, outcomes, strict=True)):
+            if kind == "outcome":
+                pairs = [pair for pair in pairs if outcome in pair[side].possible_outcomes]
+        if not pairs:
+            said = " and ".join(dict.fromkeys(outcomes))
+            raise UsageError(f"{self.where}.outcome: no two of its conditions can have {said}; choose another")
+        if not any(set(one.seeds) & set(other.seeds) for one, other in pairs):
+            raise UsageError(
+                f"{self.where}: its conditions have no seed in common, so there are no pairs; give them the same"
+            )
+        return tuple(pairs)
+
+    def _check_once(self, pairs: Sequence[tuple[Condition, Condition]]) -> None:
+        """Raise UsageError if a condition is in several pairs: its simulations would count several times."""
+        for side in (0, 1):
+            names = Counter(pair[side].name for pair in pairs)
+            if twice := next((name for name, count in names.items() if count > 1), None):
+                others = _values([pair[1 - side] for pair in pairs if pair[side].name == twice], BYZANTINE_AXIS)
+                raise UsageError(
+                    f"{self.where}.where: {twice} would be paired with several conditions; choose one of "
+                    f"{BYZANTINE_AXIS}: {', '.join(others)}"
+                )
+
+    def _check_constant(self, keys: Sequence[Mapping[str, Any]], by_honest: bool = False) -> None:
+        """Raise UsageError if an axis has several values in `keys` and is not pooled over."""
+        for name in keys[0]:
+            values = list(dict.fromkeys(str(key[name]) for key in keys))
+            if len(values) > 1 and name not in self.question.over:
+                what = f"{name} - b" if name == "n" and by_honest else name
+                raise UsageError(
+                    f"{self.where}: {what} differs between its conditions ({', '.join(values[:6])}); "
+                    f"name {name} in over to pool them, or choose one with where"
+                )
 
 
-# The values of an axis
-
-
-def _pairs_of_values(question: Question, there: Sequence[Condition], where: str) -> list[tuple[str, str]]:
-    axis = question.axis
-    found = list(dict.fromkeys(str(condition.axes[axis]) for condition in there))
-    if question.values is None:
-        if len(found) < 2:
-            raise UsageError(f"{where}.compare: {axis} has one value only ({found[0]}); compare another axis")
-        return [(found[0], other) for other in found[1:]]
-    chosen = []
-    for value in question.values:
-        names = axis_names(there[0].game, axis, str(value))
-        name = next((name for name in found if name in names), str(value))
-        check_known(f"{where}.values", name, found, f"{axis} of these conditions")
-        chosen.append(name)
-    return [(chosen[0], chosen[1])]
-
-
-def _of_trend(
-    question: Question, kinds: tuple[Kind, Kind], share: bool, there: Sequence[Condition], where: str
-) -> Comparison:
-    """Return the comparison of the ends of an axis, with the conditions between them that have a seed in common."""
-    axis, found = question.axis, list(dict.fromkeys(str(condition.axes[question.axis]) for condition in there))
-    try:
-        values = sorted(found, key=float)
-    except ValueError:
-        raise UsageError(
-            f"{where}.trend: {axis} has values that are no numbers ({', '.join(found)}); use compare"
-        ) from None
-    if len(values) < 3:
-        raise UsageError(f"{where}.trend: {axis} has {counted(len(values), 'value')}, which are no trend; use compare")
-    strata = _strata(question, kinds, there, (values[0], values[-1]), where)
-    lines = []
-    for one, other in strata:
-        steps = {
-            middle.name: middle
-            for value in values[1:-1]
-            for by_honest in (False, True)[: 2 if axis == "b" else 1]
-            for first, middle in _matched(there, axis, (values[0], value), by_honest)
-            if first is one and _key(middle, axis, by_honest) == _key(other, axis, by_honest)
-        }
-        lines.append((one, *steps.values(), other))
-    return Comparison(question, kinds, share, axis, (values[0], values[-1]), strata, tuple(lines))
-
-
-def _strata(
-    question: Question, kinds: tuple[Kind, Kind], there: Sequence[Condition], values: tuple[str, str], where: str
-) -> Strata:
-    """Return the pairs of conditions that differ in what is compared alone, or in what goes with it.
-
-    Along b these may be of the same size, or of the same number of other agents where n grows with b.
-    """
-    axis = question.axis
-    sizes = [False, True] if axis == "b" else [False]
-    for by_honest in sizes:
-        found = list(_matched(there, axis, values, by_honest))
-        if found:
-            break
-    else:
-        others = combinations(dict.fromkeys(str(condition.axes[axis]) for condition in there), 2)
-        fit = next((two for two in others if any(_matched(there, axis, two, False))), None)
-        remedy = f"choose two that do: values: [{', '.join(fit)}]" if fit else "`parley expand` lists them"
-        first, second = ([c.axes for c in there if str(c.axes[axis]) == value] for value in values)
-        differing = ([name for name in axes if name != axis and axes[name] != first[0][name]] for axes in second)
-        alone, too = f"{axis} alone ({', '.join(values)})", min(differing, key=len)
-        raise UsageError(f"{where}: no two conditions differ in {alone}, but in {' and '.join(too)} too; {remedy}")
-    _check_once(found, where)
-    # Of each pair the one with Byzantine agents: what plays them is told there.
-    more = [max(pair, key=lambda each: int(each.axes["b"])) for pair in found]
-    _check_constant([_key(each, question.axis, by_honest) for each in more], question.over, where, by_honest)
-    return _checked(question, kinds, found, where)
-
-
-def _checked(
-    question: Question, kinds: tuple[Kind, Kind], found: Sequence[tuple[Condition, Condition]], where: str
-) -> Strata:
-    """Return the pairs that can have what is looked at; raises UsageError for none, or none with a seed in common."""
-    outcomes = question.looked_at
-    for side, (kind, outcome) in enumerate(zip(kinds, outcomes, strict=True)):
-        if kind == "outcome":
-            found = [pair for pair in found if outcome in pair[side].possible_outcomes]
-    if not found:
-        said = " and ".join(dict.fromkeys(outcomes))
-        raise UsageError(f"{where}.outcome: no two of its conditions can have {said}; choose another")
-    if not any(set(one.seeds) & set(other.seeds) for one, other in found):
-        raise UsageError(f"{where}: its conditions have no seed in common, so there are no pairs; give them the same")
-    return tuple(found)
-
-
-def _matched(
-    there: Sequence[Condition], axis: str, values: tuple[str, str], by_honest: bool
-) -> Iterator[tuple[Condition, Condition]]:
-    """Yield the pairs that are alike but for `axis`; without Byzantine agents, whatever plays those of the other."""
-    seconds: dict[tuple[Any, ...], list[Condition]] = {}
-    for condition in there:
-        if str(condition.axes[axis]) == values[1]:
-            seconds.setdefault(_place(condition, axis, by_honest), []).append(condition)
-    for one in there:
-        if str(one.axes[axis]) == values[0]:
-            for other in seconds.get(_place(one, axis, by_honest), []):
-                same_adversary = one.axes.get(BYZANTINE_AXIS) == other.axes.get(BYZANTINE_AXIS)
-                if axis != "b" or 0 in (one.axes["b"], other.axes["b"]) or same_adversary:
-                    yield one, other
+def _values(conditions: Sequence[Condition], axis: str) -> list[str]:
+    return list(dict.fromkeys(str(condition.axes[axis]) for condition in conditions))
 
 
 def _place(condition: Condition, axis: str, by_honest: bool) -> tuple[Any, ...]:
@@ -370,31 +395,3 @@ def _place(condition: Condition, axis: str, by_honest: bool) -> tuple[Any, ...]:
 def _key(condition: Condition, axis: str, by_honest: bool) -> dict[str, Any]:
     key: dict[str, Any] = {name: value for name, value in condition.axes.items() if name != axis}
     return key | {"n": key["n"] - condition.axes["b"]} if by_honest else key
-
-
-def _check_once(found: Sequence[tuple[Condition, Condition]], where: str) -> None:
-    """Raise UsageError if a condition is in several pairs: its simulations would count several times."""
-    for side in (0, 1):
-        names = Counter(pair[side].name for pair in found)
-        if twice := next((name for name, count in names.items() if count > 1), None):
-            others = dict.fromkeys(
-                str(pair[1 - side].axes[BYZANTINE_AXIS]) for pair in found if pair[side].name == twice
-            )
-            raise UsageError(
-                f"{where}.where: {twice} would be paired with several conditions; choose one of "
-                f"{BYZANTINE_AXIS}: {', '.join(others)}"
-            )
-
-
-def _check_constant(
-    keys: Sequence[Mapping[str, Any]], over: Sequence[str], where: str, by_honest: bool = False
-) -> None:
-    """Raise UsageError if an axis has several values in `keys` and is not pooled over."""
-    for name in keys[0]:
-        values = list(dict.fromkeys(str(key[name]) for key in keys))
-        if len(values) > 1 and name not in over:
-            what = f"{name} - b" if name == "n" and by_honest else name
-            raise UsageError(
-                f"{where}: {what} differs between its conditions ({', '.join(values[:6])}); "
-                f"name {name} in over to pool them, or choose one with where"
-            )

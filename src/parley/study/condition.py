@@ -8,7 +8,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +40,7 @@ SCRIPTED = "scripted"  # the engine of simulations that need none
 OWN_CODE = "own_code"  # the same, where code of the user's own plays
 SERVICES = "services"  # that of all simulations that services alone answer: one process keeps limits and budget
 SCRIPTED_AT_ONCE = 4  # while one is synced to the disk, or waits for others, another is played
+HONEST = "honest"  # in `where`, as grids have it: n - b
 BYZANTINE_AXIS = "byzantine"  # after them, in studies that vary what plays the Byzantine agents
 
 
@@ -67,7 +68,8 @@ def axes_text(axes: Mapping[str, Any]) -> str:
     return ", ".join(f"{axis}={value}" for axis, value in axes.items())
 
 
-def axis_names(game: type[Game], axis: str, text: str) -> set[str]:
+@lru_cache(maxsize=4096)
+def axis_names(game: type[Game], axis: str, text: str) -> frozenset[str]:
     """Return what the value of an axis may be called in a path if a user writes `text` for it.
 
     `text` is that name, or the value as it stands in a study: `0.80`, `2/3`, `True`, `{kind: erdos_renyi, p: 0.5}`.
@@ -77,10 +79,10 @@ def axis_names(game: type[Game], axis: str, text: str) -> set[str]:
     if axis in game.Parameters.model_fields:
         try:
             value = TypeAdapter(game.Parameters.model_fields[axis].rebuild_annotation()).validate_python(given)
+            names.add(str(axis_value(value)))
         except ValidationError:  # no condition can have it
-            return names
-        names.add(str(axis_value(value)))
-    return names
+            pass
+    return frozenset(names)
 
 
 @dataclass(frozen=True)
@@ -106,10 +108,9 @@ class Player:
 
     def identity(self) -> dict[str, Any]:
         """Return what can change its replies; a model's name in models.yaml cannot."""
-        found = self.policy.identity() | ({} if self.prompt is None else {"prompt": self.prompt})
-        if self.entry is None:
-            return found
-        return found | {"model": self.entry.identity(), "grammar": self.entry.grammar_name}
+        prompt = {} if self.prompt is None else {"prompt": self.prompt}
+        model = {"model": self.entry.identity(), "grammar": self.entry.grammar_name} if self.entry else {}
+        return self.policy.identity() | prompt | model
 
 
 @dataclass(frozen=True)
@@ -333,6 +334,17 @@ class Condition:
         kinds = [group.player.policy.kind for group in self.groups if group.role == self.game.roles[0] and group.count]
         return all(kind.rule is not None and kind is not IMPORTED for kind in kinds)
 
+    def has(self, where: Mapping[str, Sequence[Any]]) -> bool:
+        """Whether it has one of these values of each axis, as in a path or as a study writes them.
+
+        `honest` counts its agents that are not Byzantine.
+        """
+        axes = {HONEST: int(self.axes["n"]) - int(self.axes["b"]), **self.axes}
+        return all(
+            any(str(axes[axis]) in axis_names(self.game, axis, str(value)) for value in values)
+            for axis, values in where.items()
+        )
+
     def count(self, role: str) -> int:
         """Return the number of agents of one role that play."""
         return sum(group.count for group in self.playing if group.role == role)
@@ -372,10 +384,11 @@ class Simulation:
     @cached_property
     def id(self) -> str:
         """SHA-256 that names this simulation, in whatever study it is."""
-        if self.parent is None:
+        fork = self.condition.fork
+        if fork is None:
             return digest([self.condition.identity, self.seed])
-        anew = self.condition.fork is None or self.condition.fork.anew
-        return digest([self.condition.identity, self.parent.digest]) if anew else self.parent.id
+        parent = fork.parents[self.seed]
+        return digest([self.condition.identity, parent.digest]) if fork.anew else parent.id
 
     def record(self, study: str) -> Path:
         """Return the path of its record."""
@@ -396,15 +409,12 @@ class Simulation:
         seating, _ = split_material(self.recorded)
         condition = self.condition
         groups, prompt = condition.seating, condition.prompt
-        if self.parent is not None:
-            if not condition.fork or not condition.fork.recasts:
+        if (fork := condition.fork) is not None:
+            if not fork.recasts:
                 return self.before.seats
-            places = [(seat, self.parent.seats[seat.name]) for seat in self.before.seats]
-            return tuple(
-                Seat(seat.name, group.role, group.policy, at, group.cut_texts, group.prompt or prompt)
-                for seat, at in places
-                for group in [groups[at]]
-            )
+            at = fork.parents[self.seed].seats
+            placed = [(seat.name, at[seat.name], groups[at[seat.name]]) for seat in self.before.seats]
+            return tuple(Seat(name, g.role, g.policy, i, g.cut_texts, g.prompt or prompt) for name, i, g in placed)
         return seats_of(condition.game, condition.parameters, groups, prompt, self.seed, seating)[0]
 
     @cached_property

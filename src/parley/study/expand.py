@@ -31,7 +31,7 @@ from parley.study.own_prompts import OwnPrompts
 from parley.study.study_file import SAME, Grid, GroupEntry, PlayerChoice, PolicyChoice, StudyFile
 from parley.text import choose
 from parley.text.yamlfile import check_known, is_slug, shown, validated
-from parley.trust import POLICY_ENTRY_POINTS, entry_points, of_entry_point
+from parley.trust import POLICY_ENTRY_POINTS, entry_points
 
 MAX_CONDITIONS = 10_000
 MAX_SIMULATIONS = 100_000
@@ -100,27 +100,25 @@ class Expander:
         for index, grid in enumerate(self._content.grids):
             self._check_keys(grid, f"{self._where}: grids[{index}]")
         self._check_size()
-        found: dict[str, tuple[str, str]] = {}
-        conditions = []
+        by_name: dict[str, tuple[str, Condition]] = {}
         for index, grid in enumerate(self._content.grids):
             key = f"grids[{index}]"
             for condition in self._grid(grid, f"{self._where}: {key}"):
-                if condition.name in found:
-                    other, spec = found[condition.name]
-                    remedy = (
-                        "list it once"
-                        if spec == condition.spec
-                        else "they differ in what is no axis, or has the same name: make it an axis (a list for "
-                        "`byzantine`), or use a study of its own"
-                    )
+                other, same = by_name.setdefault(condition.name, (key, condition))
+                if same is not condition:
+                    remedy = "list it once"
+                    if same.spec != condition.spec:
+                        remedy = (
+                            "they differ in what is no axis, or has the same name: make it an axis (a list for "
+                            "`byzantine`), or use a study of its own"
+                        )
                     raise UsageError(
                         f"{self._where}: {key}: {condition.name}: duplicate condition (also in {other}); {remedy}"
                     )
-                found[condition.name] = (key, condition.spec)
-                conditions.append(condition)
+        conditions = tuple(condition for _, condition in by_name.values())
         self.own_prompts.check(conditions)
         self._check_arms(conditions)
-        return tuple(conditions)
+        return conditions
 
     def _check_arms(self, conditions: Sequence[Condition]) -> None:
         if self._content.compare_with is None:
@@ -171,16 +169,13 @@ class Expander:
         """Refuse what would take minutes to expand, before it is expanded."""
         conditions = simulations = 0
         for grid in self._content.grids:
-            lists: list[Any] = [grid.prompt, *grid.vary.values()]
-            if grid.groups is None:
-                adversaries = grid.byzantine if isinstance(grid.byzantine, list) else [SAME]
-                # What would play the Byzantine agents makes no difference where there are none.
-                attacks = [a for b in grid.b or [0] for a in (adversaries if b else adversaries[:1])]
-                lists += [grid.model, grid.n or grid.honest, attacks]
-            for group in grid.groups or []:
-                lists += [group.role, group.count, group.model or [None], group.policy, group.prompt or [None]]
-            count = prod(len(values) for values in lists)
-            count *= 1 + len(self._content.compare_with or ())
+            keys = [*grid, *(key for group in grid.groups or [] for key in group), *grid.vary.items()]
+            others = ("groups", "seeds", "b", "byzantine")
+            lists = [values for key, values in keys if isinstance(values, list) and key not in others]
+            # What would play the Byzantine agents makes no difference where there are none.
+            adversaries = len(grid.byzantine) if isinstance(grid.byzantine, list) else 1
+            attacks = sum(adversaries if b else 1 for b in grid.b or [0])
+            count = prod(map(len, lists)) * attacks * (1 + len(self._content.compare_with or ()))
             conditions += count
             simulations += count * len(seed_numbers(grid.seeds or self._content.seeds)) * self._content.repeats
         check_size(f"{self._where}: grids", conditions, simulations)
@@ -252,20 +247,20 @@ class Expander:
 
     def _shorthand(self, grid: Grid, where: str) -> Iterator[_Population]:
         """Yield the populations of a grid with one honest and one Byzantine group."""
-        sizes = [(n, None) for n in grid.n] if grid.n is not None else [(None, h) for h in grid.honest or []]
+        sizes, added = (grid.honest or [], 1) if grid.n is None else (grid.n, 0)
         given = grid.byzantine if grid.byzantine is not None else SAME
         adversaries = given if isinstance(given, list) else [given]
-        for model, (n, honest), b in product(grid.model or [], sizes, grid.b or [0]):
-            total = n if n is not None else honest + b
+        for model, size, b in product(grid.model or [], sizes, grid.b or [0]):
+            total = size + added * b
             if total < 1:
-                raise UsageError(f"{where}.honest: {honest}: there must be at least one agent")
+                raise UsageError(f"{where}.honest: {size}: there must be at least one agent")
             if b > total:
                 raise UsageError(f"{where}.b: {b}: more Byzantine agents than agents (n = {total}); lower b")
             player = self.player(model, f"{where}.model", self._honest)
             # All are looked up, so that a misspelled name is found even where nobody has the role.
-            found = [(a, self._adversary(a, player, f"{where}.byzantine")) for a in adversaries]
+            attacks = [(a, self._adversary(a, player, f"{where}.byzantine")) for a in adversaries]
             # Without Byzantine agents, what would play them makes no difference.
-            for written, adversary in found if b else found[:1]:
+            for written, adversary in attacks if b else attacks[:1]:
                 agents = (PlayerGroup(self._honest, total - b, player), PlayerGroup(self._byzantine, b, adversary))
                 label = (SAME if written == SAME else adversary.label) if b else NOBODY
                 yield _Population(tuple(group for group in agents if group.count), player.label, label)
@@ -297,7 +292,9 @@ class Expander:
             yield population
 
     def _choices(self, entry: GroupEntry, where: str) -> Iterator[PlayerGroup]:
-        prompts = [self.own_prompts.by_name.get(name, name) for name in entry.prompt or []] or [None]
+        prompts: list[str | None] = [None]
+        if entry.prompt:
+            prompts = [self.own_prompts.by_name.get(name, name) for name in entry.prompt]
         for role, count, written, prompt in product(entry.role, entry.count, entry.policy, prompts):
             check_known(f"{where}.role", role, self._game.roles, "role")
             policy = self._policy(written, f"{where}.policy", role)
@@ -337,11 +334,8 @@ class Expander:
         """
         if isinstance(written, str) and written in self._models:
             return self._with_model(self._policy(LLM.name, where, role), written, where)
-        if isinstance(written, str) and not self._is_policy(written):
-            known = [*self._models, *self._game.policies]
-            check_known(where, written, known, f"model or policy{self._no_file()}", self._installed)
-        own = written.model if isinstance(written, PlayerChoice) else None
-        chosen = self._policy(written, where, role)
+        own, models = (None, list(self._models)) if isinstance(written, str) else (written.model, None)
+        chosen = self._policy(written, where, role, models)
         return self._with_model(chosen, own or (model if chosen.kind.asks_model else None), where)
 
     def entry_as(self, model: str, recorded: ModelEntry) -> ModelEntry:
@@ -370,24 +364,25 @@ class Expander:
             )
         return chosen
 
-    def _policy(self, written: str | PolicyChoice, where: str, role: str) -> ChosenPolicy:
+    def _policy(
+        self, written: str | PolicyChoice, where: str, role: str, models: Sequence[str] | None = None
+    ) -> ChosenPolicy:
+        """Return the policy that is written, where names of `models` could stand as well."""
         name, parameters = (written, {}) if isinstance(written, str) else (written.name, written.parameters)
-        if not self._is_policy(name):
-            check_known(where, name, self._game.policies, "policy, and no module:attribute of yours", self._installed)
         if name in (*self._game.policies, IMPORTED.name):
             kind = find_kind(self._game.policies, name)
         else:
+            if ":" not in name:
+                own = "policy, and no module:attribute of yours"
+                what = own if models is None else f"model or policy{self._no_file()}"
+                check_known(where, name, [*(models or ()), *self._game.policies], what, self._installed)
             with located(where):
-                installed = None if ":" in name else of_entry_point(name, self._installed[name], POLICY_ENTRY_POINTS)
-                kind = plugin_kind(installed or name, Path(self._where).parent)
+                kind = plugin_kind(name if ":" in name else self._installed[name], Path(self._where).parent)
         self._check_role(kind, role, where)
         return ChosenPolicy(kind, validated(kind.Parameters, parameters, f"{where}: {name}"))
 
-    def _is_policy(self, name: str) -> bool:
-        return name in (*self._game.policies, IMPORTED.name) or ":" in name or name in self._installed
-
     @cached_property
-    def _installed(self) -> Mapping[str, tuple[str, ...]]:
+    def _installed(self) -> Mapping[str, str]:
         return entry_points(POLICY_ENTRY_POINTS)
 
     def _with_model(self, policy: ChosenPolicy, model: str | None, where: str) -> Player:

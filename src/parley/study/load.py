@@ -232,7 +232,7 @@ class Companion:
 
 def companions(study: Study) -> list[Companion]:
     """Return the studies that a study names; raises UsageError if one is not there or does not fit."""
-    found = []
+    companions = []
     for kind, name in study.content.companions:
         if name is not None:
             where = f"{study.file}: companions.{kind}: {name}"
@@ -244,8 +244,8 @@ def companions(study: Study) -> list[Companion]:
                 other = load_study(file, study.models_file, needs_weights=False)
             if problem := next(_misfits(study, kind, other), None):
                 raise UsageError(f"{where}: {problem}")
-            found.append(Companion(kind, other))
-    return found
+            companions.append(Companion(kind, other))
+    return companions
 
 
 def companion_lines(study: Study) -> list[str]:
@@ -289,13 +289,8 @@ def plan_of(study: Study) -> str:
     computes it.
     """
     conditions = [
-        [
-            condition.name,
-            condition.folder,
-            condition.engine,
-            str(seeds) if isinstance(seeds := condition.seeds, range) else list(seeds),
-        ]
-        for condition in study.conditions
+        [c.name, c.folder, c.engine, str(c.seeds) if isinstance(c.seeds, range) else list(c.seeds)]
+        for c in study.conditions
     ]
     ledger = study.content.ledger.model_dump(mode="json")
     more = [*study.questions_json, *study.shown_besides]

@@ -3,7 +3,6 @@
 They are checked when the study is loaded; nothing in them is ever evaluated.
 """
 
-import math
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
@@ -11,25 +10,22 @@ from functools import reduce
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from parley.errors import UsageError
 from parley.files import read_regular, write_new
 from parley.games.base import Game
-from parley.games.prompts import OwnPrompt, appended, content_of, text_of
+from parley.games.prompts import OwnPrompt, appended, text_of
 from parley.study.condition import Condition
-from parley.text.yamlfile import ByForm, check_known, shown
+from parley.text.yamlfile import ByForm, FileModel, check_known, shown
 
 README = "README.txt"  # in a folder of templates, what tells people of them
 _MAX_BYTES = 100_000
-_MOST_BYTES_PER_TOKEN = 8  # of a text of this size; English has 4
 _Text = Annotated[str, Field(min_length=1, max_length=_MAX_BYTES)]
 
 
-class PromptChange(BaseModel):
+class PromptChange(FileModel):
     """A prompt of the game of which some words are changed."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     start: str | None = Field(default=None, alias="from", description="The prompt of the game that is changed.")
     append: dict[str, _Text] = Field(
@@ -61,28 +57,15 @@ class OwnPrompts:
         self.by_name = {name: self._made(name, source) for name, source in sources.items()}
 
     def check(self, conditions: Iterable[Condition]) -> None:
-        """Raise UsageError for a prompt that lacks a template that is sent in these conditions, or changes none.
-
-        Also for a template that a model which is sent it cannot hold.
-        """
-        sent: dict[str, dict[str, float]] = defaultdict(dict)  # by prompt and template, the smallest context
+        """Raise UsageError for a prompt that lacks a template that is sent in these conditions, or changes none."""
+        sent: dict[str, set[str]] = defaultdict(set)  # the templates of each prompt
         for condition in conditions if self.by_name else ():
-            for group in condition.groups:
-                contexts, entry = sent[group.player.prompt or condition.prompt], group.player.entry
-                context = math.inf if entry is None or entry.is_service else entry.max_model_len
-                for template in self._game.prompts.needed(condition.parameters, {group.role}):
-                    contexts[template] = min(context, contexts.get(template, context))
+            for name, roles in condition.roles_by_prompt.items():
+                sent[name] |= self._game.prompts.needed(condition.parameters, roles)
         for name, prompt in self.by_name.items():
-            where, templates = self._where(name), sent.get(name, {})
-            if missing := sorted(templates.keys() - prompt.templates.keys()):
+            where, templates = self._where(name), sent[name]
+            if missing := sorted(templates - prompt.templates.keys()):
                 raise UsageError(f"{where}: lacks templates that are sent in this study; add {', '.join(missing)}")
-            for template, context in sorted(templates.items()):
-                size = len(content_of(prompt.templates[template]))
-                if size > _MOST_BYTES_PER_TOKEN * context:
-                    raise UsageError(
-                        f"{where}: {template}: {size:,} bytes do not fit a context of {context:,} tokens; shorten it, "
-                        "or raise the model's max_model_len"
-                    )
             for key, changed in self._changed.get(name, {}).items():
                 if templates and changed.isdisjoint(templates):
                     only = ", ".join(sorted(changed))

@@ -8,7 +8,7 @@ import difflib
 import json
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -32,7 +32,7 @@ from parley.policies.reply_text import FreeText, parse_reply, schema_of
 from parley.study import Study
 from parley.study.condition import Condition, Player, PlayerGroup, Simulation, axis_value
 from parley.study.study_file import StudyFile
-from parley.text import by_number, choose, meant
+from parley.text import by_number, choose
 from parley.text.yamlfile import check_known, validated
 
 PARTS = ("system", "user", "reply")  # the last one is what goes with the request: a JSON schema, or nothing
@@ -132,45 +132,44 @@ def too_long(study: Study) -> list[TooLong]:
         if any(group.player.entry and group.player.entry.context for group in condition.groups):
             key = (condition.prompt, condition.models, condition.parameters.model_dump_json())
             alike[key].setdefault(int(condition.axes["n"]), condition)
-    found: dict[tuple[str, str], TooLong] = {}
+    smallest: dict[tuple[str, str], TooLong] = {}
     kinds: list[PolicyKind] = []
     for by_size in alike.values():
         with suppress(ParleyError):  # what they would talk about is not on this machine, or own code fails
             for _, condition in sorted(by_size.items(), reverse=True):
                 simulation = Simulation(condition, 0)
-                kinds = kinds or _lasting(simulation.game)
-                if not (there := _too_long(simulation, kinds)):
+                kinds = kinds or _lasting(simulation)
+                if not (there := list(_too_long(simulation, kinds))):
                     break  # smaller groups are sent less
-                found |= {key: each for key, each in there.items() if key not in found or each.n < found[key].n}
-    return list(found.values())
+                for each in there:
+                    smallest[each.model, each.prompt] = min(
+                        each, smallest.get((each.model, each.prompt), each), key=lambda one: one.n
+                    )
+    return list(smallest.values())
 
 
-def _too_long(simulation: Simulation, kinds: Sequence[PolicyKind]) -> dict[tuple[str, str], TooLong]:
-    """Return the first prompt of each model, by its name and the prompt's, that may not fit its context."""
-    game = simulation.game()
-    players, prompts = simulation.players, {seat.name: seat.prompt for seat in game.seats}
-    left = {(each.model or "", prompts[name]): each for name, each in players.items() if each.entry is not None}
-    found = {}
+def _too_long(simulation: Simulation, kinds: Sequence[PolicyKind]) -> Iterator[TooLong]:
+    """Yield, for each model and prompt, the first of what is sent that may not fit the model's context."""
+    game, told = simulation.game(), set()
+    prompts = {seat.name: seat.prompt for seat in game.seats}
     for ask in asked(game, 0, kinds=kinds, long=True):
-        model = (players[ask.agent].model or "", prompts[ask.agent])
-        entry = left[model].entry if model in left else None
-        if entry is None or entry.context is None:
+        player, prompt = simulation.players[ask.agent], prompts[ask.agent]
+        entry = player.entry
+        if entry is None or entry.context is None or (player.model, prompt) in told:
             continue
         size = sum(len(message["content"].encode()) for message in ask.messages)
         tokens = estimated_tokens(size, entry.dialect.longest(ask.sampling) + entry.reasoning_tokens)
         if tokens > entry.context:
+            told.add((player.model, prompt))
             n = int(simulation.condition.axes["n"])
-            found[model] = TooLong(model[0], entry.context, model[1], n, ask.round, tokens)
-            del left[model]
-            if not left:
-                break
-    return found
+            yield TooLong(player.model or "", entry.context, prompt, n, ask.round, tokens)
 
 
-def _lasting(make: Callable[[], Game]) -> list[PolicyKind]:
+def _lasting(simulation: Simulation) -> list[PolicyKind]:
     """Return the scripted policies that can play for a model, first the one whose game has the most rounds."""
-    kinds = [kind for kind in make().policies.values() if kind.rule is not None and not kind.roles and not kind.needs]
-    return sorted(kinds, key=lambda kind: -max(ask.round for ask in asked(make(), 0, kinds=[kind])))
+    kinds = simulation.condition.game.policies.values()
+    fitting = [kind for kind in kinds if kind.rule is not None and not kind.roles and not kind.needs]
+    return sorted(fitting, key=lambda kind: -max(ask.round for ask in asked(simulation.game(), 0, kinds=[kind])))
 
 
 def default_study(game: type[Game], prompt: str, parameters: Mapping[str, Any]) -> Study:
@@ -229,12 +228,10 @@ def _first(game: Game, names: Sequence[str], query: PromptQuery, seed: int, wher
         phases += [phase] * bool(theirs)
     if not rounds:
         raise UsageError(f"{where}: there is no such prompt ({query}); choose another agent or a later round")
-    close = meant(query.phase, phases) if query.phase is not None and query.phase not in phases else None
-    question = f"did you mean {close!r}? " if close else ""
     raise UsageError(
-        f"{where}: there is no such prompt ({query}); {question}with scripted policies for models, the game has "
-        f"rounds {rounds[0]} to {rounds[-1]} and the phases {', '.join(dict.fromkeys(phases))}; another --seed may "
-        "have more"
+        f"{where}: there is no such prompt ({query}); with scripted policies for models, the game has rounds "
+        f"{rounds[0]} to {rounds[-1]} (another --seed may have more); of its phases, "
+        f"{choose(query.phase or '', dict.fromkeys(phases))}"
     )
 
 

@@ -3,11 +3,11 @@
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
 from parley.study.condition import axes_text
 from parley.text import one_line
-from parley.text.yamlfile import ByForm, FileModel, Slug, listed
+from parley.text.yamlfile import ByForm, FileModel, Listed, OrOne, Slug
 
 _Value = str | int | float | bool | dict[str, Any]
 _Rate = Annotated[float, Field(strict=True, ge=0, le=1, allow_inf_nan=False)]
@@ -30,25 +30,23 @@ class Side(FileModel):
     """One of the two sides that a question compares: a condition, and what is looked at there."""
 
     outcome: _Outcome | None = Field(default=None, description="What is looked at; by default the question's outcome.")
-    where: dict[str, listed(_Value)] = Field(  # type: ignore[valid-type]
+    where: dict[str, Listed[_Value]] = Field(
         default={}, description="The values of axes that this side has: they choose one condition."
     )
 
 
-class Sides(FileModel):
+class ConditionPair(FileModel):
     """Two conditions that a question compares, which may differ in several axes, or two outcomes of them."""
 
     first: Side = Field(description="The one side.")
     second: Side = Field(description="The other one; the difference is this side minus the first.")
 
 
-class Question(BaseModel):
+class Question(FileModel):
     """One question of a study: does an outcome differ between values of an axis, along it, or between two sides?"""
 
     model_config = ConfigDict(
-        extra="forbid",
-        frozen=True,
-        json_schema_extra={"anyOf": [{"required": [key]} for key in ("compare", "outcomes", "trend")]},
+        json_schema_extra={"anyOf": [{"required": [key]} for key in ("compare", "outcomes", "trend")]}
     )
 
     name: Slug = Field(description="Name of the question in tables, figures and the report.")
@@ -63,7 +61,7 @@ class Question(BaseModel):
             "the second minus the first.",
         )
     )
-    compare: Annotated[Annotated[str, Field(max_length=200)] | Sides, ByForm()] | None = Field(
+    compare: Annotated[Annotated[str, Field(max_length=200)] | ConditionPair, ByForm()] | None = Field(
         default=None,
         description="Axis whose values are compared; or two sides, `first` and `second`, that may differ in several "
         "axes.",
@@ -78,11 +76,11 @@ class Question(BaseModel):
         description="The two values, as the study writes them; the difference is the second minus the first. By "
         "default each value is compared with the first.",
     )
-    over: listed(str, least=0) = Field(  # type: ignore[valid-type]
+    over: Annotated[list[str], OrOne()] = Field(
         default=[],
         description="Axes that may differ between the pairs that are pooled. All others must be constant.",
     )
-    where: dict[str, listed(_Value)] = Field(default={}, description=_WHERE)  # type: ignore[valid-type]
+    where: dict[str, Listed[_Value]] = Field(default={}, description=_WHERE)
     smallest: Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False)] = Field(
         description="Smallest difference that matters: of rates and shares in [0, 1], of others in their unit."
     )
@@ -135,7 +133,7 @@ class Question(BaseModel):
     @property
     def sides(self) -> dict[str, Side]:
         """The two sides by their keys; none where values of an axis, or outcomes of a simulation, are compared."""
-        return {"first": self.compare.first, "second": self.compare.second} if isinstance(self.compare, Sides) else {}
+        return dict(self.compare) if isinstance(self.compare, ConditionPair) else {}
 
 
 def question_text(question: Question) -> str:

@@ -94,8 +94,8 @@ def recorded_prompts(game: type[Game], simulation: Mapping[str, Any]) -> dict[st
     Raises UsageError, or AttributeError, TypeError or ValueError, for templates that the game cannot fill in.
     """
     unsent = next(iter(game.prompts.variants.values()))
-    found = recorded_templates(simulation)
-    return {name: game.prompts.own(name, {**unsent, **templates}) for name, templates in found.items()}
+    by_prompt = recorded_templates(simulation)
+    return {name: game.prompts.own(name, {**unsent, **templates}) for name, templates in by_prompt.items()}
 
 
 def recorded_templates(simulation: Mapping[str, Any]) -> dict[str, dict[str, str]]:
@@ -170,10 +170,10 @@ class RecordedGame:
 
     def selected(self, seat: str) -> frozenset[str]:
         """Return the agents that an agent's name, a role or "" (all) stands for; raises UsageError if nobody."""
-        found = frozenset(name for name, role in self.roles.items() if seat in ("", ALL, name, role))
-        if not found:
+        agents = frozenset(name for name, role in self.roles.items() if seat in ("", ALL, name, role))
+        if not agents:
             check_known(f"{self.record}", seat, [*dict.fromkeys(self.roles.values()), *self.roles], "agent or role")
-        return found
+        return agents
 
 
 def read_game(path: Path) -> RecordedGame:
@@ -207,14 +207,14 @@ def _records(of: str, where: str, file: Path) -> list[Path]:
 
 def _chosen(keys: ForkKeys, where: str, file: Path) -> list[RecordedGame]:
     """Return the recorded games that a study has forks of: of what was played several times, the first."""
-    found = [game for game in map(read_game, _records(keys.of, where, file)) if not game.simulation.condition.repeat]
+    games = [game for game in map(read_game, _records(keys.of, where, file)) if not game.simulation.condition.repeat]
     for axis, value in keys.where.items():
-        check_known(f"{where}.where", str(value), sorted({str(game.axes.get(axis)) for game in found}), axis)
-        found = [game for game in found if str(game.axes.get(axis)) == str(value)]
-    found = [game for game in found if keys.seeds is None or game.simulation.seed in keys.seeds]
-    if not found:
+        check_known(f"{where}.where", str(value), sorted({str(game.axes.get(axis)) for game in games}), axis)
+        games = [game for game in games if str(game.axes.get(axis)) == str(value)]
+    games = [game for game in games if keys.seeds is None or game.simulation.seed in keys.seeds]
+    if not games:
         raise UsageError(f"{where}.seeds: no game has one of them; name others")
-    return found
+    return games
 
 
 def label(change: Change, player: Player | None) -> str:
@@ -230,6 +230,12 @@ def label(change: Change, player: Player | None) -> str:
         parts.append(change.prompt)
     text = "-".join(part for part in parts if part)
     return text if is_slug(text.replace("+", "-")) else f"{change.kind}-{digest(text)[:6]}"
+
+
+def _point(at: int | str) -> Point:
+    """Return the point that is written as a round, or a round and a phase."""
+    number, _, phase = str(at).partition("-")
+    return Point(int(number), phase or None)
 
 
 class Forks:
@@ -255,7 +261,7 @@ class Forks:
             check_known(f"{self._where}: at", phase, known, "phase of these games")
         found: dict[str, Condition] = {}
         for own in by_condition.values():
-            for point, change in self._places(own, keys.at, keys.change):
+            for point, change in self._places(own, keys):
                 condition = self._condition(own, point, change)
                 if condition is not None and found.setdefault(condition.name, condition).spec != condition.spec:
                     raise UsageError(
@@ -275,30 +281,29 @@ class Forks:
         self._expander.own_prompts.check(conditions)
         return tuple(conditions)
 
-    def _places(
-        self, games: Sequence[RecordedGame], at: Sequence[int | str], changes: Sequence[Change]
-    ) -> Iterator[tuple[Point, Change]]:
-        """Yield points and changes, in the order of the game."""
-        phases = list(dict.fromkeys((number, phase) for game in games for number, phase, _ in game.phases))
-        phases.sort(key=lambda each: each[0])  # stable: phases stay in their order
-        rounds = list(dict.fromkeys(number for number, _ in phases))
-        points: list[Point] = []
-        for each in at:
-            number, _, phase = str(each).partition("-")
-            points += [Point(n) for n in rounds] if each == EACH else [Point(int(number), phase or None)]
-        messages = [Point(*phase) for phase in phases if any(point.is_of(*phase) for point in points)]
-        by_message = any(change.silence == EACH for change in changes)
-        is_compared = any(change.kind == "none" for change in changes)
-        for point in dict.fromkeys([*points, *messages] if by_message else points):
-            here = [c for c in changes if point in (messages if c.silence == EACH else points)]
-            if is_compared and any(change.of_messages or change.silence == EACH for change in here):
-                yield point, Change(keep=True)
-            for change in here:
-                if change.silence == EACH:
+    def _places(self, games: Sequence[RecordedGame], keys: ForkKeys) -> Iterator[tuple[Point, Change]]:
+        """Yield points and changes: in the order of the points, then of the phases in which each message is silenced.
+
+        With what is done to messages of one phase goes the change that keeps them, if no change is listed.
+        """
+        phases = dict.fromkeys((number, phase) for game in games for number, phase, _ in game.phases)
+        rounds = sorted({number for number, _ in phases})
+        points = [point for at in keys.at for point in (map(Point, rounds) if at == EACH else [_point(at)])]
+        messages = []
+        if any(change.silence == EACH for change in keys.change):
+            in_order = sorted(phases, key=lambda phase: phase[0])  # stable: phases of a round stay in their order
+            messages = [Point(*phase) for phase in in_order if any(point.is_of(*phase) for point in points)]
+        for point in dict.fromkeys([*points, *messages]):
+            here: list[Change] = []
+            for change in keys.change:
+                if change.silence == EACH and point in messages:
                     asked = {name for game in games for name in game.at(point) or ()}
-                    yield from ((point, Change(silence_once=name)) for name in sorted(asked))
-                else:
-                    yield point, change
+                    here += [Change(silence_once=name) for name in sorted(asked)]
+                elif change.silence != EACH and point in points:
+                    here.append(change)
+            if any(change.kind == "none" for change in keys.change) and any(change.of_messages for change in here):
+                here.insert(0, Change(keep=True))
+            yield from ((point, change) for change in here)
 
     def _condition(self, games: Sequence[RecordedGame], point: Point, change: Change) -> Condition | None:
         before = games[0].simulation.condition
@@ -370,7 +375,7 @@ class Forks:
         """Return the groups that play from the point on, and the group of each agent by name."""
         old = game.condition.groups
         if change.kind not in ("swap", "prompt"):
-            return tuple(self._found(group) for group in old), {seat.name: seat.group for seat in game.seats}
+            return tuple(self._with_entry(group) for group in old), {seat.name: seat.group for seat in game.seats}
         places = {seat.name: (seat.name in selected, seat.group) for seat in game.seats}
         order = sorted(set(places.values()))
         groups = []
@@ -381,10 +386,10 @@ class Forks:
                 group = PlayerGroup(role or group.role, count, replace(player, prompt=group.player.prompt))
             elif is_new:
                 group = replace(group, player=replace(group.player, prompt=None))
-            groups.append(self._found(group))
+            groups.append(self._with_entry(group))
         return tuple(groups), {name: order.index(place) for name, place in places.items()}
 
-    def _found(self, group: PlayerGroup) -> PlayerGroup:
+    def _with_entry(self, group: PlayerGroup) -> PlayerGroup:
         """Return a group whose model is asked where models.yaml says, if the record's is there."""
         player = group.player
         if player.model is None or player.entry is None:

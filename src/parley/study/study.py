@@ -26,12 +26,11 @@ from parley.study.condition import (
 )
 from parley.study.own_prompts import OwnPrompts
 from parley.study.study_file import LEDGER_FORMAT, Companions, StudyFile
-from parley.text import meant, one_line
 from parley.text.yamlfile import check_known
 
 SCRIPTED_SHARD = 500  # simulations: some seconds, so that few starts of a process keep all cores busy
 # Raised when the same records give other tables, figures or reports: what is there is made again.
-TABLES_VERSION = 18
+TABLES_VERSION = 20
 _SEED_FILE = re.compile(r"seed=(0|[1-9][0-9]{0,8})\.parquet")
 
 
@@ -213,38 +212,29 @@ class Study:
         Raises UsageError, naming the file and `where` in it, if the study has no such axis, or no such condition.
         """
         place = f"{self.file}: {where}" if where else f"{self.file}"
-        for axis in axes:
+        for axis, value in axes.items():
             check_known(place, axis, self.axes, "axis")
-        if not (found := self._having(axes)):
-            remedy = f"{self._meant(axes)}`parley expand {self.file}` lists them"
-            raise UsageError(f"{place}: no condition has {axes_text(axes)}; {remedy}")
-        return found
+            there = dict.fromkeys(str(condition.axes[axis]) for condition in self.conditions)
+            if not axis_names(self.game, axis, str(value)).intersection(there):
+                check_known(place, str(value), there, axis)
+        if not (fitting := self._having(axes)):
+            raise UsageError(f"{place}: no condition has {axes_text(axes)}; `parley expand {self.file}` lists them")
+        return fitting
 
     def named_for(self, figure: str) -> list[Simulation]:
         """Return the simulations that the study names for a figure, each once, in its order; none if it names none."""
         chosen = [(self._having(choice.where), choice.seeds) for choice in self.content.figures.get(figure, ())]
-        found = {
+        named = {
             (condition.name, seed): Simulation(condition, seed)
             for conditions, seeds in chosen
             for condition in conditions
             for seed in seeds or [min(condition.seeds)]
             if seed in condition.seeds
         }
-        return list(found.values())
+        return list(named.values())
 
     def _having(self, axes: Mapping[str, Any]) -> list[Condition]:
-        names = {axis: axis_names(self.game, axis, str(value)) for axis, value in axes.items()}
-        return [c for c in self.conditions if all(str(c.axes[axis]) in known for axis, known in names.items())]
-
-    def _meant(self, axes: Mapping[str, Any]) -> str:
-        """Return what conditions have in place of the first value that none has; "" if each of the values is there."""
-        for axis, value in axes.items():
-            there = list(dict.fromkeys(str(condition.axes[axis]) for condition in self.conditions))
-            if not axis_names(self.game, axis, str(value)).intersection(there):
-                close = None if str(value).isdecimal() else meant(value, there)
-                question = f"did you mean {axis}={close}? " if close else ""
-                return f"{question}{axis} is one of {one_line(', '.join(there), 300)}; "
-        return ""
+        return [each for each in self.conditions if each.has({axis: [value] for axis, value in axes.items()})]
 
     def find(self, record: Path) -> Simulation:
         """Return the simulation whose record has this path; raises UsageError if it is not in the study."""

@@ -18,7 +18,7 @@ from parley.engine.service.dialect import BudgetLimits
 from parley.games.registry import GAMES
 from parley.study.own_prompts import PromptSource
 from parley.study.questions import Question
-from parley.text.yamlfile import ByForm, FileModel, Slug, StrictModel, is_slug, listed
+from parley.text.yamlfile import ByForm, FileModel, Listed, Slug, StrictModel, is_slug
 from parley.trust import names_own_code
 
 SAME = "same"  # Byzantine agents are played by what plays the honest ones
@@ -98,16 +98,16 @@ _OneOrMorePlayers = Annotated[WrittenPlayer | Annotated[list[WrittenPlayer], Fie
 class GroupEntry(FileModel):
     """Agents that are played alike; a list makes an axis."""
 
-    role: listed(Slug) = Field(description="Role of the agents.")  # type: ignore[valid-type]
-    count: listed(_Count) = Field(description="Number of the agents.")  # type: ignore[valid-type]
-    model: listed(Slug) | None = Field(  # type: ignore[valid-type]
+    role: Listed[Slug] = Field(description="Role of the agents.")
+    count: Listed[_Count] = Field(description="Number of the agents.")
+    model: Listed[Slug] | None = Field(
         default=None, description="Entries of models.yaml, for policies that ask a model."
     )
-    policy: listed(WrittenPolicy) = Field(  # type: ignore[valid-type]
+    policy: Listed[WrittenPolicy] = Field(
         default=["llm"],
         description="What answers: a policy of the game, or your own: an installed entry point or module:attribute.",
     )
-    prompt: listed(Slug) | None = Field(  # type: ignore[valid-type]
+    prompt: Listed[Slug] | None = Field(
         default=None, description="Prompts of the agents, as in `prompt` of the grid, which they have by default."
     )
 
@@ -118,25 +118,21 @@ class Grid(FileModel):
     groups: Annotated[list[GroupEntry], Field(min_length=1, max_length=20)] | None = Field(
         default=None, description="The population, group by group; instead of model, n, honest, b and byzantine."
     )
-    model: listed(WrittenPlayer) | None = Field(  # type: ignore[valid-type]
+    model: Listed[WrittenPlayer] | None = Field(
         default=None, description="What plays the honest agents: entries of models.yaml, or policies of the game."
     )
-    n: listed(_Positive) | None = Field(  # type: ignore[valid-type]
-        default=None, description="Number of all agents, Byzantine ones included."
-    )
-    honest: listed(_Count) | None = Field(  # type: ignore[valid-type]
+    n: Listed[_Positive] | None = Field(default=None, description="Number of all agents, Byzantine ones included.")
+    honest: Listed[_Count] | None = Field(
         default=None, description="Number of honest agents; instead of n, which is then honest + b."
     )
-    b: listed(_Count) | None = Field(  # type: ignore[valid-type]
-        default=None, description="Number of Byzantine agents; default 0."
-    )
+    b: Listed[_Count] | None = Field(default=None, description="Number of Byzantine agents; default 0.")
     byzantine: _OneOrMorePlayers | None = Field(
         default=None,
         description="What plays the Byzantine agents: an entry of models.yaml, a policy, or `same` (default). A list "
         "makes an axis of it.",
     )
-    prompt: listed(Slug) = Field(description="Prompt variants of the game, or names of `prompts`.")  # type: ignore[valid-type]
-    vary: dict[str, listed(Any)] = Field(  # type: ignore[valid-type]
+    prompt: Listed[Slug] = Field(description="Prompt variants of the game, or names of `prompts`.")
+    vary: dict[str, Listed[Any]] = Field(
         default_factory=dict, description="Game parameters that are axes too: a list of values for each."
     )
     seeds: _Seeds | None = Field(default=None, description="Seeds of these conditions; else the study's.")
@@ -244,8 +240,8 @@ class Change(FileModel):
     @property
     def seat(self) -> str:
         """The agent or role that it is about; "" for all."""
-        found = getattr(self, self.kind, "")
-        return found if self.kind.startswith("silence") else getattr(found, "seat", "")
+        changed = getattr(self, self.kind, "")
+        return changed if self.kind.startswith("silence") else getattr(changed, "seat", "")
 
     @property
     def of_messages(self) -> bool:
@@ -281,12 +277,12 @@ class ForkKeys(FileModel):
         default_factory=dict, description="Values of axes (or of spec) that the games have; default: all."
     )
     seeds: _SeedList | None = Field(default=None, description="Seeds of the games; default: all.")
-    at: listed(_At) = Field(  # type: ignore[valid-type]
+    at: Listed[_At] = Field(
         default=[EACH],
         description="Rounds before whose first question the change begins, or phases of them (2:vote); `each` is "
         "every round. Games that end before it have no fork there.",
     )
-    change: listed(WrittenChange) = Field(  # type: ignore[valid-type]
+    change: Listed[WrittenChange] = Field(
         description="What is changed: none, silence, silence_once, say, swap or prompt. `silence: each` silences each "
         "message of these rounds once, one in each fork."
     )
@@ -347,7 +343,7 @@ class StudyFile(FileModel):
         description="Studies of the same game beside it, by name: its noise floor and its positive control. They are "
         "looked for beside this file, then in config/, and frozen with it. Not part of the identity.",
     )
-    compare_with: listed(_Arm) | None = Field(  # type: ignore[valid-type]
+    compare_with: Listed[_Arm] | None = Field(
         default=None,
         description="What each condition whose agents talk is held against on the same seeds, as an axis `arm`: "
         "`independent` answers (`{independent: 24}` says how many; tables take as many as cost no more than talking), "

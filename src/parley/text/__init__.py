@@ -15,12 +15,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
 # Categories of characters that print nothing or move the cursor: controls, format characters (among them
 # the right-to-left marks), surrogates, private use.
 _DROPPED = {"Cc", "Cf", "Cs", "Co"}
+_T = TypeVar("_T")
 _SPACES = re.compile(r"\s+")  # of any kind, line and paragraph separators included
 
 
@@ -164,6 +165,14 @@ def limited_logger(name: str) -> logging.Logger:
     if not any(isinstance(found, RateLimit) for found in logger.filters):
         logger.addFilter(RateLimit())
     return logger
+
+
+def with_progress(items: Iterable[_T], total: int, what: str) -> Iterator[_T]:
+    """Yield the items, and say every few seconds how many of them are done."""
+    log, began = limited_logger(__name__), time.monotonic()
+    for number, item in enumerate(items):
+        log.info("%d of %s", number, counted(total, what), extra=every(5, since=began))
+        yield item
 
 
 def log_line(record: logging.LogRecord) -> str:

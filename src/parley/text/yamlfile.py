@@ -1,7 +1,7 @@
 """Reading YAML files strictly: every problem becomes one line with file, key, value and remedy."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -20,7 +20,7 @@ from pydantic import (
     Tag,
     ValidationError,
 )
-from pydantic_core import CoreSchema, ErrorDetails
+from pydantic_core import CoreSchema, ErrorDetails, core_schema
 
 from parley.errors import FileError, UsageError
 from parley.files import read_regular
@@ -131,12 +131,10 @@ def load_yaml(path: Path) -> Any:
     """Return the content of a YAML file; raises UsageError if it cannot be read or parsed."""
     try:
         text = read_regular(path, _MAX_BYTES).decode("utf-8")
-    except FileNotFoundError:
-        raise UsageError(f"{path}: no such file") from None
-    except OSError as error:
-        raise UsageError(f"{one_line(str(path), 300)}: cannot be read: {error.strerror}") from None
-    except ValueError as error:
-        raise UsageError(f"{path}: cannot be read: {_reason(error)}") from None
+    except (OSError, ValueError) as error:
+        is_absent, said = isinstance(error, FileNotFoundError), getattr(error, "strerror", None) or error
+        why = "no such file" if is_absent else f"cannot be read: {one_line(str(said), 200)}"
+        raise UsageError(f"{one_line(str(path), 300)}: {why}") from None
     try:
         return _content(text)
     except yaml.MarkedYAMLError as error:
@@ -145,10 +143,10 @@ def load_yaml(path: Path) -> Any:
         problem = one_line(str(error.problem), 200)
         remedy = next((f"; {remedy}" for said, remedy in _REMEDIES.items() if said in problem), "")
         raise UsageError(f"{path}{where}: not valid YAML: {problem}{remedy}") from None
-    except RecursionError:
-        raise UsageError(f"{path}: not valid YAML: nested too deep, or a value contains itself") from None
     except _NOT_YAML as error:
-        raise UsageError(f"{path}: not valid YAML: {_reason(error)}") from None
+        too_deep = "nested too deep, or a value contains itself" if isinstance(error, RecursionError) else ""
+        problem = too_deep or one_line(str(error), 200) or type(error).__name__
+        raise UsageError(f"{path}: not valid YAML: {problem}") from None
 
 
 def plain(text: str) -> Any:
@@ -157,10 +155,6 @@ def plain(text: str) -> Any:
         return _content(text)
     except _NOT_YAML:
         return text
-
-
-def _reason(error: Exception) -> str:
-    return one_line(str(error), 200) or type(error).__name__
 
 
 class FileModel(BaseModel):
@@ -179,10 +173,18 @@ def _as_list(value: Any) -> Any:
     return value if isinstance(value, list) else [value]
 
 
-def listed(item: Any, least: int = 1) -> Any:
-    """Return the type of a list of at least so many, or of one item that stands for a list of one."""
-    several = Annotated[list[item], Field(min_length=least or None)]
-    return Annotated[several, BeforeValidator(_as_list, json_schema_input_type=several | item)]
+class OrOne:
+    """Of a list: one item stands for a list of one."""
+
+    def __get_pydantic_core_schema__(self, several: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        """Return the schema of the list, or one of its items."""
+        of_list = handler(several)
+        written = core_schema.union_schema([of_list, handler.generate_schema(*get_args(several))])
+        return core_schema.no_info_before_validator_function(_as_list, of_list, json_schema_input_schema=written)
+
+
+_Item = TypeVar("_Item")
+Listed = Annotated[list[_Item], Field(min_length=1), OrOne()]  # at least one
 
 
 _Model = TypeVar("_Model", bound=BaseModel)
@@ -216,10 +218,15 @@ def _problems(error: ValidationError, model: type[BaseModel], elsewhere: Mapping
     for problem in sorted(unknown, key=lambda each: len(each["loc"])):
         *above, key = problem["loc"]
         known = _keys_at(model, above)
-        close = meant(str(key), known)
+        close = meant(key, known)
         misspelled.add((*above, close))
-        put = elsewhere.get(str(key)) if not above else None
-        yield f"{_key([*_without_tags(above), key])}: unknown key; {_suggestion(close, known, put)}"
+        if not above and str(key) in elsewhere:
+            remedy = f"put it under {elsewhere[str(key)]}:"
+        elif close:
+            remedy = f"did you mean {close!r}?"
+        else:
+            remedy = f"known keys are: {', '.join(known)}" if known else "remove it"
+        yield f"{_key([*_without_tags(above), key])}: unknown key; {remedy}"
     for problem in problems:
         loc, key = problem["loc"], _key(_without_tags(problem["loc"]))
         if problem["type"] == "too_short" and any(each["loc"][: len(loc)] == loc != each["loc"] for each in problems):
@@ -233,53 +240,72 @@ def _problems(error: ValidationError, model: type[BaseModel], elsewhere: Mapping
 def _complaint(problem: ErrorDetails) -> str:
     message = problem["msg"].removeprefix("Value error, ")
     if problem["type"] in ("literal_error", "enum"):
-        message += _question(problem["input"], _QUOTED.findall(problem["ctx"]["expected"]))
+        close = meant(shown(problem["input"]).strip("'"), _QUOTED.findall(problem["ctx"]["expected"]))
+        message += f"; did you mean {close!r}?" if close else ""
     if problem["type"] in ("model_type", "model_attributes_type"):  # it would name the class
         message = "must be a mapping of keys to values"
     return f"{shown(problem['input'])}: {message[0].lower()}{message[1:]}"
 
 
+# Unions
+
+
 _TYPES = {"str", "int", "float", "bool"}
 
 
-def tag(name: str) -> str:
-    """Return the name of a tagged union's member that error messages leave out of the key."""
+def _tag(name: str) -> str:
+    """Return the name of a union's member in the place of an error, from which messages leave it out."""
     return f"<{name}>"
 
 
-def kinds_of(union: Any) -> dict[str, type[BaseModel]]:
-    """Return the models of a union by their `kind`."""
-    return {model.model_fields["kind"].default: model for model in get_args(union)}
+def _tagged(members: Mapping[str, Any], meant: Callable[[Any], str]) -> Any:
+    """Return the union of members by name, of which a function says which one a value is meant as."""
+    tagged = tuple(Annotated[member, Tag(_tag(name))] for name, member in members.items())
+    return Annotated[Union[tagged], Discriminator(lambda value: _tag(meant(value)))]  # noqa: UP007
+
+
+def _name_of(model: type[BaseModel]) -> str:
+    """Return the `kind` of a model; without one, its first key."""
+    kind = model.model_fields.get("kind")
+    return str(kind.default) if kind else next(iter(model.model_fields), "")
+
+
+def models_of(union: Any) -> dict[str, type[BaseModel]]:
+    """Return the models of a union by their `kind`, or their first key."""
+    return {_name_of(model): model for model in get_args(union)}
 
 
 @dataclass(frozen=True)
-class ByKind:
-    """Of a union of models that each say their `kind`: which one is meant. The name `alone` does for some of them.
+class ByModel:
+    """Of a union of models: the one whose `kind` is written, or, where they have none, the first key.
 
-    `what` they are is said of a kind that there is not.
+    `what` they are is said of what is none of them. Of some kinds the name `alone` does.
     """
 
     what: str
-    alone: Any  # a Literal
+    alone: Any = None  # a Literal
 
     def __get_pydantic_core_schema__(self, union: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         """Return the schema of the union."""
-        kinds = kinds_of(union)
-        spelled_out = BeforeValidator(partial(self._spelled_out, kinds), json_schema_input_type=self.alone | union)
-        return handler.generate_schema(Annotated[_tagged(kinds), Discriminator(_kind_tag), spelled_out])
+        models = models_of(union)
+        written = union if self.alone is None else self.alone | union
+        checked = BeforeValidator(partial(self._checked, models), json_schema_input_type=written)
+        return handler.generate_schema(Annotated[_tagged(models, partial(self._meant, models)), checked])
 
-    def _spelled_out(self, kinds: Mapping[str, type[BaseModel]], value: Any) -> Any:
-        """Return what is written as a mapping, or a model as it is; raises ValueError for no kind."""
+    def _checked(self, models: Mapping[str, type[BaseModel]], value: Any) -> Any:
+        """Return what is written as a mapping, or a model as it is; raises ValueError for none of them."""
+        if isinstance(value, str) and self.alone is not None:
+            value = {"kind": value}
+        if (name := self._meant(models, value)) not in models:
+            raise ValueError(f"unknown {self.what}; {choose(name, models)}")
+        return value
+
+    def _meant(self, models: Mapping[str, type[BaseModel]], value: Any) -> str:
         if isinstance(value, BaseModel):
-            return value
-        kind = value.get("kind") if isinstance(value, dict) else value
-        if not isinstance(kind, str) or kind not in kinds:
-            raise ValueError(f"unknown {self.what}; {choose(kind if isinstance(kind, str) else '', kinds)}")
-        return {"kind": kind} if isinstance(value, str) else value
-
-
-def _kind_tag(value: Any) -> str:
-    return tag(value["kind"] if isinstance(value, dict) else value.kind)
+            return _name_of(type(value))
+        there = value if isinstance(value, dict) else {}
+        known = [key for key in models if key in there]
+        return str(there.get("kind", next(iter([*known, *there]), "")))
 
 
 class ByForm:
@@ -290,57 +316,22 @@ class ByForm:
 
     def __get_pydantic_core_schema__(self, union: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         """Return the schema of the union."""
-        members = {self._of_type(member): member for member in get_args(union)}
+        members = {self._form(member): member for member in get_args(union)}
+        return handler.generate_schema(
+            _tagged(members, lambda value: form if (form := self._form(type(value))) in members else "else")
+        )
 
-        def form_of(value: Any) -> str:
-            form = self._of_type(type(value))
-            return tag(form if form in members else "else")
-
-        return handler.generate_schema(Annotated[_tagged(members), Discriminator(form_of)])
-
-    def _of_type(self, kind: Any) -> str:
-        if get_origin(kind) is Annotated:
-            return self._of_type(get_args(kind)[0])
-        plain = get_origin(kind) or kind
-        is_class = isinstance(plain, type)
-        return "mapping" if is_class and issubclass(plain, dict | BaseModel) else "list" if plain is list else "else"
-
-
-@dataclass(frozen=True)
-class ByKey:
-    """Of a union of models: the first of them whose first key is there; none is answered with the keys of each."""
-
-    what: str
-
-    def __get_pydantic_core_schema__(self, union: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        """Return the schema of the union."""
-        models = {next(iter(model.model_fields)): model for model in get_args(union)}
-
-        def meant(value: Any) -> str | None:
-            there = value if isinstance(value, dict) else vars(value) if isinstance(value, BaseModel) else {}
-            return next((tag(key) for key in models if key in there), None)
-
-        needed = [
-            [field.alias or name for name, field in model.model_fields.items() if field.is_required()]
-            for model in models.values()
-        ]
-        give = ", or ".join(" and ".join(filter(None, (", ".join(keys[:-1]), keys[-1]))) for keys in needed)
-        which = Discriminator(meant, custom_error_type=self.what, custom_error_message=f"Give {give}")
-        return handler.generate_schema(Annotated[_tagged(models), which])
-
-
-def _tagged(members: Mapping[str, Any]) -> Any:
-    """Return the union of members by name, which a discriminator tells apart by their tags."""
-    return Union[tuple(Annotated[member, Tag(tag(name))] for name, member in members.items())]  # noqa: UP007
-
-
-def _is_tag(part: int | str) -> bool:
-    return isinstance(part, str) and part.startswith("<") and part.endswith(">")
+    def _form(self, kind: Any) -> str:
+        while get_origin(kind) is Annotated:
+            kind = get_args(kind)[0]
+        kind = get_origin(kind) or kind
+        is_mapping = isinstance(kind, type) and issubclass(kind, dict | BaseModel)
+        return "mapping" if is_mapping else "list" if kind is list else "else"
 
 
 def _without_tags(loc: Sequence[int | str]) -> list[int | str]:
     """Return the place of an error in the file: pydantic adds the member of a union that it tried."""
-    kept = [part for part in loc if not _is_tag(part)]
+    kept = [part for part in loc if not re.fullmatch("<.*>", str(part))]
     return kept[:-1] if len(kept) > 1 and kept[-1] in _TYPES else kept
 
 
@@ -370,32 +361,17 @@ def shown(value: Any) -> str:
 
 def _keys_at(model: type[BaseModel], loc: Sequence[int | str]) -> list[str]:
     """Return the keys that the model knows at `loc`, in which tags say which member of a union is meant."""
-    here = [(model, "")]
+    here = [model]
     for part in loc:
-        fields = [each.model_fields[part] for each, _ in here if isinstance(part, str) and part in each.model_fields]
-        named = [(each, own) for each, own in here if own == part]
-        here = named or [found for field in fields for found in _models(field.annotation)] or here
-    return [*dict.fromkeys(field.alias or key for each, _ in here for key, field in each.model_fields.items())]
+        fields = [each.model_fields[str(part)] for each in here if part in each.model_fields]
+        named = [each for each in here if part == _tag(_name_of(each))]
+        here = named or [found for field in fields for found in _models_in(field.annotation)] or here
+    return [*dict.fromkeys(field.alias or key for each in here for key, field in each.model_fields.items())]
 
 
-def _models(written: Any, name: str = "") -> Iterator[tuple[type[BaseModel], str]]:
-    """Yield the models in a type, unions and all, each with its tag."""
+def _models_in(written: Any) -> Iterator[type[BaseModel]]:
+    """Yield the models in a type, unions and all."""
     if isinstance(written, type) and issubclass(written, BaseModel):
-        kind = written.model_fields.get("kind")
-        yield written, name or tag(str(kind.default) if kind else next(iter(written.model_fields), ""))
-    tags = [part.tag for part in get_args(written) if isinstance(part, Tag)]
+        yield written
     for part in get_args(written):
-        yield from _models(part, *tags)
-
-
-def _suggestion(close: str | None, known: list[str], elsewhere: str | None) -> str:
-    if elsewhere:
-        return f"put it under {elsewhere}:"
-    if close:
-        return f"did you mean {close!r}?"
-    return f"known keys are: {', '.join(known)}" if known else "remove it"
-
-
-def _question(written: object, known: list[str]) -> str:
-    close = meant(written, known) if isinstance(written, str) else None
-    return f"; did you mean {close!r}?" if close else ""
+        yield from _models_in(part)

@@ -32,7 +32,7 @@ def snakemake_command(study: str, options: Sequence[str]) -> list[str]:
         raise UsageError("--config: its only key is the study, which is named already; leave it out")
     given = "SNAKEMAKE_PROFILE" in os.environ or any(map(_JOBS.fullmatch, options))
     if "--go-on" in options:  # its jobs have the environment, on whatever node
-        from parley.play.degenerate import GO_ON  # slow to import
+        from parley.play.pausing import GO_ON  # slow to import
 
         os.environ[GO_ON] = "1"
         options = [option for option in options if option != "--go-on"]
@@ -73,7 +73,6 @@ def write_stage(study: "Study", profile: str | None) -> Iterator[str]:
 
 def _needed(study: "Study", in_checkout: bool) -> Iterator[str | Path]:
     """Yield what can change the results of a study: files and folders of its own, and the code that plays it."""
-    from parley.games.own_game import game_source
     from parley.policies.own_code import source_of
     from parley.trust import names_own_code
 
@@ -85,7 +84,7 @@ def _needed(study: "Study", in_checkout: bool) -> Iterator[str | Path]:
         yield frozen
     yield from study.own_prompts.folders if study.own_prompts else []
     if names_own_code(study.game.name):
-        yield from game_source(study.game.name, study.file.parent).files
+        yield from source_of(study.game.name, study.file.parent, whole_package=True).files
     for condition in study.conditions:
         for parent in condition.fork.parents.values() if condition.fork else ():  # the games that were recorded
             yield next((each for each in parent.record.parents if each.name == "simulations"), parent.record)

@@ -64,14 +64,8 @@ class Jobs:
         """Return the marker of the model that is served."""
         return str(model_marker(wildcards.model, self._study.models[wildcards.model]))
 
-    def shard_group(self, wildcards: Any) -> str:
+    def group(self, wildcards: Any) -> str:
         """Return the group of a shard: its servers and its simulations, or the one job that plays it."""
-        return group_name(
-            wildcards.study, wildcards.engine, self._first_of_job(wildcards.engine, int(wildcards.shard))
-        )
-
-    def simulation_group(self, wildcards: Any) -> str:
-        """Return the group of a simulation's shard."""
         engine, shard = self._shard_of(wildcards)
         return group_name(wildcards.study, engine, self._first_of_job(engine, shard))
 
@@ -89,7 +83,7 @@ class Jobs:
         """Return what ties the shards of one cluster job together; nothing for a shard that has a job to itself."""
         if self._shards_per_job(wildcards.engine) == 1:
             return []
-        first = self._first_of_job(wildcards.engine, int(wildcards.shard))
+        first = self._first_of_job(*self._shard_of(wildcards))
         return str(paths.mark(wildcards.study, "shards", wildcards.engine, self._run.token, first))
 
     def server_threads(self, wildcards: Any) -> int:
@@ -127,7 +121,7 @@ class Jobs:
 
     def shard_priority(self, wildcards: Any) -> int:
         """Return the higher a number the earlier a shard comes in the study: else Snakemake chooses by chance."""
-        return self._priorities[wildcards.engine, int(wildcards.shard)]
+        return self._priorities[self._shard_of(wildcards)]
 
     @cached_property
     def _priorities(self) -> dict[tuple[str, int], int]:
@@ -147,8 +141,8 @@ class Jobs:
 
     def server_nodes(self, wildcards: Any) -> int:
         """Return 1 for the first server of a cluster job: else SLURM may give two GPUs on two nodes."""
-        first = self._shards_beside(wildcards.engine, int(wildcards.shard))[0]
-        return int(int(wildcards.shard) == first and wildcards.model == self._servers_of(wildcards.engine)[0])
+        engine, shard = self._shard_of(wildcards)
+        return int(shard == self._shards_beside(engine, shard)[0] and wildcards.model == self._servers_of(engine)[0])
 
     def server_environment(self, wildcards: Any) -> str:
         """Return the conda environment of a server."""
@@ -180,7 +174,7 @@ class Jobs:
         resource = _RESOURCES.get(key, key)
 
         def value(wildcards: Any, attempt: int) -> Any:
-            engine = wildcards.engine if "engine" in wildcards.keys() else self._shard_of(wildcards)[0]  # noqa: SIM118
+            engine, _ = self._shard_of(wildcards)
             # A job has one place: what one model of it asks for is asked for all. Memory is each server's own.
             models = [wildcards.model] if key == "memory_mb" else self._models_of(engine)
             asked = [own for name in models if (own := getattr(self._study.models[name].cluster, key))]
@@ -205,6 +199,9 @@ class Jobs:
         return default.evaluate(wildcards, **aids).value
 
     def _shard_of(self, wildcards: Any) -> tuple[str, int]:
+        """Return the engine and the number of the shard that a job is of."""
+        if "shard" in wildcards.keys():  # noqa: SIM118
+            return wildcards.engine, int(wildcards.shard)
         return self._run.shards[_record_of(wildcards)]
 
     def _shards_per_job(self, engine: str) -> int:

@@ -7,7 +7,6 @@ import subprocess
 import sys
 import uuid
 from collections.abc import Collection, Iterable, Mapping
-from functools import cached_property
 from pathlib import Path
 from shlex import quote
 from typing import Any
@@ -17,8 +16,8 @@ from snakemake.logging import logger as snakemake_logger
 from parley import paths
 from parley.errors import BudgetError, ParleyError, RecordError, UsageError
 from parley.files import hold_lock, remove_leftovers
-from parley.play.degenerate import clear_pauses
 from parley.play.forks import check_parents
+from parley.play.pausing import clear_pauses
 from parley.play.record_store import recall_left_out
 from parley.play.spending import refused_line
 from parley.study import Study, load_study
@@ -57,28 +56,17 @@ class Run:
         # Only what is missing can order anything to be made, and each file that a rule names takes Snakemake
         # milliseconds.
         self.unfinished = self.missing + sorted({self.mark_of(record) for record in self.unplayed})
+        # What the ledger rule marks; nothing for a game that keeps none.
+        keeps_ledger = study.game.evidence.keeps_ledger
+        self.ledger_stamps = [str(paths.stamp(study.name, "ledger", study.ledger_plan))] if keeps_ledger else []
+        # Options are part of the shell commands as text, not as params: see rerun-triggers in profiles/default.
+        self.models_option = braced(f"--models {quote(str(study.models_file))}")
+        self.study_options = f"{braced(quote(str(study.file)))} {self.models_option} --plan {self.plan}"
 
     def mark_of(self, record: str) -> str:
         """Return the mark of the job that plays what is missing of a record's shard."""
         engine, shard = self.shards[record]
         return str(paths.mark(self.study.name, "played", engine, self.token, shard))
-
-    @cached_property
-    def ledger_stamps(self) -> list[str]:
-        """What the ledger rule marks; nothing for a game that keeps none."""
-        study = self.study
-        return [str(paths.stamp(study.name, "ledger", study.ledger_plan))] if study.game.evidence.keeps_ledger else []
-
-    # Options are part of the shell commands as text, not as params: see rerun-triggers in profiles/default.
-    @cached_property
-    def models_option(self) -> str:
-        """The option of a shell command that names the models file."""
-        return braced(f"--models {quote(str(self.study.models_file))}")
-
-    @cached_property
-    def study_options(self) -> str:
-        """The study and the options of a shell command of one of its stages."""
-        return f"{braced(quote(str(self.study.file)))} {self.models_option} --plan {self.plan}"
 
 
 def begin(workflow: Any, config: Mapping[str, Any]) -> Run:

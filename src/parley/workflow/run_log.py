@@ -68,7 +68,7 @@ def announce(study: "Study") -> None:
     from parley.progress.state import RUN, ProcessStates
 
     def told() -> dict[str, Any]:
-        note = f"{counted(len(_sent), 'job')} sent, nothing is played yet" if _sent else PLANNING
+        note = f"{counted(len(_sent), 'job')} sent, not playing yet" if _sent else PLANNING
         return {"note": note, "stopping": STOPPED.is_set() or _stopping.is_set()}
 
     folder = paths.processes(paths.results(study.name))
@@ -146,22 +146,18 @@ class RunLog:
             self._begin()
         elif event in _FAILED:
             self._tell_failure(record.__dict__)
-        elif record.levelno >= ERROR:
-            if not _is_failed_command(record):  # the job's failure says more
-                self._say(str(record.msg), "red")
         elif record.levelno >= WARNING:
-            self._say(str(record.msg), "yellow")
+            if not _is_failed_command(record):  # the job's failure says more
+                self._say(str(record.msg), "red" if record.levelno >= ERROR else "yellow")
         elif record.levelno == INFO and event is None:
             self._tell_on_the_way(str(record.msg))
 
     def _tell_on_the_way(self, text: str) -> None:
         """Show what is no problem, if people want to know it."""
-        if text.startswith(_KEPT):
-            if text.startswith(("Will exit", "Terminating")):
-                _stopping.set()
+        if text.startswith(("Will exit", "Terminating")):
+            _stopping.set()
+        if text.startswith(_KEPT) or (_SUBMITTED.search(text) and not (self._screen and self._screen.live)):
             self._say(text, "dim")
-        elif _SUBMITTED.search(text) and not self._live:
-            self._say(text)
 
     def _note_submission(self, record: LogRecord) -> None:
         text = str(record.msg)
@@ -179,10 +175,6 @@ class RunLog:
             self._screen.stop()
             self._screen = None
 
-    @property
-    def _live(self) -> bool:
-        return self._screen is not None and self._screen.live
-
     def _begin(self) -> None:
         self._running = True
         if not _followed:  # the Snakefile is another one
@@ -191,8 +183,7 @@ class RunLog:
         from parley.progress.follow import Progress
         from parley.progress.screen import Screen
 
-        progress = Progress(_followed[-1], since=time.time())
-        self._screen = Screen(progress, self._own.stream, self._color)
+        self._screen = Screen(Progress(_followed[-1], since=time.time()), self._own.stream, self._color)
         leave_with(self._screen.stop)
         self._screen.start()
 
@@ -245,10 +236,8 @@ def _of_logs(logs: list[str]) -> Iterator[str]:
         alike.setdefault(_NUMBER.sub("#", words), []).append((log, words))
     # Of a group most logs are of parts that were only ended.
     groups = sorted(alike.values(), key=lambda group: not group[0][1].startswith("parley: "))
-    for group in groups[:_MAX_LOGS]:
-        log, words = group[0]
-        more = f" (and {len(group) - 1} more like it)" if len(group) > 1 else ""
-        yield f"  {one_line(log)}{more}"
+    for (log, words), *others in groups[:_MAX_LOGS]:
+        yield f"  {one_line(log)}" + (f" (and {len(others)} more like it)" if others else "")
         yield f"    {words or 'empty'}"
     if len(groups) > _MAX_LOGS:
         yield f"  and {sum(map(len, groups[_MAX_LOGS:]))} more logs"

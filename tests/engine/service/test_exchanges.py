@@ -16,12 +16,11 @@ from support.answering import KEY, SERVED, StandInService, ask, error, first_ask
 
 REPLY = {"internal_strategy": "Wait and see.", "value": 17, "public_reasoning": "It is in the middle."}
 TEXT, THOUGHT = json.dumps(REPLY), "The others may lie. I take the middle."
-SCHEMA = {"type", "json_schema"}
 
 
-def chat(message: dict[str, Any], usage: dict[str, Any], finish: str = "stop", **more: Any) -> dict[str, Any]:
-    choice = {"index": 0, "message": {"role": "assistant", **message}, "finish_reason": finish, "logprobs": None}
-    counted = {"prompt_tokens": 19, "completion_tokens": 10, "total_tokens": 29} | usage
+def chat(message: dict[str, Any], usage: dict[str, Any] | None = None, **more: Any) -> dict[str, Any]:
+    choice = {"index": 0, "message": {"role": "assistant", **message}, "finish_reason": "stop", "logprobs": None}
+    counted = {"prompt_tokens": 19, "completion_tokens": 10, "total_tokens": 29, **(usage or {})}
     told = {"id": "chatcmpl-B9MBs8", "object": "chat.completion", "created": 1741569952, "model": SERVED}
     return {**told, "choices": [choice], "usage": counted, **more}
 
@@ -32,7 +31,7 @@ class Exchange:
 
     sent: set[str]
     reply: dict[str, Any]
-    thought: str | None = None
+    thought: str | None = THOUGHT
     usage: tuple[int, int, int | None, int | None] = (19, 10, None, None)  # prompt, completion, cached, reasoning
     path: str = "/v1/chat/completions"
     keys: dict[str, Any] = field(default_factory=dict)
@@ -44,166 +43,83 @@ DETAILS = {
     "prompt_tokens_details": {"cached_tokens": 8, "audio_tokens": 0},
     "completion_tokens_details": {"reasoning_tokens": 4, "audio_tokens": 0, "accepted_prediction_tokens": 0},
 }
-CONTENT = {"content": TEXT, "refusal": None, "annotations": []}
 COUNTED = (19, 10, 8, 4)
-
-EXCHANGES: dict[str, Exchange] = {
-    "openai": Exchange(OPENAI, chat(CONTENT, DETAILS, service_tier="default"), usage=COUNTED),
-    "openai-reasoning": Exchange(OPENAI - {"temperature"}, chat(CONTENT, DETAILS), usage=COUNTED),
-    "openai-responses": Exchange(
-        {"input", "temperature", "max_output_tokens", "store", "text"},
+PLAIN = {"content": TEXT, "refusal": None, "annotations": []}
+OF_OPENAI = chat(PLAIN, DETAILS, service_tier="default", system_fingerprint="fp_44709d6fcb")
+RESPONSE: dict[str, Any] = {
+    **{"id": "resp_67ccd2be", "object": "response", "status": "completed", "error": None, "model": SERVED},
+    "incomplete_details": None,
+    "output": [
+        {"id": "rs_1", "type": "reasoning", "summary": [{"type": "summary_text", "text": THOUGHT}]},
         {
-            "id": "resp_67ccd2be",
-            "object": "response",
-            "status": "completed",
-            "error": None,
-            "incomplete_details": None,
-            "model": SERVED,
-            "output": [
-                {"id": "rs_1", "type": "reasoning", "summary": [{"type": "summary_text", "text": THOUGHT}]},
-                {
-                    "type": "message",
-                    "id": "msg_67ccd2bf",
-                    "status": "completed",
-                    "role": "assistant",
-                    "content": [{"type": "output_text", "text": TEXT, "annotations": []}],
-                },
-            ],
-            "usage": {
-                "input_tokens": 19,
-                "input_tokens_details": {"cached_tokens": 8},
-                "output_tokens": 10,
-                "output_tokens_details": {"reasoning_tokens": 4},
-                "total_tokens": 29,
-            },
-        },
-        THOUGHT,
-        COUNTED,
-        "/v1/responses",
-    ),
-    "anthropic": Exchange({"messages", "temperature", "max_tokens"}, chat({"content": TEXT}, {})),
-    "anthropic-messages": Exchange(
-        {"messages", "system", "temperature", "max_tokens", "tools", "tool_choice"},
-        {
-            "id": "msg_01Aq9w938a90dw8q",
             "type": "message",
             "role": "assistant",
-            "model": SERVED,
-            "content": [
-                {"type": "thinking", "thinking": THOUGHT, "signature": "EqQBCgIYAhIM"},
-                {"type": "text", "text": "I reply with the tool."},
-                {"type": "tool_use", "id": "toolu_01A09q90qw90lq917835lq9", "name": "propose", "input": REPLY},
-            ],
-            "stop_reason": "tool_use",
-            "stop_sequence": None,
-            "usage": {
-                "input_tokens": 6,
-                "cache_creation_input_tokens": 5,
-                "cache_read_input_tokens": 8,
-                "output_tokens": 10,
-            },
+            "content": [{"type": "output_text", "text": TEXT, "annotations": []}],
         },
-        THOUGHT,
-        (19, 10, 8, None),
-        "/v1/messages",
+    ],
+    "usage": {
+        **{"input_tokens": 19, "input_tokens_details": {"cached_tokens": 8}},
+        **{"output_tokens": 10, "output_tokens_details": {"reasoning_tokens": 4}, "total_tokens": 29},
+    },
+}
+MESSAGE: dict[str, Any] = {
+    **{"id": "msg_01Aq9w938a90dw8q", "type": "message", "role": "assistant", "model": SERVED},
+    "content": [
+        {"type": "thinking", "thinking": THOUGHT, "signature": "EqQBCgIYAhIM"},
+        {"type": "text", "text": "I reply with the tool."},
+        {"type": "tool_use", "id": "toolu_01A09q90qw90lq917835lq9", "name": "propose", "input": REPLY},
+    ],
+    **{"stop_reason": "tool_use", "stop_sequence": None},
+    "usage": {
+        **{"input_tokens": 6, "cache_creation_input_tokens": 5},
+        **{"cache_read_input_tokens": 8, "output_tokens": 10},
+    },
+}
+PARTS = [{"type": "thinking", "thinking": [{"type": "text", "text": THOUGHT}]}, {"type": "text", "text": TEXT}]
+
+EXCHANGES: dict[str, Exchange] = {
+    "openai": Exchange(OPENAI, OF_OPENAI, None, COUNTED),
+    "openai-reasoning": Exchange(OPENAI - {"temperature"}, OF_OPENAI, None, COUNTED),
+    "openai-responses": Exchange(
+        {"input", "temperature", "max_output_tokens", "store", "text"}, RESPONSE, THOUGHT, COUNTED, "/v1/responses"
+    ),
+    "anthropic": Exchange({"messages", "temperature", "max_tokens"}, chat({"content": TEXT}), None),
+    "anthropic-messages": Exchange(
+        {"messages", "system", "temperature", "max_tokens", "tools", "tool_choice"},
+        *(MESSAGE, THOUGHT, (19, 10, 8, None), "/v1/messages"),
     ),
     "azure": Exchange(
-        OPENAI,
-        chat(
-            CONTENT,
-            DETAILS,
-            prompt_filter_results=[{"prompt_index": 0, "content_filter_results": {"hate": {"filtered": False}}}],
-            system_fingerprint="fp_44709d6fcb",
-        ),
-        usage=COUNTED,
+        *(OPENAI, chat(PLAIN, DETAILS, prompt_filter_results=[{"prompt_index": 0}]), None, COUNTED),
         keys={"of_source": {"key_header": "api-key"}},
     ),
-    "deepinfra": Exchange(CHAT, chat({"content": TEXT}, {"estimated_cost": 2e-7})),
+    "deepinfra": Exchange(CHAT, chat({"content": TEXT}, {"estimated_cost": 2e-7}), None),
     "deepseek": Exchange(
         CHAT - {"seed"},
-        chat(
-            {"content": TEXT, "reasoning_content": THOUGHT},
-            {"prompt_cache_hit_tokens": 8, "prompt_cache_miss_tokens": 11, **DETAILS},
-            system_fingerprint="fp_1c5d8833bc",
-        ),
-        THOUGHT,
-        COUNTED,
+        chat({"content": TEXT, "reasoning_content": THOUGHT}, {"prompt_cache_hit_tokens": 8, **DETAILS}),
+        usage=COUNTED,
     ),
-    "gemini": Exchange(
-        CHAT - {"seed"}, chat({"content": TEXT}, {"total_tokens": 33}), path="/v1beta/openai/chat/completions"
-    ),
-    "groq": Exchange(
-        OPENAI,
-        chat(
-            {"content": TEXT, "reasoning": THOUGHT},
-            {"queue_time": 0.03, "prompt_time": 0.01, "completion_time": 0.02, "total_time": 0.03},
-            system_fingerprint="fp_179b0f92c9",
-            x_groq={"id": "req_01jbd6g2qdfw2adyrt2az8hz4w"},
-        ),
-        THOUGHT,
-    ),
-    "llama.cpp": Exchange(
-        CHAT,
-        chat({"content": f"<think>{THOUGHT}</think>\n\n{TEXT}"}, {}, timings={"prompt_n": 19, "predicted_n": 10}),
-        THOUGHT,
-    ),
-    "mistral": Exchange(
-        CHAT - {"seed"} | {"random_seed"},
-        chat(
-            {
-                "content": [
-                    {"type": "thinking", "thinking": [{"type": "text", "text": THOUGHT}]},
-                    {"type": "text", "text": TEXT},
-                ],
-                "tool_calls": None,
-                "prefix": False,
-            },
-            {},
-        ),
-        THOUGHT,
-    ),
-    "ollama": Exchange(
-        CHAT, chat({"content": TEXT, "reasoning": THOUGHT}, {}, system_fingerprint="fp_ollama"), THOUGHT
-    ),
+    "gemini": Exchange(CHAT - {"seed"}, chat({"content": TEXT}), None, path="/v1beta/openai/chat/completions"),
+    "groq": Exchange(OPENAI, chat({"content": TEXT, "reasoning": THOUGHT}, {"queue_time": 0.03}, x_groq={"id": "r"})),
+    "llama.cpp": Exchange(CHAT, chat({"content": f"<think>{THOUGHT}</think>\n\n{TEXT}"}, timings={"prompt_n": 19})),
+    "mistral": Exchange(CHAT - {"seed"} | {"random_seed"}, chat({"content": PARTS, "tool_calls": None})),
+    "ollama": Exchange(CHAT, chat({"content": TEXT, "reasoning": THOUGHT}, system_fingerprint="fp_ollama")),
     "openrouter": Exchange(
         CHAT,
         chat(
-            {
-                "content": TEXT,
-                "refusal": None,
-                "reasoning": THOUGHT,
-                "reasoning_details": [{"type": "reasoning.text", "text": THOUGHT}],
-            },
+            {**PLAIN, "reasoning": THOUGHT, "reasoning_details": [{"type": "reasoning.text", "text": THOUGHT}]},
             {"cost": 0.95, **DETAILS},
-            provider="OpenAI",
-            native_finish_reason="stop",
         ),
-        THOUGHT,
-        COUNTED,
+        usage=COUNTED,
     ),
-    "sglang": Exchange(
-        CHAT,
-        chat(
-            {"content": TEXT, "reasoning_content": THOUGHT, "tool_calls": None},
-            {"prompt_tokens_details": None, "reasoning_tokens": 0},
-            metadata={"weight_version": "default"},
-        ),
-        THOUGHT,
-    ),
-    "together": Exchange(
-        CHAT,
-        chat({"content": TEXT, "tool_calls": []}, {"cached_tokens": 0}, finish="eos", prompt=[]),
-    ),
+    "sglang": Exchange(CHAT, chat({"content": TEXT, "reasoning_content": THOUGHT}, {"prompt_tokens_details": None})),
+    "together": Exchange(CHAT, chat({"content": TEXT, "tool_calls": []}, {"cached_tokens": 0}, prompt=[]), None),
     "vllm": Exchange(
         CHAT,
         chat(
             {"content": TEXT, "reasoning": THOUGHT, "tool_calls": [], "function_call": None},
             {"prompt_tokens_details": {"cached_tokens": 8}},
-            prompt_logprobs=None,
-            kv_transfer_params=None,
         ),
-        THOUGHT,
-        (19, 10, 8, None),
+        usage=(19, 10, 8, None),
     ),
 }
 
@@ -229,7 +145,7 @@ def test_each_preset_speaks_as_its_documents_do(server: StandInService) -> None:
 
 
 def test_messages_of_anthropic_think_and_hold_a_reply_to_its_form(server: StandInService) -> None:
-    reply = EXCHANGES["anthropic-messages"].reply
+    reply = MESSAGE
     server.answer = lambda body: (200, reply)
     ask(server.url, dialect="anthropic-messages")
     thinking = {"preset": "anthropic-messages", "temperature": False, "reasoning_tokens": 2000}
@@ -256,7 +172,7 @@ def test_messages_of_anthropic_think_and_hold_a_reply_to_its_form(server: StandI
 
 
 def test_responses_of_openai_are_cut_refuse_and_fail(server: StandInService, pauses: list[float]) -> None:
-    reply = EXCHANGES["openai-responses"].reply
+    reply = RESPONSE
     server.answer = lambda body: (200, reply)
     ask(server.url, dialect={"preset": "openai-responses", "reasoning_effort": "low"})
     body = server.bodies[-1]

@@ -8,7 +8,7 @@ import pytest
 
 from parley.engine.service import limits
 from parley.engine.service.dialect import ServiceLimits
-from parley.engine.service.limits import Limiter, estimated_tokens, limiter_of
+from parley.engine.service.limits import Limiter, estimated_tokens
 from support.answering import Engine, LLMPolicy, StandInService, completion, first_ask, service_entry, service_of
 
 pytestmark = pytest.mark.promise("All games of a process together keep a service's limits, in the order of asking.")
@@ -57,7 +57,6 @@ def test_two_games_and_two_entries_of_a_service_have_no_more_in_flight_than_it_a
     asyncio.run(games())
     assert len(server.bodies) == 18
     assert max(server.most) == 2
-    assert limiter_of("a", None, "b") is limiter_of("a", None, "b") is not limiter_of("a", "KEY", "b")
 
 
 def test_the_tokens_of_a_minute_are_corrected_by_the_reply() -> None:

@@ -1,8 +1,6 @@
 """A service that somebody else runs: a real HTTP server on 127.0.0.1, which answers what it should and should not."""
 
-import asyncio
 import json
-import socket
 from pathlib import Path
 from typing import Any
 
@@ -43,9 +41,8 @@ LISTED = (200, {"data": [{"id": SERVED}]})
 
 
 def test_a_request_names_the_model_as_the_service_does_and_carries_the_key(server: StandInService) -> None:
-    server.pages["/team/llm" + MODELS] = LISTED
     _, told = ask(server.url, chat_template_kwargs={"enable_thinking": False})
-    ask(server.url.removesuffix("/v1") + "/team/llm/v1")  # it may lie below a path
+    ask(server.url)
     with_template, body = server.bodies
     assert with_template.pop("chat_template_kwargs") == {"enable_thinking": False}
     assert body == with_template
@@ -53,19 +50,13 @@ def test_a_request_names_the_model_as_the_service_does_and_carries_the_key(serve
     assert (body["model"], body["seed"], body["temperature"], body["max_tokens"]) == (SERVED, 11, 0.5, 300)
     assert body["response_format"]["json_schema"]["strict"] is True
     assert set(body) == {"model", "messages", "temperature", "max_tokens", "seed", "response_format"}
-    paths = [MODELS, CHAT, "/version", "/team/llm" + MODELS, "/team/llm" + CHAT, "/version"]
-    assert [path for path, _ in server.heads] == [*paths[:5], "/team/llm/version"]
+    assert [path for path, _ in server.heads] == [MODELS, CHAT, "/version"] * 2
     assert {key for _, key in server.heads} == {f"Bearer {KEY}"}
     assert told == {"engine": "service", "served": SERVED, "versions": {"vllm": "0.32.0"}}
 
 
-@pytest.mark.slow
-def test_who_does_not_say_that_it_is_vllm_has_no_version(
-    server: StandInService, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    echoed = "0" + KEY
-    monkeypatch.setenv(VARIABLE, echoed)
-    for page in (404, {}), (200, []), (200, {"version": "on host-7"}), (200, {"version": echoed}), None:
+def test_who_does_not_say_that_it_is_vllm_has_no_version(server: StandInService) -> None:
+    for page in (200, []), (200, {"version": "on host-7"}), (200, {"version": f"0{KEY}"}), None:
         server.pages["/version"] = page
         assert ask(server.url)[1] == {"engine": "service", "served": SERVED}, page
 
@@ -75,11 +66,8 @@ def test_a_service_that_is_not_ready_says_why_at_once(server: StandInService) ->
         ((401, {"error": "Unauthorized"}), ["answered 401: Unauthorized", f"check the key in {VARIABLE}"]),
         ((404, {"detail": "Not Found"}), [f"{server.url} its URL?"]),
         ((200, b"<html>\x1b[2Jhello"), ["did not answer with a list of models", "hello"]),
-        (
-            (200, {"data": [{"id": "other/one"}, {"id": "more"}]}),
-            ["source.served", "other/one, more", "lists_models: false"],
-        ),
-        ((200, [{"id": "other/one"}, {"id": "more"}]), ["source.served", "other/one, more"]),  # Together
+        ((200, {"data": [{"id": "a/b"}, {"id": "more"}]}), ["source.served", "a/b, more", "lists_models: false"]),
+        ((200, [{"id": "a/b"}, {"id": "more"}]), ["source.served", "a/b, more"]),  # Together
         (None, [f"cannot be reached at {server.url}"]),
     ]
     for page, words in rows:
@@ -116,11 +104,9 @@ def test_headers_come_from_the_environment_and_are_as_secret_as_the_key(
     entry = service_entry(server.url, of_source=of_source)
     assert entry.identity() == service_entry(server.url).identity()
     assert secret not in repr(service_of("tiny", entry))
-    for name in ("content-type", "authorization"):
-        with pytest.raises(ValidationError, match="is sent already"):
-            service_entry(of_source={"headers": {name: "X"}})
-    with pytest.raises(ValidationError, match="headers"):
-        service_entry(of_source={"headers": {"X-Key": "the value itself"}})
+    for headers in ({"content-type": "X"}, {"authorization": "X"}, {"X-Key": "the value itself"}):
+        with pytest.raises(ValidationError, match="headers"):
+            service_entry(of_source={"headers": headers})
 
 
 def test_a_redirect_is_not_followed_and_the_key_goes_nowhere_else(server: StandInService) -> None:
@@ -176,23 +162,21 @@ def test_a_proxy_variable_that_cannot_be_used_is_named_without_its_password(
     ]:
         with monkeypatch.context() as patch:
             patch.setenv(variable, value)
-            with pytest.raises(ParleyError, match=f"the service for tiny: {words}") as caught:
+            with pytest.raises(ParleyError, match=f"^the service for tiny: {words}") as caught:
                 ask(proxied.url)
         assert "pass-word" not in str(caught.value), variable
-        assert "\n" not in str(caught.value), variable
 
 
 def test_no_proxy_is_read_as_others_read_it(proxied: StandInService, monkeypatch: pytest.MonkeyPatch) -> None:
-    with service() as direct:
-        for value, is_direct in [
-            ("127.0.0.0/8", True),
-            ("lab.example, 127.0.0.1", True),
-            ("10.0.0.0/8,*.lab.example", False),
-        ]:
-            monkeypatch.setenv("NO_PROXY", value)
-            assert (_proxy_of(URL(direct.url)) is None) == is_direct, value
-        assert _proxy_of(URL("http://models.lab.example/v1")) is None
-        assert _proxy_of(URL("http://lab.example/v1")) is not None
+    for value, host, is_direct in [
+        ("127.0.0.0/8", "127.0.0.1", True),
+        ("lab.example, 127.0.0.1", "127.0.0.1", True),
+        ("10.0.0.0/8,*.lab.example", "127.0.0.1", False),
+        ("10.0.0.0/8,*.lab.example", "models.lab.example", True),
+        ("10.0.0.0/8,*.lab.example", "lab.example", False),
+    ]:
+        monkeypatch.setenv("NO_PROXY", value)
+        assert (_proxy_of(URL(f"http://{host}/v1")) is None) == is_direct, (value, host)
 
 
 @settings(max_examples=50)
@@ -208,11 +192,11 @@ def test_no_text_is_shown_with_the_key_in_it(before: str, hiding: str, place: in
 
 def test_a_key_that_an_error_echoes_is_taken_out(server: StandInService) -> None:
     said = "x" * 290 + HIDDEN
-    pages: list[Any] = [(401, {"error": {"message": said}}), (400, {"detail": said}), (500, KEY.encode())]
+    pages: list[Any] = [(401, {"error": {"message": said}}), (500, KEY.encode())]
     for page in pages:
         server.answer = lambda _, page=page: page
         assert str(page[0]) in error(server.url)
-    pages += [(200, {"data": [{"id": HIDDEN}]}), (200, {"data": KEY}), (200, KEY.encode()), (200, {KEY: 1})]
+    pages += [(200, {"data": [{"id": HIDDEN}]}), (200, {"data": KEY}), (200, {KEY: 1})]
     for server.pages[MODELS] in pages:
         error(server.url)
 
@@ -241,7 +225,7 @@ def test_a_key_is_found_as_urls_and_json_write_it(server: StandInService, monkey
 
 
 def test_a_key_that_is_missing_or_unusable_is_an_error_that_does_not_show_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    for value in None, "", "short", f"{KEY}\n", f"{KEY}é", f'{KEY}"', f"{KEY}\\":
+    for value in None, "short", f"{KEY}\n", f"{KEY}é", f'{KEY}"':
         monkeypatch.setenv(VARIABLE, value) if value else monkeypatch.delenv(VARIABLE, raising=False)
         with pytest.raises(UsageError, match=VARIABLE) as caught:
             service_of("tiny", service_entry())
@@ -253,7 +237,7 @@ def test_a_key_that_is_missing_or_unusable_is_an_error_that_does_not_show_it(mon
 
 def test_an_address_that_is_refused_is_shown_without_what_may_be_a_key(tmp_path: Path) -> None:
     file = tmp_path / "models.yaml"
-    for url in (f"https://a.example/v1?key={KEY}", f"https://a.example/v1#{KEY}", f"https://me:{KEY}@a.example/v1"):
+    for url in (f"https://a.example/v1?key={KEY}", f"https://me:{KEY}@a.example/v1"):
         file.write_text(json.dumps({"models": {"m": {"source": {"url": url, "served": "x"}}}}))
         with pytest.raises(UsageError, match="url: ") as caught:
             load_models(file)
@@ -321,15 +305,12 @@ def test_fields_of_an_entry_go_with_each_request_and_replace_nothing(server: Sta
     plain = service_entry(NODE)
     others = [service_entry(NODE, extra=extra), service_entry(NODE, system="fold")]
     assert len({str(entry.identity()) for entry in (plain, *others)}) == 3
-    assert [recorded_entry(entry.identity(), None).identity() for entry in others] == [
-        entry.identity() for entry in others
-    ]
+    for entry in others:
+        assert recorded_entry(entry.identity(), None).identity() == entry.identity()
     assert service_entry(NODE, of_source={"key_header": "api-key"}).identity() == plain.identity()
     hub = {"source": {"repo": "owner/tiny", "revision": "a" * 40}}
     for keys, words in [
         ({"extra": {"seed": 1}}, "extra.seed: is Parley's own"),
-        ({"extra": {"stream": True}}, "extra.stream"),
-        ({"extra": {"random_seed": 1}}, "extra.random_seed: is Parley's own"),  # Mistral's
         ({"extra": {"guided_json": {}}}, "extra.guided_json: is Parley's own"),  # vLLM's
         ({**hub, "limits": {}, "extra": {"chat_template": "x"}}, "extra.chat_template: must be a number"),
         ({**hub, "limits": {}, "extra": {"top_p": True}}, "extra.top_p: must be a number"),
@@ -340,26 +321,23 @@ def test_fields_of_an_entry_go_with_each_request_and_replace_nothing(server: Sta
 
 def test_a_url_has_any_path(server: StandInService) -> None:
     root = server.url.removesuffix("/v1")
-    for path in "/v1beta/openai", "/api/paas/v4", "/api/v3", "":  # Gemini, Zhipu, Volcengine, a proxy of one's own
+    for path in "/v1beta/openai", "/team/llm/v1", "":  # Gemini, below a path, a proxy of one's own
         server.pages[f"{path}/models"] = LISTED
-        for url in root + path, f"{root}{path}/":
-            server.heads.clear()
-            ask(url)
-            assert [f"{path}/models", f"{path}/chat/completions"] == [path for path, _ in server.heads][:2], url
+        server.heads.clear()
+        ask(f"{root}{path}/")
+        assert [f"{path}/models", f"{path}/chat/completions"] == [path for path, _ in server.heads][:2], path
 
 
 def test_what_cannot_be_a_service_is_refused() -> None:
     hub = {"repo": "owner/tiny", "revision": "a" * 40}
-    form, own = "must be as https://HOST/v1", "only for a server that Parley starts"
-    no_urls = ["node17:8000/v1", "ftp://node17/v1", "http://alice@node17/v1", "http://node17/v1?key=1/v1"]
-    no_hosts = ["http://[::1/v1", "http://node17:99999/v1", "http://a..b/v1"]
+    own, calls = "only for a server that Parley starts", ("/chat/completions", "/messages")
+    urls = {
+        **dict.fromkeys(("node17:8000/v1", "ftp://node17/v1", "http://alice@node17/v1"), "must be as https://HOST/v1"),
+        **dict.fromkeys(("http://[::1/v1", "http://node17:99999/v1", "http://a..b/v1"), "impossible host or port"),
+        **{f"{NODE}{call}": f"before {call}; leave that out" for call in calls},
+    }
     rows: list[tuple[dict[str, Any], str]] = [
-        *(({"source": {"url": url, "served": SERVED}}, form) for url in no_urls),
-        *(({"source": {"url": url, "served": SERVED}}, "impossible host or port") for url in no_hosts),
-        *(
-            ({"source": {"url": f"{NODE}{call}", "served": SERVED}}, f"before {call}; leave that out")
-            for call in ("/chat/completions", "/messages", "/responses")
-        ),
+        *(({"source": {"url": url, "served": SERVED}}, words) for url, words in urls.items()),
         *(({"source": {"url": NODE, "served": name}}, "served") for name in ("", "/home/m", "x\n")),
         ({"engine_args": {"seed": 1}}, f"engine_args: {own}"),
         ({"deterministic": True}, f"deterministic: {own}"),
@@ -375,23 +353,3 @@ def test_what_cannot_be_a_service_is_refused() -> None:
         assert words in str(caught.value), keys
     for url in "http://[::1]:8000/v1", "https://ex\xe4mple.com/v1", "http://a_b:65535/v1":
         assert service_entry(url).is_service
-
-
-def test_a_service_at_an_ipv6_address_in_brackets_is_asked() -> None:
-    url = "http://[::1]:{}/v1"
-
-    async def answered() -> int:
-        async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            await reader.readuntil(b"\r\n\r\n")
-            writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
-            writer.close()
-
-        listening = await asyncio.start_server(answer, "::1", 0)
-        async with listening, Service("x", "x", url.format(listening.sockets[0].getsockname()[1])).http() as http:
-            return (await http.fetch("GET", "/v1/models", 10.0)).status_code
-
-    try:
-        socket.create_server(("::1", 0), family=socket.AF_INET6).close()
-    except OSError:
-        pytest.skip("this machine has no IPv6")
-    assert asyncio.run(answered()) == 200

@@ -1,6 +1,5 @@
 """Filters around agents of the consensus game: what is dropped, who does not hear it, and what is kept of it."""
 
-import json
 from typing import Any
 
 import pytest
@@ -33,14 +32,10 @@ def chosen(given_filter: Any) -> Any:
     return validated(ConsensusParameters, {"filter": given_filter}, "parameters").filter
 
 
-def apart(value: float, others: Any) -> float:
-    return abs(value - sorted(others)[(len(others) - 1) // 2])
-
-
 def heard(given_filter: Any, *rounds: dict[str, Any], scores: dict[str, int] | None = None) -> dict[str, Any]:
     """Return what agent_1 hears otherwise; agents are called by their number in `rounds`."""
     named = [{f"agent_{number}": value for number, value in each.items()} for each in rounds]
-    found = filtered(chosen(given_filter), ME, named, apart, {f"agent_{n}": s for n, s in (scores or {}).items()})
+    found = filtered(chosen(given_filter), ME, named, {f"agent_{n}": s for n, s in (scores or {}).items()})
     return {name.removeprefix("agent_"): value for name, value in found.items()}
 
 
@@ -72,7 +67,7 @@ def test_reputation_counts_distance_and_moves() -> None:
     rounds = [{"1": 10, "2": 20, "3": 30, "4": 40}, {"1": 20, "2": 20, "3": 20, "4": 40}]
     named = [{f"agent_{n}": v for n, v in each.items()} for each in rounds]
     # agent_3: |30 - 20| in round 1; 0 in round 2, in which it moved by 10 towards the others of round 1.
-    assert [reputation(f"agent_{n}", named, apart) for n in (2, 3, 4)] == [-5, 0, -20]
+    assert [reputation(f"agent_{n}", named) for n in (2, 3, 4)] == [-5, 0, -20]
     assert heard({"reputation": 1}, *rounds) == {"4": None}
     assert heard({"reputation": 2}, *rounds) == {"4": None, "2": None}
     assert heard({"reputation": 1}, rounds[0] | {"4": None}) == {"3": None}  # who is silent is not counted
@@ -98,9 +93,9 @@ def test_a_filter_never_drops_its_own_nor_too_many(
     rounds: list[dict[str, Any]], number: int, scores: dict[str, int]
 ) -> None:
     now = rounds[-1]
-    assert filtered(chosen("none"), ME, rounds, apart, scores) == {}
+    assert filtered(chosen("none"), ME, rounds, scores) == {}
     for kind in ("trim", "median_of_rounds", "reputation", "scored"):
-        found = filtered(chosen({kind: number}), ME, rounds, apart, scores)
+        found = filtered(chosen({kind: number}), ME, rounds, scores)
         assert ME not in found
         assert all(now[name] is not None for name in found)
         if kind == "median_of_rounds":
@@ -162,20 +157,6 @@ def test_what_is_dropped_is_not_heard_and_kept_in_the_trace(given_filter: dict[s
     assert first["proposals"][liar] == 49
 
 
-def test_a_median_stands_in_the_place_of_a_value_and_the_words_stay() -> None:
-    liar = with_outlier(game_of({}))
-    moves: dict[str, Any] = {
-        "1 propose": {liar: 20},
-        "2 propose": {liar: {"value": 49, "public_reasoning": "I say 49."}},
-    }
-    play = game_of(moves, filter={"median_of_rounds": 3}, stop_threshold=1)
-    ask = ask_of(play, 2, "vote")
-    assert f'{liar}: 20 | Reasoning: "I say 49."' in ask.user
-    assert ask.view.this_round[liar] == 20
-    assert play.outcome.trace[1]["filtered"][ask.agent][liar] == 20
-    assert f"{liar} (you): 49" in ask_of(play, 2, "vote", "byzantine").user
-
-
 def test_who_is_silent_filters_by_the_value_that_it_holds() -> None:
     held = game_of({}, b=0).outcome.metrics["initial_values"]["agent_2"]
     moves = {"1 propose": [held - 1, None, held + 1, held]}
@@ -212,24 +193,6 @@ def test_scores_are_asked_for_and_decide(reply_format: str) -> None:
     assert failing not in filtered_now
 
 
-def test_scores_are_whole_numbers_for_each_message_and_nobody_else() -> None:
-    play = game_of(ROUND_1, filter={"scored": 1}, max_rounds=1)
-    model = ask_of(play, 1, SCORE).reply_model
-    names = list(model.model_fields)
-    good = dict.fromkeys(names, 10)
-    assert model.model_validate_json(json.dumps(good)).model_dump() == good
-    bad: list[dict[str, Any]] = [
-        {},
-        good | {names[0]: 11},
-        good | {names[0]: -1},
-        good | {names[0]: 1.5},
-        good | {ME * 2: 1},
-    ]
-    for reply in bad:
-        with pytest.raises(ValueError, match="validation error"):
-            model.model_validate_json(json.dumps(reply))
-
-
 @pytest.mark.parametrize("rule", ["majority", "median", "dolev_strong"])
 def test_rules_score_by_the_distance_from_their_own_value(rule: str) -> None:
     parameters = {"max_rounds": 1, "filter": {"scored": 1}, "reasoning_chars": 4000, "justification_chars": 4000}
@@ -243,17 +206,6 @@ def test_rules_score_by_the_distance_from_their_own_value(rule: str) -> None:
 def test_who_heard_nobody_is_asked_for_no_scores() -> None:
     play = game_of({"1 propose": [None, None, None, None]}, b=0, filter={"scored": 1}, max_rounds=1, retries=0)
     assert {x.ask.phase for x in play.exchanges} == {"propose", "vote"}
-
-
-def test_prompts_say_that_there_is_a_filter_if_they_are_to() -> None:
-    for given_filter in FILTERS:
-        told, untold = (game_of({}, filter=given_filter, filter_told=on) for on in (True, False))
-        assert "=== FILTER ===" in ask_of(told, 1, "vote").system
-        assert not any("FILTER" in x.ask.system for x in untold.exchanges)
-        assert not any("FILTER" in x.ask.system for x in told.exchanges if x.ask.role == "byzantine")
-    unfiltered = game_of({}, filter_told=True)
-    assert not any("FILTER" in x.ask.system for x in unfiltered.exchanges)
-    assert "last 3 values" in ask_of(game_of({}, filter=FILTERS[1], filter_told=True), 1, "propose").system
 
 
 # As a parameter
@@ -278,8 +230,6 @@ def test_a_filter_is_an_axis_and_none_is_left_out_of_identities(study_factory: S
 REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"filter": {"trim": 3}}, "4 agents hear 3 others, and none would be left; lower f to 2 or less"),
     ({"filter": {"trim": 0}}, "write {trim: 1}, or a larger"),
-    ({"filter": {"trimm": 1}}, "did you mean 'trim'"),
-    ({"filter": {"trim": 1, "scored": 1}}, "unknown key"),
     ({"filter": "trim"}, "write {trim: 1}"),
     ({"filter": {"trim": 1}, "protocol": "swarms"}, "filter has no effect with protocol: swarms"),
 ]

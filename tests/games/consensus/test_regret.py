@@ -98,6 +98,10 @@ def test_a_question_about_what_was_lost(study_factory: StudyFactory) -> None:
     [row] = read_table(study.name, "questions").to_dict("records")
     means = regret.groupby("model")["agreement_lost"].mean()
     assert (row["value_from"], row["value_to"]) == (means["minimum"], means["stubborn"]) == (0, 1)
+    # All pairs lose: yes and no, so McNemar's test answers, also at any time.
+    assert (row["test"], row["answer"]) == ("McNemar", "differs")
+    assert row["p_holm"] < 0.05
+    assert row["anytime_p"] < 1
 
 
 @pytest.mark.promise("What theory promises the best known protocol keeps, in every seat and against every adversary.")

@@ -10,15 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from parley.errors import UsageError
 from parley.games.base import new_game
 from parley.games.consensus.game import ConsensusGame, ConsensusParameters
 from parley.games.consensus.prompts import FOLDER
-from parley.play.record import read_summary
-from parley.play.replay import replay
-from parley.play.simulate import simulate
 from parley.policies import Reply
-from parley.study.recorded import rebuilt
 from support.playing import groups
 from support.studies import StudyFactory
 
@@ -193,22 +188,3 @@ def test_the_order_of_leaks_changes_nothing(study_factory: StudyFactory) -> None
     one, two = (study_factory({"vary": {"leaks": [leaks]}}, parameters=SWARMS).conditions[0] for leaks in written)
     assert one.axes["leaks"] == "early_vote+missing_value+names"
     assert one.identity == two.identity
-
-
-def test_the_protocol_can_be_an_axis(study_factory: StudyFactory) -> None:
-    study = study_factory({"vary": {"protocol": ["paper", "swarms"]}})
-    assert [c.axes["protocol"] for c in study.conditions] == ["paper", "swarms"]
-    assert [c.parameters.model_dump()["max_rounds"] for c in study.conditions] == [50, 10]
-    with pytest.raises(UsageError, match=r"parameters: .*leaks has no effect"):
-        study_factory({"vary": {"protocol": ["paper", "swarms"]}}, parameters={"leaks": ["names"]})
-
-
-def test_a_recorded_game_replays_and_says_all_that_it_is(study_factory: StudyFactory) -> None:
-    vary = {"leaks": [list(ALL)], "protocol": ["swarms"], "task": ["Agree on a tip."]}
-    study = study_factory({"honest": 3, "b": 1, "byzantine": "random", "vary": vary}, parameters={"max_rounds": 4})
-    [simulation] = study.simulations()
-    record = simulation.record(study.name)
-    simulate(study, record, (), 1.0)
-    assert replay(record).difference is None
-    again = rebuilt(record, read_summary(record).simulation)
-    assert (again.id, again.condition.name) == (simulation.id, simulation.condition.name)

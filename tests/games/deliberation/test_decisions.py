@@ -1,15 +1,18 @@
 """What each rule decides, from elections by hand and from groups of which the truth is known."""
 
 from fractions import Fraction
+from itertools import pairwise
 from math import comb
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 
 from parley.analysis.summarize import summarize
 from parley.analysis.tables import read_table
 from parley.games.deliberation.decisions import decisions, effect_of_talking
+from parley.games.deliberation.talking import Martingale
 from parley.play.simulate import simulate
 from support.studies import StudyFactory
 
@@ -130,6 +133,22 @@ def test_an_urn_is_a_martingale(study_factory: StudyFactory) -> None:
     assert (tables["martingale"]["high"] > 0).all()
     assert set(tables["martingale"]["state"]) == {"any", "minority", "majority"}
     assert not (tables["decision_rates"]["difference_low"] > 0).any()
+
+
+@pytest.mark.promise("The test of a martingale rejects an urn, which is one, as often as it says (null).")
+def test_an_urn_is_rejected_as_often_as_the_level_says(study_factory: StudyFactory) -> None:
+    study = study_factory({"model": "urn", "n": 3, "prompt": "improve"}, game="deliberation")
+    name, random, studies, seeds = study.conditions[0].name, np.random.default_rng(5), 200, 150
+    rejected = {"minority": 0, "majority": 0, "any": 0}
+    for _ in range(studies):
+        shares = [random.binomial(3, 0.5, seeds) / 3]
+        for _ in range(5):  # each agent draws one of the last answers of all
+            shares.append(random.binomial(3, shares[-1]) / 3)
+        courses = np.array(shares).T
+        steps = [(name, seed, *step) for seed, course in enumerate(courses) for step in pairwise(course)]
+        for row in Martingale(study, []).tables(steps)["martingale"].to_dict("records"):
+            rejected[row["state"]] += row["p"] < 0.05
+    assert all(0.01 * studies < count < 0.1 * studies for count in rejected.values()), rejected
 
 
 @pytest.mark.promise("Agents that give in to majorities gather around what leads (positive control).")

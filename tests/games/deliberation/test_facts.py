@@ -1,7 +1,6 @@
 """Hidden profiles: facts that each hold some of, which together tell the answer."""
 
 import json
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -74,16 +73,6 @@ def test_who_answers_alone_knows_what_one_who_talks_knows_or_is_not_compared(stu
     assert all(fact in user for fact in game.problem.facts for user in users)  # type: ignore[attr-defined]
 
 
-def test_who_holds_none_is_told_of_none_and_all_may_hold_all(study_factory: StudyFactory) -> None:
-    counts = Counter("What you know" in user for user in first_asked(study_of(study_factory, n=6)).values())
-    assert counts == {True: 4, False: 2}
-    of_all = study_of(study_factory, facts="all")
-    facts = next(iter(of_all.simulations())).game().problem.facts  # type: ignore[attr-defined]
-    for user in first_asked(of_all).values():
-        assert "What all of you know:\n- " in user
-        assert all(fact in user for fact in facts)
-
-
 @pytest.mark.promise("Who pools facts is right after talking, at once where all know.")
 def test_what_talking_is_for(study_factory: StudyFactory) -> None:
     study = study_of(study_factory, grid={"vary": {"facts": ["dealt", "all"]}}, turns=2)
@@ -99,17 +88,6 @@ def test_what_talking_is_for(study_factory: StudyFactory) -> None:
         **{("dealt", "first"): 0.0, ("dealt", "last"): 1.0},
         **{("all", "first"): 1.0, ("all", "last"): 1.0},  # unanimous at once
     }
-
-
-def test_a_fact_goes_on_from_one_to_the_next(study_factory: StudyFactory) -> None:
-    """Each of four hears the next one, then the one after: what was one agent's is two's, then everybody's."""
-    study = study_of(study_factory, turns=3, hears="neighbor", seeds=3)
-    for simulation in study.simulations():
-        record = simulation.record(study.name)
-        simulate(study, record, [], 1.0)
-    summarize(study)
-    assert set(read_table(study.name, "decision_rates").query("rule == 'plurality'")["right"]) == {0.0, 1.0}
-    assert set(read_table(study.name, "simulations")["rounds"]) == {3}
 
 
 def test_facts_of_ones_own(study_factory: StudyFactory) -> None:

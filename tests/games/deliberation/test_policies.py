@@ -1,7 +1,6 @@
 """The scripted agents of the deliberation game: how often they do what, and what comes of many of them."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -71,12 +70,3 @@ def outcome_of(simulation: Simulation) -> Outcome:
 def test_agents_who_always_know_never_hang_and_conformists_follow_a_stubborn_majority() -> None:
     assert outcome_of(council(8, 3, "stubborn", accuracy=1, conformity=0)).name == "correct_consensus"
     assert outcome_of(council(11, 6, "stubborn", accuracy=1, conformity=1)).name == "wrong_consensus"
-
-
-@pytest.mark.slow
-def test_deliberation_adds_what_recognition_allows() -> None:
-    """Five agents of whom each is right with chance 0.5, and all recognize what is right: one right one is enough."""
-    solvers = council(5, 0, None, accuracy=0.5, conformity=0, recognize=1)
-    metrics = [outcome_of(replace(solvers, seed=seed)).metrics for seed in range(120)]
-    assert sum(of["consensus_correct"] for of in metrics) / 120 == pytest.approx(1 - 0.5**5, abs=0.04)
-    assert sum(of["single_correct"] for of in metrics) / 120 == pytest.approx(0.5, abs=0.1)

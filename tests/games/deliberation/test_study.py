@@ -9,12 +9,9 @@ import pytest
 from parley.analysis.summarize import summarize
 from parley.analysis.tables import read_table
 from parley.errors import UsageError
-from parley.figures.make import figures
-from parley.ledger.build import build, check_against_records
 from parley.play.record import read_record
 from parley.play.replay import replay
 from parley.play.simulate import simulate
-from parley.report.page import report
 from parley.study import Study, load_study
 from parley.study.recorded import rebuilt
 from parley.workflow.run import require_means
@@ -98,29 +95,6 @@ def test_games_of_several_panels_are_in_the_tables(study_factory: StudyFactory) 
     play_all(study)
     summarize(study, strict=True)
     assert read_table(study.name, "simulations")["rounds"].max() > study.conditions[0].parameters.turns + 1
-
-
-@pytest.mark.slow
-def test_a_finished_study_needs_no_data_where_it_names_them_by_their_hash(
-    tmp_path: Path, study_factory: StudyFactory
-) -> None:
-    file = questions(tmp_path, range(20))
-    first = study_factory(SOLVERS, game="deliberation", seeds=2, parameters=gsm8k(file))
-    sha256 = first.conditions[0].parameters.model_dump()["problems"]["sha256"]
-    study = study_factory(SOLVERS, game="deliberation", seeds=2, parameters=gsm8k(file, sha256=sha256))
-    play_all(study)
-    file.unlink()
-    study = study_factory(SOLVERS, game="deliberation", seeds=2, parameters=gsm8k(file, sha256=sha256))
-    summarize(study)
-    build(study)
-    figures(study)
-    report(study)
-    assert check_against_records(study).blocks == 4
-    more = study_factory(SOLVERS, game="deliberation", seeds=3, parameters=gsm8k(file, sha256=sha256))
-    missing = [str(simulation.record(more.name)) for simulation in more.simulations() if simulation.seed == 2]
-    require_means(more, set(), here=False)
-    with pytest.raises(UsageError, match=r"problems\.jsonl: no such file or folder"):
-        require_means(more, missing, here=False)
 
 
 @pytest.mark.slow

@@ -52,9 +52,7 @@ def test_a_file_of_something_else_is_passed_over(tmp_path: Path) -> None:
     [
         (message("a"), "has no INITIAL row"),
         (initial("a", "2,7,V,A"), "the options must be at least two"),
-        (initial("a", "Cat&&2,7,V,V"), "and different ones"),
         (initial("a", "Cat&&2,4,V,K"), "not in normal form: ''"),
-        (initial("a", "Cat&&2,4,V,yes"), "the options must be cards"),
         (initial("a", f"Cat&&{','.join(map(str, range(11)))}"), "more than 10 cards"),
         (initial("good"), "the group good is repeated"),
     ],
@@ -64,8 +62,3 @@ def test_a_group_without_a_problem_is_named(tmp_path: Path, rows: str, named: st
     with pytest.raises(UsageError, match=named) as error:
         load(found)
     assert str(error.value).startswith(f"{tmp_path / 'wrong'}: ")
-
-
-def test_a_folder_without_files_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="no folder with files"):
-        load(tmp_path)

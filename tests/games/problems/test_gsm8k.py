@@ -64,12 +64,8 @@ def test_parquet_of_the_hub_is_the_same_set_as_lines(tmp_path: Path) -> None:
 
 
 NO_PROBLEMS: list[tuple[Any, str]] = [
-    ({"question": "How many?", "answer": "two"}, "need an answer that can be read"),
     ({"question": "How many?", "answer": "#### two"}, "need an answer that can be read"),
-    ({"question": "How many?", "answer": "####"}, "need an answer that can be read"),
-    ({"question": " ", "answer": "#### 2"}, "question: String should have at least 1"),
     ({"question": "How many?"}, "answer: missing"),
-    ([1, 2], "must be a mapping"),
     ({"question": "x" * 20_000, "answer": "#### 2"}, "at most 10000 characters"),
 ]
 
@@ -86,9 +82,6 @@ def test_a_row_that_is_no_problem_is_named(tmp_path: Path) -> None:
 SOMETHING_ELSE: list[tuple[str | bytes, str]] = [
     (b"\xff\xfe\x00\x01", "not UTF-8 text"),
     ('{"question": "How', "line 1: no JSON"),
-    ("[" * 50_000, "line 1: no JSON"),
-    ('{"text": "How many?"}\n', "line 1: question: missing"),
-    (lines(ROWS)[:-20], "line 5: no JSON"),
 ]
 OTHER_COLUMNS: list[tuple[dict[str, Any], str]] = [
     ({"question": ["a"], "text": ["b"]}, "no parquet file with question and answer"),

@@ -12,7 +12,6 @@ import pyarrow.parquet as pq
 import pytest
 from huggingface_hub.errors import LocalEntryNotFoundError
 
-from parley.errors import UsageError
 from parley.games.problems import data_sets
 
 REVISION = "0123456789abcdef0123456789abcdef01234567"
@@ -56,14 +55,3 @@ def test_only_the_files_of_the_split_are_fetched_at_the_revision_and_once(
     fake = use(monkeypatch, FakeHub(tmp_path, cached=True, online=False))  # what is cached needs no network
     assert data_sets.download("openai/gsm8k", REVISION, tuple(PATTERNS)) == tmp_path
     assert [call["local_files_only"] for call in fake.calls] == [True]
-
-
-def test_without_a_network_the_error_is_one_line_with_the_remedy(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    use(monkeypatch, FakeHub(tmp_path, online=False))
-    with pytest.raises(UsageError) as error:
-        data_sets.download("openai/gsm8k", REVISION, tuple(PATTERNS))
-    for named in ("openai/gsm8k at 01234567: no route;", "check the network", "give its folder as path"):
-        assert named in str(error.value)
-    assert "\n" not in str(error.value)

@@ -25,18 +25,8 @@ def test_a_file_of_ones_own_is_read(tmp_path: Path) -> None:
 
 
 WRONG: list[tuple[list[Any], str]] = [
-    ([], "problems: []"),
     ([{**ENTRY, "policies": ["A fee"]}], "problems[0]: the options must be at least two"),
     ([ENTRY, ENTRY], "problems[1].id: 'fee' is repeated"),
-    (
-        [{**ENTRY, "policies": ["A fee", "- a FEE."]}],
-        "problems[0]: the options must be at least two, and different ones",
-    ),
-    ([{**ENTRY, "policies": ["A fee", "..."]}], "problems[0]: the options must be"),
-    ([{**ENTRY, "question": " "}], "problems[0]: question: String should have"),
-    ([{**ENTRY, "id": "a/b"}], "problems[0].id: 'a/b'"),
-    ([{**ENTRY, "answer": "A fee"}], "problems[0].answer: unknown key"),
-    ([{"id": "fee", "question": "What?"}], "problems[0].policies: missing"),
 ]
 
 

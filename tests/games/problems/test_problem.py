@@ -16,14 +16,6 @@ CARDS = Problem("c-1", "cards", "Which cards?", "7,A", ("A", "K", "4", "7"))
 POLICIES = Problem("p-1", "policies", "What first?", None, ("Close on Mondays.", "Charge a fee", "Buy fewer books"))
 
 
-def test_answers_are_read_by_kind() -> None:
-    assert NUMBER.read("It is $18.00") == "18"
-    assert CARDS.read("A and 7") == "7,A"
-    assert CARDS.read("18") is None
-    assert POLICIES.read("- close on mondays") == "close on mondays"
-    assert POLICIES.read("Burn the books") is None
-
-
 def test_policies_are_read_sorted_and_once_and_others_are_counted() -> None:
     texts = ["2. Close on Mondays", "charge a fee.", "CLOSE ON MONDAYS", "Burn the books", ""]
     assert POLICIES.read_policies(texts) == ("charge a fee", "close on mondays")

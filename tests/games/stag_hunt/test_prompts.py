@@ -2,15 +2,13 @@
 
 import re
 from itertools import product
-from typing import Any
 
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from parley.games.network import Network
-from parley.games.stag_hunt.game import StagHuntGame
-from parley.games.stag_hunt.parameters import LONGEST_WORD, PRESETS, StagHuntParameters, one_word
+from parley.games.stag_hunt.parameters import LONGEST_WORD, PRESETS, one_word
 from parley.policies import Ask, Reply
 from parley.study import load_study
 from parley.study.prompt_sent import asked
@@ -18,7 +16,6 @@ from support import REPOSITORY
 from support.playing import Hunted, hunt, new_hunt
 from support.replies import TEXTS
 
-PROMPTS = StagHuntGame.prompts
 SWITCHES = ("count_told", "links_told", "nudge", "hides", "payoff_note")
 
 
@@ -146,25 +143,3 @@ def test_hostile_words_forge_no_line() -> None:
             told = r'  [a-z_0-9]+: (\(no word\)|"[\w\'-]+")(, then Hunt Stag)?'
             assert [line for line in changed if not re.fullmatch(told, line)] == [], text
             assert one.system == two.system
-
-
-# Templates
-
-
-def test_identity_has_the_templates_that_are_sent() -> None:
-    def sent(**given: Any) -> set[str]:
-        return {
-            name.removeprefix("honest_") for name in PROMPTS.digests("plain", ["honest"], StagHuntParameters(**given))
-        }
-
-    talked = {"talk", "signal_user", "act_after_words_user", "reply_signal_json"}
-    base = sent()
-    assert base == {"system", "players_told", "payoffs_all", *talked, "reply_act_json"}
-    for changed, added in (
-        ({"disclosure": "explicit"}, {"visibility", "seen_some", "seen_nobody"}),
-        ({"disclosure": "silent"}, {"players_untold"}),
-        ({"cheap_talk": False}, {"act_user"}),
-        ({"reply_format": "text"}, {"reply_signal_text", "reply_act_text"}),
-        ({"needed": 2}, {"payoffs_some"}),
-    ):
-        assert sent(**changed) - base == added, changed

@@ -1,6 +1,5 @@
 """The stag hunt through the whole pipeline: studies, identity, records, replay, the shipped studies."""
 
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -28,24 +27,6 @@ def play_all(study: Study) -> list[Path]:
     for record in records:
         simulate(study, record, [], 5.0)
     return records
-
-
-def axes_of(study: Study, *names: str) -> Counter[tuple[str, ...]]:
-    return Counter(tuple(str(condition.axes[name]) for name in names) for condition in study.conditions)
-
-
-# Shipped studies
-
-
-def test_our_study_has_six_models_720_simulations_and_placeholders_that_reach_nobody() -> None:
-    study = load_study(CONFIG / "stag-hunt.yaml")
-    counts = Counter(simulation.condition.axes["model"] for simulation in study.simulations())
-    assert list(counts.values()) == [120] * 6
-    assert axes_of(study, "n") == {("4",): len(study.conditions)}
-    assert {condition.threat_model for condition in study.conditions} == {"none", "paper"}
-    sources: list[Any] = [entry.source for condition in study.conditions for entry in condition.entries.values()]
-    assert {source.url for source in sources} == {"https://models.invalid/v1"}
-    assert len({source.served for source in sources}) == 6
 
 
 # The published experiment: its cohorts, as scripts/config.py of the published code has them, and its conditions

@@ -138,6 +138,7 @@ def test_an_engine_killed_in_mid_game_loses_nothing(folder: Path, engine: Path) 
         assert yaml.safe_load(line[9:])["text"] in texts
 
 
+@pytest.mark.rare
 def test_an_engine_that_dies_while_loading_is_quoted(folder: Path) -> None:
     broken = folder / "broken"
     broken.mkdir()

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from support import REPOSITORY
-from support.cluster import OWN_CODE, Cluster, cluster, sockets
-from support.workflows import share_models
+from support.cluster import Cluster, cluster, sockets
+from support.workflows import OWN_CODE, share_models
 
 
 @pytest.fixture(scope="session")
@@ -27,7 +27,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, slurm: Cluster) -> I
     # Sockets go here, so that what is left of them is seen; tmp_path is too long for them.
     monkeypatch.setenv("TMPDIR", tempfile.mkdtemp(prefix="sockets-"))
     shutil.copytree(REPOSITORY / "slurm", tmp_path / "slurm")
-    (tmp_path / "stubborn_agent.py").write_text(OWN_CODE)
+    (tmp_path / "keeps_agent.py").write_text(OWN_CODE)
     share_models(tmp_path)
     yield tmp_path
     slurm.empty()

@@ -274,19 +274,3 @@ def test_a_command_that_is_stopped_ends_in_one_line(
     assert "Traceback" not in said
     goes_on = f"; {LAST_LINE}" if command == "simulate-shard" else ""
     assert said.splitlines()[-1] == f"parley: interrupted{goes_on}"
-
-
-def test_a_command_in_the_background_hears_sigterm(server: StandInService) -> None:
-    """A shell has what it starts in the background ignore SIGINT."""
-    write_served(server, seeds=1)
-    server.seconds = 0.5
-    command = [sys.executable, "-m", "parley.cli", "simulate-shard", "small.yaml", "0", "--engine", "services"]
-    ignoring = (
-        "import os, signal, sys; signal.signal(signal.SIGINT, signal.SIG_IGN); os.execv(sys.argv[1], sys.argv[1:])"
-    )
-    run = started(sys.executable, "-c", ignoring, *command)
-    wait_until(lambda: len(server.bodies) > 2)
-    run.terminate()
-    said, seconds = ended(run)
-    assert (run.returncode, seconds < 20) == (130, True)
-    assert said.splitlines()[-1] == f"parley: interrupted; {LAST_LINE}"

@@ -14,7 +14,6 @@ from pathlib import Path
 import pytest
 import yaml
 
-from parley import paths
 from support.answering import SERVED
 from support.workflows import CORES, PROFILE, SNAKEMAKE, snakemake, write
 
@@ -81,8 +80,11 @@ def test_a_run_in_a_terminal_is_drawn_and_ends_clean(folder: Path) -> None:
             assert len(line) <= 80
 
 
-def test_a_run_in_a_pipe_has_a_line_per_stage(folder: Path) -> None:
+def test_a_run_in_a_pipe_has_a_line_per_stage_and_a_watch_from_elsewhere_ends_with_it(folder: Path) -> None:
     write(folder, grids=[SMALL])
+    watching = subprocess.Popen(STATUS, stdout=subprocess.PIPE, text=True)
+    assert watching.stdout is not None
+    assert watching.stdout.readline() == "small: 0 of 4 simulations, 4 to do; nothing is played now\n"
     result = snakemake(*RUN)
     assert result.returncode == 0, result.stderr
     lines = result.stderr.splitlines()
@@ -91,30 +93,10 @@ def test_a_run_in_a_pipe_has_a_line_per_stage(folder: Path) -> None:
         assert any(re.fullmatch(rf"small: {stage} done( in \d+ s)?", line) for line in lines), result.stderr
     assert lines[-1].startswith("small: 4 of 4 simulations")
     assert "Finished jobid" not in result.stderr
-    again = snakemake(*RUN)
-    assert again.returncode == 0
-    assert "Nothing to be done" in again.stderr
-
-
-def test_a_failed_job_names_its_log_and_its_last_words(
-    folder: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    study = write(folder, grids=[SMALL], seeds=1)
-    record = next(study.simulations()).record("small")
-    record.parent.parent.mkdir(parents=True)
-    record.parent.touch()  # a file where a folder should be
-    result = snakemake(*RUN)
-    assert result.returncode == 1
-    assert "simulate_shard failed (job" in result.stderr
-    assert f"  {paths.log('small', 'simulate_shard', 'scripted', 'shard=0')}\n" in result.stderr
-    assert f"    parley: {record}: cannot be written: File exists" in result.stderr
-    assert "At least one job did not complete successfully" in result.stderr
-    assert "Traceback" not in result.stderr
-    monkeypatch.setenv("PARLEY_PROGRESS", "snakemake")
-    pages = snakemake(*RUN)
-    assert pages.returncode == 1
-    assert f"    parley: {record}: cannot be written: File exists" in pages.stderr
+    out, _ = watching.communicate(timeout=60)
+    assert watching.returncode == 0
+    assert re.search(r"^small: report done", out, flags=re.M)
+    assert out.splitlines()[-1].startswith("small: 4 of 4 simulations")
 
 
 def test_ctrl_c_leaves_the_terminal_clean(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -147,19 +129,3 @@ def test_a_service_that_refuses_connections_is_told_while_it_does(
     told = next(i for i, line in enumerate(lines) if "small: warning: 1 simulation" in line)
     assert "the service for theirs cannot be reached at http://127.0.0.1:9/v1" in lines[told]
     assert told < next(i for i, line in enumerate(lines) if line.startswith("simulate_shard failed"))
-
-
-def test_a_watch_from_elsewhere_ends_with_the_study(folder: Path) -> None:
-    write(folder, grids=[SMALL])
-    watching = subprocess.Popen(STATUS, stdout=subprocess.PIPE, text=True)
-    assert watching.stdout is not None
-    assert watching.stdout.readline() == "small: 0 of 4 simulations, 4 to do; nothing is played now\n"
-    assert snakemake(*RUN).returncode == 0
-    out, _ = watching.communicate(timeout=60)
-    assert watching.returncode == 0
-    assert re.search(r"^small: report done", out, flags=re.M)
-    assert out.splitlines()[-1].startswith("small: 4 of 4 simulations")
-    # And in a terminal, where all is done already.
-    status, written = in_terminal(STATUS)
-    assert status == 0
-    assert "4 of 4 simulations" in plain(written)

@@ -1,6 +1,5 @@
 """A study in a folder of its own, with what it names beside it; commands are started elsewhere."""
 
-import json
 import os
 from contextlib import chdir
 from pathlib import Path
@@ -47,9 +46,8 @@ def test_results_lie_beside_the_study_wherever_a_command_is_started(home: Path, 
     ran = snakemake("--config", f"study={os.path.relpath(home)}/watched.yaml")
     assert ran.returncode == 0, ran.stderr
     assert {path.name for path in Path().iterdir()} <= {".snakemake"}
-    for name in ("watched", "watched.yaml"):
-        with chdir(home):
-            assert "Nothing to be done" in snakemake("--dry-run", "--config", f"study={name}").stdout
+    with chdir(home):
+        assert "Nothing to be done" in snakemake("--dry-run", "--config", "study=watched").stdout
     summarized = parley("summarize", f"{home}/watched.yaml")
     assert "4 simulations in 4 conditions" in summarized.out
     assert len(load(home / "watched.yaml").results().records) == 4
@@ -59,16 +57,6 @@ def test_results_lie_beside_the_study_wherever_a_command_is_started(home: Path, 
         Path("mine_agent.py").write_text(OWN_CODE.replace("7", "8"))
     planned = parley("expand", f"{home}/watched.yaml", "--paths").out.splitlines()
     assert sorted(Path(record).exists() for record in planned) == [False, False, True, True]  # who changed plays anew
-
-
-def test_problems_are_looked_for_beside_the_study(home: Path, parley: Parley) -> None:
-    row = {"question": "What is 1 + 1?", "answer": "It is 2.\n#### 2"}
-    (home / "sums.jsonl").write_text(json.dumps(row) + "\n")
-    study = {"game": "deliberation", "parameters": {"problems": {"kind": "gsm8k", "path": "sums.jsonl"}}}
-    (home / "sums.yaml").write_text(
-        yaml.safe_dump({**study, "grids": [{"model": "solver", "n": 3, "prompt": "improve"}]})
-    )
-    assert "What is 1 + 1?" in parley("problems", home / "sums.yaml").out
 
 
 def test_studies_with_results_in_two_places_are_not_set_beside_each_other(home: Path, parley: Parley) -> None:

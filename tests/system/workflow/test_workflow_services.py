@@ -11,6 +11,7 @@ from parley import paths
 from parley.errors import EngineError
 from parley.play.record import read_summary
 from parley.play.simulate import simulate_shard
+from parley.study import load_study
 from support.answering import VARIABLE, StandInService, as_recorded
 from support.workflows import CORES, PROFILE, SNAKEMAKE, jobs, snakemake, write_served
 
@@ -69,8 +70,7 @@ def test_a_spent_budget_ends_the_workflow_with_its_own_words_and_a_raised_one_go
     assert len(server.bodies) == asked
 
     write_served(server, budget={"tokens": 100_000})
-    raised = snakemake(*RUN, "--until", "simulate_shard")
-    assert raised.returncode == 0, raised.stderr
+    simulate_shard(load_study(Path("small.yaml")), "services", 0)
     calls = sum(read_summary(simulation.record("small")).telemetry["calls"] for simulation in model)
     assert len(server.bodies) == calls
 
@@ -92,8 +92,7 @@ def test_a_service_that_is_down_for_longer_than_patience_costs_no_reply(server: 
     assert "answered 503: down; given up after" in log.read_text().splitlines()[-1]
     server.bodies.clear()
     server.answer = as_recorded
-    again = snakemake(*RUN, "--until", "simulate_shard")
-    assert again.returncode == 0, again.stderr
+    simulate_shard(study, "services", 0)
     assert not [body for body in server.bodies if body["seed"] in {other["seed"] for other in answered}]
     [record] = [simulation.record("small") for simulation in study.simulations() if simulation.condition.models]
     assert read_summary(record).telemetry["calls"] == 3 + len(server.bodies)
@@ -120,21 +119,6 @@ def test_a_service_that_is_gone_is_waited_for_once_and_not_by_each_simulation(se
         "4 of 4 simulations failed, the first of them: the service for theirs answered 503"
     )
     assert server.bodies == []
-
-
-def test_one_simulation_that_fails_stops_no_other_of_its_shard(server: StandInService) -> None:
-    study = write_served(server, seeds=3, grids=[{"model": "theirs", "n": 3, "prompt": "may_exist"}])
-    records = [simulation.record("small") for simulation in study.simulations()]
-    journal = paths.journal(records[0])
-    journal.mkdir(parents=True)  # a journal that cannot be opened
-    failed = snakemake(*RUN)
-    assert failed.returncode == 1
-    assert [record.exists() for record in records] == [False, True, True]
-    asked = len(server.bodies)
-    journal.rmdir()
-    again = snakemake(*RUN, "--until", "simulate_shard")
-    assert again.returncode == 0, again.stderr
-    assert len(server.bodies) == asked + read_summary(records[0]).telemetry["calls"]
 
 
 @pytest.mark.rare

@@ -10,9 +10,11 @@ import asyncio
 import os
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
-from contextlib import asynccontextmanager, closing
-from dataclasses import dataclass, field
+from contextlib import ExitStack, asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
+
+from pydantic import BaseModel, RootModel, ValidationError
 
 from parley.engine.service.dialect import BudgetLimits, Price
 from parley.errors import BudgetError, JournalError
@@ -29,31 +31,26 @@ _CENT = 1e-9  # sums of money are not exact
 _log = limited_logger(__name__)
 
 Prices = Mapping[str, Price | None]
-Request = tuple[str, Tokens]
+Request = tuple[str, Tokens]  # its model, and what it can use at most
 
 
-@dataclass
-class Account:
+class Account(RootModel[dict[str, Tokens]]):
     """Tokens by model."""
 
-    tokens: dict[str, Tokens] = field(default_factory=dict)
+    root: dict[str, Tokens] = {}
 
     def add(self, model: str, tokens: Tokens) -> None:
         """Count more."""
-        self.tokens[model] = self.tokens.get(model, Tokens()) + tokens
+        self.root[model] = self.root.get(model, Tokens()) + tokens
 
     @property
     def total(self) -> int:
         """All tokens."""
-        return sum(tokens.total for tokens in self.tokens.values())
+        return sum(tokens.total for tokens in self.root.values())
 
     def cost(self, prices: Prices) -> float:
         """Return the money; a model without a price costs nothing."""
-        return sum(price.of(tokens) for model, tokens in self.tokens.items() if (price := prices.get(model)))
-
-    def unpriced(self, prices: Prices) -> list[str]:
-        """Return the models without a price."""
-        return sorted(model for model in self.tokens if prices.get(model) is None)
+        return sum(price.of(tokens) for model, tokens in self.root.items() if (price := prices.get(model)))
 
 
 @dataclass(eq=False)
@@ -63,12 +60,11 @@ class Bill:
     used: Tokens | None = None
 
 
-@dataclass
-class Spending:
+class Spending(BaseModel):
     """What the file of a budget says: what was `spent` when it was written, and of that what is in no journal."""
 
-    spent: Account = field(default_factory=Account)
-    unrecorded: Account = field(default_factory=Account)
+    spent: Account = Account()
+    unrecorded: Account = Account()
     refused: Request | None = None  # the request that there was no room for
 
 
@@ -88,40 +84,39 @@ class Budget:
         self._study, self._path, self._limits, self._prices = study, path, limits, prices
         self._before, self._journals = before, journals
         self._in_flight: dict[Bill, Request] = {}
-        self._refused: dict[str, Tokens] = {}
 
     def __enter__(self) -> "Budget":
         """Raise JournalError if its file cannot be used, or if another process spends this budget."""
-        try:
-            make_folder(self._path.parent)
-            self._fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-        except OSError as error:
-            raise self._failed(error) from error
-        try:
+        with ExitStack() as opened:
+            try:
+                make_folder(self._path.parent)
+                self._fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+            except OSError as error:
+                raise self._failed(error) from error
+            opened.callback(os.close, self._fd)
             if not try_lock(self._fd, self._path, _LOCK_PATIENCE):
                 raise JournalError(
                     f"{self._path}: another process spends the budget of {self._study}; wait for it or stop it"
                 )
-            self._unrecorded = read_spending(self._path).unrecorded
-            self._spent = self._before()
-            for model, tokens in self._unrecorded.tokens.items():
-                self._spent.add(model, tokens)
+            unrecorded = read_spending(self._path).unrecorded
+            self._spending = Spending(spent=self._before(), unrecorded=unrecorded)
+            for model, tokens in unrecorded.root.items():
+                self._spending.spent.add(model, tokens)
             self._write()
-        except BaseException:
-            os.close(self._fd)
-            raise
+            self._opened = opened.pop_all()
         return self
 
     def __exit__(self, *_: object) -> None:
-        with closing(os.fdopen(self._fd)):
+        with self._opened:
             self._write()
 
     def require(self, model: str, most: Tokens) -> None:
         """Raise BudgetError if the budget has no room for a request that can use `most`, whatever is in flight."""
-        if not fits(self._limits, self._spent, [(model, most)], self._prices):
-            self._refused = {model: most}
+        spent = self._spending.spent
+        if not fits(self._limits, spent, [(model, most)], self._prices):
+            self._spending.refused = (model, most)
             self._write()
-            raise BudgetError(spent_line(self._study, self._limits, self._spent, (model, most), self._prices))
+            raise BudgetError(spent_line(self._study, self._limits, spent, (model, most), self._prices))
 
     @asynccontextmanager
     async def paying(self, model: str, most: Tokens) -> AsyncIterator[Bill]:
@@ -129,12 +124,12 @@ class Budget:
 
         Waits for others in flight that may leave enough. Raises BudgetError if the budget has no room for it.
         """
-        bill, began = Bill(), time.monotonic()
-        while not fits(self._limits, self._spent, [*self._in_flight.values(), (model, most)], self._prices):
+        bill, spent, said = Bill(), self._spending.spent, "waiting for requests in flight"
+        came = time.monotonic()
+        while not fits(self._limits, spent, [*self._in_flight.values(), (model, most)], self._prices):
             self.require(model, most)
-            if time.monotonic() - began >= _TELL_SECONDS:
-                seldom = waiting("waiting for requests in flight", _TELL_SECONDS, self, serious=False)
-                _log.info("waiting for requests in flight: they may leave enough of the budget", extra=seldom)
+            seldom = waiting(said, _TELL_SECONDS, self, came, serious=False)
+            _log.info("%s: they may leave enough of the budget", said, extra=seldom)
             await asyncio.sleep(_POLL_SECONDS)
         self._in_flight[bill] = (model, most)
         try:
@@ -146,31 +141,25 @@ class Budget:
     def _settle(self, bill: Bill) -> None:
         model, most = self._in_flight.pop(bill)
         used = most if bill.used is None else bill.used
-        self._spent.add(model, used)
-        if bill.used is None or not self._journals:
-            self._unrecorded.add(model, used)
-            self._write()
-        elif time.monotonic() - self._written >= _WRITE_SECONDS:
+        self._spending.spent.add(model, used)
+        is_unrecorded = bill.used is None or not self._journals
+        if is_unrecorded:
+            self._spending.unrecorded.add(model, used)
+        if is_unrecorded or time.monotonic() - self._written >= _WRITE_SECONDS:
             self._write()
 
     def _write(self) -> None:
-        unrecorded = Account(dict(self._unrecorded.tokens))
+        spending = self._spending.model_copy(deep=True)
         for request in self._in_flight.values():
-            unrecorded.add(*request)
-        said = {"spent": self._spent.tokens, "unrecorded": unrecorded.tokens, "refused": self._refused}
-        content = {name: _as_json(tokens) for name, tokens in said.items()}
+            spending.unrecorded.add(*request)
         self._written = time.monotonic()
         try:
-            os.write(self._fd, checked_line(content))
+            os.write(self._fd, checked_line(spending.model_dump()))
         except OSError as error:
             raise self._failed(error) from error
 
     def _failed(self, error: OSError) -> JournalError:
         return JournalError(f"{self._path}: cannot be used: {error.strerror}; look at its disk")
-
-
-def _as_json(tokens: Mapping[str, Tokens]) -> dict[str, list[int]]:
-    return {model: [each.prompt, each.completion, each.cached] for model, each in tokens.items()}
 
 
 def read_spending(path: Path) -> Spending:
@@ -183,14 +172,13 @@ def read_spending(path: Path) -> Spending:
         return Spending()
     except OSError as error:
         raise JournalError(f"{path}: cannot be read: {error.strerror}; look at its disk") from error
-    for line in reversed(lines):  # the last may have been cut off by a death
-        if (content := parse_line(line)) is not None:
-            accounts = {name: {m: Tokens(*counts) for m, counts in each.items()} for name, each in content.items()}
-            refused = next(iter(accounts["refused"].items()), None)
-            return Spending(Account(accounts["spent"]), Account(accounts["unrecorded"]), refused)
-    if lines:
-        raise JournalError(f"{path}: is damaged; delete it, and what records and journals hold is counted again")
-    return Spending()
+    content = next(filter(None, map(parse_line, reversed(lines))), None)  # the last may have been cut off by a death
+    try:
+        return Spending() if not lines else Spending.model_validate(content)
+    except ValidationError:
+        raise JournalError(
+            f"{path}: is damaged; delete it, and what records and journals hold is counted again"
+        ) from None
 
 
 def fits(limits: BudgetLimits, spent: Account, more: Iterable[Request], prices: Prices) -> bool:
@@ -224,7 +212,7 @@ def budget_line(limits: BudgetLimits, spent: Account, prices: Prices) -> str:
     if limits.tokens is not None:
         amounts.append(f"{spent.total:,} of {limits.tokens:,} tokens")
     if limits.cost is not None:
-        unpriced = spent.unpriced(prices)
+        unpriced = sorted(model for model in spent.root if prices.get(model) is None)
         without = f" (without {', '.join(unpriced)}, which has no price any more)" if unpriced else ""
         amounts.append(f"{spent.cost(prices):.4f} of {limits.cost:g} in money{without}")
     return " and ".join(amounts) + " spent"

@@ -7,7 +7,6 @@ identity. Limits and prices can change no reply.
 
 import re
 from collections.abc import Mapping
-from itertools import accumulate
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
@@ -149,9 +148,8 @@ class Dialect(BaseModel):
 
     @model_validator(mode="after")
     def _is_one_that_there_is(self) -> "Dialect":
-        of_messages = ("tool", "none")
-        if self.api == "messages" and self.structured not in of_messages:
-            raise ValueError(f"structured: with api: messages one of {' and '.join(of_messages)}")
+        if self.api == "messages" and self.structured not in ("tool", "none"):
+            raise ValueError("structured: with api: messages one of tool and none")
         if self.api != "messages" and self.structured == "tool":
             raise ValueError("structured: tool is for api: messages alone; write json_schema")
         return self
@@ -179,29 +177,23 @@ class Dialect(BaseModel):
     def split(self, text: str) -> tuple[str | None, str]:
         """Return the thoughts in the tags of a reply, if they are looked for, and the rest of it.
 
-        Some chat templates write the first tag into the prompt; a thought without an end is all of the rest. Tags in
-        JSON are part of its texts.
+        All before the last closing tag is thought: some templates write the first tag into the prompt. So is all after
+        a tag that begins a line and is not closed. Tags in JSON are part of its texts.
         """
-        thoughts: list[str] = []
-        kept, rest = "", text
-        while self.think_tags is not False and len(thoughts) < _THOUGHTS and not _JSON.match(rest):
-            tags = list(_TAG.finditer(rest))
-            depths = accumulate(-1 if "/" in tag[0] else 1 for tag in tags)
-            ends = [(tag, depth) for tag, depth in zip(tags, depths, strict=True) if "/" in tag[0]]
-            closed = [tag for tag, depth in ends if depth <= 0 or _JSON.match(rest, tag.end())]
-            begins = tags[0].start() if tags and "/" not in tags[0][0] else 0
-            if not ends and (not tags or rest[:begins].rpartition("\n")[2].strip()):
-                break  # no tag, or its word within a line
-            start = begins if thoughts or not ends else 0  # what stood before the first thought is part of it
-            stop, after = (closed or [ends[-1][0]])[0].span() if ends else (len(rest), len(rest))
-            thoughts.append(_TAG.sub("", rest[start:stop]).strip())
-            kept, rest = kept + rest[:start], rest[after:]
-        return "\n\n".join(filter(None, thoughts)) or None, (kept + rest).lstrip() if thoughts else text
+        if self.think_tags is False or _JSON.match(text):
+            return None, text
+        ends = [tag for tag in _TAG.finditer(text) if "/" in tag[0]]
+        last = next((tag for tag in ends if _JSON.match(text, tag.end())), ends[-1] if ends else None)
+        thoughts, rest = (text[: last.start()], text[last.end() :]) if last else ("", text)
+        unclosed = None if _JSON.match(rest) else _FIRST_TAG.search(rest)
+        if unclosed:
+            thoughts, rest = f"{thoughts.strip()}\n\n{rest[unclosed.end() :]}", rest[: unclosed.start()]
+        return _TAG.sub("", thoughts).strip() or None, rest.lstrip() if last or unclosed else text
 
 
-_THOUGHTS = 100  # at most, of one reply
 # Of Qwen3 and DeepSeek-R1, Claude's prompts, Gemini and Gemma, Seed-OSS; Magistral; Kimi-VL.
 _TAG = re.compile(r"</?(?:think(?:ing)?|thought|seed:think)>|\[/?THINK\]|◁/?think▷", re.IGNORECASE)
+_FIRST_TAG = re.compile(rf"^[^\S\n]*(?:{_TAG.pattern})", re.IGNORECASE | re.MULTILINE)
 _JSON = re.compile(r"\s*\{")
 PLAIN = Dialect()
 
@@ -245,8 +237,7 @@ class ServiceLimits(BaseModel):
     @property
     def any(self) -> bool:
         """Whether requests have to wait for their turn."""
-        bounds = (self.concurrent, self.requests_per_minute, self.tokens_per_minute)
-        return any(bound is not None for bound in bounds)
+        return (self.concurrent, self.requests_per_minute, self.tokens_per_minute) != (None, None, None)
 
 
 class Price(BaseModel):

@@ -49,21 +49,23 @@ class Response:
     content: bytes
     is_cut: bool = False
 
-    def json(self) -> Any:
-        """Return the body as JSON, which callers leave as it is; raises ValueError or RecursionError."""
-        return self._parsed
+    @cached_property
+    def body(self) -> Any:
+        """The body as JSON, which callers leave as it is; raises ValueError or RecursionError."""
+        return json.loads(self.content)
 
     @cached_property
-    def _parsed(self) -> Any:
-        return json.loads(self.content)  # several look: whether it is an error, what it used, what it says
+    def error(self) -> "ServiceError | None":
+        """The error that it is; None for one that is none, whatever else it is."""
+        return _error_of(self)
 
     @property
     def used(self) -> Tokens | None:
         """What it used: nothing where it is an error, None where it does not say."""
-        if error_of(self) is not None:
+        if self.error is not None:
             return Tokens()
         try:
-            used = usage_of(self.json()["usage"])
+            used = usage_of(self.body["usage"])
         except NOT_AS_ASKED:
             return None
         if used.prompt is None or used.completion is None:
@@ -117,31 +119,22 @@ class Client:
     async def __aexit__(self, *_: object) -> None:
         await self._session.close()
 
-    async def fetch(
-        self,
-        method: str,
-        path: str,
-        seconds: float,
-        content: bytes | None = None,
-    ) -> Response:
+    async def fetch(self, method: str, path: str, seconds: float, content: bytes | None = None) -> Response:
         """Send a request once; return the answer, its body at most `MAX_BODY_BYTES` long.
 
         Raises RequestError, also if the whole of it is not there after `seconds`, whatever came until then.
         """
+        request = self._session.request(
+            method,
+            self._url + path,
+            data=content,
+            headers={} if content is None else {"Content-Type": "application/json"},
+            # Less than all `seconds`: a request that found no connection costs nothing.
+            timeout=aiohttp.ClientTimeout(total=None, sock_connect=min(_CONNECT_SECONDS, 0.9 * seconds)),
+            allow_redirects=False,
+        )
         try:
-            async with asyncio.timeout(seconds):
-                return await self._fetch(method, path, seconds, content)
-        except TimeoutError:
-            raise RequestError("no whole answer in time", late=seconds) from None
-
-    async def _fetch(self, method: str, path: str, seconds: float, content: bytes | None) -> Response:
-        typed = {} if content is None else {"Content-Type": "application/json"}
-        # Less than all `seconds`: a request that found no connection costs nothing.
-        timeout = aiohttp.ClientTimeout(total=None, sock_connect=min(_CONNECT_SECONDS, 0.9 * seconds))
-        try:
-            async with self._session.request(
-                method, self._url + path, data=content, headers=typed, timeout=timeout, allow_redirects=False
-            ) as response:
+            async with asyncio.timeout(seconds), request as response:
                 body = bytearray()
                 async for chunk in response.content.iter_any():  # decompressed in steps: a packet can hold gigabytes
                     body += chunk
@@ -153,10 +146,11 @@ class Client:
             raise RequestError(f"the proxy answered {error.status}", sent=False, final=final) from None
         except (aiohttp.ClientConnectorError, aiohttp.ServerTimeoutError) as error:
             final = isinstance(error, aiohttp.ClientConnectorCertificateError)
-            of_proxy = (
-                "the proxy of the environment: " if isinstance(error, aiohttp.ClientProxyConnectionError) else ""
-            )
-            raise RequestError(f"{of_proxy}{error}", sent=False, final=final) from None
+            is_proxy = isinstance(error, aiohttp.ClientProxyConnectionError)
+            who = "the proxy of the environment: " if is_proxy else ""
+            raise RequestError(f"{who}{error}", sent=False, final=final) from None
+        except TimeoutError:
+            raise RequestError("no whole answer in time", late=seconds) from None
         except (aiohttp.ClientError, OSError, UnicodeError) as error:
             raise RequestError(str(error) or type(error).__name__) from None
         except Exception as error:
@@ -282,8 +276,8 @@ class ServiceError:
 
     @property
     def passes(self) -> bool:
-        """Whether another try may be answered; no money left does not pass."""
-        return self.status in _PASSING and not self.wants_money
+        """Whether another try may be answered: not where it answers the question, or no money is left."""
+        return self.status in _PASSING and not self.wants_money and self.answers is None
 
     @property
     def wants_money(self) -> bool:
@@ -297,45 +291,50 @@ class ServiceError:
         return self.message[:READ_CHARS]
 
 
-def error_of(response: Response) -> ServiceError | None:
-    """Return the error that an answer is; None for one that is none, whatever else it is.
-
-    With status 200 it is one if it is empty, holds no choice but an error or nothing, or a choice that ended with
-    one (OpenRouter).
-    """
+def _error_of(response: Response) -> ServiceError | None:
     try:
-        found = response.json()
+        content = response.body
     except NOT_AS_ASKED:
-        found = None
-    body = _mapping(found[0] if isinstance(found, list) and len(found) == 1 else found)  # Gemini's is in a list
-    said: Any = body.get("error") or (body if body.get("object") == "error" else None)
+        content = None
+    body = _mapping(
+        content[0] if isinstance(content, list) and len(content) == 1 else content
+    )  # Gemini's is in a list
+    said = body.get("error") or (body if body.get("object") == "error" else None)
     if response.status_code != 200:  # Mistral says it in the body, FastAPI in `detail`
         said = said or (body if "message" in body else body.get("detail") or response.text)
-        return _read_error(body, said, response.status_code)
-    choices = body.get("choices")
-    choice = _mapping(choices[0]) if isinstance(choices, list) and choices else {}
-    if choice.get("finish_reason") in _BROKEN_OFF:
-        return _read_error(body, said or choice.get("error"))
-    is_empty = not (response.is_cut or response.content.strip()) or ("choices" in body and not choices)
-    if not choice and (said or is_empty):
-        return _read_error(body, said or "no choice, and no reason")
-    return None
-
-
-def _read_error(body: Mapping[str, Any], said: Any, status: int | None = None) -> ServiceError:
-    """Return an error with all its codes and words; without a `status` it has its own, or 502, which passes."""
+    else:
+        said = _said_for_a_reply(response, body, said)
+    if said is None:
+        return None
     error = said if isinstance(said, Mapping) else {"message": said}
     raw = _mapping(error.get("metadata")).get("raw")  # OpenRouter: what its provider said
     try:
         of_provider = _mapping(json.loads(str(raw))["error"])
     except NOT_AS_ASKED:
         of_provider = {}
-    if status is None:
+    status = response.status_code
+    if status == 200:  # it has its own, or passes
         status = code if isinstance(code := error.get("code"), int) and 400 <= code < 600 else 502
     layers = (body, error, _mapping(error.get("innererror")), of_provider)  # Azure has inner ones
     codes = [str(code) for layer in layers for key in ("code", "type", "status") if (code := layer.get(key))]
     message = " ".join(str(part) for part in (error.get("message"), raw) if part)
     return ServiceError(status, " ".join(codes), message)
+
+
+def _said_for_a_reply(response: Response, body: Mapping[str, Any], said: Any) -> Any:
+    """Return what was said with status 200 where a reply should be; None for a reply.
+
+    That is an answer which is empty, holds no choice but an error or nothing, or a choice that ended with one
+    (OpenRouter).
+    """
+    choices = body.get("choices")
+    choice = _mapping(choices[0]) if isinstance(choices, list) and choices else {}
+    if choice.get("finish_reason") in _BROKEN_OFF:
+        return said or choice.get("error") or {}
+    if choice:
+        return None
+    is_empty = not (response.is_cut or response.content.strip()) or ("choices" in body and not choices)
+    return said or ("no choice, and no reason" if is_empty else None)
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:

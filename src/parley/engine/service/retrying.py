@@ -13,10 +13,8 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
 
-from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type
-
 from parley import paths
-from parley.engine.service.fetch import Client, RequestError, Response, ServiceError, error_of
+from parley.engine.service.fetch import Client, RequestError, Response
 from parley.engine.service.limits import Permit, limiter_of
 from parley.engine.service.service import PROBE_SECONDS, Service
 from parley.errors import EngineError, NotReadyError
@@ -35,22 +33,21 @@ Send = Callable[[], Awaitable[Response]]
 
 
 class _PassingError(Exception):
-    """A failure that may pass; `asked` are the seconds that the service asks to wait."""
+    """A failure that may pass, after so many seconds; `asked` are those that the service asks to wait."""
 
-    def __init__(self, failure: EngineError, asked: float | None = None) -> None:
+    def __init__(self, failure: EngineError, seconds: float, asked: float | None = None) -> None:
         super().__init__(str(failure))
-        self.failure, self.asked = failure, asked
+        self.failure, self.seconds, self.asked = failure, seconds, asked
 
 
 class Retries:
     """Sends the requests of one simulation to a service, within its limits."""
 
     def __init__(self, service: Service) -> None:
-        self._service = service
-        known_by = (service.url, service.key_variable, service.served)
-        self._mark = paths.service_answered(digest(["answered", *known_by])[:16])
+        self.service = service
+        self._known_by = (service.url, service.key_variable, service.served)
+        self._mark = paths.service_answered(digest(["answered", *self._known_by])[:16])
         self._heard = False
-        self._limiter = limiter_of(*known_by) if service.limits.any else None
         self._waited = 0.0  # seconds for the limits, added up over all requests
         self._requests = 0
         self._retried = 0
@@ -58,7 +55,7 @@ class Retries:
 
     async def ready(self, http: Client) -> bool:
         """Return True if the service lists the model; raises NotReadyError, in words, if it does not."""
-        service = self._service
+        service = self.service
         if not service.dialect.lists_models:
             return True  # its first request tells
         try:
@@ -70,7 +67,7 @@ class Retries:
 
     async def provenance(self, http: Client) -> Mapping[str, Any]:
         """Return what the service tells of itself."""
-        return await self._service.provenance(http)
+        return await self.service.provenance(http)
 
     def effort(self) -> dict[str, Any]:
         """Return what the requests took, for a record's provenance; nothing if all went at once."""
@@ -88,70 +85,67 @@ class Retries:
         service that never answered, and then it counts the first try, too.
         """
         self._requests += tokens is not None
-        service, failed_tries = self._service, list[float]()  # seconds of each
-
-        def patience() -> float:
-            most = service.limits.patience_seconds
-            return most if self._answered else min(most, _UNANSWERED_SECONDS)
-
-        async def attempt() -> Response:
-            queued = time.monotonic()
-            async with self._turn(tokens) as turn:
-                began = time.monotonic()
-                self._waited += began - queued
-                try:
-                    response = await post()
-                except RequestError as error:
-                    failure = service.lost(error)
-                    raise failure if error.final else _PassingError(failure) from None
-                finally:
-                    failed_tries.append(time.monotonic() - began)
-                self._hear()
-                turn.tokens = turn.tokens if response.used is None else response.used.total
-                if (passing := passing_error(response)) is not None:
-                    raise _PassingError(service.refused(passing), retry_after(response, datetime.now(UTC)))
-                return response
-
-        def used(state: RetryCallState) -> float:
-            return state.idle_for + sum(failed_tries[self._answered :])
-
-        def tell(state: RetryCallState) -> None:
+        tries, used = 0, 0.0  # seconds of patience
+        while True:
+            tries += 1
+            try:
+                return await self._attempt(post, tokens)
+            except _PassingError as error:
+                failed = error
+            used += failed.seconds if tries > 1 or not self._answered else 0.0
+            seconds = pause(seed, tries, failed.asked)
+            if used + seconds > self._patience:
+                raise self._given_up(failed, tries, used)
             self._retried += 1
-            self._paused += state.upcoming_sleep
-            failure, seconds = _failed(state), state.upcoming_sleep
-            _log.info(
-                "%s; trying again in %.0f s", failure, seconds, extra=waiting(f"{failure}; trying again", of=self)
-            )
+            self._paused += seconds
+            again = f"{failed}; trying again"
+            _log.info("%s in %.0f s", again, seconds, extra=waiting(again, of=self))
+            await _sleep(seconds)
+            used += seconds
 
-        def give_up(state: RetryCallState) -> Response:
-            failed, seconds = _failed(state), used(state)
-            if patience() == 0:
-                raise failed.failure
-            if self._answered:
-                asked = "" if failed.asked is None else f", and it asks to wait {failed.asked:.0f} s"
-                raise EngineError(
-                    f"{failed}; given up after {state.attempt_number} tries and {seconds:.0f} s "
-                    f"(limits.patience_seconds: {patience():g}{asked}); run again to go on from the journal"
-                )
-            raise NotReadyError(
-                f"{failed}; it never answered, and was given up after {seconds:.0f} s: check source.url, that the "
-                "server runs there, and proxies and firewalls in between"
-            )
+    async def _attempt(self, post: Send, tokens: int | None) -> Response:
+        """Send once; raises _PassingError where another try may help."""
+        came = time.monotonic()
+        async with self._turn(tokens) as turn:
+            began = time.monotonic()
+            self._waited += began - came
+            try:
+                response = await post()
+            except RequestError as error:
+                lost = self.service.lost(error)
+                raise lost if error.final else _PassingError(lost, time.monotonic() - began) from None
+            self._hear()
+            turn.tokens = turn.tokens if response.used is None else response.used.total
+            if response.error is not None and response.error.passes:
+                asked = retry_after(response, datetime.now(UTC))
+                raise _PassingError(self.service.refused(response.error), time.monotonic() - began, asked)
+            return response
 
-        retrying = AsyncRetrying(
-            retry=retry_if_exception_type(_PassingError),
-            wait=lambda state: pause(seed, state.attempt_number, _failed(state).asked),
-            stop=lambda state: used(state) + state.upcoming_sleep > patience(),
-            before_sleep=tell,
-            retry_error_callback=give_up,
-            sleep=_sleep,
+    def _given_up(self, failed: _PassingError, tries: int, used: float) -> EngineError:
+        patience = self._patience
+        if patience == 0:
+            return failed.failure
+        if not self._answered:
+            return NotReadyError(
+                f"{failed}; it never answered, and was given up after {used:.0f} s: check source.url, that the server "
+                "runs there, and proxies and firewalls in between"
+            )
+        asked = "" if failed.asked is None else f", and it asks to wait {failed.asked:.0f} s"
+        return EngineError(
+            f"{failed}; given up after {tries} tries and {used:.0f} s (limits.patience_seconds: "
+            f"{patience:g}{asked}); run again to go on from the journal"
         )
-        return await retrying(attempt)
+
+    @property
+    def _patience(self) -> float:
+        most = self.service.limits.patience_seconds
+        return most if self._answered else min(most, _UNANSWERED_SECONDS)
 
     def _turn(self, tokens: int | None) -> AbstractAsyncContextManager[Permit]:
-        if self._limiter is None or tokens is None:
+        limits = self.service.limits
+        if tokens is None or not limits.any:
             return nullcontext(Permit(0))
-        return self._limiter.turn(self._service.limits, tokens, self._service.who)
+        return limiter_of(asyncio.get_running_loop(), *self._known_by).turn(limits, tokens, self.service.who)
 
     @property
     def _answered(self) -> bool:
@@ -165,19 +159,6 @@ class Retries:
             with suppress(OSError):  # others will have less patience
                 make_folder(self._mark.parent)
                 self._mark.touch()
-
-
-def passing_error(response: Response) -> ServiceError | None:
-    """Return the error that another try may not meet; None for an answer that asking again would not change."""
-    error = error_of(response)
-    return None if error is None or error.answers or not error.passes else error
-
-
-def _failed(state: RetryCallState) -> _PassingError:
-    assert state.outcome is not None
-    failed = state.outcome.exception()
-    assert isinstance(failed, _PassingError)
-    return failed
 
 
 def pause(seed: int, tries: int, asked: float | None = None) -> float:

@@ -20,14 +20,7 @@ from urllib.parse import quote, urlsplit
 from parley import trust
 from parley.engine.models import ModelEntry
 from parley.engine.service.dialect import PLAIN, SERVICE_SECONDS, ApiName, Dialect, ServiceLimits
-from parley.engine.service.fetch import (
-    NOT_AS_ASKED,
-    Client,
-    RequestError,
-    Response,
-    ServiceError,
-    error_of,
-)
+from parley.engine.service.fetch import NOT_AS_ASKED, Client, RequestError, Response, ServiceError
 from parley.engine.sources import ServiceSource
 from parley.errors import EngineError, NotReadyError, UsageError
 from parley.text import one_line
@@ -87,10 +80,10 @@ class Service:
     @cached_property
     def _written(self) -> list[str]:
         """The secrets as they are, as in URLs and as in JSON, the longest first."""
-        found = set()
-        for secret in self.secrets:
-            found |= {secret, quote(secret), quote(secret, safe=""), secret.replace("/", "\\/")}
-        return sorted(found, key=len, reverse=True)
+        forms = [
+            (secret, quote(secret), quote(secret, safe=""), secret.replace("/", "\\/")) for secret in self.secrets
+        ]
+        return sorted({written for each in forms for written in each}, key=len, reverse=True)
 
     def http(self) -> Client:
         """Return a client whose paths start before `api`; raises UsageError for a proxy that cannot be used."""
@@ -105,14 +98,14 @@ class Service:
 
     def check_models(self, response: Response) -> None:
         """Raise EngineError, which says what is wrong, unless the service listed the model."""
-        if (error := error_of(response)) is not None:
+        if (error := response.error) is not None:
             refusal = self.refused(error)
             if error.status in (404, 405):
                 raise EngineError(f"{refusal}; if it lists no models, write lists_models: false in its dialect")
             raise refusal
         try:
-            found = response.json()  # a bare list: Together
-            listed = [str(model["id"]) for model in (found if isinstance(found, list) else found["data"])]
+            body = response.body  # a bare list: Together
+            listed = [str(model["id"]) for model in (body if isinstance(body, list) else body["data"])]
         except NOT_AS_ASKED:
             raise EngineError(
                 f"{self.who} did not answer with a list of models at {self.url}/models: "
@@ -128,21 +121,23 @@ class Service:
 
     async def provenance(self, http: Client) -> dict[str, Any]:
         """Return what the service tells of itself: the model's name and, if it is vLLM, its version; no URL."""
-        found: dict[str, Any] = {"engine": "service", "served": self.served}
+        facts: dict[str, Any] = {"engine": "service", "served": self.served}
         try:
             response = await http.fetch("GET", "/version", PROBE_SECONDS)
-            version = str(response.json()["version"]) if response.status_code == 200 else ""
+            version = str(response.body["version"]) if response.status_code == 200 else ""
         except (RequestError, *NOT_AS_ASKED):
-            return found
+            return facts
         known = _VERSION.fullmatch(version) and not self.holds_key(version)
-        return {**found, "versions": {"vllm": version}} if known else found
+        return {**facts, "versions": {"vllm": version}} if known else facts
 
     def lost(self, error: RequestError) -> EngineError:
         """Return the error for a request that got no answer."""
+        at, reason = "" if self.socket else f" at {self.url}", self.redacted(str(error))
         if error.late is not None:
-            return EngineError(f"{self.who} at {self.url} sent no complete answer within {error.late:g} s")
-        reason = self.redacted(str(error))
-        return EngineError(f"{self.who} cannot be reached at {self.url}, or broke the connection: {reason}")
+            return EngineError(f"{self.who}{at} sent no complete answer within {error.late:g} s")
+        if self.socket:
+            return EngineError(f"{self.who} broke the connection: {reason}; look at its log")
+        return EngineError(f"{self.who} cannot be reached{at}, or broke the connection: {reason}")
 
     def refused(self, error: ServiceError) -> EngineError:
         """Return what to say of an error: its status, what the service said, and the remedy of its class."""
@@ -206,7 +201,7 @@ class Api:
         if self.reply is None or response.status_code != 200 or response.is_cut:
             return response
         try:
-            content = json.dumps(self.reply(response.json())).encode()
+            content = json.dumps(self.reply(response.body)).encode()
         except NOT_AS_ASKED:
             return response
         return replace(response, content=content)
@@ -237,12 +232,8 @@ def _messages_reply(body: Any) -> _Body:
         parts = [*thoughts, {"type": "text", "text": json.dumps(called[0], ensure_ascii=False)}]
     cached, fresh = usage.get("cache_read_input_tokens") or 0, usage.get("input_tokens")
     written = usage.get("cache_creation_input_tokens") or 0
-    ended = {
-        "end_turn": "stop",
-        "stop_sequence": "stop",
-        "tool_use": "stop",
-        "model_context_window_exceeded": "length",
-    }
+    ended = {"model_context_window_exceeded": "length"}
+    ended |= dict.fromkeys(("end_turn", "stop_sequence", "tool_use"), "stop")
     reason = body.get("stop_reason")
     return {
         "model": body.get("model"),
@@ -272,21 +263,19 @@ def _responses_request(body: _Body, reasoning: int) -> _Body:
 def _responses_reply(body: Any) -> _Body:
     if body.get("status") == "failed":
         return {"error": body.get("error") or "failed, and no reason"}
-    of_kind = {kind: [item for item in body["output"] if item["type"] == kind] for kind in ("message", "reasoning")}
+    kinds = ("message", "reasoning", "function_call")
+    of_kind = {kind: [item for item in body["output"] if item["type"] == kind] for kind in kinds}
     thoughts = [part["text"] for item in of_kind["reasoning"] for part in item.get("summary") or ()]
     usage, cut = body.get("usage") or {}, (body.get("incomplete_details") or {}).get("reason")
+    message = {
+        "content": [part for item in of_kind["message"] for part in item["content"]],
+        "reasoning": "\n\n".join(thoughts),
+        "tool_calls": of_kind["function_call"],
+    }
+    reason = {None: "stop", "max_output_tokens": "length"}.get(cut, cut)
     return {
         "model": body.get("model"),
-        "choices": [
-            {
-                "message": {
-                    "content": [part for item in of_kind["message"] for part in item["content"]],
-                    "reasoning": "\n\n".join(thoughts),
-                    "tool_calls": [item for item in body["output"] if item["type"] == "function_call"],
-                },
-                "finish_reason": {None: "stop", "max_output_tokens": "length"}.get(cut, cut),
-            }
-        ],
+        "choices": [{"message": message, "finish_reason": reason}],
         "usage": {
             "prompt_tokens": usage.get("input_tokens"),
             "completion_tokens": usage.get("output_tokens"),

@@ -1,14 +1,12 @@
 """Protocols of distributed computing as scripted policies, and the adversaries that are the worst for them.
 
 Each is a pure function of what an agent may see: what it and its neighbors said in the rounds that are over. A round
-of the game is a round of the protocol: agents propose what they send, and show in round r + 1 what follows from
-rounds 1 to r. What a protocol says beside a value is JSON in `public_reasoning`; of peers it is read strictly, and
-what cannot be read is not there. A silent peer counts as one that said the agent's own value, unless the docstring
-says otherwise. A protocol votes `stop` once it is done. n is the number of agents that an agent sees, itself among
-them: all of them on a complete network, for which the guarantees are unless they name another. f is how many faulty
-agents it tolerates. docs/explanation/theory.md says what was promised and what games showed.
-
-Other scripted policies of the game are made of the same values, proposals and votes.
+of the game is one of the protocol: what agents propose in round r + 1 follows from rounds 1 to r. What a protocol says
+beside a value is JSON in `public_reasoning`; of peers it is read strictly, and what cannot be read is not there. A
+silent peer counts as one that said the agent's own value, unless the docstring says otherwise. A protocol votes `stop`
+once it is done. n is the number of agents that an agent sees, itself among them: all of them on a complete network,
+for which the guarantees are unless they name another. f is how many faulty agents it tolerates.
+docs/explanation/theory.md says what was promised and what games showed.
 """
 
 import json

@@ -12,13 +12,13 @@ from pathlib import Path
 from statistics import median_low
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, Field, model_validator
+from pydantic import BaseModel, BeforeValidator, Field, create_model, model_validator
 
 from parley.errors import UsageError
-from parley.games.parameters import HONEST, Count, GameParameters, Positive, newer_field
+from parley.games.parameters import HONEST, Count, Positive
 from parley.games.prompts import Phase, Template, for_roles
-from parley.policies import Ask, Reply, Sampling
-from parley.policies.reply_text import reply_of_each
+from parley.policies import Ask, Reply
+from parley.policies.reply_text import ReplyModel
 from parley.text import by_number
 from parley.text.yamlfile import StrictModel
 
@@ -29,8 +29,7 @@ WORST, BEST = 0, 10  # of scores
 
 _TOLD = Path(__file__).parent / "templates" / "filter"
 
-Heard = Mapping[str, Any]  # by name, what was said to an agent in a round; None of who said nothing
-Distance = Callable[[Any, Sequence[Any]], float]  # how far a value is from what others said, 0 or more
+Heard = Mapping[str, Any]  # by name, the value that was said to an agent in a round; None of who said nothing
 _Kind = Literal["trim", "median_of_rounds", "reputation", "scored"]
 
 
@@ -80,54 +79,28 @@ def _written_out(value: Any) -> Any:
 
 
 _Short = Literal["none"] | Annotated[dict[_Kind, Positive], Field(min_length=1, max_length=1)]
-Written = Annotated[Filter, BeforeValidator(_written_out, json_schema_input_type=_Short | Filter)]
-
-_SCORES = Sampling(temperature=0.3, max_tokens=300)
+FilterAsWritten = Annotated[Filter, BeforeValidator(_written_out, json_schema_input_type=_Short | Filter)]
 
 
-class FilteredParameters(GameParameters):
-    """Parameters of games whose agents may hear through a filter."""
-
-    filter: Written = newer_field(
-        default=NO_FILTER,
-        description="What honest agents do not hear of what is said to them: none, {trim: f}, {median_of_rounds: k}, "
-        "{reputation: f} or {scored: f}.",
-    )
-    filter_told: bool = newer_field(
-        default=False, description="Whether the prompts of honest agents say that there is a filter."
-    )
-    score: Sampling = newer_field(default=_SCORES, description="Scores (filter scored).")
-
-    @property
-    def told_of_filter(self) -> Path | None:
-        """The text that tells honest agents of the filter; None if they are not told, or there is none."""
-        if not self.filter_told or not self.filter:
-            return None
-        return _TOLD / f"{self.filter.kind if self.filter.kind in (MEDIAN, SCORED) else 'left_out'}.txt"
-
-
-def check_filter(parameters: FilteredParameters, n: int) -> None:
+def check_filter(chosen: Filter, n: int) -> None:
     """Raise UsageError if the filter of so many agents would leave nobody to be heard."""
-    f = parameters.filter.f
-    if f and f >= n - 1:
+    if chosen.f and chosen.f >= n - 1:
         fewer = f"lower f to {n - 2} or less" if n > 2 else "remove it"
-        raise UsageError(
-            f"filter: {parameters.filter}: {n} agents hear {n - 1} others, and none would be left; {fewer}"
-        )
+        raise UsageError(f"filter: {chosen}: {n} agents hear {n - 1} others, and none would be left; {fewer}")
 
 
-def told_of_filter(parameters: FilteredParameters) -> dict[str, Template]:
+def told_of_filter(chosen: Filter) -> dict[str, Template]:
     """Return what honest agents are told of the filter, on lines of its own after their system prompts."""
-    told = parameters.told_of_filter
-    return for_roles({"filter": told}, [HONEST]) if told else {}
+    if not chosen:
+        return {}
+    text = chosen.kind if chosen.kind in (MEDIAN, SCORED) else "left_out"
+    return for_roles({"filter": _TOLD / f"{text}.txt"}, [HONEST])
 
 
 SCORING = Phase(SCORE, system="score_system", user="score_user", roles=(HONEST,), reply=SCORE)
 
 
-def filtered(
-    chosen: Filter, own: str, rounds: Sequence[Heard], distance: Distance, scores: Mapping[str, int]
-) -> dict[str, Any]:
+def filtered(chosen: Filter, own: str, rounds: Sequence[Heard], scores: Mapping[str, int]) -> dict[str, Any]:
     """Return what `own` hears otherwise than it was said in the last of `rounds`, by peer; None: it is dropped.
 
     `rounds` are all up to now as they were said to it, its own value among them.
@@ -144,22 +117,19 @@ def filtered(
         above = _last((name for name in peers if now[name] > mine), lambda name: -now[name], f)
         left_out = [*above, *_last((name for name in peers if now[name] < mine), now.__getitem__, f)]
     elif chosen.kind == "reputation":
-        left_out = _last(peers, lambda name: reputation(name, rounds, distance), f)
+        left_out = _last(peers, lambda name: reputation(name, rounds), f)
     elif chosen.kind == SCORED:
         left_out = _last((name for name in peers if name in scores), scores.__getitem__, f)
     return dict.fromkeys(left_out)
 
 
 def apply_filters(
-    chosen: Filter,
-    received: Mapping[str, Sequence[Heard]],
-    distance: Distance,
-    ask: Callable[[str, tuple[str, ...]], Ask],
-) -> Generator[list[Ask], list[Reply], tuple[dict[str, dict[str, Any]], Sequence[Reply]]]:
+    chosen: Filter, received: Mapping[str, Sequence[Heard]], ask: Callable[[str, tuple[str, ...]], Ask]
+) -> Generator[list[Ask], list[Reply], dict[str, dict[str, Any]]]:
     """Let what was said to agents pass their filters, who with `scored` are asked for scores first.
 
     `received` has the rounds of each agent up to now (`filtered`), `ask` makes the question of one about the messages
-    of some. Returns what an agent hears otherwise, of agents that do, and the replies with scores.
+    of some. Returns what an agent hears otherwise, of agents that do.
     """
     judged = {}
     if chosen.kind == SCORED:
@@ -168,15 +138,20 @@ def apply_filters(
         judged = {name: peers for name, peers in spoke.items() if peers}
     replies = (yield [ask(name, peers) for name, peers in judged.items()]) if judged else []
     scores = {name: reply.value.model_dump() for name, reply in zip(judged, replies, strict=True) if reply.value}
-    changed = {name: filtered(chosen, name, of, distance, scores.get(name, {})) for name, of in received.items()}
-    return {name: heard for name, heard in changed.items() if heard}, replies
+    changed = {name: filtered(chosen, name, of, scores.get(name, {})) for name, of in received.items()}
+    return {name: heard for name, heard in changed.items() if heard}
 
 
 def _last(names: Iterable[str], key: Callable[[str], Any], f: int) -> list[str]:
     return sorted(sorted(names, key=by_number, reverse=True), key=key)[:f]
 
 
-def reputation(name: str, rounds: Sequence[Heard], distance: Distance) -> float:
+def distance(value: float, others: Sequence[float]) -> float:
+    """Return how far a value is from the lower median of others."""
+    return abs(value - median_low(others))
+
+
+def reputation(name: str, rounds: Sequence[Heard]) -> float:
     """Return the reputation of a peer after `rounds`, as one agent heard them: higher is better.
 
     The mean, over the rounds r in which it said something, of m(r) - d(x(r), r): d(v, r) is the distance of the value
@@ -203,4 +178,7 @@ def reputation(name: str, rounds: Sequence[Heard], distance: Distance) -> float:
 @cache
 def scores_model(names: tuple[str, ...]) -> type[BaseModel]:
     """Return the model of a reply that scores the messages of `names`: each of them, and nobody else."""
-    return reply_of_each("Scores", names, Annotated[int, Field(ge=WORST, le=BEST)])
+    score: Any = (Annotated[int, Field(ge=WORST, le=BEST)], ...)
+    model = create_model("Scores", __base__=ReplyModel, **dict.fromkeys(names, score))
+    model.labels = {name: name for name in names}
+    return model

@@ -1,8 +1,7 @@
 """The Byzantine Consensus Game of "Can AI Agents Agree?" (Berdoz, Rugli, Wattenhofer; sections 3, A.2, A.3).
 
-Agents propose integers in synchronous rounds, see everyone's proposals, and vote to stop or to continue. The game
-stops when enough of all agents vote to stop, else at the deadline. A protocol is how that goes: the paper's (A.2), its
-authors' code's, or that of the published Swarms code.
+Agents propose values in synchronous rounds, see proposals, and vote to stop or to continue. The game stops when enough
+of all agents vote to stop, else at the deadline.
 """
 
 from collections.abc import Generator, Mapping, Sequence
@@ -104,7 +103,7 @@ class ConsensusGame(Game[ConsensusParameters]):
     def check(cls, parameters: ConsensusParameters, groups: Sequence[Group]) -> None:
         """Raise UsageError if `groups` cannot play so, or if prompts have no words for the stop threshold."""
         super().check(parameters, groups)
-        check_filter(parameters, sum(group.count for group in groups))
+        check_filter(parameters.filter, sum(group.count for group in groups))
         if parameters.equivocation and isinstance(parameters.topology, Edges) and parameters.topology.one_way:
             raise UsageError("equivocation: tells neighbors different values; remove it, or topology.one_way")
         if parameters.seat is not None and _named_by_role(parameters):

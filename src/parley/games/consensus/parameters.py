@@ -21,8 +21,19 @@ from pydantic import (
     model_validator,
 )
 
-from parley.games.consensus.filters import FilteredParameters
-from parley.games.parameters import BYZANTINE, HONEST, Count, Positive, Seat, Share, as_tuple, in_order, newer_field
+from parley.games.consensus.filters import NO_FILTER, FilterAsWritten
+from parley.games.parameters import (
+    BYZANTINE,
+    HONEST,
+    Count,
+    GameParameters,
+    Positive,
+    Seat,
+    Share,
+    as_tuple,
+    in_order,
+    newer_field,
+)
 from parley.identity import digest
 from parley.policies import Sampling
 from parley.policies.reply_text import ReplyModel
@@ -76,9 +87,20 @@ _UNKNOWN: Mapping[str, tuple[str, ...]] = {
 }
 
 
-class ConsensusParameters(FilteredParameters):
+class ConsensusParameters(GameParameters):
     """Fixed parameters of the consensus game; docs/reference/consensus.md says whose each default is."""
 
+    filter: FilterAsWritten = newer_field(
+        default=NO_FILTER,
+        description="What honest agents do not hear of what is said to them: none, {trim: f}, {median_of_rounds: k}, "
+        "{reputation: f} or {scored: f}.",
+    )
+    filter_told: bool = newer_field(
+        default=False, description="Whether the prompts of honest agents say that there is a filter."
+    )
+    score: Sampling = newer_field(
+        default=Sampling(temperature=0.3, max_tokens=300), description="Scores (filter scored)."
+    )
     protocol: Literal["paper", "swarms"] = Field(
         default="paper",
         description="How a round goes: as in the paper, or as in the published Swarms code, whose defaults are other "

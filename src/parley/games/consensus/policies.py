@@ -1,12 +1,8 @@
 """The policies of the consensus game, in one table (`POLICIES`): scripted agents, adversaries, models with strategies.
 
-A scripted one is a pure function of a `ConsensusView` (what the agent may see), a generator and its parameters. It
-returns the reply as a mapping, which goes through the same strict parser as a model's. It keeps no state, so that a
-game goes on from its journal as it was. docs/reference/adversaries.md says what each adversary does in both phases,
-and which of them the paper's threat model allows.
-
-A language model with strategies is told more than the paper's Byzantine system prompts (Figures 5 and 8). These texts
-are Parley's own, not the paper's; they follow the prompts, which stay word for word, under one heading.
+A scripted one is a pure function of a `ConsensusView` (what the agent may see), a generator and its parameters; what
+it returns goes through the same strict parser as a model's reply. docs/reference/adversaries.md says what each does. A
+model with strategies is told them, in Parley's own words, after the paper's prompts, which stay word for word.
 """
 
 from collections.abc import Callable, Iterator, Mapping

@@ -1,19 +1,9 @@
 """The prompts of the consensus game: Figures 5 to 14 of "Can AI Agents Agree?" (A.3), word for word.
 
-The figures print the Python source of the prompts, f-string expressions and all. The template files keep them as
-printed, since they are the experimental stimulus; each printed expression is a place that is known by its text.
-
-Two listings lost the text between angle brackets in print (`"value": ,`): `<integer>` is put back there.
-
-The prompts of the swarms protocol are the constants HONEST_PROMPT, COOPERATIVE_PROMPT, BYZANTINE_PROMPT and
-ROUND_PROMPT of the published code, word for word, too (`swarms/protocol.py`), with the doubled braces of Python's
-`str.format`. One sentence is our own, `vote_on_last_round.txt`; it follows the system prompt unless the leak
-`early_vote` is there.
-
-Both print the share of stop votes that ends a game. Where a study plays another one, that stands in its place.
-
-With `rules: published_code` what stands in the places of history, votes and notes has the words of the authors' code
-(`published_code/words.yaml`).
+The figures print f-string expressions of Python; each is a place that is known by its text. Two listings lost the text
+between angle brackets in print (`"value": ,`): `<integer>` is put back there. The prompts of the swarms protocol are
+those of the published code, word for word, too; `vote_on_last_round.txt` alone is our own. Both print the share of
+stop votes that ends a game: where a study plays another one, that stands in its place.
 """
 
 import json
@@ -22,6 +12,7 @@ from dataclasses import replace
 from fractions import Fraction
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import yaml
 
@@ -101,16 +92,20 @@ _VARIANTS: dict[str, dict[str, shared.Template]] = {
 }
 
 
+@cache
+def _words(file: Path) -> Mapping[str, Any]:
+    return dict(yaml.safe_load(shared.text_of(file)))
+
+
 def _framed() -> dict[str, dict[str, shared.Template]]:
     """Return four variants of our own, equal but for the sentence that frames the game."""
     texts = {
         part: shared.text_of(_FRAMING / f"{part}.txt") for part in ("propose_system", "vote_system", "turn_system")
     }
-    framings: Mapping[str, str] = yaml.safe_load(shared.text_of(_FRAMING / "words.yaml"))
     return {
         name: _VARIANTS["none_exist"]
         | {f"honest_{part}": text.replace("{framing}", said) for part, text in texts.items()}
-        for name, said in framings.items()
+        for name, said in _words(_FRAMING / "words.yaml").items()
     }
 
 
@@ -181,14 +176,9 @@ def proposals_text(agent: str, heard: Mapping[str, Said]) -> str:
 _quote = json.encoder.encode_basestring  # `json.dumps` of a text, without its layers
 
 
-@cache
-def _published_words() -> Mapping[str, str]:
-    return dict(yaml.safe_load(shared.text_of(_PUBLISHED_WORDS)))
-
-
 def published_text(name: str, **values: object) -> str:
     """Return a text of the authors' code, by its name in `words.yaml`, with its places filled."""
-    return shared.fill(_published_words()[name], values)
+    return shared.fill(_words(_PUBLISHED_WORDS)[name], values)
 
 
 def published_round_text(number: int, heard: Mapping[str, Said], longest: int) -> str:
@@ -249,7 +239,7 @@ def threshold_text(parameters: ConsensusParameters, scripted: bool = False) -> s
 @cache
 def goal_words(goal: Goal) -> tuple[tuple[str, str], ...]:
     """Return what stands for which printed words where something else than the paper's agreement is asked for."""
-    words = yaml.safe_load(shared.text_of(_GOAL_WORDS))
+    words = _words(_GOAL_WORDS)
     played = {**(words["real"] if goal.values == "real" else {}), **(words["hull"] if goal.validity == "hull" else {})}
     if goal.within:
         mark = "=== OUTPUT FORMAT ==="  # system prompts alone have it
@@ -292,7 +282,8 @@ class ConsensusPrompts(shared.Prompts[ConsensusParameters]):
             told["published_code"] = _PUBLISHED_WORDS
         if parameters.disclose_topology:
             told["network"] = disclosed_template(parameters)
-        return shared.for_roles(told) | told_of_filter(parameters)
+        of_filter = told_of_filter(parameters.filter) if parameters.filter_told else {}
+        return shared.for_roles(told) | of_filter
 
     def digests(
         self, prompt: str, roles: Iterable[str], parameters: ConsensusParameters, scripted: Collection[str] = ()

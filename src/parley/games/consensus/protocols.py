@@ -1,14 +1,13 @@
 """How a consensus game goes (sections 3, A.2, A.3): who is asked what, in which order, and when votes end it.
 
-A protocol is the paper's, that of its authors' code, or that of the published Swarms code.
+A protocol is the paper's (A.2), that of its authors' code, or that of the published Swarms code.
 """
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache
-from statistics import median_low
 from types import MappingProxyType
 from typing import Any
 
@@ -56,30 +55,27 @@ Changed = Mapping[str, Mapping[str, Value | None]]  # by agent and peer: what it
 _Received = dict[str, list[Mapping[str, Value | None]]]  # by honest agent and round: what was said to it, by name
 
 
+@dataclass
 class Protocol(ABC):
-    """Who is asked what, in which order, and when votes end the game; with the agents, the history and the trace."""
+    """Who is asked what, in which order, and when votes end the game; with the agents, the history and the trace.
 
-    def __init__(
-        self,
-        parameters: ConsensusParameters,
-        agents: Sequence[Agent],
-        network: Network,
-        ask: Callable[..., Ask],
-        secret: str = "",
-    ) -> None:
-        """`agents` are in the order in which they are asked, which says nothing about roles, and so is `network`.
+    `agents` are in the order in which they are asked, which says nothing about roles, and so is `network`.
+    `ask_of_game` is its `ask`. `secret` is what signatures are made of (`Signer`): no agent sees it.
+    """
 
-        `ask` is that of the game. `secret` is what signatures are made of (`Signer`): no agent sees it.
-        """
-        self._ask_of_game = ask
-        self.parameters = parameters
-        self.agents = agents
-        self.honest = [agent for agent in agents if agent.honest]
-        self.links = Links([agent.name for agent in agents], network)
-        self.history: dict[str, list[Heard]] = {agent.name: [] for agent in agents}  # by agent and round that is over
+    parameters: ConsensusParameters
+    agents: Sequence[Agent]
+    network: Network
+    ask_of_game: Callable[..., Ask]
+    secret: str
+
+    def __post_init__(self) -> None:
+        names = [agent.name for agent in self.agents]
+        self.honest = [agent for agent in self.agents if agent.honest]
+        self.links = Links(names, self.network)
+        self.history: dict[str, list[Heard]] = {name: [] for name in names}  # by agent and round that is over
         self.trace: list[ConsensusRound] = []
-        self.goal = parameters.goal
-        self.secret = secret
+        self.goal = self.parameters.goal
         self._round_text = cache(self.round_text)
         self.set_up()
 
@@ -127,7 +123,7 @@ class Protocol(ABC):
             goal=self.goal,
             signer=Signer(agent.name, self.secret),
         )
-        return self._ask_of_game(agent.seat, number, phase, {**values, **self._told(agent.name)}, reply_model, view)
+        return self.ask_of_game(agent.seat, number, phase, {**values, **self._told(agent.name)}, reply_model, view)
 
     def heard(self, agent: Agent, proposals: Iterable[Proposal]) -> dict[str, Said]:
         """Return what `agent` hears of these: its own proposal and its neighbors', as they were sent to it."""
@@ -255,7 +251,7 @@ class PaperProtocol(Protocol):
         def scoring(name: str, peers: tuple[str, ...]) -> Ask:
             return self._ask(honest[name], number, SCORE, heard[name], peers)
 
-        changed, _ = yield from apply_filters(self.parameters.filter, received, _apart, scoring)
+        changed = yield from apply_filters(self.parameters.filter, received, scoring)
         for name, otherwise in changed.items():
             for peer, value in otherwise.items():
                 if value is None:
@@ -347,14 +343,10 @@ class SwarmsProtocol(Protocol):
     AI Agents Agree?" in its own way: one call per agent and round, a *turn*, that both proposes and votes. What it
     gives away more than it should is a switch each (`leaks`; docs/reference/swarms.md).
 
-    Without the leak `early_vote`, a vote of round r is about the values at the end of round r - 1. A stop in round r
-    ends the game with these: what was proposed in round r is in the record and in the trace (`proposals`), but is not
-    applied. Votes of round 1 have no object and do not count, and one round more is played than `max_rounds`, so that
-    the values of as many rounds may end the game.
-
-    Silence: after an unusable reply, all retries included, an agent keeps its value, has no message and no notes, and
-    its vote is none, which counts as not stop. A Byzantine agent that abstains keeps its value, but its message is
-    public.
+    Without the leak `early_vote`, a vote of round r is about the values at the end of round r - 1, with which a stop
+    ends the game: what was proposed in round r is in the trace, but is not applied. Votes of round 1 do not count.
+    After an unusable reply an agent keeps its value, has no message and no notes, and no vote. A Byzantine agent that
+    abstains keeps its value, but its message is public.
     """
 
     def set_up(self) -> None:
@@ -427,11 +419,6 @@ class SwarmsProtocol(Protocol):
     def round_text(self, name: str, number: int) -> str:
         """Return a round of an agent's history."""
         return prompts.turn_proposals_text(self.history[name][number - 1])
-
-
-def _apart(value: Value, others: Sequence[Value]) -> float:
-    """Return the distance of a value from the lower median of others."""
-    return abs(value - median_low(others))
 
 
 def _decision(reply: Reply) -> str | None:

@@ -1,13 +1,13 @@
 """How a deliberation ended, and what it would have decided under each rule that its record allows.
 
-The decisions, and what talking changed, all follow from the answers by turn, so no game is played again. A tie, or too
-few votes, is no decision. Agents whose answer could not be read vote for nothing, and count among those of whom a
+All follow from the answers by turn. A tie, or too few votes, is no decision; a tied plurality is as right as a draw
+among the tied would be. Agents whose answer could not be read vote for nothing, and count among those of whom a
 majority is asked.
 """
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 from itertools import pairwise
@@ -15,7 +15,7 @@ from typing import Any
 
 from parley.games.base import Outcome
 from parley.games.deliberation.parameters import DeliberationParameters, DeliberationTurn, Value, value_text, values_of
-from parley.games.deliberation.turns import diagnosis, graded, plurality, turn_of_consensus, unanimous
+from parley.games.deliberation.turns import chance_right, diagnosis, graded, plurality, turn_of_consensus, unanimous
 from parley.games.evidence import OutcomeClass
 from parley.games.problems.numbers import Reading, read_as
 from parley.games.problems.problem import Problem
@@ -23,7 +23,9 @@ from parley.games.problems.problem import Problem
 
 @dataclass(frozen=True)
 class Decision:
-    """What a group would decide by one rule: `winner` is None for no decision, `right` where nothing is right.
+    """What a group would decide by one rule, None for no decision, and the chance in [0, 1] that it is right.
+
+    `right` is None where nothing is right.
 
     `answers` says of which answers the rule is: the first, the last, or those of the whole course.
     """
@@ -32,7 +34,7 @@ class Decision:
     answers: str
     voters: str
     winner: str | None
-    right: bool | None
+    right: float | None
 
 
 Votes = Sequence[Value | None]
@@ -79,7 +81,10 @@ def decisions(
         # Agents who agreed at once hold their answers to the end; where nobody may talk there are first ones only.
         for answers, votes in ((FIRST, course[0]), (LAST, course[-1]))[: 2 if rules["turns"] else 1]:
             for name, rule in RULES.items():
-                yield _decision(name, answers, voters, rule(votes), right)
+                decision = _decision(name, answers, voters, rule(votes), right)
+                if name == "plurality" and right is not None:
+                    decision = replace(decision, right=chance_right(votes, right))
+                yield decision
             if right is None:
                 yield _decision("graded", answers, voters, graded(votes, theta).accepted or None, right)
         if rules["turns"] and not rules["stop_when_unanimous"]:  # else nothing is held twice
@@ -88,7 +93,7 @@ def decisions(
 
 def _decision(rule: str, answers: str, voters: str, value: Value | None, right: Value | None) -> Decision:
     text = None if value is None else value_text(value)
-    return Decision(rule, answers, voters, text, None if right is None else value == right)
+    return Decision(rule, answers, voters, text, None if right is None else float(value == right))
 
 
 def last_panel(trace: Sequence[DeliberationTurn]) -> list[DeliberationTurn]:

@@ -217,7 +217,7 @@ TABLES = (
     TableSpec(
         "equal_cost",
         "parley.games.deliberation.talking:EqualCost",
-        (Indicator("right_at_equal_cost", "plurality at the end is right, at the cost of talking"),),
+        (Quantity("right_at_equal_cost", "plurality at the end is right, at the cost of talking", share=True),),
     ),
 )
 

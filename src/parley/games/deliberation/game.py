@@ -26,7 +26,7 @@ from parley.games.deliberation.parameters import (
 )
 from parley.games.deliberation.policies import POLICIES
 from parley.games.deliberation.prompts import DeliberationPrompts, phase_of, places
-from parley.games.deliberation.turns import graded, heard_by, reached, turn_measures, verdict
+from parley.games.deliberation.turns import graded, heard_by, turn_measures, verdict
 from parley.games.parameters import BYZANTINE, HONEST, Group
 from parley.games.problems.problem import MATCHING, Problem, read_answer
 from parley.games.problems.sources import HiddenProfiles, JsonLines
@@ -69,7 +69,9 @@ class DeliberationGame(Game[DeliberationParameters]):
         names = list(self._seats)
         self._honest = frozenset(seat.name for seat in self.seats if seat.role == HONEST)
         self._drawn: set[frozenset[str]] = set()  # the panels that deliberated
-        self._reach = reached(self.network, names)
+        # By agent, whose utterances gossip brings to it: those of all in its part of the network.
+        parts = {name: self.network.component(place) for place, name in enumerate(names)}
+        self._reach = {name: {names[other] for other in part} - {name} for name, part in parts.items()}
         self._facts = self._dealt(names)
         self.trace: list[DeliberationTurn] = []
 

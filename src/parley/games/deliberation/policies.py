@@ -1,8 +1,4 @@
-"""The scripted agents of the deliberation game, honest and adversarial, and what models are told as adversaries.
-
-Each rule is a pure function of what the agent may see (`DeliberationView`), of a generator and of its parameters. The
-text it returns goes through the same strict parser as a model's.
-"""
+"""The scripted agents of the deliberation game, honest and adversarial, and what models are told as adversaries."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -114,10 +110,6 @@ def stubborn(view: DeliberationView, rng: np.random.Generator, given: PolicyPara
     return _reply(view, view.target, "I am certain of it.")
 
 
-def _instructions(given: PolicyParameters) -> str:
-    return text_of(FOLDER / "strategies" / "persuader.txt")
-
-
 # A new policy is one entry here.
 POLICIES: Mapping[str, PolicyKind] = policy_table(
     LLM,
@@ -128,7 +120,7 @@ POLICIES: Mapping[str, PolicyKind] = policy_table(
         "llm_persuader",
         "A language model that is told to win the others over to what it pushes.",
         roles=(BYZANTINE,),
-        instructions=_instructions,
+        instructions=lambda given: text_of(FOLDER / "strategies" / "persuader.txt"),
     ),
     scripted_kind(stubborn, roles=(BYZANTINE,)),
 )

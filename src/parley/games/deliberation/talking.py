@@ -6,7 +6,7 @@ did in the game of the same seed. docs/explanation/talking.md says what the tabl
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -15,11 +15,11 @@ import pandas as pd
 
 from parley.games.deliberation.decisions import decisions, last_panel
 from parley.games.deliberation.parameters import DeliberationTurn, values_of
-from parley.games.deliberation.turns import plurality
+from parley.games.deliberation.turns import chance_right
 from parley.games.evidence import ARM_AXIS, FIRST, INDEPENDENT, NO_ARM, TALK, TableMaker
 from parley.policies import Tokens
-from parley.statistics.differences import NUMBER, RATE, SamplePair, beside, compare
-from parley.statistics.stats import wilson_interval
+from parley.statistics.differences import NUMBER, RATE, SHARE, SamplePair, beside, compare
+from parley.statistics.stats import wilson_of_mean
 
 Trace = Sequence[DeliberationTurn]
 _RULE = ("voters", "answers", "rule")
@@ -40,11 +40,12 @@ class Decisions(TableMaker):
         """Return the tables `decisions` and `decision_rates`.
 
         Differences are from the plurality of first answers, of the same voters: what the group would have decided
-        without talking. They are of the same games (McNemar), corrected by Holm over the rules of a condition.
+        without talking. They are of the same games (McNemar; paired t where a game has a tie), corrected by Holm over
+        the rules of a condition.
         """
         if not rows:
             return {}
-        by, table = list(self.study.axes), pd.DataFrame(rows).astype({"right": "boolean"})
+        by, table = list(self.study.axes), pd.DataFrame(rows).astype({"right": float})
         found = [each for key, group in table.groupby(by, sort=False) for each in _rates(key, group, by)]
         return {"decisions": table, "decision_rates": beside(*zip(*found, strict=True))}
 
@@ -57,25 +58,31 @@ def _rates(
         first: Any = None
         for names, of_rule in of_voters.groupby(list(_RULE), sort=False):
             of_rule = of_rule.set_index("id")
-            right: Any = of_rule["right"].astype("Float64").astype(float)
-            known, count = int(right.notna().sum()), int((right == 1).sum())
-            low, high = wilson_interval(count, known)
+            right: Any = of_rule["right"]
+            low, high = wilson_of_mean(right.mean(), right.notna().sum())
             row = dict(zip((*by, *_RULE), (*key, *names), strict=True))
             row |= {"simulations": len(of_rule), "decided": int(of_rule["winner"].notna().sum()) / len(of_rule)}
-            row |= {"right": count / known if known else np.nan, "low": low, "high": high}
+            row |= {"right": right.mean(), "low": low, "high": high}
             if first is None:
                 first = right
                 yield row, None
             else:
-                x, y = first.to_numpy(), right.reindex(first.index).to_numpy()
-                yield row, SamplePair({}, x, y, RATE, family=tuple(key))
+                yield row, _rightly(first, right.reindex(first.index), key)
+
+
+def _rightly(first: pd.Series, second: pd.Series, family: Hashable) -> SamplePair:
+    """Return how often two rules, or arms, are right in the same games; in shares where any of them has a tie."""
+    x, y = first.to_numpy(dtype=float), second.to_numpy(dtype=float)
+    ties = ((x > 0) & (x < 1)).any() or ((y > 0) & (y < 1)).any()
+    return SamplePair({}, x, y, SHARE if ties else RATE, family=family)
 
 
 class Martingale(TableMaker):
     """Makes a row per condition and state: how far the share of right answers moves in a turn, in the mean.
 
     In a martingale ("Debate or Vote", arXiv:2508.17536) that is 0 from any share, also from those below one half
-    (`minority`) and above it (`majority`). The means are over seeds, whose turns are dependent: Student's t.
+    (`minority`) and above it (`majority`). How many turns a seed has there depends on where they led, so means by
+    seed are biased. The sums by seed are not: Student's t is theirs, divided by the turns of a seed in the mean.
     """
 
     def rows(self, game: Any, trace: Trace) -> list[tuple[str, int, float, float]]:
@@ -93,14 +100,15 @@ class Martingale(TableMaker):
         samples = []
         for condition in self.study.conditions:
             for state, (least, most) in ends.items():
-                moved: dict[int, list[float]] = defaultdict(list)
-                for seed, before, after in by_name[condition.name]:
-                    if least < before < most:
-                        moved[seed].append(after - before)
-                means = np.array([np.mean(each) for each in moved.values()])
-                keys = {**condition.axes, "state": state, "steps": sum(map(len, moved.values()))}
-                if means.size:
-                    samples.append(SamplePair(keys, np.zeros(means.size), means, NUMBER))
+                steps = [
+                    (seed, after - before) for seed, before, after in by_name[condition.name] if least < before < most
+                ]
+                if steps:
+                    seeds, changes = zip(*steps, strict=True)
+                    sums = np.bincount(np.unique(seeds, return_inverse=True)[1], changes)
+                    keys = {**condition.axes, "state": state, "steps": len(steps)}
+                    moved = sums * len(sums) / len(steps)
+                    samples.append(SamplePair(keys, np.zeros(len(sums)), moved, NUMBER))
         return {"martingale": compare(samples).rename(columns={"pairs": "seeds", "difference": "mean"})}
 
 
@@ -132,7 +140,7 @@ class EqualCost(TableMaker):
             each = [costs[attempts["agent"] == name].sum(axis=0) for name in game.honest]
             summed = np.cumsum([np.zeros(len(_COSTS)), *each], axis=0)
             paid = [
-                (arm, float(number), *both) for number, both in enumerate(zip(summed, [False, *rights], strict=True))
+                (arm, float(number), *both) for number, both in enumerate(zip(summed, [0.0, *rights], strict=True))
             ]
         else:
             paid = [(arm, np.nan, costs.sum(axis=0), last)]
@@ -149,21 +157,21 @@ class EqualCost(TableMaker):
         return {"equal_cost": equal_cost_table(what_counts(rows, self.study), self.study)}
 
     def asked(self, rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame | None:
-        """Return whether each game is right at equal cost."""
+        """Return the chance of each game to be right at equal cost."""
         counts = what_counts(rows, self.study)
         right = counts[counts["arm"] != FIRST].set_index("id")["right"]
         return right.to_frame("right_at_equal_cost")
 
 
-def _pluralities(game: Any, trace: Trace) -> tuple[Sequence[bool], bool]:
-    """Return whether the plurality of the first answers of 1, 2, ... agents is right, and of all last answers.
+def _pluralities(game: Any, trace: Trace) -> tuple[Sequence[float], float]:
+    """Return the chance that the plurality of the first answers of 1, 2, ... agents is right, and of all last answers.
 
     The agents are those of the last panel, in the order of `honest`.
     """
     right, turns = game.summary.outcome["metrics"]["right_answer"], last_panel(trace)
     names = [name for name in game.honest if name in turns[0]["answers"]]
     first, last = (values_of(entry, names) for entry in (turns[0], turns[-1]))
-    return [plurality(first[: k + 1]) == right for k in range(len(names))], plurality(last) == right
+    return [chance_right(first[: k + 1], right) for k in range(len(names))], chance_right(last, right)
 
 
 def what_counts(paid: Sequence[Mapping[str, Any]], study: Any) -> pd.DataFrame:
@@ -199,15 +207,14 @@ def equal_cost_table(counts: pd.DataFrame, study: Any) -> pd.DataFrame:
         for arm, games in arms.items():
             talking = arms[TALK].loc[games.index]
             rows.append(_row(conditions[str(name)], arm, games, talking))
-            x, y = (side["right"].to_numpy(dtype=float) for side in (talking, games))
-            samples.append(None if arm == TALK else SamplePair({}, x, y, RATE, family=name))
+            samples.append(None if arm == TALK else _rightly(talking["right"], games["right"], name))
     return beside(rows, samples)
 
 
 def _row(talk: Any, arm: str, games: pd.DataFrame, talking: pd.DataFrame) -> dict[str, Any]:
     number, unit = len(games), games["unit"].iloc[0]
-    right = games["right"].astype(int)
-    low, high = wilson_interval(int(right.sum()), number)
+    right = float(games["right"].astype(float).mean())
+    low, high = wilson_of_mean(right, number)
     tokens = Tokens(*map(int, games[list(_COUNTS)].sum())) if unit == "tokens" else None
     return {
         **{**talk.axes, ARM_AXIS: arm},
@@ -217,5 +224,5 @@ def _row(talk: Any, arm: str, games: pd.DataFrame, talking: pd.DataFrame) -> dic
         "tokens": tokens.total / number if tokens else np.nan,
         "money": talk.money(tokens) / number if tokens else np.nan,
         "cost_ratio": games["spent"].sum() / talking["spent"].sum(),
-        **{"right": right.mean(), "low": low, "high": high},
+        **{"right": right, "low": low, "high": high},
     }

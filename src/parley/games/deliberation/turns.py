@@ -4,29 +4,20 @@ Pure functions of the answers in normal form; unanimity, graded agreement and co
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 from parley.games.deliberation.parameters import DeliberationParameters, DeliberationTurn, Value, Verdict, values_of
 from parley.games.evidence import Session
-from parley.games.network import Network
 from parley.games.parameters import held_at_last, share_of
 from parley.games.problems.problem import Problem, read_answer
 from parley.text import one_line
 
 
-def reached(network: Network, names: Sequence[str]) -> dict[str, frozenset[str]]:
-    """Return whose utterances gossip brings to each agent: those of all in its part of the network."""
-    return {
-        name: frozenset(names[other] for other in network.component(place) if other != place)
-        for place, name in enumerate(names)
-    }
-
-
 def heard_by(
-    panel: Sequence[str], reach: Mapping[str, frozenset[str]], hears: str, turn: int
+    panel: Sequence[str], reach: Mapping[str, Collection[str]], hears: str, turn: int
 ) -> dict[str, tuple[str, ...]]:
     """Return whose last answers each agent of a panel gets in turn `turn`, 1 or later.
 
@@ -49,17 +40,26 @@ def unanimous(answers: Sequence[Value | None]) -> Value | None:
     return answers[0] if answers and all(answer == answers[0] for answer in answers) else None
 
 
+def leaders(answers: Sequence[Value | None]) -> list[Value]:
+    """Return the values that no fewer agents give than any other: several on a tie, none if nobody gives one."""
+    counts = Counter(answer for answer in answers if answer is not None)
+    most = max(counts.values(), default=0)
+    return [value for value, count in counts.items() if count == most]
+
+
 def plurality(answers: Sequence[Value | None]) -> Value | None:
     """Return the value that more agents give than any other; None on a tie, and if nobody gives one."""
-    most = Counter(answer for answer in answers if answer is not None).most_common(2)
-    tied = len(most) == 2 and most[0][1] == most[1][1]
-    return most[0][0] if most and not tied else None
+    leading = leaders(answers)
+    return leading[0] if len(leading) == 1 else None
 
 
-def largest_share(answers: Sequence[Value | None]) -> Fraction:
-    """Return the share of the agents, in [0, 1], that give the most frequent value; 0 if nobody gives one."""
-    counts = Counter(answer for answer in answers if answer is not None)
-    return Fraction(max(counts.values()), len(answers)) if counts else Fraction(0)
+def chance_right(answers: Sequence[Value | None], right: Value) -> float:
+    """Return how often a plurality is right, of which a draw decides the ties: 1/m if `right` is one of m leaders.
+
+    A tie that counts as wrong makes even numbers of agents look worse than odd ones.
+    """
+    leading = leaders(answers)
+    return leading.count(right) / max(1, len(leading))
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +87,7 @@ def turn_measures(
     values = values_of(now, honest)
     confidence = None if problem.definitive else graded(values, theta).confidence
     right = [value == problem.answer for value in values]
+    alike = Counter(value for value in values if value is not None)
     was_right: list[bool] = []
     went_over: list[bool] = []  # of those who heard a majority against their own last answer
     if before is not None:
@@ -105,7 +106,7 @@ def turn_measures(
     shares = {name: share_of(of) if problem.definitive else None for name, of in judged.items()}
     return {
         "accuracy": shares["accuracy"],
-        "participation": float(largest_share(values)) if honest else None,
+        "participation": max(alike.values(), default=0) / len(values) if honest else None,
         "right_to_wrong": shares["right_to_wrong"],
         "wrong_to_right": shares["wrong_to_right"],
         "conformity": share_of(went_over),

@@ -20,8 +20,8 @@ from pydantic import AfterValidator, BaseModel, Field, ValidationError
 
 from parley.errors import UsageError
 from parley.files import read_regular
-from parley.games.problems.numbers import read_number
-from parley.games.problems.problem import MAX_CHARACTERS, Problem, question, read_choice, right_cards
+from parley.games.problems.numbers import MAX_CHARACTERS, read_number
+from parley.games.problems.problem import Problem, question, read_choice, right_cards
 from parley.identity import digest
 from parley.text import one_line
 from parley.text.yamlfile import FileModel, Slug, StrictModel, load_yaml, validated

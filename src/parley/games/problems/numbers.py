@@ -2,7 +2,7 @@
 
 Conventions, where usage differs: a comma groups thousands and a point starts the decimals (so `1,234` is 1234, `1.234`
 is less than two, and `1,23` and `1.234,50` are unreadable); `50%` is 50, since a percent sign is a unit here; number
-words are unreadable, but for the scale after a numeral (`3 million`) and what repeats it (`18 (eighteen)`); full-width
+words are unreadable, but for the scale after a numeral (`3 million`) and what it says (`18 (eighteen)`); full-width
 digits count as digits. Of a calculation the result is read (`9 * 2 = 18`), and none is done here (`9 * 2`).
 """
 

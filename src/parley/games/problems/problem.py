@@ -12,11 +12,10 @@ import numpy as np
 from pydantic import Field, TypeAdapter, ValidationError, model_validator
 from pydantic.dataclasses import dataclass
 
-from parley.games.problems.numbers import Reading, read_as, read_number
+from parley.games.problems.numbers import MAX_CHARACTERS, Reading, read_as, read_number
 from parley.policies.own_code import first_problem
 
 MATCHING = "nfkc-casefold-v1"  # raised whenever the normal form of any text changes
-MAX_CHARACTERS = 1_000  # of a text that is looked at
 
 # A list's bullet or number, quotes, and emphasis. "3 branches" and "-5 degrees" begin with no bullet.
 _LEADING = re.compile(r"(?:[-–—+]\s+|[*•·‣◦▪#>\"'`“”„‘’«»]+\s*|\(?(?:\d{1,3}|[a-z])[.)]\s+|\(\d{1,3}\)\s*)")

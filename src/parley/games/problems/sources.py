@@ -1,8 +1,7 @@
 """Where problems come from: how a study says what is deliberated, whatever the game.
 
-A source is a name (`arithmetic`), or a kind with its parameters (`{kind: gsm8k, path: data/gsm8k}`). Simulation seed s
-deliberates problem number s of the order that the source's own `order` draws, so that conditions share problems by
-seed and added seeds move nothing.
+Simulation seed s deliberates problem number s of the order that the source's own `order` draws, so that conditions
+share problems by seed, and added seeds move nothing.
 """
 
 import os
@@ -21,7 +20,7 @@ from parley.games.problems import data_sets
 from parley.games.problems.problem import VOWELS, Kind, Problem, letters, question, right_cards
 from parley.identity import stream
 from parley.text import one_line
-from parley.text.yamlfile import ByKind, StrictModel, kinds_of
+from parley.text.yamlfile import ByModel, StrictModel, models_of
 
 _CONSONANTS = "BCDFGHJKLMNPQRSTVWXZ"
 _EVEN, _ODD = "2468", "3579"  # no 0 and no 1, which look like letters
@@ -386,8 +385,8 @@ def _order(seed: int, size: int) -> tuple[int, ...]:
 
 
 _Kind = Arithmetic | Wason | Gsm8k | Delidata | JsonLines | HiddenProfiles | Policies
-KINDS = kinds_of(_Kind)
+KINDS = models_of(_Kind)
 # Alone stand those that need no path.
 ProblemSource = Annotated[
-    _Kind, ByKind("problems", alone=Literal["arithmetic", "wason", "hidden_profiles", "policies"])
+    _Kind, ByModel("problems", alone=Literal["arithmetic", "wason", "hidden_profiles", "policies"])
 ]

@@ -1,6 +1,4 @@
-"""The stag hunt with cheap talk.
-
-After "Byzantine Cheap Talk: Adversarial Resilience and Topology Effects in LLM Coordination Games", appendix A.
+"""The stag hunt with cheap talk, after appendix A of "Byzantine Cheap Talk" (`StagHuntGame.paper`).
 
 N players hunt together over several rounds. Each broadcasts one word, then all choose at once between the stag, which
 takes all of them, and the hare, which takes nobody else. Words and actions are seen along a network.
@@ -190,7 +188,6 @@ class StagHuntGame(Game[StagHuntParameters]):
         kept = len(self.rounds) if p.history_rounds is None else p.history_rounds
         history = self._history[name][phase][max(0, len(self.rounds) - kept) :]
         others = [known[peer] for peer in self._links.neighbors(name)]
-        values = texts.PromptValues(len(self._players), others, [entries for _, entries in history], number, shown)
         nested = self._published and seat.policy.kind.asks_model  # rules and own code keep the short form
         view = StagHuntView(
             phase=phase,
@@ -206,10 +203,14 @@ class StagHuntGame(Game[StagHuntParameters]):
             hare=p.hare,
             published=nested,
         )
+        past = texts.history_text(number, [told for _, told in history])
+        said = texts.words_text(shown, self._called[name])
         if self._published:
-            places = texts.published_places(values, name, self._hub, self._called[name])
+            places = texts.published_places(name, others, self._hub)
+            places |= {"round_num": number, "history_str": past, "comm_str": said}
         else:
-            places = texts.places(p, values, self._sent_to(name))
+            places = texts.places(p, len(self._players), others, self._sent_to(name))
+            places |= {"history": past, "words": said}
         return self.ask(seat, number, phase, places, hunt_model(phase, p.reasoning_chars, nested), view)
 
     def wording(self, seat: Seat, phase: Phase, part: str, form: Instruction) -> str:

@@ -1,8 +1,4 @@
-"""The scripted players of the stag hunt, whose behavior is known exactly: honest ones, and the paper's adversary.
-
-Each is a pure function of what the player may see, of a generator and of its parameters. What it returns goes through
-the same strict parser as a model's reply.
-"""
+"""The scripted players of the stag hunt, whose behavior is known exactly: honest ones, and the paper's adversary."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -5,7 +5,7 @@ Each piece of the rules is a file, so that the identity of a simulation has thos
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from parley.games.parameters import BYZANTINE, ROLES
@@ -18,17 +18,6 @@ FOLDER = Path(__file__).parent / "templates"
 PLAIN = "plain"
 
 ACTION_TEXTS: Mapping[Action | None, str] = {STAG: STAG, HARE: HARE, None: "(no action)"}
-
-
-@dataclass(frozen=True)
-class PromptValues:
-    """What the prompts of one ask are filled with: agents, those seen, rounds as `round_text` tells them, words."""
-
-    players: int
-    seen: Sequence[str]
-    history: Sequence[str]
-    round: int
-    words: Mapping[str, str | None]
 
 
 def _phases(p: StagHuntParameters) -> list[Phase]:
@@ -59,24 +48,24 @@ def _of_links(p: StagHuntParameters) -> list[str]:
     return ["visibility"] if pieces == ["links", "hidden_players", "payoff_note"] else pieces
 
 
-def places(p: StagHuntParameters, values: PromptValues, texts: Mapping[str, str]) -> dict[str, object]:
-    """Return what stands for each place: the rules and who sees whom in pieces, what was seen, and the words.
+def places(p: StagHuntParameters, players: int, others: Sequence[str], texts: Mapping[str, str]) -> dict[str, object]:
+    """Return what stands for the rules, in pieces, and for who sees whom; a player sees these `others` of all.
 
     `texts` are those that the player is sent.
     """
     numbers = {
-        "n": str(values.players),
-        "counted": f"{values.players} " if p.count_told else "",
+        "n": str(players),
+        "counted": f"{players} " if p.count_told else "",
         "needed": p.needed,
         "stag": str(p.stag),
         "alone": str(p.alone),
         "hare": str(p.hare),
         "seen_things": ("words and actions" if p.cheap_talk else "actions") if p.hides == "words+actions" else "words",
-        "seen": ", ".join(values.seen),
-        "unseen": str(values.players - 1 - len(values.seen)),
+        "seen": ", ".join(others),
+        "unseen": str(players - 1 - len(others)),
     }
     if p.links_told:
-        numbers["seen_by_you"] = fill(texts["seen_some" if values.seen else "seen_nobody"], numbers)
+        numbers["seen_by_you"] = fill(texts["seen_some" if others else "seen_nobody"], numbers)
     before = {"payoff_note": "- " if p.links_told else "\n"}  # an item of the section, or a paragraph of its own
 
     def filled(*names: str) -> str:
@@ -92,18 +81,12 @@ def places(p: StagHuntParameters, values: PromptValues, texts: Mapping[str, str]
         "talk": line(filled("talk")),
         "visibility": "".join(f"\n{before.get(piece, '')}{filled(piece)}" for piece in _of_links(p)),
         "aim": line(filled(AIM)),
-        "history": history_text(values),
-        "words": "\n".join(f"  {name}: {word_text(word)}" for name, word in values.words.items()),
     }
 
 
-def history_text(values: PromptValues) -> str:
-    """Return the rounds that are shown, the first one first: what is shown stays as it was as rounds are added."""
-    if values.round == 1:
-        return "(this is the first round)"
-    if not values.history:
-        return "(earlier rounds are not shown)"
-    return "\n".join(values.history)
+def history_text(number: int, rounds: Sequence[str]) -> str:
+    """Return what round `number` is shown of those before, the first one first, so that what is shown stays."""
+    return "\n".join(rounds) or ("(this is the first round)" if number == 1 else "(earlier rounds are not shown)")
 
 
 def round_text(seen: SeenRound, points: Mapping[str, int], called: Mapping[str, str]) -> str:
@@ -114,6 +97,11 @@ def round_text(seen: SeenRound, points: Mapping[str, int], called: Mapping[str, 
         paid = f" ({points[name]} points)" if name in points else ""
         lines.append(f"  {called.get(name, name)}: {word}{ACTION_TEXTS[action]}{paid}")
     return "\n".join(lines)
+
+
+def words_text(words: Mapping[str, str | None], called: Mapping[str, str]) -> str:
+    """Return a line for each word, by what prompts call those whom the view knows."""
+    return "\n".join(f"  {called.get(name, name)}: {word_text(word)}" for name, word in words.items())
 
 
 def word_text(word: str | None) -> str:
@@ -212,17 +200,11 @@ def published_user(
     return text
 
 
-def published_places(values: PromptValues, name: str, hub: str, called: Mapping[str, str]) -> dict[str, object]:
-    """Return what stands for each place for the player of this name.
-
-    `hub` is whom a star is around, "" for other networks. `called` is what prompts call those whom the view knows.
-    """
+def published_places(name: str, others: Sequence[str], hub: str) -> dict[str, object]:
+    """Return what stands for the player of this name, who sees these `others`; `hub` is "" where there is no star."""
     return {
-        "round_num": values.round,
-        "history_str": history_text(values),
-        "comm_str": "\n".join(f"  {called[who]}: {word_text(word)}" for who, word in values.words.items()),
         "player_id": by_number(name)[-1],
-        "neighbors": ", ".join(values.seen),
+        "neighbors": ", ".join(others),
         "hub_name": agent_name(hub) if hub else "",
     }
 

@@ -1,19 +1,16 @@
-"""The data behind the explorer's page of a game: its matrix and every attempt; in a file each text stands once.
+"""The data behind the explorer's page of a game: its matrix, and every attempt of its record or journal.
 
-Attempts are those of its record, or of the journal of one that is played.
-
-`templates/explorer/game*.js` draws them.
+`templates/explorer/game*.js` draws them. In a file each text stands once.
 """
 
-import json
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import repeat
 from typing import Any
 
 from pydantic import BaseModel
+from pydantic_core import from_json
 
 from parley.errors import JournalError, ParleyError
 from parley.games.base import Game, Outcome
@@ -63,7 +60,8 @@ def recorded_attempts(file: ShownFile) -> tuple[Summary, list[Attempt]]:
     """Return the summary and the attempts of a record; what was no JSON is read again by playing the game."""
     summary, rows = read_attempts(file.path, [*_OF_ENTRY.values(), *_OTHERS])
     columns: dict[str, Iterable[Any]] = {name: values(rows.column(column)) for name, column in _OF_ENTRY.items()}
-    columns |= {"seconds": map(_rounded, columns["seconds"]), **{name: repeat(none) for name, none in _UNREAD.items()}}
+    columns |= {name: [none] * rows.num_rows for name, none in _UNREAD.items()}
+    columns["seconds"] = map(_rounded, columns["seconds"])
     entries = [Entry(*row) for row in zip(*(columns[name] for name in ENTRY_FIELDS), strict=False)]
     others = zip(*(values(rows.column(name)) for name in _OTHERS), strict=True)
     attempts = [Attempt(entry, *other) for entry, other in zip(entries, others, strict=True)]
@@ -99,15 +97,15 @@ def _is_degenerate(exchange: Exchange) -> bool:
 
 def _read_again(simulation: Simulation, attempts: Sequence[Attempt]) -> None:
     """Add what replies were taken for, and which are degenerate, by playing the game again with them, if it can be."""
-    given = [RecordedReply(attempt.entry, attempt.system, attempt.user) for attempt in attempts]
+    replies = [RecordedReply(attempt.entry, attempt.system, attempt.user) for attempt in attempts]
     try:
-        play, _ = replay_replies(simulation.id, simulation.game(), given)
+        play, _ = replay_replies(simulation.id, simulation.game(), replies)
     except (ParleyError, LookupError, TypeError, ValueError, AttributeError):
         return  # of another version, perhaps: what was recorded stands there all the same
     asked = models_of(simulation)
-    found = {x.entry.key: x for x in play.exchanges}
+    exchanges = {x.entry.key: x for x in play.exchanges}
     for attempt in attempts:
-        exchange = found.get(attempt.entry.key)
+        exchange = exchanges.get(attempt.entry.key)
         if exchange is not None and exchange.reply.failure == attempt.failure:
             attempt.parsed = attempt.parsed or _plain(exchange.reply.value)
             attempt.degenerate = attempt.entry.agent in asked and _is_degenerate(exchange)
@@ -121,17 +119,10 @@ def _plain(value: BaseModel | None) -> Any:
 def _json_object(text: str) -> Any:
     """Return the content of a JSON object as browsers read it; None for anything else."""
     try:
-        found = _decoded(text)
-    except (ValueError, RecursionError):
+        content = from_json(text, allow_inf_nan=False)
+    except ValueError:
         return None
-    return found if isinstance(found, dict) else None
-
-
-def _refuse(constant: str) -> None:
-    raise ValueError(f"{constant} is no JSON")
-
-
-_decoded = json.JSONDecoder(parse_constant=_refuse).decode  # made once: `json.loads` makes one for each text
+    return content if isinstance(content, dict) else None
 
 
 def _rounded(number: float) -> float:
@@ -231,11 +222,8 @@ def part_content(part: Part) -> dict[str, Any]:
         try:
             simulations.append(_simulation(file, texts, states))
         except (ParleyError, *IMPOSSIBLE) as error:
-            why = (
-                str(error)
-                if isinstance(error, ParleyError)
-                else impossible_outcome_text(file.path, one_line(repr(error), 150))
-            )
+            is_own = isinstance(error, ParleyError)
+            why = str(error) if is_own else impossible_outcome_text(file.path, one_line(repr(error), 150))
             about = {"id": file.simulation.id, "seed": file.simulation.seed}
             simulations.append({**about, "damaged": one_line(why, 300)})
     return {
@@ -269,11 +257,9 @@ def _simulation(file: ShownFile, texts: _Texts, states: dict[str, State]) -> dic
     names = {name: place for place, name in enumerate(timeline.agents)}
     models = models_of(simulation)
     cells = []
-    for agent, number in dict.fromkeys([*timeline.cells, *marks]):
-        cell = timeline.cells.get((agent, number), TimelineCell(NO_STATE))
-        cells.append(
-            [names[agent], number, cell.state or None, texts.number(cell.text), marks.get((agent, number), [])]
-        )
+    for place in dict.fromkeys([*timeline.cells, *marks]):
+        cell = timeline.cells.get(place, TimelineCell(NO_STATE))
+        cells.append([names[place[0]], place[1], cell.state or None, texts.number(cell.text), marks.get(place, [])])
     return {
         "id": simulation.id,
         "seed": simulation.seed,
@@ -338,25 +324,21 @@ def _outcome(game: type[Game], summary: Summary | None) -> dict[str, Any]:
 
 def _agents(simulation: Simulation, game: Game, timeline: Timeline) -> list[dict[str, Any]]:
     """Return the agents in the order of the matrix; `hears` is None where everyone hears everyone."""
-    seats = {seat.name: (place, seat) for place, seat in enumerate(game.seats)}
-    players = simulation.players
-    order: Sequence[str] = list(seats)
-    complete = game.network.is_complete
-    found = []
-    for name, label in timeline.agents.items():
-        place, seat = seats.get(name, (None, None))
-        hears = None if complete or place is None else [order[peer] for peer in game.network.neighbors[place]]
-        found.append(
-            {
-                "name": name,
-                "label": label,
-                "role": seat.role if seat else None,
-                "player": players[name].label if name in players else None,
-                "framed": name in timeline.framed,
-                "hears": hears,
-            }
-        )
-    return found
+    seats = {seat.name: seat for seat in game.seats}
+    neighbors = dict(zip(seats, game.network.neighbors, strict=True))
+    order, players = list(seats), simulation.players
+    heard = {} if game.network.is_complete else {name: [order[peer] for peer in of] for name, of in neighbors.items()}
+    return [
+        {
+            "name": name,
+            "label": label,
+            "role": seats[name].role if name in seats else None,
+            "player": players[name].label if name in players else None,
+            "framed": name in timeline.framed,
+            "hears": heard.get(name),
+        }
+        for name, label in timeline.agents.items()
+    ]
 
 
 def _attempt(attempt: Attempt, names: dict[str, int], texts: _Texts, by_model: bool) -> list[Any]:

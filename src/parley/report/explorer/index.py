@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
-from time import monotonic
+from itertools import groupby
 from typing import Any
 
 from parley import __version__
@@ -19,7 +19,7 @@ from parley.report.explorer.game import FORMAT, exact
 from parley.report.explorer.selection import Part, Selection, ShownFile
 from parley.study.condition import Condition, Simulation, axes_text
 from parley.study.expand import telling_axes
-from parley.text import every, limited_logger, one_line
+from parley.text import one_line, with_progress
 
 # A line of the index, and what a data file is made anew for.
 Row = dict[str, Any]
@@ -28,20 +28,12 @@ Known = dict[tuple[str, int, int], Row]
 
 # What messages that are left out are held against, as `parley.analysis.forks` says.
 _KEEP = "keep"
-_log = limited_logger(__name__)
 
 
 def read_rows(parts: Sequence[Part], known: Known | None = None) -> list[list[Row]]:
     """Return the rows of each part, as `part_rows`. What is `known` of files is not read again, and is added to."""
     known = {} if known is None else known
-    total, began = sum(len(part.simulations) for part in parts), monotonic()
-    rows: list[list[Row]] = []
-    done = 0
-    for part in parts:
-        rows.append(part_rows(part, known))
-        done += len(part.simulations)
-        _log.info("records: %s of %s read", f"{done:,}", f"{total:,}", extra=every(5, since=began))
-    return rows
+    return [part_rows(part, known) for part in with_progress(parts, len(parts), "file")]
 
 
 def part_rows(part: Part, known: Known) -> list[Row]:
@@ -60,12 +52,11 @@ def index_content(selection: Selection, rows: Sequence[Sequence[Row]], served: b
     """Return the index, as JSON values, with the rows of `selection.parts`; of the same records the same bytes."""
     study, game = selection.study, selection.study.game
     values = _axis_values(selection.conditions)
-    numbers = list(dict.fromkeys(part.number for part in selection.parts))
-    places = {number: place for place, number in enumerate(numbers)}
-    parts = {number: [part for part in selection.parts if part.number == number] for number in numbers}
+    parts = [list(alike) for _, alike in groupby(selection.parts, key=lambda part: part.number)]
+    places = [(place, number) for place, alike in enumerate(parts) for number in range(len(alike))]
     flat = [
-        {"condition": places[part.number], "part": parts[part.number].index(part), **row}
-        for part, own in zip(selection.parts, rows, strict=True)
+        {"condition": place, "part": number, **row}
+        for (place, number), own in zip(places, rows, strict=True)
         for row in own
     ]
     simulations = [file.simulation for part in selection.parts for file in part.simulations]
@@ -101,7 +92,7 @@ def index_content(selection: Selection, rows: Sequence[Sequence[Row]], served: b
             for q in game.evidence.quantities
             if q.contrasted
         ],
-        "conditions": [_condition(parts[number], values) for number in numbers],
+        "conditions": [_condition(alike, values) for alike in parts],
         "simulations": {name: [row[name] for row in flat] for name in _COLUMNS},
         "pairs": {"key": [row["key"] for row in flat]},
         "influences": _influences(simulations, flat),
@@ -217,12 +208,12 @@ def _of_record(game: type[Game], summary: Summary) -> dict[str, Any]:
 
 
 def _measures(game: type[Game], metrics: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    found = metrics
+    known = metrics
     with suppress(Exception):  # code of the user's own, or a record of another version
-        found = {**metrics, **game.evidence.derived(metrics)}
-    numbers = {q.name: found.get(q.name) for q in game.evidence.quantities if q.contrasted}
+        known = {**metrics, **game.evidence.derived(metrics)}
+    numbers = {q.name: known.get(q.name) for q in game.evidence.quantities if q.contrasted}
     return {
-        "indicators": {indicator.name: found.get(indicator.name) for indicator in game.evidence.indicators},
+        "indicators": {indicator.name: known.get(indicator.name) for indicator in game.evidence.indicators},
         "quantities": {
             name: float(f"{value:.6g}")
             for name, value in numbers.items()

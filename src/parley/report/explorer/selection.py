@@ -76,12 +76,12 @@ def select(study: Study, where: Mapping[str, str], most: int, journals: bool, ma
     for simulation in study.simulations():
         if places is not None and simulation.condition.folder not in places:
             continue
-        found = _find(study, simulation, journals)
-        unfinished += found is None or found.running
-        if found is None:
+        file = _find(study, simulation, journals)
+        unfinished += file is None or file.running
+        if file is None:
             continue
         if shown < most:
-            played.setdefault(simulation.condition.folder, []).append(found)
+            played.setdefault(simulation.condition.folder, []).append(file)
             shown += 1
         else:
             more += 1

@@ -1,15 +1,13 @@
 """The explorer's pages: written into a folder, or served on this machine, made anew when they are asked for.
 
-In a folder they are a page, and data files beside it that are made anew only where records changed. A browser opens
-them without a server, so data travel packed in scripts. To a server other programs and pages on this machine may talk,
-too: only what the view has is answered, to the address that was printed, and not to pages of other sites.
+A browser opens a folder without a server, so data travel packed in scripts. A server answers only with what the view
+has, to the address that was printed, and not to pages of other sites.
 """
 
 import base64
 import contextlib
 import hashlib
 import json
-import socket
 import sys
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -18,8 +16,7 @@ from functools import cache, partial
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Lock, Timer
-from time import monotonic
+from threading import Lock
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -33,10 +30,9 @@ from parley.report.explorer.game import part_content
 from parley.report.explorer.index import Known, Row, index_content, part_rows, read_rows
 from parley.report.explorer.selection import Part, Selection, current_file
 from parley.report.html import json_in_html, page
-from parley.text import every, limited_logger, one_line, valid_unicode
+from parley.text import one_line, valid_unicode, with_progress
 
 _HOST = "127.0.0.1"
-_HTML, _SCRIPT = "text/html; charset=utf-8", "text/javascript; charset=utf-8"
 _HEADERS = {
     "Cache-Control": "no-store",
     "X-Content-Type-Options": "nosniff",
@@ -45,59 +41,44 @@ _HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "X-Frame-Options": "DENY",
 }
-_FILES_KEPT = 20  # data files in memory
-_MOST_SECONDS = 60.0
 
 
-class ServedView:
-    """What is served: the page, its index as a script of its own, and the data files."""
+class ViewServer(ThreadingHTTPServer):
+    """Serves the page, its index as a script of its own, and the data files, on the loopback address alone."""
 
-    def __init__(self, select: Callable[[], Selection]) -> None:
-        """`select` returns what is shown now; raises ParleyError if there is nothing."""
-        self._select = select
-        self._lock = Lock()
+    daemon_threads = True
+
+    def __init__(self, select: Callable[[], Selection], port: int) -> None:
+        """Listen on `port`, or with 0 on any that is free; raises UsageError if it is taken.
+
+        `select` returns what is shown now; raises ParleyError if there is nothing.
+        """
+        self._select, self._selection = select, select()
+        self._one_at_a_time = Lock()
         self._known: Known = {}
-        self._files: dict[str, bytes] = {}  # by what they were made from, the latest last
-        self._selection = select()
+        try:
+            super().__init__((_HOST, port), _Handler)
+        except OSError as error:
+            raise UsageError(f"--port {port}: {error.strerror}; choose another, or 0 for any that is free") from None
 
     def content(self, path: str) -> tuple[str, bytes] | None:
         """Return the type and the content of a path; None if there is no such file."""
-        with self._lock:
+        with self._one_at_a_time:
             if path in ("/", "/index.html"):
-                return _HTML, page_html(self._index()).encode()
+                return "text/html", page_html(self._index()).encode()
             if path == "/data/index.js":
-                return _SCRIPT, data_js("index", self._index()).encode()
+                return "text/javascript", data_js("index", self._index()).encode()
             part = next((part for part in self._selection.parts if path == f"/{part.file}"), None)
-            return None if part is None else (_SCRIPT, self._data(part))
+            return None if part is None else ("text/javascript", self._data(part))
 
     def _index(self) -> dict[str, Any]:
         self._selection = self._select()
         return index_content(self._selection, read_rows(self._selection.parts, self._known), served=True)
 
     def _data(self, part: Part) -> bytes:
-        study = self._selection.study
-        now = (current_file(study, file) for file in part.simulations)
+        now = (current_file(self._selection.study, file) for file in part.simulations)
         part = replace(part, simulations=tuple(file for file in now if file is not None))
-        [rows] = read_rows([part], self._known)
-        key = part_key(part, rows)
-        self._files[key] = self._files.pop(key, b"") or data_file(part, key)
-        while len(self._files) > _FILES_KEPT:
-            del self._files[next(iter(self._files))]
-        return self._files[key]
-
-
-class ViewServer(ThreadingHTTPServer):
-    """Answers on the loopback address alone."""
-
-    daemon_threads = True
-
-    def __init__(self, view: ServedView, port: int) -> None:
-        """Listen on `port`, or with 0 on any that is free; raises UsageError if it is taken."""
-        self.view = view
-        try:
-            super().__init__((_HOST, port), _Handler)
-        except OSError as error:
-            raise UsageError(f"--port {port}: {error.strerror}; choose another, or 0 for any that is free") from None
+        return data_file(part, part_key(part, part_rows(part, self._known)))
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Say nothing of a client that left."""
@@ -112,7 +93,7 @@ class ViewServer(ThreadingHTTPServer):
 
 def serve_view(select: Callable[[], Selection], port: int, say: Callable[[str], object]) -> None:
     """Serve until Ctrl-C, and `say` where; raises ParleyError if there is nothing to show."""
-    with ViewServer(ServedView(select), port) as server:
+    with ViewServer(select, port) as server:
         say(f"http://{server.hosts[0]}/ (Ctrl-C ends it)")
         with contextlib.suppress(KeyboardInterrupt):
             server.serve_forever()
@@ -122,16 +103,7 @@ class _Handler(BaseHTTPRequestHandler):
     server: ViewServer
     server_version = "Parley"
     sys_version = ""
-
-    def handle(self) -> None:
-        """Answer one request; a client that takes longer than a minute over it is cut off."""
-        deadline = Timer(_MOST_SECONDS, self.connection.shutdown, (socket.SHUT_RDWR,))
-        deadline.daemon = True
-        deadline.start()
-        try:
-            super().handle()
-        finally:
-            deadline.cancel()
+    timeout = 60.0  # seconds without a word of the client
 
     def do_GET(self) -> None:
         """Answer a request."""
@@ -140,24 +112,24 @@ class _Handler(BaseHTTPRequestHandler):
             "cross-site",
             "same-site",
         ):
-            self._send(HTTPStatus.FORBIDDEN, "text/plain; charset=utf-8", b"only for pages of this address\n")
+            self._send(HTTPStatus.FORBIDDEN, b"only for pages of this address\n")
             return
         try:
-            found = self.server.view.content(urlsplit(self.path).path)
+            answer = self.server.content(urlsplit(self.path).path)
         except ValueError:  # no address
-            found = None
+            answer = None
         except ParleyError as error:
-            text = f"parley: {one_line(str(error))}\n".encode()
-            self._send(HTTPStatus.INTERNAL_SERVER_ERROR, "text/plain; charset=utf-8", text)
+            self._send(HTTPStatus.INTERNAL_SERVER_ERROR, f"parley: {one_line(str(error))}\n".encode())
             return
-        if found is None:
-            self._send(HTTPStatus.NOT_FOUND, "text/plain; charset=utf-8", b"no such file\n")
+        if answer is None:
+            self._send(HTTPStatus.NOT_FOUND, b"no such file\n")
         else:
-            self._send(HTTPStatus.OK, *found)
+            self._send(HTTPStatus.OK, answer[1], answer[0])
 
-    def _send(self, status: HTTPStatus, kind: str, content: bytes) -> None:
+    def _send(self, status: HTTPStatus, content: bytes, kind: str = "text/plain") -> None:
         self.send_response(status)
-        for name, value in {**_HEADERS, "Content-Type": kind, "Content-Length": str(len(content))}.items():
+        about = {"Content-Type": f"{kind}; charset=utf-8", "Content-Length": str(len(content))}
+        for name, value in {**_HEADERS, **about}.items():
             self.send_header(name, value)
         self.end_headers()
         self.wfile.write(content)
@@ -169,7 +141,6 @@ class _Handler(BaseHTTPRequestHandler):
 # Files
 
 
-_log = limited_logger(__name__)
 _KEY = "//"  # a data file begins with a line of what it was made from
 _LEVEL = 6  # of zlib: 9 takes three times as long for a few percent
 _MAX_ROWS = 500  # of the table for browsers without JavaScript
@@ -178,11 +149,8 @@ _MAX_ROWS = 500  # of the table for browsers without JavaScript
 def write_view(selection: Selection, folder: Path, processes: int = 1) -> Path:
     """Write the page and its data files, remove those of an earlier view, return the page. May raise RecordError."""
     target = paths.view_page(folder)
-    began = monotonic()
-    rows = []
-    for own in forked_map(partial(_write_part, folder), selection.parts, processes):
-        rows.append(own)
-        _log.info("data: %s of %s files", f"{len(rows):,}", f"{len(selection.parts):,}", extra=every(5, since=began))
+    made = forked_map(partial(_write_part, folder), selection.parts, processes)
+    rows = list(with_progress(made, len(selection.parts), "file"))
     html = page_html(index_content(selection, rows)).encode()
     write_atomically(target, lambda file: file.write(html))
     kept = {part.file for part in selection.parts}
@@ -233,7 +201,6 @@ def _is_current(path: Path, key: str) -> bool:
 def page_html(index: Mapping[str, Any]) -> str:
     """Return the page with this index in it."""
     rows = list(_rows(index))
-    damaged = [text for text in index["simulations"]["damaged"] if text]
     return page(
         "explorer/page.html",
         "explorer",
@@ -242,7 +209,6 @@ def page_html(index: Mapping[str, Any]) -> str:
         content=json_in_html(index),
         rows=rows[:_MAX_ROWS],
         more=len(rows) - _MAX_ROWS,
-        damaged=damaged[:_MAX_ROWS],
     )
 
 

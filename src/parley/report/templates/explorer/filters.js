@@ -30,7 +30,7 @@ function filterOf(query, without = null) {
 
 /** Return the indicator of this name, a yes or no of each simulation; undefined for an outcome. */
 function indicatorOf(name) {
-  return index.outcomeByName.has(name) ? undefined : index.indicators?.find((one) => one.name === name);
+  return index.outcomeByName.has(name) ? undefined : index.indicators.find((one) => one.name === name);
 }
 
 /** Return under which name of an outcome a simulation is counted. */

@@ -21,7 +21,7 @@ function readGame(part, raw) {
   const states = new Map(part.states.map((state) => [state.name, state]));
   const cells = new Map(raw.cells.map(([agent, round, state, text, marks]) => [`${agent},${round}`, {
     state: state === null ? null : states.get(state) ?? { name: state, label: state }, text: text === null ? "" : textOf(part, text), marks }]));
-  const unheard = new Map((raw.unheard ?? []).map(([agent, round, pairs]) => [`${agent},${round}`,
+  const unheard = new Map(raw.unheard.map(([agent, round, pairs]) => [`${agent},${round}`,
     pairs.map((pair) => pair.map((at) => (at === null ? "" : textOf(part, at))))]));
   const labels = [...new Set([...cells.values()].flatMap((cell) => cell.marks))];
   const own = labels.filter((label) => !SIGNS.has(label));

@@ -75,7 +75,7 @@ function cellOf(game, which, agent, round, parting, other) {
   if (cell === null) return node;
   node.dataset.place = `${which},${agent},${round}`;
   node.setAttribute("aria-selected", "false");
-  if (cell.state) node.style.setProperty("--c", safeColor(cell.state.color));
+  if (cell.state) node.style.setProperty("--c", cell.state.color);
   if (cell.state) node.classList.add("stated");
   weigh(node, game.influences(agent, round));
   node.append(h("span", { class: "said" }, shown(cell.text)), h("span", { class: "signs", "aria-hidden": "true" }, cell.marks.map((label) => signOf(game, label))));

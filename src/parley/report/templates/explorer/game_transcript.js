@@ -37,7 +37,7 @@ function turn(game, simulation, agent, round, tried) {
   return h("div", { class: `turn${me.framed ? " framed" : ""}` },
     h("p", { class: "who" }, groupSign(game, me),
       h("a", { href: link(["game", simulation.short], [["agent", me.name], ["round", round], ["phase", last?.phase]]) }, shown(me.label)),
-      state && h("span", { class: "dot", style: { "--c": safeColor(state.color) }, title: plain(state.label), role: "img", "aria-label": plain(state.label) }),
+      state && h("span", { class: "dot", style: { "--c": state.color }, title: plain(state.label), role: "img", "aria-label": plain(state.label) }),
       cell?.marks.map((label) => signOf(game, label))),
     h("div", { class: "words" },
       last === game.tried(agent, round).at(-1) ? unheardOf(game, agent, round) : null,

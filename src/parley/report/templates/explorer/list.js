@@ -143,7 +143,7 @@ function groupRow(row, columns) {
 /** Return a small bar of counts, for the eye alone: the words beside it say the same. */
 function bar(counts, total) {
   return h("span", { class: "counts", "aria-hidden": "true" }, counts.map((one) => h("span", {
-    style: { "--c": safeColor(one.color), flex: String(one.many / total) } })));
+    style: { "--c": one.color, flex: String(one.many / total) } })));
 }
 
 function emptyList(query) {

@@ -29,7 +29,7 @@ function pairsPage(query) {
   const conditions = index.conditions.map((condition) => [condition.id, condition.label]);
   const choice = (name, chosen) => h("label", null, h("span", null, name.toUpperCase()),
     select({ id: `pairs-${name}`, onchange: (event) => choose({ [name]: event.target.value }) }, [["", "choose …"], ...conditions], chosen?.id ?? ""));
-  const known = [...index.outcomes, ...(index.indicators ?? []), ...(index.quantities ?? [])].map((one) => [one.name, one.label]);
+  const known = [...index.outcomes, ...index.indicators, ...index.quantities].map((one) => [one.name, one.label]);
   const asked = by.map((name) => new Map(known).get(name) ?? name);
   const outcomes = [["", "any outcome"], ...known, ...(two ? [[TWO, `${asked[0]} in A, ${asked[1]} in B`]] : [])];
   return h("div", { class: "page pairs-page" }, h("h1", { tabindex: -1 }, "Pairs of two conditions"),
@@ -67,7 +67,7 @@ function kindOf(name) {
 
 /** Return the quantity of this name, a number of each simulation. */
 function quantityOf(name) {
-  return index.quantities?.find((one) => one.name === name);
+  return index.quantities.find((one) => one.name === name);
 }
 
 /** Return the pairs of two conditions, with what each game shows of what is looked at in A and in B; of numbers, what differs

@@ -3,15 +3,7 @@
 /** Return the parts of the path and the query of the address. */
 function route() {
   const [path, query = ""] = location.hash.replace(/^#\/?/, "").split(/\?(.*)/s);
-  return { path: path.split("/").filter(Boolean).map(decoded), query: new URLSearchParams(query) };
-}
-
-function decoded(part) {
-  try {
-    return decodeURIComponent(part);
-  } catch {
-    return part; // a % that encodes nothing
-  }
+  return { path: path.split("/").filter(Boolean), query: new URLSearchParams(query) };
 }
 
 /** Return the address of a page; `query` holds [name, value] pairs, of which null and "" are left out. */

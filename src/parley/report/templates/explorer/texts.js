@@ -27,17 +27,9 @@ function plain(text) {
   return String(text).replace(ODD, (_, character) => `[U+${codeOf(character)}]`);
 }
 
-const LONGEST = 60_000; // characters that are shown at once: more takes a browser seconds to lay out
-
-/** Return a block of text as it was sent or answered; a very long one is cut, with a button for the rest. */
+/** Return a block of text as it was sent or answered. */
 function prose(text, props) {
-  const block = h("pre", { dir: "auto", ...props }, shown(text.slice(0, LONGEST)));
-  if (text.length > LONGEST) {
-    const more = h("button", { type: "button", onclick: () => { more.remove(); block.append(...shown(text.slice(LONGEST))); } },
-      `Show the other ${number(text.length - LONGEST)} characters`);
-    block.append("\n", more);
-  }
-  return block;
+  return h("pre", { dir: "auto", ...props }, shown(text));
 }
 
 /** Return a number with separators; null is a dash. */
@@ -54,14 +46,9 @@ function spaced(text) {
   return /^[a-z0-9_]+$/.test(text) ? text.replaceAll("_", " ") : text;
 }
 
-/** Return a color if it is one, else gray. */
-function safeColor(color) {
-  return typeof color === "string" && /^[#\w(),.%\s-]+$/.test(color) && CSS.supports("color", color) ? color : "#9a9a9a";
-}
-
 /** Return a small label with its color: an outcome or a state. */
 function pill(label, color) {
-  return h("span", { class: "pill", style: { "--c": safeColor(color) } }, shown(label));
+  return h("span", { class: "pill", style: { "--c": color } }, shown(label));
 }
 
 function note(kind, ...children) {

@@ -139,10 +139,42 @@ def rare(n: int, times: int, random: Random) -> Iterator[tuple[str, float, Float
 def shares(n: int, times: int, random: Random, bounded: bool = False) -> Found:
     for case, at, values in rare(n, times, random):
         if bounded:
-            yield case, np.minimum(p_below(values, at, 1.0), p_below(-values, -at, 1.0)) > 0.025
+            yield case, within_bounds(values, at)
         else:
             low, high, _ = np.array([paired_share(np.zeros(n), row) for row in values]).T
             yield case, (low <= at) & (at <= high)
+
+
+def repeated(n: int, times: int, random: Random) -> Iterator[tuple[str, float, Floats]]:
+    """Yield by how much less often n games end as recorded with a change, of five forks with it and without; the mean.
+
+    The change turns a few games, and else does nothing: both kinds of forks end as recorded as often.
+    """
+    for turned, alike in itertools.product((0.05, 0.1, 0.3), (0.5, 0.9, 0.98)):
+        rate = np.where(random.random((times, n)) < turned, 0.0, alike)
+        yield f"{turned:.0%} of games turn, {alike:.0%} alike", turned * alike, unchanged_less(random, rate, alike)
+
+
+def unchanged_less(random: Random, rate: Floats, alike: float) -> Floats:
+    return np.asarray((random.binomial(5, alike, rate.shape) - random.binomial(5, rate)) / 5)
+
+
+def games(n: int, times: int, random: Random) -> Found:
+    for case, at, values in repeated(n, times, random):
+        yield case, within_bounds(values, at)
+
+
+def scans(n: int, times: int, random: Random, messages: int) -> Found:
+    """How often any of so many messages is said to have influence, each with n forks and n without, if none has."""
+    x, y = np.indices((n + 1, n + 1)).reshape(2, -1)
+    rejected = stats.unpaired_p(x, n, y, n) < 0.05 / messages  # Holm's first step
+    for p in RATES:
+        yield f"{p:.0%} alike", 1 - (1 - (binom.pmf(x, n, p) * binom.pmf(y, n, p))[rejected].sum()) ** messages
+
+
+def within_bounds(values: Floats, at: float) -> NDArray[np.bool_]:
+    """Whether bounded limits hold this mean."""
+    return np.asarray(np.minimum(p_below(values, at, 1.0), p_below(-values, -at, 1.0)) > 0.025)
 
 
 def claims(n: int, times: int, random: Random) -> Found:
@@ -224,7 +256,7 @@ def betting(n: int, times: int, random: Random) -> Found:
         yield f"{first:.0%} and {second:.0%}", (np.maximum(*sides) < np.log(40)).all(axis=1)
 
 
-def noise(n: int, times: int, random: Random, share: bool) -> Found:
+def noise(n: int, times: int, random: Random, share: bool, jumps: float = 0.0) -> Found:
     """Bands of what n seeds played twice say, and differences of 2 n other pairs that differ by sampling alone."""
 
     def held(rate: float) -> bool:
@@ -232,12 +264,13 @@ def noise(n: int, times: int, random: Random, share: bool) -> Found:
             level = random.beta(2 * rate, 2 * (1 - rate), (3 * n, 1))
             played = (random.random((3 * n, 2)) < level).astype(float)
         else:
-            played = random.normal(size=(3 * n, 2))
+            played = random.normal(size=(3 * n, 2)) + 20 * (random.random((3 * n, 2)) < jumps)
         change = abs((played[n:, 1] - played[n:, 0]).mean())
         return bool(change <= band([spread_of(played[:n])], 2 * n, share))
 
     for rate in RATES if share else [0.5]:
-        yield f"rate {rate:.0%}" if share else "normal", [held(rate) for _ in range(times)]
+        case = f"rate {rate:.0%}" if share else f"normal, {jumps:.0%} 20 higher" if jumps else "normal"
+        yield case, [held(rate) for _ in range(times)]
 
 
 def drawn(random: Random, rates: Floats, seeds: int, alike: tuple[float, float]) -> Floats:
@@ -405,6 +438,8 @@ CASES: dict[str, tuple[tuple[str, Callable[[int, int, Random], Found]], ...]] = 
         ("the band of noise: normal numbers", partial(noise, share=False)),
         ("a difference of rates whenever one stops (betting): after each of n pairs at once", betting),
         ("a difference of shares, bounded", partial(shares, bounded=True)),
+        ("what a change does to recorded games, five forks of each, bounded", games),
+        ("the band of noise: numbers with rare jumps", partial(noise, share=False, jumps=0.03)),
     ),
     "test (5%)": (
         ("rates, paired (McNemar)", mcnemars),
@@ -416,6 +451,7 @@ CASES: dict[str, tuple[tuple[str, Callable[[int, int, Random], Found]], ...]] = 
         ("times, paired (paired log-rank)", partial(log_ranks, paired=True)),
         (f"any of {QUESTIONS} questions over 8 strata (Holm)", partial(pooled, strata=8, of=QUESTIONS)),
         ("a trend over 3 values", partial(trends, values=3)),
+        ("any of 24 messages of a scan, n forks with each and without (Holm)", partial(scans, messages=24)),
     ),
     "claim of no difference that matters (2.5%)": (
         ("of shares", claims),

@@ -8,7 +8,7 @@ from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 
 from parley.analysis.made_by import Costs
-from parley.analysis.planning import Rates, plan_table, planned, power_of_rates
+from parley.analysis.planning import Rates, plan_table, planned, power_of_pooled, power_of_rates
 from parley.analysis.tables import read_table
 from parley.figures.curves import _power
 from support.figures import data, pages_of, panels_of, played, study_of, text_of
@@ -70,8 +70,10 @@ def power_of(grid: dict[str, Any], *questions: dict[str, Any], **content: Any) -
 def test_lines_are_the_power_of_all_strata_and_of_one() -> None:
     figure = power_of(PLANNED, ASKED, {**ASKED, "name": "other", "outcome": "no_consensus"})
     panel, _ = panels_of(figure)
-    for (seeds, powers), (strata, alpha) in zip(data(panel), [(3, 0.025), (3, 0.05), (1, 0.05)], strict=True):
+    corrected, pooled, alone = data(panel)
+    for (seeds, powers), alpha in ((corrected, 0.025), (pooled, 0.05)):
         assert max(seeds) >= 20
-        assert powers == pytest.approx([power_of_rates(int(n) * strata, Rates(0.4, 0.6), alpha) for n in seeds])
+        assert list(powers) == [power_of_pooled(int(n), 3, Rates(0.4, 0.6), alpha) for n in seeds]
+    assert alone[1] == pytest.approx([power_of_rates(int(n), Rates(0.4, 0.6), 0.05) for n in alone[0]])
     assert "corrected for 2 comparisons" in text_of(figure)
     assert 20 in [line.get_xdata()[0] for line in panel.lines]  # where the study stands

@@ -1,16 +1,18 @@
 """What forks say: how games end that were changed in one place, against the same games unchanged.
 
 The unit is the recorded game, the parent. Repeats are within it: each parent has one value for each point and change,
-the mean of its repeats. docs/explanation/statistics.md says why.
+the mean of its repeats. A recorded game is no unchanged fork: it ends as recorded by definition. So without such forks
+no effect is stated. docs/explanation/statistics.md says why.
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike
+import scipy
+from numpy.typing import ArrayLike, NDArray
 
 from parley.analysis.contrasts import is_share, measured
 from parley.analysis.simulations import PlayedGame, simulation_table
@@ -18,15 +20,16 @@ from parley.analysis.tables import names_of
 from parley.games.base import Game
 from parley.play.record import peek_summary
 from parley.play.record_store import UsableRecords
-from parley.statistics.differences import NO_PAIRS, NUMBER, RATE, SHARE, TESTED, SamplePair, compare, selected
-from parley.statistics.stats import Floats
+from parley.statistics.differences import MEANS, NO_PAIRS, NUMBER, RATE, SHARE, TESTED, SamplePair, compare, selected
+from parley.statistics.stats import CONFIDENCE, Floats
+from parley.study import Study
 from parley.study.condition import Simulation
 from parley.study.study_file import Change
 
 NONE, KEEP = "none", "keep"
 UNCHANGED = (NONE, KEEP)  # the changes that are none: from the point on, or from after its phase on
 AS_PARENT = "as_parent"  # what is compared first: whether a fork ends as its parent did
-SURE = 0.95  # share of repeats that end as their parent from the point of no return on
+SURE = 0.8  # share of unchanged forks that end as their parent from the point of no return on: its lower limit
 _KEY = ["_point", "_change", "_parent"]  # columns
 _Repeats = Mapping[tuple[str, str], Mapping[str, Floats]]  # by point, change and parent, what is known of the repeats
 
@@ -44,10 +47,10 @@ def fork_tables(records: UsableRecords, by: Sequence[str], game: type[Game]) -> 
     rows[_KEY] = [(str(axes["at"]), str(axes["change"]), parent.digest) for _, parent, axes in forks]
     parents = {parent.digest: (each.before, parent.record) for each, parent, _ in forks}
     before = simulation_table([PlayedGame(game, peek_summary(record)) for game, record in parents.values()])
-    before.index = pd.Index(parents)
-    rows[AS_PARENT] = rows["outcome"] == rows["_parent"].map(before["outcome"])
+    rows[AS_PARENT] = rows["outcome"] == rows["_parent"].map(dict(zip(parents, before["outcome"], strict=True)))
     of_influence = {"value_from": "same", "value_to": "same_unchanged", "difference": "influence"}
-    compared = compare(list(_samples(rows, before, game))).rename(columns={"pairs": "parents"})
+    compared = compare(list(_samples(rows, game)))
+    compared["parents"] = compared["pairs"].where(compared["base"] != "", compared["simulations_to"])
     influences = compare(list(_influences(rows, [simulation for simulation, *_ in forks])))
     found = {"forks": compared[compared["parents"] > 0], "influences": influences.rename(columns=of_influence)}
     return {name: selected(found[name], columns) for name, columns in names.items()}
@@ -61,26 +64,22 @@ def _repeats(rows: pd.DataFrame, values: ArrayLike) -> _Repeats:
     return found
 
 
-def _unchanged(repeats: _Repeats, point: str, change: str, parent: str, own: float) -> Floats:
-    """Return the values of a parent unchanged from a point on; its `own` where the study has no such forks."""
-    there = repeats.get((point, _base_of(change)))
-    return _known(np.array([own])) if there is None else there.get(parent, np.empty(0))
+def _unchanged(repeats: _Repeats, point: str, change: str, parent: str) -> Floats:
+    """Return the values of a parent unchanged from a point on; none where the study has no such forks."""
+    return repeats.get((point, _base_of(change)), {}).get(parent, np.empty(0))
 
 
-def _samples(rows: pd.DataFrame, before: pd.DataFrame, game: type[Game]) -> Iterator[SamplePair]:
-    """Yield what parents have unchanged and changed, per point, change and what is compared; `before` has the parents.
+def _samples(rows: pd.DataFrame, game: type[Game]) -> Iterator[SamplePair]:
+    """Yield what parents have unchanged and changed, per point, change and what is compared.
 
     What is unchanged is compared with itself: the first half of its repeats with the second.
     """
-    of_forks = [("outcome", AS_PARENT, rows[AS_PARENT].to_numpy(dtype=float)), *measured(rows, game)]
-    of_parents = [np.ones(len(before)), *(values for *_, values in measured(before, game))]
-    for (kind, what, values), own_values in zip(of_forks, of_parents, strict=True):
+    for kind, what, values in [("outcome", AS_PARENT, rows[AS_PARENT].to_numpy(dtype=float)), *measured(rows, game)]:
         share, repeats = is_share(what, game), _repeats(rows, values)
-        own = dict(zip(before.index, own_values, strict=True))
         for (point, change), by_parent in repeats.items():
             like, found = _base_of(change), []
             for parent, changed in by_parent.items():
-                unchanged = _unchanged(repeats, point, change, parent, own[parent])
+                unchanged = _unchanged(repeats, point, change, parent)
                 n = unchanged.size
                 noise = _distance(unchanged, unchanged) * n / (n - 1) if n > 1 else np.nan
                 if change == like:
@@ -92,17 +91,25 @@ def _samples(rows: pd.DataFrame, before: pd.DataFrame, game: type[Game]) -> Iter
             x, y, differs, noises, number = np.array(found).T
             keys = {
                 **{"at": point, "change": change, "kind": kind, "what": what, "repeats": int(number.max())},
-                "base": like if (point, like) in repeats else "parent",
+                "base": like if (point, like) in repeats else "",
                 **{"differs": _mean(differs), "noise": _mean(noises)},
             }
-            of, most = (SHARE, 1.0) if share else (NUMBER, np.inf)
             family = None if change in UNCHANGED else (kind, what)  # what is unchanged is tested against nothing
-            yield SamplePair(keys, x, y, of, family=family, most=most, by_signs=True)
+            yield SamplePair(
+                keys, x, y, SHARE if share else NUMBER, family=family, without_pairs=MEANS, of_repeats=True
+            )
 
 
 def _base_of(change: str) -> str:
     """Return what a change, by its name as an axis, is compared with."""
     return KEEP if change.partition("-")[0] in (KEEP, "say", "silence_once") else NONE
+
+
+def without_effect(study: Study) -> str:
+    """Return in a sentence which changes have no unchanged forks beside them, and so no effect; "" for none."""
+    places = {(str(c.axes["at"]), str(c.axes["change"])) for c in study.conditions if c.fork}
+    alone = sorted(change for at, change in places if (at, _base_of(change)) not in places)
+    return f"no effect is stated of {', '.join(dict.fromkeys(alone))}: add `none` to `change`" if alone else ""
 
 
 def _distance(first: Floats, second: Floats) -> float:
@@ -127,33 +134,43 @@ def _influences(rows: pd.DataFrame, forks: Sequence[Simulation]) -> Iterator[Sam
         simulation = forks[place]
         condition, fork = simulation.condition, simulation.condition.fork
         assert fork is not None
-        changed, unchanged = repeats[point, change][parent], _unchanged(repeats, point, change, parent, 1.0)
+        changed, unchanged = repeats[point, change][parent], _unchanged(repeats, point, change, parent)
         keys = {
             **{**condition.axes, "seed": simulation.seed, "parent": parent},
             **{"round": fork.point.round, "phase": fork.point.phase},
             "agent": Change.model_validate(fork.change).seat or None,
             **{"repeats": changed.size, "no_return": no_return.get(parent)},
         }
-        yield influence_samples(keys, changed, unchanged)
+        yield influence_samples(keys, changed, unchanged, family=None if change in UNCHANGED else parent)
 
 
-def influence_samples(keys: Mapping[str, Any], changed: ArrayLike, unchanged: ArrayLike) -> SamplePair:
+def influence_samples(
+    keys: Mapping[str, Any], changed: ArrayLike, unchanged: ArrayLike, *, family: Hashable = None
+) -> SamplePair:
     """Return which changed forks of a game end as it did (1 or 0), and which unchanged ones.
 
-    Their difference is the influence of the change: by how much less often changed ones do.
+    Their difference is the influence of the change: by how much less often changed ones do. Who tries all messages of
+    a game finds some influence by chance: `family` names the game, over whose changes p is corrected.
     """
     same, same_unchanged = (np.asarray(each, dtype=float) for each in (changed, unchanged))
-    return SamplePair(keys, same, same_unchanged, RATE, NO_PAIRS, NO_PAIRS, without_pairs=TESTED)
+    return SamplePair(keys, same, same_unchanged, RATE, NO_PAIRS, NO_PAIRS, family=family, without_pairs=TESTED)
 
 
 def _no_return(rows: pd.DataFrame, forks: Sequence[Simulation]) -> dict[str, int]:
-    """Return, by parent, the first round from which on its unchanged forks end as it did; none where there is none."""
+    """Return, by parent, the first round from which on its unchanged forks end as it did; none where there is none.
+
+    In this round and all that follow they do so `surely`. Read from the last round on, the first that fails ends it:
+    too early a round is named in at most 5%.
+    """
     points = [
         (fork.point.round, fork.point.phase is None and not fork.change) for f in forks if (fork := f.condition.fork)
     ]
     rows = rows.assign(round=[number for number, _ in points])[[is_unchanged for _, is_unchanged in points]]
-    shares = rows.groupby(["_parent", "round"])[AS_PARENT].mean()
-    sure: Any = (
-        shares.sort_index(ascending=False).ge(SURE).groupby("_parent").cummin()
-    )  # in this round and all that follow
+    counts = rows.groupby(["_parent", "round"])[AS_PARENT].agg(["sum", "size"]).sort_index(ascending=False)
+    sure: Any = pd.Series(surely(counts["sum"], counts["size"]), counts.index).groupby("_parent").cummin()
     return {parent: int(number) for (parent, number), is_sure in sure.items() if is_sure}  # the last is the first
+
+
+def surely(same: ArrayLike, number: ArrayLike) -> NDArray[np.bool_]:
+    """Return whether, of so many forks, the lower limit (Clopper and Pearson, one-sided 95%) is SURE or more."""
+    return np.asarray(scipy.special.bdtrc(np.asarray(same) - 1, np.asarray(number), SURE) <= 1 - CONFIDENCE)

@@ -8,6 +8,7 @@ from typing import Any
 import pandas as pd
 
 from parley import paths
+from parley.analysis.forks import without_effect
 from parley.analysis.made_by import PER_AGENT, SCRIPTED, UNKNOWN, Costs, played
 from parley.analysis.planning import Planned, level, missing_pilot, plan_table, planned, total_cost, width_table
 from parley.analysis.registration import registered_lines
@@ -71,7 +72,7 @@ class Plan:
             yield one_line(f"--from {other.name}: {said}")
         yield ""
         yield from _costs(study, self._table if self._plans else None, self._costs)
-        yield from filter(None, [forks_line(study)])
+        yield from filter(None, [forks_line(study), without_effect(study)])
         for each in self._too_long:
             yield one_line(
                 f"{each.model}: its context of {each.context:,} tokens may be too small from n = {each.n} on in round "

@@ -288,13 +288,13 @@ def _power(study: Study, plans: Sequence[Planned], table: pd.DataFrame) -> list[
             return
         needed = [row[f"seeds_{100 * target:.0f}"] for target in TARGETS]
         most = max([2 * row["seeds"], *(1.3 * seeds for seeds in needed if not pd.isna(seeds))])
-        drawn = plan.comparison.kind == "quantity"
+        drawn = plan.comparison.kind == "quantity" or row["strata"] > 1
         seeds = np.unique(np.geomspace(2, max(most, 10), _FEW_POINTS if drawn else _POINTS).round().astype(int))
         for index, (_, at, single) in enumerate(lines):
             if single and row["strata"] == 1:
                 continue
-            strata = 1 if single else row["strata"]
-            powers = [plan.power(int(n) * strata, plan.difference, at) for n in seeds]
+            power, strata = (plan.one_stratum or plan.power, 1) if single else (plan.power, row["strata"])
+            powers = [power(int(n) * strata, plan.difference, at) for n in seeds]
             ax.plot(seeds, powers, clip_on=False, markevery=max(1, len(seeds) // _MARKED), **line_style(index))
         for target in TARGETS:
             ax.axhline(target, color="#777777", linewidth=0.7)

@@ -22,8 +22,7 @@ from parley.figures import common
 from parley.figures.page import Panel, axis_label, empty, pages, room, words, wrapped
 from parley.figures.style import look
 from parley.games.evidence import INFLUENCE, FigureSpec
-from parley.statistics.differences import SHARE, SamplePair, compare
-from parley.statistics.stats import CONFIDENCE
+from parley.statistics.stats import CONFIDENCE, bounded_interval
 from parley.study import Study
 from parley.study.condition import BYZANTINE_AXIS
 
@@ -92,15 +91,13 @@ def influence_map(study: Study, spec: FigureSpec, table: pd.DataFrame) -> list[F
     """Draw the mean influence over recorded games in cells: a column per point, a row per change and other axes."""
     table = table[~table["change"].isin(UNCHANGED)].dropna(subset=["influence"])
     if table.empty:
-        return empty(study, spec, "Nothing to draw: no fork changes anything.")
-    samples = []
-    for key, of in table.groupby(study.axes, sort=False):
-        x, y = (of[name].to_numpy(dtype=float) for name in ("same", "same_unchanged"))
-        samples.append(SamplePair(dict(zip(study.axes, key, strict=True)), x, y, SHARE, most=1.0))
-    influences = compare(samples).rename(columns={"pairs": "simulations", "difference": "mean"})[
-        [*study.axes, "simulations", "mean", "low", "high"]
-    ]
-    what = f"By how much less often games end as recorded, in percentage points with the {CONFIDENCE:.0%} t interval"
+        return empty(study, spec, "Nothing to draw: no change has forks without it beside (none).")
+    cells = []
+    for key, of in table.groupby(study.axes, sort=False)["influence"]:
+        low, high = map(float, bounded_interval(of.to_numpy(dtype=float)))
+        cells.append([*key, len(of), of.mean(), low, high])
+    influences = pd.DataFrame(cells, columns=[*study.axes, "simulations", "mean", "low", "high"])
+    what = f"By how much less often games end as recorded, in percentage points with the {CONFIDENCE:.0%} interval"
     # No influence has the same color in every figure.
     content = _Content(what, ("mean", "low", "high"), _points, _points, (-1.0, 1.0))
     games = table.drop_duplicates("parent")["no_return"]

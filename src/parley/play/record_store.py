@@ -293,7 +293,9 @@ def left_out_of_tables(study: Study) -> dict[Path, str]:
 
 def changed_table(study: Study) -> Path | None:
     """Return a table of a study that is not as it was made, or is gone; None if they all are."""
-    made = {paths.table(study.name, name, ".parquet"): sha for name, sha in mark_of_tables(study)["sha256"].items()}
+    made = {
+        paths.table(study.name, name, ".parquet"): sha for name, sha in mark_of_tables(study).get("sha256", {}).items()
+    }
     return next((path for path, sha in made.items() if not path.is_file() or sha256(path) != sha), None)
 
 

@@ -339,7 +339,7 @@ def _fork_table(forks: pd.DataFrame, game: type[Game]) -> HtmlTable:
         shown.to_dict("records"),
         HtmlColumn("how often", lambda row: labels[row["what"]]),
         HtmlColumn("recorded games", "parents"),
-        HtmlColumn("unchanged", lambda row: f"{row['value_from']:.0%}"),
+        HtmlColumn("unchanged", lambda row: f"{row['value_from']:.0%}".replace("nan%", "not played")),
         HtmlColumn("changed", lambda row: f"{row['value_to']:.0%}"),
         HtmlColumn("difference", estimate("difference", "+z.0f", "low", "high", scale=100)),
         p_column("p corrected", "p_holm"),

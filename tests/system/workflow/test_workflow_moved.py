@@ -31,7 +31,7 @@ def test_a_study_that_was_renamed_as_the_guide_says_plays_nothing_again() -> Non
     for old, new in (
         (Path("small.yaml"), Path("other.yaml")),
         (paths.results("small"), paths.results("other")),
-        (paths.logs("small"), paths.logs("other")),
+        (paths.LOGS / "small", paths.LOGS / "other"),
     ):
         old.rename(new)
     shutil.rmtree(paths.table("other", "conditions", ".csv").parent)

@@ -110,6 +110,10 @@ def stubborn(view: DeliberationView, rng: np.random.Generator, given: PolicyPara
     return _reply(view, view.target, "I am certain of it.")
 
 
+def _instructions(given: PolicyParameters) -> str:  # a policy goes to other processes, which no lambda does
+    return text_of(FOLDER / "strategies" / "persuader.txt")
+
+
 # A new policy is one entry here.
 POLICIES: Mapping[str, PolicyKind] = policy_table(
     LLM,
@@ -120,7 +124,7 @@ POLICIES: Mapping[str, PolicyKind] = policy_table(
         "llm_persuader",
         "A language model that is told to win the others over to what it pushes.",
         roles=(BYZANTINE,),
-        instructions=lambda given: text_of(FOLDER / "strategies" / "persuader.txt"),
+        instructions=_instructions,
     ),
     scripted_kind(stubborn, roles=(BYZANTINE,)),
 )

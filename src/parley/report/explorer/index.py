@@ -17,7 +17,6 @@ from parley.play.record_store import read_own
 from parley.policies.kinds import IMPORTED
 from parley.report.explorer.game import FORMAT, exact
 from parley.report.explorer.selection import Part, Selection, ShownFile
-from parley.study import Study
 from parley.study.condition import Condition, Simulation, axes_text
 from parley.study.expand import telling_axes
 from parley.text import one_line, with_progress
@@ -96,7 +95,7 @@ def index_content(selection: Selection, rows: Sequence[Sequence[Row]], served: b
         "conditions": [_condition(alike, values) for alike in parts],
         "simulations": {name: [row[name] for row in flat] for name in _COLUMNS},
         "pairs": {"key": [row["key"] for row in flat]},
-        "influences": _influences(study, simulations, flat),
+        "influences": _influences(simulations, flat),
     }
 
 
@@ -106,14 +105,13 @@ _COLUMNS = (
 )
 
 
-def _influences(study: Study, simulations: Sequence[Simulation], rows: Sequence[Row]) -> list[list[Any]]:
+def _influences(simulations: Sequence[Simulation], rows: Sequence[Row]) -> list[list[Any]]:
     """Return, for each message that forks left out, what `templates/explorer/influence.js` reads.
 
     That is the place of the recorded game, agent, round, phase, how many forks, the place of one of them, and the
-    influence with its interval. None where the recorded game cannot be read, or at points where the study has forks
-    that leave nothing out and none of them is among the simulations.
+    influence with its interval. None where the recorded game cannot be read, or where no fork that leaves nothing out
+    is among the simulations.
     """
-    kept = {str(condition.axes["at"]) for condition in study.conditions if condition.axes.get("change") == _KEEP}
     ended: dict[tuple[int, str, str], list[int]] = defaultdict(list)  # by game, point and change: the places of forks
     for place, (simulation, row) in enumerate(zip(simulations, rows, strict=True)):
         parent = row["parent"]
@@ -125,7 +123,7 @@ def _influences(study: Study, simulations: Sequence[Simulation], rows: Sequence[
         fork = simulations[places[0]].condition.fork
         seat = fork.change.get("silence_once") if fork else None
         agents = [each.name for each in simulations[parent].seats if seat in (each.name, each.role)]
-        unchanged = ended.get((parent, at, _KEEP), [] if at in kept else [parent])
+        unchanged = ended.get((parent, at, _KEEP), [])
         if fork and unchanged and len(agents) == 1:
             ends.append(
                 [[rows[place]["outcome"] == rows[parent]["outcome"] for place in own] for own in (places, unchanged)]

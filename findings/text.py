@@ -89,10 +89,7 @@ _ALONE, _FIRST, _LAST, _ALL = (
     "last_majority_correct_honest",
     "consensus_correct",
 )
-_UNHEARD = (
-    "The control's players take the right answer from anybody and leave it for nobody, so an adversary costs them "
-    "nothing: its -17.5 is chance."
-)
+_UNHEARD = "An adversary costs its players nothing, since they never leave a right answer: -17.5 is chance."
 
 ASKED = {
     "hunt": {
@@ -312,7 +309,7 @@ LIMITS = """\
 - Twenty pairs say little of valid consensus: one pair that differs rules out *no difference that matters*.
 - Papers that report gains by filters (arXiv 2606.15024, 2605.09076) are neither confirmed nor contradicted: in the
   consensus games 1 to 2% of later proposals were another agent's value.
-- The study of what talking bought was stopped by time, after whole shards of four seeds of each arm.
+- What talking bought was stopped by time, after whole shards of four seeds.
 - Replies depend on what shares the batch. Of 16 replies of four hunts asked again on
   the same CPU, 4 were identical one at a time, 12 with about as many requests at once as in the games, and 13 if the
   prompts were in the cache ([`parley verify`](../findings/verify.txt)).

@@ -122,8 +122,8 @@ def study_file(name: str) -> Path:
 
 def studies(folder: Path) -> list[str]:
     """Return the names of the studies whose files are in a folder."""
-    found = sorted(folder.glob("[!.]*.y*ml"))
-    return [path.stem for path in found if path != models_beside(path) and path.name != "dvc.yaml"]
+    files = sorted(folder.glob("[!.]*.y*ml"))
+    return [path.stem for path in files if path != models_beside(path) and path.name != "dvc.yaml"]
 
 
 def study_argument(file: Path) -> str:
@@ -142,8 +142,8 @@ def study_command(file: Path) -> str:
     here = Path(os.environ.get(STARTED_IN, Path.cwd()))  # the jobs of a run are in the folder of its results
     if root().resolve() == here and file.resolve().is_relative_to(here):
         return shlex.quote(study_argument(file))
-    found = file.resolve()
-    return shlex.quote(str(found.relative_to(here) if found.is_relative_to(here) else found))
+    resolved = file.resolve()
+    return shlex.quote(str(resolved.relative_to(here) if resolved.is_relative_to(here) else resolved))
 
 
 def models_file(study: Path) -> Path:
@@ -370,8 +370,10 @@ def schema(name: str) -> Path:
 def prepared_models() -> Path:
     """Folder of all prepared models: a user's own, whatever folder a study is in, unless `MODELS` names another."""
     cache = os.environ.get("XDG_CACHE_HOME", "")
-    found = os.environ.get(MODELS) or os.path.join(cache if os.path.isabs(cache) else "~/.cache", "parley", "models")
-    folder, here = Path(os.path.abspath(os.path.expanduser(found))), Path.cwd()
+    configured = os.environ.get(MODELS) or os.path.join(
+        cache if os.path.isabs(cache) else "~/.cache", "parley", "models"
+    )
+    folder, here = Path(os.path.abspath(os.path.expanduser(configured))), Path.cwd()
     # Relative where that is shorter: what is in braces above it would be a wildcard of Snakemake's.
     return folder.relative_to(here) if folder.is_relative_to(here) else folder
 

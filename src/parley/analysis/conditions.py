@@ -30,11 +30,11 @@ def impossible_outcomes(study: Study, rows: pd.DataFrame) -> Impossible:
     """
     ended = {key: set(group["outcome"]) for key, group in by_condition(rows, study.axes)}
     every = {outcome.name for outcome in study.game.outcomes}
-    found = {}
+    impossible = {}
     for condition in study.conditions:
         key = tuple(condition.axes.values())
-        found[key] = frozenset(every - condition.possible_outcomes - ended.get(key, set()))
-    return found
+        impossible[key] = frozenset(every - condition.possible_outcomes - ended.get(key, set()))
+    return impossible
 
 
 def outcomes_of(conditions: pd.DataFrame, game: type[Game], names: Sequence[str] = ()) -> list[OutcomeClass]:
@@ -67,8 +67,8 @@ def condition_table(
         row["simulations"] = n
         for outcome in game.outcomes:
             count = int((group["outcome"] == outcome.name).sum())
-            found = (count, count / n, *wilson_interval(count, n))
-            values_of = (pd.NA, math.nan, math.nan, math.nan) if outcome.name in never else found
+            rate = (count, count / n, *wilson_interval(count, n))
+            values_of = (pd.NA, math.nan, math.nan, math.nan) if outcome.name in never else rate
             row |= {f"{outcome.name}_{part}": v for part, v in zip(_PARTS, values_of, strict=True)}
         rounds, ended = group["rounds"], group["finished_early"].astype(bool)
         row["median_rounds"] = censored_median(rounds.to_list(), ended.to_list())

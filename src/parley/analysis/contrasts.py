@@ -76,10 +76,10 @@ def _samples(
     """Return what each two conditions are compared in: all outcomes and indicators first, then each quantity."""
     values = []
     for key, group in groups:
-        found = {(kind, name): of for kind, name, of in measured(group, game)}
+        by_what = {(kind, name): of for kind, name, of in measured(group, game)}
         for name in impossible.get(key, ()):
-            found["outcome", name] = np.full(len(group), np.nan)
-        values.append(found)
+            by_what["outcome", name] = np.full(len(group), np.nan)
+        values.append(by_what)
     whats = list(values[0]) if values else []
     numbers = [what for what in whats if what[0] == "quantity"]
     pairs = [group[_PAIR].to_numpy() for _, group in groups]
@@ -128,8 +128,8 @@ def _bands(
     for row in table[["axis", "from", "to", *by, "kind", "what", "pairs"]].itertuples(index=False, name=None):
         *where, kind, what, pairs = row
         both = [spreads.get((*map(str, keys[place]), kind, what)) for place in ends.get(tuple(where), ())]
-        found = [each for each in both if each]
-        bands.append(band(found, pairs, is_share(what, game)) if pairs and len(found) == 2 else np.nan)
+        known = [each for each in both if each]
+        bands.append(band(known, pairs, is_share(what, game)) if pairs and len(known) == 2 else np.nan)
     return bands
 
 

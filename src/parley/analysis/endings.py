@@ -50,18 +50,18 @@ def incidences(times: ArrayLike, ways: ArrayLike, number: int) -> list[Incidence
 
     time, way = np.asarray(times, dtype=float), np.asarray(ways, dtype=int)
     with np.errstate(divide="ignore", invalid="ignore"):  # no standard error where all end, or none
-        found = CumIncidenceRight(time, way)
-    at_risk = np.array([(time >= t).sum() for t in found.times])
-    whole = np.array([not np.any((way == 0) & (time < t)) for t in found.times])
+        incidence = CumIncidenceRight(time, way)
+    at_risk = np.array([(time >= t).sum() for t in incidence.times])
+    whole = np.array([not np.any((way == 0) & (time < t)) for t in incidence.times])
     curves = []
     for place in range(number):
-        seen = place < len(found.cinc)
-        share = np.clip(found.cinc[place], 0.0, 1.0) if seen else np.zeros(len(at_risk))
-        error = found.cinc_se[place] if seen else np.zeros(len(at_risk))
+        seen = place < len(incidence.cinc)
+        share = np.clip(incidence.cinc[place], 0.0, 1.0) if seen else np.zeros(len(at_risk))
+        error = incidence.cinc_se[place] if seen else np.zeros(len(at_risk))
         known = (error > 0) & (share > 0) & (share < 1)
         size = np.where(known, share * (1 - share) / np.where(known, error, 1.0) ** 2, at_risk)
         low, high = wilson_of_mean(share, np.where(whole, time.size, np.minimum(size, time.size)))
-        curves.append(Incidence(found.times, at_risk, share, low, high))
+        curves.append(Incidence(incidence.times, at_risk, share, low, high))
     return curves
 
 
@@ -192,8 +192,8 @@ def times_table(rows: pd.DataFrame, by: Sequence[str], game: type[Game]) -> pd.D
         for i, j, (axis, first, second, *others) in places:
             if cells[i].time.size and cells[j].time.size:
                 table.append([axis, first, second, way, *others, *_compared(cells[i], cells[j], way)])
-    found = pd.DataFrame(table, columns=names[:-1])
-    return found.assign(p_holm=holm_within(found["p"], list(zip(found["axis"], found["ending"], strict=True))))
+    times = pd.DataFrame(table, columns=names[:-1])
+    return times.assign(p_holm=holm_within(times["p"], list(zip(times["axis"], times["ending"], strict=True))))
 
 
 def _cell(group: pd.DataFrame, way: str, weights: Any) -> _Times:

@@ -52,8 +52,8 @@ def fork_tables(records: UsableRecords, by: Sequence[str], game: type[Game]) -> 
     compared = compare(list(_samples(rows, game)))
     compared["parents"] = compared["pairs"].where(compared["base"] != "", compared["simulations_to"])
     influences = compare(list(_influences(rows, [simulation for simulation, *_ in forks])))
-    found = {"forks": compared[compared["parents"] > 0], "influences": influences.rename(columns=of_influence)}
-    return {name: selected(found[name], columns) for name, columns in names.items()}
+    made = {"forks": compared[compared["parents"] > 0], "influences": influences.rename(columns=of_influence)}
+    return {name: selected(made[name], columns) for name, columns in names.items()}
 
 
 def _repeats(rows: pd.DataFrame, values: ArrayLike) -> _Repeats:
@@ -77,18 +77,18 @@ def _samples(rows: pd.DataFrame, game: type[Game]) -> Iterator[SamplePair]:
     for kind, what, values in [("outcome", AS_PARENT, rows[AS_PARENT].to_numpy(dtype=float)), *measured(rows, game)]:
         share, repeats = is_share(what, game), _repeats(rows, values)
         for (point, change), by_parent in repeats.items():
-            like, found = _base_of(change), []
+            like, of_parents = _base_of(change), []
             for parent, changed in by_parent.items():
                 unchanged = _unchanged(repeats, point, change, parent)
                 n = unchanged.size
                 noise = _distance(unchanged, unchanged) * n / (n - 1) if n > 1 else np.nan
                 if change == like:
-                    found.append((_mean(changed[: n // 2]), _mean(changed[n // 2 :]), noise, noise, n))
+                    of_parents.append((_mean(changed[: n // 2]), _mean(changed[n // 2 :]), noise, noise, n))
                 else:
-                    found.append(
+                    of_parents.append(
                         (_mean(unchanged), _mean(changed), _distance(changed, unchanged), noise, changed.size)
                     )
-            x, y, differs, noises, number = np.array(found).T
+            x, y, differs, noises, number = np.array(of_parents).T
             keys = {
                 **{"at": point, "change": change, "kind": kind, "what": what, "repeats": int(number.max())},
                 "base": like if (point, like) in repeats else "",

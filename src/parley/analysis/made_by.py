@@ -161,13 +161,13 @@ _NOTHING_KNOWN = Cost(*[math.nan] * 5)
 
 def played(study: Study) -> list[tuple[Simulation, Summary]]:
     """Return the simulations of a study that have a record that can be read, with what it says."""
-    found = []
+    records = []
     for simulation in study.simulations():
         try:
-            found.append((simulation, read_own(simulation.record(study.name), simulation)))
+            records.append((simulation, read_own(simulation.record(study.name), simulation)))
         except RecordError:
             continue
-    return found
+    return records
 
 
 class Costs:

@@ -180,11 +180,11 @@ def margin_table(
                     table.append(about | row | {"from": str(each.first)})
                     samples.append(answers.samples(cells, (what, axis)))
         samples += [None] * (len(table) - len(samples))
-    found = beside(table, samples, _OF_DIFFERENCE).reindex(columns=names_of("margins", by, game))
+    rates = beside(table, samples, _OF_DIFFERENCE).reindex(columns=names_of("margins", by, game))
     texts = ["value", "from", "test", "source"]
-    found[texts] = found[texts].astype(object).fillna("")
+    rates[texts] = rates[texts].astype(object).fillna("")
     counts = ["conditions", "left_out", "simulations", "seeds", "pairs", "only_from", "only_value"]
-    return found.astype(dict.fromkeys(counts, "Int64"))
+    return rates.astype(dict.fromkeys(counts, "Int64"))
 
 
 def _named(answers: Answers, what: str, game: type[Game], paper: Sequence[PaperRate]) -> Iterator[dict[str, Any]]:

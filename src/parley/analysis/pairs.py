@@ -135,5 +135,5 @@ def with_undisturbed(table: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
     copies = [(place, name) for place in undisturbed for name in adversaries.get(groups[place], ())]
     attacked = [(place, name) for place, name in enumerate(names) if name != NOBODY]
     rows = [*alone, *copies, *attacked]
-    found = table.iloc[[place for place, _ in rows]].reset_index(drop=True)
-    return found.assign(**{BYZANTINE_AXIS: [name for _, name in rows]})
+    repeated = table.iloc[[place for place, _ in rows]].reset_index(drop=True)
+    return repeated.assign(**{BYZANTINE_AXIS: [name for _, name in rows]})

@@ -70,8 +70,8 @@ def _limits(alpha: float) -> NDArray[np.int64]:
     rejected, kept = np.full(m.shape, -1), m // 2 + 1  # the largest known to be, the smallest known not to be
     while np.any(kept - rejected > 1):
         middle = (rejected + kept) // 2
-        found = (middle >= 0) & (mcnemar(m - np.maximum(middle, 0), np.maximum(middle, 0)) < alpha)
-        rejected, kept = np.where(found, middle, rejected), np.where(found, kept, middle)
+        rejects = (middle >= 0) & (mcnemar(m - np.maximum(middle, 0), np.maximum(middle, 0)) < alpha)
+        rejected, kept = np.where(rejects, middle, rejected), np.where(rejects, kept, middle)
     return np.asarray(rejected, dtype=np.int64)
 
 
@@ -90,8 +90,8 @@ def power_of_rates(pairs: int, rates: Rates, alpha: float) -> float:
     limit, share = _limits(alpha)[m], only_second / discordant
     # The second count is at most the limit, or the first is.
     tails = scipy.stats.binom.cdf(limit, m, share) + scipy.stats.binom.sf(m - limit - 1, m, share)
-    found = scipy.stats.binom.pmf(m, pairs, discordant) * np.where(limit >= 0, tails, 0.0)
-    return float(min(1.0, found.sum()))
+    chances = scipy.stats.binom.pmf(m, pairs, discordant) * np.where(limit >= 0, tails, 0.0)
+    return float(min(1.0, chances.sum()))
 
 
 def power_of_pooled(seeds: int, strata: int, rates: Rates, alpha: float) -> float:
@@ -126,10 +126,10 @@ def power_of_differences(pairs: int, differences: Floats, shift: float, alpha: f
     means, sd = drawn.mean(axis=1) + shift, drawn.std(axis=1, ddof=1)
     alike = sd <= _ROUNDING
     t = np.abs(means) * np.sqrt(pairs) / np.where(alike, np.inf, sd)  # without variation there is no p
-    found = t > scipy.stats.t.isf(alpha / 2, pairs - 1)
+    rejected = t > scipy.stats.t.isf(alpha / 2, pairs - 1)
     if share:
-        found |= alike & (np.sqrt(pairs * np.minimum(np.abs(means), 1)) > scipy.stats.norm.isf(alpha / 2))
-    return float(found.mean())
+        rejected |= alike & (np.sqrt(pairs * np.minimum(np.abs(means), 1)) > scipy.stats.norm.isf(alpha / 2))
+    return float(rejected.mean())
 
 
 def pairs_needed(power: Callable[[int], float], target: float, step: int = 1, most: int = MAX_PAIRS) -> int | None:
@@ -214,8 +214,8 @@ def planned(study: Study, records: Records, base: float | None = None) -> list[P
     # Another study may lack an axis, or have played the same.
     rows = pd.DataFrame() if any(name not in rows for name in by) else rows.dropna(subset=by).drop_duplicates(by)
     times = max(repeats, default=0) + 1, max(condition.repeat or 0 for condition in study.conditions) + 1
-    found = [_planned(comparison, pairs, base, times) for comparison, pairs in all_pairs(rows, study)]
-    return [replace(plan, repeats=times[1] if plan.comparison.averaged else 1) for plan in found]
+    plans = [_planned(comparison, pairs, base, times) for comparison, pairs in all_pairs(rows, study)]
+    return [replace(plan, repeats=times[1] if plan.comparison.averaged else 1) for plan in plans]
 
 
 def _planned(comparison: Comparison, pairs: Pairs, base: float | None, times: tuple[int, int]) -> Planned:
@@ -251,8 +251,8 @@ def _of_numbers(comparison: Comparison, pairs: Pairs, times: tuple[int, int]) ->
         by_repeats = {n: partial(power, wide=each) for n, each in wide.items()}
     spreads = np.sqrt((number - 1) / scipy.stats.chi2.isf(_PILOT_ENDS, number - 1))
     ends = tuple(partial(power, wide=now * wide) for wide in spreads)
-    found = Planned(comparison, math.nan, smallest, number, math.nan, basis, partial(power, wide=now), 100 * smallest)
-    return replace(found, ends=ends, by_repeats=by_repeats, one_stratum=one_stratum if strata > 1 else None)
+    plan = Planned(comparison, math.nan, smallest, number, math.nan, basis, partial(power, wide=now), 100 * smallest)
+    return replace(plan, ends=ends, by_repeats=by_repeats, one_stratum=one_stratum if strata > 1 else None)
 
 
 def _of_rates(comparison: Comparison, pairs: Pairs, base: float | None) -> Planned:
@@ -341,7 +341,7 @@ def plan_table(study: Study, plans: Sequence[Planned], costs: Costs) -> pd.DataF
 
 def _row(plan: Planned, alpha: float, costs: Costs) -> dict[str, Any]:
     comparison = plan.comparison
-    strata, found = len(comparison.strata), _found(plan, comparison.seeds, alpha)
+    strata, powers = len(comparison.strata), _found(plan, comparison.seeds, alpha)
     row: dict[str, Any] = {
         "question": comparison.question.name,
         "what": comparison.what,
@@ -349,7 +349,7 @@ def _row(plan: Planned, alpha: float, costs: Costs) -> dict[str, Any]:
         "from": comparison.values[0],
         "to": comparison.values[1],
         "strata": strata,
-        **found,
+        **powers,
         "rate_from": plan.first,
         "difference": plan.difference,
         "correlation": plan.correlation,
@@ -367,7 +367,7 @@ def _row(plan: Planned, alpha: float, costs: Costs) -> dict[str, Any]:
     if plan.power is not None:
         row |= {f"seeds_{100 * target:.0f}": seeds_for(target, plan.power) for target in TARGETS}
     if plan.ends:
-        high, low = (power_at(found["pairs"], plan.difference, alpha) for power_at in plan.ends)
+        high, low = (power_at(powers["pairs"], plan.difference, alpha) for power_at in plan.ends)
         row |= {"power_low": low, "power_high": high, "seeds_80_cautious": seeds_for(TARGETS[0], plan.ends[1])}
     needed = {f"seeds_80_repeats_{n}": seeds_for(TARGETS[0], power) for n, power in plan.by_repeats.items()}
     return row | needed | _costs(comparison, plan.repeats, row["seeds_80"], costs)
@@ -400,8 +400,8 @@ def _smallest(plan: Planned, pairs: int, alpha: float) -> float:
     if (power := plan.power) is None:
         return math.nan
     sign = math.copysign(1.0, plan.difference)
-    found = smallest_found(lambda difference: power(pairs, sign * difference, alpha), plan.largest)
-    return math.nan if found is None else found
+    smallest = smallest_found(lambda difference: power(pairs, sign * difference, alpha), plan.largest)
+    return math.nan if smallest is None else smallest
 
 
 def _costs(comparison: Comparison, repeats: int, seeds: Any, costs: Costs) -> dict[str, Any]:

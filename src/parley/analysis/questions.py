@@ -74,9 +74,9 @@ def question_table(rows: pd.DataFrame, study: Study) -> pd.DataFrame:
     """Return a row per comparison of the study's questions; `rows` is the table of simulations."""
     names = names_of("questions", study.axes, study.game)
     together = 1 - (1 - CONFIDENCE) / max(1, len(study.comparisons))
-    found = list(all_pairs(rows, study))
-    table: list[Any] = compare([_samples(*each) for each in found], anytime=True).to_dict("records")
-    for (comparison, pairs), row in zip(found, table, strict=True):
+    asked = list(all_pairs(rows, study))
+    table: list[Any] = compare([_samples(*each) for each in asked], anytime=True).to_dict("records")
+    for (comparison, pairs), row in zip(asked, table, strict=True):
         row |= _equivalence(pairs, row["smallest"], most_of(comparison), together)
         row |= {"test": LINES} if comparison.between and row["pairs"] else {}
     corrected = holm([row["p_equivalence"] for row in table])
@@ -117,18 +117,18 @@ def _stratum(comparison: Comparison, conditions: Sequence[Condition], groups: An
     looked_at = list(zip(comparison.kinds, comparison.outcomes, strict=True))
     what = [looked_at[0], *looked_at[1:] * (len(sides) - 1)]
     # Forks of one game are repeats within the pair.
-    found = [
+    by_side = [
         pd.DataFrame({"seed": side["seed"].to_numpy(), "value": values_of(side, *each)}, side[_PAIR])
         .groupby(level=0, sort=False)
         .agg(seed=("seed", "first"), value=("value", "mean"), error=("value", "sem"))
         for each, side in zip(what, sides, strict=True)
     ]
-    common = reduce(lambda both, side: both.intersection(side.index), found[1:], found[0].index)
-    found = [side.loc[common] for side in found]
-    values = np.array([side["value"] for side in found])
+    common = reduce(lambda both, side: both.intersection(side.index), by_side[1:], by_side[0].index)
+    by_side = [side.loc[common] for side in by_side]
+    values = np.array([side["value"] for side in by_side])
     known = ~np.isnan(values).any(axis=0)
-    seeds = found[0]["seed"].to_numpy(dtype=np.int64)[known]
-    sampling = (found[0]["error"].to_numpy() ** 2 + found[-1]["error"].to_numpy() ** 2)[known]
+    seeds = by_side[0]["seed"].to_numpy(dtype=np.int64)[known]
+    sampling = (by_side[0]["error"].to_numpy() ** 2 + by_side[-1]["error"].to_numpy() ** 2)[known]
     if comparison.between:
         values = line_ends([float(condition.axes[comparison.axis]) for condition in conditions], values)
     return values[0][known], values[-1][known], seeds, sampling

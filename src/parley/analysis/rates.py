@@ -112,9 +112,9 @@ def flags(rows: pd.DataFrame, name: str) -> np.ndarray[Any, np.dtype[np.int8]]:
         return np.full(len(rows), -1, dtype=np.int8)
     values = rows[name]
     known = values.notna().to_numpy()
-    found = np.full(len(rows), -1, dtype=np.int8)
-    found[known] = values[known].astype(bool).to_numpy()
-    return found
+    codes = np.full(len(rows), -1, dtype=np.int8)
+    codes[known] = values[known].astype(bool).to_numpy()
+    return codes
 
 
 def values_of(rows: pd.DataFrame, kind: str, name: str) -> Floats:

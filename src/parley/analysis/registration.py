@@ -154,5 +154,5 @@ def _name(condition: Condition) -> str:
 
 def _first(by_name: Mapping[str, Any]) -> dict[str, Any]:
     """Return what conditions have, by name without the repeat: who plays seeds again changes no first game."""
-    found = ((name, _REPEAT.search(name), value) for name, value in by_name.items())
-    return {_REPEAT.sub("", name): value for name, repeat, value in found if repeat is None or repeat[1] == "0"}
+    repeats = ((name, _REPEAT.search(name), value) for name, value in by_name.items())
+    return {_REPEAT.sub("", name): value for name, repeat, value in repeats if repeat is None or repeat[1] == "0"}

@@ -65,9 +65,9 @@ def _columns(found: dict[str, Any]) -> tuple[Column, ...]:
 @cache
 def declared(name: str) -> Table:
     """Return the table called `name`, or another thing with columns; raises KeyError for an unknown one."""
-    found = {**_file()["tables"], **_file()["documents"]}[name]
-    own = {column: spec for column, spec in found["columns"].items() if spec}
-    return Table(name, found["row"], _columns(found["columns"]), _columns(own), found.get("estimates", False))
+    table = {**_file()["tables"], **_file()["documents"]}[name]
+    own = {column: spec for column, spec in table["columns"].items() if spec}
+    return Table(name, table["row"], _columns(table["columns"]), _columns(own), table.get("estimates", False))
 
 
 def table_names() -> list[str]:

@@ -202,17 +202,17 @@ class FromTraces:
         made = {"measures": pd.DataFrame(self._rows["measures"])}
         for name, maker in self._makers.items():
             made |= maker.tables(self._rows[name])
-        found = {}
+        complete = {}
         for name in ("measures", *_BROUGHT):
             columns = [column.name for column in columns_of(name, study.axes, study.game)]
             of = {c: evidence.about(name) if "<measure>" in c else [None] for c in columns}
             names = [c.replace("<measure>", each.name) if each else c for c, several in of.items() for each in several]
             table = made.get(name, pd.DataFrame())
-            found[name] = table.reindex(columns=names) if len(table) else pd.DataFrame(columns=names)
+            complete[name] = table.reindex(columns=names) if len(table) else pd.DataFrame(columns=names)
         return {
             "rounds": self._rounds.table([measure.name for measure in evidence.measures], "measure", "round"),
             "players": player_table(study, self._rows["players"]),
-            **found,
+            **complete,
         }
 
     def asked(self, rows: pd.DataFrame) -> pd.DataFrame:
@@ -234,5 +234,5 @@ def _measured(game: PlayedGame, trace: Trace) -> Mapping[str, Any]:
     condition = game.simulation.condition
     if not condition.game.evidence.columns.measured:
         return {}
-    found = condition.game.evidence.measured(condition.parameters, game.summary.outcome, game.honest, trace)
-    return {**found, **condition.axes, "seed": game.simulation.seed, "id": game.simulation.id}
+    measures = condition.game.evidence.measured(condition.parameters, game.summary.outcome, game.honest, trace)
+    return {**measures, **condition.axes, "seed": game.simulation.seed, "id": game.simulation.id}

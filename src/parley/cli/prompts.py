@@ -155,8 +155,8 @@ def problems(source: str, show: int, as_json: bool) -> None:
     is_study = isinstance(written, str) and written not in KINDS
     if is_study and not paths.study_file(source).exists():
         raise UsageError(f"{one_line(source, 60)!r}: no study and no kind of problems; {choose(source, KINDS)}")
-    found = _of_study(source) if is_study else [_validated(written, one_line(source, 60))]
-    described = [_described(each, show) for each in found]
+    prompts = _of_study(source) if is_study else [_validated(written, one_line(source, 60))]
+    described = [_described(each, show) for each in prompts]
     common.tell(as_json, described, "\n\n".join("\n".join(_lines(each)) for each in described).splitlines())
 
 

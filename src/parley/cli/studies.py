@@ -186,13 +186,13 @@ def prune(study: "Study", yes: bool) -> None:
     from parley.play.stale_records import prunable
     from parley.play.stale_records import prune as take_away
 
-    found = take_away(study) if yes else prunable(study)
+    files = take_away(study) if yes else prunable(study)
     if yes:
-        click.echo(f"{len(found)} files taken away" + (f", to {paths.pruned(study.name)}" if found else ""))
+        click.echo(f"{len(files)} files taken away" + (f", to {paths.pruned(study.name)}" if files else ""))
         return
-    for path in found:
+    for path in files:
         common.say(str(path))
-    click.echo(f"{len(found)} files are not of the study as it is now" + ("; --yes takes them away" if found else ""))
+    click.echo(f"{len(files)} files are not of the study as it is now" + ("; --yes takes them away" if files else ""))
 
 
 @click.command("import")

@@ -189,8 +189,8 @@ def _import(
     place = Path(*sys.modules[package].__path__) / first
     if level or not (place.with_suffix(".py").is_file() or (place / "__init__.py").is_file()):
         return builtins.__import__(name, variables, local, wanted, level)
-    found = builtins.__import__(f"{package}.{name}", variables, local, wanted)
-    return found if wanted else sys.modules[f"{package}.{first}"]
+    imported = builtins.__import__(f"{package}.{name}", variables, local, wanted)
+    return imported if wanted else sys.modules[f"{package}.{first}"]
 
 
 def import_own(source: Source) -> Any:

@@ -140,5 +140,5 @@ def mantel_haenszel(tables: NDArray[np.int64]) -> float:
     known = (tables.sum(axis=2) > 0).all(axis=1) & (tables.sum(axis=1) > 0).all(axis=1)
     if not known.any():
         return math.nan
-    found = StratifiedTable(tables[known].transpose(1, 2, 0).astype(float))
-    return float(found.test_null_odds(correction=False).pvalue)
+    stratified = StratifiedTable(tables[known].transpose(1, 2, 0).astype(float))
+    return float(stratified.test_null_odds(correction=False).pvalue)

@@ -120,8 +120,8 @@ def beside(
     `names` says which columns of a difference it has, and what they are called.
     """
     places = [place for place, each in enumerate(samples) if each is not None]
-    found = compare([each for each in samples if each is not None]).set_index(pd.Index(places, dtype=int))
-    return pd.DataFrame(rows).join(found[list(names)].rename(columns=dict(names)))
+    compared = compare([each for each in samples if each is not None]).set_index(pd.Index(places, dtype=int))
+    return pd.DataFrame(rows).join(compared[list(names)].rename(columns=dict(names)))
 
 
 def holm_within(p: Sequence[float] | pd.Series, families: Sequence[Hashable]) -> Floats:
@@ -173,9 +173,9 @@ def _counts(pair: SamplePair) -> list[int]:
     Then how often the first has it among how many answers, and the second; of all simulations.
     """
     x, y = (np.nan_to_num(side, nan=-1).astype(np.int8) + 1 for side in (pair.first, pair.second))  # 0 for no answer
-    found = np.bincount(3 * x[pair.mine] + y[pair.yours], minlength=9)
+    counts = np.bincount(3 * x[pair.mine] + y[pair.yours], minlength=9)
     own, other = (np.bincount(side, minlength=3) for side in (x, y))
-    return [found[8], found[7], found[5], found[4], own[2], own[1] + own[2], other[2], other[1] + other[2]]
+    return [counts[8], counts[7], counts[5], counts[4], own[2], own[1] + own[2], other[2], other[1] + other[2]]
 
 
 def _of_clusters(pair: SamplePair) -> dict[str, Any]:
@@ -191,13 +191,13 @@ def _of_clusters(pair: SamplePair) -> dict[str, Any]:
         (low, high, p), test = clustered_difference(first, second), CLUSTERED
         only = {"only_first": int((x > y).sum()), "only_second": int((x < y).sum())}
         counts = {"pairs": len(x), **only, "both": int((x * y).sum())}
-    found = {
+    row = {
         **counts,
         **{"simulations_from": first.simulations, "simulations_to": second.simulations},
         **{"value_from": first.rate, "value_to": second.rate, "all_from": first.rate, "all_to": second.rate},
         **{"difference": second.rate - first.rate, "low": low, "high": high, "test": test, "p": p},
     }
-    return found if first.simulations else found | _UNKNOWN
+    return row if first.simulations else row | _UNKNOWN
 
 
 def _ratio(part: NDArray[np.int64], whole: NDArray[np.int64]) -> Floats:
@@ -214,16 +214,16 @@ def _of_numbers(pair: SamplePair) -> dict[str, Any]:
     own, other = (side[~np.isnan(side)] for side in (pair.first, pair.second))
     whole = _mean(own), _mean(other)
     value_from, value_to = (_mean(x), _mean(y)) if x.size else whole
-    found = {
+    row = {
         **{"pairs": x.size, "simulations_from": own.size, "simulations_to": other.size},
         **{"only_first": pd.NA, "only_second": pd.NA, "both": pd.NA},
         **{"value_from": value_from, "value_to": value_to, "all_from": whole[0], "all_to": whole[1]},
         **{"difference": value_to - value_from, "low": np.nan, "high": np.nan, "test": "", "p": np.nan},
     }
     if not x.size and pair.without_pairs == TESTED:
-        return found | _without_pairs(pair.kind, own, other)
+        return row | _without_pairs(pair.kind, own, other)
     if not x.size:
-        return found if pair.without_pairs == MEANS else found | _UNKNOWN
+        return row if pair.without_pairs == MEANS else row | _UNKNOWN
     test = "t"
     if isinstance(pair.clusters, Clusters):
         y = linearized(y - x, pair.clusters.seeds, pair.clusters.strata)
@@ -234,7 +234,7 @@ def _of_numbers(pair: SamplePair) -> dict[str, Any]:
         p, test = stats.sign_flip(y - x), "sign flip"
         if pair.kind == SHARE:
             low, high = map(float, stats.bounded_interval(y - x))
-    return found | {"low": max(low, -pair.most), "high": min(high, pair.most), "test": test, "p": p}
+    return row | {"low": max(low, -pair.most), "high": min(high, pair.most), "test": test, "p": p}
 
 
 def _without_pairs(kind: str, own: Floats, other: Floats) -> dict[str, Any]:

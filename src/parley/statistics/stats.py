@@ -226,9 +226,9 @@ def paired_mean(first: ArrayLike, second: ArrayLike, confidence: float = CONFIDE
         return (math.nan, math.nan, math.nan)
     if np.ptp(differences) <= _ROUNDING * np.abs(differences).max():
         return (math.nan, math.nan, math.nan if differences.any() else 1.0)
-    found = mean_interval(differences, confidence)
-    t = abs(found.mean) / found.sd * math.sqrt(found.n)
-    return found.low, found.high, float(2 * scipy.special.stdtr(found.n - 1, -t))
+    interval = mean_interval(differences, confidence)
+    t = abs(interval.mean) / interval.sd * math.sqrt(interval.n)
+    return interval.low, interval.high, float(2 * scipy.special.stdtr(interval.n - 1, -t))
 
 
 def paired_share(first: ArrayLike, second: ArrayLike, most: float = 1.0) -> tuple[float, float, float]:
@@ -260,10 +260,10 @@ def sign_flip(differences: ArrayLike) -> float:
     It is the share of flips whose mean is as far from 0 as theirs: of all flips of the differences that are not 0, or
     of 100,000 random ones where these are more than 16, always the same. 1 if all are 0; NaN for none.
     """
-    found = np.asarray(differences, dtype=float)
-    moved = found[np.abs(found) > _ROUNDING]
+    values = np.asarray(differences, dtype=float)
+    moved = values[np.abs(values) > _ROUNDING]
     if not moved.size:
-        return 1.0 if found.size else math.nan
+        return 1.0 if values.size else math.nan
     least = abs(moved.sum()) - _ROUNDING * np.abs(moved).sum()  # a sum that should be 0 may be a rounding off it
     if moved.size <= _EXACT_FLIPS:
         signs = 1 - 2 * ((np.arange(2**moved.size)[:, None] >> np.arange(moved.size)) & 1)

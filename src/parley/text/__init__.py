@@ -52,8 +52,8 @@ _WHOLE_PATH = re.compile(r"(?:file://)?(?:~[\w.-]*|\.{1,2})?/[^\"',;{}\[\]]*")
 
 def last_part(path: str) -> str:
     """Return the last part of a path; `~` for a home, whose last part is a user's name."""
-    found = path.removeprefix("file://").rstrip("/")
-    return "~" if _HOME.fullmatch(found) or re.fullmatch(r"~[^/]*", found) else found.rpartition("/")[2] or path
+    plain = path.removeprefix("file://").rstrip("/")
+    return "~" if _HOME.fullmatch(plain) or re.fullmatch(r"~[^/]*", plain) else plain.rpartition("/")[2] or path
 
 
 def without_folders(text: str) -> str:

@@ -95,9 +95,9 @@ class Guard:
 
     def look(self, now: float) -> None:
         """Look once; `now` is in seconds of any clock."""
-        found = {process: path for process in psutil.Process().children() if (path := _endpoint_of(process))}
-        self._servers = {process: watched for process, watched in self._servers.items() if process in found}
-        for process, path in found.items():
+        serving = {process: path for process in psutil.Process().children() if (path := _endpoint_of(process))}
+        self._servers = {process: watched for process, watched in self._servers.items() if process in serving}
+        for process, path in serving.items():
             watched = self._servers.setdefault(process, _Watched(path, now + _EARLY * self._patience()))
             with suppress(psutil.Error):
                 self._look_at(process, watched, now)

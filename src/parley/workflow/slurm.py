@@ -79,9 +79,9 @@ def listed_jobs(option: str) -> list[list[str]] | None:
 
 def job_line(job: str) -> str:
     """Return what SLURM says of a job that ended: its state, node and exit code; "" if it says nothing any more."""
-    found = dict(re.findall(r"(\w+)=(\S+)", output_of("scontrol", "show", "job", "--oneliner", job)))
+    facts = dict(re.findall(r"(\w+)=(\S+)", output_of("scontrol", "show", "job", "--oneliner", job)))
     names = ("JobState", "NodeList", "ExitCode", "Reason")
-    state, node, code, reason = (found.get(name, "") for name in names)
+    state, node, code, reason = (facts.get(name, "") for name in names)
     if not state:  # forgotten after some minutes, unless there is accounting
         line = output_of("sacct", "-j", job, "-X", "-n", "-P", "-o", "State,NodeList,ExitCode,Reason").splitlines()[:1]
         state, node, code, reason = (line[0].split("|") + [""] * 4)[:4] if line else ("", "", "", "")

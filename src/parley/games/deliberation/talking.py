@@ -46,8 +46,8 @@ class Decisions(TableMaker):
         if not rows:
             return {}
         by, table = list(self.study.axes), pd.DataFrame(rows).astype({"right": float})
-        found = [each for key, group in table.groupby(by, sort=False) for each in _rates(key, group, by)]
-        return {"decisions": table, "decision_rates": beside(*zip(*found, strict=True))}
+        rates = [each for key, group in table.groupby(by, sort=False) for each in _rates(key, group, by)]
+        return {"decisions": table, "decision_rates": beside(*zip(*rates, strict=True))}
 
 
 def _rates(

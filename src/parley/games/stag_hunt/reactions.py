@@ -96,16 +96,16 @@ def reacted(game: Any, sources: Iterable[Any], trace: Trace) -> Reacted:
         names, metrics = _same_agents(source.honest, game.honest), source.summary.outcome["metrics"]
         seen = {names[name]: after["seen"] for name, after in metrics["after_betrayal"].items()}
         threshold = source.simulation.condition.parameters.archetype_threshold
-        found = reaction_metrics(trace, seen, metrics["first_betrayal_round"], threshold)
-        values[game.simulation.id, source.simulation.id] = found
+        measured = reaction_metrics(trace, seen, metrics["first_betrayal_round"], threshold)
+        values[game.simulation.id, source.simulation.id] = measured
     return values
 
 
 def reaction_rows(samples: Iterable[SamplePair]) -> pd.DataFrame:
     """Return a row for each of `reaction_samples`."""
-    found = compare(list(samples)).rename(columns=_OF_DIFFERENCE)
+    table = compare(list(samples)).rename(columns=_OF_DIFFERENCE)
     counts = ["pairs", "simulations_without", "only_with", "only_without"]
-    return found.astype(dict.fromkeys(counts, "Int64"))
+    return table.astype(dict.fromkeys(counts, "Int64"))
 
 
 _OF_DIFFERENCE = {
@@ -229,8 +229,8 @@ def _behavior(behavior: str, games: Sequence[Sequence[AgentBehavior]]) -> dict[s
     cells = {"behavior": behavior, "simulations": len(games), "share": share, "low": low, "high": high}
     cells |= {"majority": share > 0.5, "shown": len(shown)}
     for what in ("payoff", "cost"):
-        found = mean_interval([fmean(getattr(each, what) for each in some) for some in shown])
-        cells |= {what: found.mean, f"{what}_low": found.low, f"{what}_high": found.high}
+        paid = mean_interval([fmean(getattr(each, what) for each in some) for some in shown])
+        cells |= {what: paid.mean, f"{what}_low": paid.low, f"{what}_high": paid.high}
     return cells
 
 

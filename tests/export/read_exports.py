@@ -41,6 +41,7 @@ def _facts(study: str) -> dict[str, Any]:
     return {
         "logs": [_log(log) for log in logs],
         "frames": {name: {"rows": len(frame)} for name, frame in frames.items()},
+        "text": "".join(log.model_dump_json() for log in logs),
     }
 
 

@@ -118,7 +118,7 @@ def test_a_study_asks_a_service_with_a_key_through_the_workflow(
     account = spent_before(study)
     assert account.total == sum(told["prompt_tokens"] + told["completion_tokens"] for told in used)
     prices = {"theirs": study.models["theirs"].price}
-    assert sum(tokens.cached for tokens in account.tokens.values()) == sum(told["cached_tokens"] for told in used)
+    assert sum(tokens.cached for tokens in account.root.values()) == sum(told["cached_tokens"] for told in used)
     # What was counted while it was spent is what the records say.
     assert spending_line(study) == f"budget: {budget_line(study.content.budget, account, prices)}"  # type: ignore[arg-type]
 

@@ -96,7 +96,8 @@ def entry_points(group: str) -> dict[str, str]:
     """
     installed: dict[str, str] = {}
     for point in sorted(importlib.metadata.entry_points(group=group), key=lambda point: point.name):
-        installed.setdefault(point.name, "".join(point.value.partition("[")[0].split()))  # without extras
+        if names_own_code(value := "".join(point.value.partition("[")[0].split())):  # without extras
+            installed.setdefault(point.name, value)
     return installed
 
 

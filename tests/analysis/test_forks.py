@@ -204,7 +204,7 @@ def test_questions_and_plans_take_the_mean_of_the_forks_of_a_game(study_factory:
     assert 0 < row["value_from"] < row["value_to"] < 1
     for name in ("value_from", "value_to", "difference"):
         assert row[name] == pytest.approx(of_table[name])
-    assert (row["pairs"], row["test"]) == (24, "t")
+    assert (row["pairs"], row["test"]) == (24, "sign flip")
     # More repeats are other answers: what was frozen says how many.
     assert row["confirmatory"]
     content["fork"] |= {"repeats": 5}

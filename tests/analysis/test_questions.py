@@ -16,6 +16,7 @@ from parley.play.record_store import read_records
 from parley.play.simulate import simulate_shard
 from parley.statistics.anytime import anytime_difference
 from parley.statistics.clustered import clustered_difference, paired_rates
+from parley.statistics.differences import Clusters, SamplePair, compare
 from parley.statistics.stats import holm, mcnemar, p_below, paired_difference, paired_mean
 from parley.study import Study
 from parley.study.condition import SCRIPTED
@@ -351,3 +352,37 @@ def test_missing_pairs_bound_an_answer_at_worst(study_factory: StudyFactory) -> 
         assert ("pairs are missing" in row["note"]) is said
     # 20 of 36 known pairs differ; the four others could all go down or all go up.
     assert "4 of 40 pairs are missing: with them it could be +40 to +60 points" in row["note"]
+
+
+def test_bounds_at_worst_are_of_each_stratum_and_a_question_without_games_counts(study_factory: StudyFactory) -> None:
+    questions = [ASKED, {**ASKED, "name": "other", "smallest": 0.2}]
+    study = study_factory({**GRID, "seeds": 12}, questions=questions)
+    won = {4: ("0" * 12, "0" * 12), 6: ("1" * 12, "0" * 12)}
+    table = rows(study, won)
+    here = table[(table["n"] == 4) | (table["seed"] < 2)]  # of six agents two pairs, which fall
+    row, _ = question_table(here, study).to_dict("records")
+    assert (row["worst_low"], row["worst_high"]) == pytest.approx((-0.5, 1 / 3))
+    assert row["p_holm"] == pytest.approx(min(1, 2 * row["p"]), nan_ok=True)
+    alone = study_factory(
+        {**GRID, "n": 4},
+        {**GRID, "n": 6},
+        questions=[{**ASKED, "where": {"n": n}, "over": [], "name": f"at-{n}"} for n in (4, 6)],
+    )
+    both = question_table(rows(alone), alone)
+    gone = question_table(rows(alone).query("n == 4"), alone)
+    assert np.isnan(gone["p"][1])
+    assert gone["p_holm"][0] == pytest.approx(min(1, 2 * gone["p"][0]))
+    assert both["p"][0] == gone["p"][0]
+
+
+@pytest.mark.parametrize(("sizes", "most"), [((40, 10), 0.085), ((100, 5), 0.085), ((60, 1), 0.0)])
+def test_numbers_over_unequal_strata_keep_their_size(sizes: tuple[int, int], most: float) -> None:
+    random, times, rejected = np.random.default_rng(7), 400, 0
+    seeds, strata = np.concatenate([np.arange(size) for size in sizes]), np.repeat([0, 1], sizes)
+    for _ in range(times):
+        y = random.normal(size=len(seeds)) + np.where(strata == 0, 0.0, 0.0)
+        pair = SamplePair({}, np.zeros(len(y)), y, "number", clusters=Clusters(seeds, strata))
+        [row] = compare([pair]).to_dict("records")
+        assert row["difference"] == pytest.approx(np.mean([y[strata == each].mean() for each in (0, 1)]))
+        rejected += row["p"] < 0.05
+    assert rejected / times <= most

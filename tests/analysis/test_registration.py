@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -92,6 +93,24 @@ def test_seeds_that_came_or_went_since_are_named(study: Study, study_factory: St
     # What is not played yet is neither.
     part = replace(study_factory(GRID | {"seeds": 10}, questions=[ASKED]), part_of=study)
     assert "stopped at 20 of 24 games: seeds 10, 11 are missing" in told(part, games(part))
+
+
+def test_seeds_that_are_missing_before_others_were_chosen(study: Study) -> None:
+    rows = games(study)
+    said = told(study, rows[rows["seed"] != 5])
+    assert said.endswith("stopped at 22 of 24 games: seeds 5 are missing, and they are not the last: exploratory")
+
+
+def test_a_page_that_was_edited_or_cannot_be_read_is_among_the_earlier_ones(study: Study) -> None:
+    file = Path("small.frozen.md")
+    text = file.read_text()
+    year = f'"time": "{datetime.fromisoformat(read_frozen(study).time).year}'
+    for old, new, time in ((year, '"time": "1999', "1999"), ("json parley-frozen", "json other", "None")):
+        file.write_text(text.replace(old, new))
+        write_frozen(study, force=True)
+        [before] = read_frozen(study).earlier
+        assert before["edited"] is True
+        assert str(before["time"]).startswith(time)
 
 
 def test_playing_seeds_again_to_measure_noise_changes_nothing(study_factory: StudyFactory) -> None:
@@ -186,6 +205,7 @@ def test_a_study_of_which_games_are_missing_is_answered_by_the_p_that_holds_at_a
     told_by_p = {"p_holm": 0.001, "anytime_p_holm": 0.2, "p_equivalence": 0.001, "p_equivalence_holm": 0.001}
     same = {
         "pairs": 5,
+        "worst_low": np.nan,
         "difference": 0.2,
         "low": 0.1,
         "high": 0.3,

@@ -391,7 +391,7 @@ def test_a_name_that_cannot_be_used_is_told_with_its_key_and_what_is_installed(
         ({"b": 1, "byzantine": "gpt"}, unknown),
         (odd, unknown),
         ({"model": "my_agent"}, r"^small\.yaml: grids\[0\]\.model: .*no module nowhere_at_all beside the study"),
-        ({"model": "no_attribute"}, r"^small\.yaml: grids\[0\]\.model: .*no module own beside the study"),
+        ({"model": "no_attribute"}, r"^small\.yaml: grids\[0\]\.model: .*'no_attribute': unknown model or policy"),
     ]:
         with pytest.raises(UsageError, match=words) as caught:
             study_factory(grid)

@@ -3,6 +3,7 @@
 import json
 import logging
 import os
+import shutil
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -200,3 +201,24 @@ def test_that_vllm_has_loaded_a_model_is_noted() -> None:
             note_server_line(events, line)
             events._write()
             assert (only_state().loaded is not None) == loaded
+
+
+def test_a_line_that_somebody_damaged_and_a_new_file_in_the_place_of_an_old_one(tmp_path: Path) -> None:
+    file, now = tmp_path / "h-1.jsonl", time.time()
+    began = {"event": "began", "at": now, "stage": "playing", "host": machine(), "pid": os.getpid()}
+    odd = [{**began, **wrong} for wrong in ({"at": "x"}, {"pid": None}, {"pid": "y"}, {"at": [1]}, {"pid": 1e999})]
+    file.write_text("".join(json.dumps(line) + "\n" for line in odd))
+    states = ProcessStates(tmp_path)
+    assert states.look(now) == []
+    assert states.look(now) == []
+    huge = {**began, "pid": 2**70}
+    file.write_text(
+        "".join(json.dumps(line) + "\n" for line in (*odd, huge, {"event": "ended", "at": now, "error": "boom"}))
+    )
+    [state] = states.look(now)
+    assert (state.alive, state.error) == (False, "boom")
+    file.write_text(json.dumps(began) + "\n")  # of the same inode, and shorter
+    [state] = states.look(now)
+    assert (state.alive, state.error) == (True, "")
+    shutil.rmtree(tmp_path)
+    assert states.look(now) == []

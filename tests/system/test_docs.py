@@ -259,7 +259,7 @@ def shown_in_terminal(command: Sequence[str], environment: Mapping[str, str]) ->
 @pytest.mark.parametrize(
     ("arguments", "terminal", "outcome"),
     [
-        (["guess.yaml"], True, "outcome: low, after 3 rounds"),
+        (["guess.yaml"], True, "low, after 3 rounds"),
         (["low.yaml", "--model", "Low", "--b", "0"], False, "valid_consensus, after 2"),
         (["median.yaml", "--model", "Median-faults-1"], True, "after"),
         (["median.yaml", "--model", "Median", "--b", "0"], False, "valid_consensus"),

@@ -375,14 +375,15 @@ def _row(plan: Planned, alpha: float, costs: Costs) -> dict[str, Any]:
 
 def _found(plan: Planned, counts: Sequence[int], alpha: float) -> dict[str, Any]:
     """Return what so many seeds of each stratum find."""
-    seeds, pairs, alone = max(counts), sum(counts), 1 - CONFIDENCE
+    # Strata count alike, so one of few seeds says how much is known: all are taken to have as few.
+    seeds, pairs, alone = max(counts), min(counts) * len(counts), 1 - CONFIDENCE
 
     def power(n: int, at: float, power: Power | None = plan.power) -> float:
         return math.nan if power is None else power(n, plan.difference, at)
 
     return {
         "seeds": seeds,
-        "pairs": pairs,
+        "pairs": sum(counts),
         "power": power(pairs, alpha),
         "power_alone": power(pairs, alone),
         "power_one_stratum": power(seeds, alone, plan.one_stratum or plan.power),

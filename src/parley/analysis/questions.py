@@ -20,6 +20,7 @@ from parley.analysis.tables import names_of
 from parley.statistics.clustered import MIN_SEEDS
 from parley.statistics.differences import (
     CLUSTERED,
+    FEW_SEEDS,
     NUMBER,
     RATE,
     SHARE,
@@ -55,7 +56,7 @@ class Pairs:
     second: Floats
     seeds: NDArray[np.int64]
     sampling: Floats = field(default_factory=lambda: np.empty(0))
-    strata: NDArray[np.int64] | None = None
+    strata: NDArray[np.int64] | None = None  # None: one
 
     @cached_property
     def by_seed(self) -> tuple[Floats, Floats]:
@@ -79,8 +80,15 @@ def question_table(rows: pd.DataFrame, study: Study) -> pd.DataFrame:
     for (comparison, pairs), row in zip(asked, table, strict=True):
         row |= _equivalence(pairs, row["smallest"], most_of(comparison), together)
         row |= {"test": LINES} if comparison.between and row["pairs"] else {}
-    corrected = holm([row["p_equivalence"] for row in table])
-    answered = pd.DataFrame(table, columns=names).assign(p_equivalence_holm=corrected, stopped=False)
+        row |= dict(zip(("worst_low", "worst_high"), _at_worst(comparison, pairs), strict=True))
+    answered = pd.DataFrame(table, columns=names).assign(stopped=False)
+    for name in (
+        "p",
+        "anytime_p",
+        "p_equivalence",
+    ):  # a question without p counts: who deletes its games gains nothing
+        corrected = pd.Series(holm(answered[name].astype(float).fillna(1.0)), index=answered.index)
+        answered[f"{name}_holm"] = corrected.where(answered[name].notna())
     return with_answers(answered, study)
 
 
@@ -103,7 +111,7 @@ def all_pairs(rows: pd.DataFrame, study: Study) -> Iterable[tuple[Comparison, Pa
         parts = [_stratum(comparison, each, groups) for each in comparison.between or comparison.strata]
         first, second, seeds, sampling = (np.concatenate(side) for side in zip(*parts, strict=True))
         strata = np.repeat(np.arange(len(parts)), [len(part[0]) for part in parts])
-        yield comparison, Pairs(first, second, seeds, sampling, np.unique(strata, return_inverse=True)[1])
+        yield comparison, Pairs(first, second, seeds, sampling, strata)
 
 
 def _stratum(comparison: Comparison, conditions: Sequence[Condition], groups: Any) -> tuple[Any, ...]:
@@ -157,7 +165,9 @@ def _samples(comparison: Comparison, pairs: Pairs) -> SamplePair:
     pooled = len(comparison.strata) > 1 or (comparison.of_numbers and bool(comparison.between))
     clusters = Clusters(pairs.seeds, pairs.strata) if pooled else None
     most = most_of(comparison)
-    return SamplePair(about, pairs.first, pairs.second, kind, clusters=clusters, family="questions", most=most)
+    return SamplePair(
+        about, pairs.first, pairs.second, kind, clusters=clusters, most=most, of_repeats=comparison.averaged
+    )
 
 
 def most_of(comparison: Comparison) -> float:
@@ -214,7 +224,7 @@ def _answer(row: dict[str, Any]) -> str:
     if not row["pairs"]:
         return NO_PAIRS
     if row["pairs"] > 1 and np.isnan(row["low"]):
-        return FEW if row["test"] == CLUSTERED else ALIKE
+        return FEW if row["test"] in (CLUSTERED, FEW_SEEDS) else ALIKE
     level = 1 - CONFIDENCE
     smallest, differs = row["smallest"], row["anytime_p_holm" if row["stopped"] else "p_holm"] < level
     if not row["stopped"] and row["p_equivalence"] < level / 2 and row["p_equivalence_holm"] < level:
@@ -229,14 +239,27 @@ def _room(row: dict[str, Any], least: float) -> Iterator[str]:
             yield f"it could {way} by {100 * max(room, 0):.3g} points at most, and {100 * row['smallest']:g} matter"
 
 
+def _at_worst(comparison: Comparison, pairs: Pairs) -> tuple[float, float]:
+    """Return what the difference could be if all pairs that are missing fell, or rose, as far as they can.
+
+    Strata count alike. NaN where at most 5% are missing, nothing is there, or there are no bounds.
+    """
+    planned, most = np.array(comparison.seeds), most_of(comparison)
+    missing = planned.sum() - len(pairs.first)
+    if not len(pairs.first) or math.isinf(most) or missing <= _MOST_MISSING * planned.sum() or comparison.between:
+        return math.nan, math.nan
+    size, differences = len(planned), pairs.second - pairs.first
+    strata = np.zeros(len(differences), dtype=np.int64) if pairs.strata is None else pairs.strata
+    sums, there = np.bincount(strata, differences, size), np.bincount(strata, minlength=size)
+    low, high = (float(((sums + sign * most * (planned - there)) / planned).mean()) for sign in (-1, 1))
+    return low, high
+
+
 def _missing(row: dict[str, Any], comparison: Comparison) -> Iterator[str]:
-    """Yield what the difference could be at worst, where many of the planned pairs are not there or have no value."""
-    planned, most = sum(comparison.seeds), most_of(comparison)
-    missing = planned - row["pairs"]
-    if row["pairs"] and missing > _MOST_MISSING * planned:
-        known, unknown = row["difference"] * row["pairs"] / planned, most * missing / planned
-        low, high = (100 * max(-most, min(most, end)) for end in (known - unknown, known + unknown))
-        yield f"{missing} of {planned} pairs are missing: with them it could be {low:+.0f} to {high:+.0f} points"
+    if not math.isnan(row["worst_low"]):
+        planned = sum(comparison.seeds)
+        ends = f"{100 * row['worst_low']:+.0f} to {100 * row['worst_high']:+.0f} points"
+        yield f"{planned - row['pairs']} of {planned} pairs are missing: with them it could be {ends}"
 
 
 def _notes(row: dict[str, Any]) -> Iterator[str]:

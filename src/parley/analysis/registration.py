@@ -5,6 +5,7 @@ plan came first is shown to others by a copy that they hold, such as a commit th
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -39,7 +40,7 @@ def with_registration(table: pd.DataFrame, rows: pd.DataFrame, study: Study) -> 
     `rows` is the table of simulations. A question is `confirmatory` if it was frozen, as it is, before the first of
     the games that answer it began, every frozen seed of its conditions is there, and none was added or left out since;
     `registered` says so, or why not. `seeds_fixed` is whether nothing but that freeze said how many seeds there are.
-    The answer of a question that stopped early is by the p that holds at any time.
+    The answer of a question that stopped early, or went on, is by the p that holds at any time.
     """
     told = pd.DataFrame(registrations(rows, study), columns=Told._fields, index=table.index)
     return with_answers(table.assign(**told), study)
@@ -102,7 +103,7 @@ def _when(frozen: Frozen, games: Sequence[tuple[Condition, pd.DataFrame]], condi
     """Return when a question was frozen that is as it was, before or after how many of its games; and the seeds."""
     if any(part["engine"].str.startswith(IMPORTED).any() for _, part in games):
         return Told(f"imported games, whose times are not ours: {_EXPLORATORY}")
-    number, begun = counted(sum(len(part) for _, part in games), "game"), _first(frozen.played)
+    number, begun = counted(sum(len(part) for _, part in games), "game"), _begun(frozen.played, conditions)
     # A game that was there counts as played before, whatever the clock says of the machine that played it.
     early = [
         min(len(part), max(int((part["started"] < frozen.time).sum()), begun.get(_name(each), 0)))
@@ -125,14 +126,32 @@ def _when(frozen: Frozen, games: Sequence[tuple[Condition, pd.DataFrame]], condi
         where = f" of {_list(names, _MAX_CONDITIONS)}" if len(names) < len(missing) else ""
         seeds = f"seeds {_numbers(_union(missing.values()))}{where} are missing"
         stopped = f"stopped at {planned - lacking} of {planned} games: {seeds}"
+        if not all(_are_last(of_old[name][1], missing[name]) for name in names):
+            return Told(f"{first}; {stopped}, and they are not the last: {_EXPLORATORY}")
         return Told(f"{first}; {stopped}, so the p that holds at any time answers", stopped=True)
     if new := _union(now[name] - then[name] for name in then):
-        return Told(f"{first}; seeds added since: {_numbers(new)}: {_EXPLORATORY} but for the anytime p")
+        return Told(f"{first}; seeds added since: {_numbers(new)}: {_EXPLORATORY} but for the anytime p", stopped=True)
     return Told(first, confirmatory=True, seeds_fixed=True)
 
 
 def _union(sets: Iterable[set[int]]) -> set[int]:
     return set().union(*sets)
+
+
+def _are_last(frozen: int | Sequence[int], missing: set[int]) -> bool:
+    """Whether seeds are the last of those that were frozen: else somebody may have chosen them."""
+    order = list(range(frozen)) if isinstance(frozen, int) else list(frozen)
+    return set(order[len(order) - len(missing) :]) == missing
+
+
+def _begun(played: Mapping[str, int], conditions: Sequence[Condition]) -> Mapping[str, int]:
+    """Return how many games of each condition were there at the freeze; of forks in any of their repeats."""
+    forks, begun = {_name(each) for each in conditions if each.fork}, Counter[str]()
+    for name, number in played.items():
+        repeat, first = _REPEAT.search(name), _REPEAT.sub("", name)
+        if repeat is None or repeat[1] == "0" or first in forks:
+            begun[first] += number
+    return begun
 
 
 def _seeds_of(frozen: int | Sequence[int]) -> set[int]:

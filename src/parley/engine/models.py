@@ -282,8 +282,8 @@ class ModelEntry(BaseModel):
         if self.system == "role":
             return messages
         system, first, *more = messages
-        parts = filter(None, (system["content"], first["content"]))
-        return [{**first, "content": "\n\n".join(parts)}, *more]
+        before = f"{system['content']}\n\n" if system["content"] else ""
+        return [{**first, "content": before + first["content"]}, *more]
 
     @property
     def _parses_thoughts(self) -> bool:

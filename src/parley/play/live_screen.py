@@ -4,6 +4,7 @@ import io
 import logging
 import os
 import re
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
@@ -25,6 +26,7 @@ from parley.text import NAME, Hearing
 SVG_LEAST, SVG_WIDTH = 64, 110  # columns
 _FONTS = "'DejaVu Sans Mono', Menlo, Consolas, 'Liberation Mono', monospace"
 _FONT_FACE = re.compile(r"@font-face\s*\{\{.*?\}\}\s*", re.DOTALL)
+_NOTE_SECONDS = 30.0  # that what was logged last is shown
 _LEAST = (40, 12)  # columns and lines of a terminal that has room for a matrix
 
 
@@ -84,6 +86,7 @@ class LiveScreen(WatchedGame):
         """`stream` is the terminal to draw on, None for none. Raises UsageError if `record` cannot be written."""
         super().__init__(simulation.game())
         self._heading, self._record = heading, record
+        self._heard: list[logging.LogRecord] = []
         if record is not None:
             check_target(record)
         self._console = None if stream is None else Console(file=stream, force_terminal=True, highlight=False)
@@ -93,7 +96,7 @@ class LiveScreen(WatchedGame):
         """Show the game while the context lasts, and what is known of it when it ends; however that comes about."""
         logger = logging.getLogger(NAME)
         handlers = logger.handlers[:]
-        heard: list[logging.LogRecord] = []
+        heard = self._heard
         live: AbstractContextManager[object] = nullcontext()
         if self._console is not None:
             logger.handlers[:] = [Hearing(heard.append)]  # it would tear the screen
@@ -126,6 +129,8 @@ class LiveScreen(WatchedGame):
     def _view(self) -> Group:
         assert self._console is not None
         try:
-            return live_view(self.see(), self._heading, self._console.size)
+            last = self._heard[-1] if self._heard and time.time() - self._heard[-1].created < _NOTE_SECONDS else None
+            note = "" if last is None else last.getMessage()
+            return live_view(self.see(), self._heading, self._console.size, note)
         except Exception as error:  # noqa: BLE001 (a display that fails must not end the game)
             return Group(f"the display failed, and the game goes on: {type(error).__name__}")

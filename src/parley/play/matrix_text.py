@@ -5,6 +5,7 @@ Whatever a reply holds is letters: `rich.text.Text`, never markup, without contr
 
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -35,16 +36,23 @@ _OF_NO_WIDTH = {"Mn", "Me"}
 _MODIFIERS = range(0x1F3FB, 0x1F400)
 
 
-def live_view(snapshot: GameSnapshot, heading: Sequence[str], size: tuple[int, int]) -> Group:
-    """Return what a terminal of `size` (columns, lines) shows of a game that is played; rich cuts off the rest."""
+def live_view(snapshot: GameSnapshot, heading: Sequence[str], size: tuple[int, int], note: str = "") -> Group:
+    """Return what a terminal of `size` (columns, lines) shows of a game that is played, and a `note` beside it."""
     (width, height), game, timeline = size, snapshot.game, snapshot.timeline
-    top = [*_heading(heading[: height // 6]), *_state(snapshot), Text()]
-    tables = list(_tables(timeline, game.evidence.round_name, width, last_only=True))
+    notes = [_line(one_line(note), style="yellow")] if note else []
+    top = [*_heading(heading[: height // 6]), *_state(snapshot), *notes, Text()]
     legend = wrapped(_legend(timeline), width)[:2]
-    used = len(top) + 1 + len(timeline.agents) + bool(timeline.results) + 1 + len(legend) + 1
-    room = min(max(height - used, 0), _MOST_SAID)
+    around = len(top) + 1 + bool(timeline.results) + 1 + len(legend) + 1
+    most = max(height - around - 1, 1)
+    # Where not all have room, those that stand out have.
+    shown = sorted(timeline.agents, key=lambda name: name not in timeline.framed)[:most]
+    left_out = len(timeline.agents) - len(shown)
+    agents = {name: label for name, label in timeline.agents.items() if name in shown}
+    tables = list(_tables(replace(timeline, agents=agents), game.evidence.round_name, width, last_only=True))
+    more = [Text(f"and {counted(left_out, 'more agent')}", style="dim")] if left_out else []
+    room = min(max(height - around - len(agents) - len(more), 0), _MOST_SAID)
     said = [_said(exchange, game) for exchange in snapshot.exchanges[-room:]] if room else []
-    return Group(*top, *tables, Text(), *legend, Text(), *said)
+    return Group(*top, *tables, *more, Text(), *legend, Text(), *said)
 
 
 def final_view(snapshot: GameSnapshot, heading: Sequence[str], width: int) -> Group:

@@ -23,14 +23,14 @@ def screenful(snapshot: Snapshot, console: Console) -> SegmentLines:
     """Return a study as it is now, in no more lines and columns than the terminal has."""
     # A line less than there is: where it ends the cursor stands.
     height, options = max(console.height - 1, 1), console.options
-    lines = console.render_lines(Group(*_head(snapshot, console.width)), options, pad=False)
+    lines = console.render_lines(Group(*_head(snapshot, console.width, height)), options, pad=False)
     if (room := height - len(lines)) >= 3 and len(snapshot.cells) > 1:
         lines += console.render_lines(_conditions(snapshot.cells, room, console.width), options, pad=False)
     return SegmentLines(lines[:height], new_lines=True)
 
 
-def _head(snapshot: Snapshot, width: int) -> Iterator[Text | Table]:
-    """Yield the study and its counts with a bar, what is known of it, its stages and its problems."""
+def _head(snapshot: Snapshot, width: int, height: int) -> Iterator[Text | Table]:
+    """Yield the study and its counts with a bar, what is known of it, its problems and its stages."""
     title = Text(one_line(snapshot.study), "bold", no_wrap=True, overflow="ellipsis")
     title.truncate(max(width // 4, 8), overflow="ellipsis")
     title.append(f"  {counts(snapshot)}", "not bold")
@@ -44,12 +44,13 @@ def _head(snapshot: Snapshot, width: int) -> Iterator[Text | Table]:
     for line, style in zip(news(snapshot), ("", "yellow", "dim"), strict=True):
         if line:
             yield Text(line, style)
+    most, length = min(_MAX_PROBLEMS, max(height // 6, 1)), min(_PROBLEM_LENGTH, max(2 * width - 4, 20))
+    if (more := len(snapshot.problems) - most) > 0:
+        yield Text(f"  {more} more warnings", "yellow")
+    for problem in snapshot.problems[:most]:
+        yield Text(f"! {one_line(str(problem), length)}", "bold yellow" if problem.serious else "yellow")
     marked = ((*_MARKS.get(stage.state, ("·", "dim")), stage) for stage in snapshot.stages)
     yield from wrapped((Text(f"{mark} {one_line(stage_words(stage))}", style) for mark, style, stage in marked), width)
-    for problem in snapshot.problems[:_MAX_PROBLEMS]:
-        yield Text(f"! {one_line(str(problem), _PROBLEM_LENGTH)}", "bold yellow" if problem.serious else "yellow")
-    if (more := len(snapshot.problems) - _MAX_PROBLEMS) > 0:
-        yield Text(f"  and {more} more warnings", "yellow")
 
 
 def _conditions(cells: Sequence[ConditionProgress], room: int, width: int) -> Table:

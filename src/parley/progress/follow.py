@@ -178,6 +178,7 @@ class Progress:
             return None
         with suppress(OSError):
             return os.listdir(folder)
+        self._listed[folder] = 0.0  # to be listed the next time
         return []
 
     def _read_records(self, now: float) -> None:

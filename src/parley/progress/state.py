@@ -78,39 +78,41 @@ class ProcessState:
         """Take what happened; raises LookupError, TypeError or ValueError for what is no event."""
         kind = event["event"]
         if kind == "began":
-            self.stage, self.host, self.pid, self.began = (event[key] for key in ("stage", "host", "pid", "at"))
-            self.model, self.endpoint = event.get("model", ""), event.get("endpoint", "")
+            pid, began = int(event["pid"]), float(event["at"])  # all or nothing of a line that somebody damaged
+            self.stage, self.host, self.pid, self.began = str(event["stage"]), str(event["host"]), pid, began
+            self.model, self.endpoint = str(event.get("model", "")), str(event.get("endpoint", ""))
         elif kind == "loaded":
             self.loaded = float(event["at"])
         elif kind == "told":
-            self.note, self.stopping = event["note"], event["stopping"]
-        elif kind == "warned" and event["text"] not in self.warnings:
-            self.warnings = [*self.warnings, event["text"]][-_MAX_WARNINGS:]
+            self.note, self.stopping = str(event["note"]), bool(event["stopping"])
+        elif kind == "warned" and str(event["text"]) not in self.warnings:
+            self.warnings = [*self.warnings, str(event["text"])][-_MAX_WARNINGS:]
         elif kind == "ended":
-            self.ended, self.error = float(event["at"]), event["error"]
+            self.ended, self.error = float(event["at"]), str(event["error"])
         elif kind == "plays":
-            self.engine = event["engine"]
-            self.games[event["game"]] = GameProgress()
+            self.engine = str(event["engine"])
+            self.games[str(event["game"])] = GameProgress()
         elif kind == "played":
             game = self.games.pop(event["game"])
             if event["error"]:
                 self.games[event["game"]] = game
-                game.error, game.waits_for = event["error"], ""
+                game.error, game.waits_for = str(event["error"]), ""
         elif kind == "waits":
             game = self.games[event["game"]]
-            game.waits_for, game.serious = event["text"], event["serious"]
+            game.waits_for, game.serious = str(event["text"]), bool(event["serious"])
         elif kind == "reply":
             self._take_reply(self.games[event["game"]], event)
 
     def _take_reply(self, game: GameProgress, event: Mapping[str, Any]) -> None:
-        number, replies = game.round
-        game.round = (event["round"], replies + 1 if event["round"] == number else 1)
+        (number, replies), now = game.round, int(event["round"])
+        game.round = (now, replies + 1 if now == number else 1)
         game.in_round = max(game.in_round, game.round[1])
         game.replies += 1
         game.unusable += bool(event["failed"])
         game.waits_for = ""
         if "came" in event:  # else it was recorded before
-            self.replies.append(Reply(*(event[key] for key in Reply._fields)))
+            asked, came, read, written = (event[key] for key in Reply._fields[1:])
+            self.replies.append(Reply(str(event["game"]), float(asked), float(came), int(read), int(written)))
 
     def look(self, path: Path, status: os.stat_result, now: float) -> None:
         """Take what its file tells since the last look; a line that is no event says nothing."""
@@ -124,10 +126,10 @@ class ProcessState:
                 lines = file.read(_MAX_BYTES).rpartition(b"\n")[0]  # the last one may not be whole yet
             self.size += len(lines) + bool(lines)
             for line in lines.split(b"\n"):
-                with suppress(LookupError, TypeError, ValueError):
+                with suppress(LookupError, TypeError, ValueError, OverflowError):
                     self.take(json.loads(line))
         # Of another machine only its sign of life tells.
-        may_live = self.host != machine() or psutil.pid_exists(self.pid)
+        may_live = self.host != machine() or (0 < self.pid < 2**31 and psutil.pid_exists(self.pid))
         self.alive = self.ended is None and now - self.touched < _DEAD_SECONDS and may_live
 
 
@@ -140,12 +142,14 @@ class ProcessStates:
 
     def look(self, now: float) -> list[ProcessState]:
         """Return the processes of now, the oldest first; what cannot be read is left out."""
-        before, self._states = self._states, {}
-        for path in self._folder.glob("*.jsonl"):
+        before, self._states, names = self._states, {}, list[str]()
+        with suppress(OSError):  # the folder may go, or its server not answer
+            names = os.listdir(self._folder)
+        for path in (self._folder / name for name in names if name.endswith(".jsonl")):
             with suppress(OSError):
                 status = path.stat()
                 state = before.get(path)
-                if state is None or state.inode != status.st_ino:
+                if state is None or state.inode != status.st_ino or status.st_size < state.size:
                     state = ProcessState(status.st_ino, status.st_mtime)
                 state.look(path, status, now)
                 self._states[path] = state

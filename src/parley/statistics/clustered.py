@@ -60,7 +60,7 @@ def paired_rates(
 
     `seeds` are those of the pairs. Each of their `strata`, numbered from 0, counts as much; without, each pair does.
     """
-    cells = np.zeros(len(seeds), dtype=np.int64) if strata is None else strata
+    cells = np.zeros(len(seeds), dtype=np.int64) if strata is None else np.unique(strata, return_inverse=True)[1]
     number = int(cells.max(initial=0)) + 1
     one, two = (standardized(side, cells, seeds, np.full(number, 1 / number)) for side in (first, second))
     return one, two

@@ -12,11 +12,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+import scipy
 from numpy.typing import NDArray
 
 from parley.statistics import stats
 from parley.statistics.anytime import anytime_difference
 from parley.statistics.clustered import (
+    MIN_SEEDS,
     Indices,
     Standardized,
     clustered_difference,
@@ -29,6 +31,8 @@ from parley.statistics.stats import Floats
 RATE, SHARE, NUMBER = "rate", "share", "number"  # kinds: of yes and no (1 and 0), of numbers in [0, 1], of others
 EVERY, NO_PAIRS = slice(None), slice(0)  # places
 NOTHING, MEANS, TESTED = "nothing", "means", "tested"  # what all simulations tell where there are no pairs
+FEW_SEEDS = "few seeds"  # of some strata, so that nothing says how much they differ
+_ROUNDING = 1e-9
 CLUSTERED, STRATIFIED = "clustered McNemar", "Cochran-Mantel-Haenszel"
 _UNKNOWN = {**dict.fromkeys(("value_from", "value_to", "difference", "low", "high", "p"), np.nan), "test": ""}
 _ANYTIME = ("anytime_low", "anytime_high", "anytime_p")
@@ -224,17 +228,37 @@ def _of_numbers(pair: SamplePair) -> dict[str, Any]:
         return row | _without_pairs(pair.kind, own, other)
     if not x.size:
         return row if pair.without_pairs == MEANS else row | _UNKNOWN
-    test = "t"
     if isinstance(pair.clusters, Clusters):
-        y = linearized(y - x, pair.clusters.seeds, pair.clusters.strata)
-        x, test = np.zeros(len(y)), "t by seed"
-    most = pair.most if math.isfinite(pair.most) else 1.0
+        return row | _by_seeds(pair, pair.clusters)
+    test, most = "t", pair.most if math.isfinite(pair.most) else 1.0
     low, high, p = stats.paired_share(x, y, most) if pair.kind == SHARE else stats.paired_mean(x, y)
     if pair.of_repeats:
         p, test = stats.sign_flip(y - x), "sign flip"
         if pair.kind == SHARE:
             low, high = map(float, stats.bounded_interval(y - x))
     return row | {"low": max(low, -pair.most), "high": min(high, pair.most), "test": test, "p": p}
+
+
+def _by_seeds(pair: SamplePair, clusters: Clusters) -> dict[str, Any]:
+    """Return the difference of numbers whose pairs share seeds: t, of so many seeds as its variance comes from."""
+    x, y = pair.first[pair.mine], pair.second[pair.yours]
+    weights, shares = _weights(clusters.seeds, clusters.strata), by_seed(y - x, clusters.seeds, clusters.strata)[1]
+    sums = linearized(y - x, clusters.seeds, clusters.strata)
+    mean, seeds = float(weights @ (y - x)), len(sums)
+    effective = float((shares**2).sum() ** 2 / (shares**4).sum())  # as in `Standardized`
+    low, high, p = (stats.paired_share if pair.kind == SHARE else stats.paired_mean)(np.zeros(seeds), sums)
+    test = "t by seed"
+    if effective < min(MIN_SEEDS, seeds) - _ROUNDING:
+        low, high, p, test = np.nan, np.nan, np.nan, FEW_SEEDS
+    elif effective < seeds - _ROUNDING and sums.std() > _ROUNDING:
+        error = float(sums.std()) / math.sqrt(seeds) * math.sqrt(effective / (effective - 1))
+        half = error * float(scipy.special.stdtrit(effective - 1, 0.5 + stats.CONFIDENCE / 2))
+        low, high, p = mean - half, mean + half, float(2 * scipy.special.stdtr(effective - 1, -abs(mean) / error))
+    limits = {"low": max(low, -pair.most), "high": min(high, pair.most)}
+    return {"value_from": float(weights @ x), "value_to": float(weights @ y), "difference": mean, **limits} | {
+        "test": test,
+        "p": p,
+    }
 
 
 def _without_pairs(kind: str, own: Floats, other: Floats) -> dict[str, Any]:
@@ -285,6 +309,9 @@ def _weights(seeds: Indices, strata: Indices | None) -> Floats:
 
 
 def _by_seed(pair: SamplePair) -> Floats:
-    differences = pair.second[pair.yours] - pair.first[pair.mine]
-    clusters = pair.clusters
-    return by_seed(differences, clusters.seeds, clusters.strata)[0] if isinstance(clusters, Clusters) else differences
+    differences: Floats = pair.second[pair.yours] - pair.first[pair.mine]
+    if not isinstance(pair.clusters, Clusters) or not differences.size:
+        return differences
+    means, weights = by_seed(differences, pair.clusters.seeds, pair.clusters.strata)
+    # Where seeds count differently nothing is known of their mean at any time.
+    return means if np.allclose(weights, weights[0]) else np.empty(0)

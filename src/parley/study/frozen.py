@@ -7,7 +7,6 @@ there by then, which `parley.analysis.registration` compares with the games; ear
 
 import re
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
@@ -51,7 +50,7 @@ class Frozen(BaseModel):
     hash: str = ""
     time: Annotated[str, AfterValidator(_is_time)]  # UTC, as in records, by the clock of the machine
     played: dict[str, int] = {}  # by condition: games that were played or begun by then
-    earlier: list[dict[str, Any]] = []  # time, hash and games (`played`) of each that this one replaced, oldest first
+    earlier: list[dict[str, Any]] = []  # of each that this one replaced: time, hash, games, and whether it was edited
     content: dict[str, Any]  # of any shape, if it was edited
 
     @property
@@ -105,14 +104,19 @@ def write_frozen(study: Study, force: bool = False) -> Path:
         raise UsageError(f"{path}: is there already; --force writes it anew, and what you wrote in it is lost")
     if not study.content.questions:
         raise UsageError(f"{study.file}: questions: none; declare what the study is to answer before you freeze it")
-    now, earlier = datetime.now(UTC).isoformat(timespec="seconds"), []
+    now, earlier = datetime.now(UTC).isoformat(timespec="seconds"), list[dict[str, Any]]()
     frozen = Frozen(time=now, played=_begun(study), content=content_of(study))
-    with suppress(FileNotFoundError, RecordError):
+    try:
         old = read_frozen(study)
         if digest(old.content) == digest(frozen.content) and not old.is_edited:
             frozen, earlier = old, old.earlier
         else:
-            earlier = [*old.earlier, {"time": old.time, "hash": old.hash, "played": sum(old.played.values())}]
+            told = {"time": old.time, "hash": old.hash, "played": sum(old.played.values()), "edited": old.is_edited}
+            earlier = [*old.earlier, told]
+    except FileNotFoundError:
+        pass
+    except RecordError:
+        earlier = [{"time": None, "edited": True}]  # nobody can say what it was
     frozen.earlier = earlier
     frozen.hash = frozen.true_hash
     write_atomically(path, lambda file: file.write(_text(study, frozen).encode()))

@@ -47,6 +47,13 @@ def test_without_records_rates_are_about_a_half_and_pairs_independent(study_fact
     assert (row["strata"], row["seeds"], row["pairs"], row["simulations"]) == (2, 30, 60, 120)
 
 
+def test_strata_of_unequal_seeds_are_planned_as_if_all_had_the_fewest(study_factory: StudyFactory) -> None:
+    grids = [{**GRID, "n": n, "seeds": seeds} for n, seeds in ((3, 60), (4, 8))]
+    study = study_factory(*grids, questions=[ASKED])
+    row = plan_table(study, planned(study, []), Costs([])).iloc[0]
+    assert (row["pairs"], row["power"]) == (68, power_of_pooled(8, 2, Rates(0.4, 0.6), 0.05))
+
+
 @pytest.mark.slow
 def test_two_outcomes_of_a_simulation_go_together_as_in_the_records(study_factory: StudyFactory) -> None:
     outcomes = ["first_majority_correct_honest", "last_majority_correct_honest"]

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import yaml
 
 from parley.analysis.registration import Told, registered_lines, registrations, with_registration
 from parley.analysis.simulations import IMPORTED
@@ -17,7 +18,7 @@ from parley.analysis.tables import read_table
 from parley.errors import UsageError
 from parley.play.record_store import read_records
 from parley.play.simulate import simulate_shard
-from parley.study import Study
+from parley.study import Study, load_study
 from parley.study.condition import SCRIPTED, Simulation
 from parley.study.frozen import read_frozen, write_frozen
 from support.commands import Parley
@@ -81,6 +82,23 @@ def test_a_game_that_was_there_or_begun_at_the_freeze_came_before_it_whatever_it
     changed = study_factory(GRID, questions=[{**ASKED, "smallest": 0.1}])
     write_frozen(changed, force=True)
     assert told(changed, games(changed)) == "frozen 2 times, last after 2 of 24 games: exploratory"
+
+
+def test_any_repeat_of_a_fork_that_was_there_at_the_freeze_came_before_it(study_factory: StudyFactory) -> None:
+    simulate_shard(study_factory({"n": 4}, seeds=4, parameters={"max_rounds": 4}), SCRIPTED, 0)
+    asked = {**ASKED, "compare": "change"}
+    fork = {"of": "small", "at": [2], "change": ["none", {"silence": "honest"}], "repeats": 3}
+    content = {"game": "consensus", "fork": fork, "questions": [asked]}
+    Path("forks.yaml").write_text(yaml.safe_dump(content), encoding="utf-8")
+    forks = load_study(Path("forks.yaml"))
+    again = [simulation for simulation in forks.simulations() if simulation.condition.repeat]
+    for simulation in again:  # all but the first repeat
+        place = simulation.record("forks")
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.touch()
+    write_frozen(forks)
+    [said] = registrations(games(forks.first_repeat), forks)
+    assert said.registered == "frozen after 8 of 8 games: exploratory"
 
 
 def test_seeds_that_came_or_went_since_are_named(study: Study, study_factory: StudyFactory) -> None:

@@ -14,7 +14,7 @@ from parley.games.consensus.parameters import ConsensusParameters
 from parley.games.network import draw_network
 from parley.play.simulate import simulate
 from parley.policies.kinds import ScriptedPolicy
-from parley.statistics.stats import wilson_interval
+from parley.statistics.stats import p_below, wilson_interval
 from parley.study import Study
 from support.answering import record_with_model
 from support.playing import RULES
@@ -178,3 +178,13 @@ def test_no_more_is_promised_than_seats_allow(roles: str, parameters: dict[str, 
     best = best_known(given, len(roles), roles.count("b"), network, None)
     assert best is not None
     assert best.promises == promises
+
+
+@pytest.mark.promise("What was lost is not called alike more often than the level says (null).")
+def test_no_false_equivalence_of_what_was_lost() -> None:
+    random, claimed, times, smallest = np.random.default_rng(2), 0, 400, 0.3
+    for _ in range(times):
+        # Few games lose all more: the mean differs by just as much as matters, t would miss the tail.
+        differences = (random.random(12) < smallest).astype(float)
+        claimed += max(float(p_below(sign * differences, smallest, 2.0)) for sign in (-1.0, 1.0)) < 0.025
+    assert claimed / times <= 0.025

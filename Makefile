@@ -74,7 +74,7 @@ second-model: ## The same as make model NAME=gemma3-270m, 0.8 GB, under Google's
 	@$(MAKE) --no-print-directory model NAME=gemma3-270m
 
 # Tests are dealt out by files, which share what is set up once; the longest files come first (tests/conftest.py).
-test: setup ## Run the tests: 10 minutes on two cores; some of them on the real model
+test: setup ## Run the tests: 6 minutes on two quiet cores; some of them on the real model
 	pytest -m "not rare" -n $(WAITING) --dist loadfile --no-loadscope-reorder --progress
 
 # Two clusters at once: these tests mostly wait.

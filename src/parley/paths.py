@@ -426,6 +426,11 @@ def single_link(simulation: str) -> str:
     return _address(f"game/{quote(simulation, safe='')}", {})
 
 
+def compared_link(one: str, other: str) -> str:
+    """Return the address of two simulations beside each other, by their ids."""
+    return _address(f"compare/{quote(one, safe='')}/{quote(other, safe='')}", {})
+
+
 def _fixed(prefix: str, axes: Axes) -> dict[str, str]:
     return {f"{prefix}.{axis}": str(value) for axis, value in axes.items()}
 

@@ -1,5 +1,6 @@
 """The answers of a study as sentences, and the games that they lead to."""
 
+import itertools
 import math
 from typing import Any
 
@@ -10,9 +11,11 @@ from parley.analysis.questions import answer_lines
 from parley.figures.common import linker
 from parley.games.consensus.game import ConsensusGame
 from parley.games.stag_hunt.game import StagHuntGame
-from parley.report.answers import answers, difference_text, discordant_text, largest_differences
+from parley.report.answers import difference_text, discordant_text, largest_differences, tested_text
+from parley.report.boxes import boxes
 from parley.report.html import ReportLinks
-from parley.report.overview import achieved_sentence
+from parley.report.overview import achieved_table
+from parley.study import Study
 from parley.study.load import Companion
 from support.figures import study_of
 
@@ -32,6 +35,7 @@ ROW = {
     **{"together_low": -0.3, "together_high": -0.02, "p_equivalence": 0.6, "p_equivalence_holm": 0.6},
     **{"anytime_low": -0.31, "anytime_high": 0.02, "anytime_p": 0.06, "anytime_p_holm": 0.12},
     **{"answer": "differs", "all_from": 0.8, "all_to": 0.64},
+    **{"low_from": 0.67, "high_from": 0.89, "low_to": 0.5, "high_to": 0.76},
 }
 SIDES = {"axis": "n, prompt", "from": "n=7, prompt=a", "to": "n=3, prompt=b"}
 WITHIN = {"what": "premature_stop -> valid_consensus", "axis": "", "from": "", "to": ""}
@@ -90,7 +94,7 @@ def test_questions_of_two_outcomes_and_of_two_sides_have_their_numbers_and_links
     study = study_of({**PROMPTS, "n": [3, 4]}, seeds=2, questions=questions)
     between = {"question": "between", "axis": "n, prompt", "from": "n=3, prompt=none_exist"}
     rows = [ROW | WITHIN | {"question": "within"}, ROW | between | {"to": "n=4, prompt=may_exist"}]
-    one, two = answers(study, pd.DataFrame(rows), ReportLinks(study, planned=True))
+    one, two = answers(study, rows)
     assert [name for name, _ in one["links"]] == [f"n={n}, prompt={p}" for n in (3, 4) for p in PROMPTS["prompt"]]
     # A condition beside itself, since its games have both.
     side = "model=majority&{0}.n=3&{0}.b=0&{0}.prompt=none_exist"
@@ -103,18 +107,25 @@ def test_questions_of_two_outcomes_and_of_two_sides_have_their_numbers_and_links
 def asked(**changes: Any) -> dict[str, Any]:
     question = {"name": "mention", "outcome": "valid_consensus", "compare": "prompt", "smallest": 0.15}
     study = study_of(PROMPTS, seeds=2, questions=[{**question, "where": {"n": 3}}], name="asked")
-    [row] = answers(study, pd.DataFrame([ROW | changes]), ReportLinks(study, planned=True))
+    [row] = answers(study, [ROW | changes])
     return row
+
+
+def answers(study: Study, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return what each row of the table `questions` answers, with what agents read under `reads`."""
+    compared = ((comparison, None) for comparison, _ in zip(itertools.cycle(study.comparisons), rows, strict=False))
+    made = boxes(study, pd.DataFrame(rows), compared, ReportLinks(study, planned=True))
+    return [answer | {"reads": box["reads"], "text": box["text"]} for box in made for answer in box["answers"]]
 
 
 @pytest.mark.promise("Beside an answer stands what its control says under the same rule.")
 def test_beside_an_answer_stands_the_verdict_of_its_control(monkeypatch: pytest.MonkeyPatch) -> None:
     assert asked()["control"] == ""  # the study names none
-    monkeypatch.setattr("parley.report.answers.companions", lambda study: [Companion("control", study)])
+    monkeypatch.setattr("parley.report.boxes.companions", lambda study: [Companion("control", study)])
     assert "no tables yet" in asked()["control"]
     for answer, words in (("differs", "they differ (McN"), ("open", "inconclusive (McN")):
         theirs = pd.DataFrame([ROW | {"answer": answer, "p_holm": 0.059}])
-        monkeypatch.setattr("parley.report.answers.read_table", lambda *_, theirs=theirs: theirs)
+        monkeypatch.setattr("parley.report.boxes.read_table", lambda *_, theirs=theirs: theirs)
         assert f"{words}emar: p = 0.059, corrected over 1 question)" in asked()["control"]
         assert ("nothing shows" in asked()["control"]) == (answer == "open")
     assert "has no control" in asked(**{"from": "other"})["control"]
@@ -122,52 +133,53 @@ def test_beside_an_answer_stands_the_verdict_of_its_control(monkeypatch: pytest.
 
 def test_a_question_is_answered_in_words_and_numbers() -> None:
     row = asked()
-    assert row["sentence"].endswith("(80% → 64%), where n=3; 50 pairs.")
-    assert row["verdict"] == "They differ (McNemar: p = 0.040, corrected over 1 question)."
+    assert row["text"] == (
+        "Do games end in “valid consensus” as often with prompt=may_exist as with prompt=none_exist, where n=3?"
+    )
+    assert row["sentence"].endswith("(80% → 64%).")
+    assert (row["verdict"], row["size"]) == ("They differ", "50 pairs of games with the same seed")
+    assert row["test"] == "McNemar: p = 0.040, corrected over 1 question"
     assert not row["few"]
     [(_, link)] = row["links"]
     start = "../view/index.html#/pairs?a.model=majority&a.n=3&a.b=0&a.prompt=none_exist&b.model=majority"
     assert link.startswith(start)
     assert link.endswith("&outcome=valid_consensus")
     for answer, words in (
-        ("open", "Inconclusive (McNemar: p"),
+        ("open", "Inconclusive"),
         ("no pairs", "Inconclusive: there are no pairs"),
         ("open: all pairs differ by the same", "Inconclusive: all pairs differ by exactly the same"),
-        ("no difference of 0.15 or more", "No difference of 15 points or more (two one-sided tests: p = 0.600"),
-        ("differs, by less than 0.15", "They differ, by less than 15 points (McNemar: p"),
+        ("no difference of 0.15 or more", "No difference of 15 points or more"),
+        ("differs, by less than 0.15", "They differ, by less than 15 points"),
     ):
         row = asked(answer=answer, pairs=18, strata=2)
         assert (row["verdict"].startswith(words), row["few"]) == (True, True), row["verdict"]
 
 
 def test_an_answer_says_its_test_and_over_what_it_is_corrected() -> None:
-    questions = [
-        {"name": name, "outcome": outcome, "compare": "prompt", "smallest": 0.15}
-        for name, outcome in (("a", "valid_consensus"), ("b", "premature_stop"))
-    ]
-    study = study_of(PROMPTS, seeds=2, questions=questions, name="two")
     rows = [ROW | {"question": "a"}, ROW | {"question": "b", "stopped": True}]
 
-    def verdicts(*rows: dict[str, Any]) -> list[str]:
-        found = answers(study, pd.DataFrame(rows), ReportLinks(study, planned=True))
-        return [each["verdict"].partition(" (")[2] for each in found]
+    def tests(*rows: dict[str, Any]) -> list[str]:
+        return [tested_text(row, pd.DataFrame(rows)) for row in rows]
 
-    first, second = verdicts(*rows)
-    assert first == "McNemar: p = 0.040, corrected over 2 questions)."
-    assert second == "at any time: p = 0.120, corrected over 2 questions)."
+    assert tests(*rows) == [
+        "McNemar: p = 0.040, corrected over 2 questions",
+        "at any time: p = 0.120, corrected over 2 questions",
+    ]
+    assert tests(ROW | {"answer": "no difference of 0.15 or more"})[0].startswith("two one-sided tests: p = 0.600")
     # One without a test is not corrected for; two rows of one question are comparisons.
     none = {"question": "b", "answer": "no pairs", "test": "", "p": math.nan, "p_holm": math.nan}
-    assert verdicts(rows[0], ROW | none)[1].startswith("no test: p = -")
-    assert "over 1 question)" in verdicts(rows[0], ROW | none)[0]
-    assert "over 2 comparisons)" in verdicts(rows[0], ROW | {"question": "a"})[0]
+    assert tests(rows[0], ROW | none)[1].startswith("no test: p = -")
+    assert "over 1 question" in tests(rows[0], ROW | none)[0]
+    assert "over 2 comparisons" in tests(rows[0], ROW | {"question": "a"})[0]
     [line, *_] = answer_lines(pd.DataFrame(rows).assign(p_holm=0.04, seeds_fixed=False))
     assert "differs (McNemar: p 0.04, at any time: p 0.12, corrected over 2 comparisons, 50 pairs)" in line
 
 
 def test_what_was_reached_and_what_was_achievable_are_both_of_the_games() -> None:
-    row = {"measure": "validity", "simulations": 20, "reached": 0.4, "achievable": 0.1, "promised": 0.0}
-    text = achieved_sentence(pd.DataFrame([row]), study_of(PROMPTS, seeds=2))
-    assert "in valid agreement 40% of the 20 games, with the best known protocol 10% of the same games" in text
+    row = {"measure": "validity", "simulations": 20, "reached": 0.4, "achievable": 0.1, "promised": 0.0, "model": "m"}
+    table = achieved_table(pd.DataFrame([row]), study_of(PROMPTS, seeds=2))
+    assert table.about["games"] == "20 games of m"
+    assert [[cell.text for cell in row] for row in table.rows] == [["in valid agreement", "40%", "10%", "0%"]]
 
 
 def test_what_agents_read_differently_stands_beside_the_answer_and_is_escaped() -> None:
@@ -180,7 +192,7 @@ def test_what_agents_read_differently_stands_beside_the_answer_and_is_escaped() 
     grid = {"groups": [{k: v for k, v in each.items() if v} for each in groups], "model": None, "n": None}
     questions = [{"name": "half", "outcome": "valid_consensus", "compare": "prompt", "smallest": 0.1}]
     study = study_of(grid, seeds=2, prompts=prompts, questions=questions)
-    [row] = answers(study, pd.DataFrame([ROW | {"question": "half"}]), ReportLinks(study))
+    [row] = answers(study, [ROW | {"question": "half"}])
     [(one, other, lines)] = row["reads"]
     assert (one, other) == ("may_exist", "w")
     shown = "\n".join(map(str, lines))

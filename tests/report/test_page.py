@@ -81,7 +81,7 @@ def test_conditions_facts_and_provenance_are_told(tiny: Study, parsed: Page) -> 
 
 def test_the_answer_comes_first_and_what_does_not_differ_last(html: str) -> None:
     heads = re.findall(r'<h2 id="(\w+)"', html)
-    assert heads == ["answer", "outcomes", "figures", "tables", "methods", "made", "rest"]
+    assert heads == ["answer", "outcomes", "figures", "tables", "made", "rest"]
     contrasts = html[html.index('id="contrasts"') : html.index('id="margins"')]
     assert all(float(p) < 0.05 for p in re.findall(r'data-label="p" class="number">([\d.e-]+)<small>', contrasts))
 

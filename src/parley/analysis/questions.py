@@ -30,7 +30,16 @@ from parley.statistics.differences import (
     compare,
     linearized,
 )
-from parley.statistics.stats import CONFIDENCE, Floats, bounded_interval, holm, p_below, paired_mean
+from parley.statistics.stats import (
+    CONFIDENCE,
+    Floats,
+    bounded_interval,
+    holm,
+    mean_interval,
+    p_below,
+    paired_mean,
+    wilson_of_mean,
+)
 from parley.study import Study
 from parley.study.comparisons import Comparison
 from parley.study.condition import Condition
@@ -57,6 +66,7 @@ class Pairs:
     seeds: NDArray[np.int64]
     sampling: Floats = field(default_factory=lambda: np.empty(0))
     strata: NDArray[np.int64] | None = None  # None: one
+    games: NDArray[np.object_] = field(default_factory=lambda: np.empty((2, 0), object))  # a game of each side, by id
 
     @cached_property
     def by_seed(self) -> tuple[Floats, Floats]:
@@ -81,6 +91,7 @@ def question_table(rows: pd.DataFrame, study: Study) -> pd.DataFrame:
         row |= _equivalence(pairs, row["smallest"], most_of(comparison), together)
         row |= {"test": LINES} if comparison.between and row["pairs"] else {}
         row |= dict(zip(("worst_low", "worst_high"), _at_worst(comparison, pairs), strict=True))
+        row |= _of_sides(comparison, pairs)
     answered = pd.DataFrame(table, columns=names).assign(stopped=False)
     for name in (
         "p",
@@ -109,9 +120,9 @@ def all_pairs(rows: pd.DataFrame, study: Study) -> Iterable[tuple[Comparison, Pa
     groups = dict(by_condition(rows, study.axes)) if study.comparisons else {}
     for comparison in study.comparisons:
         parts = [_stratum(comparison, each, groups) for each in comparison.between or comparison.strata]
-        first, second, seeds, sampling = (np.concatenate(side) for side in zip(*parts, strict=True))
+        first, second, seeds, sampling, games = (np.concatenate(side, axis=-1) for side in zip(*parts, strict=True))
         strata = np.repeat(np.arange(len(parts)), [len(part[0]) for part in parts])
-        yield comparison, Pairs(first, second, seeds, sampling, strata)
+        yield comparison, Pairs(first, second, seeds, sampling, strata, games)
 
 
 def _stratum(comparison: Comparison, conditions: Sequence[Condition], groups: Any) -> tuple[Any, ...]:
@@ -121,14 +132,15 @@ def _stratum(comparison: Comparison, conditions: Sequence[Condition], groups: An
     """
     sides = [groups.get(tuple(condition.axes.values())) for condition in conditions]
     if any(side is None for side in sides):
-        return np.empty(0), np.empty(0), np.empty(0, dtype=np.int64), np.empty(0)
+        return np.empty(0), np.empty(0), np.empty(0, dtype=np.int64), np.empty(0), np.empty((2, 0), object)
     looked_at = list(zip(comparison.kinds, comparison.outcomes, strict=True))
     what = [looked_at[0], *looked_at[1:] * (len(sides) - 1)]
     # Forks of one game are repeats within the pair.
     by_side = [
-        pd.DataFrame({"seed": side["seed"].to_numpy(), "value": values_of(side, *each)}, side[_PAIR])
-        .groupby(level=0, sort=False)
-        .agg(seed=("seed", "first"), value=("value", "mean"), error=("value", "sem"))
+        side[["seed", "id"]]
+        .assign(value=values_of(side, *each))
+        .groupby(side[_PAIR], sort=False)
+        .agg(seed=("seed", "first"), value=("value", "mean"), error=("value", "sem"), id=("id", "first"))
         for each, side in zip(what, sides, strict=True)
     ]
     common = reduce(lambda both, side: both.intersection(side.index), by_side[1:], by_side[0].index)
@@ -139,7 +151,8 @@ def _stratum(comparison: Comparison, conditions: Sequence[Condition], groups: An
     sampling = (by_side[0]["error"].to_numpy() ** 2 + by_side[-1]["error"].to_numpy() ** 2)[known]
     if comparison.between:
         values = line_ends([float(condition.axes[comparison.axis]) for condition in conditions], values)
-    return values[0][known], values[-1][known], seeds, sampling
+    games = np.array([by_side[0]["id"], by_side[-1]["id"]], object)[:, known]
+    return values[0][known], values[-1][known], seeds, sampling, games
 
 
 def line_ends(at: Sequence[float], values: Floats) -> Floats:
@@ -236,7 +249,26 @@ def _room(row: dict[str, Any], least: float) -> Iterator[str]:
     """Yield a warning where no difference is seen, and what is in [0, 1] began too near an end to change enough."""
     for room, way in ((row["value_from"] - least, "fall"), (1 - row["value_from"], "rise")):
         if room < row["smallest"] - 1e-9 and not row["answer"].startswith(DIFFERS):
-            yield f"it could {way} by {100 * max(room, 0):.3g} points at most, and {100 * row['smallest']:g} matter"
+            what = f"a {way} of {100 * row['smallest']:g} points"
+            yield f"it starts at {100 * row['value_from']:.3g}%: {what} could not have been seen"
+
+
+def _of_sides(comparison: Comparison, pairs: Pairs) -> dict[str, float]:
+    """Return limits of what each side has by itself: Wilson's of rates and shares, of other numbers t, over seeds.
+
+    Strata count alike, and seeds as they do in the difference. NaN for fewer than two.
+    """
+    limits = {}
+    for end, values in (("from", pairs.first), ("to", pairs.second)):
+        of_seeds = linearized(values, pairs.seeds, pairs.strata)
+        each = mean_interval(of_seeds)
+        if comparison.share and not (comparison.signed or comparison.between) and each.n > 1:
+            count = 1 / float((pairs.by_seed[1] ** 2).sum())
+            low, high = map(float, wilson_of_mean(each.mean, count))
+        else:
+            low, high = each.low, each.high
+        limits |= {f"low_{end}": low, f"high_{end}": high}
+    return limits
 
 
 def _at_worst(comparison: Comparison, pairs: Pairs) -> tuple[float, float]:

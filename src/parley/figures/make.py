@@ -42,12 +42,25 @@ def figures(study: Study, processes: int = 1, look: Look | None = None) -> list[
     gc.freeze()  # what is there stays: looking for garbage among it took a twelfth of the time
     written = list(forked_map(lambda spec: _written(drawn, spec, look, listed.parent), study.figures, processes))
     content = []
+    wide = _written_wide(drawn, listed.parent) if look == Look() else []
     for spec, (files, notes) in zip(study.figures, written, strict=True):
         pages = [path.stem for path in files if path.suffix == ".svg"]
         about = {"name": spec.name, "title": spec.title, "caption": spec.caption}
-        content.append({**about, "notes": notes, "pages": pages})
+        of_wide = {"wide": [path.stem for path in wide]} if wide and spec == study.main_figure else {}
+        content.append({**about, "notes": notes, "pages": pages, **of_wide})
     _write_text(listed, json.dumps(content, indent=1))
-    return [*(path for files, _ in written for path in files), listed]
+    return [*(path for files, _ in written for path in files), *wide, listed]
+
+
+def _written_wide(study: Study, folder: Path) -> list[Path]:
+    """Draw the main figure as wide as a page of a browser, for the head of the report, and return its files."""
+    spec = study.main_figure
+    if spec is None:
+        return []
+    with own_style(Look("wide")):
+        drawn = draw(study, spec, partial(tables.read_table, study.name))
+        name = f"{spec.name}-wide"
+        return write(drawn, lambda suffix, page: folder / paths.figure(study.name, name, suffix, page).name, [".svg"])
 
 
 def _written(study: Study, spec: FigureSpec, look: Look, folder: Path) -> Drawn:

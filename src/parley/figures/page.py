@@ -173,7 +173,7 @@ def evenly(items: int, most: int) -> int:
 
 
 def _note_lines(notes: Sequence[str]) -> list[str]:
-    if look().for_paper:
+    if not look().titled:
         return []
     text = one_line(" ".join(notes), 4000)
     return textwrap.wrap(text, int(look().inches / 0.056), break_on_hyphens=False, max_lines=_MOST_TEXT)
@@ -206,7 +206,7 @@ def _page(
     _share(axes)
     entries = _legend(figure, legend)
     colon = "" if study.title.endswith(("?", "!", ".", ":")) else ":"
-    titled = "" if look().for_paper else one_line(f"{study.title}{colon} {spec.title}{number}")
+    titled = one_line(f"{study.title}{colon} {spec.title}{number}") if look().titled else ""
     title, text = textwrap.wrap(titled, int(look().inches / 0.083)), _note_lines(notes)
     head = _TITLE_LINE * len(title) + _PAD / 2
     least, high = entries.get_window_extent().size / figure.dpi if entries else (0.0, -_PAD)

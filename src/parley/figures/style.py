@@ -14,7 +14,8 @@ import matplotlib
 import matplotlib.style
 from matplotlib.lines import Line2D
 
-WIDTHS = {"column": 3.4, "page": 7.0, "screen": 4.5}  # inches; of the last, letters can be read 400 pixels wide
+# Inches; of `screen`, letters can be read 400 pixels wide, `wide` is for the head of a report.
+WIDTHS = {"column": 3.4, "page": 7.0, "screen": 4.5, "wide": 10.5}
 MAX_HEIGHT = 9.0  # inches: no figure outgrows a page
 MAX_PAGES = 4  # of one figure
 HEIGHT = 1.15  # inches, of a panel among others
@@ -54,6 +55,11 @@ class Look:
     width: str | None = None
     for_paper: bool = False
     max_pages: int = MAX_PAGES
+
+    @property
+    def titled(self) -> bool:
+        """Whether a title and notes stand in the picture, and not in what it is put into."""
+        return not self.for_paper and self.width != "wide"
 
     @property
     def inches(self) -> float:

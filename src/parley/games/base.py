@@ -95,6 +95,7 @@ class Game(ABC, Generic[P]):
     # tests/games/test_versions.py finds it where it is forgotten.
     protocol_version: ClassVar[int] = 1
     code_sha256: ClassVar[str] = ""  # of the source of a game of the user's own; part of the identity
+    does: ClassVar[str] = ""  # what agents do, in a sentence for strangers; the report begins with it
     paper: ClassVar[Paper | None] = None
     roles: ClassVar[tuple[str, ...]] = (HONEST, BYZANTINE)
     outcomes: ClassVar[tuple[OutcomeClass, ...]]

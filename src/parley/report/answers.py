@@ -1,24 +1,15 @@
-"""What a study found, in words and numbers: the answers to its questions, or else what differs most."""
+"""What differs in a study, in words and numbers: the answers to its questions, or else what differs most."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 import pandas as pd
-from markupsafe import Markup
-from rich.text import Text
 
 from parley.analysis.questions import ALIKE, DIFFERS, FEW, LINES, NO_PAIRS, OPEN, SMALLER
-from parley.analysis.tables import read_table
-from parley.errors import ParleyError
 from parley.games.base import Game
 from parley.report.html import ReportLinks, Row, estimate, p_text
 from parley.statistics.stats import CONFIDENCE
-from parley.study import Study
 from parley.study.comparisons import BOTH, labels_of_rates
-from parley.study.condition import Condition, axes_text
-from parley.study.load import companions
-from parley.study.prompt_sent import ADDED, REMOVED, word_diff
-from parley.study.questions import question_text, where_text
+from parley.study.condition import axes_text
 from parley.text import counted
 
 MAX_DIFFERENCES = 3  # differences in words, of a study without questions
@@ -30,64 +21,6 @@ _WORDS = {
     ALIKE: "Inconclusive: all pairs differ by exactly the same, which says nothing of how much others would",
 }
 _AGENTS = {"n": "agent", "b": "Byzantine agent"}
-_MARKS = {REMOVED: Markup("<del>{}</del>"), ADDED: Markup("<ins>{}</ins>")}
-_FEW_PAIRS = 10  # of a stratum: below, the tests are liberal (docs/explanation/statistics.md)
-
-
-def answers(study: Study, questions: pd.DataFrame, links: ReportLinks) -> list[dict[str, Any]]:
-    """Return for each row of the table `questions` its numbers as text, the answer as a sentence, and links."""
-    controls = _controls(study)
-    texts = {question.name: question_text(question) for question in study.content.questions}
-    return [
-        {
-            "name": row["question"],
-            "text": texts[row["question"]],
-            "numbers": _numbers(row, study.game),
-            "at_any_time": "" if study.part_of is None and row["seeds_fixed"] else _at_any_time(row, study.game),
-            "sentence": f"{difference_text(row, study.game)}{_among(study, row)}; {counted(row['pairs'], 'pair')}.",
-            "verdict": f"{_verdict(row, study.game)} ({_test_text(row, questions)})."
-            + (f" {row['note'][0].upper()}{row['note'][1:]}." if row["note"] else ""),
-            "few": row["pairs"] < _FEW_PAIRS * row["strata"],
-            "registered": registered_text(row),
-            "control": controls.get((row["question"], row["what"], row["from"], row["to"]), controls.get(None, "")),
-            "reads": list(_reads(study, *comparison.strata[0])),
-            "links": links.question(comparison),
-        }
-        for row, comparison in zip(questions.to_dict("records"), study.comparisons, strict=True)
-    ]
-
-
-def _controls(study: Study) -> dict[Any, str]:
-    """Return what the positive control says by the same rule, by question and what it compares (None: any other)."""
-    try:
-        control = next((each.study for each in companions(study) if each.kind == "control"), None)
-        if control is None:
-            return {}
-        table = read_table(control.name, "questions")
-    except ParleyError:  # the page says elsewhere what is wrong with a companion
-        return {None: "Its control has no tables yet: nothing shows that it could have been answered."}
-    said: dict[Any, str] = {None: "It has no control: nothing shows that it could have been answered."}
-    for row in table.to_dict("records"):
-        verdict = _verdict(row, control.game).lower()
-        lost = (
-            "" if row["answer"].startswith(DIFFERS) else ", so nothing shows that a difference would have been found"
-        )
-        key = (row["question"], row["what"], row["from"], row["to"])
-        said[key] = f"Its control, by the same rule: {verdict} ({_test_text(row, table)}){lost}."
-    return said
-
-
-def _reads(study: Study, *compared: Condition) -> Iterator[tuple[str, str, list[Markup]]]:
-    """Yield each two prompts in which the groups of two conditions differ, with the lines of the words that differ."""
-    prompts = zip(*([group.player.prompt or each.prompt for group in each.groups] for each in compared), strict=False)
-    for one, other in dict.fromkeys(pair for pair in prompts if pair[0] != pair[1]):
-        yield one, other, [_marked(line) for line in word_diff(study, one, other)]
-
-
-def _marked(line: Text) -> Markup:
-    parts = line.divide(sorted({place for span in line.spans for place in (span.start, span.end)}))
-    forms = [_MARKS[str(part.spans[0].style)] if part.spans else Markup("{}") for part in parts]
-    return Markup("").join(form.format(part.plain) for form, part in zip(forms, parts, strict=True))
 
 
 def largest_differences(
@@ -144,21 +77,13 @@ def is_number(row: Row, game: type[Game]) -> bool:
     return two_names(row["what"])[0] in labels_of(game)[1]
 
 
-def _among(study: Study, row: Row) -> str:
-    question = next(each for each in study.content.questions if each.name == row["question"])
-    where = where_text(question.where)
-    over = f"pooled over {', '.join(question.over)}" if question.over else ""
-    scope = "; ".join(text for text in (where, over) if text)
-    return f", where {scope}" if where else f", {scope}" if scope else ""
-
-
 def registered_text(row: Row) -> str:
     """Return as a sentence whether a row of the table `questions` is confirmatory, and by what."""
     text = f"confirmatory: {row['registered']}" if row["confirmatory"] else str(row["registered"])
     return f"{text[0].upper()}{text[1:]}."
 
 
-def _verdict(row: Row, game: type[Game]) -> str:
+def verdict(row: Row, game: type[Game]) -> str:
     answer = str(row["answer"])
     if answer in _WORDS:
         return _WORDS[answer]
@@ -170,7 +95,7 @@ def _verdict(row: Row, game: type[Game]) -> str:
     )
 
 
-def _test_text(row: Row, questions: pd.DataFrame) -> str:
+def tested_text(row: Row, questions: pd.DataFrame) -> str:
     """Return the test that answers a row of the table `questions`, its p, and over how many that is corrected."""
     name, test = ("anytime_p", "at any time") if row["stopped"] else ("p", row["test"])
     if row["answer"].startswith(SMALLER):
@@ -206,7 +131,7 @@ def discordant_text(row: Row) -> str:
     return f"{row['only_first']:.0f} only first, {row['only_second']:.0f} only second"
 
 
-def _numbers(row: Row, game: type[Game]) -> list[tuple[str, str]]:
+def numbers(row: Row, game: type[Game]) -> list[tuple[str, str]]:
     """Return the numbers of a row of the table `questions`, as names and text."""
     pairs = [f"{row['pairs']} pairs, {row['strata']} {'stratum' if row['strata'] == 1 else 'strata'}"]
     return [
@@ -218,12 +143,12 @@ def _numbers(row: Row, game: type[Game]) -> list[tuple[str, str]]:
         ("p", f"{p_text(row['p'])} ({row['test']})"),
         ("p corrected", p_text(row["p_holm"])),
         ("p that it is smaller", _with_corrected(row, "p_equivalence")),
-        ("at any time", _at_any_time(row, game) or "-"),
+        ("at any time", at_any_time(row, game) or "-"),
         ("answer", "; ".join(filter(None, [row["answer"], row["note"]]))),
     ]
 
 
-def _at_any_time(row: Row, game: type[Game]) -> str:
+def at_any_time(row: Row, game: type[Game]) -> str:
     """Return the difference with the limits and the p that hold for any number of seeds; "" where there are none."""
     text = _with_limits(row, game, "anytime")
     return text and f"{text}, p {_with_corrected(row, 'anytime_p')}"

@@ -22,7 +22,7 @@ import pandas as pd
 from markupsafe import Markup
 
 from parley import paths
-from parley.paths import pairs_link, simulations_link
+from parley.paths import compared_link, pairs_link, simulations_link, single_link
 from parley.study import Study
 from parley.study.comparisons import Comparison
 from parley.study.condition import axes_text
@@ -105,6 +105,10 @@ class ReportLinks:
     def simulations(self, values: Sequence[Any], outcome: str | None = None) -> str:
         """Return the address of the simulations of a condition, by the values of its axes."""
         return simulations_link(dict(zip(self.axes, values, strict=True)) | self._first, outcome) if self.there else ""
+
+    def beside(self, one: str, other: str) -> str:
+        """Return the address of two games beside each other, or of a game that stands beside itself, by their ids."""
+        return single_link(one) if one == other else compared_link(one, other)
 
     def contrast(self, row: Mapping[Any, Any]) -> str:
         """Return the address of the pairs that differ, of a row of the table `contrasts`; "" if it has none."""

@@ -1,16 +1,17 @@
-"""The head of the report: the study in a sentence, and what was reached."""
+"""What was played, in words, and what was reached of what could be."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from parley.games.evidence import ARM_AXIS, FIRST, INDEPENDENT
-from parley.report.html import interval_text
+from parley.report.html import HtmlColumn, HtmlTable, Row, interval_text, table, words
 from parley.statistics.stats import CONFIDENCE
 from parley.study import Study
-from parley.study.condition import axes_text
+from parley.study.condition import SCRIPTED, axes_text
 from parley.text import counted
 
 # What a condition is held against, in words.
@@ -23,6 +24,21 @@ _ARMS = {
 _ACHIEVED = ("reached", "achievable", "promised")
 _MAX_VALUES = 6  # of an axis in the sentence
 _MAX_LINES = 12
+_MAX_SCRIPTS = 3
+
+
+def played_sentences(study: Study, simulations: pd.DataFrame) -> str:
+    """Return what agents do, how many games were played, when, and by whom they were answered."""
+    scripted = simulations["engine"] == SCRIPTED
+    by = [f"{number:,} by {name}" for name, number in simulations.loc[~scripted, "model"].value_counts().items()]
+    if scripted.any():
+        names = simulations.loc[scripted, "model"].unique()
+        others = ", ..." * (len(names) > _MAX_SCRIPTS)
+        by.append(f"{scripted.sum():,} by scripts ({', '.join(names[:_MAX_SCRIPTS])}{others})")
+    days = sorted({day[:10] for day in simulations["started"] if day})
+    when = f" ({' to '.join(dict.fromkeys([days[0], days[-1]]))})" if days else ""
+    played = f"{counted(len(simulations), 'game')} in {counted(len(study.first_repeat.conditions), 'condition')}"
+    return f"{study.game.does} {played} were played{when}: {', '.join(by)}. {study.shortfall}".strip()
 
 
 def study_sentence(study: Study, simulations: int) -> str:
@@ -37,22 +53,24 @@ def study_sentence(study: Study, simulations: int) -> str:
     return " ".join(filter(None, [f"{'. '.join(parts)}.", study.shortfall]))
 
 
-def achieved_sentence(achievable: pd.DataFrame, study: Study) -> str:
-    """Return how much was reached of what was achievable, from the table of that name; "" where nothing is in it."""
-    parts, wanted = [], study.achievable
+def achieved_table(achievable: pd.DataFrame, study: Study) -> HtmlTable:
+    """Return how much was reached of what was achievable; `about.games` says in how many games, and of whom."""
+    rows, held = [], achievable.iloc[:0]
     for of in study.game.evidence.about("regret"):
-        rows = achievable[achievable["measure"] == of.name]
-        number = rows["simulations"].sum()
-        if of.share and number:
-            own, best, promised = ((rows[name] * rows["simulations"]).sum() / number for name in _ACHIEVED)
-            where = f"{promised:.0%} of them" if promised else "none"
-            promise = "" if wanted else f" (theory promises it in {where})"
-            name = wanted.label if wanted else "the best known protocol"
-            label = of.label.removeprefix("games ")
-            parts.append(f"{label} {own:.0%} of the {number} games, with {name} {best:.0%} of the same games{promise}")
-    if not parts:
-        return ""
-    return f"Of what was achievable with the same seats, values, network and adversaries, {'; '.join(parts)}."
+        mine = achievable[achievable["measure"] == of.name]
+        if of.share and (number := mine["simulations"].sum()):
+            means = {name: (mine[name] * mine["simulations"]).sum() / number for name in _ACHIEVED}
+            rows.append({"what": of.label.removeprefix("games "), **means})
+            held = mine
+    best = study.achievable.label if study.achievable else "the best known protocol"
+    labels = zip(("these games", best, "theory promises it in"), _ACHIEVED, strict=True)
+    columns = [HtmlColumn(label, partial(_percent, name=name)) for label, name in labels]
+    games = f"{counted(int(held['simulations'].sum()), 'game')} of {', '.join(held['model'].unique())}"
+    return table("achievable", rows, words("games", "what"), *columns, games=games)
+
+
+def _percent(row: Row, name: str) -> str:
+    return f"{row[name]:.0%}"
 
 
 def talking_sentences(rates: pd.DataFrame, equal_cost: pd.DataFrame, by: Sequence[str]) -> list[str]:

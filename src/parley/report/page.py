@@ -19,13 +19,15 @@ from parley import __version__, paths
 from parley.analysis import tables
 from parley.analysis.conditions import outcomes_of
 from parley.analysis.made_by import answered_as, read_made_by
+from parley.analysis.questions import all_pairs
 from parley.analysis.registration import with_registration
 from parley.errors import RecordError, UsageError
 from parley.files import write_atomically
 from parley.games.figure_kinds import KINDS
 from parley.play.record_store import left_out_of_tables, usable_part
 from parley.report import methods, overview
-from parley.report.answers import answers, largest_differences
+from parley.report.answers import largest_differences
+from parley.report.boxes import boxes
 from parley.report.html import HtmlColumn, HtmlTable, ReportLinks, downloads, page, table, words
 from parley.report.sections import all_tables, measure_tables, rate_text
 from parley.report.warned import warnings
@@ -51,15 +53,14 @@ def report(study: Study, explored: bool = False) -> Path:
         "report",
         title=study.title,
         study=study,
-        sentence=overview.study_sentence(study, int(conditions["simulations"].sum())),
-        achieved=[
-            overview.achieved_sentence(made["achievable"], study),
-            *overview.talking_sentences(made["decision_rates"], made["equal_cost"], by),
-        ],
+        played=overview.played_sentences(study, made["simulations"]),
+        varied=overview.study_sentence(study, int(conditions["simulations"].sum())),
+        achieved=overview.achieved_table(made["achievable"], study),
+        talking=list(filter(None, overview.talking_sentences(made["decision_rates"], made["equal_cost"], by))),
         made_by=lambda stage: f"parley {stage} {paths.study_argument(study.file)}",
         frozen=frozen_state(study.whole),
         beside=companion_lines(study.whole),
-        answers=answers(study, made["questions"], links),
+        boxes=boxes(study, made["questions"], all_pairs(made["simulations"], study), links),
         differences=largest_differences(made["contrasts"], by, game, links),
         warned=list(warnings(study, made, made_by, left_out)),
         figures=list(_figures(study)),
@@ -104,17 +105,22 @@ def _figures(study: Study) -> Iterator[dict[str, Any]]:
             "notes": listing.get("notes", ""),
             "reading": KINDS[spec.kind].reading,
             "pages": [_page(study, name, tables) for name in listing.get("pages", [spec.name])],
+            "wide": [_uri(study, name) for name in listing.get("wide", [])],
         }
 
 
 def _page(study: Study, name: str, tables: Sequence[Path]) -> dict[str, Any]:
     files = [paths.figure(study.name, name, suffix) for suffix in (".svg", ".pdf", ".png")]
+    return {"uri": _uri(study, name), "files": downloads(paths.report(study.name), [*files, *tables])}
+
+
+def _uri(study: Study, name: str) -> Markup:
+    path = paths.figure(study.name, name, ".svg")
     try:
-        svg = files[0].read_bytes()
+        svg = path.read_bytes()
     except FileNotFoundError:
-        raise RecordError(f"{files[0]}: no such figure; run: parley figures") from None
-    uri = Markup("data:image/svg+xml;base64," + base64.b64encode(svg).decode("ascii"))
-    return {"uri": uri, "files": downloads(paths.report(study.name), [*files, *tables])}
+        raise RecordError(f"{path}: no such figure; run: parley figures") from None
+    return Markup("data:image/svg+xml;base64," + base64.b64encode(svg).decode("ascii"))
 
 
 def compare(studies: Sequence[Study], path: Path | None = None) -> Path:

@@ -50,6 +50,9 @@ class Question(FileModel):
     )
 
     name: Slug = Field(description="Name of the question in tables, figures and the report.")
+    text: Annotated[str, Field(max_length=300)] = Field(
+        default="", description="The question as a sentence, for the report; by default made from the other keys."
+    )
     outcome: _Outcome | None = Field(
         default=None,
         description="What is compared: an outcome, an indicator or a contrasted quantity of the game.",

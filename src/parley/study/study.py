@@ -30,7 +30,7 @@ from parley.text.yamlfile import check_known
 
 SCRIPTED_SHARD = 500  # simulations: some seconds, so that few starts of a process keep all cores busy
 # Raised when the same records give other tables, figures or reports: what is there is made again.
-TABLES_VERSION = 21
+TABLES_VERSION = 22
 _SEED_FILE = re.compile(r"seed=(0|[1-9][0-9]{0,8})\.parquet")
 
 
@@ -144,6 +144,12 @@ class Study:
         """
         forked = any(condition.fork for condition in self.conditions)
         return (*([INFLUENCE] if forked else []), *(spec for spec in self.game.evidence.figures if self._has(spec)))
+
+    @property
+    def main_figure(self) -> FigureSpec | None:
+        """The figure that says most at a glance: how games ended, by condition, or what changes that in forks."""
+        whole = [spec for spec in self.figures if spec.kind in ("influence", "stacked") and not spec.of]
+        return next(iter([*whole, *self.figures]), None)
 
     def shown_in(self, spec: FigureSpec) -> list[Condition]:
         """Return the conditions of which a figure can show something."""

@@ -26,7 +26,7 @@ AGREEMENT, VALIDITY, HULL, ROUNDS = "agreement", "validity", "hull", "rounds"
 ACHIEVABLE = (
     Achievable(AGREEMENT, "games in agreement", "agreement lost"),
     Achievable(VALIDITY, "games in valid agreement", "validity lost"),
-    Achievable(HULL, "games that end in the honest hull", "hull left"),
+    Achievable(HULL, "games that end within the honest first values", "hull left"),
     Achievable(ROUNDS, "rounds played", "rounds lost", more=False, share=False, unit="rounds"),
 )
 _LONG = 10_000_000  # characters, in which chains of signatures have room

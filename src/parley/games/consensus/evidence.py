@@ -102,8 +102,8 @@ FIGURES = (
         name="achievable",
         kind="achievable",
         title="Of what was achievable, how much was reached",
-        caption="Games that stop in agreement, on a valid value, and whose honest values end in the hull of the "
-        "initial ones, beside the best known protocol with the same values, network, deadline and adversaries.",
+        caption="Games that stop in agreement, on a valid value, and whose honest values end within the honest first "
+        "ones, beside the best known protocol with the same values, network, deadline and adversaries.",
         x="b",
     ),
     ENDINGS,

@@ -41,6 +41,10 @@ class ConsensusGame(Game[ConsensusParameters]):
     """N agents, B of them Byzantine, agree on an integer or fail to (section 3)."""
 
     name = "consensus"
+    does = (
+        "Agents each begin with a number; in every round they propose one, read what the others propose, and "
+        "may vote to stop: they have to agree on a number that one of the honest agents began with."
+    )
     paper = Paper(
         "berdoz2026",
         "Can AI Agents Agree?",

@@ -39,6 +39,10 @@ class DeliberationGame(Game[DeliberationParameters]):
     """N agents, B of them malicious, deliberate on a problem until they are unanimous, or hang."""
 
     name = "deliberation"
+    does = (
+        "Agents answer a problem, read each other's arguments and answer again, until all of them give the "
+        "same answer or time is over."
+    )
     paper = Paper(
         "pokharel2025",
         "Achieving Unanimous Consensus Through Multi-Agent Deliberation",

@@ -46,6 +46,10 @@ class StagHuntGame(Game[StagHuntParameters]):
     """N players, B of them Byzantine, hunt a stag together, or hares alone."""
 
     name = "stag_hunt"
+    does = (
+        "Players send messages, then each chooses in secret: hunt the stag, which pays most but only if "
+        "enough others do, or a hare, which pays less and always."
+    )
     paper = Paper(
         "elmir2026",
         "Byzantine Cheap Talk: Adversarial Resilience and Topology Effects in LLM Coordination Games",

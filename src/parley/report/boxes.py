@@ -1,0 +1,178 @@
+"""The boxes of a report: a question in words, its answer as a sentence and a picture, and games that show it."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from markupsafe import Markup
+from rich.text import Text
+
+from parley.analysis.questions import DIFFERS, Pairs
+from parley.analysis.tables import read_table
+from parley.errors import ParleyError
+from parley.report.answers import (
+    at_any_time,
+    difference_text,
+    is_number,
+    labels_of,
+    numbers,
+    registered_text,
+    tested_text,
+    two_names,
+    value_text,
+    verdict,
+)
+from parley.report.html import ReportLinks, Row, interval_text
+from parley.study import Study
+from parley.study.comparisons import Comparison
+from parley.study.condition import Condition
+from parley.study.load import companions
+from parley.study.prompt_sent import ADDED, REMOVED, word_diff
+from parley.study.questions import Question, where_text
+from parley.text import counted
+
+_MARKS = {REMOVED: Markup("<del>{}</del>"), ADDED: Markup("<ins>{}</ins>")}
+_FEW_PAIRS = 10  # of a stratum: below, the tests are liberal (docs/explanation/statistics.md)
+_SHOWING, _NOT_SHOWING = 2, 1  # pairs of games that a box leads to
+
+
+def boxes(
+    study: Study, table: pd.DataFrame, compared: Iterable[tuple[Comparison, Pairs | None]], links: ReportLinks
+) -> list[dict[str, Any]]:
+    """Return for each question its text, what each row of the table `questions` answers, and what agents read.
+
+    `compared` has for each row what it compares, and the pairs of games that are shown as examples.
+    """
+    controls, asked = _controls(study), defaultdict[str, list[Any]](list)
+    for row, (comparison, pairs) in zip(table.to_dict("records"), compared, strict=True):
+        answer = {
+            "verdict": verdict(row, study.game),
+            "sentence": f"{difference_text(row, study.game)}.",
+            "note": f"{row['note'][0].upper()}{row['note'][1:]}." if row["note"] else "",
+            "size": counted(row["pairs"], "pair") + " of games with the same seed" * (comparison.axis != ""),
+            "registered": registered_text(row),
+            "test": tested_text(row, table),
+            "at_any_time": "" if study.part_of is None and row["seeds_fixed"] else at_any_time(row, study.game),
+            "few": row["pairs"] < _FEW_PAIRS * row["strata"],
+            "control": controls.get(_key(row), controls.get(None, "")),
+            "picture": picture(row, study),
+            "games": list(_examples(pairs, links)) if pairs else [],
+            "links": links.question(comparison),
+            "numbers": numbers(row, study.game),
+        }
+        asked[row["question"]].append((row, answer, comparison))
+    made = []
+    for question in study.content.questions:
+        rows, answers, comparisons = zip(*asked[question.name], strict=True)
+        read = dict.fromkeys(pair for comparison in comparisons for pair in _read(comparison.strata[0]))
+        made.append(
+            {
+                "name": question.name,
+                "text": question.text or asked_text(question, rows, study),
+                "answers": answers,
+                "reads": [(*pair, [_marked(line) for line in word_diff(study, *pair)]) for pair in read],
+            }
+        )
+    return made
+
+
+def asked_text(question: Question, rows: Sequence[Row], study: Study) -> str:
+    """Return a question in words, from its keys: `Do games end in valid consensus as often with b=4 as with b=0?`."""
+    labels, _ = labels_of(study.game)
+    first, second = (f"“{labels.get(name, name)}”" for name in question.looked_at)
+    outcome = question.looked_at[0] in {each.name for each in study.game.outcomes}
+    if question.outcomes is not None:
+        said = f"Is {second} as frequent as {first} in the same games"
+    elif question.trend:
+        said = f"Does {first} change with {question.trend}, from {rows[0]['from']} to {rows[0]['to']}"
+    else:
+        ends = [value_text(rows[0], end) for end in ("from", "to")]
+        others = f"with {ends[1]} as with {ends[0]}"
+        if len(rows) > 1:
+            others = f"whatever {question.axis} is"
+        if question.looked_at[0] != question.looked_at[1]:
+            said = f"Is {second} with {ends[1]} as frequent as {first} with {ends[0]}"
+        elif rows[0]["kind"] == "quantity":
+            said = f"Is {first} as high {others}"
+        else:
+            said = f"{f'Do games end in {first}' if outcome else f'Is it true of games: {first},'} as often {others}"
+    where = f", where {where_text(question.where)}" if question.where else ""
+    return f"{said}{where}?" + (f" Over all values of {', '.join(question.over)}." if question.over else "")
+
+
+def picture(row: Row, study: Study) -> dict[str, Any] | None:
+    """Return how a row of the table `questions` is drawn: a line for each side; None where there is no number.
+
+    `sides` has a name, the number as text, and the places of low limit, value and high limit in percent of the line;
+    `band` is where the second may be without a difference that matters, `ends` says what the line's ends are.
+    """
+    if pd.isna(row["difference"]):
+        return None
+    labels, number = labels_of(study.game)[0], is_number(row, study.game)
+    values = {end: [row[f"{part}_{end}"] for part in ("value", "low", "high")] for end in ("from", "to")}
+    band = [row["value_from"] - row["smallest"], row["value_from"] + row["smallest"]]
+    known = [value for value in (*values["from"], *values["to"], *(band if number else (0, 1))) if not pd.isna(value)]
+    least, most, form = min(known), max(known), ".4g" if number else ".0%"
+
+    def place(value: float) -> float:
+        return round(float(np.clip(100 * (value - least) / (most - least), 0, 100)), 2)
+
+    sides = []
+    for end, name in zip(values, two_names(row["what"]), strict=True):
+        said = value_text({**row, "to": row[end]}, "to") if row["axis"] else labels.get(name, name)
+        value, low, high = values[end]
+        places = [place(value if pd.isna(at) else at) for at in (low, value, high)]
+        sides.append((said, interval_text(values[end], form), places))
+    return {"sides": sides, "band": list(map(place, band)), "ends": (f"{least:{form}}", f"{most:{form}}")}
+
+
+# What stands beside an answer
+
+
+def _key(row: Row) -> tuple[Any, ...]:
+    return row["question"], row["what"], row["from"], row["to"]
+
+
+def _controls(study: Study) -> dict[Any, str]:
+    """Return what the positive control says by the same rule, by question and what it compares (None: any other)."""
+    try:
+        control = next((each.study for each in companions(study) if each.kind == "control"), None)
+        if control is None:
+            return {}
+        table = read_table(control.name, "questions")
+    except ParleyError:  # the page says elsewhere what is wrong with a companion
+        return {None: "Its control has no tables yet: nothing shows that it could have been answered."}
+    said: dict[Any, str] = {None: "It has no control: nothing shows that it could have been answered."}
+    for row in table.to_dict("records"):
+        lost = (
+            "" if row["answer"].startswith(DIFFERS) else ", so nothing shows that a difference would have been found"
+        )
+        answer = f"{verdict(row, control.game).lower()} ({tested_text(row, table)})"
+        said[_key(row)] = f"Its control, by the same rule: {answer}{lost}."
+    return said
+
+
+def _read(compared: tuple[Condition, Condition]) -> Iterator[tuple[str, str]]:
+    """Yield each two prompts in which the groups of two conditions differ."""
+    prompts = zip(*([group.player.prompt or each.prompt for group in each.groups] for each in compared), strict=False)
+    return (pair for pair in prompts if pair[0] != pair[1])
+
+
+def _marked(line: Text) -> Markup:
+    parts = line.divide(sorted({place for span in line.spans for place in (span.start, span.end)}))
+    forms = [_MARKS[str(part.spans[0].style)] if part.spans else Markup("{}") for part in parts]
+    return Markup("").join(form.format(part.plain) for form, part in zip(forms, parts, strict=True))
+
+
+def _examples(pairs: Pairs, links: ReportLinks) -> Iterator[tuple[str, str]]:
+    """Yield two pairs of games that show the difference the most, and one that does not, as words and an address."""
+    differences = pairs.second - pairs.first
+    sign = -1.0 if differences.sum() < 0 else 1.0
+    order = np.argsort(-sign * differences, kind="stable")
+    showing = [at for at in order[:_SHOWING] if sign * differences[at] > 0]
+    without = [at for at in np.argsort(abs(differences), kind="stable") if at not in showing][:_NOT_SHOWING]
+    for at in [*showing, *without]:
+        differs = "shows it" if at in showing else "does not"
+        yield f"seed {pairs.seeds[at]} ({differs})", links.beside(*pairs.games[:, at])

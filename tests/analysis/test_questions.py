@@ -17,7 +17,15 @@ from parley.play.simulate import simulate_shard
 from parley.statistics.anytime import anytime_difference
 from parley.statistics.clustered import clustered_difference, paired_rates
 from parley.statistics.differences import Clusters, SamplePair, compare
-from parley.statistics.stats import holm, mcnemar, p_below, paired_difference, paired_mean
+from parley.statistics.stats import (
+    holm,
+    mcnemar,
+    mean_interval,
+    p_below,
+    paired_difference,
+    paired_mean,
+    wilson_interval,
+)
 from parley.study import Study
 from parley.study.condition import SCRIPTED
 from support.studies import StudyFactory
@@ -122,9 +130,25 @@ def test_an_answer_says_what_no_game_could_have_shown(study_factory: StudyFactor
     study = study_factory(grid, questions=[{**each, "smallest": 0.15} for each in questions])
     table = rows(study, {4: ("1" + "0" * 19, "0" * 20)}, final_honest_share=0.375)
     rate, share = question_table(table, study)["note"]
-    assert "fall by 5 points at most, and 15 matter" in rate
-    assert "fall by 12.5 points at most" in share  # one of four agents has its own value at least
+    assert "starts at 5%: a fall of 15 points could not have been seen" in rate
+    assert "starts at 37.5%: a fall of 15 points" in share  # one of four agents has its own value at least
     assert "rise" not in rate + share
+
+
+def test_each_side_has_limits_of_its_own(study: Study, study_factory: StudyFactory) -> None:
+    of_one = study_factory(GRID | {"n": 4}, questions=[{**ASKED, "over": []}])
+    row = question_table(rows(of_one), of_one).iloc[0]  # 3 and 6 of 8
+    assert cells(row, "low_from high_from low_to high_to") == pytest.approx(
+        [*wilson_interval(3, 8), *wilson_interval(6, 8)]
+    )
+    pooled = question_table(rows(study), study).iloc[0]  # over seeds, which strata share: 8, not 16
+    assert cells(pooled, "low_from high_from") == pytest.approx(wilson_interval(2, 8))
+    number = {**ASKED, "outcome": "rounds", "smallest": 1.0}
+    of_numbers = study_factory(GRID, questions=[number])
+    table = rows(of_numbers).assign(rounds=lambda table: table["seed"].astype(float))
+    row = question_table(table, of_numbers).iloc[0]
+    mean = mean_interval(np.arange(8.0))
+    assert cells(row, "low_to high_to") == pytest.approx([mean.low, mean.high])
 
 
 def talking(study_factory: StudyFactory, *questions: dict[str, Any], seeds: int) -> Study:

@@ -4,15 +4,16 @@ import itertools
 import math
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 
-from parley.analysis.questions import answer_lines
+from parley.analysis.questions import Pairs, answer_lines
 from parley.figures.common import linker
 from parley.games.consensus.game import ConsensusGame
 from parley.games.stag_hunt.game import StagHuntGame
-from parley.report.answers import difference_text, discordant_text, largest_differences, tested_text
-from parley.report.boxes import boxes
+from parley.report.answers import difference_text, discordant_text, largest_differences, how_tested
+from parley.report.boxes import _examples, boxes
 from parley.report.html import ReportLinks
 from parley.report.overview import achieved_table
 from parley.study import Study
@@ -159,7 +160,7 @@ def test_an_answer_says_its_test_and_over_what_it_is_corrected() -> None:
     rows = [ROW | {"question": "a"}, ROW | {"question": "b", "stopped": True}]
 
     def tests(*rows: dict[str, Any]) -> list[str]:
-        return [tested_text(row, pd.DataFrame(rows)) for row in rows]
+        return [how_tested(row, pd.DataFrame(rows)) for row in rows]
 
     assert tests(*rows) == [
         "McNemar: p = 0.040, corrected over 2 questions",
@@ -173,6 +174,27 @@ def test_an_answer_says_its_test_and_over_what_it_is_corrected() -> None:
     assert "over 2 comparisons" in tests(rows[0], ROW | {"question": "a"})[0]
     [line, *_] = answer_lines(pd.DataFrame(rows).assign(p_holm=0.04, seeds_fixed=False))
     assert "differs (McNemar: p 0.04, at any time: p 0.12, corrected over 2 comparisons, 50 pairs)" in line
+
+
+def test_an_answer_is_drawn_as_two_lines_with_what_would_not_matter() -> None:
+    drawn = asked()["picture"]
+    assert drawn["sides"] == [
+        ("prompt=none_exist", "80% [67%, 89%]", [67, 80, 89]),
+        ("prompt=may_exist", "64% [50%, 76%]", [50, 64, 76]),
+    ]
+    assert (drawn["band"], drawn["ends"]) == ([65, 95], ("0%", "100%"))
+    assert asked(difference=math.nan)["picture"] is None
+
+
+def test_an_answer_leads_to_two_pairs_of_games_that_show_it_and_one_that_does_not() -> None:
+    ids = np.array([[f"{side}{seed}" for seed in range(4)] for side in "ab"], object)
+    pairs = Pairs(np.array([1.0, 1, 0, 1]), np.array([1.0, 0, 1, 0]), np.arange(4), games=ids)
+    links = ReportLinks(study_of(), planned=True)
+    assert [(name, link.partition("#")[2]) for name, link in _examples(pairs, links)] == [
+        ("seed 1 (differs)", "/compare/a1/b1"),
+        ("seed 3 (differs)", "/compare/a3/b3"),
+        ("seed 0 (does not)", "/compare/a0/b0"),
+    ]
 
 
 def test_what_was_reached_and_what_was_achievable_are_both_of_the_games() -> None:

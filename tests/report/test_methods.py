@@ -19,7 +19,7 @@ from support.figures import played, study_of
 pytestmark = pytest.mark.promise("Methods text and BibTeX agree with the study and its records.")
 
 CFF = Path(__file__).parents[2] / "CITATION.cff"
-NAMES = ("conditions", "contrasts", "questions", "endings", "margins", "quality", "regret")
+NAMES = ("simulations", "conditions", "contrasts", "questions", "endings", "margins", "quality", "regret")
 
 
 @pytest.fixture(scope="module")
@@ -73,7 +73,7 @@ def test_only_statistics_that_are_used_are_named(plain: Study) -> None:
 )
 def test_the_sampling_is_that_of_the_phases_that_were_played(protocol: str, phases: list[str]) -> None:
     study = played(study_of(seeds=1, name=protocol, parameters={"protocol": protocol, "max_rounds": 2}))
-    text = _sampling(study, tables.read_table(study.name, "conditions"))
+    text = _sampling(study, *(tables.read_table(study.name, name) for name in ("conditions", "simulations")))
     assert re.findall(r"(\w+): temperature", text) == phases
 
 

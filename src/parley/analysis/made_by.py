@@ -23,6 +23,7 @@ from parley.play.record_store import UsableRecords, mark_of_tables, read_own
 from parley.policies import Tokens
 from parley.study import Study
 from parley.study.condition import Condition, Simulation, axes_text
+from parley.text import counted
 
 MAX_LINES = 40
 _SHOWN = 3
@@ -82,7 +83,7 @@ def answered_warnings(study: Study, answered: pd.DataFrame) -> list[str]:
         for served, number in replies.items():
             if compare_names(asked, served) == "other":
                 where = rows.loc[rows["answered"] == served, "condition"].nunique()
-                said = f"{number:,} replies, in {where} of {len(by_condition)} conditions"
+                said = f"{number:,} replies, in {where} of {counted(len(by_condition), 'condition')}"
                 lines.append(f"{name}: asked for {asked}, answered as {served} ({said})")
         for condition, found in by_condition.items():
             if found["answered"].nunique() > 1:

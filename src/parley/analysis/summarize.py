@@ -36,6 +36,7 @@ from parley.play.record import read_attempts
 from parley.play.record_store import UsableRecords, mark_tables, played_part, read_records, write_conditions
 from parley.policies import Sampling
 from parley.study import Study
+from parley.text import counted
 
 _LIMITS = ("rate", "low", "high")
 _log = logging.getLogger(__name__)
@@ -64,7 +65,8 @@ def summarize(study: Study, strict: bool = False, processes: int = 1) -> pd.Data
         remove_empty_below(paths.journals(study.name))
         clear_pauses(study.name)
     mark_tables(study, [*tables, TURNS], records.left_out, made_by(records).as_json)
-    said = [f"{len(tables['simulations'])} simulations in {len(conditions)} conditions", study.shortfall]
+    number = counted(len(tables["simulations"]), "simulation")
+    said = [f"{number} in {counted(len(conditions), 'condition')}", study.shortfall]
     _log.info("%s", "; ".join(filter(None, said)))
     return conditions
 

@@ -256,12 +256,14 @@ def figures(study: "Study", processes: int, width: str | None, for_paper: bool, 
     "--compare", is_flag=True, help="Set several studies of one game beside each other, on a page of their own."
 )
 @click.option("--output", type=common.PATH, help="With --compare: the file; default: beside the first report.")
+@click.option("--methods", is_flag=True, help="Only print the methods, to paste into a paper, with BibTeX.")
 @common.MODELS
 @common.PLAN
 def report(
     studies: tuple[str, ...],
     compare: bool,
     output: Path | None,
+    methods: bool,
     models: Path | None,
     plan: str | None,
 ) -> None:
@@ -269,6 +271,7 @@ def report(
 
     \b
     Examples:  parley report demo
+               parley report demo --methods                     what to say in a paper
                parley report --compare paper my-paper           what differs, and outcomes by condition
                parley report --compare theory topologies --output both.html
     """
@@ -285,9 +288,13 @@ def report(
         return
     if len(studies) > 1 or output is not None:
         raise UsageError("report: one STUDY; to set several beside each other: parley report --compare STUDY...")
+    from parley.report.page import methods_text
     from parley.report.page import report as write_report
 
     loaded = part_of_tables(common.load(studies[0], models, plan, needs_weights=False))
+    if methods:
+        click.echo(methods_text(loaded))
+        return
     require_done(loaded.name, "figures", loaded.plan, f"figures {paths.study_command(loaded.file)}")
     of_report = planned_report(loaded)
     with common.at_work(loaded.name, "report"):

@@ -291,7 +291,7 @@ def _lay_out(
     height = min(MAX_HEIGHT, above + below + heights + space * (rows - 1))
     sides = left[0] + right[-1] + _PAD
     inner = min(look().inches - sides, widths[1] + gap * (columns - 1))
-    wide = max(inner + sides, widths[0]) if look().for_paper else look().inches
+    wide = look().inches if look().titled else max(inner + sides, widths[0])
     figure.set_size_inches(round(wide, 2), round(height, 2))
     wide, height = figure.get_size_inches()
     start, tall = left[0] + (wide - inner - sides + _PAD) / 2, height - above - below

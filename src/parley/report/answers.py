@@ -95,7 +95,7 @@ def verdict(row: Row, game: type[Game]) -> str:
     )
 
 
-def tested_text(row: Row, questions: pd.DataFrame) -> str:
+def how_tested(row: Row, questions: pd.DataFrame) -> str:
     """Return the test that answers a row of the table `questions`, its p, and over how many that is corrected."""
     name, test = ("anytime_p", "at any time") if row["stopped"] else ("p", row["test"])
     if row["answer"].startswith(SMALLER):

@@ -19,7 +19,7 @@ from parley.report.answers import (
     labels_of,
     numbers,
     registered_text,
-    tested_text,
+    how_tested,
     two_names,
     value_text,
     verdict,
@@ -27,7 +27,6 @@ from parley.report.answers import (
 from parley.report.html import ReportLinks, Row, interval_text
 from parley.study import Study
 from parley.study.comparisons import Comparison
-from parley.study.condition import Condition
 from parley.study.load import companions
 from parley.study.prompt_sent import ADDED, REMOVED, word_diff
 from parley.study.questions import Question, where_text
@@ -53,7 +52,7 @@ def boxes(
             "note": f"{row['note'][0].upper()}{row['note'][1:]}." if row["note"] else "",
             "size": counted(row["pairs"], "pair") + " of games with the same seed" * (comparison.axis != ""),
             "registered": registered_text(row),
-            "test": tested_text(row, table),
+            "test": how_tested(row, table),
             "at_any_time": "" if study.part_of is None and row["seeds_fixed"] else at_any_time(row, study.game),
             "few": row["pairs"] < _FEW_PAIRS * row["strata"],
             "control": controls.get(_key(row), controls.get(None, "")),
@@ -66,7 +65,7 @@ def boxes(
     made = []
     for question in study.content.questions:
         rows, answers, comparisons = zip(*asked[question.name], strict=True)
-        read = dict.fromkeys(pair for comparison in comparisons for pair in _read(comparison.strata[0]))
+        read = dict.fromkeys(pair for comparison in comparisons for pair in comparison.prompts)
         made.append(
             {
                 "name": question.name,
@@ -97,7 +96,7 @@ def asked_text(question: Question, rows: Sequence[Row], study: Study) -> str:
         elif rows[0]["kind"] == "quantity":
             said = f"Is {first} as high {others}"
         else:
-            said = f"{f'Do games end in {first}' if outcome else f'Is it true of games: {first},'} as often {others}"
+            said = f"{f'Do games end in {first}' if outcome else f'Does {first} hold'} as often {others}"
     where = f", where {where_text(question.where)}" if question.where else ""
     return f"{said}{where}?" + (f" Over all values of {', '.join(question.over)}." if question.over else "")
 
@@ -149,15 +148,9 @@ def _controls(study: Study) -> dict[Any, str]:
         lost = (
             "" if row["answer"].startswith(DIFFERS) else ", so nothing shows that a difference would have been found"
         )
-        answer = f"{verdict(row, control.game).lower()} ({tested_text(row, table)})"
+        answer = f"{verdict(row, control.game).lower()} ({how_tested(row, table)})"
         said[_key(row)] = f"Its control, by the same rule: {answer}{lost}."
     return said
-
-
-def _read(compared: tuple[Condition, Condition]) -> Iterator[tuple[str, str]]:
-    """Yield each two prompts in which the groups of two conditions differ."""
-    prompts = zip(*([group.player.prompt or each.prompt for group in each.groups] for each in compared), strict=False)
-    return (pair for pair in prompts if pair[0] != pair[1])
 
 
 def _marked(line: Text) -> Markup:
@@ -174,5 +167,4 @@ def _examples(pairs: Pairs, links: ReportLinks) -> Iterator[tuple[str, str]]:
     showing = [at for at in order[:_SHOWING] if sign * differences[at] > 0]
     without = [at for at in np.argsort(abs(differences), kind="stable") if at not in showing][:_NOT_SHOWING]
     for at in [*showing, *without]:
-        differs = "shows it" if at in showing else "does not"
-        yield f"seed {pairs.seeds[at]} ({differs})", links.beside(*pairs.games[:, at])
+        yield f"seed {pairs.seeds[at]} ({'differs' if at in showing else 'does not'})", links.beside(*pairs.games[:, at])

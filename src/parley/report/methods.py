@@ -4,7 +4,7 @@ import inspect
 import json
 import re
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -18,6 +18,7 @@ from parley.analysis.questions import LINES
 from parley.analysis.simulations import engine_label
 from parley.engine.models import ModelEntry
 from parley.engine.sources import GgufSource, HubPlace
+from parley.play.degenerate import ASKED
 from parley.play.record import provenance_warnings
 from parley.policies import Sampling
 from parley.report.overview import study_sentence
@@ -25,11 +26,13 @@ from parley.statistics.differences import CLUSTERED
 from parley.statistics.stats import CONFIDENCE
 from parley.study import Study
 from parley.study.condition import axes_text
+from parley.study.prompt_sent import word_diff
 from parley.text import counted, one_line
 
 # By a value of a game's parameter: whose it is.
 _PARTS = {"protocol": {"swarms": "swarms"}, "problems": {"gsm8k": "cobbe2021", "delidata": "karadzhov2023"}}
 _joined = "; ".join
+_MOST_LINES = 20  # of two prompts that differ
 
 
 class Citations:
@@ -70,7 +73,8 @@ def methods(study: Study, made_by: MadeBy, tables: Mapping[str, pd.DataFrame], c
     asked = bool(study.models) and any(condition.models for condition in study.conditions)
     paragraphs = [study.shortfall, _game(study, int(tables["conditions"]["simulations"].sum()), cite), _players(study)]
     if asked:
-        paragraphs += [_sampling(study, tables["conditions"])]
+        paragraphs += [_sampling(study, tables["conditions"], tables["simulations"])]
+    paragraphs += [*_prompts(study)]
     paragraphs += [_engines(made_by, cite), _protocols(tables["regret"]), _statistics(study, tables, cite)]
     return [one_line(text) for text in paragraphs if text]
 
@@ -143,7 +147,15 @@ def _model(entry: ModelEntry) -> str:
     return f"{f'{hub.file} of {hub.repo} at revision {hub.revision}, ' if hub else ''}{model_text(entry)}"
 
 
-def _sampling(study: Study, conditions: pd.DataFrame) -> str:
+def _prompts(study: Study) -> Iterator[str]:
+    """Yield of each two prompts that a question compares the words that differ."""
+    for one, other in dict.fromkeys(pair for each in study.comparisons for pair in each.prompts):
+        lines = [line.plain.strip() for line in word_diff(study, one, other)]
+        shown = f"{'; '.join(lines[:_MOST_LINES])}{'; ...' * (len(lines) > _MOST_LINES)}"
+        yield f"The prompts {one} and {other} differ in [-words of the first alone-], {{+of the second alone+}}: {shown}."
+
+
+def _sampling(study: Study, conditions: pd.DataFrame, simulations: pd.DataFrame) -> str:
     parameters = study.conditions[0].parameters
     played = {phase: sampling for condition in study.conditions for phase, sampling in condition.samplings.items()}
     settings = [
@@ -151,14 +163,14 @@ def _sampling(study: Study, conditions: pd.DataFrame) -> str:
         for phase, sampling in played.items()
         if phase not in study.axes
     ]
-    calls = float((conditions["mean_calls"] * conditions["simulations"]).sum())
+    calls = int(simulations[ASKED].sum()) if ASKED in simulations else 0
     failed = int(conditions["failed_replies"].sum())
     share = f" ({failed / calls:.1%})" if calls else ""
     times = counted(parameters.retries, "time")
     again = f"; one that could not be used was asked for again, at most {times}" if parameters.retries else ""
     return (
         f"Sampling: {'; '.join(settings)}. Each request had a seed of its own. Replies were asked for in the format "
-        f"{parameters.reply_format}{again}. Of {calls:,.0f} replies {failed:,}{share} could not be used."
+        f"{parameters.reply_format}{again}. Of {calls:,} replies of models {failed:,}{share} could not be used."
     )
 
 

@@ -42,8 +42,7 @@ def report(study: Study, explored: bool = False) -> Path:
 
     Raises RecordError if a table or a figure is missing, or if the disk refuses.
     """
-    made = {name: tables.read_table(study.name, name) for name in _SHOWN}
-    made["questions"] = with_registration(made["questions"], made["simulations"], study)  # by what is frozen now
+    made = _tables(study)
     made_by, left_out = read_made_by(study), left_out_of_tables(study)
     links, cite, path = ReportLinks(study, explored), methods.Citations(), paths.report(study.name)
     by, game, conditions = study.axes, study.game, made["conditions"]
@@ -81,6 +80,19 @@ def report(study: Study, explored: bool = False) -> Path:
     )
     write_atomically(path, lambda file: file.write(html.encode()))
     return path
+
+
+def methods_text(study: Study) -> str:
+    """Return the methods of `study` to paste, with BibTeX of what they cite; raises RecordError as `report` does."""
+    cite = methods.Citations()
+    paragraphs = methods.methods(study, read_made_by(study), _tables(study), cite)
+    return "\n\n".join([*paragraphs, cite.bibtex])
+
+
+def _tables(study: Study) -> dict[str, pd.DataFrame]:
+    made = {name: tables.read_table(study.name, name) for name in _SHOWN}
+    questions = with_registration(made["questions"], made["simulations"], study)  # by what is frozen now
+    return made | {"questions": questions}
 
 
 _SHOWN = (

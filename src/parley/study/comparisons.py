@@ -85,6 +85,12 @@ class Comparison:
         return list({each.name: each for group in self.between or self.strata for each in group}.values())
 
     @property
+    def prompts(self) -> list[tuple[str, str]]:
+        """Each two prompts in which groups of the two conditions of the first stratum differ."""
+        sides = ([group.player.prompt or each.prompt for group in each.groups] for each in self.strata[0])
+        return [pair for pair in dict.fromkeys(zip(*sides, strict=False)) if pair[0] != pair[1]]
+
+    @property
     def averaged(self) -> bool:
         """Whether the unit is a recorded game of which there are several forks: its value is their mean."""
         return any(condition.fork is not None and condition.repeat is not None for condition in self.conditions)

@@ -8,6 +8,7 @@ import pytest
 
 from parley.errors import UsageError
 from parley.imports.import_games import import_games
+from parley.play.degenerate import MEANINGS
 from parley.play.journal import Entry
 from parley.play.matrix import AGAIN, FAILED
 from parley.policies import Ask, Completion
@@ -104,7 +105,7 @@ def test_replies_are_shown_as_they_were_taken_and_degenerate_ones_told_apart(stu
     assert [row["parsed"] for row in game["attempts"] if row["phase"] == "propose"] == [proposed] * 4
     said = json.dumps({"internal_strategy": ",", "value": 3, "public_reasoning": ","})
     game = by_model(study_factory, Says(said))
-    assert {row["degenerate"] for row in game["attempts"] if row["phase"] == "propose"} == {True}
+    assert {row["degenerate"] for row in game["attempts"] if row["phase"] == "propose"} == {MEANINGS["no_letter"]}
 
 
 def test_what_cannot_be_read_is_named_in_its_place(study_factory: StudyFactory) -> None:

@@ -16,7 +16,7 @@ from parley.errors import JournalError, ParleyError
 from parley.games.base import Game, Outcome
 from parley.games.evidence import State, Timeline, TimelineCell
 from parley.games.playing import cutting, playing
-from parley.play.degenerate import degenerate_class, degenerate_of
+from parley.play.degenerate import MEANINGS, degenerate_class, degenerate_of
 from parley.play.forks import SILENCED
 from parley.play.journal import ENTRY_FIELDS, Entry, journal_id, journaled, last_sent
 from parley.play.matrix import AGAIN, FAILED, NO_STATE, Replied, game_timeline, marks_of, rounds_of
@@ -53,7 +53,7 @@ class Attempt:
     temperature: float
     parsed: Any = None
     as_written: bool = False
-    degenerate: bool = False
+    degenerate: str = ""  # in words, what kind of nothing it says
 
 
 def recorded_attempts(file: ShownFile) -> tuple[Summary, list[Attempt]]:
@@ -89,10 +89,11 @@ def models_of(simulation: Simulation) -> frozenset[str]:
     return frozenset(name for name, player in simulation.players.items() if player.entry is not None)
 
 
-def _is_degenerate(exchange: Exchange) -> bool:
-    """Whether a reply is one that says nothing, as `parley.play.degenerate` tells them."""
+def _degenerate(exchange: Exchange) -> str:
+    """Return in words how a reply says nothing, as `parley.play.degenerate` tells it; "" where it says something."""
     ask, entry = exchange.ask, exchange.entry
-    return degenerate_class(ask, entry.text, entry.finish_reason, exchange.reply.value) is not None
+    kind = degenerate_class(ask, entry.text, entry.finish_reason, exchange.reply.value)
+    return MEANINGS[kind] if kind else ""
 
 
 def _read_again(simulation: Simulation, attempts: Sequence[Attempt]) -> None:
@@ -108,7 +109,7 @@ def _read_again(simulation: Simulation, attempts: Sequence[Attempt]) -> None:
         exchange = exchanges.get(attempt.entry.key)
         if exchange is not None and exchange.reply.failure == attempt.failure:
             attempt.parsed = attempt.parsed or _plain(exchange.reply.value)
-            attempt.degenerate = attempt.entry.agent in asked and _is_degenerate(exchange)
+            attempt.degenerate = _degenerate(exchange) if attempt.entry.agent in asked else ""
 
 
 def _plain(value: BaseModel | None) -> Any:
@@ -155,9 +156,10 @@ def running_attempts(file: ShownFile, game: Game) -> tuple[list[Attempt], int | 
                 if entry.ask != ask.digest:
                     raise JournalError(f"{file.path}: answers another question; another version wrote it")
                 reply = read_reply(ask, entry.text, entry.finish_reason, cut)
-                sent, degenerate = last_sent(ask, entry), _is_degenerate(Exchange(ask, entry, reply))
+                sent = last_sent(ask, entry)
+                degenerate = _degenerate(Exchange(ask, entry, reply)) if ask.agent in asked else ""
                 about = (reply.failure, reply.detail, sent.sampling.temperature, _plain(reply.value), False)
-                attempts.append(Attempt(entry, sent.system, sent.user, *about, ask.agent in asked and degenerate))
+                attempts.append(Attempt(entry, sent.system, sent.user, *about, degenerate))
             again = reply is not None and reply.failure and attempts[-1].entry.attempt < game.parameters.retries
             replies.append(None if again else reply)
         if not replies or None in replies:

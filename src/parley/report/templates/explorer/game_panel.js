@@ -83,7 +83,7 @@ function attemptBlock(attempt, all, simulation, game, place) {
   return h("article", { class: attempt.failure === null ? "attempt" : "attempt failed" },
     again && h("h3", null, `Attempt ${all.indexOf(attempt) + 1} of ${all.length}`),
     attempt.failure !== null && h("p", { class: "note bad" }, h("b", null, shown(attempt.failure)), attempt.detail ? [": ", shown(attempt.detail)] : null),
-    attempt.degenerate && note("warn", "The reply repeats itself without end."),
+    attempt.degenerate && note("warn", `This reply says nothing: ${attempt.degenerate}.`),
     h("h3", { class: "part" }, "Answered"), answer(attempt), factsOf(attempt),
     attempt.reasoning && fold("reasoning", `Reasoning (${number(attempt.reasoning.length)} characters)`, () => prose(attempt.reasoning)),
     h("h3", { class: "part" }, "Was sent"), sent);

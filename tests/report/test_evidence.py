@@ -108,7 +108,8 @@ def test_the_page_says_whether_questions_were_frozen_before_their_games_and_what
         "Frozen after 12 of 12 games: exploratory.",
         "Whatever decides how many seeds are played",
         "Contrasts that show no difference (exploratory)",
-        "Question prompt: valid consensus is as often with prompt=none_exist as with prompt=may_exist: a diff",
+        "Do games end in “valid consensus” as often with prompt=none_exist as with prompt=may_exist?",
+        "Valid consensus is as often with prompt=none_exist as with prompt=may_exist: a diff",
     ):
         assert words in shown, words
     other = study_of(grid, questions=[{**asked, "smallest": 0.5}], name="asked")

@@ -463,6 +463,7 @@ def test_nothing_of_a_report_is_cut_off_at_the_right(opened: Open, reports: Path
 
 def test_a_click_sorts_and_words_filter(opened: Open, reports: Path) -> None:
     tab = opened("", reports / "report.html")
+    tab.click("#conditions summary")
     header = tab.locator("#conditions thead th", has_text="valid consensus").first
     place = header.evaluate("each => each.cellIndex")
     rows = "[...document.querySelectorAll('#table-conditions tbody tr')]"
@@ -481,6 +482,9 @@ def test_a_click_sorts_and_words_filter(opened: Open, reports: Path) -> None:
 
 def test_a_report_can_be_read_without_scripts_and_on_paper(opened: Open, reports: Path) -> None:
     tab = opened("", reports / "report.html", java_script_enabled=False)
+    assert tab.locator(".answer svg circle").first.is_visible()
+    assert not tab.locator("#table-conditions").is_visible()
+    tab.click("#conditions summary")
     assert tab.locator("#table-conditions").is_visible()
     tab.click("#contrasts summary")
     assert tab.locator("#table-contrasts").is_visible()
@@ -494,10 +498,14 @@ def test_a_report_can_be_read_without_scripts_and_on_paper(opened: Open, reports
 
 def test_marks_and_rows_lead_to_the_games_behind_them(opened: Open, reports: Path) -> None:
     tab = opened("", reports / "report.html")
+    tab.click("#conditions summary")
     tab.locator("#table-conditions a", has_text="%").first.click()
     tab.wait_for_url("**/view/index.html#/?*outcome=*")
     assert "No simulation fits" not in tab.inner_text("main")
     tab.go_back()
-    tab.click(".answer a")
-    tab.wait_for_url("**/view/index.html#/pairs?*")
-    tab.wait_for_selector("main h1, main h2")
+    for link, page in ((".answer a >> nth=0", "compare/*/*"), (".answer a >> nth=-1", "pairs?*")):
+        tab.goto(f"file://{reports / 'report.html'}")
+        tab.click(link)
+        tab.wait_for_url(f"**/view/index.html#/{page}")
+        tab.wait_for_selector("main h1, main h2")
+        assert "There is no simulation" not in tab.inner_text("main")

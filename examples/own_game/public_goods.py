@@ -72,6 +72,7 @@ class PublicGoodsPrompts(Prompts[PublicGoodsParameters]):
 class PublicGoods(Game[PublicGoodsParameters]):
     """The rules."""
 
+    does = "In every round agents choose how much to give to a common good, which pays all of them alike."
     Parameters = PublicGoodsParameters
     outcomes = (
         OutcomeClass("cooperation", "all honest agents contribute everything in the last round", "#0072B2", ""),

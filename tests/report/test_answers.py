@@ -12,7 +12,7 @@ from parley.analysis.questions import Pairs, answer_lines
 from parley.figures.common import linker
 from parley.games.consensus.game import ConsensusGame
 from parley.games.stag_hunt.game import StagHuntGame
-from parley.report.answers import difference_text, discordant_text, largest_differences, how_tested
+from parley.report.answers import difference_text, discordant_text, how_tested, largest_differences
 from parley.report.boxes import _examples, boxes
 from parley.report.html import ReportLinks
 from parley.report.overview import achieved_table

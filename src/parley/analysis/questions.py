@@ -116,8 +116,8 @@ def with_answers(table: pd.DataFrame, study: Study) -> pd.DataFrame:
 def all_pairs(rows: pd.DataFrame, study: Study) -> Iterable[tuple[Comparison, Pairs]]:
     """Yield each comparison of the study's questions with the pairs of simulations that there are."""
     if study.comparisons and len(rows):
-        ids = rows["id"] if "id" in rows else ""  # those of a plan have none
-        rows = rows.assign(**{_PAIR: pair_numbers(rows, study.game), "id": ids})
+        # Games of a plan have no id.
+        rows = rows.assign(**{_PAIR: pair_numbers(rows, study.game), "id": rows.get("id", "")})
     groups = dict(by_condition(rows, study.axes)) if study.comparisons else {}
     for comparison in study.comparisons:
         parts = [_stratum(comparison, each, groups) for each in comparison.between or comparison.strata]

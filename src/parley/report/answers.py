@@ -84,6 +84,7 @@ def registered_text(row: Row) -> str:
 
 
 def verdict(row: Row, game: type[Game]) -> str:
+    """Return the answer of a row of the table `questions` in a few words."""
     answer = str(row["answer"])
     if answer in _WORDS:
         return _WORDS[answer]

@@ -15,11 +15,11 @@ from parley.errors import ParleyError
 from parley.report.answers import (
     at_any_time,
     difference_text,
+    how_tested,
     is_number,
     labels_of,
     numbers,
     registered_text,
-    how_tested,
     two_names,
     value_text,
     verdict,
@@ -167,4 +167,5 @@ def _examples(pairs: Pairs, links: ReportLinks) -> Iterator[tuple[str, str]]:
     showing = [at for at in order[:_SHOWING] if sign * differences[at] > 0]
     without = [at for at in np.argsort(abs(differences), kind="stable") if at not in showing][:_NOT_SHOWING]
     for at in [*showing, *without]:
-        yield f"seed {pairs.seeds[at]} ({'differs' if at in showing else 'does not'})", links.beside(*pairs.games[:, at])
+        differs = "differs" if at in showing else "does not"
+        yield f"seed {pairs.seeds[at]} ({differs})", links.beside(*pairs.games[:, at])

@@ -152,7 +152,8 @@ def _prompts(study: Study) -> Iterator[str]:
     for one, other in dict.fromkeys(pair for each in study.comparisons for pair in each.prompts):
         lines = [line.plain.strip() for line in word_diff(study, one, other)]
         shown = f"{'; '.join(lines[:_MOST_LINES])}{'; ...' * (len(lines) > _MOST_LINES)}"
-        yield f"The prompts {one} and {other} differ in [-words of the first alone-], {{+of the second alone+}}: {shown}."
+        marks = "[-words of the first alone-], {+of the second alone+}"
+        yield f"The prompts {one} and {other} differ in {marks}: {shown}."
 
 
 def _sampling(study: Study, conditions: pd.DataFrame, simulations: pd.DataFrame) -> str:

@@ -259,7 +259,7 @@ def _of_sides(comparison: Comparison, pairs: Pairs) -> dict[str, float]:
 
     Strata count alike, and seeds as they do in the difference. NaN for fewer than two.
     """
-    limits = {}
+    limits: dict[str, float] = {}
     for end, values in (("from", pairs.first), ("to", pairs.second)):
         of_seeds = linearized(values, pairs.seeds, pairs.strata)
         each = mean_interval(of_seeds)

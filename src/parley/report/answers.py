@@ -1,6 +1,6 @@
 """What differs in a study, in words and numbers: the answers to its questions, or else what differs most."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import pandas as pd
 
@@ -133,19 +133,14 @@ def discordant_text(row: Row) -> str:
 
 
 def numbers(row: Row, game: type[Game]) -> list[tuple[str, str]]:
-    """Return the numbers of a row of the table `questions`, as names and text."""
-    pairs = [f"{row['pairs']} pairs, {row['strata']} {'stratum' if row['strata'] == 1 else 'strata'}"]
+    """Return what says how sure the answer of a row of the table `questions` is, as names and text."""
+    pairs = f"{row['pairs']} pairs, {row['strata']} {'stratum' if row['strata'] == 1 else 'strata'}"
     return [
-        ("compared", compared_text(row, labels_of(game)[0])),
-        ("pairs", "; ".join(filter(None, [*pairs, discordant_text(row)]))),
-        ("from → to", values_text(row, game)),
-        ("difference", change_text(row, game)),
-        ("all at once", _with_limits(row, game, "together")),
-        ("p", f"{p_text(row['p'])} ({row['test']})"),
-        ("p corrected", p_text(row["p_holm"])),
-        ("p that it is smaller", _with_corrected(row, "p_equivalence")),
-        ("at any time", at_any_time(row, game) or "-"),
-        ("answer", "; ".join(filter(None, [row["answer"], row["note"]]))),
+        ("pairs", "; ".join(filter(None, [pairs, discordant_text(row)]))),
+        ("limits for all questions at once", _with_limits(row, game, "together")),
+        ("p", f"{_with_corrected(row, 'p')} ({row['test']})"),
+        ("p that it is smaller than what matters", _with_corrected(row, "p_equivalence")),
+        ("whenever one looks", at_any_time(row, game) or "-"),
     ]
 
 
@@ -169,16 +164,6 @@ def two_names(what: str) -> tuple[str, str]:
     """Return the names of what a question looks at on its first side and its second, from the column `what`."""
     first, _, second = what.partition(BOTH)
     return first, second or first
-
-
-def compared_text(row: Row, labels: Mapping[str, str]) -> str:
-    """Return what a row of the table `questions` compares: values of an axis, or two sides."""
-    axis, values = row["axis"], (row["from"], row["to"])
-    names = two_names(row["what"])
-    if names[0] == names[1]:
-        return f"{axis}: {values[0]} → {values[1]}" if "," not in axis else f"{values[0]} → {values[1]}"
-    sides = [value_text(row, end) if axis else "" for end in ("from", "to")]
-    return " → ".join(", ".join(filter(None, (labels[n], s))) for n, s in zip(names, sides, strict=True))
 
 
 def value_text(row: Row, end: str) -> str:

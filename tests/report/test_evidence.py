@@ -106,7 +106,7 @@ def test_the_page_says_whether_questions_were_frozen_before_their_games_and_what
     for words in (
         "the study is as it was frozen",
         "Frozen after 12 of 12 games: exploratory.",
-        "Whatever decides how many seeds are played",
+        "whatever decides how many are played",
         "Contrasts that show no difference (exploratory)",
         "Do games end in “valid consensus” as often with prompt=none_exist as with prompt=may_exist?",
         "Valid consensus is as often with prompt=none_exist as with prompt=may_exist: a diff",

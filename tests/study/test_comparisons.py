@@ -5,9 +5,8 @@ from typing import Any
 import pytest
 
 from parley.errors import UsageError
-from parley.study.comparisons import Comparison
+from parley.study.comparisons import Comparison, labels_of, question_text
 from parley.study.frozen import content_of
-from parley.study.questions import question_text
 from support.studies import StudyFactory
 
 pytestmark = pytest.mark.promise("A question may compare two outcomes of the same games, or two sides.")
@@ -104,9 +103,11 @@ def test_they_are_said_in_words_and_frozen_as_they_are_written(study_factory: St
     asked = sides(first={"outcome": FIRST}, second={"outcome": LAST})
     del asked["outcome"]
     study = study_factory(*GRIDS, questions=[WITHIN, asked], **BASE)
-    assert [question_text(question) for question in study.content.questions] == [
-        f"{FIRST} -> {LAST}, in the same simulations, where b=0, turns=1; smallest difference that matters: 0.2",
-        f"{FIRST} at honest=7, turns=0 -> {LAST} at b=0, honest=3, turns=1; smallest difference that matters: 0.2",
+    labels = labels_of(study.game)
+    first, last = f"“{labels[FIRST]}”", f"“{labels[LAST]}”"
+    assert [question_text(each.question, [each]) for each in study.comparisons] == [
+        f"Is {last} as frequent as {first} in the same games, where b=0, turns=1?",
+        f"Is {last} with n=3, turns=1 as frequent as {first} with n=7, turns=0?",
     ]
     listed = {
         "first": {"outcome": FIRST, "where": {"honest": [7], "turns": [0]}},

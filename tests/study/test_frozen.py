@@ -29,7 +29,10 @@ def frozen(study_factory: StudyFactory) -> Study:
 
 def test_it_holds_questions_conditions_and_rules_for_people(frozen: Study) -> None:
     text = Path("small.frozen.md").read_text()
-    assert "1. **prompt**: valid_consensus by prompt, pooled over n; smallest difference that matters: 0.2." in text
+    asked = "Do games end in “valid consensus” as often with prompt=none_exist as with prompt=may_exist?"
+    assert f"1. **prompt**: {asked} Over all values of n. Smallest difference that matters: 0.2." in text
+    assert "honest_propose_system" in text  # where the prompts differ
+    assert "`max_rounds`: " in text
     assert "4 conditions, 12 simulations" in text
     assert "    model=majority/n=6/b=0/prompt=none_exist: 3 seeds" in text
     for part in ("Stopping", "Exclusion", "Analysis", "## Why"):

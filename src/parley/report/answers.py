@@ -8,7 +8,7 @@ from parley.analysis.questions import ALIKE, DIFFERS, FEW, LINES, NO_PAIRS, OPEN
 from parley.games.base import Game
 from parley.report.html import ReportLinks, Row, estimate, p_text
 from parley.statistics.stats import CONFIDENCE
-from parley.study.comparisons import BOTH, labels_of_rates
+from parley.study.comparisons import BOTH, labels_of, value_text
 from parley.study.condition import axes_text
 from parley.text import counted
 
@@ -20,7 +20,6 @@ _WORDS = {
     FEW: "Inconclusive: fewer than five seeds say too little of how much seeds differ",
     ALIKE: "Inconclusive: all pairs differ by exactly the same, which says nothing of how much others would",
 }
-_AGENTS = {"n": "agent", "b": "Byzantine agent"}
 
 
 def largest_differences(
@@ -61,9 +60,9 @@ def difference_text(row: Row, game: type[Game]) -> str:
 
 def _sides(row: Row, game: type[Game]) -> tuple[str, str, str, str]:
     """Return in words what is looked at, what follows for the first side and for the second, and the verb."""
-    labels, _ = labels_of(game)
+    labels = labels_of(game)
     one, other = two_names(row["what"])
-    first, second = (f" with {value_text(row, end)}" if row["axis"] else "" for end in ("from", "to"))
+    first, second = (f" with {end_text(row, end)}" if row["axis"] else "" for end in ("from", "to"))
     if one == other:
         label = labels.get(one, one)
         label = f"“{label}”" if len(label.split()) > 3 else label  # it may be a sentence of its own
@@ -74,7 +73,8 @@ def _sides(row: Row, game: type[Game]) -> tuple[str, str, str, str]:
 
 def is_number(row: Row, game: type[Game]) -> bool:
     """Whether what is compared has a unit of its own, and is neither a rate nor a share."""
-    return two_names(row["what"])[0] in labels_of(game)[1]
+    quantities = (*game.evidence.quantities, *game.evidence.lost)
+    return two_names(row["what"])[0] in {each.name for each in quantities if not each.share}
 
 
 def registered_text(row: Row) -> str:
@@ -104,13 +104,6 @@ def how_tested(row: Row, questions: pd.DataFrame) -> str:
     text, tested = p_text(row[f"{name}_holm"]), questions.loc[questions[name].notna(), "question"]
     over = counted(len(tested), "question" if tested.is_unique else "comparison")
     return f"{test or 'no test'}: p {'' if text.startswith('<') else '= '}{text}, corrected over {over}"
-
-
-def labels_of(game: type[Game]) -> tuple[dict[str, str], set[str]]:
-    """Return the labels of all that is compared, and the names of what is a number and no share."""
-    quantities = (*game.evidence.quantities, *game.evidence.lost)
-    labels = labels_of_rates(game) | {quantity.name: quantity.label for quantity in quantities}
-    return labels, {quantity.name for quantity in quantities if not quantity.share}
 
 
 def values_text(row: Row, game: type[Game]) -> str:
@@ -166,9 +159,7 @@ def two_names(what: str) -> tuple[str, str]:
     return first, second or first
 
 
-def value_text(row: Row, end: str) -> str:
-    """Return the value of the compared axis at one `end` ("from" or "to") in words: `4 Byzantine agents`."""
-    axis, value = row["axis"], str(row[end])
-    if axis in _AGENTS and value.isdecimal():
-        return value if end == "from" else counted(int(value), _AGENTS[axis])
-    return value if axis == "model" or "," in axis else f"{axis}={value}"
+def end_text(row: Row, end: str) -> str:
+    """Return the value of the compared axis at one `end` in words; a number alone at "from", whose words follow."""
+    value = str(row[end])
+    return value if end == "from" and row["axis"] in ("n", "b") else value_text(row["axis"], value)

@@ -1,7 +1,7 @@
 """The boxes of a report: a question in words, its answer as a sentence and a picture, and games that show it."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -17,19 +17,16 @@ from parley.report.answers import (
     difference_text,
     how_tested,
     is_number,
-    labels_of,
     numbers,
     registered_text,
     two_names,
-    value_text,
     verdict,
 )
 from parley.report.html import ReportLinks, Row, interval_text
 from parley.study import Study
-from parley.study.comparisons import Comparison
+from parley.study.comparisons import Comparison, labels_of, question_text, value_text
 from parley.study.load import companions
 from parley.study.prompt_sent import ADDED, REMOVED, word_diff
-from parley.study.questions import Question, where_text
 from parley.text import counted
 
 _MARKS = {REMOVED: Markup("<del>{}</del>"), ADDED: Markup("<ins>{}</ins>")}
@@ -61,44 +58,20 @@ def boxes(
             "links": links.question(comparison),
             "numbers": numbers(row, study.game),
         }
-        asked[row["question"]].append((row, answer, comparison))
+        asked[row["question"]].append((answer, comparison))
     made = []
     for question in study.content.questions:
-        rows, answers, comparisons = zip(*asked[question.name], strict=True)
+        answers, comparisons = zip(*asked[question.name], strict=True)
         read = dict.fromkeys(pair for comparison in comparisons for pair in comparison.prompts)
         made.append(
             {
                 "name": question.name,
-                "text": question.text or asked_text(question, rows, study),
+                "text": question_text(question, comparisons),
                 "answers": answers,
                 "reads": [(*pair, [_marked(line) for line in word_diff(study, *pair)]) for pair in read],
             }
         )
     return made
-
-
-def asked_text(question: Question, rows: Sequence[Row], study: Study) -> str:
-    """Return a question in words, from its keys: `Do games end in valid consensus as often with b=4 as with b=0?`."""
-    labels, _ = labels_of(study.game)
-    first, second = (f"“{labels.get(name, name)}”" for name in question.looked_at)
-    outcome = question.looked_at[0] in {each.name for each in study.game.outcomes}
-    if question.outcomes is not None:
-        said = f"Is {second} as frequent as {first} in the same games"
-    elif question.trend:
-        said = f"Does {first} change with {question.trend}, from {rows[0]['from']} to {rows[0]['to']}"
-    else:
-        ends = [value_text(rows[0], end) for end in ("from", "to")]
-        others = f"with {ends[1]} as with {ends[0]}"
-        if len(rows) > 1:
-            others = f"whatever {question.axis} is"
-        if question.looked_at[0] != question.looked_at[1]:
-            said = f"Is {second} with {ends[1]} as frequent as {first} with {ends[0]}"
-        elif rows[0]["kind"] == "quantity":
-            said = f"Is {first} as high {others}"
-        else:
-            said = f"{f'Do games end in {first}' if outcome else f'Does {first} hold'} as often {others}"
-    where = f", where {where_text(question.where)}" if question.where else ""
-    return f"{said}{where}?" + (f" Over all values of {', '.join(question.over)}." if question.over else "")
 
 
 def picture(row: Row, study: Study) -> dict[str, Any] | None:
@@ -109,7 +82,7 @@ def picture(row: Row, study: Study) -> dict[str, Any] | None:
     """
     if pd.isna(row["difference"]):
         return None
-    labels, number = labels_of(study.game)[0], is_number(row, study.game)
+    labels, number = labels_of(study.game), is_number(row, study.game)
     values = {end: [row[f"{part}_{end}"] for part in ("value", "low", "high")] for end in ("from", "to")}
     band = [row["value_from"] - row["smallest"], row["value_from"] + row["smallest"]]
     known = [value for value in (*values["from"], *values["to"], *(band if number else (0, 1))) if not pd.isna(value)]
@@ -120,7 +93,7 @@ def picture(row: Row, study: Study) -> dict[str, Any] | None:
 
     sides = []
     for end, name in zip(values, two_names(row["what"]), strict=True):
-        said = value_text({**row, "to": row[end]}, "to") if row["axis"] else labels.get(name, name)
+        said = value_text(row["axis"], row[end]) if row["axis"] else labels.get(name, name)
         value, low, high = values[end]
         places = [place(value if pd.isna(at) else at) for at in (low, value, high)]
         sides.append((said, interval_text(values[end], form), places))

@@ -17,7 +17,7 @@ from parley.games.evidence import ANY as ANY_BEHAVIOR
 from parley.games.evidence import NONE, OutcomeClass, Quantity
 from parley.play.degenerate import ASKED, MEANINGS
 from parley.policies import FAILURE_CLASSES
-from parley.report.answers import change_text, discordant_text, is_number, labels_of, values_text
+from parley.report.answers import change_text, discordant_text, is_number, values_text
 from parley.report.html import (
     HtmlColumn,
     HtmlTable,
@@ -33,7 +33,7 @@ from parley.report.html import (
 from parley.report.overview import simulations_text
 from parley.statistics.stats import CONFIDENCE
 from parley.study import Study
-from parley.study.comparisons import labels_of_rates
+from parley.study.comparisons import labels_of, labels_of_rates
 from parley.text import counted
 
 MAX_CONTRASTS, MAX_MARGINS = 60, 80  # rows; tables on the disk have all
@@ -175,7 +175,7 @@ def contrast_table(
 ) -> HtmlTable:
     """Return the contrasts with the smallest p, at most MAX_CONTRASTS; `about.all` says how many there are."""
     order = contrasts.sort_values("p", kind="stable", na_position="last").head(MAX_CONTRASTS)
-    labels, _ = labels_of(game)
+    labels = labels_of(game)
 
     def what(row: Row) -> str:
         name = str(row["what"])
@@ -363,7 +363,7 @@ def _quality_table(quality: pd.DataFrame, by: Sequence[str]) -> HtmlTable:
 
 def player_table(players: pd.DataFrame, by: Sequence[str], game: type[Game]) -> HtmlTable:
     """Return the shares of players that play beside others, in percent, and differences in percentage points."""
-    labels = labels_of(game)[0] | {measure.name: measure.label for measure in game.evidence.measures}
+    labels = labels_of(game) | {measure.name: measure.label for measure in game.evidence.measures}
     together = players.groupby([*by, "quantity"])["player"].transform("size")
     return table(
         "players",

@@ -16,13 +16,14 @@ from parley.games.base import Game
 from parley.games.evidence import ARM_AXIS, Quantity
 from parley.study.condition import BYZANTINE_AXIS, HONEST, Condition, axes_text, axis_names
 from parley.study.questions import Question, Side, where_text
-from parley.text import counted
+from parley.text import counted, one_line
 from parley.text.yamlfile import check_known
 
 Kind = Literal["outcome", "indicator", "quantity"]
 Strata = tuple[tuple[Condition, Condition], ...]
 
 BOTH = " -> "  # between the names of two sides
+_AGENTS = {"n": "agent", "b": "Byzantine agent"}
 
 
 def rates_of(game: type[Game]) -> dict[str, str]:
@@ -35,6 +36,18 @@ def labels_of_rates(game: type[Game]) -> dict[str, str]:
     """Return the labels of outcomes and indicators, by name."""
     outcomes, equal = {each.name: each.label for each in game.outcomes}, game.evidence.about("equal_cost")
     return outcomes | {each.name: each.label for each in (*game.evidence.indicators, *equal)}
+
+
+def labels_of(game: type[Game]) -> dict[str, str]:
+    """Return the labels of all that can be compared, by name."""
+    return labels_of_rates(game) | {each.name: each.label for each in (*game.evidence.quantities, *game.evidence.lost)}
+
+
+def value_text(axis: str, value: str) -> str:
+    """Return a value of an axis that is compared, in words: `4 Byzantine agents`."""
+    if axis in _AGENTS and value.isdecimal():
+        return counted(int(value), _AGENTS[axis])
+    return value if axis == "model" or "," in axis else f"{axis}={value}"
 
 
 @dataclass(frozen=True)
@@ -125,6 +138,31 @@ class Comparison:
     def seeds(self) -> list[int]:
         """How many seeds the two conditions of each stratum share."""
         return [len(set(first.seeds) & set(second.seeds)) for first, second in self.strata]
+
+
+def question_text(question: Question, comparisons: Sequence[Comparison]) -> str:
+    """Return a question in words: its own, or `Do games end in “valid consensus” as often with ... as with ...?`."""
+    first, *others = comparisons
+    game = first.conditions[0].game
+    labels = labels_of(game)
+    one, other = (f"“{labels.get(name, name)}”" for name in first.outcomes)
+    ends = [value_text(first.axis, value) for value in first.values]
+    against = f"with {ends[1]} as with {ends[0]}" if not others else f"whatever {question.axis} is"
+    if question.text:
+        return question.text
+    if question.outcomes is not None:
+        said = f"Is {other} as frequent as {one} in the same games"
+    elif question.trend:
+        said = f"Does {one} change with {question.trend}, from {first.values[0]} to {first.values[1]}"
+    elif one != other:
+        said = f"Is {other} with {ends[1]} as frequent as {one} with {ends[0]}"
+    elif first.kind == "quantity":
+        said = f"Is {one} as high {against}"
+    else:
+        said = f"{f'Do games end in {one}' if first.kind == 'outcome' else f'Does {one} hold'} as often {against}"
+    where = f", where {where_text(question.where)}" if question.where else ""
+    over = f" Over all values of {', '.join(question.over)}." if question.over else ""
+    return one_line(f"{said}{where}?{over}")
 
 
 def compared(question: Question, conditions: Sequence[Condition], where: str) -> Iterator[Comparison]:

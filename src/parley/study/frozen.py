@@ -5,6 +5,7 @@ can change their results, the seeds and the rules, to which a study is compared;
 there by then, which `parley.analysis.registration` compares with the games; earlier freezes; and a hash over all.
 """
 
+import json
 import re
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
@@ -17,9 +18,10 @@ from parley import __version__, paths
 from parley.errors import RecordError, UsageError
 from parley.files import read_regular, write_atomically
 from parley.identity import digest
+from parley.study.comparisons import question_text
 from parley.study.condition import Condition, Simulation
 from parley.study.load import companion_lines, companions, plan_of, run_plan
-from parley.study.questions import question_text
+from parley.study.prompt_sent import word_diff
 from parley.study.study import Study
 from parley.text import counted, one_line
 
@@ -204,6 +206,25 @@ def _by_change(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str,
     }
 
 
+def _questions(study: Study) -> Iterator[tuple[str, str, list[str]]]:
+    """Yield the name of each question, its text, and the lines in which prompts differ that it compares."""
+    for question in study.content.questions:
+        mine = [each for each in study.comparisons if each.question == question]
+        prompts = dict.fromkeys(pair for each in mine for pair in each.prompts)
+        lines = [line.plain for pair in prompts for line in word_diff(study, *pair)]
+        text = f"{question_text(question, mine)} Smallest difference that matters: {question.smallest:g}."
+        yield question.name, text, lines
+
+
+def _chosen(study: Study) -> dict[str, str]:
+    """Return the parameters that some condition has not by default, with their values."""
+    chosen: dict[str, dict[str, None]] = {}
+    for condition in study.conditions:
+        for name, value in condition.parameters.model_dump(mode="json", exclude_defaults=True).items():
+            chosen.setdefault(name, {})[json.dumps(value)] = None
+    return {name: " or ".join(values) for name, values in chosen.items()}
+
+
 def _text(study: Study, frozen: Frozen) -> str:
     """Return the preregistration: a form for a person, and the frozen block."""
     from jinja2 import Template  # slow to import
@@ -213,7 +234,8 @@ def _text(study: Study, frozen: Frozen) -> str:
     text: str = Template(form, trim_blocks=True, keep_trailing_newline=True).render(
         title=one_line(study.title),
         command=f"parley plan {paths.study_argument(study.file)} --freeze",
-        questions=[(question.name, question_text(question)) for question in study.content.questions],
+        questions=list(_questions(study)),
+        parameters=sorted(_chosen(study).items()),
         size=f"{counted(len(study.conditions), 'condition')}, {simulations}",
         conditions={path: _seeds_text(seeds) for path, (_, seeds) in frozen.content["conditions"].items()},
         beside=companion_lines(study),

@@ -6,7 +6,6 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
 from parley.study.condition import axes_text
-from parley.text import one_line
 from parley.text.yamlfile import ByForm, FileModel, Listed, OrOne, Slug
 
 _Value = str | int | float | bool | dict[str, Any]
@@ -137,25 +136,6 @@ class Question(FileModel):
     def sides(self) -> dict[str, Side]:
         """The two sides by their keys; none where values of an axis, or outcomes of a simulation, are compared."""
         return dict(self.compare) if isinstance(self.compare, ConditionPair) else {}
-
-
-def question_text(question: Question) -> str:
-    """Return a question in words, in one line."""
-    first, second = question.looked_at
-    if question.outcomes is not None:
-        said = f"{first} -> {second}, in the same simulations"
-    elif sides := question.sides.values():
-        where = [f" at {where_text(side.where)}" if side.where else "" for side in sides]
-        said = f"{first}{where[0]} -> {second}{where[1]}"
-    else:
-        said = f"{first} {'along' if question.trend else 'by'} {question.axis}"
-    if question.values is not None:
-        said += f" ({question.values[0]} -> {question.values[1]})"
-    if question.over:
-        said += f", pooled over {', '.join(question.over)}"
-    if question.where:
-        said += f", where {where_text(question.where)}"
-    return one_line(f"{said}; smallest difference that matters: {question.smallest:g}")
 
 
 def where_text(where: Mapping[str, Sequence[Any]]) -> str:

@@ -32,13 +32,17 @@ def test_it_holds_questions_conditions_and_rules_for_people(frozen: Study) -> No
     asked = "Do games end in “valid consensus” as often with prompt=none_exist as with prompt=may_exist?"
     assert f"1. **prompt**: {asked} Over all values of n. Smallest difference that matters: 0.2." in text
     assert "honest_propose_system" in text  # where the prompts differ
-    assert "`max_rounds`: " in text
     assert "4 conditions, 12 simulations" in text
     assert "    model=majority/n=6/b=0/prompt=none_exist: 3 seeds" in text
     for part in ("Stopping", "Exclusion", "Analysis", "## Why"):
         assert part in text
     assert str(Path.cwd()) not in text
     assert re.fullmatch(rf"small\.frozen\.md, [0-9a-f]{{8}}, [0-9T:-]+\+00:00: {SAME}", frozen_state(frozen))
+
+
+def test_it_names_what_is_not_the_default(study_factory: StudyFactory) -> None:
+    path = write_frozen(study_factory(GRID, questions=[ASKED], parameters={"max_rounds": 7}))
+    assert "- `max_rounds`: 7" in path.read_text()
 
 
 def test_what_a_person_writes_changes_nothing_and_is_overwritten_only_if_forced(frozen: Study) -> None:

@@ -124,6 +124,22 @@ def test_a_job_ends_when_slurm_says_so_and_is_never_forgotten(
     assert canceled == ["7"] * 2 * len(cycles)
 
 
+@pytest.mark.slow
+def test_what_jobs_wait_for_is_counted_and_kept_while_nobody_answers(
+    executor: Executor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pending = {"1": f"{P} Priority", "2": f"{P} Resources", "3": f"{P} Priority", "4": f"{R} None", "5": C}
+    answers = iter([pending, None])
+
+    async def query(command: str, logger: Any) -> tuple[Answer, float | None]:
+        return next(answers), 0.0
+
+    monkeypatch.setattr(slurm_plugin, "_query", query)
+    for _ in range(2):
+        asyncio.run(executor._states([*pending], "squeue"))
+        assert executor.waiting == {"Priority": 2, "Resources": 1}
+
+
 # What sbatch says, one call after the other, and whether SLURM has the job all the same.
 SENT = [
     (["sbatch: error: Batch job submission failed: Socket timed out on send/recv operation"], True, "sent 5 5.log"),

@@ -25,6 +25,7 @@ class ConditionProgress:
     records: Path  # their folder
     kind: str  # of its engine
     finished: frozenset[str] = frozenset()
+    read: set[str] = field(default_factory=set)  # of those finished, whose records say all that is known of replies
     playing: dict[str, GameProgress] = field(default_factory=dict)  # also those finished whose record was not read yet
     counted: int = 0  # finished simulations whose replies are known
     replies: int = 0  # of these

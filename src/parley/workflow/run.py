@@ -160,7 +160,7 @@ def _prepare(run: Run, workflow: Any) -> None:
     for written in (paths.conditions(run.study.name), *stages):
         remove_leftovers(written)  # of processes that were killed
     clear_pauses(run.study.name)
-    announce(run.study)
+    announce(run.study, workflow.scheduler)
     if wait_for_former_jobs(run.study.name, not workflow.local_exec):
         restart(run.started_in)  # to plan what is left
     if any(os.path.exists(record) for record in run.missing):
@@ -260,7 +260,7 @@ def refuse(line: str) -> None:
 
 def restart(started_in: str, *more: str) -> None:
     """Start this program anew, with the same arguments and `more`, in the same process and folder."""
-    leave()
+    leave(last_look=False)  # what is shown goes on
     sys.stdout.flush()
     sys.stderr.flush()
     os.chdir(started_in)

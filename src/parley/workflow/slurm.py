@@ -4,6 +4,7 @@ import getpass
 import re
 import subprocess
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 from parley.engine.hardware import output_of
@@ -16,6 +17,16 @@ _POLL_SECONDS = 15.0
 _TELL_SECONDS = 300.0
 _PATIENCE_POLLS = 8  # while SLURM's controller restarts, nothing answers
 _SEPARATOR = "="  # no name of a study or an engine may hold it
+_MEMORY = "mem_mb in the profile, memory_mb in the model's entry"
+_TIME = "runtime in the profile, minutes in the model's entry"
+# What SLURM, the kernel or a shell says of a job, the surest first, and what a person does about it.
+REMEDIES = {
+    r"oom[-_ ]kill|Out Of Memory|OUT_OF_MEMORY": f"ask for more memory: {_MEMORY}",
+    r"DUE TO TIME LIMIT|: TIMEOUT": f"what is left goes on in the next job; for longer ones: {_TIME}",
+    r"\bKilled\b|\bsignal 9\b|exit status -9": f"if memory ran out: {_MEMORY}",
+    r"PartitionTimeLimit": f"ask for less time: {_TIME}",
+    r"JobHeld|requeued held": "scontrol release JOB",
+}
 _THERE = (
     "%d cluster jobs of an earlier run of this study are still there, and are waited for; to start anew, which loses "
     "no reply: scancel %s"
@@ -77,6 +88,18 @@ def listed_jobs(option: str) -> list[list[str]] | None:
     return [cells for line in listed.splitlines() if len(cells := line.split("\t")) == 3]
 
 
+def queue_line(reasons: Mapping[str, int]) -> str:
+    """Return how many jobs wait for what, in SLURM's words, and what helps."""
+    # SLURM names none for what it has not looked at yet, and may explain itself after a comma.
+    words = {reason: "not looked at" if reason == "None" else reason.partition(",")[0] for reason in reasons}
+    return "in the queue: " + ", ".join(f"{number:,} {advised(words[reason])}" for reason, number in reasons.items())
+
+
+def advised(line: str) -> str:
+    """Return what was said of a job, with what a person does about it, if that is known."""
+    return next((f"{line} ({advice})" for words, advice in REMEDIES.items() if re.search(words, line)), line)
+
+
 def job_line(job: str) -> str:
     """Return what SLURM says of a job that ended: its state, node and exit code; "" if it says nothing any more."""
     facts = dict(re.findall(r"(\w+)=(\S+)", output_of("scontrol", "show", "job", "--oneliner", job)))
@@ -87,7 +110,8 @@ def job_line(job: str) -> str:
         state, node, code, reason = (line[0].split("|") + [""] * 4)[:4] if line else ("", "", "", "")
     if not state:
         return ""
-    why = f" ({reason})" if reason and reason not in ("None", "NonZeroExitCode") else ""
+    # Of a job that was canceled it says what that waited for.
+    why = f" ({reason})" if reason not in ("", "None", "NonZeroExitCode") and not state.startswith("CANCELLED") else ""
     return one_line(f"SLURM job {job}: {state}{why} on {node or 'no node'}, exit code {code}", 300)
 
 

@@ -2,8 +2,10 @@
 
 import os
 import re
+import shutil
 import subprocess
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Mapping
 from importlib.metadata import version
 from types import SimpleNamespace
@@ -41,6 +43,8 @@ _query: Any = getattr(plugin, "query_job_status", None)
 
 class PatientExecutor(plugin.Executor):  # type: ignore[misc]
     """The plugin's executor, which ends once its jobs have, whatever SLURM's daemons do meanwhile."""
+
+    waiting: Mapping[str, int] = {}  # how many jobs the queue holds back, by its reason
 
     def __init__(self, workflow: Any, logger: Any) -> None:
         """Inside of a job the plugin forgets all that begins with SLURM_, also where SLURM's configuration is."""
@@ -84,7 +88,7 @@ class PatientExecutor(plugin.Executor):  # type: ignore[misc]
 
     async def _states(self, jobs: list[str], command: str) -> dict[str, str]:
         """Return the states of `jobs` by the queue, else by the accounting if `command` asks that; or none."""
-        listing = plugin.query_job_status_squeue(self.run_uuid)
+        listing = plugin.query_job_status_squeue(self.run_uuid).replace("%T", "%T %r")
         queue, _ = await _query(f"{listing} --clusters=all" if self._submitted_job_clusters else listing, self.logger)
         accounts: dict[str, str] | None = {}
         if not command.startswith("squeue"):
@@ -92,6 +96,9 @@ class PatientExecutor(plugin.Executor):  # type: ignore[misc]
             self._keeps_accounts |= accounts is not None
         if queue is None:
             _log.warning("squeue does not answer; jobs go on, and are asked for again", extra=every(_TELL_SECONDS))
+        else:
+            queued = (words.partition(" ") for words in queue.values())
+            self.waiting = dict(Counter(reason for word, _, reason in queued if word == "PENDING").most_common())
         states = {job: state for job in jobs if (state := _state(job, queue, accounts or {}))}
         all_answered = queue is not None and (accounts is not None or not self._keeps_accounts)
         now = time.monotonic()
@@ -170,6 +177,8 @@ def mend_slurm() -> None:
 
 def check_plugin(executor: Any) -> None:
     """Raise ParleyError if an executor of SLURM jobs is not fixed, or its plugin is of another version."""
+    if shutil.which("sbatch") is None:
+        raise ParleyError("no command `sbatch` on PATH; give the same command on a node from which jobs are sent")
     installed = version("snakemake-executor-plugin-slurm")
     if not isinstance(executor, PatientExecutor) or not installed.startswith(_VERSION):
         raise ParleyError(

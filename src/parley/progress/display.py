@@ -114,7 +114,7 @@ def facts(snapshot: Snapshot) -> list[str]:
         seldom = snapshot.finishes < 1
         known.append(f"{_number(snapshot.finishes * (60 if seldom else 1))} simulations/{'min' if seldom else 's'}")
     known += [] if snapshot.left is None else [str(snapshot.left)]
-    if snapshot.elapsed is not None:
+    if snapshot.elapsed is not None and snapshot.elapsed >= 1:
         known.append(duration(snapshot.elapsed) + (" in all" if snapshot.over else " so far"))
     return known
 

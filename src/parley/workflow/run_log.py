@@ -32,7 +32,7 @@ SNAKEMAKE = "snakemake"  # the value that brings Snakemake's own output back
 _MAX_LOGS = 3  # of a failed group
 _NUMBER = re.compile(r"\d+")
 # What Snakemake says on the way that people want to know.
-_KEPT = ("Nothing to be done", "Trying to restart job", "Complete log(s)")
+_KEPT = ("Nothing to be done", "Trying to restart job", "Will exit after finishing", "Complete log(s)")
 # What it says once more when it ends: jobs have each said why they failed, and the last line what is to do.
 _SAID = re.compile(r"CalledProcessError in file|At least one job did not complete|Look above for error messages")
 _SUBMITTED = re.compile(r"submitted with SLURM jobid (\d+)")  # of each cluster job; in a terminal they'd be a page
@@ -128,6 +128,7 @@ class RunLog:
         self._calls: dict[int | None, str] = {}  # sbatch, by the thread that calls it
         self._sbatch: dict[str, str] = {}  # by SLURM's id of the job
         self._failures: Counter[str] = Counter()
+        self._on_the_way = ""
         self._color = not settings.nocolor
         self._screen: Screen | None = None
         self._running = False
@@ -161,7 +162,9 @@ class RunLog:
 
     def _tell_on_the_way(self, text: str) -> None:
         """Show what is no problem, if people want to know it."""
-        if text.startswith(_KEPT) or (_SUBMITTED.search(text) and not (self._screen and self._screen.live)):
+        is_news = text.startswith(_KEPT) and text != self._on_the_way  # once, where it is said again and again
+        if is_news or (_SUBMITTED.search(text) and not (self._screen and self._screen.live)):
+            self._on_the_way = text
             self._say(text, "dim")
 
     def _note_submission(self, record: LogRecord) -> None:
@@ -210,12 +213,12 @@ class RunLog:
 
     def _of_cluster(self, failure: dict[str, Any]) -> Iterator[str]:
         """Yield what is known of a cluster job that failed: SLURM's words or the plugin's, how it was submitted."""
-        why = one_line(str(failure.get("why") or failure.get("rule_msg") or "").partition("sbatch call:")[0], 500)
-        why = why.removesuffix(_SEE_LOGS).strip()
+        why, _, call = str(failure.get("why") or failure.get("rule_msg") or "").partition("sbatch call:")
+        why = one_line(why, 500).removesuffix(_SEE_LOGS).strip()
         job = str(failure.get("external_jobid") or failure.get("aux", {}).get("external_jobid") or "")
         if line := (job_line(job) if job else "") or why:
             yield f"  {advised(line)}"
-        if call := self._sbatch.get(job, "" if job or not why else next(reversed(self._calls.values()), "")):
+        if call := self._sbatch.get(job, sbatch_line(call)):
             yield f"  {call}"
 
     def _say(self, text: str, style: str = "") -> None:

@@ -111,8 +111,7 @@ def facts(snapshot: Snapshot) -> list[str]:
             of_these = f" ({_number(written)} written)" if read > 0 and written > 0 else ""
             known.append(f"{_number(read + written)} tokens/s{of_these}")
     elif snapshot.finishes is not None and snapshot.finished < snapshot.total:
-        seldom = snapshot.finishes < 1
-        known.append(f"{_number(snapshot.finishes * (60 if seldom else 1))} simulations/{'min' if seldom else 's'}")
+        known.append(f"{_number(snapshot.finishes * 60)} simulations/min")
     known += [] if snapshot.left is None else [str(snapshot.left)]
     if snapshot.elapsed is not None and snapshot.elapsed >= 1:
         known.append(duration(snapshot.elapsed) + (" in all" if snapshot.over else " so far"))

@@ -103,6 +103,8 @@ class Progress:
         goes_on = left and works
         playing = Stage("playing", RUNNING if goes_on else TO_DO if left else DONE)
         stages = [*before, playing, *after]
+        to_do = ", ".join(stage.name for stage in stages if stage.state != DONE)
+        ended = to_do and f"the run ended; to do: {to_do}"
         since_last = [came, *(state.loaded for state in servers if state.alive and state.loaded)]
         waits = players and not _any_runs(before)
         rates = [rates for pace in self._replies.values() if (rates := pace.rates(now))] if goes_on else []
@@ -117,7 +119,7 @@ class Progress:
             left=time_left(self._cells, self._replies, self._finishes, now) if goes_on else None,
             silent=max(now - max(players[0].began, *since_last), 0.0) if waits else None,
             spent=self._what_was_spent(now),
-            note=_end(stages) if ends else self._note(run, works or not left or _any_runs(after)),
+            note=ended if ends else self._note(run, works or not left or _any_runs(after)),
             over=all(stage.state == DONE for stage in [playing, *after]),
         )
 
@@ -173,8 +175,6 @@ class Progress:
         for _ in range(min(self._reads, len(self._unread))):
             cell, name = self._unread.popleft()
             record = cell.records / name
-            cell.read.add(name)
-            cell.playing.pop(name, None)
             try:
                 telemetry = peek_summary(record).telemetry
                 calls, unusable = int(telemetry["calls"]), int(telemetry["failed_replies"])
@@ -182,7 +182,8 @@ class Progress:
                 of_models, degenerate = degenerate_of(telemetry)
             except (ParleyError, LookupError, TypeError, ValueError):
                 continue  # the tables will say what is wrong with it
-            cell.counted += 1
+            cell.read.add(name)
+            cell.playing.pop(name, None)
             cell.replies += calls
             cell.unusable += unusable
             cell.of_models += of_models
@@ -266,12 +267,6 @@ class Progress:
             *sorted([*of_servers, *held.values()], key=lambda problem: (not problem.serious, problem.text)),
             *(ProgressProblem(text, serious=False) for text in sorted(warnings)),
         ]
-
-
-def _end(stages: Iterable[Stage]) -> str:
-    """Return what a run that ended left to do; "" for nothing."""
-    left = ", ".join(stage.name for stage in stages if stage.state != DONE)
-    return left and f"the run ended; to do: {left}"
 
 
 def _any_runs(stages: Iterable[Stage]) -> bool:

@@ -110,17 +110,16 @@ class Guard:
             watched.announced, watched.due = True, now + _GRACE_SECONDS
         elif now >= watched.due:
             watched.terminated = now
-            _log.error("%s", _what(watched, self._patience()))
+            _log.error("%s", _what(watched))
             process.terminate()
             process.resume()  # one that is stopped gets no other signal
 
 
-def _what(watched: _Watched, patience: float) -> str:
+def _what(watched: _Watched) -> str:
     name = f"the server of {watched.endpoint}"
     if watched.announced:
         return f"{name} did not end when it was told to, and is killed; no reply is lost"
-    seconds = _EARLY * patience
-    return f"{name} did not announce itself in {seconds:.0f} s, and is killed; for slow disks: --latency-wait 600"
+    return f"{name} did not announce itself in time, and is killed; on a slow file system: --latency-wait 600"
 
 
 def _endpoint_of(process: psutil.Process) -> Path | None:

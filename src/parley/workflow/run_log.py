@@ -32,7 +32,7 @@ SNAKEMAKE = "snakemake"  # the value that brings Snakemake's own output back
 _MAX_LOGS = 3  # of a failed group
 _NUMBER = re.compile(r"\d+")
 # What Snakemake says on the way that people want to know.
-_KEPT = ("Nothing to be done", "Trying to restart job", "Will exit after finishing", "Complete log(s)")
+_KEPT = ("Nothing to be done", "Trying to restart job", "Complete log(s)")
 # What it says once more when it ends: jobs have each said why they failed, and the last line what is to do.
 _SAID = re.compile(r"CalledProcessError in file|At least one job did not complete|Look above for error messages")
 _SUBMITTED = re.compile(r"submitted with SLURM jobid (\d+)")  # of each cluster job; in a terminal they'd be a page
@@ -41,7 +41,6 @@ _SBATCH = re.compile(r"sbatch call: (.*)", re.DOTALL)  # before that, for whoeve
 _REMEMBERS = re.compile(r"\d+ jobs have (missing|outdated) provenance/metadata")
 _ALIKE = 3  # failures with the same words that are told one by one
 _FAILED = (LogEvent.JOB_ERROR, LogEvent.GROUP_ERROR)
-_SEE_LOGS = "For further error details see the cluster/cloud log and the log files of the involved rule(s)."
 # Lines of a log that tell why its job failed, and how much they do: causes, the surest first; errors, any words.
 _TELLING = [
     *((3, cause) for cause in (*REMEDIES, r"^parley: (?!warning: )|did not announce itself")),
@@ -65,10 +64,7 @@ def follow(study: "Study") -> None:
 
 
 def announce(study: "Study", scheduler: Any) -> None:
-    """Have this process say of itself that it runs the study, and what goes on; removes what former processes said.
-
-    `scheduler` is Snakemake's.
-    """
+    """Have this process say that it runs the study, and what Snakemake's `scheduler` does."""
     from parley.progress.events import Events
     from parley.progress.follow import PLANNING
     from parley.progress.state import RUN, ProcessStates
@@ -121,14 +117,12 @@ class RunLog:
         self._filter = DefaultFilter(*details)
         # Whoever asks for less, or for Snakemake's details, gets what Snakemake has.
         plain = settings.dryrun or settings.verbose or settings.debug_dag or settings.printshellcmds
-        less = {str(word).rpartition(".")[2].lower() for word in quiet} & {"progress", "all"}
-        self._wanted = not plain and not less and os.environ.get(VARIABLE, "").lower() != SNAKEMAKE
+        self._less = {str(word).rpartition(".")[2].lower() for word in quiet} & {"progress", "all"}
+        self._wanted = not plain and not self._less and os.environ.get(VARIABLE, "").lower() != SNAKEMAKE
         self._details = settings.verbose or settings.debug_dag
-        self._silent = "all" in less
         self._calls: dict[int | None, str] = {}  # sbatch, by the thread that calls it
         self._sbatch: dict[str, str] = {}  # by SLURM's id of the job
         self._failures: Counter[str] = Counter()
-        self._on_the_way = ""
         self._color = not settings.nocolor
         self._screen: Screen | None = None
         self._running = False
@@ -143,7 +137,7 @@ class RunLog:
         if not self._wanted or not (self._running or event == LogEvent.WORKFLOW_STARTED or chatter):
             if self._filter.filter(record):
                 self._own.emit(record)
-            if event in _FAILED and _followed and not self._silent:  # their pages are long, or are not shown
+            if event in _FAILED and _followed and "all" not in self._less:  # their pages are long, or are not shown
                 self._tell_failure(record.__dict__)
             return
         if STOPPED.is_set():  # jobs that are ended are no failures: nothing but the last line is shown
@@ -162,9 +156,7 @@ class RunLog:
 
     def _tell_on_the_way(self, text: str) -> None:
         """Show what is no problem, if people want to know it."""
-        is_news = text.startswith(_KEPT) and text != self._on_the_way  # once, where it is said again and again
-        if is_news or (_SUBMITTED.search(text) and not (self._screen and self._screen.live)):
-            self._on_the_way = text
+        if text.startswith(_KEPT) or (_SUBMITTED.search(text) and not (self._screen and self._screen.live)):
             self._say(text, "dim")
 
     def _note_submission(self, record: LogRecord) -> None:
@@ -214,7 +206,7 @@ class RunLog:
     def _of_cluster(self, failure: dict[str, Any]) -> Iterator[str]:
         """Yield what is known of a cluster job that failed: SLURM's words or the plugin's, how it was submitted."""
         why, _, call = str(failure.get("why") or failure.get("rule_msg") or "").partition("sbatch call:")
-        why = one_line(why, 500).removesuffix(_SEE_LOGS).strip()
+        why = one_line(why.partition("For further error details")[0], 500)
         job = str(failure.get("external_jobid") or failure.get("aux", {}).get("external_jobid") or "")
         if line := (job_line(job) if job else "") or why:
             yield f"  {advised(line)}"

@@ -16,6 +16,18 @@ _POLL_SECONDS = 15.0
 _TELL_SECONDS = 300.0
 _PATIENCE_POLLS = 8  # while SLURM's controller restarts, nothing answers
 _SEPARATOR = "="  # no name of a study or an engine may hold it
+# What sbatch refuses for good, and what asks for it: in the profile, and in `cluster` of a model's entry.
+_REFUSALS = {
+    r"\baccount\b": "slurm_account (account)",
+    r"partition": "slurm_partition (partition)",
+    r"(?i)\bqos\b": "qos (qos)",
+    r"time limit": "runtime (minutes)",
+    r"(?i)memory": "mem_mb (memory_mb)",
+    r"feature": "constraint (constraint)",
+    r"gres": "gres (gres, gpu_model)",
+    r"node configuration|processors|Node count": "cores, mem_mb, constraint (memory_mb, constraint, and gpus)",
+}
+_refusal: list[str] = []  # the last of this run, in words
 _THERE = (
     "%d cluster jobs of an earlier run of this study are still there, and are waited for; to start anew, which loses "
     "no reply: scancel %s"
@@ -65,9 +77,9 @@ def wait_for_former_jobs(study: str, required: bool, seconds: float = _POLL_SECO
     return False
 
 
-def listed_jobs(option: str) -> list[list[str]] | None:
-    """Return the jobs of whom an `option` of squeue says: id, comment and folder; None if squeue fails."""
-    command = ["squeue", "--noheader", option, "--format=%i\t%k\t%Z"]
+def listed_jobs(*options: str) -> list[list[str]] | None:
+    """Return the jobs of whom `options` of squeue say: id, comment and folder; None if squeue fails."""
+    command = ["squeue", "--noheader", *options, "--format=%i\t%k\t%Z"]
     try:
         listed = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
     except FileNotFoundError:
@@ -89,6 +101,21 @@ def job_line(job: str) -> str:
         return ""
     why = f" ({reason})" if reason and reason not in ("None", "NonZeroExitCode") else ""
     return one_line(f"SLURM job {job}: {state}{why} on {node or 'no node'}, exit code {code}", 300)
+
+
+def note_refusal(answer: str) -> bool:
+    """Return whether sbatch refused a job for good by its answer; `refusal_line` then says what to change."""
+    if "sbatch" not in answer:
+        return False
+    words = one_line(answer.strip().rstrip("'.").rpartition("failed: ")[2], 200)
+    keys = next((keys for pattern, keys in _REFUSALS.items() if re.search(pattern, words)), "what the job asks for")
+    _refusal[:] = [f"SLURM refuses a job: {words}; change {keys} in the profile (in cluster of the model's entry)"]
+    return True
+
+
+def refusal_line() -> str | None:
+    """Return what SLURM refused last in this run, and what to change; None if it refused nothing for good."""
+    return _refusal[0] if _refusal else None
 
 
 def sbatch_line(call: str) -> str:

@@ -78,7 +78,9 @@ def test_a_shard_without_a_server_has_an_hour_or_what_its_service_asks(study: St
     for model in ("theirs", "majority"):
         assert jobs.engine_endpoints(simulation_wildcards(study, model)) == []
     attempts = (1, 2, 3, 4)
-    asked = {name: [jobs.shard_minutes(shard_wildcards(name), n) for n in attempts] for name in ("scripted", "services")}
+    asked = {
+        name: [jobs.shard_minutes(shard_wildcards(name), n) for n in attempts] for name in ("scripted", "services")
+    }
     assert asked == {"scripted": [20, 40, 60, 60], "services": [20, 40, 60, 80]}
     # A death may have been for memory.
     assert [jobs.shard_memory(shard_wildcards("own_code"), n) for n in attempts] == [1000, 2000, 4000, 8000]

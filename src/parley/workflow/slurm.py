@@ -25,7 +25,7 @@ _REFUSALS = {
     r"(?i)memory": "mem_mb (memory_mb)",
     r"feature": "constraint (constraint)",
     r"gres": "gres (gres, gpu_model)",
-    r"node configuration|processors|Node count": "cores, mem_mb, constraint (memory_mb, constraint, and gpus)",
+    r"node configuration|processors|Node count": "cores, mem_mb or constraint (gpus, gpu_model, gres, memory_mb or constraint)",
 }
 _refusal: list[str] = []  # the last of this run, in words
 _THERE = (

@@ -166,7 +166,7 @@ def test_what_sbatch_cannot_do_for_a_moment_costs_no_attempt(
     if end == "error":
         assert errors[0] in told
     # What SLURM will never take is not tried again, and the run's last line says what to change.
-    assert (job.attempt, "qos (qos)" in str(refusal_line())) == ((4, True) if name == "refused" else (1, False))
+    assert (job.attempt, "change qos in" in str(refusal_line())) == ((4, True) if name == "refused" else (1, False))
     sent = (folder / "calls").read_text().splitlines()
     assert len(sent) == calls
     # Nothing is guessed, and kinds of GPUs are taken as they are named.

@@ -16,16 +16,16 @@ _POLL_SECONDS = 15.0
 _TELL_SECONDS = 300.0
 _PATIENCE_POLLS = 8  # while SLURM's controller restarts, nothing answers
 _SEPARATOR = "="  # no name of a study or an engine may hold it
-# What sbatch refuses for good, and what asks for it: in the profile, and in `cluster` of a model's entry.
+# What sbatch refuses for good, and what asks for it: keys of the profile, and of a model's entry.
 _REFUSALS = {
-    r"\baccount\b": "slurm_account (account)",
-    r"partition": "slurm_partition (partition)",
-    r"(?i)\bqos\b": "qos (qos)",
-    r"time limit": "runtime (minutes)",
-    r"(?i)memory": "mem_mb (memory_mb)",
-    r"feature": "constraint (constraint)",
-    r"gres": "gres (gres, gpu_model)",
-    r"node configuration|processors|Node count": "cores, mem_mb or constraint (gpus, gpu_model, gres, memory_mb or constraint)",
+    r"\baccount\b": ("slurm_account", "account"),
+    r"partition": ("slurm_partition", "partition"),
+    r"(?i)\bqos\b": ("qos", "qos"),
+    r"time limit": ("runtime", "minutes"),
+    r"(?i)memory": ("mem_mb", "memory_mb"),
+    r"feature": ("constraint", "constraint"),
+    r"gres": ("gres", "gres or gpu_model"),
+    r"node configuration|processors|Node count": ("cores, mem_mb or constraint", "gpus, gpu_model, gres or memory_mb"),
 }
 _refusal: list[str] = []  # the last of this run, in words
 _THERE = (
@@ -108,8 +108,9 @@ def note_refusal(answer: str) -> bool:
     if "sbatch" not in answer:
         return False
     words = one_line(answer.strip().rstrip("'.").rpartition("failed: ")[2], 200)
-    keys = next((keys for pattern, keys in _REFUSALS.items() if re.search(pattern, words)), "what the job asks for")
-    _refusal[:] = [f"SLURM refuses a job: {words}; change {keys} in the profile (in cluster of the model's entry)"]
+    others = ("what jobs ask for", "cluster")
+    ours, models = next((keys for pattern, keys in _REFUSALS.items() if re.search(pattern, words)), others)
+    _refusal[:] = [f"SLURM refuses a job: {words}; change {ours} in the profile, or {models} in the model's entry"]
     return True
 
 

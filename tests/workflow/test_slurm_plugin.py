@@ -48,7 +48,8 @@ class Executor(slurm_plugin.PatientExecutor):
         settings = plugin.ExecutorSettings(
             requeue=True, status_attempts=1, delete_logfiles_older_than=0, status_command="sacct"
         )
-        self.workflow = SimpleNamespace(executor_settings=settings, workdir_init=str(folder))
+        self.scheduler = SimpleNamespace(_user_kill=None)
+        self.workflow = SimpleNamespace(executor_settings=settings, workdir_init=str(folder), scheduler=self.scheduler)
         self.logger = logging.getLogger("snakemake")
         self.status_rate_limiter = contextlib.nullcontext()
         self._next_seconds_between_status_checks = 1
@@ -160,7 +161,10 @@ def test_what_sbatch_cannot_do_for_a_moment_costs_no_attempt(
     monkeypatch.setattr(slurm_plugin, "_PAUSES", (0.0,))
     if name in ("busy for long", "full"):
         monkeypatch.setattr(slurm_plugin, "_BUSY_SECONDS", -1.0)
-    executor.run_job(job := Group())
+    job = Group()
+    if name == "full":
+        job.resources = Resources({**job.resources, "slurm_account": "Mine"})
+    executor.run_job(job)
     [told] = executor.told
     assert told.startswith(end)
     if end == "error":
@@ -169,9 +173,16 @@ def test_what_sbatch_cannot_do_for_a_moment_costs_no_attempt(
     assert (job.attempt, "change qos in" in str(refusal_line())) == ((4, True) if name == "refused" else (1, False))
     sent = (folder / "calls").read_text().splitlines()
     assert len(sent) == calls
-    # Nothing is guessed, and kinds of GPUs are taken as they are named.
+    # Nothing is guessed, and accounts and kinds of GPUs are taken as they are named.
     assert "--gpus=nvidia_a100-sxm4-40gb:2" in sent[0]
-    assert not {"-A", "-p"} & set(sent[0].split())
+    assert (" -A Mine " in sent[0], " -A " in sent[0], " -p " in sent[0]) == ((name == "full",) * 2 + (False,))
+
+
+@pytest.mark.slow
+def test_a_run_that_ends_sends_nothing_more(executor: Executor) -> None:
+    executor.scheduler._user_kill = "graceful"  # by SIGTERM
+    executor.run_job(Group())
+    assert executor.told == ["error not sent: the run ends"]
 
 
 @pytest.mark.slow

@@ -129,7 +129,8 @@ class PatientExecutor(plugin.Executor):  # type: ignore[misc]
 
     def run_job(self, job: Any) -> None:
         """Send a job; again if SLURM had no time or no room for it, which costs none of its `retries`."""
-        if STOPPED.is_set():  # it waited for its turn, and nobody would cancel it
+        if self._is_ending():  # it waited for its turn meanwhile
+            super()._report_job_error_threadsafe(SubmittedJobInfo(job), "not sent: the run ends")
             return
         self._send(job)
         pauses = itertools.chain(_PAUSES, itertools.repeat(_PAUSES[-1]))
@@ -137,7 +138,7 @@ class PatientExecutor(plugin.Executor):  # type: ignore[misc]
             _, answer = self._refused[job]
             self._busy_since = None if _FULL.search(answer) else self._busy_since or time.monotonic()
             late = self._busy_since is not None and time.monotonic() - self._busy_since > _BUSY_SECONDS
-            if late or STOPPED.wait(next(pauses)):
+            if late or STOPPED.wait(next(pauses)) or self._is_ending():
                 break
             listed = listed_jobs("--states=all", f"--name={self.run_uuid}")
             if listed is None:
@@ -155,6 +156,10 @@ class PatientExecutor(plugin.Executor):  # type: ignore[misc]
             super()._report_job_error_threadsafe(*self._refused.pop(job))
         else:
             self._busy_since = None
+
+    def _is_ending(self) -> bool:
+        """Whether no more jobs are to be sent: after Ctrl-C, or SIGTERM, of which Snakemake's scheduler knows."""
+        return STOPPED.is_set() or getattr(self.workflow.scheduler, "_user_kill", None) is not None
 
     def _send(self, job: Any) -> None:
         try:

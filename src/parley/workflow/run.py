@@ -25,7 +25,7 @@ from parley.study.frozen import report_plan
 from parley.study.load import RunPlan, changed_since, check_alone, companions, plan_of, require_plan, run_plan
 from parley.text import one_line
 from parley.workflow.run_log import announce, follow, show_log
-from parley.workflow.slurm import wait_for_former_jobs
+from parley.workflow.slurm import refusal_line, wait_for_former_jobs
 from parley.workflow.stopping import leave, stop_run, stopped_line
 
 _log = logging.getLogger(__name__)
@@ -184,7 +184,7 @@ def on_error(run: Run) -> None:
         stopped, changed = stopped_line(), changed_since(run.study, run.plan)
         if not stopped and not changed:
             report_played(run.study)
-        for line in [stopped] if stopped else [refused_line(run.study), changed]:
+        for line in [stopped] if stopped else [refused_line(run.study), refusal_line(), changed]:
             if line:
                 _log.error("%s", line)
 

@@ -27,6 +27,18 @@ REMEDIES = {
     r"PartitionTimeLimit": f"ask for less time: {_TIME}",
     r"JobHeld|requeued held": "scontrol release JOB",
 }
+# What sbatch refuses for good, and what asks for it: keys of the profile, and of a model's entry.
+_REFUSALS = {
+    r"\baccount\b": ("slurm_account", "account"),
+    r"partition": ("slurm_partition", "partition"),
+    r"(?i)\bqos\b": ("qos", "qos"),
+    r"time limit": ("runtime", "minutes"),
+    r"(?i)memory": ("mem_mb", "memory_mb"),
+    r"feature": ("constraint", "constraint"),
+    r"gres": ("gres", "gres or gpu_model"),
+    r"node configuration|processors|Node count": ("cores, mem_mb or constraint", "gpus, gpu_model, gres or memory_mb"),
+}
+_refusal: list[str] = []  # the last of this run, in words
 _THERE = (
     "%d cluster jobs of an earlier run of this study are still there, and are waited for; to start anew, which loses "
     "no reply: scancel %s"
@@ -76,9 +88,9 @@ def wait_for_former_jobs(study: str, required: bool, seconds: float = _POLL_SECO
     return False
 
 
-def listed_jobs(option: str) -> list[list[str]] | None:
-    """Return the jobs of whom an `option` of squeue says: id, comment and folder; None if squeue fails."""
-    command = ["squeue", "--noheader", option, "--format=%i\t%k\t%Z"]
+def listed_jobs(*options: str) -> list[list[str]] | None:
+    """Return the jobs of whom `options` of squeue say: id, comment and folder; None if squeue fails."""
+    command = ["squeue", "--noheader", *options, "--format=%i\t%k\t%Z"]
     try:
         listed = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
     except FileNotFoundError:
@@ -113,6 +125,22 @@ def job_line(job: str) -> str:
     # Of a job that was canceled it says what that waited for.
     why = f" ({reason})" if reason not in ("", "None", "NonZeroExitCode") and not state.startswith("CANCELLED") else ""
     return one_line(f"SLURM job {job}: {state}{why} on {node or 'no node'}, exit code {code}", 300)
+
+
+def note_refusal(answer: str) -> bool:
+    """Return whether sbatch refused a job for good by its answer; `refusal_line` then says what to change."""
+    if "sbatch" not in answer:
+        return False
+    words = one_line(answer.strip().rstrip("'.").rpartition("failed: ")[2], 200)
+    others = ("what jobs ask for", "cluster")
+    ours, models = next((keys for pattern, keys in _REFUSALS.items() if re.search(pattern, words)), others)
+    _refusal[:] = [f"SLURM refuses a job: {words}; change {ours} in the profile, or {models} in the model's entry"]
+    return True
+
+
+def refusal_line() -> str | None:
+    """Return what SLURM refused last in this run, and what to change; None if it refused nothing for good."""
+    return _refusal[0] if _refusal else None
 
 
 def sbatch_line(call: str) -> str:

@@ -6,7 +6,7 @@ import shutil
 import subprocess
 import sys
 import uuid
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from shlex import quote
 from typing import Any
@@ -206,13 +206,28 @@ def report_played(study: Study) -> None:
 
 
 def on_success(run: Run) -> None:
-    """Remove marks, and name the records that were left out."""
+    """Remove marks, name the records that were left out, and say what the study answers and where its report is."""
     if run.is_main:
         for kind in ("shards", "played"):
             shutil.rmtree(paths.marks(run.study.name, kind), ignore_errors=True)
         # The jobs that left them out have said so in their logs alone.
         if line := recall_left_out(run.study):
             _log.warning("%s", line)
+        leave()  # the display ends above what was found
+        for line in _answers(run.study):
+            sys.stderr.write(f"{one_line(line)}\n")
+
+
+def _answers(study: Study) -> Iterator[str]:
+    """Yield the answer to each question in a line, and the path of the report, if the run made them."""
+    if not paths.report(study.name).is_file():
+        return
+    from parley.analysis.tables import read_table
+    from parley.report.answers import difference_text, verdict
+
+    for row in read_table(study.name, "questions").to_dict("records"):
+        yield f"{row['question']}: {verdict(row, study.game)}. {difference_text(row, study.game)}"
+    yield f"Report: {paths.report(study.name)}"
 
 
 def missing_records(study: Study, by_shard: bool) -> list[str]:

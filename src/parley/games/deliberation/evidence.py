@@ -31,6 +31,7 @@ from parley.games.evidence import (
     TableSpec,
     Timeline,
     TimelineCell,
+    Transcript,
     Utterance,
 )
 from parley.games.parameters import Group
@@ -222,6 +223,19 @@ TABLES = (
 )
 
 
+def _sessions(outcome: Mapping[str, Any], trace: Sequence[DeliberationTurn]) -> Sequence[Session]:
+    sessions = []
+    for _, turns in groupby(trace, lambda entry: entry["session"]):
+        entries = list(turns)
+        first, last = entries[0], entries[-1]
+        said = [(entry["round"], agent, of) for entry in entries for agent, of in entry["said"].items()]
+        utterances = tuple(Utterance(number, agent, of) for number, agent, of in said if of is not None)
+        verdict = last["verdict"]
+        agents, rules = tuple(first["answers"]), first["rules"]
+        sessions.append(Session(first["subject"], agents, rules, utterances, verdict["agreed"], verdict))
+    return sessions
+
+
 class DeliberationEvidence(Evidence[DeliberationParameters, DeliberationTurn]):
     """What the deliberation game shows, and what it gives the ledger."""
 
@@ -235,6 +249,7 @@ class DeliberationEvidence(Evidence[DeliberationParameters, DeliberationTurn]):
     tables = TABLES
     paired_by = ("problem",)
     round_name = "turn"
+    transcript = Transcript(_sessions, check_verdict)
 
     def shows(self, figure: FigureSpec, parameters: DeliberationParameters, groups: Sequence[Group]) -> bool:
         """Return whether the figure is of right answers, or of policies, as the problems are."""
@@ -295,18 +310,3 @@ class DeliberationEvidence(Evidence[DeliberationParameters, DeliberationTurn]):
         """Return for each agent of the last panel whether its last answer is right, as 1 and 0, if one can be."""
         right, answers = metrics["right_answer"], trace[-1]["answers"]
         return {} if right is None else {name: {"accuracy": float(each == right)} for name, each in answers.items()}
-
-    def transcript(self, outcome: Mapping[str, Any], trace: Sequence[DeliberationTurn]) -> Sequence[Session]:
-        """Return the deliberations of one simulation, for the ledger."""
-        sessions = []
-        for _, turns in groupby(trace, lambda entry: entry["session"]):
-            entries = list(turns)
-            first, last = entries[0], entries[-1]
-            said = [(entry["round"], agent, of) for entry in entries for agent, of in entry["said"].items()]
-            utterances = tuple(Utterance(number, agent, of) for number, agent, of in said if of is not None)
-            verdict = last["verdict"]
-            agents, rules = tuple(first["answers"]), first["rules"]
-            sessions.append(Session(first["subject"], agents, rules, utterances, verdict["agreed"], verdict))
-        return sessions
-
-    check_verdict = staticmethod(check_verdict)

@@ -142,7 +142,7 @@ def planned(study: Study, records: Records, base: float | None = None) -> list[P
     by = [*study.axes, "seed", REPEAT]
     # Another study may lack an axis, or have played the same.
     rows = pd.DataFrame() if any(name not in rows for name in by) else rows.dropna(subset=by).drop_duplicates(by)
-    times = max(repeats, default=0) + 1, max(condition.repeat or 0 for condition in study.conditions) + 1
+    times = max(repeats, default=0) + 1, study.repeats
     plans = [_planned(comparison, pairs, base, times) for comparison, pairs in all_pairs(rows, study)]
     return [replace(plan, repeats=times[1] if plan.comparison.averaged else 1) for plan in plans]
 

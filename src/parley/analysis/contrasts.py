@@ -124,7 +124,7 @@ def _within(
     conditions: Sequence[_Played], by: Sequence[str], game: type[Game]
 ) -> Iterator[tuple[SamplePair, list[_Spread]]]:
     """Yield the indicators that the game compares with one another, in each condition."""
-    for first, second in game.evidence.comparisons:
+    for first, second in [(of.name, other) for of in game.evidence.indicators for other in of.compared_with]:
         what = f"{second} - {first}"
         about = {"kind": "comparison", "what": what, "axis": "", "from": first, "to": second}
         for condition in conditions:

@@ -75,11 +75,15 @@ class Measure:
 
 @checked_dataclass(frozen=True)
 class Indicator:
-    """A yes or no of a whole simulation, or None; what says the same as an outcome class is not `contrasted`."""
+    """A yes or no of a whole simulation, or None; what says the same as an outcome class is not `contrasted`.
+
+    In the same simulations it is compared with other indicators, those in `compared_with`.
+    """
 
     name: Slug
     label: str
     contrasted: bool = True
+    compared_with: tuple[str, ...] = ()
 
 
 @checked_dataclass(frozen=True)
@@ -344,7 +348,6 @@ class Evidence(Generic[P, R]):
     indicators: tuple[Indicator, ...] = ()  # metrics that are true, false or None
     quantities: tuple[Quantity, ...] = ()  # metrics that are numbers or None
     columns: GameColumns = GameColumns()  # what its metrics mean, and what each agent did by round
-    comparisons: tuple[tuple[str, str], ...] = ()  # pairs of indicators, compared in the same simulations
     paired_by: tuple[str, ...] = ()  # metrics that simulations of a pair share, besides their seed
     tables: tuple[TableSpec, ...] = ()  # that this game brings
     round_name: str = "round"  # what figures call the rounds of `series`
@@ -356,7 +359,7 @@ class Evidence(Generic[P, R]):
 
     def about(self, table: str) -> tuple[Any, ...]:
         """Return the measures of a table that the game brings; none of one that it does not bring."""
-        return next((each.measures for each in self.tables if each.name == table), ())
+        return spec.measures if (spec := self.table(table)) else ()
 
     @property
     def keeps_ledger(self) -> bool:

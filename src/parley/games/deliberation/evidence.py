@@ -102,11 +102,16 @@ MEASURES = (
     Measure("confidence", "confidence in the policies accepted", carried=True),
 )
 
+# They are compared with what deliberation adds, and with what unanimity costs.
 INDICATORS = (
-    Indicator("single_correct", "one agent's first answer is right"),
+    Indicator("single_correct", "one agent's first answer is right", compared_with=("consensus_correct",)),
     Indicator("single_correct_strict", "the same, its number read as strict", contrasted=False),
     Indicator("single_correct_flexible", "the same, its number read as flexible", contrasted=False),
-    Indicator("first_majority_correct_honest", "majority vote of honest first answers is right"),
+    Indicator(
+        "first_majority_correct_honest",
+        "majority vote of honest first answers is right",
+        compared_with=("consensus_correct", "last_majority_correct_honest"),
+    ),
     Indicator("last_majority_correct_honest", "majority vote of honest last answers is right"),
     # With adversaries among the voters; without any they say the same as those of honest agents.
     Indicator("first_majority_correct", "majority vote of all first answers is right", contrasted=False),
@@ -121,13 +126,6 @@ QUANTITIES = (
     Quantity("deliberations", "deliberations on the problem", contrasted=False),
     Quantity("utterances", "answers given", contrasted=False),
     Quantity("unreadable", "answers that could not be read"),
-)
-
-# What deliberation adds, and what unanimity costs, in the same simulations.
-COMPARISONS = (
-    ("single_correct", "consensus_correct"),
-    ("first_majority_correct_honest", "consensus_correct"),
-    ("first_majority_correct_honest", "last_majority_correct_honest"),
 )
 
 FIGURES = (
@@ -245,7 +243,6 @@ class DeliberationEvidence(Evidence[DeliberationParameters, DeliberationTurn]):
     measures = MEASURES
     indicators = INDICATORS
     quantities = QUANTITIES
-    comparisons = COMPARISONS
     tables = TABLES
     paired_by = ("problem",)
     round_name = "turn"

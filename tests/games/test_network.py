@@ -206,11 +206,6 @@ def test_links_are_by_name_and_traced_once_where_somebody_is_hidden() -> None:
     assert (facts["edges"], facts["components"], facts["honest_edges"], facts["honest_components"]) == (2, 1, 0, 2)
 
 
-def test_two_triangles_that_share_an_agent_hang_together_by_it_alone() -> None:
-    bow_tie = [(0, 1), (0, 2), (1, 2), (2, 3), (2, 4), (3, 4)]
-    assert Network.of_edges(5, bow_tie).facts() == Facts(diameter=2, connectivity=1, edges=6, components=1)
-
-
 ONE_WAY = {"kind": "edges", "edges": [[1, 2]], "one_way": [[2, 3], [3, 1]]}
 
 

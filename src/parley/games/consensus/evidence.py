@@ -160,8 +160,8 @@ class ConsensusEvidence(Evidence[ConsensusParameters, ConsensusRound]):
     measures = (Measure("agreement", "agreement of honest agents", carried=True),)
     quantities = QUANTITIES
     tables = (
-        TableSpec("quality", "parley.games.consensus.quality:Quality", ("initial_mean", "consensus_value")),
-        TableSpec("regret", "parley.games.consensus.regret:Regret", ACHIEVABLE),
+        TableSpec("quality", "parley.games.consensus.tables:Quality", ("initial_mean", "consensus_value")),
+        TableSpec("regret", "parley.games.consensus.tables:Regret", ACHIEVABLE),
     )
 
     def shows(self, figure: FigureSpec, parameters: ConsensusParameters, groups: Sequence[Group]) -> bool:

@@ -16,6 +16,7 @@ from parley.statistics.stats import Floats
 _SAMPLES, _NUMBERS = 2_000, 10_000_000  # samples of differences for each power, and what they hold
 _TAIL = 1e-12  # of a distribution, which is left out
 _ROUNDING = 1e-12
+_TARGET = 0.8
 MAX_PAIRS = 100_000
 
 
@@ -117,12 +118,12 @@ def pairs_needed(power: Callable[[int], float], target: float, step: int = 1, mo
     return max(high - 19, 1) * step
 
 
-def smallest_found(power: Callable[[float], float], most: float, target: float = 0.8) -> float | None:
-    """Return the smallest difference in (0, most] that is found with this power; None if there is none."""
-    if most <= 0 or power(most) < target:
+def smallest_found(power: Callable[[float], float], most: float) -> float | None:
+    """Return the smallest difference in (0, most] that is found with a power of 80%; None if there is none."""
+    if most <= 0 or power(most) < _TARGET:
         return None
     low, high = 0.0, most
     while high - low > 1e-4 * most:
         middle = (low + high) / 2
-        low, high = (low, middle) if power(middle) >= target else (middle, high)
+        low, high = (low, middle) if power(middle) >= _TARGET else (middle, high)
     return high

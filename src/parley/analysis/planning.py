@@ -61,13 +61,6 @@ class AssumedRates:
         first = 0.5 - self.difference / 2 if self.first is None else self.first
         return Rates(first, min(max(first + self.difference, 0.0), 1.0), self.correlation)
 
-    @property
-    def largest(self) -> float:
-        """The largest difference that there can be in this direction."""
-        if self.first is None:
-            return 1.0
-        return 1 - self.first if self.difference >= 0 else self.first
-
     def power(self, pairs: int, alpha: float) -> float:
         """Return the probability to find the difference in so many pairs, over all strata."""
         if self.strata == 1:
@@ -84,11 +77,6 @@ class AssumedNumbers:
     strata: int
     share: bool
     wide: float = 1.0
-
-    @property
-    def largest(self) -> float:
-        """A difference that is larger than any that matters."""
-        return 100 * self.difference
 
     def power(self, pairs: int, alpha: float) -> float:
         """Return the probability to find the difference in so many pairs, over all strata."""
@@ -289,8 +277,10 @@ def _row(plan: Planned, alpha: float, costs: Costs) -> dict[str, Any]:
 
 def _smallest(assumed: Assumed, pairs: int, alpha: float) -> float:
     """Return the smallest difference found with 80%, in the direction of the one that is to be found; NaN for none."""
-    sign = math.copysign(1.0, assumed.difference)
-    found = smallest_found(lambda size: replace(assumed, difference=sign * size).power(pairs, alpha), assumed.largest)
+    sign, largest = math.copysign(1.0, assumed.difference), 100 * assumed.difference  # of numbers: more than matters
+    if isinstance(assumed, AssumedRates):
+        largest = 1.0 if assumed.first is None else 1 - assumed.first if sign > 0 else assumed.first
+    found = smallest_found(lambda size: replace(assumed, difference=sign * size).power(pairs, alpha), largest)
     return math.nan if found is None else found
 
 

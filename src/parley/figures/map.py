@@ -4,9 +4,9 @@ A row holds conditions that differ along x alone. A cell has the number and its 
 color is never all there is to read; where no condition was run it stays empty.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from math import ceil
 from typing import Any
 
@@ -126,73 +126,24 @@ def _axes(study: Study, table: pd.DataFrame) -> list[str]:
 
 @dataclass(frozen=True)
 class _Grid:
-    """Cells by row and by value of x, each a condition; `varying` are the axes that tell rows apart.
+    """The texts of rows and columns, and how large a cell is in inches as far as these leave room."""
 
-    Sizes are in inches. Cells that are `narrow` have their interval in two lines, `bare` ones no text.
-    """
+    names: Mapping[_Row, str]
+    columns: Sequence[str]
+    width: float
+    height: float
 
-    rows: Mapping[_Row, Mapping[Any, Any]]
-    varying: Sequence[str]
-    xs: Sequence[Any]
-
-    @cached_property
-    def names(self) -> dict[_Row, str]:
-        beside, plain = look().inches - _CELL[0] * len(self.xs) - 0.2, ("model", "player", BYZANTINE_AXIS)
-        return {row: wrapped(words(self.varying, row, plain), max(1.4, min(4.0, beside))) for row in self.rows}
-
-    @cached_property
-    def width(self) -> float:
-        longest = max(len(line) for name in self.names.values() for line in name.split("\n"))
-        return (look().inches - (0.3 + 0.062 * longest) - 0.1) / len(self.xs)
-
-    @property
-    def narrow(self) -> bool:
-        return self.width < _WHOLE
-
-    @property
-    def bare(self) -> bool:
-        return self.width < _LEAST
-
-    @property
-    def height(self) -> float:
-        lines = max(name.count("\n") + 1 for name in self.names.values())
-        return max(_CELL[1] + 0.1 * self.narrow, 0.13 * lines + 0.05)
-
-    def pages(self) -> list[list[_Row]]:
-        """Return the rows of each page."""
-        number, rows = max(1, int(_ROWS * _CELL[1] / self.height)), list(self.rows)
-        return [rows[at : at + number] for at in range(0, len(rows), number)]
-
-    def draw(self, ax: Axes, part: Sequence[_Row], content: _Content, label: str, link: common.Linker) -> None:
-        for y, row in enumerate(part):
-            for value, condition in self.rows[row].items():
-                self._draw_cell(ax, self.xs.index(value), y, condition, content, link(condition))
-        widest, every = max(_CELL[0], (room() - 2) / len(self.xs)) - 0.05, ceil(_LEAST / self.width)
-        columns = [wrapped(str(value), widest) for value in self.xs]
-        ax.set_xlim(-0.5, len(columns) - 0.5)
-        ax.set_ylim(len(part) - 0.5, -0.5)
-        ax.set_xlabel(label)
-        ax.set_xticks(range(0, len(columns), every), columns[::every])
-        ax.set_yticks(range(len(part)), [self.names[row] for row in part])
-        ax.tick_params(length=0)
-        ax.set_facecolor("#F2F2F2")
-        ax.spines[:].set_visible(False)
-
-    def _draw_cell(self, ax: Axes, x: int, y: int, condition: Any, content: _Content, url: str | None) -> None:
-        number, low, high = (float(condition[column]) for column in content.columns)
-        least, most = content.ends
-        share = (number - least) / (most - least) if most > least else 0.5
-        color = matplotlib.colormaps[_COLORS](share)
-        ax.add_patch(Rectangle((x - 0.5, y - 0.5), 1, 1, facecolor=color, edgecolor="white", url=url))
-        between = "\n" if self.narrow else " "
-        interval = "" if pd.isna(low) else f"[{content.limit(low)},{between}{content.limit(high)}]"
-        texts = [
-            (0.28 if self.narrow else 0.17, 8, content.number(number)),
-            (-0.2 if self.narrow else -0.25, 6.5, interval),
-        ]
-        ink = "white" if share < 0.55 else "black"
-        for up, size, text in [] if self.bare else texts:
-            ax.text(x, y - up, text, ha="center", va="center", size=size, color=ink, linespacing=1.0)
+    @classmethod
+    def of(cls, rows: Iterable[_Row], varying: Sequence[str], xs: Sequence[Any]) -> "_Grid":
+        """Return that of rows, which `varying` axes tell apart, and values along x."""
+        beside, plain = look().inches - _CELL[0] * len(xs) - 0.2, ("model", "player", BYZANTINE_AXIS)
+        names = {key: wrapped(words(varying, key, plain), max(1.4, min(4.0, beside))) for key in rows}
+        longest = max(len(line) for name in names.values() for line in name.split("\n"))
+        width = (look().inches - (0.3 + 0.062 * longest) - 0.1) / len(xs)
+        columns = [wrapped(str(value), max(_CELL[0], (room() - 2) / len(xs)) - 0.05) for value in xs]
+        lines = max(name.count("\n") + 1 for name in names.values())
+        height = max(_CELL[1] + 0.1 * (width < _WHOLE), 0.13 * lines + 0.05)
+        return cls(names, columns, width, height)
 
 
 def _map(
@@ -213,36 +164,33 @@ def _map(
     rows = _rows(table, varying, spec.x)
     if all(len(cells) < 2 for cells in rows.values()) and spec != INFLUENCE:  # a single cell compares by itself
         return empty(study, spec, f"Nothing to compare: no two conditions differ in {spec.x} alone.")
-    used = {value for cells in rows.values() for value in cells}
-    grid = _Grid(rows, varying, [value for value in common.values_along(table[spec.x]) if value in used])
-    notes = [_counts(rows, content, spec), *sizes, *more]
+    counts = sorted(table["simulations"].unique())
+    several = f"{counts[0]:.0f} to {counts[-1]:.0f}" if len(counts) > 1 else f"{counts[0]:.0f}"
+    nothing = ", or no simulation has it" if spec.of else ", or it cannot be"
+    notes = [f"{content.what}; {several} simulations per cell. Empty: not run{nothing}.", *sizes, *more]
     if fixed := [axis for axis in others if axis not in varying]:
         notes.append(f"In all rows: {words(fixed, [table[axis].iloc[0] for axis in fixed])}.")
     notes += alone
-    if grid.bare:
+    xs, label, link = common.values_along(table[spec.x]), axis_label(study, spec.x), common.linker(study)
+    grid = _Grid.of(rows, varying, xs)
+    if grid.width < _LEAST:
         least, most = map(content.number, content.ends)
         notes.append(f"Colors from {least} (dark) to {most} (light); the tables have the numbers.")
     if varying:
         notes.append(f"Rows: {', '.join(varying)}.")
-    label, link = axis_label(study, spec.x), common.linker(study)
 
     def draw(ax: Axes, part: Sequence[_Row]) -> None:
-        grid.draw(ax, part, content, label, link)
-        for x in [x for x, v in enumerate(grid.xs) if begin is not None and int(str(v).split("-")[0]) >= begin][:1]:
+        for y, key in enumerate(part):
+            for value, condition in rows[key].items():
+                _cell(ax, xs.index(value), y, condition, content, grid.width, link(condition))
+        _frame(ax, grid.columns, [grid.names[key] for key in part], label, every=ceil(_LEAST / grid.width))
+        for x in [x for x, value in enumerate(xs) if begin is not None and int(str(value).split("-")[0]) >= begin][:1]:
             ax.axvline(x - 0.5, color="#D55E00", linewidth=2.5)
 
-    parts = grid.pages()
+    of_page = max(1, int(_ROWS * _CELL[1] / grid.height))
+    parts = [list(rows)[at : at + of_page] for at in range(0, len(rows), of_page)]
     panels = [Panel([partial(draw, part=part)], grid.height * len(part)) for part in parts]
-    size = _CELL[0] * len(grid.xs), grid.height * len(parts[0])
-    return pages(study, spec, panels, size, notes, [], columns=1)
-
-
-def _counts(rows: Mapping[_Row, Mapping[Any, Any]], content: _Content, spec: FigureSpec) -> str:
-    """Return in a sentence what cells are, and how many simulations each is of."""
-    counts = sorted({int(cell["simulations"]) for cells in rows.values() for cell in cells.values()})
-    several = f"{counts[0]} to {counts[-1]}" if len(counts) > 1 else f"{counts[0]}"
-    nothing = ", or no simulation has it" if spec.of else ", or it cannot be"
-    return f"{content.what}; {several} simulations per cell. Empty: not run{nothing}."
+    return pages(study, spec, panels, (_CELL[0] * len(xs), grid.height * len(parts[0])), notes, [], columns=1)
 
 
 def _rows(table: pd.DataFrame, by: Sequence[str], x: str) -> dict[_Row, dict[Any, Any]]:
@@ -250,6 +198,36 @@ def _rows(table: pd.DataFrame, by: Sequence[str], x: str) -> dict[_Row, dict[Any
     for _, condition in table.iterrows():
         rows.setdefault(tuple(condition[axis] for axis in by), {})[condition[x]] = condition
     return rows
+
+
+def _cell(ax: Axes, x: int, y: int, condition: Any, content: _Content, width: float, url: str | None) -> None:
+    """Draw a cell; a narrow one has its interval in two lines, one without room no text."""
+    number, low, high = (float(condition[column]) for column in content.columns)
+    least, most = content.ends
+    share = (number - least) / (most - least) if most > least else 0.5
+    color = matplotlib.colormaps[_COLORS](share)
+    ax.add_patch(Rectangle((x - 0.5, y - 0.5), 1, 1, facecolor=color, edgecolor="white", url=url))
+    if width < _LEAST:
+        return
+    ink, narrow = "white" if share < 0.55 else "black", width < _WHOLE
+    between = "\n" if narrow else " "
+    interval = "" if pd.isna(low) else f"[{content.limit(low)},{between}{content.limit(high)}]"
+    for up, size, text in (
+        (0.28 if narrow else 0.17, 8, content.number(number)),
+        (-0.2 if narrow else -0.25, 6.5, interval),
+    ):
+        ax.text(x, y - up, text, ha="center", va="center", size=size, color=ink, linespacing=1.0)
+
+
+def _frame(ax: Axes, columns: Sequence[str], names: Sequence[str], label: str, every: int) -> None:
+    ax.set_xlim(-0.5, len(columns) - 0.5)
+    ax.set_ylim(len(names) - 0.5, -0.5)
+    ax.set_xlabel(label)
+    ax.set_xticks(range(0, len(columns), every), columns[::every])
+    ax.set_yticks(range(len(names)), names)
+    ax.tick_params(length=0)
+    ax.set_facecolor("#F2F2F2")
+    ax.spines[:].set_visible(False)
 
 
 def near(rate: float) -> str:

@@ -1,13 +1,8 @@
-"""The tables that the consensus game brings: `regret`, `achievable` and `quality`.
+"""The tables that the consensus game brings: `regret` and `achievable`, and `quality`.
 
-Regret holds each game against the best known protocol in the same seats. That has the same names, initial values,
-network and deadline, and meets the same adversaries: scripted ones play against it anew, with the random numbers that
-they had; of all others what they said is repeated. So regret is a paired difference. What the theory promises there,
-and what not, `achievable.py` says.
-
-Quality is how what agents agreed on depends on what they began with. The mean and the value of a random agent have the
-slope 1, and no bias; so does the median, with a slope somewhat above 1. Agents that ignore where they began have the
-slope 0.
+Regret is a paired difference: the best known protocol in the same seats has the same names, initial values, network
+and deadline, and meets the same adversaries. Scripted ones play against it anew, with the random numbers that they
+had; of all others what they said is repeated. What the theory promises there, and what not, `achievable.py` says.
 """
 
 import math
@@ -141,7 +136,8 @@ def _played(game: Game, rules: Mapping[str, ScriptedPolicy], simulation: str) ->
             return outcome
 
 
-# What agents agreed on, by what they began with
+# What agents agreed on, by what they began with: the mean and the value of a random agent have the slope 1, and no
+# bias; so does the median, with a slope somewhat above 1. Agents that ignore where they began have the slope 0.
 
 MIN_POINTS = 5  # a line through fewer says nothing
 _ROUNDING = 1e-12  # by which a point may miss its line

@@ -46,7 +46,8 @@ def refused(made: Callable[[], object], start: str, *names: str) -> None:
         made()
     line = str(caught.value)
     assert re.match(start, line), line
-    assert [name for name in (*names, "\n") if (name in line) == (name == "\n")] == [], line
+    assert "\n" not in line
+    assert all(name in line for name in names), (line, names)
 
 
 StudyFactory = Callable[..., Study]

@@ -5,7 +5,7 @@ import signal
 import sys
 import threading
 import time
-from io import TextIOWrapper
+from io import StringIO, TextIOWrapper
 from types import FrameType
 
 import click
@@ -13,7 +13,7 @@ import click
 from parley import __version__
 from parley.cli import forks, ledger, prompts, stages, studies, user_commands
 from parley.cli.common import print_log
-from parley.errors import FileError, GameError, ParleyError
+from parley.errors import FileError, GameError, ParleyError, without_keys
 from parley.text import one_line
 from parley.workflow.stopping import ALL_SECONDS, GOES_ON, SIGNALS, end_now
 
@@ -32,7 +32,8 @@ def main() -> None:
     try:
         commands(standalone_mode=False)
     except click.ClickException as error:
-        error.show()
+        error.show(shown := StringIO())
+        click.echo(without_keys(shown.getvalue()), err=True, nl=False)
         sys.exit(error.exit_code)
     except click.Abort:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # asked again it ends no sooner, but with a traceback
@@ -52,7 +53,7 @@ def main() -> None:
         from parley.policies.own_code import own_line  # slow to import
 
         kind = "" if isinstance(error, OSError) else f"{type(error).__name__}: "
-        said = f"{kind}{one_line(str(error), 300)}{own_line(error)}"
+        said = f"{kind}{one_line(without_keys(str(error)), 300)}{own_line(error)}"
         click.echo(f"parley: {said} (PARLEY_DEBUG=1 shows where)", err=True)
         sys.exit(1)
 

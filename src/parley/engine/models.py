@@ -23,7 +23,7 @@ from parley.engine.service.dialect import (
     ServiceLimits,
 )
 from parley.engine.sources import FolderSource, HubSource, ServiceSource, Source
-from parley.errors import UsageError
+from parley.errors import UsageError, without_keys
 from parley.identity import canonical_json
 from parley.text import choose, without_folders
 from parley.text.yamlfile import Slug, load_yaml, validated
@@ -242,6 +242,12 @@ class ModelEntry(BaseModel):
 
     @model_validator(mode="after")
     def _leaves_ours_alone(self) -> "ModelEntry":
+        free = ("engine_args", "server_args", "chat_template_kwargs", "extra")
+        sent = {"source": {"served": self.served}, **{place: getattr(self, place) for place in free}}
+        for place, fields in sent.items():
+            for key, value in fields.items():
+                if without_keys({key: value}) != {key: value}:
+                    raise ValueError(f"{place}.{key}: looks like a key, and records are shared; remove it")
         check_arguments(self.engine_args)
         check_arguments(self.server_args)
         check_concern_the_machine(self.server_args)

@@ -317,7 +317,7 @@ def first_problem(error: ValidationError) -> str:
     if problem["type"] == "missing":
         return f"{where}: missing; add it"
     message = str(problem["msg"]).removeprefix("Value error, ")
-    reason = f"{shown(problem['input'])}: {one_line(message[:1].lower() + message[1:], 200)}"
+    reason = f"{shown(problem['input'], problem['loc'])}: {one_line(message[:1].lower() + message[1:], 200)}"
     return f"{where}: {reason}" if where else reason
 
 

@@ -50,7 +50,7 @@ def test_the_command_follows_the_entry_and_names_no_network_address(build: Calla
         "structured-outputs-config": '{"backend": "xgrammar"}',
     }
     assert {name: option(found, name) for name in expected} == expected
-    assert found[1:3] == ["-m", "vllm.entrypoints.launchers.api_server.entry"]
+    assert found[1:3] == ["-Pm", "vllm.entrypoints.launchers.api_server.entry"]
     assert {"--enforce-eager", "--enable-prompt-tokens-details"} < set(found)
     assert option(command(gpus=0), "tensor-parallel-size") == "1"
 

@@ -1,5 +1,6 @@
 """The command line: one thin command per stage of the workflow (`stages.py`), and those of users."""
 
+import logging
 import os
 import signal
 import sys
@@ -37,6 +38,7 @@ def main() -> None:
         sys.exit(error.exit_code)
     except click.Abort:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # asked again it ends no sooner, but with a traceback
+        logging.getLogger("asyncio").disabled = True  # which would print those of tasks that were broken off
         click.echo(f"parley: {words}", err=True)
         sys.exit(130)
     except ParleyError as error:
@@ -54,6 +56,8 @@ def main() -> None:
 
         kind = "" if isinstance(error, OSError) else f"{type(error).__name__}: "
         said = f"{kind}{one_line(without_keys(str(error)), 300)}{own_line(error)}"
+        if isinstance(error, OSError) and error.filename is not None:
+            said = f"{one_line(without_keys(str(error.filename)), 300)}: {error.strerror}"
         click.echo(f"parley: {said} (PARLEY_DEBUG=1 shows where)", err=True)
         sys.exit(1)
 

@@ -98,7 +98,7 @@ def server_command(name: str, entry: ModelEntry, folder: Path, socket: str) -> l
         if entry.deterministic:  # with fewer bits, what shares a batch changes the last of them
             arguments["dtype"] = "float32"
     arguments |= own
-    return [sys.executable, "-m", _MODULE, *(word for item in arguments.items() for word in written(*item))]
+    return [sys.executable, "-Pm", _MODULE, *(word for item in arguments.items() for word in written(*item))]
 
 
 def engine_provenance(name: str, entry: ModelEntry, marker: Path) -> dict[str, Any]:

@@ -125,6 +125,7 @@ def braced(text: str) -> str:
 
 def find_own_programs() -> None:
     """Let jobs find `parley` beside the Python that runs Snakemake; raises UsageError if it is not there."""
+    os.environ["PYTHONSAFEPATH"] = "1"  # no job's Python looks for libraries in the folder of the study
     os.environ["PATH"] = os.pathsep.join([os.environ.get("PATH", os.defpath), str(Path(sys.executable).parent)])
     if shutil.which("parley") is None:
         raise UsageError(
@@ -196,7 +197,7 @@ def report_played(study: Study) -> None:
         return
     _log.warning("%s of %s simulations were played; their report is made ...", f"{sum(there):,}", f"{len(there):,}")
     for stage in ("summarize", "figures", "report"):
-        command = [sys.executable, "-m", "parley.cli", stage, paths.study_argument(study.file)]
+        command = [sys.executable, "-Pm", "parley.cli", stage, paths.study_argument(study.file)]
         ran = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
         if ran.returncode:
             _log.error("%s: %s", stage, one_line(ran.stderr.strip().rpartition("\n")[2], 300))

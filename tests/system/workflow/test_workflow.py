@@ -85,12 +85,12 @@ def test_a_damaged_record_is_left_out_and_said_again_until_it_is_deleted_and_pla
         shutil.rmtree(paths.stamp("small", stage, "").parent)
     made = snakemake("--config", "study=small.yaml")
     assert made.returncode == 0, made.stderr
-    assert f"warning: the tables leave out 1 damaged record ({bad}); delete the named files" in made.stderr
+    assert f"warning: the tables leave out 1 damaged record: {bad}: " in made.stderr
     assert "WARNING: damaged records are left out" in paths.report("small").read_text()
     assert str(bad) not in set(pd.read_parquet(paths.table("small", "manifest", ".parquet"))["path"])
 
     again = snakemake("--dry-run", "--config", "study=small.yaml")
-    assert f"parley: warning: the tables leave out 1 damaged record ({bad}); delete the named files" in again.stderr
+    assert f"parley: warning: the tables leave out 1 damaged record: {bad}: " in again.stderr
     assert "Nothing to be done" in again.stdout + again.stderr
 
     bad.unlink()

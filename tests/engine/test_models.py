@@ -130,7 +130,7 @@ def test_a_cluster_is_asked_for_one_node_and_for_gpus_once() -> None:
     for keys, words in rows:
         with pytest.raises(ValidationError, match=words):
             ModelEntry.model_validate({"source": HUB, **keys})
-    ModelEntry.model_validate({"source": HUB, "cluster": {"gres": "gpu:rtx4090", "exclusive": False}})
+    ModelEntry.model_validate({"source": HUB, "cluster": {"gres": "gpu:nvidia_a100-sxm4-40gb", "exclusive": False}})
 
 
 # Arguments

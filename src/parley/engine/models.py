@@ -40,7 +40,7 @@ _ClusterWord = Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.,:&|()*\[
 def _check_gres(value: str) -> str:
     if re.search(r":\d{1,2}$", value):
         raise ValueError("may not end in a number, which is that of the shard's gpus; leave it out")
-    if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*(:[A-Za-z0-9_.]+)?", value):
+    if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*(:[A-Za-z0-9_.-]+)?", value):
         raise ValueError("must be a name and perhaps a kind, such as gpu:a100")
     return value
 

@@ -21,7 +21,7 @@ from scipy.stats import binom, multinomial, norm
 from parley.analysis import endings
 from parley.analysis.contrasts import band, spread_of
 from parley.analysis.questions import Pairs, line_ends
-from parley.games.consensus.quality import line_of
+from parley.games.consensus.tables import line_of
 from parley.statistics import stats
 from parley.statistics.anytime import anytime_interval, log_capital
 from parley.statistics.clustered import Standardized, clustered_difference, paired_rates, rate_limits, standardized

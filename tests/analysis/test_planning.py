@@ -8,11 +8,12 @@ import pytest
 import scipy
 
 from parley.analysis.made_by import ALIKE, PER_AGENT, SAME, SCRIPTED, UNKNOWN, Costs
-from parley.analysis.planning import Rates, level, plan_table, planned, power_of_pooled, power_of_rates, total_cost
+from parley.analysis.planning import level, plan_table, planned, total_cost
 from parley.analysis.questions import Pairs
 from parley.play.record import Summary
 from parley.play.record_store import read_records
 from parley.play.simulate import simulate_shard
+from parley.statistics.power import Rates, power_of_pooled, power_of_rates
 from parley.study import Study
 from parley.study.condition import SCRIPTED as ENGINE
 from support.studies import StudyFactory
@@ -35,7 +36,7 @@ def records_of(study: Study) -> list[Any]:
 def test_without_records_rates_are_about_a_half_and_pairs_independent(study_factory: StudyFactory) -> None:
     study = study_factory(GRID, questions=[ASKED])
     (plan,) = planned(study, [])
-    assert (plan.first, plan.difference, plan.correlation, plan.pairs) == (0.4, 0.2, 0.0, 0)
+    assert (plan.rates, plan.pairs) == (Rates(0.4, 0.4 + 0.2), 0)
     assert "no pilot" in plan.basis
     row = plan_table(study, [plan], Costs([])).iloc[0]
     assert row["power"] == row["power_alone"] == power_of_pooled(30, 2, Rates(0.4, 0.6), 0.05)
@@ -68,7 +69,7 @@ def test_two_outcomes_of_a_simulation_go_together_as_in_the_records(study_factor
     [within] = planned(study, records)
     wins = [[r.outcome["metrics"][name] for name in outcomes] for _, r in records]
     assert within.pairs == 30
-    assert within.correlation == pytest.approx(np.corrcoef(np.array(wins, dtype=float).T)[0, 1])
+    assert within.rates.correlation == pytest.approx(np.corrcoef(np.array(wins, dtype=float).T)[0, 1])
 
 
 def test_stated_rates_count_and_several_questions_share_the_level(study_factory: StudyFactory) -> None:
@@ -76,12 +77,12 @@ def test_stated_rates_count_and_several_questions_share_the_level(study_factory:
     study = study_factory(GRID, questions=questions)
     assert level(study) == pytest.approx(0.025)
     first, other = planned(study, [])
-    assert (first.first, first.difference) == pytest.approx((0.6, 0.2))
+    assert (first.rates.first, first.difference) == pytest.approx((0.6, 0.2))
     table = plan_table(study, [first, other], Costs([]))
     assert table["power"][0] == power_of_pooled(30, 2, Rates(0.6, 0.8), 0.025)
     assert table["power_alone"][0] == power_of_pooled(30, 2, Rates(0.6, 0.8), 0.05)
     given, _ = planned(study, [], base=0.9)
-    assert (given.first, given.difference) == pytest.approx((0.9, -0.2))
+    assert (given.rates.first, given.difference) == pytest.approx((0.9, -0.2))
 
 
 @pytest.mark.slow
@@ -93,9 +94,9 @@ def test_a_pilot_of_enough_pairs_tells_rates_and_correlation(study_factory: Stud
     won = [r.outcome["name"] == "valid_consensus" for s, r in records if s.condition.axes["model"] == "random"]
     (plan,) = planned(study, records)
     assert plan.pairs == 25
-    assert plan.first == pytest.approx(sum(won) / 25)
+    assert plan.rates.first == pytest.approx(sum(won) / 25)
     (few,) = planned(study, [record for record in records if record[0].seed < 19])
-    assert (few.pairs, few.first) == (0, 0.4)  # 19 pairs say too little
+    assert (few.pairs, few.rates.first) == (0, 0.4)  # 19 pairs say too little
 
 
 def test_a_quantity_needs_a_pilot(study_factory: StudyFactory) -> None:
@@ -105,15 +106,15 @@ def test_a_quantity_needs_a_pilot(study_factory: StudyFactory) -> None:
         for name in ("honest_payoff", "stag_share")
     ]
     plan, of_share = planned(study_factory(grid, game="stag_hunt", questions=asked), [])
-    assert plan.power is None
+    assert plan.assumed is None
     assert (
         plan_table(study_factory(grid, game="stag_hunt", questions=asked[:1]), [plan], Costs([]))
         .iloc[0][["power", "seeds_80"]]
         .isna()
         .all()
     )
-    assert of_share.power is not None  # a share varies at most as a rate does
-    assert of_share.power(50, 0.3, 0.05) == pytest.approx(power_of_rates(50, Rates(0.35, 0.65), 0.05))
+    assert of_share.assumed is not None  # a share varies at most as a rate does
+    assert of_share.assumed.power(50, 0.05) == pytest.approx(power_of_rates(50, Rates(0.45, 0.55), 0.05))
 
 
 # Costs

@@ -295,14 +295,6 @@ def test_wary_players_are_a_control_of_the_question_about_the_prompt(study_facto
     assert cells(rounds, "value_from value_to answer") == [6, 2, SAME]
 
 
-def test_one_stratum_has_the_score_test_and_its_interval(study_factory: StudyFactory) -> None:
-    study = study_factory({**GRID, "n": 4}, questions=[{**ASKED, "over": []}])
-    row = question_table(rows(study), study).iloc[0]
-    assert cells(row, "low high p") == pytest.approx(
-        [*map(float, paired_difference(3, 0, 3, 2)), float(mcnemar(0, 3))]
-    )
-
-
 def test_what_contradicts_an_interval_is_explained(study_factory: StudyFactory) -> None:
     grid = {"n": 4, "prompt": ["may_exist", "none_exist"], "seeds": 40}
     asked = {**ASKED, "over": []}

@@ -157,6 +157,3 @@ def test_all_kinds_are_drawn_from_a_study_with_what_a_game_does_not_have() -> No
         assert [word for word in words if word not in shown] == [], spec.name
         nothing = text_of(pages_of(study, spec.name, of=("unheard", "unanswered", "unmeasured")))
         assert "Nothing to draw" in nothing, spec.name
-
-
-# The consensus game's own

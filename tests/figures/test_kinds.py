@@ -8,9 +8,10 @@ from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 
 from parley.analysis.made_by import Costs
-from parley.analysis.planning import Rates, plan_table, planned, power_of_pooled, power_of_rates
+from parley.analysis.planning import plan_table, planned
 from parley.analysis.tables import read_table
 from parley.figures.curves import _power
+from parley.statistics.power import Rates, power_of_pooled, power_of_rates
 from support.figures import data, pages_of, panels_of, played, study_of, text_of
 from support.playing import hunt
 

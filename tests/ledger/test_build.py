@@ -12,14 +12,14 @@ import pytest
 from parley import paths
 from parley.analysis.tables import read_table
 from parley.errors import RecordError, UsageError
-from parley.games.evidence import Session
+from parley.games.evidence import Session, Transcript
 from parley.identity import canonical_json
 from parley.ledger.build import build, check_against_records
 from parley.ledger.check import check_chain
 from parley.play.record import read_summary, read_trace
 from parley.play.simulate import simulate
 from parley.study import Study
-from support.playing import CouncilGame, recorded_study
+from support.playing import CouncilGame, council_sessions, recorded_study
 from support.studies import StudyFactory
 
 pytestmark = [
@@ -55,9 +55,7 @@ def transcripts(study: Study) -> list[tuple[str, int, Session]]:
         (simulation.id, number, session)
         for simulation in study.simulations()
         for record in [simulation.record(study.name)]
-        for number, session in enumerate(
-            CouncilGame.evidence.transcript(read_summary(record).outcome, read_trace(record))
-        )
+        for number, session in enumerate(council_sessions(read_summary(record).outcome, read_trace(record)))
     ]
 
 
@@ -92,11 +90,9 @@ def test_the_same_records_give_the_same_bytes(study: Study) -> None:
 
 def test_a_chain_of_other_words_is_not_that_of_the_records(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
     """Made with all keys, as anyone can who knows the simulations: only the records tell."""
-    plain = CouncilGame.evidence.transcript
+    other = Transcript(lambda outcome, trace: council_sessions({**outcome, "name": "another"}, trace))
     with monkeypatch.context() as patch:
-        patch.setattr(
-            CouncilGame.evidence, "transcript", lambda outcome, trace: plain({**outcome, "name": "another"}, trace)
-        )
+        patch.setattr(CouncilGame.evidence, "transcript", other)
         build(study)
     assert check_chain(paths.ledger("small")).blocks
     first = next(identity for identity, _, session in transcripts(study) if session.agreed)
@@ -158,14 +154,13 @@ def test_node_k_of_the_network_is_the_kth_agent_by_number(
     study = study_factory({"n": 11, "b": 0}, game="council", parameters={"max_rounds": 1, "topology": "path"})
     [simulation] = study.simulations()
     simulate(study, simulation.record("small"), [], 0.0)
-    plain = CouncilGame.evidence.transcript
 
     def only(agent: str) -> pd.Series:
         def told(outcome: Any, trace: Any) -> list[Session]:
-            [session] = plain(outcome, trace)
+            [session] = council_sessions(outcome, trace)
             return [replace(session, utterances=tuple(u for u in session.utterances if u.agent == agent))]
 
-        monkeypatch.setattr(CouncilGame.evidence, "transcript", told)
+        monkeypatch.setattr(CouncilGame.evidence, "transcript", Transcript(told))
         return build(study).iloc[0]
 
     for number in (1, 2, 10, 11):

@@ -241,7 +241,8 @@ def deliberated(said: list[list[Any]], **given: Any) -> Session:
     """Return the ledger's session of a deliberation in which agents say this, turn by turn."""
     game = new_deliberation(**given)
     outcome = deliberate(game, *said).outcome.as_json()
-    [found] = DeliberationGame.evidence.transcript(outcome, outcome["trace"])
+    assert DeliberationGame.evidence.transcript is not None
+    [found] = DeliberationGame.evidence.transcript.sessions(outcome, outcome["trace"])
     return found
 
 

@@ -4,34 +4,25 @@ from collections.abc import Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any
 
-from parley.games.evidence import Evidence, Trajectory
-from parley.play.matrix import AGAIN, FAILED, LEADING, OTHER, STOP, Replied, game_timeline, marks_of, rounds_of
+from parley.games.evidence import Evidence, State, Timeline, TimelineCell
+from parley.play.matrix import AGAIN, FAILED, Replied, game_timeline, marks_of, rounds_of
 
 ROLES = {"agent_1": "honest", "agent_10": "honest", "agent_2": "byzantine"}
 OUTCOME: Mapping[str, Any] = {"metrics": {}}
 
 
 class Drawn(Evidence):
-    """Tells a trajectory of three agents, one of whom does not matter."""
+    """Tells what one of three agents held, in two rounds."""
 
-    def trajectory(self, outcome: Mapping[str, Any], trace: Sequence[Mapping[str, Any]]) -> Trajectory:
-        series = {"agent_1": [(0, 5.0), (1, 7.0)], "agent_10": [(0, 6.0), (1, 7.0)], "agent_2": [(1, 2.5)]}
-        return Trajectory(series, frozenset(["agent_1", "agent_10"]), ("honest", "liars"), None, 1)
+    def timeline(self, outcome: Mapping[str, Any], trace: Sequence[Mapping[str, Any]]) -> Timeline:
+        cells = {("agent_1", 0): TimelineCell("held", "5"), ("agent_1", 1): TimelineCell("held", "7")}
+        states = (State("held", "holds a value", "#56B4E9", ""),)
+        return Timeline({"agent_1": "agent_1"}, frozenset(), "", cells, states, (), {1: "stop"}, "votes")
 
 
 def game(evidence: Evidence[Any]) -> Any:
     seats = [SimpleNamespace(name=name, role=role) for name, role in ROLES.items()]
     return SimpleNamespace(evidence=evidence, roles=("honest", "byzantine"), seats=seats)
-
-
-def test_a_trajectory_is_a_matrix_of_values_colored_by_agreement() -> None:
-    found = game_timeline(game(Drawn()), OUTCOME, [], {})
-    assert list(found.agents) == ["agent_1", "agent_10", "agent_2"]  # those that matter first, by number
-    cells = {place: (cell.state, cell.text) for place, cell in found.cells.items()}
-    assert cells["agent_1", 0] == (OTHER.name, "5")
-    assert cells["agent_1", 1] == cells["agent_10", 1] == (LEADING.name, "7")
-    assert cells["agent_2", 1] == (OTHER.name, "2.5")
-    assert (found.framed, found.framed_label, found.results) == ({"agent_2"}, "liars", {1: STOP})
 
 
 def test_a_game_that_says_nothing_is_shown_by_its_replies() -> None:

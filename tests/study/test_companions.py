@@ -1,15 +1,15 @@
 """Studies that a study names beside it: checked, shown, and frozen with it."""
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from parley.errors import UsageError
 from parley.study import Study
 from parley.study.frozen import content_of, frozen_state, write_frozen
 from parley.study.load import companion_lines, companions
-from support.studies import StudyFactory
+from support.studies import StudyFactory, refused
 
 pytestmark = pytest.mark.promise("A frozen plan holds the studies of its noise and its control.")
 
@@ -53,19 +53,16 @@ def test_a_study_that_names_none_is_frozen_as_before(study_factory: StudyFactory
 
 
 def test_one_that_does_not_fit_is_refused(study_factory: StudyFactory) -> None:
-    def refused(study: Study, *names: str) -> None:
-        with pytest.raises(UsageError) as error:
-            companions(study)
-        assert str(error.value).startswith("small.yaml: companions.")
-        assert all(name in str(error.value) for name in names), error.value
+    def misfits(study: Study, *names: str) -> None:
+        refused(partial(companions, study), r"small\.yaml: companions\.", *names)
 
     study = write(study_factory, noise={"n": 5})
-    refused(study, "noise: again", "plays no condition")
+    misfits(study, "noise: again", "plays no condition")
     assert len(companion_lines(study)) == 1
-    refused(write(study_factory, control={"model": "tiny"}), "control: known", "asks a model (tiny)")
+    misfits(write(study_factory, control={"model": "tiny"}), "control: known", "asks a model (tiny)")
     study = write(study_factory)
     study_factory({"n": 3, "model": "tiny"}, name="again", seeds=2)
-    refused(study, "noise: again", "add to again.yaml repeats: 2")
+    misfits(study, "noise: again", "add to again.yaml repeats: 2")
     study = write(study_factory)
     study_factory({"n": [3, 4]}, name="known", questions=[ASKED | {"name": "other"}])
-    refused(study, "control: known", "(size)")
+    misfits(study, "control: known", "(size)")

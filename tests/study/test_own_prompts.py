@@ -2,6 +2,7 @@
 
 import pickle
 import re
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from support import REPOSITORY
 from support.answering import record_with_model
 from support.commands import Parley, one_line_error
 from support.records import forge
-from support.studies import MODELS, StudyFactory
+from support.studies import MODELS, StudyFactory, refused
 
 LINE = "A person reads every message that you write."
 WATCHED = {"from": "may_exist", "append": {"system": LINE}}
@@ -156,11 +157,7 @@ BAD: list[tuple[object, str]] = [
 def test_a_prompt_that_cannot_be_sent_is_refused_by_its_key(
     study_factory: StudyFactory, source: object, words: str
 ) -> None:
-    with pytest.raises(UsageError) as error:
-        study_factory({"prompt": "w"}, prompts={"w": source})
-    assert str(error.value).startswith("small.yaml: prompts.w")
-    assert words in str(error.value)
-    assert "\n" not in str(error.value)
+    refused(partial(study_factory, {"prompt": "w"}, prompts={"w": source}), r"small\.yaml: prompts\.w", words)
 
 
 def test_a_shipped_prompt_keeps_its_name_and_a_misspelled_one_is_found(study_factory: StudyFactory) -> None:

@@ -8,7 +8,6 @@ from click.testing import CliRunner
 
 from parley.cli import commands
 from parley.errors import ParleyError
-from parley.games.consensus.game import ConsensusGame
 from parley.study import load_study
 from parley.study.load import RunPlan, changed_since, plan_of, require_plan, run_plan
 from support.studies import MODELS, StudyFactory
@@ -16,9 +15,7 @@ from support.studies import MODELS, StudyFactory
 pytestmark = pytest.mark.promise("Jobs refuse to run if the study changed after planning.")
 
 
-def test_whatever_jobs_depend_on_changes_the_plan(
-    study_factory: StudyFactory, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_whatever_jobs_depend_on_changes_the_plan(study_factory: StudyFactory) -> None:
     plan = plan_of(study_factory({"model": "tiny"}, seeds=2))
     changes: list[dict[str, Any]] = [
         {"seeds": 3},
@@ -34,13 +31,6 @@ def test_whatever_jobs_depend_on_changes_the_plan(
             require_plan(after, plan)
         assert error.value.exit_code == 1
         assert changed_since(after, plan) == str(error.value)
-    plan = plan_of(study_factory({"model": "tiny"}))
-    texts = {name: dict(files) for name, files in ConsensusGame.prompts.variants.items()}
-    other = tmp_path / "other.txt"
-    other.write_bytes(texts["may_exist"]["honest_vote_user"].read_bytes() + b"One word more.\n")
-    texts["may_exist"]["honest_vote_user"] = other
-    monkeypatch.setattr(ConsensusGame.prompts, "variants", texts)
-    assert plan_of(load_study(Path("small.yaml"))) != plan
 
 
 def test_what_changes_nothing_that_is_played_or_shown_is_let_be(study_factory: StudyFactory) -> None:

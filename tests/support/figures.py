@@ -97,7 +97,7 @@ class MeasuredEvidence(ConsensusEvidence):
         Measure("unheard", "what nobody has"),
     )
     indicators = (
-        Indicator("unanimous", "all agree"),
+        Indicator("unanimous", "all agree", compared_with=("early",)),
         Indicator("early", "stopped early"),
         Indicator("unanswered", "what has no answer"),
     )
@@ -107,7 +107,6 @@ class MeasuredEvidence(ConsensusEvidence):
         Quantity("unmeasured", "what has no number", "s"),
         Quantity("final_honest_share", "share that agrees in the end", share=True),
     )
-    comparisons = (("unanimous", "early"),)
     figures = (
         FigureSpec("by_round", "curves", "By round", "Means by round.", of=("agreed", "stopping")),
         FigureSpec("in_the_end", "indicators", "In the end", "Rates.", x="n", of=("unanimous", "early", "unanswered")),

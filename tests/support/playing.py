@@ -12,7 +12,7 @@ from parley.games.consensus.game import ConsensusGame, ConsensusParameters
 from parley.games.consensus.policies import POLICIES
 from parley.games.deliberation.game import DeliberationGame
 from parley.games.deliberation.parameters import DeliberationParameters
-from parley.games.evidence import Session, Utterance
+from parley.games.evidence import Session, Transcript, Utterance
 from parley.games.network import Network
 from parley.games.parameters import Group, Seat
 from parley.games.problems.problem import Problem
@@ -252,22 +252,6 @@ def letters(played: Play) -> list[str]:
 FIRST_ROUNDS = 2
 
 
-class CouncilEvidence(ConsensusEvidence):
-    def transcript(self, outcome: Mapping[str, Any], trace: Sequence[Mapping[str, Any]]) -> Sequence[Session]:
-        agents = tuple(trace[0]["proposals"])
-        sessions = [_session(outcome, trace[:FIRST_ROUNDS], agents)]
-        if trace[FIRST_ROUNDS:]:
-            sessions.append(_session(outcome, trace[FIRST_ROUNDS:], agents[:-1]))
-        return sessions
-
-
-class CouncilGame(ConsensusGame):
-    """The consensus game with a transcript."""
-
-    name = "council"
-    evidence = CouncilEvidence()
-
-
 def _session(outcome: Mapping[str, Any], rounds: Sequence[Mapping[str, Any]], agents: tuple[str, ...]) -> Session:
     said = [
         Utterance(row["round"], agent, {"value": row["proposals"][agent], "text": f'I say "{agent}"'})
@@ -277,6 +261,25 @@ def _session(outcome: Mapping[str, Any], rounds: Sequence[Mapping[str, Any]], ag
     stopped = bool(rounds[-1]["stopped"])
     verdict = {"value": rounds[-1]["values"][agents[0]], "outcome": outcome["name"]} if stopped else {}
     return Session({"problem": "a number"}, agents, {"rounds": FIRST_ROUNDS}, tuple(said), stopped, verdict)
+
+
+def council_sessions(outcome: Mapping[str, Any], trace: Sequence[Mapping[str, Any]]) -> Sequence[Session]:
+    agents = tuple(trace[0]["proposals"])
+    sessions = [_session(outcome, trace[:FIRST_ROUNDS], agents)]
+    if trace[FIRST_ROUNDS:]:
+        sessions.append(_session(outcome, trace[FIRST_ROUNDS:], agents[:-1]))
+    return sessions
+
+
+class CouncilEvidence(ConsensusEvidence):
+    transcript = Transcript(council_sessions)
+
+
+class CouncilGame(ConsensusGame):
+    """The consensus game with a transcript."""
+
+    name = "council"
+    evidence = CouncilEvidence()
 
 
 def recorded_study(make: Callable[..., Study], **content: Any) -> Study:

@@ -1,6 +1,7 @@
 """Small scripted studies in a folder of their own."""
 
 import json
+import re
 import shutil
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import chdir
@@ -16,6 +17,7 @@ import yaml
 
 from parley import paths
 from parley.analysis.summarize import summarize
+from parley.errors import UsageError
 from parley.games.registry import GAMES
 from parley.play import record, show
 from parley.play.simulate import simulate, simulate_shard
@@ -36,6 +38,16 @@ MODELS = {
 
 
 GRID = {"model": "majority", "n": 3, "prompt": "may_exist"}
+
+
+def refused(made: Callable[[], object], start: str, *names: str) -> None:
+    """Check that something is refused in one line that starts so and names these."""
+    with pytest.raises(UsageError) as caught:
+        made()
+    line = str(caught.value)
+    assert re.match(start, line), line
+    assert "\n" not in line
+    assert all(name in line for name in names), (line, names)
 
 
 StudyFactory = Callable[..., Study]

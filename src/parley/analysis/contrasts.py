@@ -6,15 +6,18 @@ and all else alike: what differs then is the models' sampling alone, and no effe
 docs/explanation/statistics.md says what is computed, and why.
 """
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import scipy
+from numpy.typing import NDArray
 
-from parley.analysis.pairs import Compared, compared_conditions, pair_numbers, shared
+from parley.analysis.pairs import compared_conditions, pair_numbers, shared
 from parley.analysis.rates import by_condition, values_of
 from parley.analysis.tables import names_of
 from parley.games.base import Game
@@ -27,7 +30,24 @@ NONE_IMPOSSIBLE: Impossible = MappingProxyType({})
 
 REPEAT = "repeat"
 _PAIR = "_pair"
-_Group = tuple[tuple[Any, ...], pd.DataFrame]  # a condition: the values of its axes, and its simulations
+_COUNTS = ["pairs", "simulations_from", "simulations_to", "only_first", "only_second", "both"]
+_What = tuple[str, str]  # "outcome", "indicator" or "quantity", and its name
+_Spread = tuple[float, int]  # how much a condition differs from itself, and of how many degrees of freedom that is
+
+
+@dataclass(frozen=True)
+class _Played:
+    """The simulations of a condition, by its axes: which pairs they are of, and what they have, NaN for nothing."""
+
+    axes: tuple[Any, ...]
+    rows: pd.DataFrame
+    values: Mapping[_What, Floats]
+    spreads: Mapping[_What, _Spread]  # where it was played again
+
+    @property
+    def pairs(self) -> NDArray[np.int64]:
+        """The number of the pair of each simulation."""
+        return self.rows[_PAIR].to_numpy()
 
 
 def contrast_table(
@@ -43,94 +63,74 @@ def contrast_table(
     `value_from` and `value_to`; `all_from` and `all_to` are of all simulations. Where two conditions share no seed,
     pairs is 0 and all their simulations are compared, unpaired. `p_holm` is `p` corrected over the rows that compare
     the same thing along the same axis. There is no row of what no simulation of one of the two has, such as an outcome
-    that the condition cannot have. `noise` is the table of that name, of studies with repeats.
+    that the condition cannot have. `noise` is the table of that name, of studies with repeats: of each contrast its
+    band is told, in which it lies if its conditions differ in nothing but sampling, if both were played again.
     """
-    rows = rows.assign(**{_PAIR: pair_numbers(rows, game)})
-    groups = list(by_condition(rows, by))
-    conditions = [key for key, _ in groups]
-    compared = compared_conditions(conditions, by, game)
-    samples = _samples(groups, compared, by, game, impossible)
-    samples += _within(groups, by, game)
-    table = compare(samples)
+    conditions = list(_conditions(rows, by, game, impossible, noise))
+    contrasts = [*_contrasts(conditions, by, game), *_within(conditions, by, game)]
+    table = compare([samples for samples, _ in contrasts])
     # An outcome that a condition cannot have, or what none of its simulations has, differs from nothing.
-    table = table[(table["simulations_from"] > 0) & (table["simulations_to"] > 0)].reset_index(drop=True)
+    table = table[(table["simulations_from"] > 0) & (table["simulations_to"] > 0)]
     names = names_of("contrasts", by, game)
     if table.empty:
         return selected(table, names)
-    table[_COUNTS] = table[_COUNTS].astype("Int64")
-    table["p_bh"] = benjamini_hochberg(table["p"].to_numpy(dtype=float))
-    table["noise"] = _bands(table, conditions, compared, by, game, noise)
-    return table[names]
+    there = [contrasts[place] for place in table.index]
+    bands = [
+        band(spreads, pairs, samples.kind != NUMBER) if pairs and len(spreads) == 2 else np.nan
+        for (samples, spreads), pairs in zip(there, table["pairs"], strict=True)
+    ]
+    p_bh = benjamini_hochberg(table["p"].to_numpy(dtype=float))
+    return table.astype(dict.fromkeys(_COUNTS, "Int64")).assign(p_bh=p_bh, noise=bands)[names].reset_index(drop=True)
 
 
-_COUNTS = ["pairs", "simulations_from", "simulations_to", "only_first", "only_second", "both"]
+def _conditions(
+    rows: pd.DataFrame, by: Sequence[str], game: type[Game], impossible: Impossible, noise: pd.DataFrame | None
+) -> Iterator[_Played]:
+    spreads: dict[tuple[str, ...], dict[_What, _Spread]] = defaultdict(dict)
+    for row in [] if noise is None else noise.to_dict("records"):
+        spreads[tuple(str(row[axis]) for axis in by)][row["kind"], row["what"]] = row["spread"], row["freedom"]
+    for axes, group in by_condition(rows.assign(**{_PAIR: pair_numbers(rows, game)}), by):
+        values = {(kind, what): of for kind, what, of in measured(group, game)}
+        values |= {("outcome", name): np.full(len(group), np.nan) for name in impossible.get(axes, ())}
+        yield _Played(axes, group, values, spreads[tuple(map(str, axes))])
 
 
-def _samples(
-    groups: Sequence[_Group],
-    compared: Sequence[Compared],
-    by: Sequence[str],
-    game: type[Game],
-    impossible: Impossible,
-) -> list[SamplePair]:
-    """Return what each two conditions are compared in: all outcomes and indicators first, then each quantity."""
-    values = []
-    for key, group in groups:
-        by_what = {(kind, name): of for kind, name, of in measured(group, game)}
-        for name in impossible.get(key, ()):
-            by_what["outcome", name] = np.full(len(group), np.nan)
-        values.append(by_what)
-    whats = list(values[0]) if values else []
+def _contrasts(
+    conditions: Sequence[_Played], by: Sequence[str], game: type[Game]
+) -> Iterator[tuple[SamplePair, list[_Spread]]]:
+    """Yield what each two conditions are compared in, and how much they differ from themselves.
+
+    All outcomes and indicators come first, then one quantity after the other.
+    """
+    compared = compared_conditions([condition.axes for condition in conditions], by, game)
+    whats = list(conditions[0].values) if conditions else []
+    places = [shared(conditions[i].pairs, conditions[j].pairs) for i, j, _ in compared]
     numbers = [what for what in whats if what[0] == "quantity"]
-    pairs = [group[_PAIR].to_numpy() for _, group in groups]
-    places = [shared(pairs[i], pairs[j]) for i, j, _ in compared]
-    samples = []
     for several in ([what for what in whats if what not in numbers], *([what] for what in numbers)):
         for (i, j, cells), at in zip(compared, places, strict=True):
-            where = dict(zip(("axis", "from", "to", *by), cells, strict=True))
-            for kind, what in several:
-                of, otherwise = (RATE, TESTED) if kind != "quantity" else (_kind(what, game), MEANS)
-                x, y = values[i][kind, what], values[j][kind, what]
-                keys, family = {"kind": kind, "what": what, **where}, (kind, cells[0], what)
-                samples.append(SamplePair(keys, x, y, of, *at, family=family, without_pairs=otherwise))
-    return samples
+            first, second = conditions[i], conditions[j]
+            for what in several:
+                keys = dict(zip(("kind", "what", "axis", "from", "to", *by), (*what, *cells), strict=True))
+                of = statistic(*what, game)
+                samples = SamplePair(
+                    *(keys, first.values[what], second.values[what], of, *at),
+                    family=(what[0], cells[0], what[1]),
+                    without_pairs=MEANS if what in numbers else TESTED,
+                )
+                yield samples, [each.spreads[what] for each in (first, second) if what in each.spreads]
 
 
-def _within(groups: Sequence[_Group], by: Sequence[str], game: type[Game]) -> Iterator[SamplePair]:
+def _within(
+    conditions: Sequence[_Played], by: Sequence[str], game: type[Game]
+) -> Iterator[tuple[SamplePair, list[_Spread]]]:
     """Yield the indicators that the game compares with one another, in each condition."""
-    for first, second in game.evidence.comparisons:
+    for first, second in [(of.name, other) for of in game.evidence.indicators for other in of.compared_with]:
         what = f"{second} - {first}"
-        keys = {"kind": "comparison", "what": what, "axis": "", "from": first, "to": second}
-        for key, group in groups:
-            x, y = (values_of(group, "indicator", name) for name in (first, second))
-            axes = dict(zip(by, map(str, key), strict=True))
-            yield SamplePair(keys | axes, x, y, RATE, family=("comparison", what), without_pairs=TESTED)
-
-
-def _bands(
-    table: pd.DataFrame,
-    keys: Sequence[tuple[Any, ...]],
-    compared: Sequence[Compared],
-    by: Sequence[str],
-    game: type[Game],
-    noise: pd.DataFrame | None,
-) -> list[float]:
-    """Return for each contrast the band in which it lies if its conditions differ in nothing but sampling.
-
-    None where one of the two was not played again: how much a condition differs from itself, no other one tells.
-    """
-    if noise is None or noise.empty:
-        return [np.nan] * len(table)
-    of = noise[[*by, "kind", "what", "spread", "freedom"]].itertuples(index=False, name=None)
-    spreads = {(*map(str, key), kind, what): (spread, freedom) for *key, kind, what, spread, freedom in of}
-    ends = {tuple(cells): (i, j) for i, j, cells in compared}
-    bands = []
-    for row in table[["axis", "from", "to", *by, "kind", "what", "pairs"]].itertuples(index=False, name=None):
-        *where, kind, what, pairs = row
-        both = [spreads.get((*map(str, keys[place]), kind, what)) for place in ends.get(tuple(where), ())]
-        known = [each for each in both if each]
-        bands.append(band(known, pairs, is_share(what, game)) if pairs and len(known) == 2 else np.nan)
-    return bands
+        about = {"kind": "comparison", "what": what, "axis": "", "from": first, "to": second}
+        for condition in conditions:
+            x, y = (values_of(condition.rows, "indicator", name) for name in (first, second))
+            keys = about | dict(zip(by, map(str, condition.axes), strict=True))
+            yield SamplePair(keys, x, y, RATE, family=("comparison", what), without_pairs=TESTED), []
 
 
 # What differs when seeds are played again
@@ -150,26 +150,25 @@ def noise_table(
     difference of so many other pairs then lies in 95%. `again` has two more columns by
     condition: `asked_again`, `answered_otherwise`.
     """
-    samples, spreads = [], []
+    samples, spreads = list[SamplePair](), list[_Spread]()
     for key, group in by_condition(rows, by):
         axes = dict(zip(by, key, strict=True))
         counts = dict(zip(("asked_again", "answered_otherwise"), again.get(tuple(map(str, key)), (0, 0)), strict=True))
         for kind, what, values in measured(group, game):
-            times = _times(group, values)
-            of = _kind(what, game) if kind == "quantity" else RATE
+            times, of = _times(group, values), statistic(kind, what, game)
             samples.append(SamplePair({**axes, "kind": kind, "what": what, **counts}, times[:, 0], times[:, 1], of))
             spreads.append(spread_of(times))
     table = compare(samples)
     table[["spread", "freedom"]] = np.array(spreads).reshape(-1, 2)
     table = table[(table["pairs"] > 0) & (table["freedom"] > 0)].astype({"freedom": int})
     bands = [
-        band([(row["spread"], row["freedom"])], row["pairs"], is_share(row["what"], game))
-        for row in table.to_dict("records")
+        band([spreads[place]], pairs, samples[place].kind != NUMBER)
+        for place, pairs in zip(table.index.tolist(), table["pairs"], strict=True)
     ]
     return selected(table.assign(band=bands), names_of("noise", by, game))
 
 
-def spread_of(times: Floats) -> tuple[float, int]:
+def spread_of(times: Floats) -> _Spread:
     """Return the standard deviation of the difference of two repeats, and its degrees of freedom.
 
     `times` has a row per seed, a column per repeat. NaN and 0 where no seed was played again.
@@ -183,7 +182,7 @@ def spread_of(times: Floats) -> tuple[float, int]:
     return float(np.sqrt(2 * np.nansum(squares) / freedom)), freedom
 
 
-def band(spreads: Sequence[tuple[float, int]], pairs: int, share: bool) -> float:
+def band(spreads: Sequence[_Spread], pairs: int, share: bool) -> float:
     """Return the half width of the band about 0 in which mean differences of `pairs` lie if only sampling differs.
 
     `spreads` are those of the conditions compared, with their degrees of freedom: the band is t's. A `share` has one
@@ -197,8 +196,9 @@ def band(spreads: Sequence[tuple[float, int]], pairs: int, share: bool) -> float
     return float(scipy.special.stdtrit(freedom, 0.5 + CONFIDENCE / 2) * np.sqrt(whole / len(parts) / pairs))
 
 
-def _kind(quantity: str, game: type[Game]) -> str:
-    return SHARE if is_share(quantity, game) else NUMBER
+def statistic(kind: str, what: str, game: type[Game]) -> str:
+    """Return of what kind the statistic of something is that is compared: RATE, SHARE or NUMBER."""
+    return RATE if kind != "quantity" else SHARE if is_share(what, game) else NUMBER
 
 
 def is_share(what: str, game: type[Game]) -> bool:

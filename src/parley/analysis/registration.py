@@ -116,7 +116,7 @@ def _when(frozen: Frozen, games: Sequence[tuple[Condition, pd.DataFrame]], condi
         return Told("frozen, and no game is played", seeds_fixed=True)
     first = f"{said} before the first of {number}"
     of_old, there = _first(frozen.content["conditions"]), {each.spec: set(part["seed"]) for each, part in games}
-    then = {_name(each): _seeds_of(of_old[_name(each)][1]) for each in conditions}
+    then = {_name(each): {*_seeds_of(of_old[_name(each)][1])} for each in conditions}
     now = {_name(each): {*each.seeds} for each in conditions}
     missing = {_name(each): then[_name(each)] - there.get(each.spec, set()) for each in conditions}
     if gone := _union(then[name] - now[name] for name in then):
@@ -140,7 +140,7 @@ def _union(sets: Iterable[set[int]]) -> set[int]:
 
 def _are_last(frozen: int | Sequence[int], missing: set[int]) -> bool:
     """Whether seeds are the last of those that were frozen: else somebody may have chosen them."""
-    order = list(range(frozen)) if isinstance(frozen, int) else list(frozen)
+    order = _seeds_of(frozen)
     return set(order[len(order) - len(missing) :]) == missing
 
 
@@ -154,8 +154,8 @@ def _begun(played: Mapping[str, int], conditions: Sequence[Condition]) -> Mappin
     return begun
 
 
-def _seeds_of(frozen: int | Sequence[int]) -> set[int]:
-    return set(range(frozen) if isinstance(frozen, int) else frozen)
+def _seeds_of(frozen: int | Sequence[int]) -> Sequence[int]:
+    return range(frozen) if isinstance(frozen, int) else frozen
 
 
 def _numbers(seeds: set[int]) -> str:

@@ -105,7 +105,7 @@ def _tables(
     conditions["planned"] = [planned[each.name] for each in played.conditions]
     asked = from_traces.asked(rows)
     again = _again(records)
-    if any(condition.fork for condition in study.conditions):  # their repeats are all of one recorded game
+    if study.parents:  # their repeats are all of one recorded game
         asked = pd.concat([asked, again[again[REPEAT] > 0]])
     noise = noise_table(again, by, game, _answers_again(records, by))
     return records, {

@@ -86,15 +86,16 @@ def _questions(study: Study, plans: list[Planned], found: pd.DataFrame) -> Itera
     header = ("question", "compared", "pairs", "difference", "power", "80% finds", "seeds", "for 80%", "for 90%")
     rows = []
     for plan, row in zip(plans, found.to_dict("records"), strict=True):
-        share = not math.isnan(plan.first)
+        rates = plan.rates
+        share = not math.isnan(rates.first)
         rows.append(
             [
                 one_line(row["question"]),
                 one_line(plan.comparison.text),
                 _pairs(row),
-                f"{plan.first:.1%} -> {plan.first + plan.difference:.1%}" if share else f"{plan.difference:g}",
+                f"{rates.first:.1%} -> {rates.first + plan.difference:.1%}" if share else f"{plan.difference:g}",
                 _percent(row["power"]),
-                "?" if plan.power is None else _found(row["smallest_80"], share),
+                "?" if plan.assumed is None else _found(row["smallest_80"], share),
                 str(row["seeds"]),
                 _count(row["seeds_80"], plan),
                 _count(row["seeds_90"], plan),
@@ -106,9 +107,9 @@ def _questions(study: Study, plans: list[Planned], found: pd.DataFrame) -> Itera
         yield f"power: of p < {alpha:.2g}, the first step of Holm's correction over {len(plans)} comparisons"
     for plan, row in zip(plans, found.to_dict("records"), strict=True):
         more = []
-        if plan.power is not None and len(plans) > 1:
+        if plan.assumed is not None and len(plans) > 1:
             more.append(f"alone (p < 0.05) power {_percent(row['power_alone'])}")
-        if plan.power is not None and row["strata"] > 1:
+        if plan.assumed is not None and row["strata"] > 1:
             more.append(f"one of its {row['strata']} strata alone {_percent(row['power_one_stratum'])}")
         if plan.by_repeats:
             needed = (f"{_count(row[f'seeds_80_repeats_{n}'], plan)} with {n}" for n in plan.by_repeats)
@@ -182,6 +183,6 @@ def _found(value: float, share: bool) -> str:
 
 
 def _count(value: Any, plan: Planned) -> str:
-    if plan.power is None:
+    if plan.assumed is None:
         return "?"
     return "too many" if pd.isna(value) else f"{value:,.0f}"

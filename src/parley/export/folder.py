@@ -55,9 +55,7 @@ def write_folder(records: UsableRecords, whole: Study, license_note: str, author
                 _copy(answered, folder / _place(answered))
     _write_models(whole, folder)
     played = [simulation.record(whole.name) for simulation in whole.simulations()]
-    forks = [condition.fork for condition in whole.conditions if condition.fork]
-    parents = {parent.record for fork in forks for parent in fork.parents.values()}
-    for record in with_progress([*played, *parents], len(played) + len(parents), "record"):
+    for record in with_progress([*played, *whole.parents], len(played) + len(whole.parents), "record"):
         _copy(record, folder / _place(record))
     results = paths.results(whole.name)
     made = [path for name in _MADE for path in sorted((results / name).rglob("*")) if not path.name.startswith(".")]

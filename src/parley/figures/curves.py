@@ -267,7 +267,7 @@ def draw_power(study: Study, plans: Sequence[Planned], table: pd.DataFrame) -> l
 def _power(study: Study, plans: Sequence[Planned], table: pd.DataFrame) -> list[Figure]:
     alpha, alone = level(study), 1 - CONFIDENCE
     notes = ["Probability that a question is answered with “differs” if the difference is as large as its title says."]
-    if any(plan.power is not None and not plan.pairs for plan in plans):
+    if any(plan.assumed is not None and not plan.pairs for plan in plans):
         notes.append("Pairs are taken to be independent where no records tell otherwise.")
     asked = list(zip(plans, table.to_dict("records"), strict=True))
     lines = [("not corrected (p < 0.05)", alone, False)]
@@ -282,7 +282,7 @@ def _power(study: Study, plans: Sequence[Planned], table: pd.DataFrame) -> list[
         ax.set_title(wrapped(_title(plan), _POWER_SIZE[0], 12))
         common.share_axis(ax, 1)
         ax.set_ylabel("power")
-        if plan.power is None:
+        if plan.assumed is None or plan.one_stratum is None:
             ax.text(0.5, 0.5, wrapped(plan.basis, _POWER_SIZE[0]), ha="center", va="center", transform=ax.transAxes)
             _seeds_axis(ax, max(100, row["seeds"]), row["seeds"])
             return
@@ -293,8 +293,8 @@ def _power(study: Study, plans: Sequence[Planned], table: pd.DataFrame) -> list[
         for index, (_, at, single) in enumerate(lines):
             if single and row["strata"] == 1:
                 continue
-            power, strata = (plan.one_stratum or plan.power, 1) if single else (plan.power, row["strata"])
-            powers = [power(int(n) * strata, plan.difference, at) for n in seeds]
+            assumed, strata = (plan.one_stratum, 1) if single else (plan.assumed, row["strata"])
+            powers = [assumed.power(int(n) * strata, at) for n in seeds]
             ax.plot(seeds, powers, clip_on=False, markevery=max(1, len(seeds) // _MARKED), **line_style(index))
         for target in TARGETS:
             ax.axhline(target, color="#777777", linewidth=0.7)
@@ -307,9 +307,10 @@ def _power(study: Study, plans: Sequence[Planned], table: pd.DataFrame) -> list[
 def _title(plan: Planned) -> str:
     label = plan.comparison.label
     label = label if len(label) <= _LONGEST_LABEL else plan.comparison.question.name  # the rest is printed beside it
-    if math.isnan(plan.first):
+    first = plan.rates.first
+    if math.isnan(first):
         return f"{label}; difference {plan.difference:g}"
-    return f"{label}; {plan.first:.0%} -> {plan.first + plan.difference:.0%}"
+    return f"{label}; {first:.0%} -> {first + plan.difference:.0%}"
 
 
 def _seeds_axis(ax: Axes, most: float, planned: int) -> None:

@@ -4,7 +4,7 @@ A row holds conditions that differ along x alone. A cell has the number and its 
 color is never all there is to read; where no condition was run it stays empty.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import ceil
@@ -124,6 +124,28 @@ def _axes(study: Study, table: pd.DataFrame) -> list[str]:
     return ["player" if axis == "model" and "player" in table else axis for axis in study.axes]
 
 
+@dataclass(frozen=True)
+class _Grid:
+    """The texts of rows and columns, and how large a cell is in inches as far as these leave room."""
+
+    names: Mapping[_Row, str]
+    columns: Sequence[str]
+    width: float
+    height: float
+
+    @classmethod
+    def of(cls, rows: Iterable[_Row], varying: Sequence[str], xs: Sequence[Any]) -> "_Grid":
+        """Return that of rows, which `varying` axes tell apart, and values along x."""
+        beside, plain = look().inches - _CELL[0] * len(xs) - 0.2, ("model", "player", BYZANTINE_AXIS)
+        names = {key: wrapped(words(varying, key, plain), max(1.4, min(4.0, beside))) for key in rows}
+        longest = max(len(line) for name in names.values() for line in name.split("\n"))
+        width = (look().inches - (0.3 + 0.062 * longest) - 0.1) / len(xs)
+        columns = [wrapped(str(value), max(_CELL[0], (room() - 2) / len(xs)) - 0.05) for value in xs]
+        lines = max(name.count("\n") + 1 for name in names.values())
+        height = max(_CELL[1] + 0.1 * (width < _WHOLE), 0.13 * lines + 0.05)
+        return cls(names, columns, width, height)
+
+
 def _map(
     study: Study,
     spec: FigureSpec,
@@ -134,57 +156,41 @@ def _map(
 ) -> list[Figure]:
     """Draw a map; before the first column of the round `begin`, if there is one, a line."""
     others = [axis for axis in _axes(study, table) if axis != spec.x]
-    sizes: list[str] = []
+    sizes, alone = list[str](), list[str]()
     if spec.x == "b":
         table, others = beside_undisturbed(table, others, study.game.roles[0], sizes)
-    alone: list[str] = []
     table = common.compared(table, [axis for axis in others if axis != "player"], spec.x, alone)
     varying = [axis for axis in others if table[axis].nunique() > 1]
-    fixed = [axis for axis in others if axis not in varying]
     rows = _rows(table, varying, spec.x)
     if all(len(cells) < 2 for cells in rows.values()) and spec != INFLUENCE:  # a single cell compares by itself
         return empty(study, spec, f"Nothing to compare: no two conditions differ in {spec.x} alone.")
-    counts = sorted({int(cell["simulations"]) for cells in rows.values() for cell in cells.values()})
-    several = f"{counts[0]} to {counts[-1]}" if len(counts) > 1 else f"{counts[0]}"
+    counts = sorted(table["simulations"].unique())
+    several = f"{counts[0]:.0f} to {counts[-1]:.0f}" if len(counts) > 1 else f"{counts[0]:.0f}"
     nothing = ", or no simulation has it" if spec.of else ", or it cannot be"
-    notes = [
-        f"{content.what}; {several} simulations per cell. Empty: not run{nothing}.",
-        *sizes,
-        *more,
-    ]
-    if fixed:
+    notes = [f"{content.what}; {several} simulations per cell. Empty: not run{nothing}.", *sizes, *more]
+    if fixed := [axis for axis in others if axis not in varying]:
         notes.append(f"In all rows: {words(fixed, [table[axis].iloc[0] for axis in fixed])}.")
     notes += alone
-    used = {value for cells in rows.values() for value in cells}
-    xs = [value for value in common.values_along(table[spec.x]) if value in used]
-    beside = look().inches - _CELL[0] * len(xs) - 0.2  # inches for the names of rows
-    plain = ("model", "player", BYZANTINE_AXIS)
-    names = {key: wrapped(words(varying, key, plain), max(1.4, min(4.0, beside))) for key in rows}
-    room_of_names = 0.3 + 0.062 * max(len(line) for name in names.values() for line in name.split("\n"))
-    columns = [wrapped(str(value), max(_CELL[0], (room() - 2) / len(xs)) - 0.05) for value in xs]
-    lines = max(name.count("\n") + 1 for name in names.values())
-    width = (look().inches - room_of_names - 0.1) / len(xs)
-    narrow = width < _WHOLE
-    if width < _LEAST:
+    xs, label, link = common.values_along(table[spec.x]), axis_label(study, spec.x), common.linker(study)
+    grid = _Grid.of(rows, varying, xs)
+    if grid.width < _LEAST:
         least, most = map(content.number, content.ends)
         notes.append(f"Colors from {least} (dark) to {most} (light); the tables have the numbers.")
-    cell = (_CELL[0], max(_CELL[1] + 0.1 * narrow, 0.13 * lines + 0.05))
-    label, link = axis_label(study, spec.x), common.linker(study)
     if varying:
         notes.append(f"Rows: {', '.join(varying)}.")
 
     def draw(ax: Axes, part: Sequence[_Row]) -> None:
         for y, key in enumerate(part):
-            for value, found in rows[key].items():
-                _cell(ax, xs.index(value), y, found, content, link, narrow=narrow, bare=width < _LEAST)
-        _frame(ax, columns, [names[key] for key in part], label, every=ceil(_LEAST / width))
+            for value, condition in rows[key].items():
+                _cell(ax, xs.index(value), y, condition, content, grid.width, link(condition))
+        _frame(ax, grid.columns, [grid.names[key] for key in part], label, every=ceil(_LEAST / grid.width))
         for x in [x for x, value in enumerate(xs) if begin is not None and int(str(value).split("-")[0]) >= begin][:1]:
             ax.axvline(x - 0.5, color="#D55E00", linewidth=2.5)
 
-    of_page = max(1, int(_ROWS * _CELL[1] / cell[1]))
+    of_page = max(1, int(_ROWS * _CELL[1] / grid.height))
     parts = [list(rows)[at : at + of_page] for at in range(0, len(rows), of_page)]
-    panels = [Panel([partial(draw, part=part)], cell[1] * len(part)) for part in parts]
-    return pages(study, spec, panels, (cell[0] * len(xs), cell[1] * len(parts[0])), notes, [], columns=1)
+    panels = [Panel([partial(draw, part=part)], grid.height * len(part)) for part in parts]
+    return pages(study, spec, panels, (_CELL[0] * len(xs), grid.height * len(parts[0])), notes, [], columns=1)
 
 
 def _rows(table: pd.DataFrame, by: Sequence[str], x: str) -> dict[_Row, dict[Any, Any]]:
@@ -194,18 +200,16 @@ def _rows(table: pd.DataFrame, by: Sequence[str], x: str) -> dict[_Row, dict[Any
     return rows
 
 
-def _cell(
-    ax: Axes, x: int, y: int, condition: Any, content: _Content, link: common.Linker, *, narrow: bool, bare: bool
-) -> None:
-    """Draw a cell; a `narrow` one has its interval in two lines, a `bare` one no text."""
+def _cell(ax: Axes, x: int, y: int, condition: Any, content: _Content, width: float, url: str | None) -> None:
+    """Draw a cell; a narrow one has its interval in two lines, one without room no text."""
     number, low, high = (float(condition[column]) for column in content.columns)
     least, most = content.ends
     share = (number - least) / (most - least) if most > least else 0.5
     color = matplotlib.colormaps[_COLORS](share)
-    ax.add_patch(Rectangle((x - 0.5, y - 0.5), 1, 1, facecolor=color, edgecolor="white", url=link(condition)))
-    if bare:
+    ax.add_patch(Rectangle((x - 0.5, y - 0.5), 1, 1, facecolor=color, edgecolor="white", url=url))
+    if width < _LEAST:
         return
-    ink = "white" if share < 0.55 else "black"
+    ink, narrow = "white" if share < 0.55 else "black", width < _WHOLE
     between = "\n" if narrow else " "
     interval = "" if pd.isna(low) else f"[{content.limit(low)},{between}{content.limit(high)}]"
     for up, size, text in (

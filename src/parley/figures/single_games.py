@@ -5,8 +5,9 @@ a hatch, what it said, made one printable line and cut to what fits, stands in t
 """
 
 import textwrap
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -20,14 +21,40 @@ from rich.cells import cell_len, chop_cells
 
 from parley.figures.page import FEW_PANELS, Panel, heading, pages, panel_width, words
 from parley.figures.style import HEIGHT, line_handle, line_style, look
-from parley.games.evidence import FigureSpec, Timeline, Trajectory
+from parley.games.evidence import FigureSpec, Timeline
 from parley.paths import single_link
 from parley.play.record import read_summary, read_trace
 from parley.study import Study
 from parley.study.condition import Simulation
-from parley.text import one_line
+from parley.text import by_number, one_line
 
 _WIDTH = 1.3  # inches, of a panel
+
+
+@dataclass(frozen=True)
+class _Lines:
+    """The values of a simulation: each agent's (round, value) points, who stands out, and the round of its stop.
+
+    `band` is from the lowest to the highest value that the others began with.
+    """
+
+    series: Mapping[str, Sequence[tuple[int, float]]]
+    framed: frozenset[str]
+    framed_label: str
+    band: tuple[float, float] | None
+    stopped: int | None
+
+
+def _lines(study: Study, outcome: Mapping[str, Any], trace: Sequence[Mapping[str, Any]]) -> _Lines:
+    timeline = study.game.evidence.timeline(outcome, trace)
+    series: dict[str, list[tuple[int, float]]] = defaultdict(list)
+    for name, number in sorted(timeline.cells, key=lambda place: (by_number(place[0]), place[1])):
+        if (value := timeline.cells[name, number].value) is not None:
+            series[name].append((number, value))
+    first = [points[0][1] for name, points in series.items() if name not in timeline.framed and points[0][0] == 0]
+    band = (min(first), max(first)) if first else None
+    stopped = outcome["rounds"] if outcome["finished_early"] else None
+    return _Lines(series, timeline.framed, timeline.framed_label, band, stopped)
 
 
 def trajectories(study: Study, spec: FigureSpec) -> list[Figure]:
@@ -36,17 +63,13 @@ def trajectories(study: Study, spec: FigureSpec) -> list[Figure]:
     values = [simulation.condition.axes.get(spec.x) for simulation in chosen]
     order = sorted(range(len(chosen)), key=lambda place: values.index(values[place]))
     chosen = [chosen[place] for place in order]  # one value of x after the other
-    played = [study.game.evidence.trajectory(*read_played(study, simulation)) for simulation in chosen]
+    played = [_lines(study, *read_played(study, simulation)) for simulation in chosen]
     notes.append("Lines are shifted slightly up or down so that equal values stay visible.")
     low, high = _range(played)
 
-    def panel(ax: Axes, trajectory: Trajectory) -> None:
-        draw_trajectory(ax, trajectory, low, high)
-        ax.set_ylabel("value")
-
-    draws = [partial(panel, trajectory=trajectory) for trajectory in played]
+    draws = [partial(_draw_lines, lines=lines, low=low, high=high) for lines in played]
     panels = panels_of(study, chosen, draws, panel_width(len(chosen), _WIDTH))
-    return pages(study, spec, panels, (_WIDTH, HEIGHT), notes, _trajectory_legend(played))
+    return pages(study, spec, panels, (_WIDTH, HEIGHT), notes, _legend(study.game.roles[0], played))
 
 
 def few(study: Study, spec: FigureSpec, most: int, attacked: bool = False) -> tuple[list[Simulation], list[str]]:
@@ -128,33 +151,34 @@ def choose(simulations: Sequence[Simulation], axes: Sequence[str], most: int = F
     return [simulation for path in seeds if path in lowest for simulation in lowest[path]]
 
 
-def _range(drawn: Sequence[Trajectory]) -> tuple[float, float]:
+def _range(drawn: Sequence[_Lines]) -> tuple[float, float]:
     values = [value for t in drawn for points in t.series.values() for _, value in points]
     values += [edge for t in drawn if t.band for edge in t.band]
     return (min(values), max(values)) if values else (0.0, 1.0)
 
 
-def draw_trajectory(ax: Axes, trajectory: Trajectory, low: float, high: float) -> None:
+def _draw_lines(ax: Axes, lines: _Lines, low: float, high: float) -> None:
     """Draw one simulation into a panel whose values go from `low` to `high`."""
     span = (high - low) or 1.0
     ax.set_ylim(low - 0.08 * span, high + 0.08 * span)
     ax.xaxis.set_major_locator(MaxNLocator(5, integer=True))
     ax.set_xlabel("round")
-    if trajectory.band:
-        ax.axhspan(*trajectory.band, facecolor="#EFEFEF", edgecolor="none", zorder=0)
-        for edge in trajectory.band:
+    ax.set_ylabel("value")
+    if lines.band:
+        ax.axhspan(*lines.band, facecolor="#EFEFEF", edgecolor="none", zorder=0)
+        for edge in lines.band:
             ax.axhline(edge, color="#8C8C8C", linewidth=0.8, zorder=0.5)
-    if trajectory.stopped is not None:
-        ax.axvline(trajectory.stopped, color="black", linewidth=1.6, zorder=1)
-    if not any(trajectory.series.values()):
+    if lines.stopped is not None:
+        ax.axvline(lines.stopped, color="black", linewidth=1.6, zorder=1)
+    if not any(lines.series.values()):
         ax.text(0.5, 0.5, "no values", transform=ax.transAxes, ha="center", va="center")
-    last = max((x for points in trajectory.series.values() for x, _ in points), default=1)
+    last = max((x for points in lines.series.values() for x, _ in points), default=1)
     every = max(1, round(last / 10))
-    shown = [name for name in trajectory.series if name in trajectory.highlighted]
+    shown = [name for name in lines.series if name not in lines.framed]
     shift = min(0.005, 0.03 / max(1, len(shown))) * span
-    for name, points in trajectory.series.items():
+    for name, points in lines.series.items():
         xs, ys = [x for x, _ in points], [y for _, y in points]
-        if name not in trajectory.highlighted:
+        if name in lines.framed:
             ax.plot(xs, ys, **_OTHER, zorder=2)
             continue
         index = shown.index(name)
@@ -170,11 +194,10 @@ _OTHER: dict[str, Any] = {
 }
 
 
-def _trajectory_legend(drawn: Sequence[Trajectory]) -> list[Artist]:
-    first, second = drawn[0].labels if drawn else ("agents", "others")
-    legend: list[Artist] = [line_handle(0, f"{first}, one line each")]
-    if any(name not in t.highlighted for t in drawn for name in t.series):
-        legend.append(Line2D([], [], label=second, **_OTHER))
+def _legend(role: str, drawn: Sequence[_Lines]) -> list[Artist]:
+    legend: list[Artist] = [line_handle(0, f"{role} agents, one line each")]
+    if others := [lines.framed_label for lines in drawn if lines.framed.intersection(lines.series)]:
+        legend.append(Line2D([], [], label=f"{others[0]}s", **_OTHER))
     if any(t.band for t in drawn):
         legend.append(Patch(facecolor="#EFEFEF", edgecolor="#8C8C8C", label="initial range"))
     if any(t.stopped is not None for t in drawn):

@@ -75,11 +75,15 @@ class Measure:
 
 @checked_dataclass(frozen=True)
 class Indicator:
-    """A yes or no of a whole simulation, or None; what says the same as an outcome class is not `contrasted`."""
+    """A yes or no of a whole simulation, or None; what says the same as an outcome class is not `contrasted`.
+
+    In the same simulations it is compared with other indicators, those in `compared_with`.
+    """
 
     name: Slug
     label: str
     contrasted: bool = True
+    compared_with: tuple[str, ...] = ()
 
 
 @checked_dataclass(frozen=True)
@@ -154,22 +158,15 @@ class FigureSpec:
 
 
 @dataclass(frozen=True)
-class Trajectory:
-    """A simulation as lines: each agent's (round, value) points; `labels` name the highlighted and the others."""
-
-    series: Mapping[str, Sequence[tuple[int, float]]]
-    highlighted: frozenset[str]
-    labels: tuple[str, str]
-    band: tuple[float, float] | None
-    stopped: int | None
-
-
-@dataclass(frozen=True)
 class TimelineCell:
-    """What one agent did in one round: the name of a state, and what it said, which may be a model's own text."""
+    """What one agent did in one round: the name of a state, and what it said, which may be a model's own text.
+
+    `value` is a number that the figure `trajectories` draws.
+    """
 
     state: str
     text: str = ""
+    value: float | None = None
 
 
 @dataclass(frozen=True)
@@ -223,6 +220,17 @@ class Session:
     utterances: tuple[Utterance, ...]
     agreed: bool
     verdict: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Transcript:
+    """What a game gives the ledger: of an outcome and a trace, what was said, in order.
+
+    `check` raises ValueError, in a few words, if a session, from anyone, cannot have its verdict.
+    """
+
+    sessions: Callable[[Mapping[str, Any], Sequence[Any]], Sequence[Session]]
+    check: Callable[[Session], None] = lambda session: None
 
 
 Trace = Sequence[Mapping[str, Any]]  # a list of rounds, as a record has them
@@ -340,10 +348,10 @@ class Evidence(Generic[P, R]):
     indicators: tuple[Indicator, ...] = ()  # metrics that are true, false or None
     quantities: tuple[Quantity, ...] = ()  # metrics that are numbers or None
     columns: GameColumns = GameColumns()  # what its metrics mean, and what each agent did by round
-    comparisons: tuple[tuple[str, str], ...] = ()  # pairs of indicators, compared in the same simulations
     paired_by: tuple[str, ...] = ()  # metrics that simulations of a pair share, besides their seed
     tables: tuple[TableSpec, ...] = ()  # that this game brings
     round_name: str = "round"  # what figures call the rounds of `series`
+    transcript: Transcript | None = None  # for the ledger, of games that keep one
 
     def table(self, name: str) -> TableSpec | None:
         """Return what the game says of a table that it brings; None where it brings none of that name."""
@@ -351,12 +359,12 @@ class Evidence(Generic[P, R]):
 
     def about(self, table: str) -> tuple[Any, ...]:
         """Return the measures of a table that the game brings; none of one that it does not bring."""
-        return next((each.measures for each in self.tables if each.name == table), ())
+        return spec.measures if (spec := self.table(table)) else ()
 
     @property
     def keeps_ledger(self) -> bool:
-        """Whether `transcript` gives something to sign and chain."""
-        return type(self).transcript is not Evidence.transcript
+        """Whether it has a transcript to sign and chain."""
+        return self.transcript is not None
 
     @property
     def lost(self) -> tuple[Quantity, ...]:
@@ -396,12 +404,8 @@ class Evidence(Generic[P, R]):
         """Return the last round that was played, as `series` counts them; asked where a measure is `carried`."""
         return int(trace[-1]["round"]) if trace else 0
 
-    def trajectory(self, outcome: Mapping[str, Any], trace: Sequence[R]) -> Trajectory:
-        """Return a simulation as lines; a game that has a figure of the kind `trajectories` says it."""
-        raise NotImplementedError(f"{type(self).__name__}.trajectory")
-
     def timeline(self, outcome: Mapping[str, Any], trace: Sequence[R]) -> Timeline:
-        """Return what each agent said and did; the explorer shows it, else the trajectory, else the replies."""
+        """Return what each agent said and did; without one the explorer shows the replies."""
         raise NotImplementedError(f"{type(self).__name__}.timeline")
 
     def measured(
@@ -419,10 +423,3 @@ class Evidence(Generic[P, R]):
         So a quantity can be told of those alone that one model plays, or that have one prompt.
         """
         return {}
-
-    def transcript(self, outcome: Mapping[str, Any], trace: Sequence[R]) -> Sequence[Session]:
-        """Return what was said, for the ledger, in order."""
-        return ()
-
-    def check_verdict(self, session: Session) -> None:
-        """Raise ValueError, in a few words, if a session of the ledger, from anyone, cannot have this verdict."""

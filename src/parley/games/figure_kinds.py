@@ -117,7 +117,7 @@ KINDS: Mapping[str, FigureKind] = {
         "single_games:trajectories",
         ("simulations",),
         "A line is an agent, a panel a single simulation: examples, not evidence.",
-        evidence="trajectory",
+        evidence="timeline",
         single=True,
     ),
     # Tables of what each agent said and did.

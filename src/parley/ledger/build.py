@@ -19,6 +19,7 @@ from parley import paths
 from parley.analysis.tables import names_of, write_table
 from parley.errors import RecordError, UsageError
 from parley.files import write_atomically
+from parley.games.evidence import Transcript
 from parley.games.network import Network
 from parley.identity import canonical_json
 from parley.ledger import check
@@ -116,7 +117,7 @@ def build(study: Study, strict: bool = False) -> pd.DataFrame:
 
 def check_against_records(study: Study) -> check.ChainChecker:
     """Check the ledger of a study, and that it is the one of its records; raises RecordError for a bad place."""
-    _require_ledger(study)
+    _transcript(study)
     chain, checker = paths.ledger(study.name), _checker(study)
     again = "if the study changed since, run: parley ledger build"
     for height, (line, made) in enumerate(zip_longest(check.checked_lines(chain, checker), links(study))):
@@ -137,9 +138,11 @@ def _checker(study: Study) -> check.ChainChecker:
     return checker
 
 
-def _require_ledger(study: Study) -> None:
-    if not study.game.evidence.keeps_ledger:
+def _transcript(study: Study) -> Transcript:
+    """Return what the study's game gives the ledger; raises UsageError if it gives nothing."""
+    if (transcript := study.game.evidence.transcript) is None:
         raise UsageError(f"{study.file}: its game, {study.game.name}, keeps no ledger")
+    return transcript
 
 
 def links(study: Study, strict: bool = False) -> Iterator[tuple[str, dict[str, Any], bytes]]:
@@ -147,7 +150,7 @@ def links(study: Study, strict: bool = False) -> Iterator[tuple[str, dict[str, A
 
     Raises as `build`.
     """
-    _require_ledger(study)
+    transcript = _transcript(study)
     checker, difficulty = _checker(study), study.content.ledger.difficulty
     records = read_records(played_part(study), strict)
     for simulation, summary in zip(records.simulations, records.summaries, strict=True):
@@ -155,7 +158,7 @@ def links(study: Study, strict: bool = False) -> Iterator[tuple[str, dict[str, A
         game = rebuild_game(record, summary)
         nodes = sorted((seat.name for seat in game.seats), key=by_number)
         try:
-            sessions = simulation.condition.game.evidence.transcript(summary.outcome, read_trace(record))
+            sessions = transcript.sessions(summary.outcome, read_trace(record))
             for number, session in enumerate(sessions):
                 signed = sign_session(game.name, simulation.id, number, session)
                 block = make_block(signed, checker.blocks, checker.last or genesis(difficulty), difficulty)

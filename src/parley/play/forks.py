@@ -118,11 +118,9 @@ class _Forked:
 
 def forks_line(study: Study) -> str:
     """Return what the forks of a study may ask for; "" for a study that has none."""
-    parents = [simulation.parent for simulation in study.simulations() if simulation.parent is not None]
-    left = sum(parent.left for parent in parents)
-    games = counted(len({parent.digest for parent in parents}), "recorded game")
-    line = f"{counted(len(parents), 'fork')} of {games}: about {left:,} replies to ask for, as many as these had left"
-    return line if parents else ""
+    left = [simulation.parent.left for simulation in study.simulations() if simulation.parent is not None]
+    forks = f"{counted(len(left), 'fork')} of {counted(len(study.parents), 'recorded game')}"
+    return f"{forks}: about {sum(left):,} replies to ask for, as many as these had left" if left else ""
 
 
 def check_parents(study: Study) -> None:
@@ -132,7 +130,7 @@ def check_parents(study: Study) -> None:
     nobody may say there.
     """
     played: dict[Path, Sequence[Exchange]] = {}
-    for path in dict.fromkeys(p.record for c in study.conditions if c.fork for p in c.fork.parents.values()):
+    for path in study.parents:
         again = replay(path)
         if again.play is None or again.difference is not None:
             raise RecordError(

@@ -67,8 +67,7 @@ def _written(text: str) -> Any:
 
 def recorded_play(study: Study) -> Play:
     """Return the recorded game that all simulations of a study are forks of, played again from its record."""
-    [parent, *_] = (simulation.parent for simulation in study.simulations() if simulation.parent)
-    played = replay(parent.record).play
+    played = replay(next(iter(study.parents))).play
     assert played is not None, "a game that cannot be replayed was refused"
     return played
 

@@ -5,7 +5,7 @@ page, `figures/single_games.py` for figures. No game is known here.
 """
 
 import time
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -14,15 +14,13 @@ from typing import Any
 
 from parley.engine.grammar import json_schema
 from parley.games.base import Game, Outcome
-from parley.games.evidence import Evidence, Mark, State, Timeline, TimelineCell, Trajectory
+from parley.games.evidence import Evidence, Mark, Timeline, TimelineCell
 from parley.play.runner import Exchange, Watcher
 from parley.policies import Ask
 from parley.text import by_number
 
-FAILED, AGAIN, WAITING, STOP = "no usable reply", "asked again", "is being asked", "stop"
+FAILED, AGAIN, WAITING = "no usable reply", "asked again", "is being asked"
 NO_STATE = ""  # of a cell that the game says nothing of
-LEADING = State("leading", "holds the most frequent value", "#56B4E9", "")
-OTHER = State("other", "holds another value", "#E69F00", "///")
 
 Place = tuple[str, int]  # an agent and a round
 
@@ -86,37 +84,7 @@ def _of_evidence(
     evidence: Evidence[Any], outcome: Mapping[str, Any], trace: Sequence[Mapping[str, Any]]
 ) -> Timeline | None:
     """Return what a game that is over says of its rounds; None if it says nothing."""
-    own = type(evidence)
-    if own.timeline is not Evidence.timeline:
-        return evidence.timeline(outcome, trace)
-    return None if own.trajectory is Evidence.trajectory else _of_values(evidence.trajectory(outcome, trace))
-
-
-def _of_values(trajectory: Trajectory) -> Timeline:
-    """Return values by round, in states that say whether they are the most frequent of those that matter."""
-    by_round: dict[int, dict[str, float]] = defaultdict(dict)
-    for name, points in trajectory.series.items():
-        for number, value in points:
-            by_round[number][name] = value
-    cells = {}
-    for number, held in by_round.items():
-        counts = Counter(value for name, value in held.items() if name in trajectory.highlighted)
-        counts = counts or Counter(held.values())
-        most = max(counts.values())
-        for name, value in held.items():
-            state = LEADING if counts[value] == most and most > 1 else OTHER
-            cells[name, number] = TimelineCell(state.name, f"{value:g}")
-    names = sorted(trajectory.series, key=lambda name: (name not in trajectory.highlighted, by_number(name)))
-    return Timeline(
-        agents={name: name for name in names},
-        framed=frozenset(trajectory.series) - trajectory.highlighted,
-        framed_label=trajectory.labels[1],
-        cells=cells,
-        states=(LEADING, OTHER),
-        marks=(),
-        results={} if trajectory.stopped is None else {trajectory.stopped: STOP},
-        results_label="",
-    )
+    return None if type(evidence).timeline is Evidence.timeline else evidence.timeline(outcome, trace)
 
 
 def _of_replies(game: Game, replies: Mapping[Place, Replied]) -> Timeline:

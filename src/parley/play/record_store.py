@@ -237,8 +237,7 @@ def _condition_row(condition: Condition) -> dict[str, Any]:
     parameters = condition.parameters.model_dump(mode="json", exclude=set(condition.axes))
     return {
         "spec": condition.spec,
-        **condition.axes,
-        **({} if condition.repeat is None else {"repeat": condition.repeat}),
+        **condition.all_axes,
         **{f"parameter.{name}" if name in _OWN_COLUMNS else name: value for name, value in parameters.items()},
         "players": canonical_json(groups),
         "identity": condition.identity,

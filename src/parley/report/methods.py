@@ -106,18 +106,18 @@ def _game(study: Study, simulations: int, cite: Citations) -> str:
         for name, value in parameters.model_dump(mode="json", exclude_defaults=True).items()
         if name not in varied and not isinstance(getattr(parameters, name), Sampling)
     ]
-    repeats = len(study.conditions) // len(study.first_repeat.conditions)
     again = (
-        f" Each was played {repeats} times with other sampling seeds, to measure the noise; the first is reported."
-        if repeats > 1
+        f" Each was played {study.repeats} times with other sampling seeds, to measure the noise; the first is "
+        "reported."
+        if study.repeats > 1
         else ""
     )
-    if parents := {parent.digest for c in study.conditions if c.fork for parent in c.fork.parents.values()}:
+    if study.parents:
         again += (
-            f" Each is a fork of one of {counted(len(parents), 'recorded game')}: up to a point (`at`) replies are "
-            "those recorded, there it was changed (`change`), and what follows was played anew. Effects of changes "
-            "are means over recorded games, with all repeats averaged within them; p is by flipping the signs of "
-            "games, with Holm's correction over points and changes."
+            f" Each is a fork of one of {counted(len(study.parents), 'recorded game')}: up to a point (`at`) replies "
+            "are those recorded, there it was changed (`change`), and what follows was played anew. Effects of "
+            "changes are means over recorded games, with all repeats averaged within them; p is by flipping the signs "
+            "of games, with Holm's correction over points and changes."
         )
     seeds = Counter(len(condition.seeds) for condition in study.first_repeat.conditions)
     each = ", ".join(f"{count} in {counted(number, 'condition')}" for count, number in seeds.items())
@@ -248,8 +248,7 @@ def facts(study: Study, conditions: pd.DataFrame, left_out: Mapping[Path, str]) 
     """Return what the study is, as names and values."""
     first = study.first_repeat.conditions
     seeds = Counter(_seeds_text(condition.seeds) for condition in first)
-    repeats = len(study.conditions) // len(first)
-    again = f"; each played {repeats} times: tables and figures show the first, “Noise” compares them"
+    again = f"; each played {study.repeats} times: tables and figures show the first, “Noise” compares them"
     players = dict.fromkeys(
         ", ".join(f"{group.role}: {group.player.label}" for group in condition.groups)
         for condition in study.conditions
@@ -264,7 +263,7 @@ def facts(study: Study, conditions: pd.DataFrame, left_out: Mapping[Path, str]) 
         (
             "Seeds",
             "; ".join(f"{text} ({counted(number, 'condition')})" for text, number in seeds.items())
-            + (again if repeats > 1 else ""),
+            + (again if study.repeats > 1 else ""),
         ),
         ("Played by", "; ".join(players)),
         ("Plan", study.plan),

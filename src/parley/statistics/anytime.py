@@ -10,16 +10,16 @@ from parley.statistics.stats import CONFIDENCE, Floats
 
 
 @lru_cache(maxsize=100_000)
-def anytime_interval(successes: int, n: int, confidence: float = CONFIDENCE) -> tuple[float, float]:
+def anytime_interval(successes: int, n: int) -> tuple[float, float]:
     """Return limits of a proportion that hold for all n at once, however it was decided when to stop.
 
     The confidence sequence of the beta-binomial mixture with a uniform prior (Robbins, Ann. Math. Stat. 41, 1970,
-    p. 1397): all p with (n + 1) * binomial(successes; n, p) > 1 - confidence. By Ville's inequality it misses the true
-    rate at any n with a probability of at most 1 - confidence. (nan, nan) for n = 0.
+    p. 1397): all p with (n + 1) * binomial(successes; n, p) > 0.05. By Ville's inequality it misses the true rate at
+    any n with a probability of at most 5%. (nan, nan) for n = 0.
     """
     if n == 0:
         return (np.nan, np.nan)
-    share, least = successes / n, np.log(1 - confidence) - np.log(n + 1)
+    share, least = successes / n, np.log(1 - CONFIDENCE) - np.log(n + 1)
 
     def above(p: float) -> float:
         return float(scipy.stats.binom.logpmf(successes, n, p) - least)
@@ -47,21 +47,19 @@ def log_capital(values: Floats, counts: ArrayLike, mean: float) -> Floats:
     return np.asarray(scipy.special.logsumexp(np.asarray(counts) @ won + _LOG_PRIOR, axis=-1), dtype=float)
 
 
-def anytime_difference(
-    differences: Floats, most: float = 1.0, confidence: float = CONFIDENCE
-) -> tuple[float, float, float]:
+def anytime_difference(differences: Floats, most: float = 1.0) -> tuple[float, float, float]:
     """Return limits of the mean of differences in [-most, most], and p that it is 0, for all their numbers at once.
 
     By betting for and against each mean (Waudby-Smith and Ramdas, J. Royal Statistical Society B 86, 2024, pp. 1-27),
     with a mixture of bets as in a universal portfolio (Orabona and Jun, IEEE Trans. Inf. Theory 70, 2024, p. 436).
     Of pairs of rates, p is that of the beta-binomial mixture of the pairs that differ (Robbins, Ann. Math. Stat. 41,
-    1970, p. 1397). The interval leaves 0 out where p < 1 - confidence. The order of the pairs does not matter. NaN for
+    1970, p. 1397). The interval leaves 0 out where p < 0.05. The order of the pairs does not matter. NaN for
     none, and without bounds.
     """
     if not len(differences) or np.isinf(most):
         return (np.nan, np.nan, np.nan)
     values, counts = np.unique((np.asarray(differences, dtype=float) / most + 1) / 2, return_counts=True)
-    enough = np.log(2 / (1 - confidence))  # each side has half of the capital
+    enough = np.log(2 / (1 - CONFIDENCE))  # each side has half of the capital
     limits, capitals = [], []
     for side in (values, 1 - values):  # that the mean is above, and that it is below
         low, high = 0.0, float(side @ counts) / len(differences)

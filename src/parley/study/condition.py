@@ -197,9 +197,13 @@ class Condition:
 
     @cached_property
     def name(self) -> str:
-        """The axes for people, `axis=value/axis=value/...`, and which repeat it is, where there are several."""
-        repeat = {} if self.repeat is None else {"repeat": self.repeat}
-        return "/".join(f"{axis}={value}" for axis, value in {**self.axes, **repeat}.items())
+        """All axes for people: `axis=value/axis=value/...`."""
+        return "/".join(f"{axis}={value}" for axis, value in self.all_axes.items())
+
+    @property
+    def all_axes(self) -> dict[str, Any]:
+        """The axes, and as one more which repeat it is, where there are several."""
+        return {**self.axes, **({} if self.repeat is None else {"repeat": self.repeat})}
 
     @cached_property
     def folder(self) -> str:

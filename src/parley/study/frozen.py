@@ -19,7 +19,7 @@ from parley.errors import RecordError, UsageError
 from parley.files import read_regular, write_atomically
 from parley.identity import digest
 from parley.study.comparisons import question_text
-from parley.study.condition import Condition, Simulation
+from parley.study.condition import Simulation
 from parley.study.load import companion_lines, companions, plan_of, run_plan
 from parley.study.prompt_sent import word_diff
 from parley.study.study import Study
@@ -81,12 +81,11 @@ def asked_of(study: Study) -> dict[str, Any]:
     return {
         "game": study.game.name,
         "questions": study.questions_json,
-        "conditions": {condition.name: [condition.identity, _seeds(condition)] for condition in study.conditions},
+        "conditions": {
+            each.name: [each.identity, len(each.seeds) if isinstance(each.seeds, range) else list(each.seeds)]
+            for each in study.conditions
+        },
     }
-
-
-def _seeds(condition: Condition) -> Any:
-    return len(condition.seeds) if isinstance(condition.seeds, range) else list(condition.seeds)
 
 
 def _seeds_text(seeds: Any) -> str:

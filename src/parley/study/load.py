@@ -223,8 +223,7 @@ class Companion:
     def __str__(self) -> str:
         """Return what it is to the study that names it, its name, and how much it plays."""
         conditions = self.study.first_repeat.conditions
-        times = len(self.study.conditions) // len(conditions)
-        again = f", each seed played {times} times" if times > 1 else ""
+        again = f", each seed played {self.study.repeats} times" if self.study.repeats > 1 else ""
         simulations = sum(len(condition.seeds) for condition in self.study.conditions)
         played = f"{counted(len(conditions), 'condition')}, {counted(simulations, 'simulation')}"
         return f"{_LABELS[self.kind]}: {self.study.name} ({played}{again})"
@@ -267,12 +266,10 @@ def _misfits(study: Study, kind: str, other: Study) -> Iterator[str]:
         if asked := sorted({model for condition in other.conditions for model in condition.models}):
             yield f"asks a model ({asked[0]}); a control is scripted, since its answers have to be known"
         return
-    if other.conditions[0].repeat is None:
+    if other.repeats == 1:
         yield f"plays no seed again; add to {other.file} repeats: 2"
     own = {condition.folder for condition in study.first_repeat.conditions}
-    if own.isdisjoint(
-        replace(each, repeat=study.conditions[0].repeat).folder for each in other.first_repeat.conditions
-    ):
+    if own.isdisjoint(condition.folder for condition in other.first_repeat.conditions):
         yield "plays no condition of this study; give it one of the same players, prompt and parameters"
 
 

@@ -20,6 +20,7 @@ from parley.study.condition import (
     SCRIPTED,
     SERVICES,
     Condition,
+    Parent,
     Simulation,
     axes_text,
     axis_names,
@@ -86,6 +87,17 @@ class Study:
         return self if len(first) == len(self.conditions) else replace(self, conditions=first)
 
     @property
+    def repeats(self) -> int:
+        """How many times it plays its seeds."""
+        return len(self.conditions) // len(self.first_repeat.conditions)
+
+    @cached_property
+    def parents(self) -> dict[Path, Parent]:
+        """The recorded games of which it has forks, by their records; none in studies of other games."""
+        forks = [condition.fork for condition in self.conditions if condition.fork]
+        return {parent.record: parent for fork in forks for parent in fork.parents.values()}
+
+    @property
     def first_time(self) -> dict[str, int]:
         """The axis that tells the simulations of `first_repeat` from the others; empty without repeats."""
         return {} if self.conditions[0].repeat is None else {"repeat": 0}
@@ -142,8 +154,10 @@ class Study:
 
         In studies of forks what changes the end is the first.
         """
-        forked = any(condition.fork for condition in self.conditions)
-        return (*([INFLUENCE] if forked else []), *(spec for spec in self.game.evidence.figures if self._has(spec)))
+        return (
+            *([INFLUENCE] if self.parents else []),
+            *(spec for spec in self.game.evidence.figures if self._has(spec)),
+        )
 
     @property
     def main_figure(self) -> FigureSpec | None:

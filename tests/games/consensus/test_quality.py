@@ -10,7 +10,7 @@ import pytest
 from parley.analysis.summarize import summarize
 from parley.analysis.tables import read_table
 from parley.games.consensus.evidence import ConsensusEvidence
-from parley.games.consensus.quality import Quality
+from parley.games.consensus.tables import Quality
 from parley.play.simulate import simulate
 from support.studies import OWN_POLICIES, StudyFactory, bring
 

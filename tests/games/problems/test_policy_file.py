@@ -1,5 +1,7 @@
 """Policies: those that come with Parley, and files of a user's own."""
 
+import re
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +10,7 @@ import yaml
 
 from parley.errors import UsageError
 from parley.games.problems.data_sets import load_policies
+from support.studies import refused
 
 ENTRY: dict[str, Any] = {"id": "fee", "question": "What\n first?", "policies": ["A fee", "No fee"]}
 
@@ -32,9 +35,6 @@ WRONG: list[tuple[list[Any], str]] = [
 
 def test_what_is_wrong_in_a_file_is_told_in_one_line(tmp_path: Path) -> None:
     for entries, named in WRONG:
-        with pytest.raises(UsageError) as error:
-            load(tmp_path, *entries)
-        assert str(error.value).startswith(f"{tmp_path / 'mine.yaml'}: {named}")
-        assert "\n" not in str(error.value)
+        refused(partial(load, tmp_path, *entries), re.escape(f"{tmp_path / 'mine.yaml'}: {named}"))
     with pytest.raises(UsageError, match=r"other.yaml: no such file"):
         load_policies(tmp_path / "other.yaml")

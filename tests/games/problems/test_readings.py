@@ -1,12 +1,13 @@
 """The readings: ours, and those of lm-evaluation-harness, compared with its own filters."""
 
 import re
+from typing import get_args
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from parley.games.problems.numbers import READINGS, read_as
+from parley.games.problems.numbers import Reading, read_as
 
 pytestmark = pytest.mark.promise("The readings of lm-evaluation-harness are its own filters.")
 
@@ -32,7 +33,7 @@ REPLIES: dict[tuple[str, str], tuple[str | None, str | None, str | None]] = {
 
 def test_each_reading_reads_what_the_page_says() -> None:
     for (argument, answer), read in REPLIES.items():
-        assert tuple(read_as(reading, answer, argument) for reading in READINGS) == read, (argument, answer)
+        assert tuple(read_as(reading, answer, argument) for reading in get_args(Reading)) == read, (argument, answer)
 
 
 def harness(pattern: str, text: str, last: bool) -> str:

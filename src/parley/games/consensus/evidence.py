@@ -4,6 +4,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from statistics import fmean, median
@@ -26,7 +27,6 @@ from parley.games.evidence import (
     TableSpec,
     Timeline,
     TimelineCell,
-    Trajectory,
 )
 from parley.games.network import FACTS, Network
 from parley.games.parameters import BYZANTINE, Group, held_at_last
@@ -160,8 +160,8 @@ class ConsensusEvidence(Evidence[ConsensusParameters, ConsensusRound]):
     measures = (Measure("agreement", "agreement of honest agents", carried=True),)
     quantities = QUANTITIES
     tables = (
-        TableSpec("quality", "parley.games.consensus.quality:Quality", ("initial_mean", "consensus_value")),
-        TableSpec("regret", "parley.games.consensus.regret:Regret", ACHIEVABLE),
+        TableSpec("quality", "parley.games.consensus.tables:Quality", ("initial_mean", "consensus_value")),
+        TableSpec("regret", "parley.games.consensus.tables:Regret", ACHIEVABLE),
     )
 
     def shows(self, figure: FigureSpec, parameters: ConsensusParameters, groups: Sequence[Group]) -> bool:
@@ -245,23 +245,6 @@ class ConsensusEvidence(Evidence[ConsensusParameters, ConsensusRound]):
         leading = [value for value, count in ranked if count == ranked[0][1]]
         return {name: {"final_honest_share": (value in leading) / len(leading)} for name, value in held.items()}
 
-    def trajectory(self, outcome: Mapping[str, Any], trace: Sequence[ConsensusRound]) -> Trajectory:
-        """Return each agent's value by round (round 0: the initial ones), for the paper's Figure 4."""
-        initial: Mapping[str, int] = outcome["metrics"]["initial_values"]
-        series: dict[str, list[tuple[int, float]]] = {name: [(0, v)] for name, v in initial.items()}
-        for entry in trace:
-            for name, value in entry["values"].items():
-                # What a Byzantine agent proposed in the round that stops a game is not always applied (swarms).
-                if value is not None and (name in initial or entry["proposals"][name] is not None):
-                    series.setdefault(name, []).append((entry["round"], value))
-        return Trajectory(
-            series=dict(sorted(series.items(), key=lambda item: by_number(item[0]))),
-            highlighted=frozenset(initial),
-            labels=("honest agents", "Byzantine agents"),
-            band=(min(initial.values()), max(initial.values())) if initial else None,
-            stopped=outcome["rounds"] if outcome["finished_early"] else None,
-        )
-
     def timeline(self, outcome: Mapping[str, Any], trace: Sequence[ConsensusRound]) -> Timeline:
         """Return values and votes by round from 0: what honest agents hold, and what Byzantine ones told."""
         initial: Mapping[str, int] = outcome["metrics"]["initial_values"]
@@ -272,7 +255,10 @@ class ConsensusEvidence(Evidence[ConsensusParameters, ConsensusRound]):
         for entry in trace:
             number, held = entry["round"], [entry["values"][name] for name in initial]
             for name, sent in entry["proposals"].items():
-                cells[name, number] = _cell(entry["values"][name] if name in initial else sent, held, sent)
+                cell = _cell(entry["values"][name] if name in initial else sent, held, sent)
+                # What a Byzantine agent proposed in the round that stops a game is not always applied (swarms).
+                drawn = entry["values"][name] if name in initial or sent is not None else None
+                cells[name, number] = replace(cell, value=drawn)
             marks += [Mark(name, number, "votes to stop") for name, vote in entry["votes"].items() if vote == "stop"]
             marks += [Mark(name, number, "tells some agents another value") for name in entry.get("sent", {})]
         return Timeline(
@@ -337,4 +323,4 @@ def _cell(value: Value | None, held: Iterable[Value | None], sent: Value | None)
     counts = Counter(each for each in held if each is not None)
     leads = counts[value] > 1 and counts[value] == max(counts.values()) if value is not None else False
     state = SILENT if sent is None else LEADING if leads else APART
-    return TimelineCell(state, _shown(value))
+    return TimelineCell(state, _shown(value), value)

@@ -31,6 +31,7 @@ from parley.games.evidence import (
     TableSpec,
     Timeline,
     TimelineCell,
+    Transcript,
     Utterance,
 )
 from parley.games.parameters import Group
@@ -101,11 +102,16 @@ MEASURES = (
     Measure("confidence", "confidence in the policies accepted", carried=True),
 )
 
+# They are compared with what deliberation adds, and with what unanimity costs.
 INDICATORS = (
-    Indicator("single_correct", "one agent's first answer is right"),
+    Indicator("single_correct", "one agent's first answer is right", compared_with=("consensus_correct",)),
     Indicator("single_correct_strict", "the same, its number read as strict", contrasted=False),
     Indicator("single_correct_flexible", "the same, its number read as flexible", contrasted=False),
-    Indicator("first_majority_correct_honest", "majority vote of honest first answers is right"),
+    Indicator(
+        "first_majority_correct_honest",
+        "majority vote of honest first answers is right",
+        compared_with=("consensus_correct", "last_majority_correct_honest"),
+    ),
     Indicator("last_majority_correct_honest", "majority vote of honest last answers is right"),
     # With adversaries among the voters; without any they say the same as those of honest agents.
     Indicator("first_majority_correct", "majority vote of all first answers is right", contrasted=False),
@@ -120,13 +126,6 @@ QUANTITIES = (
     Quantity("deliberations", "deliberations on the problem", contrasted=False),
     Quantity("utterances", "answers given", contrasted=False),
     Quantity("unreadable", "answers that could not be read"),
-)
-
-# What deliberation adds, and what unanimity costs, in the same simulations.
-COMPARISONS = (
-    ("single_correct", "consensus_correct"),
-    ("first_majority_correct_honest", "consensus_correct"),
-    ("first_majority_correct_honest", "last_majority_correct_honest"),
 )
 
 FIGURES = (
@@ -222,6 +221,19 @@ TABLES = (
 )
 
 
+def _sessions(outcome: Mapping[str, Any], trace: Sequence[DeliberationTurn]) -> Sequence[Session]:
+    sessions = []
+    for _, turns in groupby(trace, lambda entry: entry["session"]):
+        entries = list(turns)
+        first, last = entries[0], entries[-1]
+        said = [(entry["round"], agent, of) for entry in entries for agent, of in entry["said"].items()]
+        utterances = tuple(Utterance(number, agent, of) for number, agent, of in said if of is not None)
+        verdict = last["verdict"]
+        agents, rules = tuple(first["answers"]), first["rules"]
+        sessions.append(Session(first["subject"], agents, rules, utterances, verdict["agreed"], verdict))
+    return sessions
+
+
 class DeliberationEvidence(Evidence[DeliberationParameters, DeliberationTurn]):
     """What the deliberation game shows, and what it gives the ledger."""
 
@@ -231,10 +243,10 @@ class DeliberationEvidence(Evidence[DeliberationParameters, DeliberationTurn]):
     measures = MEASURES
     indicators = INDICATORS
     quantities = QUANTITIES
-    comparisons = COMPARISONS
     tables = TABLES
     paired_by = ("problem",)
     round_name = "turn"
+    transcript = Transcript(_sessions, check_verdict)
 
     def shows(self, figure: FigureSpec, parameters: DeliberationParameters, groups: Sequence[Group]) -> bool:
         """Return whether the figure is of right answers, or of policies, as the problems are."""
@@ -295,18 +307,3 @@ class DeliberationEvidence(Evidence[DeliberationParameters, DeliberationTurn]):
         """Return for each agent of the last panel whether its last answer is right, as 1 and 0, if one can be."""
         right, answers = metrics["right_answer"], trace[-1]["answers"]
         return {} if right is None else {name: {"accuracy": float(each == right)} for name, each in answers.items()}
-
-    def transcript(self, outcome: Mapping[str, Any], trace: Sequence[DeliberationTurn]) -> Sequence[Session]:
-        """Return the deliberations of one simulation, for the ledger."""
-        sessions = []
-        for _, turns in groupby(trace, lambda entry: entry["session"]):
-            entries = list(turns)
-            first, last = entries[0], entries[-1]
-            said = [(entry["round"], agent, of) for entry in entries for agent, of in entry["said"].items()]
-            utterances = tuple(Utterance(number, agent, of) for number, agent, of in said if of is not None)
-            verdict = last["verdict"]
-            agents, rules = tuple(first["answers"]), first["rules"]
-            sessions.append(Session(first["subject"], agents, rules, utterances, verdict["agreed"], verdict))
-        return sessions
-
-    check_verdict = staticmethod(check_verdict)

@@ -9,7 +9,7 @@ digits count as digits. Of a calculation the result is read (`9 * 2 = 18`), and 
 import re
 import unicodedata
 from fractions import Fraction
-from typing import Literal, get_args
+from typing import Literal
 
 _WORDS = {
     **{"zero": 0, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9},
@@ -217,7 +217,6 @@ def _value(numeral: re.Match[str]) -> Fraction | None:
 
 
 Reading = Literal["exact", "strict", "flexible"]
-READINGS: tuple[Reading, ...] = get_args(Reading)
 
 _MARK = "#### "
 _STRICT = re.compile(r"-?[0-9.,]+")  # after the mark

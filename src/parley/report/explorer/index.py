@@ -139,7 +139,7 @@ def _influences(simulations: Sequence[Simulation], rows: Sequence[Row]) -> list[
 
 
 def _axis_values(conditions: Sequence[Condition]) -> dict[str, list[Any]]:
-    """Return the values of each axis, those that vary first; which repeat it is counts as one."""
+    """Return the values of each axis, those that vary first."""
     found: dict[str, list[Any]] = {}
     for condition in conditions:
         for axis, value in _axes(condition).items():
@@ -150,8 +150,7 @@ def _axis_values(conditions: Sequence[Condition]) -> dict[str, list[Any]]:
 
 def _axes(condition: Condition) -> dict[str, Any]:
     """Return the axes; fractional numbers as text, because links name them as Python does: 1.0 and not 1."""
-    axes = {axis: str(value) if isinstance(value, float) else value for axis, value in condition.axes.items()}
-    return {**axes, **({} if condition.repeat is None else {"repeat": condition.repeat})}
+    return {axis: str(value) if isinstance(value, float) else value for axis, value in condition.all_axes.items()}
 
 
 def _condition(parts: Sequence[Part], values: dict[str, list[Any]]) -> dict[str, Any]:

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import scipy
 
-from parley.analysis import planning as module
-from parley.analysis.planning import (
+from parley.statistics.clustered import clustered_difference, paired_rates
+from parley.statistics.power import (
     Rates,
     correlation,
     pairs_needed,
@@ -17,7 +17,6 @@ from parley.analysis.planning import (
     power_of_rates,
     smallest_found,
 )
-from parley.statistics.clustered import clustered_difference, paired_rates
 from parley.statistics.stats import mcnemar, paired_share
 
 pytestmark = pytest.mark.promise(
@@ -66,14 +65,6 @@ def test_what_is_correlated_is_found_sooner() -> None:
     x, y = np.repeat([1, 1, 0, 0], [5, 2, 3, 7]), np.repeat([1, 0, 1, 0], [5, 2, 3, 7])
     assert correlation(5, 2, 3, 7) == pytest.approx(np.corrcoef(x, y)[0, 1])
     assert correlation(4, 0, 3, 0) == 0  # the first always has it
-
-
-def test_too_many_tables_are_drawn_with_a_seed(monkeypatch: pytest.MonkeyPatch) -> None:
-    counted = power_of_rates(200, PROMPT, 0.05)
-    monkeypatch.setattr(module, "_ENUMERATED", 50)
-    drawn = power_of_rates(200, PROMPT, 0.05)
-    assert drawn == pytest.approx(counted, abs=0.012)
-    assert counted != drawn == power_of_rates(200, PROMPT, 0.05)
 
 
 def test_numbers_are_drawn_for_the_test_that_is_used() -> None:

@@ -19,7 +19,7 @@ from parley import paths
 from parley.analysis import tables
 from parley.figures.page import text_about, write
 from parley.figures.style import Look, own_style
-from parley.files import write_atomically
+from parley.files import keep_only, write_atomically
 from parley.forked import forked_map
 from parley.games.evidence import FigureSpec
 from parley.games.figure_kinds import KINDS
@@ -47,7 +47,9 @@ def figures(study: Study, processes: int = 1, look: Look | None = None) -> list[
         about = {"name": spec.name, "title": spec.title, "caption": spec.caption}
         content.append({**about, "notes": notes, "pages": pages})
     _write_text(listed, json.dumps(content, indent=1))
-    return [*(path for files, _ in written for path in files), listed]
+    files = [*(path for files, _ in written for path in files), listed]
+    keep_only(files, paths.listing(listed.parent))
+    return files
 
 
 def _written(study: Study, spec: FigureSpec, look: Look, folder: Path) -> Drawn:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import psutil
 
-from parley.files import open_regular
+from parley.files import open_regular, remove
 from parley.identity import machine
 from parley.study.condition import SCRIPTED
 
@@ -121,7 +121,7 @@ class ProcessState:
             self.touched = now  # whatever the clock of the other machine says
         self.modified = status.st_mtime_ns
         if status.st_size > self.size:
-            with open_regular(path) as file:
+            with open_regular(path, follow=False) as file:
                 file.seek(self.size)
                 lines = file.read(_MAX_BYTES).rpartition(b"\n")[0]  # the last one may not be whole yet
             self.size += len(lines) + bool(lines)
@@ -161,5 +161,4 @@ class ProcessStates:
         self.look(now)
         for path, state in self._states.items():
             if which(state):
-                with suppress(OSError):
-                    path.unlink()
+                remove(path)

@@ -189,7 +189,9 @@ def keep_only(written: Iterable[Path], listing: Path) -> None:
 
     It lies below the folder of the list.
     """
-    before = read_regular(listing).decode(errors="replace").splitlines() if listing.is_file() else []
+    before: list[str] = []
+    with suppress(OSError):  # there is none, or it is not ours
+        before = read_regular(listing).decode(errors="replace").splitlines()
     names = sorted(path.relative_to(listing.parent).as_posix() for path in written)
     for name in {*before}.difference(names):
         if not {"..", "/"}.intersection(Path(name).parts):

@@ -112,6 +112,8 @@ class ProcessState:
         game.waits_for = ""
         if "came" in event:  # else it was recorded before
             asked, came, read, written = (event[key] for key in Reply._fields[1:])
+            if not all(0 <= number < 1e12 for number in (asked, came, read, written)):
+                raise ValueError("no time, or no number of tokens")
             self.replies.append(Reply(str(event["game"]), float(asked), float(came), int(read), int(written)))
 
     def look(self, path: Path, status: os.stat_result, now: float) -> None:

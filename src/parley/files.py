@@ -96,7 +96,7 @@ def _open(path: Path, flags: int, mode: int = 0o600) -> int:
 
     # Before it is opened, since that alone does something to a device or a FIFO; and after, if it was replaced.
     with suppress(FileNotFoundError):
-        require_regular(os.stat(path, follow_symlinks=not flags & os.O_NOFOLLOW))
+        require_regular(path.stat(follow_symlinks=not flags & os.O_NOFOLLOW))
     fd = os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC, mode)
     try:
         require_regular(os.fstat(fd))

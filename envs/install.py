@@ -131,7 +131,7 @@ def install(
     hashed = hashed_pins(pins, requirements)
     torch = next((pin for pin in pins if pin.startswith("torch==") and pin.endswith("+cpu")), None)
     run = _Steps()
-    own = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check", "install", "--no-deps"]
+    own = [sys.executable, "-Pm", "pip", "--quiet", "--disable-pip-version-check", "install", "--no-deps"]
     command = pip = [python, *own[1:]]
     if installer == "uv":
         # A list that names no uv (that of a model) takes what the environment has.

@@ -1,11 +1,43 @@
 """The one tree of exceptions, of which `ParleyError` is the root.
 
-Every message is one line (of a FileError several) that says what is wrong and what to do about it; the command line
-prints it and exits with `exit_code`. Anything else that escapes is a defect of Parley.
+Every message is one line (of a FileError several) that says what is wrong and what to do about it, and quotes no key;
+the command line prints it and exits with `exit_code`. Anything else that escapes is a defect of Parley.
 """
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from typing import Any
+
+HIDDEN = "[key]"
+# One of these words in a name, in camelCase, too. What counts `tokens` is none.
+_KEY_NAME = re.compile(
+    r"(?:(?<![A-Za-z])|(?=[A-Z][a-z]))(?i:token|(?:api)?keys?|secrets?|passwords?|passwd|credentials?|"
+    r"auth(?:orization)?|headers?)(?![a-z]|(?<=[A-Z])[A-Z])"
+)
+# Beginnings by which services mark their keys, tokens of the web, and what is long, unbroken and of all letters.
+_KEY = re.compile(
+    r"(?<![A-Za-z0-9])(?:(?:sk|xai|nvapi|pplx)[-_][\w-]{8,}|(?:hf|gsk|gh[oprsu]|github_pat|r8)_\w{16,}|AIza[\w-]{30,}"
+    r"|AKIA[0-9A-Z]{12,}|eyJ[\w-]{10,999}\.[\w.-]{10,}|[Bb]earer +[^\s'\"]{8,}"
+    r"|(?=[A-Z0-9]*[a-z])(?=[a-z0-9]*[A-Z])(?=[A-Za-z]*[0-9])[A-Za-z0-9]{32,})"
+)
+_NUMBER = re.compile(r"[-.0-9]{0,7}")  # too short for a key
+
+
+def names_key(name: object) -> bool:
+    """Whether a field or variable of that name holds a key, such as `api_key`, `authToken` or `headers`."""
+    return _KEY_NAME.search(str(name)) is not None
+
+
+def without_keys(value: Any, is_key: bool = False) -> Any:
+    """Return a text, or the content of a file, with `[key]` for each key: what looks like one, or is named so."""
+    if isinstance(value, Mapping):
+        return {without_keys(name): without_keys(part, is_key or names_key(name)) for name, part in value.items()}
+    if isinstance(value, list):
+        return [without_keys(part, is_key) for part in value]
+    if is_key and not isinstance(value, bool | None) and not _NUMBER.fullmatch(str(value)):
+        return HIDDEN
+    return _KEY.sub(HIDDEN, value) if isinstance(value, str) else value
 
 
 class ParleyError(Exception):
@@ -19,9 +51,9 @@ class ParleyError(Exception):
     exit_code = 1
 
     def __str__(self) -> str:
-        """Return the message without characters that a terminal obeys: names in it may come from anyone."""
+        """Return the message without keys, and characters that a terminal obeys: names in it may come from anyone."""
         shown = (c if c.isprintable() or c == "\n" else " " if c.isspace() else "" for c in super().__str__())
-        return "".join(shown)
+        return str(without_keys("".join(shown)))
 
 
 class UsageError(ParleyError):

@@ -117,7 +117,7 @@ def study_file(name: str) -> Path:
         return root() / path
     places = [folder / f"{name}.yaml" for folder in (root() / CONFIG, root())]
     places += [] if IN_CLONE else [CHECKOUT / CONFIG / f"{name}.yaml"]
-    return next((file for file in places if file.exists()), places[0])
+    return next((file for file in places if os.path.exists(file)), places[0])  # also of a name that is too long
 
 
 def studies(folder: Path) -> list[str]:

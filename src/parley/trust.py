@@ -2,8 +2,8 @@
 
 A study, its models file and its own code are trusted like a Makefile: who runs a study lets it do what it says. But
 own code lies beside the study, or is an installed entry point of Parley's groups: a study names nothing else that
-is installed. And a key goes only to the host of its maker, or where its owner says. Records, journals, ledgers,
-imports and texts of models are never trusted: they are data, and what they name is not run.
+is installed. And a key goes only to the host of its maker, or where its owner says, over https or to this machine.
+Records, journals, ledgers, imports and texts of models are never trusted: they are data, and nothing in them is run.
 """
 
 import importlib
@@ -11,6 +11,7 @@ import importlib.metadata
 import importlib.util
 import os
 import re
+from collections.abc import Mapping
 from functools import cache, partial
 from importlib.machinery import PathFinder
 from pathlib import Path
@@ -20,7 +21,7 @@ from urllib.parse import urlsplit
 import yaml
 from pydantic import Field, RootModel
 
-from parley.errors import UsageError
+from parley.errors import HIDDEN, UsageError, names_key, without_keys
 from parley.files import write_atomically
 from parley.text import one_line
 from parley.text.yamlfile import load_yaml, validated
@@ -116,25 +117,52 @@ def places_file() -> Path:
 
 def check_key(model: str, variable: str, url: str) -> None:
     """Raise UsageError unless the key in an environment variable may go to a URL for a model."""
-    host = (urlsplit(url).hostname or "").lower()
-    is_safe = urlsplit(url).scheme == "https"  # else anybody on the way reads it
-    allowed = [each.strip().partition("=") for each in os.environ.get(_ALLOWED, "").split(",")]
-    hosts = [place for named, _, place in allowed if named == variable] + _places().get(variable, [])
-    is_makers = is_safe and _MAKERS.get(variable) == host
-    if not is_makers and host not in map(str.lower, hosts):
-        way = "" if is_safe else " unencrypted"
+    parts = urlsplit(url)
+    host, is_safe = (parts.hostname or "").lower(), parts.scheme == "https"
+    if not is_safe and not is_loopback(host):
         raise UsageError(
-            f"{model}: its entry sends the key in {variable} to {host}{way}; if it belongs there, say so once: parley "
+            f"{model}: its entry sends the key in {variable} to {host} unencrypted; write https:// in source.url, or "
+            "the end of a tunnel on this machine (ssh -L)"
+        )
+    port = parts.port or (443 if is_safe else 80)
+    places = {host, f"[{host}]:{port}" if ":" in host else f"{host}:{port}"}
+    if _MAKERS.get(variable) != host and places.isdisjoint(map(str.lower, _allowed().get(variable, []))):
+        raise UsageError(
+            f"{model}: its entry sends the key in {variable} to {host}; if it belongs there, say so once: parley "
             f"allow-key {variable}={host} (in jobs and CI: {_ALLOWED}={variable}={host})"
         )
 
 
+def is_loopback(host: str) -> bool:
+    """Whether a host is this machine, by its name or address."""
+    return re.fullmatch(r"localhost|127(?:\.\d{1,3}){3}|::1", host) is not None
+
+
+def without_key_variables(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return an environment without the variables that are named as keys are, or may go to a service."""
+    allowed = _allowed()
+    return {
+        name: value
+        for name, value in environment.items()
+        if without_keys(value, name in allowed or names_key(name)) != HIDDEN
+    }
+
+
 def allow_key(variable: str, host: str) -> Path:
-    """Let the key in an environment variable go to a host; return the file that says so from now on."""
+    """Let the key in a variable go to a host, or `host:port`; return the file that says so from now on."""
     path, places = places_file(), _places()
     places[variable] = sorted({*places.get(variable, []), host.lower()})
     write_atomically(path, partial(yaml.safe_dump, places, encoding="utf-8"))
     return path
+
+
+def _allowed() -> dict[str, list[str]]:
+    """Return where each key may go by its owner's word, in the environment or in the file."""
+    allowed = _places()
+    for each in os.environ.get(_ALLOWED, "").split(","):
+        variable, _, place = each.strip().partition("=")
+        allowed[variable] = [*allowed.get(variable, []), place]
+    return allowed
 
 
 def _places() -> dict[str, list[str]]:

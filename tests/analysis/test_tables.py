@@ -1,5 +1,6 @@
 """From records to tables and metrics: by hand, in files, and where records are missing or damaged."""
 
+import errno
 import json
 import math
 from collections.abc import Callable
@@ -21,6 +22,7 @@ from parley.analysis.tables import csv_text, read_table, write_table
 from parley.errors import RecordError
 from parley.files import mark_done
 from parley.games.consensus.game import ConsensusGame
+from parley.play import record
 from parley.play.record import read_summary, read_trace, write_record
 from parley.play.record_store import (
     changed_table,
@@ -229,6 +231,38 @@ def test_a_record_with_an_impossible_outcome_is_named_and_left_out(
         summarize(study)
     assert f"left out: {bad}: its outcome or trace is of no game" in "\n".join(lines)
     assert len(read_table("small", "manifest")) == (3 if repeat else 1)
+
+
+def test_nobody_is_told_to_delete_a_record_that_the_disk_cannot_read(
+    study: Study, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bad = records(study)[1]
+    read = record.read_regular
+
+    def fail(path: Path, most: int) -> bytes:
+        if path == bad:
+            raise OSError(errno.EIO, "Input/output error", str(path))
+        return read(path, most)
+
+    monkeypatch.setattr(record, "read_regular", fail)
+    with heard() as lines:
+        summarize(study)
+    assert f"{bad}: cannot be read: Input/output error; look at its disk" in lines[0]
+    assert "delete" not in "".join([*lines, recall_left_out(study) or "nothing"])
+
+
+def test_no_name_of_a_forged_record_is_a_formula_and_no_cell_forges_a_line(study: Study) -> None:
+    bad, odd = (simulation.record("small") for simulation in [*study.simulations()][:2])
+    forge(bad, meta=lambda described: described["outcome"]["metrics"].update({"=cmd|x": 1}))
+    forge(odd, meta=lambda described: described["outcome"].update(detail="\x1b[2J\u202egone\n1,2"))
+    forge(odd, meta=lambda described: described["provenance"].update(started="\x1b[2Jnow"))
+    with heard() as lines:
+        summarize(study)
+    assert f"left out: {bad}: damaged: outcome.metrics.=cmd|x" in lines[0]
+    assert read_table("small", "simulations")[["detail", "started"]].to_numpy()[0].tolist() == [
+        "[2Jgone 1,2",
+        "[2Jnow",
+    ]
 
 
 def test_no_metric_takes_the_place_of_a_column_of_parley(study: Study) -> None:

@@ -130,7 +130,7 @@ def test_a_cluster_is_asked_for_one_node_and_for_gpus_once() -> None:
     for keys, words in rows:
         with pytest.raises(ValidationError, match=words):
             ModelEntry.model_validate({"source": HUB, **keys})
-    ModelEntry.model_validate({"source": HUB, "cluster": {"gres": "gpu:rtx4090", "exclusive": False}})
+    ModelEntry.model_validate({"source": HUB, "cluster": {"gres": "gpu:nvidia_a100-sxm4-40gb", "exclusive": False}})
 
 
 # Arguments
@@ -151,7 +151,7 @@ def test_arguments_that_may_change_replies_or_run_code_or_are_secrets_are_refuse
     changing += ["kv-offloading-size.x", "max-num"]
     ours = ["trust-remote-code", "trust_remote_code", "Max_Model_Len", "host", "device-ids", "por", "max-mod"]
     both = ("engine_args", "server_args")
-    rows = [(both, key, "x", "looks like a secret") for key in ("api_key", "HF_TOKEN")]
+    rows = [(both, key, "x", f"{key}: looks like a key") for key in ("api_key", "HF_TOKEN")]
     reasons = {
         "Parley's own": [*ours, "config", "structured-outputs-config.backend"],
         "follows from gpus": ["tensor-parallel-size"],
@@ -169,6 +169,34 @@ def test_arguments_that_may_change_replies_or_run_code_or_are_secrets_are_refuse
                 ModelEntry.model_validate({"source": HUB, kind: {key: value}})
     for key in ("enforce-eager", "no-such-argument"):
         assert identity(HUB, engine_args={key: True}) != identity(HUB), key
+
+
+KEY = "hunter2-hunter2"  # of no service's form
+
+
+@pytest.mark.promise("Nothing that an entry sends may hold a key, and no error quotes one.")
+def test_an_entry_holds_no_key_and_no_error_quotes_one(folder: Path) -> None:
+    sent: list[dict[str, Any]] = [
+        *({"extra": extra} for extra in ({"api_key": KEY}, {"a": [{"authToken": KEY}]}, {"password": 123456789})),
+        *({"extra": {"a": value}} for value in ("sk-hunter2Aa", "Bearer hunter2Aa", "hunter2A" * 4)),
+        {"source": HUB, "chat_template_kwargs": {"token": KEY}},
+        {"source": HUB, "engine_args": {"override.api_key": KEY}},
+        {"source": {**SERVICE, "served": "sk-hunter2Aa"}},
+    ]
+    misplaced: list[dict[str, Any]] = [
+        *({"source": {**SERVICE, key: given}} for key in ("key_variable", "headers") for given in (KEY, [KEY])),
+        *({"source": {**SERVICE, "url": url}} for url in (f"http:u:{KEY}@a.example", f"a.example/v1?k={KEY}")),
+        *({"source": {**SERVICE, **given}} for given in ({"headers": {"X-Lab": KEY}}, {"sk-hunter2Aa": 1})),
+        {"gpus": {"api_key": KEY}},
+    ]
+    for keys, words in [*((keys, "looks like a key") for keys in sent), *((keys, "") for keys in misplaced)]:
+        said = refused(folder, **{"source": SERVICE, **keys})
+        assert (words in said, "unter2" in said) == (True, False), said
+
+
+def test_what_only_sounds_like_a_key_is_sent() -> None:
+    extra = {"stop_token_ids": [151643], "min_tokens": 10**9, "return_token_ids": True, "tokenizer": "hunter2"}
+    assert identity(SERVICE, extra=extra)["extra"] == extra
 
 
 # Files

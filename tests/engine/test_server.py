@@ -50,7 +50,7 @@ def test_the_command_follows_the_entry_and_names_no_network_address(build: Calla
         "structured-outputs-config": '{"backend": "xgrammar"}',
     }
     assert {name: option(found, name) for name in expected} == expected
-    assert found[1:3] == ["-m", "vllm.entrypoints.launchers.api_server.entry"]
+    assert found[1:3] == ["-Pm", "vllm.entrypoints.launchers.api_server.entry"]
     assert {"--enforce-eager", "--enable-prompt-tokens-details"} < set(found)
     assert option(command(gpus=0), "tensor-parallel-size") == "1"
 
@@ -154,8 +154,13 @@ def test_the_environment_of_a_server(
     monkeypatch.setenv("VLLM_USE_V2_MODEL_RUNNER", "0")
     monkeypatch.setenv("OMP_NUM_THREADS", "2")  # of a job of the workflow
     monkeypatch.delenv("GLIBC_TUNABLES", raising=False)
+    keys = {"OPENAI_API_KEY": "x", "HF_TOKEN": "x", "LAB_PROJECT": "x", "LAB": "sk-7f3a9c51d2e8"}
+    kept = {"TOKENIZERS_PARALLELISM": "false", "VLLM_GEMM_TOKEN_THRESHOLD": "1024"}
+    for name, value in {**keys, **kept, "PARLEY_ALLOW_KEYS": "LAB_PROJECT=a.example"}.items():
+        monkeypatch.setenv(name, value)
     build(True)
     found = environment()
+    assert (keys.keys() & found, kept.items() <= found.items()) == (set(), True)  # no engine needs a key
     assert (found["HF_HUB_OFFLINE"], found["VLLM_HOST_IP"]) == ("1", "127.0.0.1")
     # Nothing is compiled, and no long step kills it.
     assert (found["VLLM_USE_FLASHINFER_SAMPLER"], found["VLLM_EXECUTE_MODEL_TIMEOUT_SECONDS"]) == ("0", "3600")

@@ -308,6 +308,8 @@ def play(self):
 SHORT = "class Short(PublicGoodsParameters):\n    longest = property(lambda self: self.rounds)"
 AFTER = "after round 1, contribute: "
 IN_PLAY: list[tuple[str, str]] = [
+    ("raise GeneratorExit", AFTER + "GeneratorExit (mine.py, line 22)"),
+    ("import os; os._exit(0)", AFTER + "SystemExit: 0 (mine.py, line 22); raise an error instead"),
     ("asks = []", AFTER + "yields []"),
     ("asks.append(asks[0])", "round 2, contribute, agent_1: asks the agent twice"),
     ("asks = [replace(a, phase='a b') for a in asks]", "one phase of letters"),
@@ -316,6 +318,7 @@ IN_PLAY: list[tuple[str, str]] = [
     ("{}['value']", AFTER + "KeyError: 'value' (mine.py, line 22)"),
     ("return self._ended(name='draw')", "'draw' is none of its outcomes; choose one of: cooperation"),
     ("return self._with(mean=float('nan'))", "metrics: {'mean': nan} is no JSON"),
+    ("return self._with(**{'=cmd|x': 1})", "metrics: '=cmd|x': must be letters, digits"),
     ("return self._with(earned=99)", "earned: 99: must be from 0 to most_earned (32.0)"),
 ]
 

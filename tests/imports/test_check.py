@@ -111,3 +111,9 @@ def test_who_sees_whom_is_played(tmp_path: Path) -> None:
     neighbors = {"agent_1": ["agent_3"], "agent_2": ["agent_3"], "agent_3": ["agent_1", "agent_2"]}
     assert play.outcome.trace[0]["neighbors"] == neighbors
     assert play.outcome.metrics["byzantine_players"] == ["agent_3"]
+
+
+def test_a_game_of_a_few_replies_and_ten_thousand_rounds_is_none(tmp_path: Path) -> None:
+    lines = reply_lines(["ss", "hh"], parameters={"rounds": 10_000})
+    [none] = check(JSONL.read(write_lines(tmp_path / "long.jsonl", lines)))[1]
+    assert (none.kind, "replies are missing" in none.text) == (NO_GAME, True)

@@ -2,6 +2,8 @@
 
 import hashlib
 import json
+import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -16,6 +18,7 @@ from parley.play import record
 from parley.play.parquet import open_parquet
 from parley.play.record import read_record, write_record
 from parley.play.record_content import SCHEMA
+from support import REPOSITORY
 from support.playing import play_of
 from support.studies import StudyFactory
 
@@ -151,3 +154,11 @@ def test_a_record_that_is_cut_anywhere_is_called_cut_short(path: Path) -> None:
         with pytest.raises(RecordError, match="cut short or not Parquet") as caught:
             read_record(path)
         assert "larger than" not in str(caught.value), end
+
+
+@pytest.mark.slow
+def test_the_limit_that_the_page_names_has_room_for_the_libraries() -> None:
+    [most] = re.findall(r"`ulimit -v (\d+)`", (REPOSITORY / "docs" / "data.md").read_text())
+    command = f"ulimit -v {most}; {sys.executable} -c 'import parley.analysis.summarize'"
+    many = {**os.environ, "OPENBLAS_NUM_THREADS": "64"}  # each reserves memory
+    subprocess.run(["sh", "-c", command], env=many, check=True, timeout=200)

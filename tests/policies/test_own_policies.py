@@ -2,16 +2,18 @@
 
 import asyncio
 import json
+import os
+import re
 import subprocess
 import sys
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+import parley
 from parley import trust
 from parley.errors import EngineError, ParleyError, UsageError
 from parley.play.record import read_attempts, read_summary
@@ -21,7 +23,9 @@ from parley.play.verify import verify
 from parley.policies import own_code
 from parley.report.explorer.game import recorded_attempts
 from parley.report.explorer.selection import select
-from parley.study import load_study
+from parley.study import Study, load_study
+from parley.workflow.run import find_own_programs
+from support import REPOSITORY
 from support.commands import heard
 from support.studies import HONEST, StudyFactory, grouped
 
@@ -61,6 +65,7 @@ class Unprintable(Exception):
         raise self
 FAULTS = {
     "cancels": asyncio.CancelledError(), "base": BaseException("gone"), "unprintable": Unprintable(),
+    "generator": GeneratorExit(), "interrupts": KeyboardInterrupt(),
     "escapes": type("\\x1b[2J\\nparley: done", (BaseException,), {})("\\x1b[31m\\nparley: done"),
 }
 class Faulty:
@@ -69,6 +74,8 @@ class Faulty:
     async def answer(self, ask, seed, attempt):
         if self.fault == "moves":
             os.chdir("/")
+        if self.fault == "exits":
+            os._exit(0)
         if self.fault in FAULTS:
             raise FAULTS[self.fault]
         return Completion("x" * 10_000_000, "stop")
@@ -308,6 +315,9 @@ def test_own_code_that_does_not_work_is_one_line(study_factory: StudyFactory, ow
         ("moves", "OSError: it changed the working directory"),
         ("cancels", "CancelledError"),
         ("base", "BaseException: gone"),
+        ("generator", "GeneratorExit"),
+        ("interrupts", "KeyboardInterrupt"),
+        ("exits", "SystemExit: 0"),
         ("unprintable", "Unprintable: an error that cannot be printed"),
         ("escapes", "[2J parley: done: [31m parley: done"),
     ],
@@ -344,26 +354,64 @@ def test_a_study_cannot_name_what_is_installed(study_factory: StudyFactory, inst
     trust._plugins.cache_clear()
 
 
+WATCH = """
+import os, sys
+def watch(event, arguments):
+    if event == "import" and arguments[2] and {"", "%(folder)s"} & {*arguments[2]}:
+        os.close(os.open("%(folder)s/looked", os.O_CREAT))
+sys.addaudithook(watch)
+"""
+
+
+@pytest.fixture
+def watched(study_factory: StudyFactory, own: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Study]:
+    """A study whose own code loads once; no process may look for libraries in its folder."""
+    (folder / "watch").mkdir()
+    (folder / "watch" / "sitecustomize.py").write_text(WATCH % {"folder": folder})
+    monkeypatch.setenv("PYTHONPATH", str(folder / "watch"))
+    (folder / f"{own}.py").write_text(f"open({str(folder / 'loaded')!r}, 'x').close()\n{OWN}")
+    yield study_factory({"model": {"name": f"{own}:Echo", "value": 7}})
+    assert (folder / "loaded").exists()
+    assert not (folder / "looked").exists()
+
+
 @pytest.mark.promise("A file beside a study that is called as a library does is never run in its place.")
 @pytest.mark.slow
-def test_no_library_is_looked_for_beside_a_study(study_factory: StudyFactory, own: str, folder: Path) -> None:
+def test_no_library_is_looked_for_beside_a_study(watched: Study) -> None:
     path = [*sys.path]
-    for library in ("pytz", "pandas", "numexpr", "_pytest"):
-        (folder / f"{library}.py").write_text(f"open({str(folder / 'ran')!r}, 'w').close()")
-    study = study_factory({"model": {"name": f"{own}:Echo", "value": 7}})
-    for simulation in study.simulations():
-        simulate(study, simulation.record("small"), [], 1.0)
-    commands = "for each in ('status', 'plan', 'summarize'): commands([each, 'small.yaml'], standalone_mode=False)"
-    subprocess.run([sys.executable, "-P", "-c", f"from parley.cli import commands\n{commands}"], check=True)
+    for simulation in watched.simulations():
+        simulate(watched, simulation.record("small"), [], 1.0)
     assert sys.path == path
-    assert not (folder / "ran").exists()
-    # Its own code finds it there.
-    (folder / f"{own}.py").write_text(f"{OWN}\nclass Late(Echo):\n    def __init__(self):\n        import pytz\n")
-    study = study_factory({"model": f"{own}:Late"})
-    with suppress(UsageError):
-        simulate(study, next(study.simulations()).record("small"), [], 1.0)
-    assert (folder / "ran").exists()
+    commands = (
+        "for each in 'status', 'plan', 'summarize', 'view': commands([each, 'small.yaml'], standalone_mode=False)"
+    )
+    subprocess.run([sys.executable, "-P", "-c", f"from parley.cli import commands\n{commands}"], check=True)
+
+
+@pytest.mark.rare
+@pytest.mark.usefixtures("watched")
+def test_no_library_is_looked_for_beside_a_study_that_is_run() -> None:
+    subprocess.run([Path(sys.executable).with_name("parley"), "run", "small.yaml"], check=True)
+
+
+def test_own_code_finds_what_lies_beside_it(study_factory: StudyFactory, own: str, folder: Path) -> None:
+    (folder / "pytz.py").write_text("IS_OWN = True")
+    (folder / f"{own}.py").write_text(f"{OWN}\nimport pytz\nassert pytz.IS_OWN\n")
+    study = study_factory({"model": {"name": f"{own}:Echo", "value": 7}})
+    simulate(study, next(study.simulations()).record("small"), [], 1.0)
     assert "pytz" not in sys.modules or sys.modules["pytz"].__file__ != str(folder / "pytz.py")
+
+
+def test_each_python_that_starts_is_told_not_to_look_for_libraries_where_it_works(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    sources = [*Path(parley.__file__).parent.rglob("*.py"), REPOSITORY / "envs" / "install.py"]
+    options = [each for file in sources for each in re.findall(r'sys\.executable, "(-\w+)"', file.read_text())]
+    assert len(options) >= 8
+    assert all("P" in each for each in options)
+    monkeypatch.setattr(os, "environ", {**os.environ, "PYTHONSAFEPATH": ""})
+    find_own_programs()
+    assert os.environ["PYTHONSAFEPATH"]  # of jobs, whose Python Snakemake starts
 
 
 def test_studies_of_one_process_have_each_the_code_beside_it_and_what_that_imports(folder: Path) -> None:

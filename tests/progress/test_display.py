@@ -115,7 +115,7 @@ def test_nothing_that_files_say_is_taken_for_markup_or_moves_the_cursor(study_fa
 
 
 def test_tokens_that_nobody_told_are_not_0_per_second(study_factory: StudyFactory) -> None:
-    shown = snapshot(cells_of(study_factory, 1), left=None)
+    shown = snapshot(cells_of(study_factory, 1), left=None, elapsed=None)
     assert facts(replace(shown, rates=(1.0, 0.0, 0.0))) == ["1.0 replies/s"]
     assert facts(replace(shown, rates=(1.0, 200.0, 0.0))) == ["1.0 replies/s", "200 tokens/s"]
 

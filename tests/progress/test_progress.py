@@ -11,7 +11,7 @@ from parley import paths
 from parley.files import mark_done
 from parley.progress.follow import IDLE, Progress
 from parley.progress.snapshot import Snapshot, Stage
-from parley.progress.state import PLAY, SERVE
+from parley.progress.state import PLAY, RUN, SERVE
 from parley.study import Study
 from parley.study.condition import SERVICES
 from support.records import write_events
@@ -164,10 +164,25 @@ def test_what_a_record_says_replaces_what_its_process_said(
     assert progress.look().answered == (1, 1)
     process.unlink()
     finish(record, NOW)
-    snapshot = progress.look()
-    assert snapshot.answered == (5, 2)
-    assert counts(snapshot) == (1, 0, 1)
-    assert snapshot.rates is None  # nothing is left
+    for _ in range(2):
+        snapshot = progress.look()
+        assert snapshot.answered == (5, 2)
+        assert counts(snapshot) == (1, 0, 1)
+        assert snapshot.rates is None  # nothing is left
+        played(record, [NOW - 1])  # by a process that was killed, before another one went on
+
+
+def test_what_a_run_says_of_itself_is_told_while_nothing_is_played_or_always(
+    study_factory: StudyFactory, clock: Clock
+) -> None:
+    study = study_factory(MODEL, seeds=2)
+    for always in (False, True):
+        note = {"event": "told", "note": "2 jobs sent", "always": always}
+        write_events(FOLDER, RUN, note, host="node1", pid=2, began=NOW, at=NOW)
+        assert Progress(study, clock=clock).look().note == "2 jobs sent"
+        process = played(records(study)[0])
+        assert Progress(study, clock=clock).look().note == ("2 jobs sent" if always else "")
+        process.unlink()
 
 
 def test_a_look_reads_no_more_than_it_may(study_factory: StudyFactory, clock: Clock, records_tell: Records) -> None:
@@ -294,8 +309,9 @@ def test_a_run_that_ends_early_says_so_in_its_last_look(study_factory: StudyFact
     write_events(FOLDER, "figures", host="node1", began=NOW + 1, at=NOW + 1)
     clock.now += 4
     now, ended = (progress.look(last) for last in (False, True))
-    for stage in ("playing", "figures"):
-        assert (stage_of(now, stage).state, stage_of(ended, stage).state) == ("running", "failed")
+    assert [stage_of(now, stage).state for stage in ("playing", "figures")] == ["running"] * 2
+    assert [stage_of(ended, stage).state for stage in ("playing", "figures")] == ["to do", "failed"]
+    assert (now.note, ended.note) == ("", "the run ended; to do: playing, tables, figures, report, view")
     assert (ended.rates, ended.finishes, ended.left) == (None, None, None)
 
 

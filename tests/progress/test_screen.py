@@ -51,10 +51,10 @@ def test_status_tells_what_is_done_and_what_is_to_do(study_factory: StudyFactory
     assert list(status(study)) == [
         "small: 0 of 4 simulations, 4 to do",
         "nothing is played now",
-        "to do: tables, figures, report, view",
+        "to do: playing, tables, figures, report, view",
     ]
     folder = paths.processes(paths.results("small"))
-    note = {"event": "told", "note": "2 jobs sent, not playing yet", "stopping": False}
+    note = {"event": "told", "note": "2 jobs sent, not playing yet", "always": False}
     run = write_events(folder, RUN, note, began=time.time() - 60)
     assert "2 jobs sent, not playing yet" in list(status(study))
     run.unlink()

@@ -7,6 +7,7 @@ import pytest
 
 from parley.errors import UsageError
 from parley.study import load_study
+from support.commands import Parley, one_line_error
 from support.studies import MODELS, StudyFactory
 
 HONEST = {"role": "honest", "count": 3, "policy": "majority"}
@@ -158,3 +159,26 @@ def test_services_are_played_by_one_cluster_job(study_factory: StudyFactory) -> 
     assert study_factory({"model": "one"}, models=models).shards()
     with pytest.raises(UsageError, match=r"^small\.yaml: models that play together .* cluster\.partition"):
         study_factory({"model": ["one", "two"]}, models=models)
+
+
+@pytest.mark.parametrize("content", ["root:x:0:hunter2:/bin/bash\n", "KEY=hunter2\nB: hunter2\n", "B: hunter2\n"])
+def test_what_is_no_study_is_not_quoted(folder: Path, content: str) -> None:
+    (folder / "private").write_text(content)
+    (folder / "linked.yaml").symlink_to(folder / "private")
+    with pytest.raises(UsageError) as caught:
+        load_study(Path("linked.yaml"))
+    assert "hunter2" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["a" * 300, f"{'a' * 300}.yaml", f"{'a' * 300}/small.yaml"])
+def test_a_name_that_is_too_long_is_told_with_the_file(parley: Parley, folder: Path, name: str) -> None:
+    error = one_line_error(parley("expand", name), 1 if "/" in name else 2)
+    assert "Errno" not in error
+
+
+def test_a_loop_of_links_in_a_folder_of_prompts_is_told_with_the_file(
+    study_factory: StudyFactory, folder: Path
+) -> None:
+    (folder / "mine").mkdir()
+    (folder / "mine" / "loop.txt").symlink_to("loop.txt")
+    assert "mine/loop.txt: Too many levels" in refusal(study_factory, prompts={"mine": "mine"})

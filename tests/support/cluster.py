@@ -31,6 +31,7 @@ INSTALL = "apt-get install slurm-wlm slurmdbd munge mariadb-server-core mariadb-
 NODES = ("node1", "node2")
 # What stands for the GPUs: gres wants device files that exist. Jobs see CUDA_VISIBLE_DEVICES, never a GPU.
 GPU_DEVICES = ("/dev/null", "/dev/zero")
+GPU_KIND = "nvidia_a100-sxm4-40gb"  # as SLURM names it by itself
 _SECONDS = 180.0
 
 _SLURM_CONF = """\
@@ -55,6 +56,7 @@ AccountingStorageType=accounting_storage/slurmdbd
 AccountingStorageHost=localhost
 AccountingStoragePass={folder}/munge.socket
 AccountingStoragePort={accounts_port}
+AccountingStorageEnforce=limits,qos
 # No cgroups: they want more than a container may have.
 ProctrackType=proctrack/pgid
 TaskPlugin=task/none
@@ -195,7 +197,9 @@ class Cluster:
         key.write_bytes(os.urandom(128))
         controller, accounts, *ports = _free_ports(2 + len(NODES))
         memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2**20
-        what = f"NodeHostname={socket.gethostname()} NodeAddr=127.0.0.1 CPUs=16 RealMemory={memory} Gres=gpu:2"
+        what = (
+            f"NodeHostname={socket.gethostname()} NodeAddr=127.0.0.1 CPUs=16 RealMemory={memory} Gres=gpu:{GPU_KIND}:2"
+        )
         values = {
             "folder": folder,
             "user": getpass.getuser(),
@@ -206,7 +210,9 @@ class Cluster:
         (folder / "slurm.conf").write_text(_SLURM_CONF.format(**values))
         (folder / "slurmdbd.conf").touch(mode=0o600)
         (folder / "slurmdbd.conf").write_text(_SLURMDBD_CONF.format(**values))
-        devices = "".join(f"NodeName={','.join(NODES)} Name=gpu File={device}\n" for device in GPU_DEVICES)
+        devices = "".join(
+            f"NodeName={','.join(NODES)} Name=gpu Type={GPU_KIND} File={device}\n" for device in GPU_DEVICES
+        )
         (folder / "gres.conf").write_text(devices)
         (folder / "cgroup.conf").write_text("CgroupAutomount=no\n")
 
@@ -226,8 +232,12 @@ def cluster(folder: Path) -> Iterator[Cluster]:
             made.start(name)
             stack.callback(lambda name=name: name in made._processes and made.stop(name))
             if name == "slurmdbd":
-                for what in (("cluster", "parley"), ("account", "project"), ("qos", "long")):
-                    made.asked("sacctmgr", "-i", "add", *what)
+                for what in ("cluster parley", "account project", "qos long", "qos one MaxSubmitJobsPerUser=1"):
+                    made.asked("sacctmgr", "-i", "add", *what.split())
+                user = f"user {getpass.getuser()}"
+                made.asked("sacctmgr", "-i", "add", *user.split(), "account=project")
+                rights = "set defaultaccount=project qos=normal,long,one defaultqos=normal"
+                made.asked("sacctmgr", "-i", "modify", *user.split(), *rights.split())
         try:
             yield made
         finally:

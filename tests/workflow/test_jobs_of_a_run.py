@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from snakemake.iocontainers import Wildcards
+from snakemake.resources import Resources
 
 from parley import paths
 from parley.engine import server
@@ -32,9 +33,9 @@ class Workflow:
 
     local_exec = True
 
-    def __init__(self) -> None:
-        value = SimpleNamespace(evaluate=lambda wildcards, **aids: SimpleNamespace(value=20 * aids["attempt"]))
-        self.resource_settings = SimpleNamespace(default_resources={"runtime": value})
+    def __init__(self, defaults: str) -> None:
+        parse = Resources.parser_factory(allow_expressions=True, defaults="full")
+        self.resource_settings = SimpleNamespace(default_resources=parse(defaults.split()))
         self.async_run = None
 
 
@@ -44,8 +45,8 @@ def no_other_run(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PARLEY_RUN", "")
 
 
-def jobs_of(study: Study, is_main: bool = False) -> Jobs:
-    return Jobs(Run(study, is_main), Workflow(), "cpu.yaml", "cuda.yaml")
+def jobs_of(study: Study, is_main: bool = False, defaults: str = "runtime=20*attempt") -> Jobs:
+    return Jobs(Run(study, is_main), Workflow(defaults), "cpu.yaml", "cuda.yaml")
 
 
 def simulation_wildcards(study: Study, model: str) -> Wildcards:
@@ -76,7 +77,25 @@ def test_a_shard_without_a_server_has_an_hour_or_what_its_service_asks(study: St
     jobs = jobs_of(study)
     for model in ("theirs", "majority"):
         assert jobs.engine_endpoints(simulation_wildcards(study, model)) == []
-    assert [jobs.shard_minutes(shard_wildcards(name), 1) for name in ("scripted", "services")] == [60, 20]
+    attempts = (1, 2, 3, 4)
+    asked = {
+        name: [jobs.shard_minutes(shard_wildcards(name), n) for n in attempts] for name in ("scripted", "services")
+    }
+    assert asked == {"scripted": [20, 40, 60, 60], "services": [20, 40, 60, 80]}
+    # A death may have been for memory.
+    assert [jobs.shard_memory(shard_wildcards("own_code"), n) for n in attempts] == [1000, 2000, 4000, 8000]
+
+
+def test_what_nobody_says_is_asked_all_the_same_and_a_site_may_want_neither_time_nor_memory(study: Study) -> None:
+    server, shard = shard_wildcards("one", model="one"), shard_wildcards("own_code")
+    for defaults, ends in (
+        ("slurm_partition=cpu", [65536, 240, 1000, 60]),
+        ("runtime=0 mem_mb=0", [0, 0, 0, 0]),
+        ("runtime=720 mem_mb=500*attempt", [500, 720, 500, 60]),
+    ):
+        jobs = jobs_of(study, defaults=defaults)
+        asked = [of(server, 1) for of in jobs.requests("memory_mb", "minutes").values()]
+        assert [*asked, jobs.shard_memory(shard, 1), jobs.shard_minutes(shard, 1)] == ends, defaults
 
 
 def test_a_record_that_is_there_hangs_on_nothing_while_the_run_is_planned(study: Study) -> None:
@@ -120,7 +139,7 @@ def test_a_cluster_is_asked_for_what_the_models_of_a_shard_need(study: Study) ->
         return asked[resource](shard_wildcards(engine, model=model), 1)
 
     assert value("runtime", "tiny+big", "tiny") == 90  # a job has one time, the longest
-    assert value("mem_mb", "big+tiny", "tiny") is None  # memory is each server's own, and the profile has no default
+    assert value("mem_mb", "big+tiny", "tiny") == 65536  # memory is each server's own
     assert value("mem_mb", "big+tiny", "big") == 64000
     assert value("runtime", "theirs", "theirs") == 20
 
@@ -148,9 +167,7 @@ def test_gres_stands_for_gpus_and_a_shard_has_one_node(study_factory: StudyFacto
     cluster = {"gres": "gpu:a100", "exclusive": True, "qos": "long"}
     models = {"big": {"source": SOURCE, "gpus": 2, "cluster": cluster}, "tiny": {"source": SOURCE}}
     study = study_factory({"model": list(models)}, models=models)
-    jobs = jobs_of(study)
-    defaults = jobs._workflow.resource_settings.default_resources
-    defaults["slurm_extra"] = SimpleNamespace(evaluate=lambda *_, **__: SimpleNamespace(value="--mail-type=END"))
+    jobs = jobs_of(study, defaults="slurm_extra='--mail-type=END'")
     asked = {**jobs.requests("gres"), **jobs.place()}
     assert set(asked) == {"gres", "slurm_extra", "qos"}
     both = shard_wildcards("big+tiny", model="big")

@@ -99,9 +99,7 @@ def test_a_failed_job_is_told_with_its_log_and_its_last_words(study_factory: Stu
     assert "CalledProcessError" not in said
 
 
-def test_a_failed_group_is_told_once_with_the_logs_that_say_something(
-    study_factory: StudyFactory, shown: Shown
-) -> None:
+def test_a_failed_group_is_told_once_with_the_logs_that_say_most(study_factory: StudyFactory, shown: Shown) -> None:
     words = [f"{number} replies\n" for number in range(4)] + ["parley: the engine for tiny died\n"] * 2
     jobs = []
     for number, text in enumerate(words):
@@ -113,24 +111,46 @@ def test_a_failed_group_is_told_once_with_the_logs_that_say_something(
         fail(log, **job | {"indent": True})
     said = shown(log)
     assert "a job of 6 parts failed: small=tiny=0\n  seed=4.log (and 1 more like it)\n" in said
-    assert "    parley: the engine for tiny died\n  seed=0.log (and 3 more like it)\n    0 replies\n" in said
+    assert "    parley: the engine for tiny died\n  and 4 more logs\n" in said
     assert "simulate failed" not in said
 
 
-def test_a_failed_cluster_job_has_its_state_its_node_and_its_sbatch_line(
-    study_factory: StudyFactory, shown: Shown, monkeypatch: pytest.MonkeyPatch
+# The end of what Snakemake writes into the log of a job, whatever made it fail.
+PAGES = """Error in rule simulate:
+    log: job.log (check log file(s) for error details)
+Exiting because a job execution failed. Look above for error messages
+WorkflowError:
+At least one job did not complete successfully.
+srun: error: node7: task 0: Exited with exit code 1
+"""
+CAUSES = {
+    "parley: the engine for tiny died": "",
+    "slurmstepd: error: Detected 1 oom_kill event in StepId=17.0.": "mem_mb",
+    "slurmstepd: error: Detected 1 oom-kill event(s) in StepId=17.0.": "mem_mb",
+    "slurmstepd: error: *** STEP 17.0 ON node7 CANCELLED AT 2026-11-27 DUE TO TIME LIMIT ***": "runtime",
+    "/usr/bin/bash: line 1: 15298 Killed  parley simulate": "if memory ran out",
+    "parley: the engine for tiny died: killed by signal 9": "if memory ran out",
+    "the server of a.json did not announce itself in 162 s, and is killed": "",
+    "OSError: no space left on device": "",
+}
+
+
+@pytest.mark.parametrize("cause", CAUSES)
+def test_a_failed_cluster_job_has_its_state_its_sbatch_line_and_the_cause_with_a_remedy(
+    cause: str, study_factory: StudyFactory, shown: Shown, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(snakemake_log, "job_line", lambda job: f"SLURM job {job}: TIMEOUT on node7, exit code 0:0")
-    Path("job.log").write_text("parley: the engine for tiny died\n")
+    monkeypatch.setattr(snakemake_log, "job_line", lambda job: f"SLURM job {job}: FAILED on node7, exit code 1:0")
+    Path("job.log").write_text(f"{cause}\n{PAGES}")
     log = begun(study_factory)
     call = 'sbatch --parsable -p gpu --mem 100 --wrap="python -m snakemake --target-jobs x"'
     tell(log, f"sbatch call: {call}", level=logging.DEBUG)
     tell(log, "Job 4 has been submitted with SLURM jobid 17 (log: logs/slurm/17.log).")
-    fail_group(log, external_jobid="17", why="SLURM-job '17' failed, SLURM status is: 'TIMEOUT'.")
+    fail_group(log, external_jobid="17", why="SLURM-job '17' failed, SLURM status is: 'FAILED'.")
     said = shown(log)
     assert (
         "a job of 1 parts failed: small=tiny=0\n"
-        "  SLURM job 17: TIMEOUT on node7, exit code 0:0\n"
+        "  SLURM job 17: FAILED on node7, exit code 1:0\n"
         "  sbatch --parsable -p gpu --mem 100 --wrap=...\n"
-        "  job.log\n    parley: the engine for tiny died\n"
+        f"  job.log\n    {' '.join(cause.split())}"
     ) in said
+    assert CAUSES[cause] in said

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from parley.errors import ParleyError
-from parley.workflow.slurm import former_jobs, group_name, job_line, wait_for_former_jobs
+from parley.workflow.slurm import former_jobs, group_name, job_line, queue_line, wait_for_former_jobs
 from support.commands import heard
 
 GROUP = group_name("demo", "tiny", 11)
@@ -79,5 +79,14 @@ def test_a_job_that_ended_is_told_by_whoever_remembers_it(answers: list[str | Ex
     assert job_line("7") == "SLURM job 7: TIMEOUT (TimeLimit) on node7, exit code 0:0"
     answers[:] = [FAILED, "FAILED|node8|1:0|None\n"]
     assert job_line("7") == "SLURM job 7: FAILED on node8, exit code 1:0"
+    answers[:] = ["JobId=7 JobState=CANCELLED Reason=Resources NodeList= ExitCode=0:0\n"]  # it waited for them
+    assert job_line("7") == "SLURM job 7: CANCELLED on no node, exit code 0:0"
     answers[:] = [FAILED]
     assert job_line("7") == ""
+
+
+def test_reasons_of_the_queue_are_counted_with_what_helps() -> None:
+    reasons = {"Priority": 1200, "None": 1, "PartitionTimeLimit": 2, "Nodes required for job are DOWN, DRAINED": 1}
+    line = queue_line(reasons)
+    assert line.startswith("in the queue: 1,200 Priority, 1 not looked at, 2 PartitionTimeLimit (ask for less time")
+    assert line.endswith("1 Nodes required for job are DOWN")

@@ -14,7 +14,8 @@ from snakemake_interface_common.exceptions import WorkflowError
 from snakemake_interface_executor_plugins.executors.base import SubmittedJobInfo
 
 from parley.errors import ParleyError
-from parley.workflow import slurm_plugin
+from parley.workflow import slurm, slurm_plugin
+from parley.workflow.slurm import refusal_line
 
 pytestmark = pytest.mark.promise("A SLURM job ends when SLURM says so and is never forgotten.")
 
@@ -29,8 +30,11 @@ class Resources(dict[str, Any]):
 class Group:
     """A job of Snakemake's, as far as sbatch is concerned."""
 
-    name, jobid, threads = "study=tiny=0_serve", 3, 1
-    resources = Resources(runtime=5, mem_mb=100, nodes=1)
+    name, jobid, threads, restart_times = "study=tiny=0_serve", 3, 1, 3
+    resources = Resources(runtime=5, mem_mb=100, nodes=1, gpu=2, gpu_model="nvidia_a100-sxm4-40gb")
+
+    def __init__(self) -> None:
+        self.attempt = 1
 
     def is_group(self) -> bool:
         return True
@@ -44,12 +48,12 @@ class Executor(slurm_plugin.PatientExecutor):
         settings = plugin.ExecutorSettings(
             requeue=True, status_attempts=1, delete_logfiles_older_than=0, status_command="sacct"
         )
-        self.workflow = SimpleNamespace(executor_settings=settings, workdir_init=str(folder))
+        self.scheduler = SimpleNamespace(_user_kill=None)
+        self.workflow = SimpleNamespace(executor_settings=settings, workdir_init=str(folder), scheduler=self.scheduler)
         self.logger = logging.getLogger("snakemake")
         self.status_rate_limiter = contextlib.nullcontext()
         self._next_seconds_between_status_checks = 1
         self.__post_init__()
-        self._fallback_account_arg = self._fallback_partition = ""
         self.told: list[str] = []
 
     def report_job_success(self, job_info: SubmittedJobInfo) -> None:
@@ -68,6 +72,7 @@ class Executor(slurm_plugin.PatientExecutor):
 @pytest.fixture
 def executor(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Executor:
     monkeypatch.setattr(plugin, "query_job_status", None)  # put back afterwards
+    monkeypatch.setattr(slurm, "_refusal", [])
     monkeypatch.setattr(plugin, "get_min_job_age", lambda: 300)
     monkeypatch.setattr(plugin, "get_max_array_size", lambda: 1000)
     monkeypatch.setattr(plugin, "is_query_tool_available", lambda name: True)
@@ -124,34 +129,85 @@ def test_a_job_ends_when_slurm_says_so_and_is_never_forgotten(
     assert canceled == ["7"] * 2 * len(cycles)
 
 
-# What sbatch says, one call after the other, and whether SLURM has the job all the same.
-SENT = [
-    (["sbatch: error: Batch job submission failed: Socket timed out on send/recv operation"], True, "sent 5 5.log"),
-    (["sbatch: error: Slurm temporarily unable to accept job, sleeping and retrying."] * 3, False, "sent 9 9.log"),
-    (["sbatch: error: Batch job submission failed: Resource temporarily unavailable"] * 9, False, "error"),
-    (["sbatch: error: Batch job submission failed: Invalid qos specification"], False, "error"),
-]
+@pytest.mark.slow
+def test_what_jobs_wait_for_is_counted_and_kept_while_nobody_answers(
+    executor: Executor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pending = {"1": f"{P} Priority", "2": f"{P} Resources", "3": f"{P} Priority", "4": f"{R} None", "5": C}
+    answers = iter([pending, None])
+
+    async def query(command: str, logger: Any) -> tuple[Answer, float | None]:
+        return next(answers), 0.0
+
+    monkeypatch.setattr(slurm_plugin, "_query", query)
+    for _ in range(2):
+        asyncio.run(executor._states([*pending], "squeue"))
+        assert executor.waiting == {"Priority": 2, "Resources": 1}
+
+
+FAILED = "sbatch: error: Batch job submission failed: "
+# What sbatch says, one call after the other, whether SLURM has the job all the same, and how often sbatch is called.
+SENT = {
+    "timeout": ([f"{FAILED}Socket timed out on send/recv operation"], True, "sent 5 5.log", 1),
+    "busy": (["sbatch: error: Slurm temporarily unable to accept job, retrying."] * 3, False, "sent 9 9.log", 4),
+    "busy for long": ([f"{FAILED}Resource temporarily unavailable"], False, "error", 1),
+    "full": ([f"sbatch: error: QOSMaxSubmitJobPerUserLimit\n{FAILED}Job violates"] * 9, False, "sent 9 9.log", 10),
+    "refused": ([f"{FAILED}Invalid qos specification"], False, "error", 1),
+    "banner": ([""], True, "sent 5 5.log", 1),
+    "banner alone": ([""], False, "error", 1),
+}
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("errors", "accepted", "end"), SENT, ids=["timeout", "busy", "busy for long", "refused"])
+@pytest.mark.parametrize("name", SENT)
 def test_what_sbatch_cannot_do_for_a_moment_costs_no_attempt(
-    errors: list[str], accepted: bool, end: str, executor: Executor, folder: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, executor: Executor, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    listed = "5\\trule_study=tiny=0_serve\\t/lab\\n6\\trule_study=tiny=1_serve\\t/lab\\n" if accepted else ""
-    cases = "".join(f"{number}) echo {shlex.quote(text)} >&2; exit 1;; " for number, text in enumerate(errors))
-    said = f"n=$(cat calls 2>/dev/null | wc -l); echo >> calls; case $n in {cases}*) echo 9;; esac"
-    for name, script in (("sbatch", said), ("squeue", f"printf '{listed}'")):
-        (folder / name).write_text(f"#!/bin/sh\n{script}\n")
-        (folder / name).chmod(0o755)
+    errors, accepted, end, calls = SENT[name]
+    mine = "\\trule_study=tiny=0_serve\\t/lab\\n"
+    listed = f"4{mine}" + f"5{mine}6\\trule_study=tiny=1_serve\\t/lab\\n" * accepted
+    executor._numbers.add("4")  # a former attempt, which has ended
+    cases = "".join(f"{number}) echo {shlex.quote(text)} >&2; exit 1;; " for number, text in enumerate(errors) if text)
+    number = "12 December: 9" if "banner" in name else "9"
+    said = f'n=$(cat calls 2>/dev/null | wc -l); echo "$@" >> calls; case $n in {cases}*) echo {number};; esac'
+    for program, script in (("sbatch", said), ("squeue", f"printf '{listed}'")):
+        (folder / program).write_text(f"#!/bin/sh\n{script}\n")
+        (folder / program).chmod(0o755)
     monkeypatch.setenv("PATH", str(folder), prepend=":")
-    monkeypatch.setattr(slurm_plugin, "_PAUSES", (0.0,) * 5)
-    executor.run_job(Group())
+    monkeypatch.setattr(slurm_plugin, "_PAUSES", (0.0,))
+    if name in ("busy for long", "full"):
+        monkeypatch.setattr(slurm_plugin, "_BUSY_SECONDS", -1.0)
+    job = Group()
+    if name == "full":
+        job.resources = Resources({**job.resources, "slurm_account": "Mine"})
+    executor.run_job(job)
     [told] = executor.told
     assert told.startswith(end)
     if end == "error":
         assert errors[0] in told
-    assert len((folder / "calls").read_text()) == (6 if len(errors) == 9 else len(errors) + end.startswith("sent 9"))
+    # What SLURM will never take is not tried again, and the run's last line says what to change.
+    assert (job.attempt, "change qos in" in str(refusal_line())) == ((4, True) if name == "refused" else (1, False))
+    sent = (folder / "calls").read_text().splitlines()
+    assert len(sent) == calls
+    # Nothing is guessed, and accounts and kinds of GPUs are taken as they are named.
+    assert "--gpus=nvidia_a100-sxm4-40gb:2" in sent[0]
+    assert (" -A Mine " in sent[0], " -A " in sent[0], " -p " in sent[0]) == ((name == "full",) * 2 + (False,))
+
+
+@pytest.mark.slow
+def test_a_run_that_ends_sends_nothing_more(executor: Executor) -> None:
+    executor.scheduler._user_kill = "graceful"  # by SIGTERM
+    executor.run_job(Group())
+    assert executor.told == ["error not sent: the run ends"]
+
+
+@pytest.mark.slow
+def test_the_end_of_a_run_leaves_the_folders_of_other_runs_jobs(executor: Executor, folder: Path) -> None:
+    executor.workflow.executor_settings.delete_logfiles_older_than = 10
+    pending = folder / ".snakemake" / "slurm_logs" / "group_other"
+    pending.mkdir(parents=True)
+    executor.clean_old_logs()
+    assert pending.exists()
 
 
 @pytest.mark.slow

@@ -11,9 +11,9 @@ rule gather_shard:
         ENVIRONMENT
     resources:
         **JOBS.place(),
-        mem_mb=400,
+        mem_mb=0,
         nodes=1,
-        runtime=1,
+        runtime=JOBS.simulation_minutes,
     shell:
         ": > {log}"
 

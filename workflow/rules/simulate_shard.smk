@@ -13,7 +13,7 @@ rule simulate_shard:
         ENVIRONMENT
     resources:
         **JOBS.place(),
-        mem_mb=1000,
+        mem_mb=JOBS.shard_memory,
         nodes=1,
         runtime=JOBS.shard_minutes,
     shell:

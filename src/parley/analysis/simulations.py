@@ -16,7 +16,7 @@ from parley.play.degenerate import ASKED, DEGENERATE_CLASSES
 from parley.play.record import Summary, read_attempts
 from parley.policies import FAILURE_CLASSES
 from parley.study.condition import Simulation
-from parley.text import by_number
+from parley.text import by_number, one_line
 
 _TELEMETRY = (
     "calls",
@@ -96,7 +96,8 @@ def simulation_row(simulation: Simulation, summary: Summary) -> dict[str, Any]:
     }
     row = {
         **first,
-        **{key: _cell(value) for key, value in {**outcome["metrics"], **derived}.items()},
+        **outcome["metrics"],
+        **derived,
         **{key: summary.telemetry.get(key, 0) for key in _TELEMETRY},
         **(_degenerate(summary.telemetry.get("degenerate")) if simulation.condition.models else {}),
         SECONDS: summary.telemetry.get("wall_seconds", math.nan),
@@ -107,7 +108,8 @@ def simulation_row(simulation: Simulation, summary: Summary) -> dict[str, Any]:
         "id": simulation.id,
         "digest": summary.digest,
     }
-    return row | first  # these columns are Parley's, whatever a game calls its metrics
+    row |= first  # these columns are Parley's, whatever a game calls its metrics
+    return {key: _cell(value) for key, value in row.items()}
 
 
 def _degenerate(counts: Mapping[str, int] | None) -> dict[str, Any]:
@@ -119,6 +121,8 @@ def _degenerate(counts: Mapping[str, int] | None) -> dict[str, Any]:
 
 
 def _cell(value: Any) -> Any:
+    if isinstance(value, str):
+        return one_line(value)
     return json.dumps(value) if isinstance(value, dict | list) else value
 
 

@@ -1,11 +1,12 @@
 """The command line: one thin command per stage of the workflow (`stages.py`), and those of users."""
 
+import logging
 import os
 import signal
 import sys
 import threading
 import time
-from io import TextIOWrapper
+from io import StringIO, TextIOWrapper
 from types import FrameType
 
 import click
@@ -13,7 +14,7 @@ import click
 from parley import __version__
 from parley.cli import forks, ledger, prompts, stages, studies, user_commands
 from parley.cli.common import print_log
-from parley.errors import FileError, GameError, ParleyError
+from parley.errors import FileError, GameError, ParleyError, without_keys
 from parley.text import one_line
 from parley.workflow.stopping import ALL_SECONDS, GOES_ON, SIGNALS, end_now
 
@@ -32,10 +33,12 @@ def main() -> None:
     try:
         commands(standalone_mode=False)
     except click.ClickException as error:
-        error.show()
+        error.show(shown := StringIO())
+        click.echo(without_keys(shown.getvalue()), err=True, nl=False)
         sys.exit(error.exit_code)
     except click.Abort:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # asked again it ends no sooner, but with a traceback
+        logging.getLogger("asyncio").disabled = True  # which would print those of tasks that were broken off
         click.echo(f"parley: {words}", err=True)
         sys.exit(130)
     except ParleyError as error:
@@ -52,7 +55,9 @@ def main() -> None:
         from parley.policies.own_code import own_line  # slow to import
 
         kind = "" if isinstance(error, OSError) else f"{type(error).__name__}: "
-        said = f"{kind}{one_line(str(error), 300)}{own_line(error)}"
+        said = f"{kind}{one_line(without_keys(str(error)), 300)}{own_line(error)}"
+        if isinstance(error, OSError) and error.filename is not None:
+            said = f"{one_line(without_keys(str(error.filename)), 300)}: {error.strerror}"
         click.echo(f"parley: {said} (PARLEY_DEBUG=1 shows where)", err=True)
         sys.exit(1)
 

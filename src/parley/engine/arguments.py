@@ -12,7 +12,6 @@ from typing import Any
 
 from parley.text import meant
 
-_SECRETS = {"key", "token", "secret", "password", "credentials"}
 # No entry may name these, for these reasons.
 _REFUSED = {
     "is Parley's own": (
@@ -125,16 +124,13 @@ def is_parallel(key: str) -> bool:
 
 
 def check_arguments(arguments: Mapping[str, Any]) -> None:
-    """Raise ValueError if an argument is Parley's own, looks like a secret, or has a value of another form than vLLM
-    takes."""
+    """Raise ValueError if an argument is Parley's own, or has a value of another form than vLLM takes."""
     for key, value in arguments.items():
         name = argument_name(key).removeprefix("no-")
         form = None if "." in key else MACHINE_ARGUMENTS.get(name)
         # vLLM completes beginnings.
         if reason := next((why for own, why in _REASONS.items() if own.startswith(name)), None):
             raise ValueError(f"argument {key!r} {reason}; remove it")
-        if form is None and not _SECRETS.isdisjoint(name.split("-")) and not isinstance(value, bool):
-            raise ValueError(f"argument {key!r} looks like a secret, and records are shared; remove it")
         negated = name != argument_name(key)
         if form is not None and ((negated and form != _FLAG) or not _fits(form, value)):
             needed = form if isinstance(form, str) else f"one of {', '.join(form)}"

@@ -154,7 +154,7 @@ class Engine:
         return completion
 
     def _read(self, response: fetch.Response) -> Completion:
-        """Return a chat completion as it came; raises EngineError for what is none, and for one with the API key."""
+        """Return a chat completion as it came, but without the API key; raises EngineError for what is none."""
         server = self._server
         try:
             body = response.body
@@ -186,16 +186,15 @@ class Engine:
                 reasoning=reasoning,
                 reasoning_tokens=tokens.reasoning,
             )
-            parts = [*(getattr(completion, name) for name in completion.__slots__), usage]
-            reply = " ".join(map(str, parts))
         except RecursionError:
             raise
         except fetch.NOT_AS_ASKED:
             raise EngineError(
                 f"{server.who} sent something that is not a chat completion: {server.redacted(response.text, 200)}"
             ) from None
-        if server.holds_key(reply):
-            raise EngineError(f"{server.who} put the API key into a reply, and replies are recorded")
+        keyless = Completion(**{name: server.without_key(getattr(completion, name)) for name in completion.__slots__})
+        if keyless != completion:
+            _log.warning("%s put the API key into a reply; it was taken out", server.who, extra=every(60.0, of=self))
         if tagged is not None and server.dialect.think_tags is None and not self._told_tags:
             self._told_tags = True
             _log.warning(
@@ -205,7 +204,7 @@ class Engine:
                 if self._of_service
                 else "engine_args: {reasoning-parser: ...} in its entry lets the server do it",
             )
-        return completion
+        return keyless
 
     def _unusable(self, reason: str, why: str) -> Completion:
         _log.info("%s sent a reply that counts as unusable: %s", self._server.who, why)

@@ -23,7 +23,7 @@ from parley.engine.service.dialect import (
     ServiceLimits,
 )
 from parley.engine.sources import FolderSource, HubSource, ServiceSource, Source
-from parley.errors import UsageError
+from parley.errors import UsageError, without_keys
 from parley.identity import canonical_json
 from parley.text import choose, without_folders
 from parley.text.yamlfile import Slug, load_yaml, validated
@@ -40,7 +40,7 @@ _ClusterWord = Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.,:&|()*\[
 def _check_gres(value: str) -> str:
     if re.search(r":\d{1,2}$", value):
         raise ValueError("may not end in a number, which is that of the shard's gpus; leave it out")
-    if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*(:[A-Za-z0-9_.]+)?", value):
+    if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*(:[A-Za-z0-9_.-]+)?", value):
         raise ValueError("must be a name and perhaps a kind, such as gpu:a100")
     return value
 
@@ -242,6 +242,12 @@ class ModelEntry(BaseModel):
 
     @model_validator(mode="after")
     def _leaves_ours_alone(self) -> "ModelEntry":
+        free = ("engine_args", "server_args", "chat_template_kwargs", "extra")
+        sent = {"source": {"served": self.served}, **{place: getattr(self, place) for place in free}}
+        for place, fields in sent.items():
+            for key, value in fields.items():
+                if without_keys({key: value}) != {key: value}:
+                    raise ValueError(f"{place}.{key}: looks like a key, and records are shared; remove it")
         check_arguments(self.engine_args)
         check_arguments(self.server_args)
         check_concern_the_machine(self.server_args)

@@ -42,14 +42,14 @@ def missing_of_engine() -> list[str]:
         return ["vllm or torch: not installed; run: make setup"]
     library = os.path.join(vllm, vllm_library(hardware.cpuinfo(), platform.machine()))
     places = os.pathsep.join([os.path.join(torch, "lib"), os.environ.get("LD_LIBRARY_PATH", "")])
-    load = _failure("vLLM", [sys.executable, "-c", _LOAD, library], LD_LIBRARY_PATH=places)
+    load = _failure("vLLM", [sys.executable, "-Pc", _LOAD, library], LD_LIBRARY_PATH=places)
     return [line for line in (load, _failure("vLLM", _LSCPU)) if line]
 
 
 def missing() -> list[str]:
     """Return what tables and figures need and cannot load, in lines for a person."""
     packages = {"tables": "pandas, pyarrow.parquet, scipy.stats", "figures": "matplotlib.backends.backend_agg"}
-    lines = (_failure(who, [sys.executable, "-c", f"import {names}"]) for who, names in packages.items())
+    lines = (_failure(who, [sys.executable, "-Pc", f"import {names}"]) for who, names in packages.items())
     return [line for line in lines if line]
 
 

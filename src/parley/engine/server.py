@@ -30,6 +30,7 @@ from parley.engine.arguments import is_parallel, tensor_parallel, written
 from parley.engine.models import ModelEntry
 from parley.errors import EngineError
 from parley.text import one_line, without_folders
+from parley.trust import without_key_variables
 
 # `vllm serve` does not find itself in the CPU package; this runs for both builds.
 _MODULE = "vllm.entrypoints.launchers.api_server.entry"
@@ -97,7 +98,7 @@ def server_command(name: str, entry: ModelEntry, folder: Path, socket: str) -> l
         if entry.deterministic:  # with fewer bits, what shares a batch changes the last of them
             arguments["dtype"] = "float32"
     arguments |= own
-    return [sys.executable, "-m", _MODULE, *(word for item in arguments.items() for word in written(*item))]
+    return [sys.executable, "-Pm", _MODULE, *(word for item in arguments.items() for word in written(*item))]
 
 
 def engine_provenance(name: str, entry: ModelEntry, marker: Path) -> dict[str, Any]:
@@ -251,8 +252,7 @@ def _watch(group: int, private: Path) -> subprocess.Popen[bytes]:
 
 
 def _environment() -> dict[str, str]:
-    environment = dict(os.environ)
-    environment |= {
+    environment = without_key_variables(os.environ) | {
         "HF_HUB_OFFLINE": "1",  # the model was fetched before; a server never goes to the network
         "TRANSFORMERS_OFFLINE": "1",
         "VLLM_NO_USAGE_STATS": "1",

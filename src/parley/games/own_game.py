@@ -192,7 +192,9 @@ def _outcome_problems(game: Game, outcome: Any) -> Iterator[str]:
         except (TypeError, ValueError, RecursionError) as error:
             yield f"{what}: {shown(value)} is no JSON: {one_line(str(error), 100)}"
     metrics = {"rounds": outcome.rounds, **outcome.metrics}
-    yield from _metric_problems(game.evidence, {**metrics, **game.evidence.derived(metrics)})
+    metrics |= game.evidence.derived(metrics)
+    yield from (f"metrics: {shown(name)}: must be letters, digits and '_'" for name in metrics if not is_slug(name))
+    yield from _metric_problems(game.evidence, metrics)
     for name, points in game.evidence.series(outcome.as_json(), outcome.trace).items():
         yield from (
             f"measure {name}, round {x}: {shown(y)}: must be from 0 to 1" for x, y in points if not 0 <= y <= 1

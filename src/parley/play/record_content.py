@@ -19,6 +19,7 @@ from parley.play.runner import Play, count_answered
 from parley.policies import FAILURE_CLASSES
 from parley.study.condition import Condition, Player, PlayerGroup, Simulation
 from parley.text import one_line
+from parley.text.yamlfile import Slug
 
 _NAME = pa.dictionary(pa.int16(), pa.string())  # stored once each
 _FEW = pa.dictionary(pa.int8(), pa.string())
@@ -252,7 +253,7 @@ _METADATA = _part(
         diagnosis=str | None,
         rounds=_Count,
         finished_early=bool,
-        metrics=dict[str, Any],
+        metrics=dict[Slug, Any],
     ),
     telemetry=_part(
         **dict.fromkeys(("calls", "failed_replies"), _Count),
@@ -260,7 +261,7 @@ _METADATA = _part(
         **dict.fromkeys(("prompt_tokens", "completion_tokens", "cached_tokens"), _Count),
         request_seconds=_Seconds,
         wall_seconds=(_Seconds, 0),
-        phase_seconds=(dict[str, _Seconds], {}),
+        phase_seconds=(dict[Slug, _Seconds], {}),
         degenerate=(_part(**{ASKED: _Count}, **dict.fromkeys(DEGENERATE_CLASSES, (_Count, 0))) | None, None),
         answered=(dict[str, list[_Answer]], {}),
     ),

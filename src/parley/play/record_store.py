@@ -84,7 +84,7 @@ class UsableRecords:
             yield f"left out: {number:,} of {counted(number + len(self.summaries), 'record')}; {_AGAIN}"
 
 
-_AGAIN = "delete the named files and run the study again"
+_AGAIN = "do what is said of each, and run the study again"
 
 
 def read_records(
@@ -325,8 +325,9 @@ def recall_left_out(study: Study) -> str | None:
         for stage in ("tables", "ledger", "figures", "report", "view"):
             forget_done(study.name, stage)
         return None
-    named = ", ".join(map(str, list(left_out)[:3])) + (", ..." if len(left_out) > 3 else "")
-    return f"the tables leave out {counted(len(left_out), 'damaged record')} ({named}); {_AGAIN}"
+    first, *more = left_out.values()
+    others = f" (and {len(more):,} more)" if more else ""
+    return f"the tables leave out {counted(len(left_out), 'damaged record')}: {first}{others}; {_AGAIN}"
 
 
 def _usable_again(study: Study, left_out: Collection[Path]) -> bool:

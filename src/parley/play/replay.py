@@ -22,6 +22,7 @@ from parley.study.recorded import recorded_game, recorded_simulation
 from parley.text import one_line
 
 MISSING = "missing"  # the finish reason of a reply that is not there
+_MOST_MISSING = 2_000  # besides ten for each reply that is there
 Key = tuple[int, str, str]  # round, phase, agent
 
 
@@ -57,7 +58,8 @@ def replay_replies(simulation_id: str, game: Game, replies: Iterable[RecordedRep
 
     The rules decide what the replies come to; what was asked then is kept as it was, for it is not what Parley asks.
 
-    The last attempt at an ask counts. A missing reply counts as one that cannot be used.
+    The last attempt at an ask counts. A missing reply counts as one that cannot be used. Raises RecordError if far
+    more are missing than there are: a line of a file could ask for 10,000 rounds.
     """
     attempts: dict[Key, list[RecordedReply]] = defaultdict(list)
     for reply in sorted(replies, key=lambda reply: reply.entry.attempt):
@@ -75,6 +77,10 @@ def replay_replies(simulation_id: str, game: Game, replies: Iterable[RecordedRep
                 missing.append(key)
             exchanges += [_exchange(ask, reply) for reply in tried]
             answers.append(exchanges[-1].reply)
+        if len(missing) > _MOST_MISSING + 10 * len(attempts):
+            raise RecordError(
+                f"more than {len(missing) - len(asks):,} replies are missing; lower its number of rounds"
+            )
         try:
             asks = generator.send(answers)
         except StopIteration as end:

@@ -23,11 +23,11 @@ from asyncio import CancelledError, current_task
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial
+from functools import cache, lru_cache, partial
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from pathlib import Path
 from types import FrameType, ModuleType
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 from pydantic import ConfigDict, Field, ValidationError
 
@@ -210,6 +210,7 @@ def import_own(source: Source) -> Any:
         for each in [name for name, found in sys.modules.items() if getattr(found, "__file__", None) in files]:
             del sys.modules[each]
     _packages.add(module.partition(".")[0])
+    _refuse_exit()
     if module not in sys.modules:
         importlib.invalidate_caches()  # a folder's listing is told from a newer one by its time, which may be coarse
     imported = importlib.import_module(module)
@@ -225,6 +226,28 @@ def import_own(source: Source) -> Any:
 def _is_own(frame: FrameType) -> bool:
     """Whether a frame is one of the user's code."""
     return str(frame.f_globals.get("__name__")).partition(".")[0] in _packages
+
+
+def _is_called_by_own(frame: FrameType | None) -> bool:
+    while frame is not None and not _is_own(frame):
+        frame = frame.f_back
+    return frame is not None
+
+
+@cache
+def _refuse_exit() -> None:
+    """Have `os._exit` raise SystemExit where the user's code calls it: the process plays other games, too.
+
+    Processes that such code has forked end by it, as they should.
+    """
+    process, leave = os.getpid(), os._exit
+
+    def refuse(status: int) -> NoReturn:
+        if os.getpid() == process and _is_called_by_own(sys._getframe()):
+            raise SystemExit(status)
+        leave(status)
+
+    os._exit = refuse
 
 
 def describe_error(error: BaseException) -> str:
@@ -254,9 +277,7 @@ async def ended_if_it_hangs() -> AsyncIterator[None]:
         return
 
     def ring(number: int, frame: FrameType | None) -> None:
-        while frame is not None and not _is_own(frame):
-            frame = frame.f_back
-        if frame is not None:
+        if _is_called_by_own(frame):
             raise Hang(_hang())
 
     async def wind() -> None:
@@ -290,10 +311,8 @@ def explained(name: str, what: str = "", kind: type[ParleyError] | None = None) 
             raise OSError("it changed the working directory; leave that as it is")
     except ParleyError:
         raise
-    except KeyboardInterrupt:
-        raise
     except BaseException as error:
-        if isinstance(error, CancelledError) and _is_cancelled():
+        if (isinstance(error, CancelledError) and _is_cancelled()) or _is_ctrl_c(error):
             raise
         kind = kind or (EngineError if isinstance(error, SystemExit) else UsageError)
         raise kind(f"{name}: {what}{describe_error(error)}") from error
@@ -310,6 +329,13 @@ def _is_cancelled() -> bool:
     return task is not None and task.cancelling() > 0
 
 
+def _is_ctrl_c(error: BaseException) -> bool:
+    """Whether somebody else interrupts: where asyncio hears signals, that ends in no line of the user's code."""
+    *_, (last, _) = traceback.walk_tb(error.__traceback__)
+    is_heard = signal.getsignal(signal.SIGINT) is not signal.default_int_handler
+    return isinstance(error, KeyboardInterrupt) and not (is_heard and _is_own(last))
+
+
 def first_problem(error: ValidationError) -> str:
     """Return the first thing that a pydantic model found wrong with what the user's code says: where, what, why."""
     problem = error.errors(include_url=False, include_context=False)[0]
@@ -317,7 +343,7 @@ def first_problem(error: ValidationError) -> str:
     if problem["type"] == "missing":
         return f"{where}: missing; add it"
     message = str(problem["msg"]).removeprefix("Value error, ")
-    reason = f"{shown(problem['input'])}: {one_line(message[:1].lower() + message[1:], 200)}"
+    reason = f"{shown(problem['input'], problem['loc'])}: {one_line(message[:1].lower() + message[1:], 200)}"
     return f"{where}: {reason}" if where else reason
 
 

@@ -40,7 +40,7 @@ def _head(snapshot: Snapshot, width: int, height: int) -> Iterator[Text | Table]
         row = Table.grid(padding=(0, 2, 0, 0))
         row.add_row(title, ProgressBar(total=max(snapshot.total, 1), completed=snapshot.finished, width=room))
         yield row
-    yield from wrapped(map(Text, [*facts(snapshot), *elapsed(snapshot)]), width, " · ")
+    yield from wrapped(map(Text, facts(snapshot)), width, " · ")
     for line, style in zip(news(snapshot), ("", "yellow", "dim"), strict=True):
         if line:
             yield Text(line, style)
@@ -96,7 +96,7 @@ def counts(snapshot: Snapshot) -> str:
 
 
 def facts(snapshot: Snapshot) -> list[str]:
-    """Return what is known of replies, speed and time left; what is not known is left out."""
+    """Return what is known of replies, speed and time; what is not known is left out."""
     replies, unusable = snapshot.answered
     known = []
     if replies:
@@ -111,16 +111,11 @@ def facts(snapshot: Snapshot) -> list[str]:
             of_these = f" ({_number(written)} written)" if read > 0 and written > 0 else ""
             known.append(f"{_number(read + written)} tokens/s{of_these}")
     elif snapshot.finishes is not None and snapshot.finished < snapshot.total:
-        seldom = snapshot.finishes < 1
-        known.append(f"{_number(snapshot.finishes * (60 if seldom else 1))} simulations/{'min' if seldom else 's'}")
-    return known if snapshot.left is None else [*known, str(snapshot.left)]
-
-
-def elapsed(snapshot: Snapshot) -> list[str]:
-    """Return how long the run has taken, if it is known."""
-    if snapshot.elapsed is None:
-        return []
-    return [duration(snapshot.elapsed) + (" in all" if snapshot.over else " so far")]
+        known.append(f"{_number(snapshot.finishes * 60)} simulations/min")
+    known += [] if snapshot.left is None else [str(snapshot.left)]
+    if snapshot.elapsed is not None and snapshot.elapsed >= 1:
+        known.append(duration(snapshot.elapsed) + (" in all" if snapshot.over else " so far"))
+    return known
 
 
 def news(snapshot: Snapshot) -> tuple[str, str, str]:
@@ -145,8 +140,7 @@ def plain_line(snapshot: Snapshot) -> str:
     """Return all there is to say in one line."""
     running = [stage_words(stage) for stage in snapshot.stages if stage.state == RUNNING and stage.name != "playing"]
     serious = [str(problem) for problem in snapshot.problems if problem.serious]
-    ends = elapsed(snapshot) if snapshot.over else []
-    parts = [counts(snapshot), *facts(snapshot), *running, *filter(None, news(snapshot)), *serious, *ends]
+    parts = [counts(snapshot), *facts(snapshot), *running, *filter(None, news(snapshot)), *serious]
     return f"{snapshot.study}: " + "; ".join(map(one_line, parts))
 
 
@@ -156,24 +150,21 @@ class PlainLines:
     def __init__(self, seconds: float = 30.0) -> None:
         self._seconds = seconds
         self._last_line = float("-inf")
-        self._stages: dict[str, str] = {}
-        self._problems: set[str] = set()
+        self._said: set[object] = set()
 
     def look(self, snapshot: Snapshot, now: float) -> Iterator[str]:
         """Yield the lines that are due; `now` is in seconds of any clock."""
+        lines: dict[object, str] = {}
         for stage in snapshot.stages:
-            before = self._stages.get(stage.name)
-            self._stages[stage.name] = stage.state
-            was_done = stage.state == DONE and stage.seconds is None and before is None  # before the first look
-            if stage.state != before and stage.state in _MARKS and not was_done:
-                took = "" if stage.seconds is None else f" in {duration(stage.seconds)}"
-                words = {RUNNING: "begins", DONE: f"done{took}", FAILED_STAGE: "failed"}[stage.state]
-                yield f"{snapshot.study}: {stage.name} {words}"
-        problems = {problem.key: str(problem) for problem in snapshot.problems}
-        for key, text in problems.items():
-            if key not in self._problems:
-                yield f"{snapshot.study}: warning: {one_line(text)}"
-        self._problems = set(problems)
+            took = "" if stage.seconds is None else f" in {duration(stage.seconds)}"
+            words = {RUNNING: "begins", DONE: f"done{took}", FAILED_STAGE: "failed"}.get(stage.state)
+            if words and (took or stage.state != DONE or self._last_line > float("-inf")):  # else done before
+                lines[stage.name, stage.state] = f"{stage.name} {words}"
+        lines |= {problem.key: f"warning: {problem}" for problem in snapshot.problems}
+        for key, line in lines.items():
+            if key not in self._said:
+                yield f"{snapshot.study}: {one_line(line)}"
+        self._said = set(lines)
         if now - self._last_line >= self._seconds and not snapshot.over:
             self._last_line = now
             yield plain_line(snapshot)

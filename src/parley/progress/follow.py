@@ -1,6 +1,6 @@
 """How far a study is: the sum of what its processes told, and of its records. Changes none of them.
 
-A look costs what changed since the last one, so the display of a run and `parley status --watch` look every second.
+Of files, a look reads what changed since the last one: the display of a run and `parley status --watch` look often.
 """
 
 import os
@@ -39,10 +39,8 @@ from parley.text import one_line
 _IDLE_SECONDS = 60.0  # without a process that plays and without a new record: nothing is played
 _SPENT_SECONDS = 5.0  # how often it is looked at
 _CLOCKS_SECONDS = 5.0  # by which the clocks of machines may differ
-_SETTLED_SECONDS = 60.0  # a folder changed longer ago than this cannot change again with the same time
 IDLE = "nothing is played now"
 PLANNING = "planning the jobs"
-_STOPPING = "stopping; jobs that run are ended"
 
 
 class Progress:
@@ -56,7 +54,7 @@ class Progress:
         self._is_own, self._since = since is not None, since
         self._cells = cells_of(study)
         self._cell_of = {str(cell.records): cell for cell in self._cells}
-        self._listed: dict[Path, float] = {}  # when a name in a folder of records came or went last; 0 without it
+        self._looked = False
         self._unread: deque[tuple[ConditionProgress, str]] = deque()
         self._told: set[str] = set()  # simulations of whose replies a process told
         # By the kind of engine: replies with the tokens that they read and wrote, and ends of simulations.
@@ -87,6 +85,7 @@ class Progress:
         self._take_events(states, now)
         for cell in self._cells:
             self._take_records(cell, now)
+        self._looked = True
         self._read_records(now)
 
         players = [state for state in states if state.stage == PLAY and state.alive]
@@ -99,16 +98,20 @@ class Progress:
         ]
         came = max(pace.last for pace in [*self._replies.values(), *self._finishes.values()])
         recently = (self._is_own or run is not None) and now - came < _IDLE_SECONDS
-        playing = self._stage_of_playing(bool(players) or recently or _any_runs(before), ends)
-        goes_on = playing.state == RUNNING
-        works = bool(players) or recently or _any_runs([*before, *after])
+        works = not ends and (bool(players) or recently or _any_runs(before))
+        left = any(cell.left for cell in self._cells)
+        goes_on = left and works
+        playing = Stage("playing", RUNNING if goes_on else TO_DO if left else DONE)
+        stages = [*before, playing, *after]
+        to_do = ", ".join(stage.name for stage in stages if stage.state != DONE)
+        ended = to_do and f"the run ended; to do: {to_do}"
         since_last = [came, *(state.loaded for state in servers if state.alive and state.loaded)]
         waits = players and not _any_runs(before)
         rates = [rates for pace in self._replies.values() if (rates := pace.rates(now))] if goes_on else []
         return Snapshot(
             study=self._study.name,
             cells=self._cells,
-            stages=[*before, playing, *after],
+            stages=stages,
             problems=self._problems(states, servers),
             elapsed=None if self._since is None else max(now - self._since, 0.0),
             rates=tuple(map(sum, zip(*rates, strict=True))) or None,
@@ -116,8 +119,8 @@ class Progress:
             left=time_left(self._cells, self._replies, self._finishes, now) if goes_on else None,
             silent=max(now - max(players[0].began, *since_last), 0.0) if waits else None,
             spent=self._what_was_spent(now),
-            note="" if last else self._note(run, playing, works),
-            over=playing.state == DONE and all(stage.state == DONE for stage in after),
+            note=ended if ends else self._note(run, works or not left or _any_runs(after)),
+            over=all(stage.state == DONE for stage in [playing, *after]),
         )
 
     def _is_of_run(self, state: ProcessState) -> bool:
@@ -125,23 +128,20 @@ class Progress:
             return True
         return state.began >= self._since - (0.0 if state.host == machine() else _CLOCKS_SECONDS)
 
-    def _note(self, run: ProcessState | None, playing: Stage, works: bool) -> str:
-        if run is not None and run.stopping:
-            return _STOPPING
-        if playing.state == DONE:
-            return ""
-        if run is not None and run.note and not works:
+    def _note(self, run: ProcessState | None, works: bool) -> str:
+        if run is not None and run.note and (run.always or not works):
             return run.note
-        if run is None and self._is_own and not works:  # it says so itself once it has the study's lock
-            return PLANNING
-        return IDLE if playing.state == TO_DO else ""
+        if works:
+            return ""
+        return PLANNING if run is None and self._is_own else IDLE  # it says so itself once it has the study's lock
 
     # What is played
 
     def _take_events(self, states: Iterable[ProcessState], now: float) -> None:
         """Take what processes told of their simulations; of two processes, the later one knows."""
         for cell in self._cells:
-            cell.playing = {name: each for name, each in cell.playing.items() if name in cell.finished}
+            unread = cell.finished - cell.read
+            cell.playing = {name: each for name, each in cell.playing.items() if name in unread}
         for state in states:
             self._told.update(state.games, (reply.game for reply in state.replies))
             if state.engine != SCRIPTED and (pace := self._replies.get(state.engine)):
@@ -151,42 +151,30 @@ class Progress:
             for record, game in state.games.items():
                 folder, _, name = record.rpartition("/")
                 of = self._cell_of.get(folder)
-                if of is not None and name in of.names and (of.kind != SCRIPTED or name not in of.finished):
+                if of is not None and name in of.names and name not in of.read:
                     of.playing[name] = replace(game, alive=state.alive)
 
     def _take_records(self, cell: ConditionProgress, now: float) -> None:
-        first = cell.records not in self._listed
-        if (names := self._names(cell.records, now)) is None:
-            return
+        names = list[str]()
+        with suppress(OSError):  # nothing is finished
+            names = os.listdir(cell.records)
         finished = cell.names.intersection(names)
         new = finished - cell.finished
         cell.finished = finished
-        if not first or now - self._listed[cell.records] < KEPT_SECONDS:
+        # Records that were there before anybody looked tell themselves when they came, if that was of late.
+        if self._looked or now - _modified(cell.records) < KEPT_SECONDS:
             for name in new:
-                at = _modified(cell.records / name) if first else now
+                at = now if self._looked else _modified(cell.records / name)
                 if self._tells_of_the_pace(at, now):
                     self._finishes[cell.kind].put(at, at, (1,))
         if cell.kind != SCRIPTED:
             self._unread.extendleft((cell, name) for name in sorted(new))
-
-    def _names(self, folder: Path, now: float) -> list[str] | None:
-        """Return the names in a folder; None if they are those of the last call. One that is not there has none."""
-        before = self._listed.get(folder)
-        self._listed[folder] = _modified(folder)
-        # What changed of late may have changed again within one tick of its file system's clock.
-        if self._listed[folder] == before and now - before > _SETTLED_SECONDS:
-            return None
-        with suppress(OSError):
-            return os.listdir(folder)
-        self._listed[folder] = 0.0  # to be listed the next time
-        return []
 
     def _read_records(self, now: float) -> None:
         """Read what some more of the finished simulations tell of their replies, the last ones first."""
         for _ in range(min(self._reads, len(self._unread))):
             cell, name = self._unread.popleft()
             record = cell.records / name
-            cell.playing.pop(name, None)
             try:
                 telemetry = peek_summary(record).telemetry
                 calls, unusable = int(telemetry["calls"]), int(telemetry["failed_replies"])
@@ -194,7 +182,8 @@ class Progress:
                 of_models, degenerate = degenerate_of(telemetry)
             except (ParleyError, LookupError, TypeError, ValueError):
                 continue  # the tables will say what is wrong with it
-            cell.counted += 1
+            cell.read.add(name)
+            cell.playing.pop(name, None)
             cell.replies += calls
             cell.unusable += unusable
             cell.of_models += of_models
@@ -256,11 +245,6 @@ class Progress:
         if state.alive and not ends:
             return Stage(name, RUNNING, max(now - state.began, 0.0))
         return Stage(name, FAILED_STAGE)
-
-    def _stage_of_playing(self, goes_on: bool, ends: bool) -> Stage:
-        if not any(cell.left for cell in self._cells):
-            return Stage("playing", DONE)
-        return Stage("playing", FAILED_STAGE if ends else RUNNING if goes_on else TO_DO)
 
     # Problems
 

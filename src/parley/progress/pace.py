@@ -65,13 +65,13 @@ def _left_of(
     if kind == SCRIPTED or rates is None:
         ends = finishes.rates(now, KEPT_SECONDS)
         return None if ends is None else TimeLeft(sum(cell.left for cell in cells) / ends[0])
-    counted = sum(cell.counted for cell in cells)
+    counted = sum(len(cell.read) for cell in cells)
     usual = sum(cell.replies for cell in cells) / counted if counted else max(map(_longest, cells))
     if not usual:
         return None
     left = 0.0
     for cell in cells:
-        expected = cell.replies / cell.counted if cell.counted else usual
+        expected = cell.replies / len(cell.read) if cell.read else usual
         begun = cell.unfinished
         left += sum(max(expected - each.replies, 1.0) for each in begun) + expected * (cell.left - len(begun))
     return TimeLeft(left / rates[0], "about" if counted else "at most")

@@ -128,11 +128,9 @@ def status(study: Study) -> Iterator[str]:
         yield f"what changed: parley diff {study.file}"
     yield from filter(None, [*news(snapshot), ", ".join(facts(snapshot))])
     yield from (f"! {one_line(str(problem))}" for problem in snapshot.problems)
-    for stage in snapshot.stages:
-        if stage.state in (RUNNING, FAILED_STAGE):
-            yield f"{stage.state}: {stage_words(stage)}"
-    if waiting := [stage.name for stage in snapshot.stages if stage.state == TO_DO and stage.name != "playing"]:
-        yield f"to do: {', '.join(waiting)}"
+    for state in (RUNNING, FAILED_STAGE, TO_DO):
+        if stages := [stage_words(stage) for stage in snapshot.stages if stage.state == state]:
+            yield f"{state}: {', '.join(stages)}"
 
 
 def status_values(study: Study) -> dict[str, Any]:

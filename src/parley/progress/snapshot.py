@@ -25,9 +25,9 @@ class ConditionProgress:
     records: Path  # their folder
     kind: str  # of its engine
     finished: frozenset[str] = frozenset()
+    read: set[str] = field(default_factory=set)  # those finished whose records told their replies
     playing: dict[str, GameProgress] = field(default_factory=dict)  # also those finished whose record was not read yet
-    counted: int = 0  # finished simulations whose replies are known
-    replies: int = 0  # of these
+    replies: int = 0  # of those that were read
     unusable: int = 0
     of_models: int = 0  # replies of finished simulations whose degenerate ones are known
     degenerate: int = 0

@@ -63,8 +63,8 @@ class ProcessState:
     endpoint: str = ""  # of what serves one
     loaded: float | None = None  # since when it serves
     engine: str = SCRIPTED  # what answers in the simulations that it plays
-    note: str = ""  # what is to be told while nothing is played
-    stopping: bool = False
+    note: str = ""  # what goes on
+    always: bool = False  # whether that is to be told while something is played, too
     ended: float | None = None
     error: str = ""
     warnings: list[str] = field(default_factory=list)
@@ -84,7 +84,7 @@ class ProcessState:
         elif kind == "loaded":
             self.loaded = float(event["at"])
         elif kind == "told":
-            self.note, self.stopping = str(event["note"]), bool(event["stopping"])
+            self.note, self.always = str(event["note"]), bool(event["always"])
         elif kind == "warned" and str(event["text"]) not in self.warnings:
             self.warnings = [*self.warnings, str(event["text"])][-_MAX_WARNINGS:]
         elif kind == "ended":

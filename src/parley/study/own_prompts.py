@@ -95,7 +95,8 @@ class OwnPrompts:
             files = {path.stem: path for path in sorted(folder.glob("*.txt")) if path.name != README}
             return {n: read_regular(path, _MAX_BYTES).decode().replace("\r\n", "\n") for n, path in files.items()}
         except (OSError, ValueError) as error:
-            raise UsageError(f"{where}: cannot be read: {error}") from None
+            said = f"{error.filename}: {error.strerror}" if isinstance(error, OSError) else error
+            raise UsageError(f"{where}: cannot be read: {said}") from None
 
     def _changes(self, name: str, change: PromptChange) -> dict[str, str]:
         prompts, where = self._game.prompts, self._where(name)

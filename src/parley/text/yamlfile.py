@@ -22,12 +22,12 @@ from pydantic import (
 )
 from pydantic_core import CoreSchema, ErrorDetails, core_schema
 
-from parley.errors import FileError, UsageError
+from parley.errors import FileError, UsageError, names_key, without_keys
 from parley.files import read_regular
 from parley.text import choose, meant, one_line
 
-_USER_INFO = re.compile(r"//[^\s'\"]*@")  # of a URL: it may hold a password, and errors end up in logs
-_QUERY = re.compile(r"(https?://[^\s?#]*)[?#][^\s'\"]*")  # of an address, which may hold a key
+# User and query of an address: they may hold a password or a key, and errors end up in logs.
+_IN_ADDRESS = re.compile(r"(?<![^'\"])[^'\"]+(?=@)|(?<=[^\s'\"][?#])[^\s'\"]+")
 _QUOTED = re.compile(r"'([^']*)'")
 _INT, _FLOAT = "tag:yaml.org,2002:int", "tag:yaml.org,2002:float"
 _SLUG = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")
@@ -238,13 +238,13 @@ def _problems(error: ValidationError, model: type[BaseModel], elsewhere: Mapping
 
 
 def _complaint(problem: ErrorDetails) -> str:
-    message = problem["msg"].removeprefix("Value error, ")
+    message, value = problem["msg"].removeprefix("Value error, "), shown(problem["input"], problem["loc"])
     if problem["type"] in ("literal_error", "enum"):
-        close = meant(shown(problem["input"]).strip("'"), _QUOTED.findall(problem["ctx"]["expected"]))
+        close = meant(value.strip("'"), _QUOTED.findall(problem["ctx"]["expected"]))
         message += f"; did you mean {close!r}?" if close else ""
     if problem["type"] in ("model_type", "model_attributes_type"):  # it would name the class
         message = "must be a mapping of keys to values"
-    return f"{shown(problem['input'])}: {message[0].lower()}{message[1:]}"
+    return f"{value}: {message[0].lower()}{message[1:]}"
 
 
 # Unions
@@ -349,13 +349,13 @@ def check_known(where: str, name: Any, known: Iterable[str], what: str, installe
         raise UsageError(f"{where}: {shown(name)}: unknown {what}; {choose(name, names, others)}")
 
 
-def shown(value: Any) -> str:
-    """Return a value of a user's file for a message: as Python writes it, in one line of at most 60 characters."""
+def shown(value: Any, names: Iterable[object] = ()) -> str:
+    """Return a value of a user's file, below `names`, for a message: one line of at most 60 characters, no keys."""
     try:
-        text = one_line(repr(value))
+        text = one_line(repr(without_keys(value, any(map(names_key, names)))))
     except ValueError:  # an integer of thousands of digits
         return "a huge number"
-    text = _QUERY.sub(r"\1?...", _USER_INFO.sub("//...@", text))
+    text = _IN_ADDRESS.sub("...", text)
     return text if len(text) <= 60 else text[:57] + "..."
 
 

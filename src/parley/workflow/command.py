@@ -36,7 +36,6 @@ def snakemake_command(study: str, options: Sequence[str]) -> list[str]:
 
         os.environ[GO_ON] = "1"
         options = [option for option in options if option != "--go-on"]
-    os.environ["PYTHONSAFEPATH"] = "1"  # in no process does Python look for libraries in the folder of the study
     cores = [] if given else ["--cores", "all"]
     command = [sys.executable, "-P", "-m", "snakemake", "--snakefile", str(snakefile), *cores, *options]
     return [*command, "--config", f"study={study}"]

@@ -24,6 +24,11 @@ _RESOURCES = {
     "account": "slurm_account",
     "exclusive": "slurm_extra",
 }
+# Of a job with a server, where neither the model's entry nor the profile says it.
+_DEFAULTS = {"mem_mb": 65_536, "runtime": 240}
+# Of a job without one, unless the profile has less: such games take seconds, and their memory is Python's.
+_SHARD_MINUTES = 60
+_SHARD_MB = 1000
 _RECORD = str(paths.simulation("{study}", "{condition}", "{seed}"))
 
 
@@ -149,20 +154,28 @@ class Jobs:
         return self._environments[1 if self.server_gpus(wildcards) else 0]
 
     def simulation_minutes(self, wildcards: Any) -> None:
-        """Return nothing: the time of a simulation is its server's, and the profile has a default."""
+        """Return nothing: the time of a job is its server's, to which that of other parts would be added."""
 
     def shard_minutes(self, wildcards: Any, attempt: int) -> Any:
-        """Return an hour for simulations without a model, most of which take seconds; else what its services need."""
-        return self._requested("minutes")(wildcards, attempt) if self._models_of(wildcards.engine) else 60
+        """Return at most an hour for simulations without a model; else what its services need."""
+        minutes = self._requested("minutes")(wildcards, attempt)
+        return minutes if self._models_of(wildcards.engine) else min(minutes, _SHARD_MINUTES)
+
+    def shard_memory(self, wildcards: Any, attempt: int) -> Any:
+        """Return the memory of simulations without a server: more after each death, which may have been for memory."""
+        return min(self._default("mem_mb", wildcards, attempt), _SHARD_MB * 2 ** (attempt - 1))
 
     def requests(self, *keys: str) -> dict[str, Callable[[Any, int], Any]]:
-        """Return resources that models' entries may ask a cluster for; what none names is left to the profile."""
+        """Return resources that models' entries may ask a cluster for.
+
+        What none names is left to the profile, but for time and memory, of which Snakemake has defaults of its own.
+        """
         names = {model for engine in self._engines for model in self._models_of(engine)}
         used = [self._study.models[name].cluster for name in names]
         return {
             _RESOURCES.get(key, key): self._requested(key)
             for key in keys
-            if any(getattr(cluster, key) for cluster in used)
+            if _RESOURCES.get(key) in _DEFAULTS or any(getattr(cluster, key) for cluster in used)
         }
 
     def place(self) -> dict[str, Callable[[Any, int], Any]]:
@@ -190,11 +203,11 @@ class Jobs:
         return _with_known_parameters(value)
 
     def _default(self, resource: str, wildcards: Any, attempt: int) -> Any:
-        """Return what the profile says of a resource, which is an expression."""
+        """Return what the profile says of a resource, which is an expression; else the default."""
         workflow = self._workflow
         default = (workflow.resource_settings.default_resources or {}).get(resource)
-        if default is None:
-            return None
+        if default is None or default.raw is None:  # Snakemake's own: there is nothing that a person wrote
+            return _DEFAULTS.get(resource)
         aids = {"input": [], "attempt": attempt, "threads": 1, "rulename": "", "async_run": workflow.async_run}
         return default.evaluate(wildcards, **aids).value
 

@@ -119,7 +119,7 @@ def _what(watched: _Watched) -> str:
     name = f"the server of {watched.endpoint}"
     if watched.announced:
         return f"{name} did not end when it was told to, and is killed; no reply is lost"
-    return f"{name} did not announce itself in time, and is killed; the same command goes on"
+    return f"{name} did not announce itself in time, and is killed; on a slow file system: --latency-wait 600"
 
 
 def _endpoint_of(process: psutil.Process) -> Path | None:

@@ -25,7 +25,7 @@ from parley.study.frozen import report_plan
 from parley.study.load import RunPlan, changed_since, check_alone, companions, plan_of, require_plan, run_plan
 from parley.text import one_line
 from parley.workflow.run_log import announce, follow, show_log
-from parley.workflow.slurm import wait_for_former_jobs
+from parley.workflow.slurm import refusal_line, wait_for_former_jobs
 from parley.workflow.stopping import leave, stop_run, stopped_line
 
 _log = logging.getLogger(__name__)
@@ -125,6 +125,7 @@ def braced(text: str) -> str:
 
 def find_own_programs() -> None:
     """Let jobs find `parley` beside the Python that runs Snakemake; raises UsageError if it is not there."""
+    os.environ["PYTHONSAFEPATH"] = "1"  # no job's Python looks for libraries in the folder of the study
     os.environ["PATH"] = os.pathsep.join([os.environ.get("PATH", os.defpath), str(Path(sys.executable).parent)])
     if shutil.which("parley") is None:
         raise UsageError(
@@ -164,7 +165,7 @@ def _prepare(run: Run, workflow: Any) -> None:
     for written in (paths.conditions(run.study.name), *stages):
         remove_leftovers(written)  # of processes that were killed
     clear_pauses(run.study)
-    announce(run.study)
+    announce(run.study, workflow.scheduler)
     if wait_for_former_jobs(run.study.name, not workflow.local_exec):
         restart(run.started_in)  # to plan what is left
     if any(os.path.exists(record) for record in run.missing):
@@ -188,7 +189,7 @@ def on_error(run: Run) -> None:
         stopped, changed = stopped_line(), changed_since(run.study, run.plan)
         if not stopped and not changed:
             report_played(run.study)
-        for line in [stopped] if stopped else [refused_line(run.study), changed]:
+        for line in [stopped] if stopped else [refused_line(run.study), refusal_line(), changed]:
             if line:
                 _log.error("%s", line)
 
@@ -200,7 +201,7 @@ def report_played(study: Study) -> None:
         return
     _log.warning("%s of %s simulations were played; their report is made ...", f"{sum(there):,}", f"{len(there):,}")
     for stage in ("summarize", "figures", "report"):
-        command = [sys.executable, "-m", "parley.cli", stage, paths.study_argument(study.file)]
+        command = [sys.executable, "-Pm", "parley.cli", stage, paths.study_argument(study.file)]
         ran = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
         if ran.returncode:
             _log.error("%s: %s", stage, one_line(ran.stderr.strip().rpartition("\n")[2], 300))
@@ -264,7 +265,7 @@ def refuse(line: str) -> None:
 
 def restart(started_in: str, *more: str) -> None:
     """Start this program anew, with the same arguments and `more`, in the same process and folder."""
-    leave()
+    leave(last_look=False)  # what is shown goes on
     sys.stdout.flush()
     sys.stderr.flush()
     os.chdir(started_in)

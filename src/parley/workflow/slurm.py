@@ -4,6 +4,7 @@ import getpass
 import re
 import subprocess
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 from parley.engine.hardware import output_of
@@ -16,6 +17,28 @@ _POLL_SECONDS = 15.0
 _TELL_SECONDS = 300.0
 _PATIENCE_POLLS = 8  # while SLURM's controller restarts, nothing answers
 _SEPARATOR = "="  # no name of a study or an engine may hold it
+_MEMORY = "mem_mb in the profile, memory_mb in the model's entry"
+_TIME = "runtime in the profile, minutes in the model's entry"
+# What SLURM, the kernel or a shell says of a job, the surest first, and what a person does about it.
+REMEDIES = {
+    r"oom[-_ ]kill|Out Of Memory|OUT_OF_MEMORY": f"ask for more memory: {_MEMORY}",
+    r"DUE TO TIME LIMIT|: TIMEOUT": f"what is left goes on in the next job; for longer ones: {_TIME}",
+    r"\bKilled\b|\bsignal 9\b|exit status -9": f"if memory ran out: {_MEMORY}",
+    r"PartitionTimeLimit": f"ask for less time: {_TIME}",
+    r"JobHeld|requeued held": "scontrol release JOB",
+}
+# What sbatch refuses for good, and what asks for it: keys of the profile, and of a model's entry.
+_REFUSALS = {
+    r"\baccount\b": ("slurm_account", "account"),
+    r"partition": ("slurm_partition", "partition"),
+    r"(?i)\bqos\b": ("qos", "qos"),
+    r"time limit": ("runtime", "minutes"),
+    r"(?i)memory": ("mem_mb", "memory_mb"),
+    r"feature": ("constraint", "constraint"),
+    r"gres": ("gres", "gres or gpu_model"),
+    r"node configuration|processors|Node count": ("cores, mem_mb or constraint", "gpus, gpu_model, gres or memory_mb"),
+}
+_refusal: list[str] = []  # the last of this run, in words
 _THERE = (
     "%d cluster jobs of an earlier run of this study are still there, and are waited for; to start anew, which loses "
     "no reply: scancel %s"
@@ -65,9 +88,9 @@ def wait_for_former_jobs(study: str, required: bool, seconds: float = _POLL_SECO
     return False
 
 
-def listed_jobs(option: str) -> list[list[str]] | None:
-    """Return the jobs of whom an `option` of squeue says: id, comment and folder; None if squeue fails."""
-    command = ["squeue", "--noheader", option, "--format=%i\t%k\t%Z"]
+def listed_jobs(*options: str) -> list[list[str]] | None:
+    """Return the jobs of whom `options` of squeue say: id, comment and folder; None if squeue fails."""
+    command = ["squeue", "--noheader", *options, "--format=%i\t%k\t%Z"]
     try:
         listed = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
     except FileNotFoundError:
@@ -75,6 +98,18 @@ def listed_jobs(option: str) -> list[list[str]] | None:
     except (OSError, subprocess.SubprocessError):
         return None
     return [cells for line in listed.splitlines() if len(cells := line.split("\t")) == 3]
+
+
+def queue_line(reasons: Mapping[str, int]) -> str:
+    """Return how many jobs wait for what, in SLURM's words, and what helps."""
+    # SLURM names none for what it has not looked at yet, and may explain itself after a comma.
+    words = {reason: "not looked at" if reason == "None" else reason.partition(",")[0] for reason in reasons}
+    return "in the queue: " + ", ".join(f"{number:,} {advised(words[reason])}" for reason, number in reasons.items())
+
+
+def advised(line: str) -> str:
+    """Return what was said of a job, with what a person does about it, if that is known."""
+    return next((f"{line} ({advice})" for words, advice in REMEDIES.items() if re.search(words, line)), line)
 
 
 def job_line(job: str) -> str:
@@ -87,8 +122,25 @@ def job_line(job: str) -> str:
         state, node, code, reason = (line[0].split("|") + [""] * 4)[:4] if line else ("", "", "", "")
     if not state:
         return ""
-    why = f" ({reason})" if reason and reason not in ("None", "NonZeroExitCode") else ""
+    # Of a job that was canceled it says what that waited for.
+    why = f" ({reason})" if reason not in ("", "None", "NonZeroExitCode") and not state.startswith("CANCELLED") else ""
     return one_line(f"SLURM job {job}: {state}{why} on {node or 'no node'}, exit code {code}", 300)
+
+
+def note_refusal(answer: str) -> bool:
+    """Return whether sbatch refused a job for good by its answer; `refusal_line` then says what to change."""
+    if "sbatch" not in answer:
+        return False
+    words = one_line(answer.strip().rstrip("'.").rpartition("failed: ")[2], 200)
+    others = ("what jobs ask for", "cluster")
+    ours, models = next((keys for pattern, keys in _REFUSALS.items() if re.search(pattern, words)), others)
+    _refusal[:] = [f"SLURM refuses a job: {words}; change {ours} in the profile, or {models} in the model's entry"]
+    return True
+
+
+def refusal_line() -> str | None:
+    """Return what SLURM refused last in this run, and what to change; None if it refused nothing for good."""
+    return _refusal[0] if _refusal else None
 
 
 def sbatch_line(call: str) -> str:

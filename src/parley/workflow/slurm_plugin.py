@@ -1,9 +1,13 @@
 """Snakemake's executor of SLURM jobs (its plugin 2.8), fixed where it waits for ever or gives up too soon."""
 
+import itertools
 import os
 import re
+import shlex
+import shutil
 import subprocess
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Mapping
 from importlib.metadata import version
 from types import SimpleNamespace
@@ -16,7 +20,7 @@ from snakemake_interface_executor_plugins.registry import ExecutorPluginRegistry
 
 from parley.errors import ParleyError
 from parley.text import every, limited_logger, one_line
-from parley.workflow.slurm import listed_jobs
+from parley.workflow.slurm import listed_jobs, note_refusal
 from parley.workflow.stopping import STOPPED
 
 _log = limited_logger(__name__)
@@ -33,14 +37,36 @@ _BUSY = re.compile(
     r"Socket timed out|temporarily un|Unable to contact slurm controller|Zero Bytes were transmitted"
     r"|Connection (?:refused|timed out|reset)"
 )
-_PAUSES = (5.0, 10.0, 20.0, 40.0, *[60.0] * 14)
-_BUSY_SECONDS = 900.0  # how long SLURM may be so for all jobs together
+# Words of sbatch: the person, or whoever shares a limit, may have no more jobs in the queue.
+_FULL = re.compile(r"(?:Max|Grp)SubmitJob")
+# The plugin's words: it could not tell the job's number from others that sbatch printed.
+_UNREAD = "SLURM job ID"
+_PAUSES = (1.0, 5.0, 10.0, 20.0, 40.0, 60.0)
+_BUSY_SECONDS = 900.0  # how long SLURM may be busy for all jobs together
 
 _query: Any = getattr(plugin, "query_job_status", None)
 
 
+def _gpu_options(job: Any) -> str:
+    """Return what asks sbatch for GPUs; the plugin's own refuses kinds with hyphens, as drivers name them."""
+    gres, gpus, kind = (job.resources.get(key) for key in ("gres", "gpu", "gpu_model"))
+    options = f" --gres={shlex.quote(gres)}" if gres else ""
+    if gpus:
+        options += f" --gpus={shlex.quote(f'{kind}:{gpus}' if kind else str(gpus))}"
+    return options
+
+
+plugin.set_gres_string = _gpu_options
+# sbatch knows accounts better, and nobody asks `sacctmgr` once for each job.
+plugin.validate_account = lambda account, logger: account
+# At the end of a run they would be those of another one's jobs, too, which then cannot begin.
+plugin.delete_empty_dirs = lambda folder: None
+
+
 class PatientExecutor(plugin.Executor):  # type: ignore[misc]
     """The plugin's executor, which ends once its jobs have, whatever SLURM's daemons do meanwhile."""
+
+    waiting: Mapping[str, int] = {}  # how many jobs the queue holds back, by its reason
 
     def __init__(self, workflow: Any, logger: Any) -> None:
         """Inside of a job the plugin forgets all that begins with SLURM_, also where SLURM's configuration is."""
@@ -52,10 +78,13 @@ class PatientExecutor(plugin.Executor):  # type: ignore[misc]
     def __post_init__(self, test_mode: bool = False) -> None:
         """Begin without jobs."""
         super().__post_init__(test_mode)
+        # Where none is named, SLURM chooses: the plugin's guesses break sites that route jobs by other options.
+        self._fallback_account_arg = self._fallback_partition = ""
         self._asked: list[Any] = []
         self._missed: dict[str, float] = {}  # when a job was first in no list
         self._keeps_accounts = False
-        self._refused: dict[Any, tuple[Any, str]] = {}  # jobs for which SLURM had no time, and its words
+        self._refused: dict[Any, tuple[Any, str]] = {}  # jobs for which SLURM had no time or room, and its words
+        self._numbers: set[str] = set()  # of the jobs that were sent
         self._busy_since: float | None = None
 
     def print_job_error(self, job_info: Any, msg: str | None = None, **more: Any) -> None:
@@ -84,7 +113,7 @@ class PatientExecutor(plugin.Executor):  # type: ignore[misc]
 
     async def _states(self, jobs: list[str], command: str) -> dict[str, str]:
         """Return the states of `jobs` by the queue, else by the accounting if `command` asks that; or none."""
-        listing = plugin.query_job_status_squeue(self.run_uuid)
+        listing = plugin.query_job_status_squeue(self.run_uuid).replace("%T", "%T %r")
         queue, _ = await _query(f"{listing} --clusters=all" if self._submitted_job_clusters else listing, self.logger)
         accounts: dict[str, str] | None = {}
         if not command.startswith("squeue"):
@@ -92,6 +121,9 @@ class PatientExecutor(plugin.Executor):  # type: ignore[misc]
             self._keeps_accounts |= accounts is not None
         if queue is None:
             _log.warning("squeue does not answer; jobs go on, and are asked for again", extra=every(_TELL_SECONDS))
+        else:
+            queued = (words.partition(" ") for words in queue.values())
+            self.waiting = dict(Counter(reason for word, _, reason in queued if word == "PENDING").most_common())
         states = {job: state for job in jobs if (state := _state(job, queue, accounts or {}))}
         all_answered = queue is not None and (accounts is not None or not self._keeps_accounts)
         now = time.monotonic()
@@ -103,27 +135,38 @@ class PatientExecutor(plugin.Executor):  # type: ignore[misc]
         return states
 
     def run_job(self, job: Any) -> None:
-        """Send a job; again if SLURM had no time for it, which costs none of its `retries`."""
+        """Send a job; again if SLURM had no time or no room for it, which costs none of its `retries`."""
+        if self._is_ending():  # it waited for its turn meanwhile
+            super()._report_job_error_threadsafe(SubmittedJobInfo(job), "not sent: the run ends")
+            return
         self._send(job)
-        for pause in _PAUSES:
-            if job not in self._refused:
-                self._busy_since = None
-                return
-            self._busy_since = self._busy_since or time.monotonic()
-            if time.monotonic() - self._busy_since > _BUSY_SECONDS or STOPPED.wait(pause):
+        pauses = itertools.chain(_PAUSES, itertools.repeat(_PAUSES[-1]))
+        while job in self._refused:
+            _, answer = self._refused[job]
+            self._busy_since = None if _FULL.search(answer) else self._busy_since or time.monotonic()
+            late = self._busy_since is not None and time.monotonic() - self._busy_since > _BUSY_SECONDS
+            if late or STOPPED.wait(next(pauses)) or self._is_ending():
                 break
-            listed = listed_jobs(f"--name={self.run_uuid}")
+            listed = listed_jobs("--states=all", f"--name={self.run_uuid}")
             if listed is None:
                 continue
-            del self._refused[job]
             # "Socket timed out" may be said of a job that is in the queue.
-            sent = [number for number, comment, _ in listed if comment == f"rule_{job.name}"]
+            sent = {number for number, comment, _ in listed if comment == f"rule_{job.name}"} - self._numbers
+            if not sent and _UNREAD in answer:
+                break
+            del self._refused[job]
             if sent:
-                self._adopt(job, sent[0])
+                self._adopt(job, sent.pop())
             else:
                 self._send(job)
         if job in self._refused:
             super()._report_job_error_threadsafe(*self._refused.pop(job))
+        else:
+            self._busy_since = None
+
+    def _is_ending(self) -> bool:
+        """Whether no more jobs are to be sent: after Ctrl-C, or SIGTERM, of which Snakemake's scheduler knows."""
+        return STOPPED.is_set() or getattr(self.workflow.scheduler, "_user_kill", None) is not None
 
     def _send(self, job: Any) -> None:
         try:
@@ -134,11 +177,20 @@ class PatientExecutor(plugin.Executor):  # type: ignore[misc]
 
     def _report_job_error_threadsafe(self, job_info: Any, msg: str) -> None:
         answer = msg.partition("sbatch call:")[0]
-        if _BUSY.search(answer):
-            self._refused[job_info.job] = job_info, msg
-            _log.warning("a job is sent again: %s", one_line(answer, 300), extra=every(_TELL_SECONDS))
+        full = _FULL.search(answer)
+        if full or _BUSY.search(answer) or _UNREAD in answer:
+            self._refused[job_info.job] = job_info, answer
+            said = "a limit of jobs is reached, the others are sent later: %s" if full else "a job is sent again: %s"
+            if _UNREAD not in answer:
+                _log.warning(said, one_line(answer, 300), extra=every(_TELL_SECONDS))
         else:
+            if note_refusal(answer):  # it would be refused again
+                job_info.job.attempt = job_info.job.restart_times + 1
             super()._report_job_error_threadsafe(job_info, msg)
+
+    def _report_job_submission_threadsafe(self, job_info: Any) -> None:
+        self._numbers.add(job_info.external_jobid)
+        super()._report_job_submission_threadsafe(job_info)
 
     def _adopt(self, job: Any, number: str) -> None:
         log = self.slurm_logdir / f"group_{job.name}" / f"{number}.log"
@@ -170,6 +222,8 @@ def mend_slurm() -> None:
 
 def check_plugin(executor: Any) -> None:
     """Raise ParleyError if an executor of SLURM jobs is not fixed, or its plugin is of another version."""
+    if shutil.which("sbatch") is None:
+        raise ParleyError("no command `sbatch` on PATH; give the same command on a node from which jobs are sent")
     installed = version("snakemake-executor-plugin-slurm")
     if not isinstance(executor, PatientExecutor) or not installed.startswith(_VERSION):
         raise ParleyError(

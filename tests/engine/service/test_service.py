@@ -36,6 +36,7 @@ pytestmark = pytest.mark.promise(
 
 CHAT, MODELS = "/v1/chat/completions", "/v1/models"
 NODE = "http://node17:8000/v1"
+NO_KEY = {"key_variable": None}
 HIDDEN = KEY[:5] + "\u200b\x07" + KEY[5:]  # what is shown of it is cleaned
 LISTED = (200, {"data": [{"id": SERVED}]})
 
@@ -88,7 +89,7 @@ def test_headers_come_from_the_environment_and_are_as_secret_as_the_key(
 ) -> None:
     secret = "org-51c0ffee99"
     of_source = {"headers": {"X-Organization": "TINY_ORGANIZATION"}}
-    with pytest.raises(UsageError, match=r"TINY_ORGANIZATION to 127\.0\.0\.1 unencrypted.*parley allow-key"):
+    with pytest.raises(UsageError, match=r"TINY_ORGANIZATION to 127\.0\.0\.1;.*parley allow-key"):
         ask(server.url, of_source=of_source)
     monkeypatch.setenv("PARLEY_ALLOW_KEYS", f"{VARIABLE}=127.0.0.1, TINY_ORGANIZATION=127.0.0.1")
     with pytest.raises(UsageError, match="set the environment variable TINY_ORGANIZATION"):
@@ -98,7 +99,7 @@ def test_headers_come_from_the_environment_and_are_as_secret_as_the_key(
     sent = server.headers[-1]
     assert (sent["X-Organization"], sent["Authorization"]) == (secret, f"Bearer {KEY}")
     server.answer = lambda body: completion(f"I am of {secret}")
-    assert "put the API key into a reply" in error(server.url, of_source=of_source)
+    assert ask(server.url, of_source=of_source)[0].text == "I am of [key]"
     server.answer = lambda body: openai(f"no such organization: {secret}")
     assert secret not in error(server.url, of_source=of_source)
     entry = service_entry(server.url, of_source=of_source)
@@ -133,20 +134,20 @@ def test_requests_go_through_the_proxy_of_the_environment(
     proxied: StandInService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PARLEY_ALLOW_KEYS", f"{VARIABLE}=service.invalid, {VARIABLE}=127.0.0.1")
-    ask("http://service.invalid/v1")
+    ask("http://service.invalid/v1", of_source=NO_KEY)
     paths = [f"http://service.invalid{path}" for path in (MODELS, CHAT, "/version")]
-    assert proxied.heads == [(path, f"Bearer {KEY}") for path in paths]
+    assert proxied.heads == [(path, None) for path in paths]
     proxied.heads.clear()
     monkeypatch.setenv("https_proxy", proxied.url.removesuffix("/v1"))
     assert "403" in error("https://service.invalid/v1", limits={})  # a proxy that forbids it is not asked again
     assert proxied.heads == [("service.invalid:443", None)]  # and learns no key
 
-    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     with service() as direct:
-        ask(direct.url)
+        ask(direct.url)  # nothing for this machine leaves it
         assert len(direct.heads) == 3
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
-    assert "the proxy of the environment: Cannot connect to host 127.0.0.1:1" in error("http://service.invalid/v1")
+    said = error("http://service.invalid/v1", of_source=NO_KEY)
+    assert "the proxy of the environment: Cannot connect to host 127.0.0.1:1" in said
 
 
 def test_a_proxy_variable_that_cannot_be_used_is_named_without_its_password(
@@ -163,15 +164,17 @@ def test_a_proxy_variable_that_cannot_be_used_is_named_without_its_password(
         with monkeypatch.context() as patch:
             patch.setenv(variable, value)
             with pytest.raises(ParleyError, match=f"^the service for tiny: {words}") as caught:
-                ask(proxied.url)
+                ask("http://service.invalid/v1", of_source=NO_KEY)
         assert "pass-word" not in str(caught.value), variable
 
 
 def test_no_proxy_is_read_as_others_read_it(proxied: StandInService, monkeypatch: pytest.MonkeyPatch) -> None:
     for value, host, is_direct in [
-        ("127.0.0.0/8", "127.0.0.1", True),
-        ("lab.example, 127.0.0.1", "127.0.0.1", True),
-        ("10.0.0.0/8,*.lab.example", "127.0.0.1", False),
+        ("192.168.0.0/16", "192.168.0.1", True),
+        ("lab.example, 192.168.0.1", "192.168.0.1", True),
+        ("10.0.0.0/8,*.lab.example", "192.168.0.1", False),
+        ("", "localhost", True),
+        ("", "[::1]", True),
         ("10.0.0.0/8,*.lab.example", "models.lab.example", True),
         ("10.0.0.0/8,*.lab.example", "lab.example", False),
     ]:
@@ -202,7 +205,10 @@ def test_a_key_that_an_error_echoes_is_taken_out(server: StandInService) -> None
 
 
 @pytest.mark.slow
-def test_a_reply_that_holds_the_key_is_an_error_and_never_recorded(server: StandInService) -> None:
+@pytest.mark.promise("A key in a reply is taken out, and the game goes on.")
+def test_a_key_in_a_reply_is_taken_out_and_never_recorded(
+    server: StandInService, caplog: pytest.LogCaptureFixture
+) -> None:
     for place in "content", "reasoning", "finish_reason", "model", "system_fingerprint", "usage":
         message = {"content": "{}", "reasoning": "Hm."}
         choice = {"message": message, "finish_reason": "stop"}
@@ -210,16 +216,28 @@ def test_a_reply_that_holds_the_key_is_an_error_and_never_recorded(server: Stand
         target = next((part for part in (message, choice) if place in part), body)
         target[place] = {"prompt_tokens": KEY} if place == "usage" else f"the key is {KEY}"
         server.answer = lambda _, body=body: (200, body)
-        assert "put the API key into a reply" in error(server.url), place
+        told = repr(ask(server.url)[0])
+        assert KEY not in told, place
+        assert ("[key]" in told) == (place != "usage"), place
+    assert "put the API key into a reply; it was taken out" in caplog.text
 
 
 @pytest.mark.promise("A key is taken out as it is, URL-encoded and JSON-escaped.")
 def test_a_key_is_found_as_urls_and_json_write_it(server: StandInService, monkeypatch: pytest.MonkeyPatch) -> None:
     key = "sk/7f+3a=9c51d2"
     monkeypatch.setenv(VARIABLE, key)
-    for written in (key, "sk%2F7f%2B3a%3D9c51d2", "sk/7f%2B3a%3D9c51d2", "sk\\/7f+3a=9c51d2"):
-        server.answer = lambda _, written=written: completion(f"so {written}.")
-        assert "put the API key into a reply" in error(server.url), written
+    escaped = "".join(f"\\u{ord(character):04X}" for character in key)
+    math = "\\ud835\\udc2c" + "\U0001d42c"  # a letter outside of the first plane is one, however it is written
+    for written in (
+        key,
+        "sk%2F7f%2b3a%3D9c51d2",
+        "sk/7f%2B3a%3D9c51d2",
+        "sk\\/7f+3a=9c51d2",
+        escaped,
+        "s" + escaped[6:],
+    ):
+        server.answer = lambda _, written=written: completion(f'{{"value": "{math}{written}."}}')
+        assert ask(server.url)[0].text == f'{{"value": "{math}[key]."}}', written
         server.answer = lambda _, written=written: (401, {"error": {"message": f"no {written}!"}})
         assert "answered 401: no [key]!" in error(server.url), written
 
@@ -258,13 +276,19 @@ def test_a_key_goes_where_its_owner_said_alone(
 
     assert made("OPENAI_API_KEY", "https://api.openai.com/v1").key == KEY
     evil = ("https://api.openai.com.evil.example/v1", "https://evil.example/api.openai.com/v1", "http://127.0.0.1/v1")
-    for variable, url in [("OPENAI_API_KEY", each) for each in (*evil, "http://api.openai.com/v1")] + [
-        ("OTHER_SECRET", "https://a.example/v1")
-    ]:
+    for variable, url in [("OPENAI_API_KEY", each) for each in evil] + [("OTHER_SECRET", "https://a.example/v1")]:
         with pytest.raises(UsageError, match=f"parley allow-key {variable}="):
             made(variable, url)
-    monkeypatch.setenv("PARLEY_ALLOW_KEYS", "OTHER_SECRET=A.Example, OPENAI_API_KEY=127.0.0.1")
-    assert made("OTHER_SECRET", "https://A.example:444/v1").key == KEY
+    places = ("A.Example", "b.example:8443", "c.example:443", "127.0.0.1", "[::1]:8000")
+    monkeypatch.setenv("PARLEY_ALLOW_KEYS", ", ".join(f"OTHER_SECRET={place}" for place in places))
+    for url in ("https://A.example:444", "https://b.example:8443", "https://c.example", "http://127.0.0.1:8000"):
+        assert made("OTHER_SECRET", f"{url}/v1").key == made("OTHER_SECRET", "http://[::1]:8000/v1").key == KEY, url
+    for url in ("https://b.example", "https://c.example:8443", "http://[::1]:8001", "https://127.0.0.1.example"):
+        with pytest.raises(UsageError, match="parley allow-key OTHER_SECRET="):
+            made("OTHER_SECRET", f"{url}/v1")
+    for variable, host in (("OPENAI_API_KEY", "api.openai.com"), ("OTHER_SECRET", "a.example")):
+        with pytest.raises(UsageError, match=f"{host} unencrypted; write https://"):
+            made(variable, f"http://{host}/v1")
     monkeypatch.delenv("PARLEY_ALLOW_KEYS")
     for place in ("OTHER_SECRET=b.example", "OTHER_SECRET=A.example"):
         assert parley("allow-key", place).status == 0
@@ -273,8 +297,10 @@ def test_a_key_goes_where_its_owner_said_alone(
     assert made("OTHER_SECRET", "https://c.example/v1").key == KEY
     with pytest.raises(UsageError, match="allow-key"):
         made("OPENAI_API_KEY", "https://a.example/v1")
-    for bad in ("x", "x=y", "A_KEY=", "A_KEY=http://x/", "=x"):
-        assert "must be VARIABLE=HOST" in one_line_error(parley("allow-key", bad), 2)
+    for bad in ("x", "x=y", "A_KEY=", "A_KEY=http://x/", "=x", f"{KEY}=a.example", f"A_KEY={KEY}", KEY):
+        said = one_line_error(parley("allow-key", bad), 2)
+        assert "must be VARIABLE=HOST" in said
+        assert KEY not in said + parley("allow-key", "A_KEY", bad).err
 
 
 # Entries

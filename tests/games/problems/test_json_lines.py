@@ -73,6 +73,14 @@ def test_what_is_no_problem_is_named_by_its_line(tmp_path: Path) -> None:
             "choice",
             "line 2: the options must be at least two, and different",
         ),
+        *(
+            (
+                {"question": "1?", "answer": "O", "choices": choices},
+                "choice",
+                "line 2: choices: '.*': it could be the letter",
+            )
+            for choices in (["A", "B", "AB", "O"], ["red", "(b)", "O", "x"], ["ſ", *"0123456789!?_%&$", "O", "x y"])
+        ),
     ):
         first = good if answers == "number" else {**good, "choices": ["1", "2"]}
         with pytest.raises(UsageError, match=said):

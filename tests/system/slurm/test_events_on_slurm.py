@@ -22,6 +22,7 @@ from parley.play.replay import replay
 from parley.study import Study
 from support.answering import KEY, SERVED, VARIABLE, StandInService, completion, schema_of, service
 from support.cluster import (
+    GPU_KIND,
     PLAY,
     WITHOUT_SLURM,
     Cluster,
@@ -197,11 +198,12 @@ def test_a_shard_has_its_gpus_on_one_node_and_asks_for_what_its_entry_says(
     ]
     entry = {"source": {"repo": "owner/big", "revision": "a" * 40}, "gpus": 2, "cluster": {"memory_mb": 500}}
     asks = {
-        "plain": {"qos": "long"},
-        "kinds": {"gres": "gpu"},
-        "alone": {"exclusive": True},
+        "plain": {"qos": "long", "gpu_model": GPU_KIND},
+        "kinds": {"gres": f"gpu:{GPU_KIND}"},
+        "alone": {"exclusive": True, "shards_per_job": 2, "minutes": 1440},
     }
     models = {name: {**entry, "cluster": {**entry["cluster"], **more}} for name, more in asks.items()}
+    models["alone"]["server_args"] = {"data-parallel-size": 2}
     for name, content in models.items():
         marker = model_marker(name, ModelEntry.model_validate(content))
         marker.parent.mkdir(parents=True, exist_ok=True)
@@ -220,8 +222,9 @@ def test_a_shard_has_its_gpus_on_one_node_and_asks_for_what_its_entry_says(
         "kinds": "normal",
         "alone": "normal",
     }
-    assert [fields[name].get("TresPerJob") for name in asks] == ["gres:gpu:2", None, "gres:gpu:2"]
-    assert fields["kinds"]["TresPerNode"] == "gres:gpu:2"
+    assert [fields[name].get("TresPerJob") for name in asks] == [f"gres:gpu:{GPU_KIND}:2", None, "gres:gpu:2"]
+    assert fields["kinds"]["TresPerNode"] == f"gres:gpu:{GPU_KIND}:2"
+    assert [fields[name]["TimeLimit"] for name in asks] == ["04:00:00", "04:00:00", "1-00:00:00"]
     assert [fields[name]["OverSubscribe"] for name in asks] == ["OK", "OK", "NO"]
     slurm.asked("scancel", *held)
     # The step inside of each job begins: it has the same node.

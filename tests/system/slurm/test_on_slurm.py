@@ -3,6 +3,7 @@
 import os
 import re
 import shlex
+import shutil
 import signal
 import subprocess
 import time
@@ -15,6 +16,7 @@ import pytest
 from parley import paths
 from parley.engine.service.budget import read_spending
 from parley.play.spending import spent_before
+from parley.workflow.slurm import listed_jobs
 from support.answering import KEY, SERVED, VARIABLE, service
 from support.cluster import (
     COMMAND,
@@ -65,6 +67,40 @@ def test_each_shard_is_one_cluster_job(folder: Path, monkeypatch: pytest.MonkeyP
     assert second["StartTime"] < first["EndTime"]
     assert_nothing_is_left(folder, study)
     assert digests(study) == undisturbed(study, folder / "undisturbed", monkeypatch)
+
+
+def test_a_first_day_with_a_banner_a_submit_limit_and_another_place_for_jobs_without_a_gpu(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # As the profile has it, behind "# ".
+    profile = Path("slurm/profile.yaml")
+    lines = re.sub(r"^# (set-resources:|  +\w+:.*)$", r"\1", profile.read_text(), flags=re.M)
+    profile.write_text(lines.replace("slurm_partition: cpu", "slurm_partition: urgent"))
+    sbatch = folder / "bin" / "sbatch"
+    sbatch.parent.mkdir()
+    sbatch.write_text(
+        f'#!/bin/sh\necho "Down on 12 December. Home: /home1/01234"\nexec {shutil.which("sbatch")} "$@"\n'
+    )
+    sbatch.chmod(0o755)
+    monkeypatch.setenv("PATH", str(sbatch.parent), prepend=os.pathsep)
+    pending = folder / "logs" / "slurm" / "group_of_another_run"
+    pending.mkdir(parents=True)
+    study = write({"model": OWN, "n": 4, "prompt": "may_exist"}, seeds=2, shard_size=1, parameters={"max_rounds": 2})
+    finish(start(*PLAY, "--retries", "0", "--default-resources", "qos=one"))
+    assert "a limit of jobs is reached" in output()
+    assert all(record.exists() for record in records(study))
+    listed = listed_jobs("--states=all")
+    assert [number for number, _, place in listed if place == str(folder)] == submitted_jobs()
+    assert len(submitted_jobs()) == 2
+    for asked in map(job_fields, submitted_jobs()):
+        assert (asked["Partition"], asked["MinMemoryNode"], asked["QOS"]) == ("urgent", "6000M", "one")
+    assert pending.exists()
+
+    records(study)[0].unlink()
+    controller = start(*PLAY, "--set-resources", "simulate_shard:slurm_partition=nowhere")
+    assert controller.wait(timeout=120) == 1, output()
+    assert output().count("failed: Invalid partition name specified") == 1, output()
+    assert re.search(r"^SLURM refuses a job: .* change slurm_partition in the profile", output(), flags=re.M), output()
 
 
 def test_a_failed_job_says_its_cause_its_state_its_node_and_how_it_was_submitted(folder: Path) -> None:

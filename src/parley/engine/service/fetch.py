@@ -24,6 +24,7 @@ import certifi
 from yarl import URL
 
 from parley.policies import NO_SCHEMA, PROMPT_TOO_LONG, Tokens, usage_of
+from parley.trust import is_loopback
 
 MAX_BODY_BYTES = 4_000_000  # decoded; the largest list of models seen had one million, a reply a few thousand
 _CONNECT_SECONDS = 30.0
@@ -162,14 +163,14 @@ class Client:
 
 
 def _proxy_of(url: URL) -> URL | None:
-    """Return the proxy of the environment that requests to `url` go through.
+    """Return the proxy of the environment that requests to `url` go through; none leads to this machine.
 
     Raises ValueError, which names the variable that cannot be used, and never what is in it.
     """
     proxies = getproxies()
     kind = url.scheme if proxies.get(url.scheme) else "all"
-    named = proxies.get(kind)
-    if not named or proxy_bypass(url.host or "", proxies) or _is_excepted(url.host or "", proxies.get("no", "")):
+    named, host = proxies.get(kind), url.host or ""
+    if not named or is_loopback(host) or proxy_bypass(host, proxies) or _is_excepted(host, proxies.get("no", "")):
         return None
     try:
         proxy = URL(named if "://" in named else f"http://{named}")

@@ -15,14 +15,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
-from urllib.parse import quote, urlsplit
+from urllib.parse import urlsplit
 
 from parley import trust
 from parley.engine.models import ModelEntry
 from parley.engine.service.dialect import PLAIN, SERVICE_SECONDS, ApiName, Dialect, ServiceLimits
 from parley.engine.service.fetch import NOT_AS_ASKED, Client, RequestError, Response, ServiceError
 from parley.engine.sources import ServiceSource
-from parley.errors import EngineError, NotReadyError, UsageError
+from parley.errors import HIDDEN, EngineError, NotReadyError, UsageError
 from parley.text import one_line
 
 PROBE_SECONDS = 30.0
@@ -69,21 +69,17 @@ class Service:
     def redacted(self, text: str, limit: int = 300) -> str:
         """Return `text` as one printable line of at most `limit` characters, without the key."""
         line = one_line(text)  # first: characters that go could hide the key in between
-        for written in self._written:
-            line = line.replace(written, "[key]")
-        return one_line(line, limit)
+        return one_line(self.without_key(line), limit)
 
-    def holds_key(self, text: str) -> bool:
-        """Whether the key is in `text`."""
-        return any(written in text for written in self._written)
+    def without_key(self, value: Any) -> Any:
+        """Return a text with `[key]` for each secret, also where decoding would bring one; all else as it is."""
+        return self._written.sub(HIDDEN, value) if self.secrets and isinstance(value, str) else value
 
     @cached_property
-    def _written(self) -> list[str]:
-        """The secrets as they are, as in URLs and as in JSON, the longest first."""
-        forms = [
-            (secret, quote(secret), quote(secret, safe=""), secret.replace("/", "\\/")) for secret in self.secrets
-        ]
-        return sorted({written for each in forms for written in each}, key=len, reverse=True)
+    def _written(self) -> re.Pattern[str]:
+        """What finds the secrets, the longest first: each character as it is, as in a URL or escaped as in JSON."""
+        longest_first = sorted(self.secrets, key=len, reverse=True)
+        return re.compile("|".join("".join(map(_written, secret)) for secret in longest_first))
 
     def http(self) -> Client:
         """Return a client whose paths start before `api`; raises UsageError for a proxy that cannot be used."""
@@ -127,7 +123,7 @@ class Service:
             version = str(response.body["version"]) if response.status_code == 200 else ""
         except (RequestError, *NOT_AS_ASKED):
             return facts
-        known = _VERSION.fullmatch(version) and not self.holds_key(version)
+        known = _VERSION.fullmatch(version) and self.without_key(version) == version
         return {**facts, "versions": {"vllm": version}} if known else facts
 
     def lost(self, error: RequestError) -> EngineError:
@@ -153,6 +149,11 @@ class Service:
         remedy = None if self.socket is not None else remedies.get(status)
         kind = NotReadyError if status in (401, 402) else EngineError  # all others are refused, too
         return kind(f"{answer}; {remedy}" if remedy else answer)
+
+
+def _written(character: str) -> str:
+    slash = r"|\\/" if character == "/" else ""
+    return rf"(?:{re.escape(character)}|(?i:%{ord(character):02x}|\\u{ord(character):04x}){slash})"
 
 
 def service_of(name: str, entry: ModelEntry) -> Service:

@@ -21,7 +21,7 @@ from pydantic import AfterValidator, BaseModel, Field, ValidationError
 from parley.errors import UsageError
 from parley.files import open_regular, read_regular
 from parley.games.problems.numbers import MAX_CHARACTERS, read_number
-from parley.games.problems.problem import Problem, question, read_choice, right_cards
+from parley.games.problems.problem import Problem, is_letter, question, read_choice, right_cards
 from parley.identity import digest
 from parley.text import one_line
 from parley.text.yamlfile import FileModel, Slug, StrictModel, load_yaml, validated
@@ -110,15 +110,19 @@ class _Own(StrictModel):
     id: Annotated[str, Field(min_length=1, max_length=100)] | None = None
 
 
-def load_json_lines(path: Path, answers: Literal["number", "choice"]) -> ProblemSet:
+def load_json_lines(path: Path, answers: Literal["number", "choice"], shuffle: bool = False) -> ProblemSet:
     """Return the problems of a file of JSON lines.
 
-    The answer of a choice is the text of one of its choices, or its letter, A for the first.
+    The answer of a choice is the text of one of its choices, or its letter, A for the first. Choices to `shuffle` are
+    no letters: `B` as the first one would be two answers.
     """
     problems = []
     for where, row in _json_lines(path, _Own):
         options, answer = tuple(row.choices), str(row.answer)
         right = read_number(answer) if answers == "number" else read_choice(answer, options)
+        if shuffle and (letter := next((option for option in options if is_letter(option, options)), None)):
+            remedy = "it could be the letter of another choice; give each more words, or set shuffle: false"
+            raise UsageError(f"{where}: choices: {letter!r}: {remedy}")
         name = row.id or where.removeprefix(f"{path}: ").replace(" ", "-")  # line-1
         parts = {"question": row.question, "answer": right, "options": options, "facts": tuple(row.facts)}
         problems.append(_problem(where, id=name, kind=answers, **parts))

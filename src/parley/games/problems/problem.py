@@ -155,6 +155,12 @@ def letters(options: Sequence[str]) -> str:
     return ascii_uppercase[: len(options)]
 
 
+def is_letter(option: str, options: Sequence[str]) -> bool:
+    """Whether a choice could be taken for the letter of one of these, such as `b` or `(B)`."""
+    match = _CHOICE.fullmatch(option.strip().casefold())
+    return match is not None and match[1].upper() in letters(options) and not normal_policy(match[2])
+
+
 def read_choice(text: str, options: Sequence[str]) -> str | None:
     """Return the letter of the choice that `text` names, by its letter, its text, or both; None if it names none.
 

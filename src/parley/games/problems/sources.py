@@ -319,7 +319,7 @@ class JsonLines(_Lines):
 
     def _loaded(self) -> data_sets.ProblemSet:
         file = self._folder()
-        return _load(_states([file]), data_sets.load_json_lines, file, self.answers)
+        return _load(_states([file]), data_sets.load_json_lines, file, self.answers, self.shuffle)
 
 
 class HiddenProfiles(_Lines):

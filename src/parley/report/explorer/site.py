@@ -1,13 +1,14 @@
 """The explorer's pages: written into a folder, or served on this machine, made anew when they are asked for.
 
 A browser opens a folder without a server, so data travel packed in scripts. A server answers only with what the view
-has, to the address that was printed, and not to pages of other sites.
+has, below the address that was printed: nobody else knows the secret in it, no other user and no page of another site.
 """
 
 import base64
 import contextlib
 import hashlib
 import json
+import secrets
 import sys
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -18,7 +19,6 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Lock
 from typing import Any
-from urllib.parse import urlsplit
 
 import parley
 from parley import paths
@@ -60,6 +60,8 @@ class ViewServer(ThreadingHTTPServer):
             super().__init__((_HOST, port), _Handler)
         except OSError as error:
             raise UsageError(f"--port {port}: {error.strerror}; choose another, or 0 for any that is free") from None
+        self.root = f"/{secrets.token_urlsafe()}"
+        self.url = f"http://{_HOST}:{self.server_port}{self.root}/"
 
     def content(self, path: str) -> tuple[str, bytes] | None:
         """Return the type and the content of a path; None if there is no such file."""
@@ -85,16 +87,11 @@ class ViewServer(ThreadingHTTPServer):
         if not isinstance(sys.exception(), OSError):
             super().handle_error(request, client_address)
 
-    @property
-    def hosts(self) -> tuple[str, ...]:
-        """What a browser on this machine calls it."""
-        return (f"{_HOST}:{self.server_port}", f"localhost:{self.server_port}")
-
 
 def serve_view(select: Callable[[], Selection], port: int, say: Callable[[str], object]) -> None:
     """Serve until Ctrl-C, and `say` where; raises ParleyError if there is nothing to show."""
     with ViewServer(select, port) as server:
-        say(f"http://{server.hosts[0]}/ (Ctrl-C ends it)")
+        say(f"{server.url} (Ctrl-C ends it)")
         with contextlib.suppress(KeyboardInterrupt):
             server.serve_forever()
 
@@ -107,17 +104,12 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         """Answer a request."""
-        # A name of another site that leads here, or a page of another site that loads a data file as its script.
-        if self.headers.get("Host") not in self.server.hosts or self.headers.get("Sec-Fetch-Site") in (
-            "cross-site",
-            "same-site",
-        ):
-            self._send(HTTPStatus.FORBIDDEN, b"only for pages of this address\n")
+        root, path = self.path[: len(self.server.root)], self.path[len(self.server.root) :]
+        if not secrets.compare_digest(root.encode(), self.server.root.encode()):
+            self._send(HTTPStatus.FORBIDDEN, b"only for the address that was printed\n")
             return
         try:
-            answer = self.server.content(urlsplit(self.path).path)
-        except ValueError:  # no address
-            answer = None
+            answer = self.server.content(path.partition("?")[0])
         except ParleyError as error:
             self._send(HTTPStatus.INTERNAL_SERVER_ERROR, f"parley: {one_line(str(error))}\n".encode())
             return

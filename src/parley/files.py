@@ -10,8 +10,9 @@ import re
 import stat
 import time
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from io import BufferedReader
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, BinaryIO
@@ -25,7 +26,8 @@ def write_atomically(path: Path, write: Callable[[BinaryIO], object]) -> None:
     temporary = temporary_name(path)
     try:
         make_folder(path.parent)
-        with temporary.open("wb") as file:
+        temporary.unlink(missing_ok=True)  # of a process that had the same number; a link is not followed
+        with temporary.open("xb") as file:
             write(file)
             file.flush()
             os.fsync(file.fileno())
@@ -56,36 +58,69 @@ def write_new(texts: Mapping[Path, str]) -> list[Path]:
     return list(texts)
 
 
-def open_regular(path: Path) -> BinaryIO:
-    """Open a file for reading; raises OSError for all but regular files: others can be endless, or wait for ever."""
-    # Before it is opened, since that alone does something to a device or a FIFO; and after, if it was replaced.
-    require_regular(os.stat(path), path)
-    fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+MAX_BYTES = 2**30  # of a file that is read as a whole, unless somebody says less
+
+
+def open_regular(path: Path, follow: bool = True) -> BufferedReader:
+    """Open a file for reading; raises OSError for all but regular files: others can be endless, or wait for ever.
+
+    A link to one is refused unless `follow`. Results are followed: DVC may keep them as links into its cache.
+    """
+    return open(_open(path, os.O_RDONLY if follow else os.O_RDONLY | os.O_NOFOLLOW), "rb")
+
+
+def open_to_append(path: Path, mode: int = 0o600) -> int:
+    """Open a file that Parley goes on writing, to read and append, made where it is missing; return its descriptor.
+
+    Raises JournalError, also for a link, and RecordError as `make_folder`.
+    """
     try:
-        require_regular(os.fstat(fd), path)
-        return open(fd, "rb")
+        make_folder(path.parent)
+        return _open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, mode)
+    except OSError as error:
+        raise failed(path, "opened", error) from error
+
+
+def failed(path: Path, what: str, error: OSError) -> JournalError:
+    """Return what to raise where a file that Parley goes on writing cannot be `what`."""
+    remedy = "free space" if error.errno in (errno.ENOSPC, errno.EDQUOT) else "look at the folder and its disk"
+    return JournalError(f"{path}: cannot be {what}: {error.strerror}; {remedy} and run again")
+
+
+def _open(path: Path, flags: int, mode: int = 0o600) -> int:
+    def require_regular(found: os.stat_result) -> None:
+        if not stat.S_ISREG(found.st_mode):
+            kinds = {stat.S_IFDIR: "a folder", stat.S_IFLNK: "a link"}
+            kind = kinds.get(stat.S_IFMT(found.st_mode), "no regular file")
+            raise OSError(errno.EINVAL, f"it is {kind}; a regular file should be there", str(path))
+
+    # Before it is opened, since that alone does something to a device or a FIFO; and after, if it was replaced.
+    with suppress(FileNotFoundError):
+        require_regular(path.stat(follow_symlinks=not flags & os.O_NOFOLLOW))
+    fd = os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC, mode)
+    try:
+        require_regular(os.fstat(fd))
     except BaseException:
         os.close(fd)
         raise
+    return fd
 
 
-def require_regular(found: os.stat_result, path: Path) -> None:
-    """Raise OSError unless this is the state of a regular file; `path` is for the message."""
-    if not stat.S_ISREG(found.st_mode):
-        kind = "a folder" if stat.S_ISDIR(found.st_mode) else "no regular file"
-        raise OSError(errno.EINVAL, f"it is {kind}; name a regular file", str(path))
+def read_regular(path: Path, most_bytes: int = MAX_BYTES, follow: bool = True) -> bytes:
+    """Return the content of a file as `open_regular`; raises OSError, also for a file of more than `most_bytes`."""
+    with open_regular(path, follow) as file:
+        return read_at_most(file, most_bytes)
 
 
-def read_regular(path: Path, most_bytes: int) -> bytes:
-    """Return the content of a regular file; raises OSError, also for a file of more than `most_bytes`."""
-    with open_regular(path) as file:
-        # Room is made for all that is asked for: half a gigabyte for each small file takes longer than reading it.
-        size = os.fstat(file.fileno()).st_size
-        content = file.read(min(size, most_bytes) + 1)
-        if len(content) > size:  # it grew
-            content += file.read(most_bytes + 1 - len(content))
-    if len(content) > most_bytes:
-        raise OSError(errno.EFBIG, f"it is larger than {most_bytes:,} bytes", str(path))
+def read_at_most(file: BinaryIO, most_bytes: int = MAX_BYTES) -> bytes:
+    """Return what is left of an open file; raises OSError if that is more than `most_bytes`."""
+    # Room is made for all that is asked for: half a gigabyte for each small file takes longer than reading it.
+    size = os.fstat(file.fileno()).st_size
+    content = file.read(size + 1) if size <= most_bytes else b""
+    if len(content) > size:  # it grew
+        content += file.read(max(most_bytes + 1 - len(content), 0))
+    if max(size, len(content)) > most_bytes:
+        raise OSError(errno.EFBIG, f"it is larger than {most_bytes:,} bytes")
     return content
 
 
@@ -110,12 +145,15 @@ def remove_leftovers(path: Path) -> None:
     inside = path.is_dir()
     for leftover in path.rglob(".*.tmp") if inside else path.parent.glob(f".{glob.escape(path.name)}.*.tmp"):
         if is_temporary(leftover):
-            with suppress(OSError):
-                leftover.unlink()
+            remove(leftover)
 
 
 def make_folder(path: Path) -> None:
-    """Make a folder and those above it; each new one survives the death of the machine. Raises OSError."""
+    """Make a folder and those above it; each new one survives the death of the machine.
+
+    Raises OSError, RecordError as `refuse_links`.
+    """
+    refuse_links(path)
     missing = []
     while not path.is_dir() and path != path.parent:
         missing.append(path)
@@ -125,8 +163,45 @@ def make_folder(path: Path) -> None:
         sync_folder(folder.parent)
 
 
+def refuse_links(folder: Path) -> None:
+    """Raise RecordError if a folder in the results or logs of a study is a link, or lies below one.
+
+    What a link leads to is not Parley's to write or delete. Those above are the user's: of all results, of a study's.
+    """
+    whole = folder.absolute()
+    for top in ((paths.root() / each).absolute() for each in (paths.RESULTS, paths.LOGS)):
+        below = len(whole.parts) - len(top.parts) - 1 if whole.is_relative_to(top) else 0
+        for place in [whole, *whole.parents][: max(below, 0)]:
+            if place.is_symlink():
+                said = "is a link, and inside the results of a study nothing is written or deleted through links"
+                raise RecordError(f"{place}: {said}; replace it by a folder")
+
+
+def remove(path: Path) -> None:
+    """Remove a file of Parley's own, if it is there and the disk allows it; raises RecordError as `refuse_links`."""
+    refuse_links(path.parent)
+    with suppress(OSError):
+        path.unlink()
+
+
+def keep_only(written: Iterable[Path], listing: Path) -> None:
+    """Remove what Parley wrote before by its own list, and not now, and nothing else; list what is `written` now.
+
+    It lies below the folder of the list.
+    """
+    before: list[str] = []
+    with suppress(OSError):  # there is none, or it is not ours
+        before = read_regular(listing).decode(errors="replace").splitlines()
+    names = sorted(path.relative_to(listing.parent).as_posix() for path in written)
+    for name in {*before}.difference(names):
+        if not {"..", "/"}.intersection(Path(name).parts):
+            remove(listing.parent / name)
+    write_atomically(listing, lambda file: file.write("\n".join(names).encode()))
+
+
 def remove_empty_below(root: Path) -> None:
-    """Remove a folder and those below it as far as they are empty."""
+    """Remove a folder and those below it as far as they are empty; raises RecordError as `refuse_links`."""
+    refuse_links(root)
     for folder, _, _ in os.walk(root, topdown=False):
         with suppress(OSError):
             os.rmdir(folder)
@@ -177,11 +252,7 @@ def hold_lock(path: Path) -> None:
 
     Raises JournalError if another process holds it, or if it cannot be made or locked.
     """
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    except OSError as error:
-        raise JournalError(f"{path}: cannot be opened: {error.strerror}") from error
+    fd = open_to_append(path)
     try:
         if not try_lock(fd, path, _LOCK_SECONDS):
             raise JournalError(f"{path}: another run of this study holds it; wait for that run or stop it")
@@ -230,7 +301,7 @@ def parse_line(line: bytes) -> dict[str, Any] | None:
 
 def sha256(path: Path) -> str:
     """Return the SHA-256 of a file."""
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
@@ -242,16 +313,21 @@ def mark_done(study: str, stage: str, plan: str, more: Mapping[str, Any] = Mappi
     stamp = paths.stamp(study, stage, plan)
     content = json.dumps({"plan": plan, **more}) + "\n"
     write_atomically(stamp, lambda file: file.write(content.encode()))
-    for old in stamp.parent.glob(paths.stamp(study, stage, "*").name):
+    for old in marks_done(study, stage):
         if old != stamp:
-            old.unlink()
+            remove(old)
 
 
 def forget_done(study: str, stage: str) -> None:
     """Remove the marks of a stage: the next run makes it again."""
-    any_mark = paths.stamp(study, stage, "*")
-    for mark in any_mark.parent.glob(any_mark.name):
-        mark.unlink(missing_ok=True)
+    for mark in marks_done(study, stage):
+        remove(mark)
+
+
+def marks_done(study: str, stage: str) -> list[Path]:
+    """Return the marks of a stage, of whatever plan."""
+    any_mark = paths.stamp(study, stage, "[0-9a-f]" * 8)
+    return list(any_mark.parent.glob(any_mark.name))
 
 
 def require_done(study: str, stage: str, plan: str, command: str) -> None:

@@ -317,6 +317,11 @@ def stamp(study: str, stage: str, plan: str) -> Path:
     return results(study) / stage / f"plan-{plan}.json"
 
 
+def listing(folder: Path) -> Path:
+    """List of what Parley wrote into a folder, which is all that it may remove there."""
+    return folder / ".parley-files"
+
+
 def report(study: str) -> Path:
     """Report of a study."""
     return results(study) / "report" / "report.html"

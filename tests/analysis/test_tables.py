@@ -116,11 +116,12 @@ def test_metrics_and_outcomes_are_those_of_the_conditions(study_factory: StudyFa
     rates = pd.DataFrame([(0.25, 0.1, 0.5), (math.nan,) * 3, (0.5, 0.4, 0.6)] * 2, columns=["rate", "low", "high"])
     rates["indicator"] = ["unanimous", "early", "unanswered"] * 2
     rates.loc[3, "rate"] = 0.375
-    former = paths.metric("small", "model=majority/n=99/b=0/prompt=may_exist")
-    former.parent.mkdir(parents=True)
-    former.write_text("{}")
+    write_metrics(measured(study_factory({"n": [3, 6]})), conditions, rates, study)  # as it was before
+    own = paths.metrics("small") / "my-own.json"
+    own.write_text("{}")
     write_metrics(study, conditions, rates, study)
-    assert not former.exists()
+    now = {paths.metric("small", condition.name) for condition in study.conditions}
+    assert {*paths.metrics("small").rglob("*.json")} == {own, *now}
     first, second = metrics_of(study)
     assert list(first) == ["simulations", *OUTCOMES, "failed_reply_rate", "indicators"]
     assert (first["simulations"], first["failed_reply_rate"], second["failed_reply_rate"]) == (4, 0.25, None)
@@ -287,6 +288,10 @@ def test_no_later_stage_believes_a_table_that_was_changed(
     for command in ("figures", "report"):
         told = one_line_error(parley(command, study.file), 1)
         assert f"{path}: is not as it was made; run: parley summarize" in told
+    summarize(study)
+    edited = paths.table("small", name, ".csv")
+    edited.write_text(edited.read_text().replace("\n", "0\n"))
+    assert changed_table(study) == edited
     mark = paths.stamp("small", "tables", study.plan)
     for odd in ("[1]", '{"sha256": [1]}', '{"left_out": 3}', '{"made_by": "x"}', "\\0"):  # of somebody else
         mark.write_text(odd)

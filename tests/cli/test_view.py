@@ -29,6 +29,13 @@ def test_it_writes_the_explorer_of_a_study_and_says_where(parley: Parley, study:
     assert parley("view", "small.yaml", "--where", "n=3", "--output", out).out == f"{out / 'index.html'}\n"
     assert len(shown(out / "index.html")) == 2
     assert not paths.view("small").exists()
+    (out / "notes.txt").write_text("mine")
+    assert parley("view", "small.yaml", "--output", out).status == 0
+    (own := tmp_path / "site" / "data").mkdir(parents=True)
+    (own / "mine.js").write_text("mine")
+    assert "give an empty folder" in one_line_error(parley("view", "small.yaml", "--output", own.parent), 2)
+    assert [*tmp_path.glob("site/**/*")] == [own, own / "mine.js"]
+    assert (out / "notes.txt").read_text() == "mine"
 
     page, mark = paths.view_page(paths.view("small")), paths.stamp(study.name, "view", study.plan)
     for options, whole in (([], True), (["--where", "n=4"], False), (["--most", "2"], False)):

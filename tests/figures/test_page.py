@@ -5,7 +5,6 @@ import re
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable, Sequence
 from itertools import combinations
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -17,7 +16,7 @@ from matplotlib.figure import Figure
 from parley import paths
 from parley.figures.common import alike
 from parley.figures.make import figures
-from parley.figures.page import Panel, pages, text_about, write
+from parley.figures.page import Panel, pages, text_about
 from parley.figures.style import COLORS, Look, line_style, own_style
 from parley.games.evidence import FigureSpec
 from parley.games.registry import GAMES
@@ -92,18 +91,6 @@ def test_conditions_stand_in_the_order_of_numbers_and_beside_what_they_are_compa
     table = pd.DataFrame([condition.axes for condition in study.conditions])
     keys = [key for key, _ in alike(study, table, ["model", "n"])]
     assert keys == [("random", 4), ("majority", 4), ("random", 12), ("majority", 12)]
-
-
-def test_pages_that_are_no_longer_drawn_are_removed(tmp_path: Path) -> None:
-    def path_of(suffix: str, page: int) -> Path:
-        return tmp_path / paths.figure("paged", "many", suffix, page).name
-
-    one = [Figure((1, 1))]
-    with own_style():
-        assert path_of(".pdf", 2) in write([*one, Figure((1, 1))], path_of)
-        written = write(one, path_of)
-    assert sorted(tmp_path.iterdir()) == sorted(written)
-    assert len(written) == 3
 
 
 # For a paper, and on a screen

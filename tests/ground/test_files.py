@@ -10,6 +10,7 @@ from parley.errors import RecordError
 from parley.files import (
     checked_line,
     is_locked,
+    keep_only,
     mark_done,
     parse_line,
     remove_leftovers,
@@ -70,6 +71,19 @@ def test_what_killed_processes_had_prepared_goes_and_nothing_else(tmp_path: Path
     assert all(path.exists() for path in others)
 
 
+def test_what_is_no_longer_written_goes_and_nothing_that_parley_did_not_list(tmp_path: Path) -> None:
+    listing, outside = tmp_path / "view" / "list", tmp_path / "mine.js"
+    ours = [listing.with_name(name) for name in ("1.js", "2.js")]
+    own = listing.with_name("3.js")
+    for path in (*ours, own, outside):
+        write_atomically(path, methodcaller("write", b""))
+    keep_only([*ours, outside.parent / "view" / "4.js"], listing)
+    listing.write_text(f"{listing.read_text()}\n../mine.js\n{outside}\n\n.")
+    keep_only(ours[:1], listing)
+    assert sorted(listing.parent.iterdir()) == [ours[0], own, listing]
+    assert outside.exists()
+
+
 def test_nobody_waits_for_a_writer_to_see_whether_a_file_is_locked(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "seed=0.jsonl")
     signal.setitimer(signal.ITIMER_REAL, 5)  # ends the process that waits
@@ -90,6 +104,6 @@ def test_a_line_that_is_not_whole_is_none() -> None:
 def test_a_stage_is_done_for_one_plan_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Else a study that is changed and changed back would find the tables of another set of simulations done."""
     monkeypatch.chdir(tmp_path)
-    for plan in ("one", "two"):
+    for plan in ("0" * 8, "f" * 8):
         mark_done("small", "tables", plan)
-    assert [paths.stamp("small", "tables", plan).exists() for plan in ("one", "two")] == [False, True]
+    assert [paths.stamp("small", "tables", plan).exists() for plan in ("0" * 8, "f" * 8)] == [False, True]

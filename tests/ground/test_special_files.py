@@ -1,17 +1,15 @@
 """What is no regular file is refused in one line: it could be endless, or never answer."""
 
+import ast
 import os
-import resource
 import shlex
-import signal
 import socket
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from support.commands import Parley
+import parley as parley_package
+from support.commands import Parley, bounded
 
 pytestmark = pytest.mark.promise("A FIFO, device or socket in the place of a file is one line.")
 
@@ -39,26 +37,6 @@ READERS = [
 ]
 
 
-@contextmanager
-def bounded() -> Iterator[None]:
-    """Let what waits for ever, or fills the memory, fail instead."""
-
-    def give_up(number: int, frame: object) -> None:
-        raise AssertionError("waits for ever")
-
-    before = signal.signal(signal.SIGALRM, give_up)
-    limits = resource.getrlimit(resource.RLIMIT_AS)
-    used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-    signal.setitimer(signal.ITIMER_REAL, 20)
-    resource.setrlimit(resource.RLIMIT_AS, (used + 1_000_000_000, limits[1]))
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
-        resource.setrlimit(resource.RLIMIT_AS, limits)
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_special_file_is_refused_in_one_line(folder: Path, parley: Parley, kind: str) -> None:
     (folder / "study.yaml").write_text(STUDY)
@@ -75,3 +53,38 @@ def test_a_special_file_is_refused_in_one_line(folder: Path, parley: Parley, kin
         assert said.startswith(f"parley: {name}: "), line
         assert any(part in said for part in ("no regular file", "no file or folder", "a folder")), said
         assert not ran.out
+
+
+# Modules that open or remove by themselves, and what; all others do so through parley.files
+BY_THEMSELVES = {
+    **dict.fromkeys(("analysis/tables.py", "columns.py", "cli/studies.py", "study/frozen.py"), "files of the package"),
+    **dict.fromkeys(("report/html.py", "report/methods.py", "report/explorer/site.py"), "files of the package"),
+    **dict.fromkeys(("study/study_file.py", "imports/jsonl.py"), "schemas of the checkout"),
+    **dict.fromkeys(("engine/gguf_files.py", "engine/weights.py", "engine/server.py"), "prepared models"),
+    **dict.fromkeys(("engine/hardware.py", "engine/supervisor.py"), "the system's files, a folder made for it alone"),
+    **dict.fromkeys(("export/__init__.py", "export/folder.py"), "a folder that it makes"),
+    **dict.fromkeys(("imports/import_games.py", "workflow/command.py"), "a study file just written, dvc.yaml"),
+    **dict.fromkeys(("play/stale_records.py", "workflow/run.py"), "folders of .pruned, and of marks"),
+    "play/parquet.py": "bytes in memory",
+    "files.py": "everything else",
+}
+OPENERS = {"open", "read_text", "read_bytes", "write_text", "write_bytes", "touch", "unlink", "rmdir", "rmtree"}
+OPENERS |= {"copyfile", "read_parquet", "read_csv", "read_metadata", "read_schema", "ParquetFile"}
+OPENED = {"file", "opened", "self._fd"}  # by parley.files
+
+
+def _called(function: ast.expr) -> str:
+    if isinstance(function, ast.Attribute):
+        return function.attr
+    return "open" if isinstance(function, ast.Name) and function.id == "open" else ""
+
+
+def test_no_other_module_opens_files_by_itself() -> None:
+    source, found = Path(parley_package.__file__).parent, set[str]()
+    for path in source.rglob("*.py"):
+        for call in ast.walk(ast.parse(path.read_bytes())):
+            if isinstance(call, ast.Call) and _called(call.func) in OPENERS:
+                given = ast.unparse(call.args[0]) if call.args else ""
+                if given not in OPENED and not given.startswith("open_to_append("):
+                    found.add(path.relative_to(source).as_posix())
+    assert found == set(BY_THEMSELVES)

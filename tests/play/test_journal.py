@@ -12,6 +12,7 @@ from parley.files import checked_line
 from parley.play.journal import ENTRY_FIELDS, Entry, Journal, delete_journal
 from parley.play.runner import Play, play, play_async
 from parley.policies import Ask, Completion, Policy
+from support.commands import heard
 from support.playing import RULES, CountingPolicy, new_consensus
 from support.studies import StudyFactory
 
@@ -53,6 +54,21 @@ def test_the_journal_of_another_simulation_is_refused_and_left_alone(tmp_path: P
         Journal(tmp_path / "j", "e" * 64)
     assert (tmp_path / "j").read_bytes() == content
     assert read(tmp_path / "j") == [an_entry()]  # it is not kept open
+
+
+@pytest.mark.promise("What is no journal and lies in the place of one is kept, and named.")
+def test_what_is_no_journal_is_kept_beside_it(tmp_path: Path) -> None:
+    path, kept = tmp_path / "j", tmp_path / "j.damaged"
+    path.write_text("my notes\nof a day\n")
+    with heard() as said:
+        write(path, an_entry())
+    assert kept.read_text() == "my notes\nof a day\n"
+    assert "kept as j.damaged" in said[0]
+    assert read(path) == [an_entry()]
+    path.write_text("more")
+    with pytest.raises(JournalError, match=r"is no journal, and j.damaged is there already"):
+        Journal(path, ID)
+    assert path.read_text() == "more"
 
 
 # Two processes
@@ -205,8 +221,10 @@ def test_the_journal_of_a_finished_simulation_goes_and_those_of_others_stay(reco
     write(other, an_entry())
     leftover = record.with_name(f".{record.name}.12.tmp")
     leftover.write_bytes(b"half of")
-    delete_journal(record)
-    delete_journal(record)
+    delete_journal(record, "e" * 64)  # of another simulation
+    assert paths.journal(record).exists()
+    for _ in range(2):
+        delete_journal(record, ID)
     assert not paths.journal(record).exists()
     assert read(other) == [an_entry()]
     assert os.listdir(record.parent) == [record.name]

@@ -44,13 +44,13 @@ def test_a_model_of_which_no_reply_can_be_used_pauses_before_it_costs_more(
     assert 20 <= asked <= 20 + 2 * 3  # what two games had in flight
     server.answer = as_recorded
     assert "paused" in stopped(study)  # by another process of this run
-    [line] = paused_lines("small")
+    [line] = paused_lines(study)
     assert line in said
     with pytest.raises(RecordError, match="paused: 20 of its first 20"):
         played_part(study)
     assert len(server.bodies) == asked
     server.answer = lambda body: completion(FENCED)
-    clear_pauses("small")  # as the next run does
+    clear_pauses(study)  # as the next run does
     assert "paused" in stopped(study)
     assert len(server.bodies) < asked + 20  # what the journals have counts
     server.answer = as_recorded
@@ -80,8 +80,9 @@ def test_what_a_fork_leaves_out_or_has_of_its_parent_pauses_nothing(server: Stan
     simulate_shard(study_of(server), "services", 0)
     fork = {"of": "small", "where": {"model": "theirs"}, "at": 2, "change": {"silence": "honest"}}
     Path("forks.yaml").write_text(yaml.safe_dump({"game": "consensus", "fork": fork, "most_unusable": 0.4}))
-    simulate_shard(load_study(Path("forks.yaml")), "services", 0)
-    assert not paused_lines("forks")
+    forks = load_study(Path("forks.yaml"))
+    simulate_shard(forks, "services", 0)
+    assert not paused_lines(forks)
 
 
 @pytest.mark.promise("Processes of a study count the replies of a model together, each reply once.")

@@ -17,6 +17,7 @@ from parley import paths
 from parley.engine.service import budget
 from parley.engine.service.budget import Budget, read_spending
 from parley.errors import BudgetError, JournalError
+from parley.files import checked_line
 from parley.play.journal import Journal, journaled
 from parley.play.record import read_record, read_summary
 from parley.play.simulate import simulate, simulate_shard
@@ -252,9 +253,11 @@ def test_a_damaged_file_is_named(make: Make, server: StandInService) -> None:
     with file.open("ab") as cut_off:
         cut_off.write(b"0000 {")
     assert total() == 107 * len(server.bodies)
-    file.write_bytes(b"nothing\n" * 2000)
-    with pytest.raises(JournalError, match=r"spent\.jsonl: is damaged; delete it"):
-        play(more)
+    forged = checked_line({"spent": {"theirs": {"prompt": 10**400}}})
+    for damaged in (b"nothing\n" * 2000, forged):
+        file.write_bytes(damaged)
+        with pytest.raises(JournalError, match=r"spent\.jsonl: is damaged; delete it"):
+            play(more)
 
 
 @pytest.mark.slow

@@ -123,6 +123,27 @@ def test_what_is_no_event_says_nothing() -> None:
 
 
 @pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), 1e300, 10**400, -1])
+def test_a_reply_with_numbers_that_none_has_is_left_out(value: float) -> None:
+    path = write_events(FOLDER, PLAY)
+    reply = {
+        "event": "reply",
+        "game": "a",
+        "round": 1,
+        "failed": False,
+        "asked": 1,
+        "came": 2,
+        "read": 3,
+        "written": 4,
+    }
+    forged = [{**reply, key: value} for key in ("asked", "came", "read", "written")]
+    with path.open("a") as file:
+        for event in ({"event": "plays", "engine": "services", "game": "a"}, *forged, reply):
+            file.write(json.dumps(event) + "\n")
+    assert len(only_state().replies) == 1
+
+
+@pytest.mark.usefixtures("folder")
 def test_a_line_that_is_not_whole_is_taken_when_it_is() -> None:
     path = write_events(FOLDER, "tables")
     states = ProcessStates(FOLDER)

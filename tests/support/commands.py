@@ -2,11 +2,14 @@
 
 import io
 import re
+import resource
+import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -58,6 +61,26 @@ def one_line_error(ran: Ran, status: int) -> str:
     assert ran.err.count("\n") == 1
     assert "Traceback" not in ran.err
     return ran.err
+
+
+@contextmanager
+def bounded(seconds: float = 20) -> Iterator[None]:
+    """Let what waits for ever, or fills the memory, fail instead."""
+
+    def give_up(number: int, frame: object) -> None:
+        raise AssertionError("waits for ever")
+
+    before = signal.signal(signal.SIGALRM, give_up)
+    limits = resource.getrlimit(resource.RLIMIT_AS)
+    used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    resource.setrlimit(resource.RLIMIT_AS, (used + 1_000_000_000, limits[1]))
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+        resource.setrlimit(resource.RLIMIT_AS, limits)
 
 
 # Hear what the library says while it works, as the command line would print it

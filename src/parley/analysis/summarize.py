@@ -6,7 +6,6 @@ Only the simulations of the study as it is now are read; records of a former con
 import json
 import logging
 import math
-import shutil
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -29,7 +28,7 @@ from parley.analysis.registration import with_registration
 from parley.analysis.simulations import PlayedGame, simulation_table
 from parley.analysis.tables import write_table
 from parley.analysis.traces import TURNS, FromTraces, ImpossibleTracesError, turn_piece, write_turns
-from parley.files import remove_empty_below, write_atomically
+from parley.files import keep_only, remove_empty_below, write_atomically
 from parley.games.base import Game
 from parley.play.pausing import clear_pauses
 from parley.play.record import read_attempts
@@ -63,7 +62,7 @@ def summarize(study: Study, strict: bool = False, processes: int = 1) -> pd.Data
     write_conditions(study.whole)
     if study.part_of is None:  # nobody plays it
         remove_empty_below(paths.journals(study.name))
-        clear_pauses(study.name)
+        clear_pauses(study)
     mark_tables(study, [*tables, TURNS], records.left_out, made_by(records).as_json)
     number = counted(len(tables["simulations"]), "simulation")
     said = [f"{number} in {counted(len(conditions), 'condition')}", study.shortfall]
@@ -178,13 +177,15 @@ def write_metrics(study: Study, conditions: pd.DataFrame, rates: pd.DataFrame, w
     refuses.
     """
     number = len(study.game.evidence.indicators)
-    shutil.rmtree(paths.metrics(study.name), ignore_errors=True)
     texts = {condition.name: '{"simulations": 0}' for condition in whole.conditions}
     for place, (condition, (_, row)) in enumerate(zip(study.conditions, conditions.iterrows(), strict=True)):
         metrics = condition_metrics(row, study.game, rates.iloc[place * number : (place + 1) * number])
         texts[condition.name] = json.dumps(metrics, indent=1, allow_nan=False)
-    for name, text in texts.items():
-        write_atomically(paths.metric(study.name, name), methodcaller("write", f"{text}\n".encode()))
+    written = {paths.metric(study.name, name): f"{text}\n".encode() for name, text in texts.items()}
+    for path, text in written.items():
+        write_atomically(path, methodcaller("write", text))
+    keep_only(written, paths.listing(paths.results(study.name)))  # not in their folder, all of which DVC shows
+    remove_empty_below(paths.metrics(study.name))
 
 
 def condition_metrics(row: Any, game: type[Game], rates: pd.DataFrame) -> dict[str, Any]:

@@ -24,7 +24,7 @@ import yaml
 from parley import paths
 from parley.columns import NUMBER, Column, find
 from parley.errors import RecordError, UsageError
-from parley.files import write_atomically
+from parley.files import open_regular, write_atomically
 from parley.games.base import Game
 from parley.games.registry import GAMES
 from parley.study import Study
@@ -255,6 +255,7 @@ def read_table(study: str, name: str, columns: list[str] | None = None) -> pd.Da
         made_by = "parley ledger build" if name == "ledger" else "parley summarize"
         raise RecordError(f"{path}: no such table; run: {made_by}")
     try:
-        return pd.read_parquet(path, columns=columns)
+        with open_regular(path) as file:
+            return pd.read_parquet(file, columns=columns)
     except (OSError, ValueError) as error:  # pyarrow's are both
         raise RecordError(f"{path}: cut short or no table; run: parley summarize") from error

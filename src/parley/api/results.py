@@ -17,6 +17,7 @@ from parley.analysis.traces import TURNS, recorded, turn_table
 from parley.api.frames import among, attempt_frame, check_columns, round_frame, selection, values_text
 from parley.api.games import Records, Shown
 from parley.errors import UsageError
+from parley.files import open_regular
 from parley.play.record_store import UsableRecords, played_part, read_records, tables_are_current, usable_part
 from parley.study import Study
 from parley.study.condition import Simulation
@@ -256,9 +257,10 @@ class Results(Shown):
         path = paths.table(self._study.name, name, ".parquet")
         if not path.is_file():
             return self._table(name)  # which says what to run
-        wanted = check_columns(columns, pq.read_schema(path).names)
         filters = [(column, "in", sorted(values)) for column, values in allowed.items()]
-        return pd.read_parquet(path, columns=wanted, filters=filters or None)
+        with open_regular(path) as file:
+            wanted = check_columns(columns, pq.read_schema(file).names)
+            return pd.read_parquet(file, columns=wanted, filters=filters or None)
 
     def _facts(self) -> dict[str, str]:
         planned = sum(len(condition.seeds) for condition in self._planned.conditions)

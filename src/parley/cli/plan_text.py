@@ -14,7 +14,7 @@ from parley.analysis.planning import Planned, level, missing_pilot, plan_table, 
 from parley.analysis.registration import registered_lines
 from parley.analysis.simulations import simulation_row
 from parley.figures.curves import draw_power
-from parley.files import write_atomically
+from parley.files import keep_only, write_atomically
 from parley.play.degenerate import REMEDIES
 from parley.play.forks import forks_line
 from parley.study import Study
@@ -46,6 +46,7 @@ class Plan:
         path = paths.power(self._study.name, "plan", ".csv")
         write_atomically(path, lambda file: file.write(self._table.to_csv(index=False).encode()))
         drawn = draw_power(self._study, self._plans, self._table) if self._plans else []
+        keep_only([path, *drawn], paths.listing(path.parent))
         return [str(path), *map(str, drawn)]
 
     def registered(self) -> Iterator[str]:

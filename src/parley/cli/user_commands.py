@@ -253,7 +253,7 @@ def show(record: Path, replies: bool) -> None:
 @common.STUDY
 @common.WHERE
 @click.option("--most", type=click.IntRange(min=1), help="Show at most this many simulations, those of lowest seeds.")
-@click.option("--output", type=common.PATH, help="Write into this folder; default: results/STUDY/view.")
+@click.option("--output", type=common.PATH, help="Empty folder, or an earlier view; default: results/STUDY/view.")
 @click.option("--serve", is_flag=True, help="Write nothing: serve the pages on this machine, until Ctrl-C.")
 @click.option("--port", type=click.IntRange(0, 65535), help="Port of --serve; default: any that is free.")
 @common.MODELS

@@ -9,12 +9,12 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from socket import gethostname
-from typing import Any
+from typing import Any, BinaryIO
 
 import psutil
 
 from parley.errors import EngineError
-from parley.files import read_regular
+from parley.files import read_regular, remove, write_atomically
 
 _MAX_BYTES = 10_000_000
 
@@ -36,17 +36,17 @@ class Endpoint:
 
     def write(self, path: Path) -> None:
         """Write the file at once and whole, readable by its owner alone."""
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = path.with_name(f".{path.name}.{os.getpid()}")
-        fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with open(fd, "w", encoding="utf-8") as file:
-            json.dump(asdict(self), file, indent=1)
-        os.replace(temporary, path)
+
+        def write(file: BinaryIO) -> None:
+            os.fchmod(file.fileno(), 0o600)
+            file.write(json.dumps(asdict(self), indent=1).encode())
+
+        write_atomically(path, write)
 
     def owns(self, path: Path) -> bool:
         """Whether the endpoint file is there and this server's; what cannot be read for a moment is taken to be."""
         try:
-            return bool(json.loads(path.read_bytes())["socket"] == self.socket)
+            return bool(json.loads(read_regular(path, _MAX_BYTES))["socket"] == self.socket)
         except (FileNotFoundError, ValueError, LookupError, TypeError):
             return False
         except OSError:
@@ -55,7 +55,7 @@ class Endpoint:
     def withdraw(self, path: Path) -> None:
         """Remove the endpoint file unless another server wrote it since."""
         if self.owns(path):
-            path.unlink(missing_ok=True)
+            remove(path)
 
     def update(self, path: Path, **changes: Any) -> None:
         """Write the file with changes unless another server wrote it since."""

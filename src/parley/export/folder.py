@@ -27,6 +27,7 @@ from parley.engine.models import UNKNOWN_PATH, UNKNOWN_URL, ModelEntry
 from parley.engine.sources import FolderSource, GgufSource, PathPlace, ServiceSource
 from parley.errors import ParleyError, RecordError, UsageError
 from parley.export.data_card import data_card
+from parley.files import open_regular, read_regular
 from parley.play.record_content import COLUMNS, SCHEMA
 from parley.play.record_store import UsableRecords
 from parley.policies.own_code import source_of
@@ -78,9 +79,10 @@ def _copy(source: Path, target: Path) -> None:
         raise RecordError(f"{source}: another file has its place in the folder, {target.name}; rename one of them")
     root = paths.root()
     if source.suffix in (".html", ".json") and root != Path():
-        target.write_bytes(source.read_bytes().replace(f"{root}/".encode(), b""))
+        target.write_bytes(read_regular(source).replace(f"{root}/".encode(), b""))
     else:
-        shutil.copyfile(source, target)
+        with open_regular(source) as file, target.open("xb") as copy:
+            shutil.copyfileobj(file, copy)
 
 
 # What was played: config/
@@ -155,7 +157,7 @@ def _is_of_package(path: Path, base: Path) -> bool:
 def _imports(path: Path) -> Iterator[str]:
     """Yield the first names of the modules that a file imports."""
     with suppress(SyntaxError):  # whoever imports it is told
-        for node in ast.walk(ast.parse(path.read_bytes())):
+        for node in ast.walk(ast.parse(read_regular(path))):
             if isinstance(node, ast.Import):
                 yield from (alias.name.partition(".")[0] for alias in node.names)
             elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
@@ -216,7 +218,7 @@ def _write_columns(study: Study, tables: list[str], target: Path) -> None:
         lines = csv.writer(file)
         lines.writerow(["table", "column", "unit", "meaning"])
         for table in tables:
-            for name in pq.read_schema(paths.table(study.name, table, ".parquet")).names:
+            for name in pq.read_schema(target.parent / _place(paths.table(study.name, table, ".parquet"))).names:
                 lines.writerow([table, name, *_meaning(describe(table, name, study))])
         for name in SCHEMA.names:
             lines.writerow(["replies", name, *_meaning(find(COLUMNS, name, {}))])

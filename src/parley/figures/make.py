@@ -19,7 +19,7 @@ from parley import paths
 from parley.analysis import tables
 from parley.figures.page import text_about, write
 from parley.figures.style import Look, own_style
-from parley.files import write_atomically
+from parley.files import keep_only, write_atomically
 from parley.forked import forked_map
 from parley.games.evidence import FigureSpec
 from parley.games.figure_kinds import KINDS
@@ -49,7 +49,9 @@ def figures(study: Study, processes: int = 1, look: Look | None = None) -> list[
         of_wide = {"wide": [path.stem for path in wide]} if wide and spec == study.main_figure else {}
         content.append({**about, "notes": notes, "pages": pages, **of_wide})
     _write_text(listed, json.dumps(content, indent=1))
-    return [*(path for files, _ in written for path in files), *wide, listed]
+    files = [*(path for files, _ in written for path in files), *wide, listed]
+    keep_only(files, paths.listing(listed.parent))
+    return files
 
 
 def _written_wide(study: Study, folder: Path) -> list[Path]:

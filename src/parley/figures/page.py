@@ -62,7 +62,7 @@ class Panel:
 def write(
     pages: Sequence[Figure], path_of: Callable[[str, int], Path], suffixes: Sequence[str] = FORMATS
 ) -> list[Path]:
-    """Write the pages of a figure to the paths for their suffixes and numbers, from 1; remove those that are no more.
+    """Write the pages of a figure to the paths for their suffixes and numbers, from 1.
 
     Returns the paths; raises RecordError if the disk refuses.
     """
@@ -74,11 +74,6 @@ def write(
             for suffix in suffixes:
                 write_atomically(path_of(suffix, number), partial(figure.savefig, **_FORMATS[suffix]))
                 written.append(path_of(suffix, number))
-    for suffix in suffixes:
-        number = len(pages) + 1
-        while (old := path_of(suffix, number)).exists():
-            old.unlink()
-            number += 1
     return written
 
 

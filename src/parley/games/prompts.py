@@ -15,6 +15,7 @@ from types import MappingProxyType
 from typing import Generic, TypeVar
 
 from parley.errors import UsageError
+from parley.files import read_regular
 from parley.games.parameters import ROLES, P
 from parley.policies import ReplyFormat
 from parley.text import choose, meant
@@ -34,7 +35,7 @@ _DOUBLED = {"{{": "{", "}}": "}"}
 @cache
 def content_of(template: Template) -> bytes:
     """Return what a template holds; a file is read once, so that what is sent is what was hashed."""
-    return template.encode() if isinstance(template, str) else template.read_bytes()
+    return template.encode() if isinstance(template, str) else read_regular(template)
 
 
 def text_of(template: Template) -> str:

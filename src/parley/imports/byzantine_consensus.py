@@ -14,6 +14,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from parley.files import read_regular
 from parley.games.consensus.game import ConsensusGame
 from parley.games.consensus.parameters import PUBLISHED_CODE
 from parley.games.parameters import BYZANTINE, HONEST
@@ -44,7 +45,7 @@ def _read(path: Path) -> Iterator[ImportedGame | Defect]:
 
 
 def _game(path: Path, file: str, content: bytes, found: Mapping[str, Any]) -> ImportedGame:
-    log = (path.parent.parent / "logs" / f"{path.stem}_log.txt").read_text(encoding="utf-8")
+    log = read_regular(path.parent.parent / "logs" / f"{path.stem}_log.txt").decode("utf-8")
     config, statistics, model = found["config"], found["statistics"], str(found["metrics"]["model_name"])
     if (topology := found["metrics"]["network_topology"]) != "fully_connected":
         raise ValueError(f"topology {topology}: its history shows what no agent hears")

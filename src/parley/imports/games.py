@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from parley.errors import UsageError
+from parley.files import read_regular
 from parley.games.base import Game
 from parley.games.parameters import BYZANTINE, HONEST, GameParameters
 from parley.games.registry import game_class
@@ -152,7 +153,7 @@ def json_games(
     """Yield what `game` makes of each JSON file, of its path, its name, its bytes and what they say, or a defect."""
     for file, name in files_below(path, pattern, remedy):
         try:
-            content = file.read_bytes()
+            content = read_regular(file)
             yield game(file, name, content, json.loads(content))
         except (OSError, json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
             yield Defect(UNREADABLE, name, one_line(str(error), 100))

@@ -16,7 +16,7 @@ from pydantic import ValidationError
 
 from parley import paths
 from parley.errors import ParleyError, RecordError, UsageError
-from parley.files import write_atomically
+from parley.files import read_regular, write_atomically
 from parley.games.base import Game, ImportedSeating, new_game
 from parley.games.parameters import BYZANTINE, HONEST, Group
 from parley.identity import canonical_json, digest
@@ -260,7 +260,7 @@ def _study(
         by_condition[condition_key(each)].append(each)
     groups = list(by_condition.values())
     text = _text(groups, note)
-    if file.exists() and file.read_text(encoding="utf-8") != text:
+    if file.exists() and (not file.is_file() or read_regular(file) != text.encode()):
         raise UsageError(f"{file}: is there already, with other content; choose another --name, or remove it")
     is_new = not file.exists()
     if is_new:

@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from parley import paths
+from parley.files import read_regular
 from parley.games.stag_hunt.game import StagHuntGame
 from parley.imports.games import NO_GAME, UNREADABLE, Defect, Format, ImportedAgent, ImportedGame, files_below, reply
 from parley.play.replay import RecordedReply
@@ -81,7 +82,7 @@ def _read(path: Path) -> Iterator[ImportedGame | Defect]:
 
 def _games(file: Path, name: str) -> Iterator[ImportedGame | Defect]:
     try:
-        content = file.read_bytes()
+        content = read_regular(file)
         lines = content.decode("utf-8").split("\n")
     except (OSError, ValueError) as error:
         yield Defect(UNREADABLE, name, one_line(str(error), 100))

@@ -5,8 +5,8 @@ kind of death comes, the next start reads the lines that are whole, cuts off wha
 """
 
 import asyncio
-import errno
 import json
+import logging
 import math
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -22,19 +22,24 @@ from parley.engine.grammar import json_schema
 from parley.errors import JournalError
 from parley.files import (
     checked_line,
-    make_folder,
+    failed,
     open_regular,
+    open_to_append,
     parse_line,
+    read_at_most,
+    read_regular,
+    remove,
     remove_leftovers,
-    require_regular,
     sync_folder,
     try_lock,
+    write_atomically,
 )
 from parley.policies import Ask, Completion, Request, Sampling
 from parley.text import valid_unicode
 
 FORMAT = 1
 _MAX_FIRST_LINE = 1000  # bytes; it has an id and a format
+_log = logging.getLogger(__name__)
 
 
 _Count = Annotated[int, Field(ge=0, lt=2**31)]
@@ -91,24 +96,19 @@ class Journal:
         """Open or create the journal, and read what an earlier process left.
 
         Raises JournalError if another process still has it open after `patience` seconds (those of a killed workflow
-        take a moment to end), or if it belongs to another simulation.
+        take a moment to end), or if it belongs to another simulation. What is no journal is kept beside it.
         """
         self.path = path
         self.entries: dict[tuple[int, str, str, int], Entry] = {}
+        self._fd = open_to_append(path)
         try:
-            make_folder(path.parent)
-            self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-        except OSError as error:
-            raise self._failed("opened", error) from error
-        try:
-            require_regular(os.fstat(self._fd), path)
             if not try_lock(self._fd, path, patience):
                 raise JournalError(f"{path}: another process is playing this simulation; wait for it or stop it")
             self._read(simulation_id)
             sync_folder(path.parent)  # else a new journal could be gone with the machine, however often it is synced
         except OSError as error:
             os.close(self._fd)
-            raise self._failed("read", error) from error
+            raise failed(self.path, "read", error) from error
         except BaseException:
             os.close(self._fd)
             raise
@@ -130,22 +130,33 @@ class Journal:
         try:
             os.fsync(self._fd)
         except OSError as error:
-            raise self._failed("written", error) from error
+            raise failed(self.path, "written", error) from error
 
     def _read(self, simulation_id: str) -> None:
         with open(self._fd, "rb", closefd=False) as file:
             file.seek(0)
-            content = file.read()
+            content = read_at_most(file)
         head, entries = _whole_lines(content)
         if head is None and entries:
             raise JournalError(f"{self.path}: its first line is damaged; move it away to play the simulation anew")
         if head and (head.get("simulation"), head.get("format")) != (simulation_id, FORMAT):
             raise JournalError(f"{self.path}: belongs to another simulation or version of Parley; move it away")
         self.entries = {entry.key: entry for entry in entries}
+        first_line = {"simulation": simulation_id, "format": FORMAT}
+        if head is None and not checked_line(first_line).startswith(content):  # else a death cut it off
+            self._keep(content)
         # The last write may have been cut off by a death. Lines that a disk damaged stay, and are asked again.
         os.ftruncate(self._fd, 0 if head is None else content.rfind(b"\n") + 1)
         if head is None:
-            self._write({"simulation": simulation_id, "format": FORMAT})
+            self._write(first_line)
+
+    def _keep(self, content: bytes) -> None:
+        """Keep what somebody left in the place of the journal; raises JournalError if something is kept already."""
+        kept = self.path.with_name(f"{self.path.name}.damaged")
+        if os.path.lexists(kept):
+            raise JournalError(f"{self.path}: is no journal, and {kept.name} is there already; move both away")
+        write_atomically(kept, lambda file: file.write(content))
+        _log.warning("%s: is no journal; what it holds is kept as %s", self.path, kept.name)
 
     def _write(self, data: Mapping[str, Any]) -> None:
         line = checked_line(data)
@@ -157,11 +168,7 @@ class Journal:
         except OSError as error:
             with suppress(OSError):
                 os.ftruncate(self._fd, start)
-            raise self._failed("written", error) from error
-
-    def _failed(self, what: str, error: OSError) -> JournalError:
-        remedy = "free space" if error.errno in (errno.ENOSPC, errno.EDQUOT) else "look at the folder and its disk"
-        return JournalError(f"{self.path}: cannot be {what}: {error.strerror}; {remedy} and run again")
+            raise failed(self.path, "written", error) from error
 
 
 async def off_loop(write: Callable[..., object], *arguments: object) -> None:
@@ -193,16 +200,15 @@ def journaled(path: Path) -> list[Entry]:
     Raises JournalError if it cannot be read.
     """
     try:
-        with open_regular(path) as file:
-            return _whole_lines(file.read())[1]
+        return _whole_lines(read_regular(path, follow=False))[1]
     except OSError as error:
-        raise JournalError(f"{path}: cannot be read: {error.strerror}; look at the folder and its disk") from error
+        raise failed(path, "read", error) from error
 
 
 def journal_id(path: Path) -> str | None:
     """Return the id of the simulation that a journal is of; None if it is no journal. Changes nothing."""
     try:
-        with open_regular(path) as file:
+        with open_regular(path, follow=False) as file:
             head, _ = _whole_lines(file.readline(_MAX_FIRST_LINE))
     except OSError:
         return None
@@ -210,10 +216,11 @@ def journal_id(path: Path) -> str | None:
     return identity if isinstance(identity, str) and head and "format" in head else None
 
 
-def delete_journal(record: Path) -> None:
+def delete_journal(record: Path, simulation_id: str) -> None:
     """Delete the journal of a simulation whose record is there, and what killed processes left of the record."""
     remove_leftovers(record)
-    paths.journal(record).unlink(missing_ok=True)
+    if journal_id(paths.journal(record)) == simulation_id:  # another file of that name is not Parley's to delete
+        remove(paths.journal(record))
 
 
 # `Entry.sent`: the requests behind a reply, where they are other ones than the game's question. Code of the user's own

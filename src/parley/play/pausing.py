@@ -5,13 +5,14 @@ that all look for before they ask. The next run removes both, and looks again, f
 """
 
 import os
-import shutil
 from collections import Counter
 from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
 
 from parley import paths
 from parley.errors import PausedError
-from parley.files import make_folder, write_atomically
+from parley.files import open_to_append, read_regular, remove, remove_empty_below, write_atomically
 from parley.play.degenerate import REMEDIES
 from parley.play.runner import Exchange, Watcher
 from parley.policies import FAILURE_CLASSES, Ask
@@ -26,14 +27,28 @@ _LETTERS: Mapping[str | None, str] = {
 }
 
 
-def clear_pauses(study: str) -> None:
+def clear_pauses(study: Study) -> None:
     """Forget which models of a study are paused: a new run looks again, and of a finished one nothing is left."""
-    shutil.rmtree(paths.paused(study, "").parent, ignore_errors=True)
+    for path in _pauses(study):
+        remove(path)
+        remove(path.with_suffix(".count"))
+    remove_empty_below(paths.paused(study.name, "").parent)
 
 
-def paused_lines(study: str) -> list[str]:
+def paused_lines(study: Study) -> list[str]:
     """Return why models of a study are paused, a line for each."""
-    return [path.read_text(encoding="utf-8") for path in sorted(paths.paused(study, "").parent.glob("*.txt"))]
+    return [line for path in _pauses(study) if (line := _why(path)) is not None]
+
+
+def _pauses(study: Study) -> list[Path]:
+    models = {model for condition in study.whole.conditions for model in condition.models}
+    return [paths.paused(study.name, model) for model in sorted(models)]
+
+
+def _why(path: Path) -> str | None:
+    with suppress(OSError):  # what is no file of ours is written anew after the next replies
+        return read_regular(path, follow=False).decode(errors="replace")
+    return None
 
 
 class PauseWatcher(Watcher):
@@ -50,8 +65,8 @@ class PauseWatcher(Watcher):
     def requesting(self, ask: Ask) -> None:
         """Raise PausedError if a paused model would be asked."""
         path = self._files.get(ask.agent)
-        if path is not None and not self._ask_all and path.exists():
-            raise PausedError(path.read_text(encoding="utf-8"))
+        if path is not None and not self._ask_all and (why := _why(path)) is not None:
+            raise PausedError(why)
         self._requested.add(ask.agent)
 
     def answered(self, exchange: Exchange) -> None:
@@ -61,15 +76,14 @@ class PauseWatcher(Watcher):
         self._requested.discard(exchange.ask.agent)
         if path is None or self._ask_all or exchange.entry.given or not (is_new or self._counts_journal[path]):
             return
-        make_folder(path.parent)
-        with path.with_suffix(".count").open("ab+") as file:  # each knows which reply its own was
+        with open(open_to_append(path.with_suffix(".count"), 0o666), "ab+") as file:
             file.write(_LETTERS[exchange.reply.failure].encode())
             file.flush()
-            asked = file.tell()
+            asked = file.tell()  # each process knows which reply its own was
             if asked % _FIRST:
                 return
             file.seek(0)
-            letters = Counter(file.read(asked).decode())
+            letters = Counter(file.read(min(asked, 10_000_000)).decode(errors="replace"))
         counts = Counter({name: letters[letter] for name, letter in _LETTERS.items()})
         if asked - counts[None] >= (self._study.content.most_unusable or 0) * asked:
             line = _line(path.stem, counts, exchange, self._study)

@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 
 from parley import paths
 from parley.errors import MissingRecordError, RecordError
-from parley.files import forget_done, mark_done, read_regular, sha256, write_atomically
+from parley.files import forget_done, mark_done, marks_done, open_regular, read_regular, sha256, write_atomically
 from parley.forked import forked_map
 from parley.identity import canonical_json, digest
 from parley.play.parquet import packed_array
@@ -36,6 +36,7 @@ _log = logging.getLogger(__name__)
 _MAX_NAMED = 20
 _PIECE = 250  # records that a process reads at once
 _MAX_MARK_BYTES = 100_000_000
+_FORMS = (".parquet", ".csv")  # of a table
 _OF_CONDITIONS = b"parley.conditions"
 _OWN_COLUMNS = ("spec", "repeat", "players", "identity")
 
@@ -182,7 +183,7 @@ def played_part(study: Study) -> Study:
     part = _part_without(study, missing)
     if not part.conditions:
         number = counted(len(missing), "simulation")
-        said = "; ".join([f"none of its {number} is played", *paused_lines(study.name)])
+        said = "; ".join([f"none of its {number} is played", *paused_lines(study)])
         raise RecordError(f"{study.name}: {said}; run: parley run {paths.study_command(study.file)}")
     return part
 
@@ -193,7 +194,7 @@ def part_of_tables(study: Study) -> Study:
     Raises RecordError unless tables were made for the study as it is now, and are as they were made.
     """
     whole = paths.stamp(study.name, "tables", study.plan)
-    for mark in [whole] if whole.exists() else whole.parent.glob(paths.stamp("", "tables", "*").name):
+    for mark in [whole] if whole.exists() else marks_done(study.name, "tables"):
         part = _part_without(study, {paths.root() / path for path in _read_mark(mark).get("missing", ())})
         if part.conditions and paths.stamp(study.name, "tables", part.plan) == mark:
             if changed := changed_table(part):
@@ -222,8 +223,8 @@ def write_conditions(study: Study) -> None:
     """
     path = paths.conditions(study.name)
     key = digest([[condition.name, condition.folder] for condition in study.conditions]).encode()
-    with suppress(OSError, pa.ArrowException):  # none, or none of ours
-        if (pq.read_schema(path).metadata or {}).get(_OF_CONDITIONS) == key:
+    with suppress(OSError, pa.ArrowException), open_regular(path) as file:  # none, or none of ours
+        if (pq.read_schema(file).metadata or {}).get(_OF_CONDITIONS) == key:
             return
     rows = [_condition_row(condition) for condition in study.conditions]
     names = dict.fromkeys(name for row in rows for name in row)
@@ -263,7 +264,7 @@ def mark_tables(study: Study, names: Iterable[str], left_out: Mapping[Path, str]
     The mark has the plan of what is played: that of a part is not the one that a run waits for.
     """
     problems = {str(path): problem for path, problem in left_out.items()}
-    digests = {name: sha256(paths.table(study.name, name, ".parquet")) for name in names}
+    digests = {f"{name}{end}": sha256(paths.table(study.name, name, end)) for name in names for end in _FORMS}
     there = {each.record(study.name) for each in study.simulations()}
     records = (each.record(study.name) for each in study.whole.simulations())
     missing = [str(path.relative_to(paths.root())) for path in records if path not in there]
@@ -292,10 +293,9 @@ def left_out_of_tables(study: Study) -> dict[Path, str]:
 
 def changed_table(study: Study) -> Path | None:
     """Return a table of a study that is not as it was made, or is gone; None if they all are."""
-    made = {
-        paths.table(study.name, name, ".parquet"): sha for name, sha in mark_of_tables(study).get("sha256", {}).items()
-    }
-    return next((path for path, sha in made.items() if not path.is_file() or sha256(path) != sha), None)
+    made = mark_of_tables(study).get("sha256", {}).items()
+    by_path = {paths.table(study.name, Path(name).stem, Path(name).suffix or ".parquet"): sha for name, sha in made}
+    return next((path for path, sha in by_path.items() if not path.is_file() or sha256(path) != sha), None)
 
 
 def tables_are_current(study: Study) -> bool:

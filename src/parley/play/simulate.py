@@ -18,6 +18,7 @@ from parley import paths
 from parley.engine.endpoint import read_endpoint
 from parley.engine.models import ModelEntry, compare_names
 from parley.errors import JournalError, NotReadyError, ParleyError, UsageError
+from parley.files import open_to_append
 from parley.play.forks import forked_policies
 from parley.play.journal import Journal, delete_journal, off_loop
 from parley.play.pausing import PauseWatcher
@@ -125,7 +126,7 @@ def _is_finished(record: Path, simulation: Simulation) -> bool:
         return False
     if paths.journal(record).exists():  # of a process that died right after it wrote the record
         read_own(record, simulation)  # a damaged one keeps its journal
-        delete_journal(record)
+        delete_journal(record, simulation.id)
     return True
 
 
@@ -189,8 +190,6 @@ async def _play_of_shard(study: Study, simulation: Simulation, playing: Playing,
         await asyncio.to_thread(write_record, record, simulation, played, provenance(started, {}))
         return
     log = paths.simulation_log(study.name, condition.folder, simulation.seed)
-    with suppress(OSError):
-        log.parent.mkdir(parents=True, exist_ok=True)
     here = own_log.set(log)
     try:
         answering = Answering(engine_places(condition.entries, []), budget=budget)
@@ -226,7 +225,7 @@ async def _play_with_journal(study: Study, simulation: Simulation, answering: An
 
 def _keep(record: Path, simulation: Simulation, played: Play, made_by: Mapping[str, Any]) -> None:
     write_record(record, simulation, played, made_by)
-    delete_journal(record)
+    delete_journal(record, simulation.id)
 
 
 def engine_places(entries: Mapping[str, ModelEntry], endpoints: Sequence[Path]) -> "dict[str, Path | Service]":
@@ -347,5 +346,5 @@ def _write_own_log(record: logging.LogRecord) -> None:
     if log is not None:
         # Opened for each line: as many files as simulations that play at once could be too many. A log that cannot be
         # written ends no game.
-        with suppress(OSError), log.open("a", encoding="utf-8") as file:
+        with suppress(OSError, ParleyError), open(open_to_append(log, 0o666), "a", encoding="utf-8") as file:
             file.write(f"{log_line(record)}\n")

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from parley import paths
 from parley.errors import RecordError
-from parley.files import hold_lock, is_locked, is_temporary, make_folder
+from parley.files import hold_lock, is_locked, is_temporary, make_folder, refuse_links
 from parley.play.journal import journal_id
 from parley.play.record import peek_summary
 from parley.study import Study
@@ -38,6 +38,7 @@ class SimulationFile:
 def simulation_files(study: str) -> Iterator[SimulationFile]:
     """Yield the records of a study, then its journals, whatever the study is now; none of them is read."""
     for root, suffix in ((paths.simulations(study), ".parquet"), (paths.journals(study), ".jsonl")):
+        refuse_links(root)
         for path in walk(root):
             name, spec = _NAME.fullmatch(path.name), _SPEC.fullmatch(path.parent.name)
             if name and spec and name[2] == suffix:
@@ -95,6 +96,7 @@ def prune(study: Study) -> list[Path]:
     check_alone(study.file)
     hold_lock(paths.lock(study.name))  # a run may be writing what looks like a leftover
     found, now = prunable(study), datetime.now(UTC)
+    refuse_links(paths.pruned(study.name))
     for former in paths.pruned(study.name).glob("*"):
         if _PRUNED.fullmatch(former.name) and former.name < f"{now - timedelta(days=_KEPT_DAYS):{_WHEN}}":
             shutil.rmtree(former, ignore_errors=True)  # one that anybody else laid there may be anything

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal, Protocol, get_args
+from typing import Annotated, Any, Literal, Protocol, get_args
 
 from pydantic import BaseModel, Field
 
@@ -98,13 +98,16 @@ class Reply:
     milliseconds: int = field(default=0, compare=False)
 
 
+_Count = Annotated[int, Field(ge=0, lt=2**63)]  # where it is read from a file
+
+
 @dataclass(frozen=True, slots=True)
 class Tokens:
     """Tokens of one request, or of many: of its prompt (those from a cache included) and of its reply."""
 
-    prompt: int = 0
-    completion: int = 0
-    cached: int = 0  # of the prompt
+    prompt: _Count = 0
+    completion: _Count = 0
+    cached: _Count = 0  # of the prompt
 
     def __add__(self, other: "Tokens") -> "Tokens":
         return Tokens(self.prompt + other.prompt, self.completion + other.completion, self.cached + other.cached)

@@ -18,6 +18,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from parley.errors import ParleyError
+from parley.files import open_to_append, remove
 from parley.identity import machine
 from parley.play.runner import Exchange, Watcher
 from parley.progress.state import FETCH_MODEL, PLAY, RUN, SERVE, ProcessStates
@@ -54,9 +56,7 @@ class Events:
 
     def start(self) -> None:
         """Write what is known, and from now on what happens."""
-        with suppress(OSError):
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            self._path.unlink(missing_ok=True)  # of a process that had the same number
+        remove(self._path)  # of a process that had the same number
         self._write()
         self._thread.start()
 
@@ -68,8 +68,7 @@ class Events:
         if keep:
             self._write()
         else:
-            with suppress(OSError):
-                self._path.unlink(missing_ok=True)
+            remove(self._path)
 
     def _write_on(self) -> None:
         while not self._end.wait(_WRITE_SECONDS):
@@ -81,11 +80,11 @@ class Events:
             self.put("told", **facts)
         with self._lock:
             lines, self._lines = self._lines, []
-        with suppress(OSError):
+        with suppress(OSError, ParleyError):
             if lines:
                 # Opened anew, since closing it is what lets other nodes see it. Not synced: after the death of the
                 # machine nobody asks.
-                with self._path.open("ab", buffering=0) as file:
+                with open(open_to_append(self._path, 0o666), "ab", buffering=0) as file:
                     file.write("".join(lines).encode())
             elif time.monotonic() - self._beat >= _BEAT_SECONDS:
                 os.utime(self._path)

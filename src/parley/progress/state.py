@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import psutil
 
-from parley.files import open_regular
+from parley.files import open_regular, remove
 from parley.identity import machine
 from parley.study.condition import SCRIPTED
 
@@ -112,6 +112,8 @@ class ProcessState:
         game.waits_for = ""
         if "came" in event:  # else it was recorded before
             asked, came, read, written = (event[key] for key in Reply._fields[1:])
+            if not all(0 <= number < 1e12 for number in (asked, came, read, written)):
+                raise ValueError("no time, or no number of tokens")
             self.replies.append(Reply(str(event["game"]), float(asked), float(came), int(read), int(written)))
 
     def look(self, path: Path, status: os.stat_result, now: float) -> None:
@@ -121,7 +123,7 @@ class ProcessState:
             self.touched = now  # whatever the clock of the other machine says
         self.modified = status.st_mtime_ns
         if status.st_size > self.size:
-            with open_regular(path) as file:
+            with open_regular(path, follow=False) as file:
                 file.seek(self.size)
                 lines = file.read(_MAX_BYTES).rpartition(b"\n")[0]  # the last one may not be whole yet
             self.size += len(lines) + bool(lines)
@@ -161,5 +163,4 @@ class ProcessStates:
         self.look(now)
         for path, state in self._states.items():
             if which(state):
-                with suppress(OSError):
-                    path.unlink()
+                remove(path)

@@ -8,6 +8,7 @@ import base64
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ from parley.analysis.made_by import answered_as, read_made_by
 from parley.analysis.questions import all_pairs
 from parley.analysis.registration import with_registration
 from parley.errors import RecordError, UsageError
-from parley.files import write_atomically
+from parley.files import read_regular, write_atomically
 from parley.games.figure_kinds import KINDS
 from parley.play.record_store import left_out_of_tables, usable_part
 from parley.report import methods, overview
@@ -104,7 +105,9 @@ _SHOWN = (
 
 def _figures(study: Study) -> Iterator[dict[str, Any]]:
     listed = paths.figure(study.name, "figures", ".json")
-    known = {each["name"]: each for each in json.loads(listed.read_text("utf-8"))} if listed.is_file() else {}
+    known: dict[str, Any] = {}
+    with suppress(OSError, ValueError, LookupError, TypeError):  # a part of the figures may be made by hand
+        known = {each["name"]: each for each in json.loads(read_regular(listed))}
     for spec in study.figures:
         listing = known.get(spec.name, {})
         tables = [
@@ -129,8 +132,8 @@ def _page(study: Study, name: str, tables: Sequence[Path]) -> dict[str, Any]:
 def _uri(study: Study, name: str) -> Markup:
     path = paths.figure(study.name, name, ".svg")
     try:
-        svg = path.read_bytes()
-    except FileNotFoundError:
+        svg = read_regular(path)
+    except OSError:
         raise RecordError(f"{path}: no such figure; run: parley figures") from None
     return Markup("data:image/svg+xml;base64," + base64.b64encode(svg).decode("ascii"))
 

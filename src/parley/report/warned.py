@@ -66,7 +66,7 @@ def warnings(
         ("deterministic inference, imports", "What engines and imports said:", engine_warnings(made_by)),
         ("models that answered", _OTHER_MODEL, answered_warnings(study, made_by.answered)),
         ("degenerate replies", _DEGENERATE, short(degenerate_warnings(conditions, by))),
-        ("paused models", "Hardly any of their replies could be used.", paused_lines(study.name)),
+        ("paused models", "Hardly any of their replies could be used.", paused_lines(study)),
         ("what these models are", _NOTES, [f"{name}: {note}" for name, note in study.notes().items()]),
         ("replies that failed", _FAILED, short(_failed(conditions, by))),
     ):

@@ -21,6 +21,7 @@ from pydantic import ValidationError
 from parley import paths
 from parley.engine.models import recorded_entry
 from parley.errors import RecordError, UsageError, located
+from parley.files import open_regular
 from parley.games.base import Game, Point
 from parley.games.own_game import game_with
 from parley.games.prompts import OwnPrompt
@@ -179,8 +180,9 @@ class RecordedGame:
 def read_game(path: Path) -> RecordedGame:
     """Return a recorded game; raises RecordError for what is no record, or no game that this version plays."""
     try:
-        content = json.loads((pq.read_schema(path).metadata or {})[b"parley"])
-        rows = pq.read_table(path, columns=["round", "phase", "agent"]).to_pylist()
+        with open_regular(path) as file:
+            content = json.loads((pq.read_schema(file).metadata or {})[b"parley"])
+            rows = pq.read_table(file, columns=["round", "phase", "agent"]).to_pylist()
         found, version = str(content["digest"]), content.get("provenance", {}).get("parley", "unknown")
         described = content["simulation"]
     except (OSError, pa.ArrowException, ValueError, LookupError, TypeError, AttributeError):

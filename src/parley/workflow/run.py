@@ -15,7 +15,7 @@ from snakemake.logging import logger as snakemake_logger
 
 from parley import paths
 from parley.errors import BudgetError, ParleyError, RecordError, UsageError
-from parley.files import hold_lock, remove_leftovers
+from parley.files import hold_lock, refuse_links, remove_leftovers
 from parley.play.forks import check_parents
 from parley.play.pausing import clear_pauses
 from parley.play.record_store import recall_left_out
@@ -158,9 +158,13 @@ def _prepare(run: Run, workflow: Any) -> None:
     # Instead of Snakemake's own lock, which a killed run leaves behind: this one ends with the process.
     hold_lock(paths.lock(run.study.name))
     stages = [paths.stamp(run.study.name, stage, "").parent for stage in ("tables", "figures", "report", "view")]
+    for top in (paths.results(run.study.name), paths.log(run.study.name, "run").parent):
+        for folder, folders, _ in os.walk(top):  # Snakemake, too, would write and delete through links
+            for name in folders:
+                refuse_links(Path(folder, name))
     for written in (paths.conditions(run.study.name), *stages):
         remove_leftovers(written)  # of processes that were killed
-    clear_pauses(run.study.name)
+    clear_pauses(run.study)
     announce(run.study, workflow.scheduler)
     if wait_for_former_jobs(run.study.name, not workflow.local_exec):
         restart(run.started_in)  # to plan what is left

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from snakemake_interface_logger_plugins.common import LogEvent
 
 from parley import paths
+from parley.files import open_regular
 from parley.text import NAME, Hearing, counted, log_line, one_line
 from parley.workflow.slurm import REMEDIES, advised, job_line, queue_line, sbatch_line
 from parley.workflow.stopping import STOPPED, leave_with, stopped_line
@@ -243,7 +244,7 @@ def _of_logs(logs: list[str]) -> Iterator[str]:
 def _last_words(path: Path) -> tuple[int, str] | None:
     """Return the last line of a job's log that tells most, and how much that is; None if nothing can be read."""
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             file.seek(max(file.seek(0, os.SEEK_END) - (1 << 18), 0))
             lines = [one_line(line, 300) for line in file.read().decode(errors="replace").splitlines()]
     except OSError:

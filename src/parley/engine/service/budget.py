@@ -18,7 +18,7 @@ from pydantic import BaseModel, RootModel, ValidationError
 
 from parley.engine.service.dialect import BudgetLimits, Price
 from parley.errors import BudgetError, JournalError
-from parley.files import checked_line, make_folder, open_regular, parse_line, try_lock
+from parley.files import checked_line, failed, open_regular, open_to_append, parse_line, try_lock
 from parley.policies import Tokens
 from parley.text import limited_logger, waiting
 
@@ -88,11 +88,7 @@ class Budget:
     def __enter__(self) -> "Budget":
         """Raise JournalError if its file cannot be used, or if another process spends this budget."""
         with ExitStack() as opened:
-            try:
-                make_folder(self._path.parent)
-                self._fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-            except OSError as error:
-                raise self._failed(error) from error
+            self._fd = open_to_append(self._path)
             opened.callback(os.close, self._fd)
             if not try_lock(self._fd, self._path, _LOCK_PATIENCE):
                 raise JournalError(
@@ -156,22 +152,19 @@ class Budget:
         try:
             os.write(self._fd, checked_line(spending.model_dump()))
         except OSError as error:
-            raise self._failed(error) from error
-
-    def _failed(self, error: OSError) -> JournalError:
-        return JournalError(f"{self._path}: cannot be used: {error.strerror}; look at its disk")
+            raise failed(self._path, "written", error) from error
 
 
 def read_spending(path: Path) -> Spending:
     """Return what the file of a budget says, nothing without one; raises JournalError for one that is damaged."""
     try:
-        with open_regular(path) as file:
+        with open_regular(path, follow=False) as file:
             file.seek(max(os.fstat(file.fileno()).st_size - _LAST_BYTES, 0))
             lines = file.read().splitlines(keepends=True)
     except FileNotFoundError:
         return Spending()
     except OSError as error:
-        raise JournalError(f"{path}: cannot be read: {error.strerror}; look at its disk") from error
+        raise failed(path, "read", error) from error
     content = next(filter(None, map(parse_line, reversed(lines))), None)  # the last may have been cut off by a death
     try:
         return Spending() if not lines else Spending.model_validate(content)

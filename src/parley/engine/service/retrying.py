@@ -5,6 +5,7 @@ the request's seed and the try, so that those who failed together do not come ba
 """
 
 import asyncio
+import os
 import re
 import time
 from collections.abc import Awaitable, Callable, Mapping
@@ -17,8 +18,8 @@ from parley import paths
 from parley.engine.service.fetch import Client, RequestError, Response
 from parley.engine.service.limits import Permit, limiter_of
 from parley.engine.service.service import PROBE_SECONDS, Service
-from parley.errors import EngineError, NotReadyError
-from parley.files import make_folder
+from parley.errors import EngineError, NotReadyError, ParleyError
+from parley.files import open_to_append
 from parley.identity import digest, stream
 from parley.text import limited_logger, waiting
 
@@ -156,9 +157,8 @@ class Retries:
     def _hear(self) -> None:
         if not self._answered:
             self._heard = True
-            with suppress(OSError):  # others will have less patience
-                make_folder(self._mark.parent)
-                self._mark.touch()
+            with suppress(ParleyError):  # others will have less patience
+                os.close(open_to_append(self._mark))
 
 
 def pause(seed: int, tries: int, asked: float | None = None) -> float:

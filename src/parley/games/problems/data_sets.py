@@ -19,7 +19,7 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import AfterValidator, BaseModel, Field, ValidationError
 
 from parley.errors import UsageError
-from parley.files import read_regular
+from parley.files import open_regular, read_regular
 from parley.games.problems.numbers import MAX_CHARACTERS, read_number
 from parley.games.problems.problem import Problem, is_letter, question, read_choice, right_cards
 from parley.identity import digest
@@ -171,7 +171,8 @@ def _parquet(file: Path) -> Iterator[tuple[str, _Solved]]:
     import pyarrow.parquet as pq
 
     try:
-        rows = pq.read_table(file, columns=[*_Solved.model_fields]).to_pylist()
+        with open_regular(file) as opened:
+            rows = pq.read_table(opened, columns=[*_Solved.model_fields]).to_pylist()
     except (OSError, pa.ArrowException) as error:
         reason = one_line(str(error), 120)
         raise UsageError(f"{file}: no parquet file with question and answer, or a cut one ({reason})") from None

@@ -23,7 +23,7 @@ from typing import Any
 import parley
 from parley import paths
 from parley.errors import ParleyError, UsageError
-from parley.files import write_atomically
+from parley.files import keep_only, open_regular, write_atomically
 from parley.forked import forked_map
 from parley.identity import digest
 from parley.report.explorer.game import part_content
@@ -139,16 +139,19 @@ _MAX_ROWS = 500  # of the table for browsers without JavaScript
 
 
 def write_view(selection: Selection, folder: Path, processes: int = 1) -> Path:
-    """Write the page and its data files, remove those of an earlier view, return the page. May raise RecordError."""
+    """Write the page and its data files, remove those of an earlier view, return the page.
+
+    Raises RecordError if the disk refuses, UsageError for a folder with files of somebody else.
+    """
     target = paths.view_page(folder)
+    there = list(folder.iterdir()) if folder.is_dir() and folder != paths.view(selection.study.name) else []
+    if (there and paths.listing(folder) not in there) or any(map(Path.is_symlink, there)):
+        raise UsageError(f"--output {folder}: has files that are not Parley's; give an empty folder, or a new one")
     made = forked_map(partial(_write_part, folder), selection.parts, processes)
     rows = list(with_progress(made, len(selection.parts), "file"))
     html = page_html(index_content(selection, rows)).encode()
     write_atomically(target, lambda file: file.write(html))
-    kept = {part.file for part in selection.parts}
-    for path in (folder / "data").glob("*.js"):
-        if f"data/{path.name}" not in kept:
-            path.unlink(missing_ok=True)
+    keep_only([target, *(folder / part.file for part in selection.parts)], paths.listing(folder))
     return target
 
 
@@ -184,7 +187,7 @@ def _code() -> str:
 
 def _is_current(path: Path, key: str) -> bool:
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             return file.readline(100) == f"{_KEY}{key}\n".encode()
     except OSError:
         return False

@@ -60,7 +60,8 @@ def test_two_outcomes_and_two_sides_are_planned_and_frozen(parley: Parley, study
     assert lines[2].startswith("between   n=4, prompt=may_exist -> n=6, prompt=none_exist  1 x 25")
     assert lines[-1].endswith("the study is as it was frozen")
     frozen = Path("small.frozen.md").read_text()
-    assert "1. **within**: premature_stop -> valid_consensus, in the same simulations, pooled over n, prompt" in frozen
+    asked = "Is “valid consensus” as frequent as “premature stop” in the same games? Over all values of n, prompt."
+    assert f"1. **within**: {asked}" in frozen
     assert "--force" in one_line_error(parley("plan", "small.yaml", "--freeze"), 2)
     assert parley("plan", "small.yaml", "--freeze", "--force").status == 0
     sides["second"]["where"]["n"] = 4

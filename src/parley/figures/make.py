@@ -62,7 +62,11 @@ def _written_wide(study: Study, folder: Path) -> list[Path]:
     with own_style(Look("wide")):
         drawn = draw(study, spec, partial(tables.read_table, study.name))
         name = f"{spec.name}-wide"
-        return write(drawn, lambda suffix, page: folder / paths.figure(study.name, name, suffix, page).name, [".svg"])
+
+        def path(suffix: str, page: int) -> Path:
+            return folder / paths.figure(study.name, name, suffix, page).name
+
+        return write(drawn, path, suffixes=[".svg"])
 
 
 def _written(study: Study, spec: FigureSpec, look: Look, folder: Path) -> Drawn:

@@ -1,5 +1,6 @@
 """A run of Snakemake: what is to be made, as the Snakefile and its rule files name it; how it starts and ends."""
 
+import atexit
 import logging
 import os
 import shutil
@@ -217,9 +218,12 @@ def on_success(run: Run) -> None:
         # The jobs that left them out have said so in their logs alone.
         if line := recall_left_out(run.study):
             _log.warning("%s", line)
-        leave()  # the display ends above what was found
-        for line in _answers(run.study):
-            sys.stderr.write(f"{one_line(line)}\n")
+        atexit.register(_say_answers, run.study)  # below the display, which is drawn for the last time before
+
+
+def _say_answers(study: Study) -> None:
+    for line in _answers(study):
+        sys.stderr.write(f"{one_line(line)}\n")
 
 
 def _answers(study: Study) -> Iterator[str]:

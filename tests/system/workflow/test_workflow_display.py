@@ -81,7 +81,8 @@ def test_a_run_in_a_terminal_is_drawn_and_ends_clean(folder: Path) -> None:
 
 
 def test_a_run_in_a_pipe_has_a_line_per_stage_and_a_watch_from_elsewhere_ends_with_it(folder: Path) -> None:
-    write(folder, grids=[SMALL])
+    question = {"name": "size", "outcome": "valid_consensus", "compare": "n", "smallest": 0.5}
+    write(folder, grids=[SMALL], questions=[question])
     watching = subprocess.Popen(STATUS, stdout=subprocess.PIPE, text=True)
     assert watching.stdout is not None
     assert watching.stdout.readline() == "small: 0 of 4 simulations, 4 to do; nothing is played now\n"
@@ -91,7 +92,9 @@ def test_a_run_in_a_pipe_has_a_line_per_stage_and_a_watch_from_elsewhere_ends_wi
     assert "\x1b" not in result.stderr
     for stage in ("playing", "tables", "figures", "report", "view"):
         assert any(re.fullmatch(rf"small: {stage} done( in \d+ s)?", line) for line in lines), result.stderr
-    assert lines[-1].startswith("small: 4 of 4 simulations")
+    assert lines[-3].startswith("small: 4 of 4 simulations")
+    assert "valid consensus is as often with 4 agents as with 3" in lines[-2]
+    assert lines[-1] == "Report: results/small/report/report.html"
     assert "Finished jobid" not in result.stderr
     out, _ = watching.communicate(timeout=60)
     assert watching.returncode == 0

@@ -4,7 +4,6 @@ The server writes it before the model is loaded, and rewrites it if it dies; cli
 """
 
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path

@@ -10,14 +10,15 @@ from contextlib import contextmanager
 from typing import Any
 
 HIDDEN = "[key]"
-# One of these words in a name, in camelCase, too. What counts `tokens` is none.
+# One of these words in a name, in camelCase, too. What counts `tokens` is none, nor what names a cache's entry.
 _KEY_NAME = re.compile(
-    r"(?:(?<![A-Za-z])|(?=[A-Z][a-z]))(?i:token|(?:api)?keys?|secrets?|passwords?|passwd|credentials?|"
+    r"(?<!cache_)(?:(?<![A-Za-z])|(?=[A-Z][a-z]))(?i:token|(?:api)?keys?|secrets?|passwords?|passwd|credentials?|"
     r"auth(?:orization)?|headers?)(?![a-z]|(?<=[A-Z])[A-Z])"
 )
 # Beginnings by which services mark their keys, tokens of the web, and what is long, unbroken and of all letters.
 _KEY = re.compile(
-    r"(?<![A-Za-z0-9])(?:(?:sk|xai|nvapi|pplx)[-_][\w-]{8,}|(?:hf|gsk|gh[oprsu]|github_pat|r8)_\w{16,}|AIza[\w-]{30,}"
+    r"(?<![A-Za-z0-9])(?:sk[-_](?=[\w-]*\d)[\w-]{8,}|(?:xai|nvapi|pplx)-[\w-]{30,}|AIza[\w-]{30,}"
+    r"|(?:hf|gsk|gh[oprsu]|github_pat|r8)_[A-Za-z0-9]{16,}\w*"
     r"|AKIA[0-9A-Z]{12,}|eyJ[\w-]{10,999}\.[\w.-]{10,}|[Bb]earer +[^\s'\"]{8,}"
     r"|(?=[A-Z0-9]*[a-z])(?=[a-z0-9]*[A-Z])(?=[A-Za-z]*[0-9])[A-Za-z0-9]{32,})"
 )

@@ -21,13 +21,13 @@ from parley import paths
 from parley.errors import JournalError, RecordError, UsageError
 
 
-def write_atomically(path: Path, write: Callable[[BinaryIO], object]) -> None:
+def write_atomically(path: Path, write: Callable[[BinaryIO], object], mode: int = 0o666) -> None:
     """Have `write` fill a temporary file beside `path`, sync it, and rename it; raises RecordError if it cannot."""
     temporary = temporary_name(path)
     try:
         make_folder(path.parent)
         temporary.unlink(missing_ok=True)  # of a process that had the same number; a link is not followed
-        with temporary.open("xb") as file:
+        with open(temporary, "xb", opener=lambda name, flags: os.open(name, flags, mode)) as file:
             write(file)
             file.flush()
             os.fsync(file.fileno())
@@ -184,18 +184,19 @@ def remove(path: Path) -> None:
         path.unlink()
 
 
-def keep_only(written: Iterable[Path], listing: Path) -> None:
+def keep_only(written: Iterable[Path], listing: Path, folder: Path | None = None) -> None:
     """Remove what Parley wrote before by its own list, and not now, and nothing else; list what is `written` now.
 
-    It lies below the folder of the list.
+    All of it lies in a folder, that of the list by default; nothing elsewhere is removed, whoever wrote the list.
     """
+    folder = folder or listing.parent
     before: list[str] = []
     with suppress(OSError):  # there is none, or it is not ours
         before = read_regular(listing).decode(errors="replace").splitlines()
-    names = sorted(path.relative_to(listing.parent).as_posix() for path in written)
+    names = sorted(path.relative_to(folder).as_posix() for path in written)
     for name in {*before}.difference(names):
         if not {"..", "/"}.intersection(Path(name).parts):
-            remove(listing.parent / name)
+            remove(folder / name)
     write_atomically(listing, lambda file: file.write("\n".join(names).encode()))
 
 

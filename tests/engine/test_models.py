@@ -196,6 +196,8 @@ def test_an_entry_holds_no_key_and_no_error_quotes_one(folder: Path) -> None:
 
 def test_what_only_sounds_like_a_key_is_sent() -> None:
     extra = {"stop_token_ids": [151643], "min_tokens": 10**9, "return_token_ids": True, "tokenizer": "hunter2"}
+    extra |= {"prompt_cache_key": "study-1"}  # OpenAI's name for which requests share a cache
+    extra["a"] = "hf_datasets_of_the_lab sk-learn-baseline pplx-70b-online xai-grok-4-fast-reasoning"
     assert identity(SERVICE, extra=extra)["extra"] == extra
 
 

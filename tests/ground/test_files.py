@@ -81,6 +81,8 @@ def test_what_is_no_longer_written_goes_and_nothing_that_parley_did_not_list(tmp
     listing.write_text(f"{listing.read_text()}\n../mine.js\n{outside}\n\n.")
     keep_only(ours[:1], listing)
     assert sorted(listing.parent.iterdir()) == [ours[0], own, listing]
+    keep_only([], listing, tmp_path / "metrics")  # a list that lies elsewhere than what it names
+    assert ours[0].exists()
     assert outside.exists()
 
 

@@ -395,7 +395,10 @@ def test_no_library_is_looked_for_beside_a_study_that_is_run() -> None:
 
 
 def test_own_code_finds_what_lies_beside_it(study_factory: StudyFactory, own: str, folder: Path) -> None:
-    (folder / "pytz.py").write_text("IS_OWN = True")
+    for package in ("parts", "scipy"):  # without __init__.py, as Python takes them where no other has the name
+        (folder / package).mkdir()
+        (folder / package / "size.py").write_text("IS_OWN = True")
+    (folder / "pytz.py").write_text("from parts.size import IS_OWN\nimport scipy.stats")
     (folder / f"{own}.py").write_text(f"{OWN}\nimport pytz\nassert pytz.IS_OWN\n")
     study = study_factory({"model": {"name": f"{own}:Echo", "value": 7}})
     simulate(study, next(study.simulations()).record("small"), [], 1.0)

@@ -4,6 +4,7 @@ The places are those that the commands were seen to open, make, move or remove s
 """
 
 import os
+import re
 import shutil
 import sys
 from collections.abc import Callable
@@ -12,12 +13,12 @@ from typing import Any
 
 import pytest
 
-from parley import paths
+from parley import files, paths
 from parley.play.journal import Journal
 from parley.play.simulate import simulate_shard
 from parley.study import Study
 from support.answering import StandInService
-from support.commands import Parley, bounded
+from support.commands import Parley, Ran, bounded
 from support.workflows import write_served
 
 pytestmark = pytest.mark.promise(
@@ -61,10 +62,10 @@ def made(server: StandInService, folder: Path, parley: Parley, monkeypatch: pyte
     study = write_served(server, budget={"tokens": 10**6})
     for engine in ("scripted", "services"):
         simulate_shard(study, engine, 0)
-    for command in ("summarize", "figures", "report", "view", "plan"):
-        assert parley(command, "small").status == 0
     record = max(s.record("small") for s in study.simulations() if s.condition.models)
     record.unlink()
+    for command in ("summarize", "figures", "report", "view", "plan"):
+        assert parley(command, "small").status == 0
     with Journal(paths.journal(record), study.find(record).id):
         pass
     paused = paths.paused("small", "theirs")
@@ -82,32 +83,51 @@ def touched(parley: Parley, command: str) -> tuple[set[Path], set[Path]]:
     """Return where a command looks or writes: a file of each suffix in each folder, and the folders."""
     global _seen
     _seen = set()
-    call(parley, command)
+    ended = call(parley, command)
+    assert ended.status == 0, ended
     seen, _seen = {Path(os.path.relpath(path)) for path in _seen}, None
     restore()
     tops = [paths.results("small"), paths.log("small", "run").parent]
     inside = [path for path in sorted(seen) if any(top in path.parents for top in tops)]
-    files = {(path.parent, path.suffix): path for path in inside if path.is_file()}
+    places = {(path.parent, path.suffix): path for path in inside if path.is_file()}
     folders = {each for path in inside for each in (path, *path.parents) if any(top in each.parents for top in tops)}
-    return {*files.values()}, {each for each in folders if each.is_dir()}
+    return {*places.values()}, {each for each in folders if each.is_dir()}
 
 
-def call(parley: Parley, command: str) -> None:
+def call(parley: Parley, command: str) -> Ran:
     first, *options = command.split()
     with bounded(60):
         ran = parley(first, "small", *options)
     assert ran.status in (0, 1, 2)
     assert "PARLEY_DEBUG" not in ran.err, ran.err  # as of an error that nobody thought of
+    return ran
 
 
 def restore() -> None:
+    while files._held:  # the command's process would have ended
+        os.close(files._held.pop())
     for name in ("results", "logs"):
         shutil.rmtree(name)
         shutil.copytree(Path("kept") / name, name)
+    for name in ("out", MINE.parent / "folder"):
+        shutil.rmtree(name, ignore_errors=True)
 
 
 def held() -> dict[Path, bytes | None]:
     return {path: path.read_bytes() if path.is_file() else None for path in MINE.parent.rglob("*")}
+
+
+def leave(kind: str, places: set[Path]) -> None:
+    for number, place in enumerate(sorted(places)):
+        if kind == "folder":
+            moved = MINE.parent / "folder" / str(number)
+            moved.parent.mkdir(exist_ok=True)
+            place.rename(moved)
+            place.symlink_to(moved.absolute())
+        else:
+            place.unlink()
+            make = KINDS.get(kind, [*KINDS.values()][number % len(KINDS)])
+            make(place)
 
 
 @pytest.mark.slow
@@ -118,25 +138,27 @@ def test_what_a_stranger_left_hangs_nothing_and_leads_nowhere(
     for name in ("results", "logs"):
         shutil.copytree(name, Path("kept") / name)
     for command in commands:
-        files, folders = touched(parley, command)
-        assert files or folders, command
-        trials = [(kind, place) for place in sorted(files) for kind in KINDS]
-        for kind, place in [*trials, *(("folder", place) for place in sorted(folders))]:
-            if kind == "folder":
-                shutil.rmtree(MINE.parent / "folder", ignore_errors=True)
-                place.rename(MINE.parent / "folder")
-                place.symlink_to((MINE.parent / "folder").absolute())
-            else:
-                place.unlink()
-                KINDS[kind](place)
+        places, folders = touched(parley, command)
+        assert places or folders, command
+        depths = {len(folder.parts) for folder in folders}
+        trials = [("folder", {each for each in folders if len(each.parts) == depth}) for depth in depths]
+        trials += [(kind, places) for kind in (KINDS if commands == QUICK else ["each another"])]  # these take long
+        while trials:
+            # At all places at once; then without those that stopped the command.
+            kind, now = trials.pop()
+            leave(kind, now)
             before = held()
             try:
-                call(parley, command)
+                ran = call(parley, command)
             except BaseException as error:
-                error.add_note(f"{command}, with a {kind} at {place}")
+                error.add_note(f"{command}, with a {kind} at {sorted(now)}")
                 raise
-            assert held() == before, (command, kind, place)
+            assert held() == before, (command, kind, now)
             restore()
+            if ran.status and len(now) > 1:
+                stopped = {place for place in now if re.search(f"{re.escape(str(place))}(?![^:;, ])", ran.err)}
+                stopped = stopped or {*sorted(now)[: len(now) // 2]}  # it does not say which
+                trials += [(kind, part) for part in (stopped, now - stopped) if part and part != now]
 
 
 @pytest.mark.slow

@@ -184,8 +184,9 @@ def write_metrics(study: Study, conditions: pd.DataFrame, rates: pd.DataFrame, w
     written = {paths.metric(study.name, name): f"{text}\n".encode() for name, text in texts.items()}
     for path, text in written.items():
         write_atomically(path, methodcaller("write", text))
-    keep_only(written, paths.listing(paths.results(study.name)))  # not in their folder, all of which DVC shows
-    remove_empty_below(paths.metrics(study.name))
+    folder = paths.metrics(study.name)
+    keep_only(written, paths.listing(folder.parent), folder)  # not in their folder, all of which DVC shows
+    remove_empty_below(folder)
 
 
 def condition_metrics(row: Any, game: type[Game], rates: pd.DataFrame) -> dict[str, Any]:

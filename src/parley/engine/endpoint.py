@@ -4,12 +4,11 @@ The server writes it before the model is loaded, and rewrites it if it dies; cli
 """
 
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from socket import gethostname
-from typing import Any, BinaryIO
+from typing import Any
 
 import psutil
 
@@ -36,12 +35,8 @@ class Endpoint:
 
     def write(self, path: Path) -> None:
         """Write the file at once and whole, readable by its owner alone."""
-
-        def write(file: BinaryIO) -> None:
-            os.fchmod(file.fileno(), 0o600)
-            file.write(json.dumps(asdict(self), indent=1).encode())
-
-        write_atomically(path, write)
+        content = json.dumps(asdict(self), indent=1).encode()
+        write_atomically(path, lambda file: file.write(content), 0o600)
 
     def owns(self, path: Path) -> bool:
         """Whether the endpoint file is there and this server's; what cannot be read for a moment is taken to be."""

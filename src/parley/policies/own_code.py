@@ -11,7 +11,7 @@ import ast
 import asyncio
 import builtins
 import hashlib
-import importlib
+import importlib.util
 import os
 import re
 import signal
@@ -186,8 +186,9 @@ def _import(
     package: str, name: str, variables: Any = None, local: Any = None, wanted: Sequence[str] = (), level: int = 0
 ) -> Any:
     first = name.partition(".")[0]
-    place = Path(*sys.modules[package].__path__) / first
-    if level or not (place.with_suffix(".py").is_file() or (place / "__init__.py").is_file()):
+    found = None if level else PathFinder.find_spec(first, sys.modules[package].__path__)
+    # A folder without __init__.py comes after what is installed, as Python has it.
+    if found is None or (found.loader is None and importlib.util.find_spec(first) is not None):
         return builtins.__import__(name, variables, local, wanted, level)
     imported = builtins.__import__(f"{package}.{name}", variables, local, wanted)
     return imported if wanted else sys.modules[f"{package}.{first}"]

@@ -74,7 +74,7 @@ def announce(study: "Study", scheduler: Any) -> None:
         if STOPPED.is_set():
             return {"note": "stopping; jobs that run are ended", "always": True}
         stopping = ["stopping; jobs that were sent are waited for"] if scheduler._user_kill else []
-        reasons = getattr(scheduler._executor, "waiting", None)  # also then: what is held back keeps the run from ending
+        reasons = getattr(scheduler._executor, "waiting", None)  # what is held back keeps a run from ending, too
         if notes := stopping + ([queue_line(reasons)] if reasons else []):
             return {"note": "; ".join(notes), "always": True}
         jobs = len(scheduler.running)

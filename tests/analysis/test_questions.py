@@ -133,6 +133,8 @@ def test_an_answer_says_what_no_game_could_have_shown(study_factory: StudyFactor
     assert "starts at 5%: a fall of 15 points could not have been seen" in rate
     assert "starts at 37.5%: a fall of 15 points" in share  # one of four agents has its own value at least
     assert "rise" not in rate + share
+    fell = rows(study, {4: ("1" * 20, "0" * 20)}).assign(seed=0).drop_duplicates(["prompt"])
+    assert "rise" not in question_table(fell, study)["note"][0]  # of one pair, which fell
 
 
 def test_each_side_has_limits_of_its_own(study: Study, study_factory: StudyFactory) -> None:
@@ -149,6 +151,8 @@ def test_each_side_has_limits_of_its_own(study: Study, study_factory: StudyFacto
     row = question_table(table, of_numbers).iloc[0]
     mean = mean_interval(np.arange(8.0))
     assert cells(row, "low_to high_to") == pytest.approx([mean.low, mean.high])
+    alike = question_table(table.assign(rounds=3.0), of_numbers).iloc[0]
+    assert np.isnan(cells(alike, "low_from high_to")).all()
 
 
 def talking(study_factory: StudyFactory, *questions: dict[str, Any], seeds: int) -> Study:

@@ -154,6 +154,7 @@ def test_a_question_is_answered_in_words_and_numbers() -> None:
     ):
         row = asked(answer=answer, pairs=18, strata=2)
         assert (row["verdict"].startswith(words), row["few"]) == (True, True), row["verdict"]
+    assert not asked(pairs=0)["few"]
 
 
 def test_an_answer_says_its_test_and_over_what_it_is_corrected() -> None:

@@ -1,6 +1,7 @@
 """What `RunLog` does with Snakemake's messages, one by one; `test_workflow_display.py` has real runs."""
 
 import logging
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -10,7 +11,7 @@ from snakemake.settings.enums import Quietness
 from snakemake_interface_logger_plugins.common import LogEvent
 
 from parley.workflow import run_log as snakemake_log
-from parley.workflow.run_log import RunLog, follow
+from parley.workflow.run_log import RunLog, announce, follow
 from parley.workflow.stopping import leave
 from support.studies import StudyFactory
 
@@ -154,3 +155,15 @@ def test_a_failed_cluster_job_has_its_state_its_sbatch_line_and_the_cause_with_a
         f"  job.log\n    {' '.join(cause.split())}"
     ) in said
     assert CAUSES[cause] in said
+
+
+def test_a_run_that_stops_says_what_still_holds_its_jobs_back(
+    study_factory: StudyFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[Callable[[], dict[str, object]]] = []
+    monkeypatch.setattr("parley.progress.events.Events.__init__", lambda self, folder, stage, tell: told.append(tell))
+    monkeypatch.setattr("parley.progress.events.Events.start", lambda self: None)
+    monkeypatch.setattr("parley.progress.events.Events.stop", lambda self, keep: None)
+    executor = SimpleNamespace(waiting={"JobHeldUser": 1})
+    announce(study_factory(seeds=2), SimpleNamespace(_user_kill="graceful", _executor=executor, running=[]))
+    assert re.search("stopping.*waited for.*scontrol release", str(told[0]()["note"]))

@@ -143,6 +143,8 @@ def test_what_jobs_wait_for_is_counted_and_kept_while_nobody_answers(
     for _ in range(2):
         asyncio.run(executor._states([*pending], "squeue"))
         assert executor.waiting == {"Priority": 2, "Resources": 1}
+    executor._refused = {"full": (None, "QOSMaxSubmitJobPerUserLimit"), "busy": (None, "Socket timed out")}
+    assert executor.waiting == {"Priority": 2, "Resources": 1, "not sent (a limit of jobs)": 1}
 
 
 FAILED = "sbatch: error: Batch job submission failed: "

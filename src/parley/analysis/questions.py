@@ -249,7 +249,8 @@ def _answer(row: dict[str, Any]) -> str:
 def _room(row: dict[str, Any], least: float) -> Iterator[str]:
     """Yield a warning where no difference is seen, and what is in [0, 1] began too near an end to change enough."""
     for room, way in ((row["value_from"] - least, "fall"), (1 - row["value_from"], "rise")):
-        if room < row["smallest"] - 1e-9 and not row["answer"].startswith(DIFFERS):
+        seen = row["answer"].startswith(DIFFERS) or abs(row["difference"]) >= row["smallest"]
+        if room < row["smallest"] - 1e-9 and not seen:
             what = f"a {way} of {100 * row['smallest']:g} points"
             yield f"it starts at {100 * row['value_from']:.3g}%: {what} could not have been seen"
 
@@ -257,7 +258,8 @@ def _room(row: dict[str, Any], least: float) -> Iterator[str]:
 def _of_sides(comparison: Comparison, pairs: Pairs) -> dict[str, float]:
     """Return limits of what each side has by itself: Wilson's of rates and shares, of other numbers t, over seeds.
 
-    Strata count alike, and seeds as they do in the difference. NaN for fewer than two.
+    Strata count alike, and seeds as they do in the difference. NaN for fewer than two, and
+    for t where all are alike, which says nothing of how much others would differ.
     """
     limits: dict[str, float] = {}
     for end, values in (("from", pairs.first), ("to", pairs.second)):
@@ -267,7 +269,7 @@ def _of_sides(comparison: Comparison, pairs: Pairs) -> dict[str, float]:
             count = 1 / float((pairs.by_seed[1] ** 2).sum())
             low, high = map(float, wilson_of_mean(each.mean, count))
         else:
-            low, high = each.low, each.high
+            low, high = (math.nan, math.nan) if math.isclose(each.low, each.high) else (each.low, each.high)
         limits |= {f"low_{end}": low, f"high_{end}": high}
     return limits
 

@@ -51,7 +51,7 @@ def boxes(
             "registered": registered_text(row),
             "test": how_tested(row, table),
             "at_any_time": "" if study.part_of is None and row["seeds_fixed"] else at_any_time(row, study.game),
-            "few": row["pairs"] < _FEW_PAIRS * row["strata"],
+            "few": 0 < row["pairs"] < _FEW_PAIRS * row["strata"],
             "control": controls.get(_key(row), controls.get(None, "")),
             "picture": picture(row, study),
             "games": list(_examples(pairs, links)) if pairs else [],

@@ -234,7 +234,8 @@ def _answers(study: Study) -> Iterator[str]:
     from parley.report.answers import difference_text, verdict
 
     for row in read_table(study.name, "questions").to_dict("records"):
-        yield f"{row['question']}: {verdict(row, study.game)}. {difference_text(row, study.game)}"
+        found = "; ".join(filter(None, [difference_text(row, study.game), row["note"]]))
+        yield f"{row['question']}: {verdict(row, study.game)}: {found}"
     yield f"Report: {paths.report(study.name)}"
 
 

@@ -71,11 +71,12 @@ def announce(study: "Study", scheduler: Any) -> None:
     from parley.progress.state import RUN, ProcessStates
 
     def told() -> dict[str, Any]:
-        if STOPPED.is_set() or scheduler._user_kill:
-            what_runs = "ended" if STOPPED.is_set() else "waited for"
-            return {"note": f"stopping; jobs that run are {what_runs}", "always": True}
-        if reasons := getattr(scheduler._executor, "waiting", None):
-            return {"note": queue_line(reasons), "always": True}
+        if STOPPED.is_set():
+            return {"note": "stopping; jobs that run are ended", "always": True}
+        stopping = ["stopping; jobs that were sent are waited for"] if scheduler._user_kill else []
+        reasons = getattr(scheduler._executor, "waiting", None)  # what is held back keeps a run from ending, too
+        if notes := stopping + ([queue_line(reasons)] if reasons else []):
+            return {"note": "; ".join(notes), "always": True}
         jobs = len(scheduler.running)
         return {"note": f"{counted(jobs, 'job')} sent, not playing yet" if jobs else PLANNING, "always": False}
 

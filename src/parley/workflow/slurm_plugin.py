@@ -66,8 +66,6 @@ plugin.delete_empty_dirs = lambda folder: None
 class PatientExecutor(plugin.Executor):  # type: ignore[misc]
     """The plugin's executor, which ends once its jobs have, whatever SLURM's daemons do meanwhile."""
 
-    waiting: Mapping[str, int] = {}  # how many jobs the queue holds back, by its reason
-
     def __init__(self, workflow: Any, logger: Any) -> None:
         """Inside of a job the plugin forgets all that begins with SLURM_, also where SLURM's configuration is."""
         configuration = os.environ.get("SLURM_CONF")
@@ -80,12 +78,19 @@ class PatientExecutor(plugin.Executor):  # type: ignore[misc]
         super().__post_init__(test_mode)
         # Where none is named, SLURM chooses: the plugin's guesses break sites that route jobs by other options.
         self._fallback_account_arg = self._fallback_partition = ""
+        self._queued: Mapping[str, int] = {}  # how many jobs the queue holds back, by its reason
         self._asked: list[Any] = []
         self._missed: dict[str, float] = {}  # when a job was first in no list
         self._keeps_accounts = False
         self._refused: dict[Any, tuple[Any, str]] = {}  # jobs for which SLURM had no time or room, and its words
         self._numbers: set[str] = set()  # of the jobs that were sent
         self._busy_since: float | None = None
+
+    @property
+    def waiting(self) -> Mapping[str, int]:
+        """How many jobs the queue holds back, by its reason, and how many it has no room for."""
+        full = sum(bool(_FULL.search(answer)) for _, answer in [*self._refused.values()])
+        return {**self._queued, **({"not sent (a limit of jobs)": full} if full else {})}
 
     def print_job_error(self, job_info: Any, msg: str | None = None, **more: Any) -> None:
         """Say why a group of jobs failed: Snakemake says that of single jobs alone."""
@@ -123,7 +128,7 @@ class PatientExecutor(plugin.Executor):  # type: ignore[misc]
             _log.warning("squeue does not answer; jobs go on, and are asked for again", extra=every(_TELL_SECONDS))
         else:
             queued = (words.partition(" ") for words in queue.values())
-            self.waiting = dict(Counter(reason for word, _, reason in queued if word == "PENDING").most_common())
+            self._queued = dict(Counter(reason for word, _, reason in queued if word == "PENDING").most_common())
         states = {job: state for job in jobs if (state := _state(job, queue, accounts or {}))}
         all_answered = queue is not None and (accounts is not None or not self._keeps_accounts)
         now = time.monotonic()

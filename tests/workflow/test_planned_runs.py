@@ -91,4 +91,4 @@ def test_what_a_killed_run_still_finishes_while_a_run_is_planned_is_not_refused(
     monkeypatch.setattr(run, "restart", Mock(side_effect=InterruptedError))
     monkeypatch.setattr(run, "wait_for_former_jobs", lambda study, required: False)
     with pytest.raises(InterruptedError):
-        run.on_start(planned, Mock(local_exec=True))
+        run.on_start(planned, Mock(**{"local_exec": True, "scheduler._executor.waiting": {}}))

@@ -39,7 +39,7 @@ KINDS: dict[str, Callable[[Path], object]] = {
     "huge": huge,
 }
 QUICK = ("status", "prune --yes", "simulate-shard --engine services 0", "view", "plan")
-RARE = pytest.param(("summarize", "figures", "report", "export --format folder --output out"), marks=pytest.mark.rare)
+RARE = pytest.param(("summarize", "figures", "report"), marks=pytest.mark.rare)
 
 SHARED = ("conditions.parquet", "figures", "metrics", "report", "simulations", "tables", "view")  # as in dvc.yaml
 
@@ -109,8 +109,7 @@ def restore() -> None:
     for name in ("results", "logs"):
         shutil.rmtree(name)
         shutil.copytree(Path("kept") / name, name)
-    for name in ("out", MINE.parent / "folder"):
-        shutil.rmtree(name, ignore_errors=True)
+    shutil.rmtree(MINE.parent / "folder", ignore_errors=True)
 
 
 def held() -> dict[Path, bytes | None]:

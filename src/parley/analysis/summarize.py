@@ -185,7 +185,8 @@ def write_metrics(study: Study, conditions: pd.DataFrame, rates: pd.DataFrame, w
     for path, text in written.items():
         write_atomically(path, methodcaller("write", text))
     folder = paths.metrics(study.name)
-    keep_only(written, paths.listing(folder.parent), folder)  # not in their folder, all of which DVC shows
+    # The list is not in their folder, all of which DVC shows, but in one that DVC keeps.
+    keep_only(written, paths.listing(paths.table(study.name, "simulations", ".csv").parent), folder)
     remove_empty_below(folder)
 
 

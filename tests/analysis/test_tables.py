@@ -311,7 +311,7 @@ def test_all_tables_are_written_in_both_forms_from_the_records_of_now(study_fact
         assert list(table) == list(text)
     made = {path.name for path in paths.table("small", "x", "").parent.iterdir()}
     tables = {paths.table("small", name, s).name for name in paths.TABLES for s in (".csv", ".parquet")}
-    assert made == {*tables, paths.stamp("small", "tables", study.plan).name}
+    assert made == {*tables, paths.stamp("small", "tables", study.plan).name, paths.listing(Path()).name}
     counts = returned[[f"{name}_count" for name in OUTCOMES]].sum(axis=1)
     assert returned["simulations"].to_list() == counts.to_list() == [3] * 4
     for simulation in study.simulations():

@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import sys
 import uuid
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from shlex import quote
 from typing import Any
@@ -218,25 +218,24 @@ def on_success(run: Run) -> None:
         # The jobs that left them out have said so in their logs alone.
         if line := recall_left_out(run.study):
             _log.warning("%s", line)
-        atexit.register(_say_answers, run.study)  # below the display, which is drawn for the last time before
+        if (report := paths.report(run.study.name).absolute()).is_file():
+            # Below the display, which is drawn for the last time before; and where the user is, not the study.
+            atexit.register(_say_answers, [*_answers(run.study)], report)
 
 
-def _say_answers(study: Study) -> None:
-    for line in _answers(study):
+def _say_answers(answers: Sequence[str], report: Path) -> None:
+    for line in [*answers, f"Report: {os.path.relpath(report)}"]:
         sys.stderr.write(f"{one_line(line)}\n")
 
 
 def _answers(study: Study) -> Iterator[str]:
-    """Yield the answer to each question in a line, and the path of the report, if the run made them."""
-    if not paths.report(study.name).is_file():
-        return
+    """Yield the answer to each question in a line."""
     from parley.analysis.tables import read_table
     from parley.report.answers import difference_text, verdict
 
     for row in read_table(study.name, "questions").to_dict("records"):
         found = "; ".join(filter(None, [difference_text(row, study.game), row["note"]]))
         yield f"{row['question']}: {verdict(row, study.game)}: {found}"
-    yield f"Report: {paths.report(study.name)}"
 
 
 def missing_records(study: Study, by_shard: bool) -> list[str]:

@@ -39,7 +39,8 @@ class Events:
         self, folder: Path, stage: str, refresh: Callable[[], Mapping[str, Any]] = dict, **facts: Any
     ) -> None:
         """The file lies in a folder of `paths.processes`; what `refresh` returns is told whenever it changes."""
-        self._path = folder / f"{machine()}-{os.getpid()}.jsonl"
+        # Snakemake goes back to where it was started before this ends.
+        self._path = folder.absolute() / f"{machine()}-{os.getpid()}.jsonl"
         self._refresh, self._refreshed = refresh, dict[str, Any]()
         self._lines: list[str] = []
         self._lock = threading.Lock()

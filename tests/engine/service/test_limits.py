@@ -78,7 +78,7 @@ def test_no_more_requests_begin_in_a_minute_than_may() -> None:
         await take(1)
         assert time.monotonic() - began < MINUTE / 2
         await take(1)
-        assert MINUTE <= time.monotonic() - began < 2 * MINUTE
+        assert time.monotonic() - began >= MINUTE
 
     run_with(scenario, requests_per_minute=2)
 

@@ -101,7 +101,7 @@ def fetch_model(model: str, install: str | None, models: Path) -> None:
     click.echo(f"{model}: ready, {marker}")
 
 
-class _Duration(click.ParamType):
+class _Duration(click.ParamType[float]):
     """A time as `90s`, `30m` or `2h`, in seconds."""
 
     name = "TIME"

@@ -121,7 +121,6 @@ class _Duration(click.ParamType[float]):
 @common.MODELS_FILE
 @common.TIMEOUT
 @click.option("--exit-with-parent", is_flag=True, help="Stop when the process that started this one ends.")
-@click.option("--keep-seconds", type=float, default=0.0, hidden=True)
 def serve(
     model: str | None,
     endpoint: Path | None,
@@ -131,7 +130,6 @@ def serve(
     models: Path,
     engine_timeout: float,
     exit_with_parent: bool,
-    keep_seconds: float,
 ) -> None:
     """Serve a model on a Unix socket until stopped (Ctrl-C, SIGTERM), or keep it for what comes next.
 
@@ -151,7 +149,7 @@ def serve(
     from parley.progress.state import SERVE
     from parley.text import duration
 
-    if sum(map(bool, (endpoint, keep, listed, stop))) != 1 or (model is None and not (listed or stop)):
+    if not (listed or stop) and (model is None or (endpoint is None and keep is None)):
         raise click.UsageError("name a MODEL with --keep or --endpoint, or give --list or --stop")
     if listed:
         for _, found, since in kept.kept_engines():
@@ -165,7 +163,7 @@ def serve(
     common.log_to_stderr("parley: ")
     entry = model_entry(model, models)
     refuse_service(model, entry)
-    if keep:
+    if endpoint is None and keep is not None:
         supervisor.keep_engine(model, models, keep, engine_timeout)
         click.echo(f"{model}: ready; it ends after {duration(keep)} without use, or by: parley serve --stop {model}")
         return
@@ -179,7 +177,7 @@ def serve(
     folder = None if results is None else paths.processes(results)
     with working(folder, SERVE, model=model, endpoint=str(endpoint)) as events:
         hear = partial(note_server_line, events)
-        supervisor.serve(model, entry, prepare, endpoint, exit_with_parent, hear=hear, keep=keep_seconds)
+        supervisor.serve(model, entry, prepare, endpoint, exit_with_parent, hear=hear, keep=keep or 0.0)
 
 
 @click.command()

@@ -64,7 +64,7 @@ class Endpoint:
         if self.host != gethostname():
             return True
         try:
-            return psutil.Process(self.pid).status() != psutil.STATUS_ZOMBIE
+            return bool(psutil.Process(self.pid).status() != psutil.STATUS_ZOMBIE)
         except psutil.NoSuchProcess:
             return False
 

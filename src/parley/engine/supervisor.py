@@ -229,7 +229,7 @@ def keep_engine(model: str, models_file: Path, seconds: float, patience: float) 
         if path is None:
             path = kept.endpoint_of(model, entry)
             log = path.with_suffix(".log")
-            process = _started(model, models_file, path, log, "--keep-seconds", str(seconds), start_new_session=True)
+            process = _started(model, models_file, path, log, "--keep", f"{seconds:.0f}s", start_new_session=True)
             _wait_announced(process, model, path, log)
             kept.borrow(held, model, entry)
         asyncio.run(_ready(path, patience))

@@ -163,6 +163,7 @@ STUDIES: Mapping[str, dict[str, Any]] = {
     "stag-hunt-published": stag_hunt(
         {"b": 1, "byzantine": "betray"},
         {"vary": {"topology": ["star"], "disclosure": ["silent", "explicit"]}},
+        {"vary": {"stag": [12], "hare": [5], "needed": ["all", 3], "cheap_talk": [True, False]}},
         rules="published",
     ),
     "stag-hunt-switches": stag_hunt(

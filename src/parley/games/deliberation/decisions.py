@@ -104,7 +104,7 @@ def last_panel(trace: Sequence[DeliberationTurn]) -> list[DeliberationTurn]:
 def effect_of_talking(
     right: Value | None, honest: Collection[str], trace: Sequence[DeliberationTurn]
 ) -> dict[str, Any]:
-    """Return what talking changed in the answers of honest agents of the last panel (meanings: columns.yaml)."""
+    """Return what talking changed in the answers of the last panel (meanings: columns.yaml)."""
     turns = last_panel(trace)
     names = [name for name in turns[0]["answers"] if name in honest]
     course = [values_of(entry, names) for entry in turns]
@@ -123,7 +123,10 @@ def effect_of_talking(
             if before[place] != right == after[place]:
                 gained += 1
                 heard_first += right in values_of(turns[number - 1], turns[number]["heard"][name])
+    first_of_all, last_of_all = (values_of(entry, list(entry["answers"])) for entry in (turns[0], turns[-1]))
     return changes | {
+        "first_accuracy": first_of_all.count(right) / len(first_of_all),
+        "last_accuracy": last_of_all.count(right) / len(last_of_all),
         "right_present": present,
         "right_voted_out": present and last != right,
         "right_to_wrong_changes": lost,

@@ -145,6 +145,7 @@ STUDIES: Mapping[str, dict[str, Any]] = {
         {"model": ["tiny", "pooler"], "vary": {"problems": ["hidden_profiles"], "facts": ["dealt", "all"]}}
     ),
     "deliberation-alone": deliberation({"n": 1}),
+    "deliberation-in-turn": deliberation({"b": 1, "vary": {"hears": ["all", "neighbor"], **FORMATS}}, order="in_turn"),
     "deliberation-arms": deliberation(
         {"prompt": ["improve", "skeptical"], "vary": {"hears": ["nobody", "another_problem"], **FORMATS}},
         {"model": ["solver", "urn"], "vary": {"hears": ["nobody", "another_problem"]}},

@@ -200,7 +200,8 @@ FIGURES = (
         kind="quantities",
         title="Time to the verdict",
         caption="Mean time until agents agreed or hung, by agents, turns or what else varies: the whole, and the "
-        "slowest reply of each turn, added up, of the initial round and of reflection (after Table II of the paper). "
+        "slowest reply of each turn, added up, of the initial round and of reflection (TRC, IR and RR of Table II of "
+        "the paper). "
         "Scripted agents take none. Times are the machine's: no part of the results.",
         x="n",
         of=("seconds", "seconds_initial", "seconds_reflect"),

@@ -152,7 +152,7 @@ def question_text(question: Question, comparisons: Sequence[Comparison]) -> str:
     if question.text:
         return question.text
     if question.outcomes is not None:
-        said = f"Is {other} as frequent as {one} in the same games"
+        said = f"Is {other} as {'high' if first.kind == 'quantity' else 'frequent'} as {one} in the same games"
     elif question.trend:
         said = f"Does {one} change with {question.trend}, from {first.values[0]} to {first.values[1]}"
     elif one != other:

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from parley.engine.arguments import argument_name, check_arguments, check_concern_the_machine, tensor_parallel
-from parley.engine.grammar import LATEST, OF_OWN_SERVERS, GrammarVersion, grammar_version
+from parley.engine.grammar import LATEST, OF_OWN_SERVERS, GrammarVersion, cuts_texts, grammar_version
 from parley.engine.service.dialect import (
     MAX_REASONING,
     OWN_SECONDS,
@@ -25,6 +25,7 @@ from parley.engine.service.dialect import (
 from parley.engine.sources import FolderSource, HubSource, ServiceSource, Source
 from parley.errors import UsageError, without_keys
 from parley.identity import canonical_json
+from parley.policies import Reading
 from parley.text import choose, without_folders
 from parley.text.yamlfile import Slug, load_yaml, validated
 
@@ -320,6 +321,11 @@ class ModelEntry(BaseModel):
     def grammar_name(self) -> str:
         """What holds its replies to their form, as identities and records say it."""
         return self.dialect.structured if self.is_service else OF_OWN_SERVERS[self.grammar]
+
+    @property
+    def reading(self) -> Reading:
+        """How its replies are read."""
+        return Reading(cuts_texts(self.grammar_name), self.dialect.code_fence)
 
     @property
     def gpus_served(self) -> int:

@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, Field, PlainSerializer, WithJsonSchema
 from typing_extensions import TypeVar
 
 from parley.games.network import Complete, Topology
-from parley.policies import ReplyFormat
+from parley.policies import AS_WRITTEN, Reading, ReplyFormat
 from parley.policies.kinds import BY_MODEL, ChosenPolicy
 from parley.text.yamlfile import StrictModel
 
@@ -107,13 +107,13 @@ P = TypeVar("P", bound=GameParameters, default=Any)
 
 @dataclass(frozen=True, slots=True)
 class Seat:
-    """One agent as the game knows it; `group` counts the study's groups, `cut_texts` cuts replies to their fields."""
+    """One agent as the game knows it; `group` counts the study's groups."""
 
     name: str
     role: str
     policy: ChosenPolicy = BY_MODEL
     group: int = 0
-    cut_texts: bool = False
+    reading: Reading = AS_WRITTEN
     prompt: str = ""
 
 
@@ -124,7 +124,7 @@ class Group:
     role: str
     count: int
     policy: ChosenPolicy = BY_MODEL
-    cut_texts: bool = False
+    reading: Reading = AS_WRITTEN
     prompt: str | None = None
 
 

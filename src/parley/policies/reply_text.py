@@ -7,13 +7,23 @@ written becomes the free field.
 
 import json
 import re
-from collections.abc import Container, Mapping
+from collections.abc import Mapping
 from functools import cache
 from typing import Annotated, Any, ClassVar
 
 from pydantic import BaseModel, Field, ValidationError
 
-from parley.policies import PROMPT_TOO_LONG, THOUGHT_CUT_OFF, THOUGHT_ONLY, TOOL_CALL, Ask, FailureClass, Reply
+from parley.policies import (
+    AS_WRITTEN,
+    PROMPT_TOO_LONG,
+    THOUGHT_CUT_OFF,
+    THOUGHT_ONLY,
+    TOOL_CALL,
+    Ask,
+    FailureClass,
+    Reading,
+    Reply,
+)
 from parley.text import one_line
 from parley.text.yamlfile import StrictModel
 
@@ -193,12 +203,27 @@ class FreeText(ReplyModel):
     text: Annotated[str, Field(max_length=MAX_FREE_TEXT)]
 
 
-def read_reply(ask: Ask, text: str, finish_reason: str, cut: Container[str] = ()) -> Reply:
-    """Return what a reply says, in the format that was asked for; of agents in `cut`, long texts are cut."""
+_FENCE = "```"
+_FENCE_LINE = re.compile(rf"{_FENCE}[A-Za-z]*")
+
+
+def without_fence(text: str) -> str:
+    """Return what stands in the one Markdown code fence that a text is; the text itself where it is anything else."""
+    first, _, rest = text.strip().partition("\n")
+    inside, _, last = rest.rpartition("\n")
+    fenced = _FENCE_LINE.fullmatch(first.rstrip()) and last.strip() == _FENCE
+    again = any(line.lstrip().startswith(_FENCE) for line in inside.split("\n"))
+    return inside if fenced and not again else text
+
+
+def read_reply(ask: Ask, text: str, finish_reason: str, reading: Reading = AS_WRITTEN) -> Reply:
+    """Return what a reply says, in the format that was asked for."""
+    if reading.code_fence:
+        text = without_fence(text)
     if ask.reply_format == "text":
         return read_text(text, finish_reason, ask.reply_model)
     if ask.reply_format != "free":
-        return parse_reply(text, finish_reason, ask.reply_model, ask.agent in cut)
+        return parse_reply(text, finish_reason, ask.reply_model, reading.cut_texts)
     if finish_reason in _ENDED and not (finish_reason == "length" and text.strip()):
         return parse_reply(text, finish_reason, ask.reply_model)
     if not text.strip():

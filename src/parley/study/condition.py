@@ -15,7 +15,6 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from parley import paths
-from parley.engine.grammar import cuts_texts
 from parley.engine.models import ModelEntry
 from parley.engine.service.dialect import DEFAULT_CONCURRENT
 from parley.games.base import (
@@ -31,7 +30,7 @@ from parley.games.base import (
 from parley.games.parameters import GameParameters, Group, Seat
 from parley.games.playing import recast
 from parley.identity import digest
-from parley.policies import Sampling, Tokens
+from parley.policies import AS_WRITTEN, Sampling, Tokens
 from parley.policies.kinds import IMPORTED, LLM, ChosenPolicy
 from parley.text.yamlfile import plain
 
@@ -266,7 +265,7 @@ class Condition:
     def seating(self) -> list[Group]:
         """The groups as the study lists them."""
         return [
-            Group(g.role, g.count, g.player.policy, cuts_texts(entry.grammar_name if entry else None), g.player.prompt)
+            Group(g.role, g.count, g.player.policy, entry.reading if entry else AS_WRITTEN, g.player.prompt)
             for g in self.groups
             for entry in [g.player.entry]
         ]
@@ -418,7 +417,7 @@ class Simulation:
                 return self.before.seats
             at = fork.parents[self.seed].seats
             placed = [(seat.name, at[seat.name], groups[at[seat.name]]) for seat in self.before.seats]
-            return tuple(Seat(name, g.role, g.policy, i, g.cut_texts, g.prompt or prompt) for name, i, g in placed)
+            return tuple(Seat(name, g.role, g.policy, i, g.reading, g.prompt or prompt) for name, i, g in placed)
         return seats_of(condition.game, condition.parameters, groups, prompt, self.seed, seating)[0]
 
     @cached_property

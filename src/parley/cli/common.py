@@ -159,6 +159,27 @@ def load(study: str, models: Path | None, plan: str | None = None, needs_weights
     return loaded
 
 
+def model_of(text: str, models_file: Path) -> Any:
+    """Return name and entry of a model that --model names as `openai:NAME`, `hf:OWNER/NAME`, ...; None for others.
+
+    What its entry in a models file would be is printed on stderr, unless `models_file` has it: then that is returned.
+    Raises UsageError if it has another entry of this name.
+    """
+    from parley.engine.models import known_models, named_model
+
+    made = named_model(text)
+    if made is None:
+        return None
+    filed = known_models(models_file).get(made.name)
+    if filed is not None and filed.identity() != made.entry.identity():
+        raise UsageError(
+            f"{models_file}: models.{made.name}: is not what --model {one_line(text)} stands for; rename it"
+        )
+    if filed is None:
+        click.echo(f"# its entry, for models.yaml:\n{made.text}", err=True)
+    return made.name, filed or made.entry
+
+
 _Command = Callable[..., None]
 
 

@@ -1,13 +1,15 @@
 """Model entries (`config/models.yaml`): what a study may name, and what of it can change a reply.
 
-Where its weights come from is in `sources.py`; `weights.py` prepares them.
+A command line may name a model that has none. Where its weights come from is in `sources.py`; `weights.py` prepares
+them.
 """
 
 import operator
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
+from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
@@ -18,6 +20,7 @@ from parley.engine.service.dialect import (
     OWN_SECONDS,
     PLAIN,
     SERVICE_SECONDS,
+    SERVICES,
     DialectField,
     Price,
     ServiceLimits,
@@ -26,8 +29,9 @@ from parley.engine.sources import FolderSource, HubSource, ServiceSource, Source
 from parley.errors import UsageError, without_keys
 from parley.identity import canonical_json
 from parley.policies import Reading
-from parley.text import choose, without_folders
-from parley.text.yamlfile import Slug, load_yaml, validated
+from parley.text import choose, one_line, without_folders
+from parley.text.yamlfile import Slug, load_yaml, validated, yaml_text
+from parley.trust import names_own_code
 
 # Stands for the URL where a record is all that is known of a service; the name resolves nowhere (RFC 2606).
 UNKNOWN_URL = "http://service.invalid/v1"
@@ -382,12 +386,112 @@ def load_models(path: Path) -> Mapping[str, ModelEntry]:
     return entries
 
 
+def known_models(path: Path) -> Mapping[str, ModelEntry]:
+    """Return the model entries of a file; none if there is no such file."""
+    return load_models(path) if path.is_file() else {}
+
+
 def model_entry(name: str, models_file: Path) -> ModelEntry:
     """Return one entry of a models file; raises UsageError naming those that are there."""
     entries = load_models(models_file)
     if name not in entries:
         raise UsageError(f"{models_file}: {name!r}: unknown model; {choose(name, entries)}")
     return entries[name]
+
+
+# Models that a command line names, without an entry in a file
+
+
+class NamedModel(NamedTuple):
+    """A model that a command line names: the name of its entry, and what the entry says in a models file."""
+
+    name: str
+    content: Mapping[str, Any]
+
+    @property
+    def entry(self) -> ModelEntry:
+        """The entry, as a file with its content has it."""
+        return ModelEntry.model_validate(self.content)
+
+    @property
+    def text(self) -> str:
+        """A models file that has the entry alone."""
+        return yaml_text({"models": {self.name: self.content}})
+
+
+_URL_NAME = re.compile(r"(https?://[^/\s]+/[^:\s]*):(.+)")
+_HUB_NAME = re.compile(r"([\w.-]+/[\w.-]+)(?:@(.*))?")
+
+
+def named_model(text: str) -> NamedModel | None:
+    """Return the model that `openai:NAME`, `URL:NAME`, `hf:OWNER/NAME@REVISION` or `gguf:PATH` is; None for others.
+
+    Without a revision, it is the one that is in the cache of the Hugging Face Hub. Raises UsageError for a text that
+    begins so and names no model.
+    """
+    kind, _, rest = text.partition(":")
+    content: dict[str, Any]
+    if kind in SERVICES:
+        preset, url, variable = SERVICES[kind]
+        served = rest if kind != "ollama" or ":" in rest else f"{rest}:latest"  # as Ollama lists it
+        content = {"source": {"url": url, "served": served}, "dialect": preset}
+        content["source"] |= {"key_variable": variable} if variable else {}
+    elif kind in ("http", "https"):
+        found = _URL_NAME.fullmatch(text)
+        if not found:
+            raise UsageError(
+                f"--model {one_line(text, 100)}: write {kind}://HOST:PORT/v1:NAME, the name as it is there"
+            )
+        content = {"source": {"url": found[1], "served": found[2]}}
+        kind, rest = urlsplit(found[1]).hostname or kind, found[2]
+    elif kind == "hf":
+        content = {"source": _hub_source(rest)}
+        rest = content["source"]["repo"]
+    elif kind == "gguf":
+        path = Path(rest).expanduser().absolute()
+        content, rest = {"source": {"sha256": _gguf_sha256(path), "from": [{"path": str(path)}]}}, path.stem
+    elif ":" in text and not names_own_code(text):
+        raise UsageError(f"--model {one_line(text, 100)}: {choose(kind, [*SERVICES, 'hf', 'gguf', 'http', 'https'])}")
+    else:
+        return None
+    name = re.sub(r"[^A-Za-z0-9._-]+|\.\.+", "-", f"{kind}-{rest.rpartition('/')[2]}")[:64].strip("._-")
+    validated(ModelsFile, {"models": {name: content}}, "--model")
+    return NamedModel(name, content)
+
+
+def _hub_source(named: str) -> dict[str, str]:
+    """Return the source of OWNER/NAME@REVISION; raises UsageError without a revision, unless the cache has one."""
+    from huggingface_hub import try_to_load_from_cache  # slow to import
+
+    found = _HUB_NAME.fullmatch(named)
+    if not found:
+        raise UsageError(f"--model hf:{one_line(named, 100)}: write hf:OWNER/NAME, or hf:OWNER/NAME@COMMIT")
+    repo, revision = found.groups()
+    if revision is None:
+        cached = try_to_load_from_cache(repo, "config.json")
+        if not isinstance(cached, str):
+            raise UsageError(
+                f"--model hf:{repo}: no revision, and none in the cache of the Hub; write hf:{repo}@COMMIT, with the "
+                f"40 hexadecimal digits that https://huggingface.co/{repo}/commits/main shows"
+            )
+        revision = Path(cached).parent.name
+    return {"repo": repo, "revision": revision}
+
+
+def _gguf_sha256(path: Path) -> str:
+    """Return the SHA-256 of a GGUF file; raises UsageError for any other file."""
+    from parley.engine.gguf_files import sha256_of  # slow to import
+
+    try:
+        with path.open("rb") as file:
+            is_gguf = file.read(4) == b"GGUF"
+    except (OSError, ValueError) as error:
+        raise UsageError(
+            f"--model gguf:{path}: {getattr(error, 'strerror', None) or error}; correct the path"
+        ) from None
+    if not is_gguf:
+        raise UsageError(f"--model gguf:{path}: is no GGUF file; name one, or hf:OWNER/NAME@COMMIT")
+    return sha256_of([path], "checking the file")
 
 
 Answered = Literal["same", "version", "other"]

@@ -24,9 +24,10 @@ from types import FrameType
 from parley import paths
 from parley.engine import hardware, needs, server
 from parley.engine.endpoint import FAILED, Endpoint
-from parley.engine.models import ModelEntry, model_entry
+from parley.engine.models import ModelEntry, known_models, model_entry
 from parley.errors import EngineError
 from parley.text import one_line
+from parley.text.yamlfile import yaml_text
 
 _log = logging.getLogger(__name__)
 
@@ -154,16 +155,20 @@ _END_SECONDS = 12.0  # a server that is told to end has taken vLLM down by then
 
 
 @contextmanager
-def temporary_engine(model: str, models_file: Path) -> Iterator[Path]:
-    """Serve an entry of a models file while the context lasts, and yield the endpoint file.
+def temporary_engine(model: str, models_file: Path, unfiled: ModelEntry | None = None) -> Iterator[Path]:
+    """Serve an entry of a models file, or one that is not in it, while the context lasts; yield the endpoint file.
 
     The model is not loaded yet: clients wait for that. Raises EngineError if the server does not start.
     """
     with tempfile.TemporaryDirectory(prefix="parley-engine-") as folder:
         path, log = Path(folder) / "endpoint.json", Path(folder) / "engine.log"
+        if unfiled is not None and model not in known_models(models_file):
+            models_file = Path(folder) / "models.yaml"
+            content = unfiled.model_dump(mode="json", by_alias=True, exclude_unset=True)
+            models_file.write_text(yaml_text({"models": {model: content}}), encoding="utf-8")
         command = [sys.executable, "-P", "-m", "parley.cli", "serve", model, "--models", str(models_file)]
         _log.info("starting an engine for %s, half a minute or more ...", model)
-        if line := server.slowness(model, model_entry(model, models_file)):
+        if line := server.slowness(model, unfiled or model_entry(model, models_file)):
             _log.warning("%s", line)
         with log.open("wb") as output:
             process = subprocess.Popen(

@@ -94,9 +94,9 @@ def answering_for(
     entries = {name: entry for each in simulations for name, entry in each.condition.entries.items()}
     places = engine_places(entries, endpoints)
     with ExitStack() as stack:
-        for model in entries:
+        for model, entry in entries.items():
             if model not in places:
-                places[model] = stack.enter_context(temporary_engine(model, study.models_file))
+                places[model] = stack.enter_context(temporary_engine(model, study.models_file, entry))
         budget = stack.enter_context(paid(study, simulations, journals=False))
         yield Answering(places, engine_timeout, budget)
 

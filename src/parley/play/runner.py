@@ -175,7 +175,7 @@ class _Answers:
             if entry is None:
                 for watcher in self.watchers:
                     watcher.requesting(ask)
-                entry = await _request(self.simulation_id, ask, self.policies[ask.agent], attempt)
+                entry = await request(self.simulation_id, ask, self.policies[ask.agent], attempt)
                 if self.journal is not None:
                     self.journal.append(entry)
             reply = read_reply(ask, entry.text, entry.finish_reason, self.readings[ask.agent])
@@ -200,7 +200,8 @@ def _journaled(ask: Ask, attempt: int, journal: Journal | None) -> Entry | None:
     return entry
 
 
-async def _request(simulation_id: str, ask: Ask, policy: Policy, attempt: int) -> Entry:
+async def request(simulation_id: str, ask: Ask, policy: Policy, attempt: int) -> Entry:
+    """Ask once, with the seed of this attempt, and return what came back."""
     seed = request_seed(simulation_id, ask.round, ask.phase, ask.agent, attempt)
     made: list[Request] = []
     started = time.time()

@@ -19,11 +19,8 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("study", metavar="STUDY | GAME", shell_complete=common.STUDY_OR_GAME_NAMES)
 @common.MODELS
-@click.option(
-    "--model",
-    shell_complete=common.MODEL_NAMES,
-    help="What plays the honest agents: a model entry or a scripted policy, of the study if there is one; or a model "
-    "that needs no entry (openai:NAME, ollama:NAME, http://127.0.0.1:8080/v1:NAME, hf:OWNER/NAME@COMMIT, gguf:PATH).",
+@common.named_model_option(
+    "What plays the honest agents: a model entry or a scripted policy, of the study if there is one."
 )
 @click.option("--n", type=click.IntRange(min=1), help="Number of agents.")
 @click.option("--b", type=click.IntRange(min=0), help="Number of Byzantine agents.")
@@ -72,7 +69,6 @@ def play(
                parley play stag_hunt --n 4 --model tit_for_tat --set cheap_talk=false
     """
     from parley.play.live import play as play_live
-    from parley.study.load import played_by
 
     if common.is_game(study, byzantine, set_to):
         common.refuse("with a GAME, which has one condition", "where")
@@ -84,9 +80,8 @@ def play(
             "set_to",
         )
         loaded = common.load(study, models)
-        if axes["model"] and (made := common.model_of(axes["model"], loaded.models_file)):
-            axes["model"], entry = made
-            loaded = played_by(loaded, axes["model"], entry, loaded.game.roles[0])
+        if axes["model"] is not None:
+            loaded = common.with_model(loaded, axes, loaded.game.roles[0])
     values = {axis: value for axis, value in axes.items() if value is not None}
     for axis, value in common.axis_values(where).items():
         if values.setdefault(axis, value) != value:
@@ -111,7 +106,7 @@ def _study_of_flags(
     default = {"n": 4, "b": 0, "prompt": next(iter(rules.prompts)), "byzantine": byzantine}
     given = {key: value for key, value in axes.items() if value is not None}
     grid = {key: value for key, value in {**default, **given}.items() if value is not None}
-    made = common.model_of(axes["model"], models or paths.models_file(Path(f"{game}.yaml")))
+    made = common.unfiled_model(axes["model"], models or paths.models_file(Path(f"{game}.yaml")))
     if made is not None:
         grid["model"] = made[0]
     title = f"A game of {game.replace('_', ' ')}"

@@ -8,8 +8,7 @@ import operator
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple
-from urllib.parse import urlsplit
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
@@ -19,19 +18,19 @@ from parley.engine.service.dialect import (
     MAX_REASONING,
     OWN_SECONDS,
     PLAIN,
+    PRESETS,
     SERVICE_SECONDS,
-    SERVICES,
     DialectField,
     Price,
     ServiceLimits,
 )
-from parley.engine.sources import FolderSource, HubSource, ServiceSource, Source
-from parley.errors import UsageError, without_keys
+from parley.engine.sources import FolderSource, HubSource, PathPlace, ServiceSource, Source
+from parley.errors import UsageError, located, without_keys
 from parley.identity import canonical_json
 from parley.policies import Reading
 from parley.text import choose, one_line, without_folders
 from parley.text.yamlfile import Slug, load_yaml, validated, yaml_text
-from parley.trust import names_own_code
+from parley.trust import MAKERS, names_own_code
 
 # Stands for the URL where a record is all that is known of a service; the name resolves nowhere (RFC 2606).
 UNKNOWN_URL = "http://service.invalid/v1"
@@ -402,96 +401,63 @@ def model_entry(name: str, models_file: Path) -> ModelEntry:
 # Models that a command line names, without an entry in a file
 
 
-class NamedModel(NamedTuple):
-    """A model that a command line names: the name of its entry, and what the entry says in a models file."""
-
-    name: str
-    content: Mapping[str, Any]
-
-    @property
-    def entry(self) -> ModelEntry:
-        """The entry, as a file with its content has it."""
-        return ModelEntry.model_validate(self.content)
-
-    @property
-    def text(self) -> str:
-        """A models file that has the entry alone."""
-        return yaml_text({"models": {self.name: self.content}})
+_API_PATHS = {"deepinfra": "v1/openai", "gemini": "v1beta/openai", "groq": "openai/v1", "openrouter": "api/v1"}
+_URL_AND_NAME = re.compile(r"(https?://([^/\s@]+)/[^:\s]*):(.+)")
 
 
-_URL_NAME = re.compile(r"(https?://[^/\s]+/[^:\s]*):(.+)")
-_HUB_NAME = re.compile(r"([\w.-]+/[\w.-]+)(?:@(.*))?")
+def named_model(text: str) -> tuple[str, ModelEntry, str] | None:
+    """Return what `openai:NAME`, `ollama:NAME`, `URL:NAME`, `hf:OWNER/NAME@COMMIT` or `gguf:PATH` stands for.
 
-
-def named_model(text: str) -> NamedModel | None:
-    """Return the model that `openai:NAME`, `URL:NAME`, `hf:OWNER/NAME@REVISION` or `gguf:PATH` is; None for others.
-
-    Without a revision, it is the one that is in the cache of the Hugging Face Hub. Raises UsageError for a text that
-    begins so and names no model.
+    That is a name, the entry, and the models file that would have it; None for a name without a colon, or that of own
+    code. Raises UsageError, or EngineError, for what is no model, or not here.
     """
     kind, _, rest = text.partition(":")
-    content: dict[str, Any]
-    if kind in SERVICES:
-        preset, url, variable = SERVICES[kind]
-        served = rest if kind != "ollama" or ":" in rest else f"{rest}:latest"  # as Ollama lists it
-        content = {"source": {"url": url, "served": served}, "dialect": preset}
-        content["source"] |= {"key_variable": variable} if variable else {}
-    elif kind in ("http", "https"):
-        found = _URL_NAME.fullmatch(text)
-        if not found:
-            raise UsageError(
-                f"--model {one_line(text, 100)}: write {kind}://HOST:PORT/v1:NAME, the name as it is there"
-            )
-        content = {"source": {"url": found[1], "served": found[2]}}
-        kind, rest = urlsplit(found[1]).hostname or kind, found[2]
+    variable = f"{kind.upper()}_API_KEY"
+    source: dict[str, Any]
+    if kind == "ollama":  # which lists models with their tags
+        source = {"url": "http://127.0.0.1:11434/v1", "served": rest if ":" in rest else f"{rest}:latest"}
+    elif variable in MAKERS:
+        url = f"https://{MAKERS[variable]}/{_API_PATHS.get(kind, 'v1')}"
+        source = {"url": url, "served": rest, "key_variable": variable}
+    elif found := _URL_AND_NAME.fullmatch(text):
+        source, kind, rest = {"url": found[1], "served": found[3]}, found[2], found[3]
     elif kind == "hf":
-        content = {"source": _hub_source(rest)}
-        rest = content["source"]["repo"]
+        source = _hub_source(rest)
+        rest = source["repo"]
     elif kind == "gguf":
-        path = Path(rest).expanduser().absolute()
-        content, rest = {"source": {"sha256": _gguf_sha256(path), "from": [{"path": str(path)}]}}, path.stem
+        from parley.engine.gguf_files import sha256_of  # slow to import
+
+        with located("--model gguf"):
+            [path] = PathPlace(path=rest).local(Path("models.yaml"))
+        source, rest = {"sha256": sha256_of([path], "checking the file"), "from": [{"path": str(path)}]}, path.stem
     elif ":" in text and not names_own_code(text):
-        raise UsageError(f"--model {one_line(text, 100)}: {choose(kind, [*SERVICES, 'hf', 'gguf', 'http', 'https'])}")
+        services = [name.removesuffix("_API_KEY").lower() for name in MAKERS]
+        known = [*services, "ollama", "hf", "gguf", "http://HOST:PORT/v1"]
+        raise UsageError(f"--model {one_line(kind, 60)!r}:...: {choose(kind, known)}")
     else:
         return None
+    dialect = {"anthropic": "anthropic-messages"}.get(kind, kind)
+    content = {"source": source} | ({"dialect": dialect} if dialect in PRESETS else {})
     name = re.sub(r"[^A-Za-z0-9._-]+|\.\.+", "-", f"{kind}-{rest.rpartition('/')[2]}")[:64].strip("._-")
-    validated(ModelsFile, {"models": {name: content}}, "--model")
-    return NamedModel(name, content)
+    models = {"models": {name: content}}
+    return name, validated(ModelsFile, models, "--model").models[name], yaml_text(models)
 
 
 def _hub_source(named: str) -> dict[str, str]:
-    """Return the source of OWNER/NAME@REVISION; raises UsageError without a revision, unless the cache has one."""
+    """Return the source of OWNER/NAME@COMMIT; without a commit it is that in the cache of the Hub.
+
+    Raises UsageError if none is there.
+    """
     from huggingface_hub import try_to_load_from_cache  # slow to import
 
-    found = _HUB_NAME.fullmatch(named)
-    if not found:
-        raise UsageError(f"--model hf:{one_line(named, 100)}: write hf:OWNER/NAME, or hf:OWNER/NAME@COMMIT")
-    repo, revision = found.groups()
-    if revision is None:
-        cached = try_to_load_from_cache(repo, "config.json")
-        if not isinstance(cached, str):
-            raise UsageError(
-                f"--model hf:{repo}: no revision, and none in the cache of the Hub; write hf:{repo}@COMMIT, with the "
-                f"40 hexadecimal digits that https://huggingface.co/{repo}/commits/main shows"
-            )
-        revision = Path(cached).parent.name
-    return {"repo": repo, "revision": revision}
-
-
-def _gguf_sha256(path: Path) -> str:
-    """Return the SHA-256 of a GGUF file; raises UsageError for any other file."""
-    from parley.engine.gguf_files import sha256_of  # slow to import
-
-    try:
-        with path.open("rb") as file:
-            is_gguf = file.read(4) == b"GGUF"
-    except (OSError, ValueError) as error:
+    repo, _, revision = named.partition("@")
+    cached = None if revision or repo.count("/") != 1 else try_to_load_from_cache(repo, "config.json")
+    if not revision and not isinstance(cached, str):
         raise UsageError(
-            f"--model gguf:{path}: {getattr(error, 'strerror', None) or error}; correct the path"
-        ) from None
-    if not is_gguf:
-        raise UsageError(f"--model gguf:{path}: is no GGUF file; name one, or hf:OWNER/NAME@COMMIT")
-    return sha256_of([path], "checking the file")
+            f"--model hf:{one_line(named, 100)}: no revision, and none in the cache of the Hugging Face Hub; write "
+            "hf:OWNER/NAME@COMMIT, with the 40 hexadecimal digits that its page shows under commits"
+        )
+    return {"repo": repo, "revision": revision or Path(str(cached)).parent.name}
 
 
 Answered = Literal["same", "version", "other"]

@@ -30,7 +30,7 @@ from parley.games.base import (
 from parley.games.parameters import GameParameters, Group, Seat
 from parley.games.playing import recast
 from parley.identity import digest
-from parley.policies import AS_WRITTEN, Sampling, Tokens
+from parley.policies import AS_WRITTEN, Reading, Sampling, Tokens
 from parley.policies.kinds import IMPORTED, LLM, ChosenPolicy
 from parley.text.yamlfile import plain
 
@@ -104,6 +104,11 @@ class Player:
         if self.model is None:
             return self.policy.label
         return self.model if self.policy.kind is LLM else f"{self.policy.label}-{self.model}"
+
+    @property
+    def reading(self) -> Reading:
+        """How its replies are read."""
+        return self.entry.reading if self.entry else AS_WRITTEN
 
     def identity(self) -> dict[str, Any]:
         """Return what can change its replies; a model's name in models.yaml cannot."""
@@ -264,11 +269,7 @@ class Condition:
     @property
     def seating(self) -> list[Group]:
         """The groups as the study lists them."""
-        return [
-            Group(g.role, g.count, g.player.policy, entry.reading if entry else AS_WRITTEN, g.player.prompt)
-            for g in self.groups
-            for entry in [g.player.entry]
-        ]
+        return [Group(g.role, g.count, g.player.policy, g.player.reading, g.player.prompt) for g in self.groups]
 
     @property
     def playing(self) -> list[Group]:

@@ -69,30 +69,21 @@ def study_of(
 
 
 def played_by(study: Study, model: str, entry: ModelEntry, role: str) -> Study:
-    """Return a study in which a model plays the agents of a role, and all others that were played by the same.
-
-    Raises UsageError where it cannot, for a study of forks, and where the study's budget could not count it.
-    """
-    if study.content.fork is not None:
-        raise UsageError(f"{study.file}: --model: its forks say who plays; name another study")
+    """Return a study in which a model plays a role, and all that the same played; raises as `load_study`."""
     check_source(model, entry, study.models_file)
-    conditions: dict[str, Condition] = {}
+    conditions = {}
     for condition in study.conditions:
+        axes = {**condition.axes, "model": model} if role == study.game.roles[0] else condition.axes
         before = [group.player for group in condition.groups if group.role == role]
         groups = tuple(
-            replace(group, player=Player(BY_MODEL, model, entry, group.player.prompt))
-            if group.player in before
-            else group
-            for group in condition.groups
+            replace(g, player=Player(BY_MODEL, model, entry, g.player.prompt)) if g.player in before else g
+            for g in condition.groups
         )
-        axes = {**condition.axes, "model": model} if role == study.game.roles[0] else condition.axes
         changed = replace(condition, axes=axes, groups=groups)
-        with located(f"{study.file}: --model {model}"):
-            study.game.check(changed.parameters, changed.playing)
-        conditions.setdefault(changed.name, changed)
-    changed_study = replace(study, conditions=tuple(conditions.values()), models={**study.models, model: entry})
-    _check_services(changed_study, {})
-    return changed_study
+        conditions[changed.name] = changed
+    played = replace(study, conditions=tuple(conditions.values()), models={**study.models, model: entry})
+    _check_services(played, {})
+    return played
 
 
 def _checked(

@@ -10,7 +10,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import groupby
 from pathlib import Path
@@ -306,10 +306,7 @@ def prompt_diff(
     it in most others. Raises UsageError if there is none, or nobody of that role in both.
     """
     first = study.fitting(where)[0]
-    candidates = [condition for condition in study.fitting(against) if condition is not first]
-    if not candidates:
-        raise UsageError(f"{study.file}: {first.name}: --where and --against choose the same condition; choose two")
-    second = max(candidates, key=lambda other: sum(first.axes[axis] == value for axis, value in other.axes.items()))
+    second = _most_like(first, study, against)
     games = [Simulation(condition, seed).game() for condition in (first, second)]
     agent = _agent(games[0], games[1], role)
     sent = [
@@ -324,6 +321,20 @@ def prompt_diff(
     keys = sorted({key: None for texts in sent for key in texts}, key=lambda key: key[0])
     differences = {key: _changed_lines(*(texts.get(key, "") for texts in sent)) for key in keys}
     return PromptDiff(first, second, agent, differences)
+
+
+def _most_like(first: Condition, study: Study, against: Mapping[str, Any]) -> Condition:
+    candidates = [condition for condition in study.fitting(against) if condition is not first]
+    if not candidates:
+        raise UsageError(f"{study.file}: {first.name}: --where and --against choose the same condition; choose two")
+    return max(candidates, key=lambda other: sum(first.axes[axis] == value for axis, value in other.axes.items()))
+
+
+def prompt_against(study: Study, sent: PromptSent, against: Mapping[str, Any]) -> PromptSent:
+    """Return what the same agent is asked in that condition `against` which is most like the prompt's own."""
+    other, ask = _most_like(sent.condition, study, against), sent.ask
+    query = PromptQuery(ask.role, ask.agent, ask.round, ask.phase)
+    return prompt_sent(replace(study, conditions=(other,)), {}, query, sent.seed)
 
 
 def _agent(one: Game, other: Game, role: str) -> str:

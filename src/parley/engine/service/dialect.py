@@ -78,22 +78,6 @@ PRESETS: Mapping[str, Mapping[str, Any]] = {
     "llama.cpp": {"think_tags": True},
 }
 
-# What `--model NAME:...` stands for: the preset, the URL, and the variable of the key, which may go there.
-SERVICES: Mapping[str, tuple[str, str, str | None]] = {
-    "anthropic": ("anthropic-messages", "https://api.anthropic.com/v1", "ANTHROPIC_API_KEY"),
-    "deepinfra": ("deepinfra", "https://api.deepinfra.com/v1/openai", "DEEPINFRA_API_KEY"),
-    "deepseek": ("deepseek", "https://api.deepseek.com/v1", "DEEPSEEK_API_KEY"),
-    "gemini": ("gemini", "https://generativelanguage.googleapis.com/v1beta/openai", "GEMINI_API_KEY"),
-    "groq": ("groq", "https://api.groq.com/openai/v1", "GROQ_API_KEY"),
-    "mistral": ("mistral", "https://api.mistral.ai/v1", "MISTRAL_API_KEY"),
-    "ollama": ("ollama", "http://127.0.0.1:11434/v1", None),
-    "openai": ("openai", "https://api.openai.com/v1", "OPENAI_API_KEY"),
-    "openai-reasoning": ("openai-reasoning", "https://api.openai.com/v1", "OPENAI_API_KEY"),
-    "openai-responses": ("openai-responses", "https://api.openai.com/v1", "OPENAI_API_KEY"),
-    "openrouter": ("openrouter", "https://openrouter.ai/api/v1", "OPENROUTER_API_KEY"),
-    "together": ("together", "https://api.together.xyz/v1", "TOGETHER_API_KEY"),
-}
-
 
 def _known(name: str) -> str:
     if name not in PRESETS:

@@ -34,7 +34,11 @@ _TEMPLATES = Path(__file__).with_name("templates")
     "--game", shell_complete=common.GAME_NAMES, help="Game of the study. Without NAME: write a game of this name."
 )
 @click.option("--policy", help="Without NAME: write a policy of this name, for the consensus game.")
-@click.option("--model", shell_complete=common.MODEL_NAMES, help="What plays: models or policies, as in a,b.")
+@click.option(
+    "--model",
+    shell_complete=common.MODEL_NAMES,
+    help="What plays: models or policies, as in a,b; or as `parley play` takes it.",
+)
 @click.option("--n", help="Numbers of agents, as in 4,8.")
 @click.option("--b", help="How many of them are Byzantine, as in 0,1.")
 @click.option("--prompt", help="Prompts of the game, as in a,b.")
@@ -103,6 +107,7 @@ def _write_study(file: Path, name: str | None, options: dict[str, Any]) -> None:
         "seeds": ("Games of each condition", "10"),
     }
     answers = {o: _asked(*question) if options[o] is None else options[o] for o, question in questions.items()}
+    answers["model"] = ",".join(_filed(each.strip(), beside, models) for each in answers["model"].split(","))
     write_new({file: _study_text(file, game, answers, models)})
     try:
         load_study(file, needs_weights=False)
@@ -113,6 +118,16 @@ def _write_study(file: Path, name: str | None, options: dict[str, Any]) -> None:
         raise
     common.say(f"wrote: {file}")
     common.say(f"play it: parley run {paths.study_command(file)}")
+
+
+def _filed(model: str, models_file: Path, models: Collection[str]) -> str:
+    """Return what a study calls a model; raises UsageError for one without an entry, which is printed."""
+    name, _ = common.unfiled_model(model, models_file) or (model, None)
+    if name != model and name not in models:
+        raise UsageError(
+            f"--model {one_line(model)}: put its entry, printed above, into {models_file}; then once more"
+        )
+    return name
 
 
 def _asked(question: str, default: str) -> str:

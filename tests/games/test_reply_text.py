@@ -13,8 +13,7 @@ from parley.games.consensus.parameters import HonestVote
 from parley.games.deliberation.parameters import answer_pattern
 from parley.games.problems.problem import Problem
 from parley.games.stag_hunt.parameters import LONGEST_WORD, WORD_PATTERN, hunt_model, one_word
-from parley.policies import Reading
-from parley.policies.reply_text import parse_reply, read_reply, read_text, without_fence
+from parley.policies.reply_text import Reading, parse_reply, read_reply, read_text, without_fence
 from support.answering import first_ask, said
 from support.playing import CARDS, EIGHTEEN
 from support.replies import BYZANTINE, POLICIES, PROPOSAL, REASONED, TURN, ZERO_SHOT

@@ -79,14 +79,12 @@ WHERE = click.option(
     metavar="AXIS=VALUE",
     help="The value of any axis, as in a record's path or in the study; may be repeated.",
 )
-
-
-def named_model_option(what: str) -> Callable[[Any], Any]:
-    """Return the option --model of a command for which it is `what`."""
-    unfiled = "openai:NAME, ollama:NAME, http://127.0.0.1:8080/v1:NAME, hf:OWNER/NAME@COMMIT or gguf:PATH"
-    return click.option("--model", shell_complete=MODEL_NAMES, help=f"{what} Without an entry: {unfiled}.")
-
-
+PLAYED_BY = click.option(
+    "--model",
+    shell_complete=MODEL_NAMES,
+    help="What plays the honest agents: a model entry, or a scripted policy; or a model without an entry, as in "
+    "openai:NAME, ollama:NAME, http://127.0.0.1:8080/v1:NAME, hf:OWNER/NAME@COMMIT and gguf:PATH.",
+)
 SET = click.option(
     "--set", "set_to", multiple=True, metavar="KEY=VALUE", help="Of a GAME: one of its parameters; may be repeated."
 )

@@ -42,13 +42,9 @@ from parley.text import choose, one_line, table
     help="Print how what is sent differs in this condition; if several fit, in the one most like the first.",
 )
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(min=0), help="Seed of the games.")
-@click.option(
-    "--try", "tries", is_flag=True, help="Send it to a model, and print the replies and what is read of them."
-)
-@click.option(
-    "--times", default=1, show_default=True, type=click.IntRange(1, 1000), help="With --try: how many replies."
-)
-@common.named_model_option("With --try: what answers, if not what plays the agent.")
+@click.option("--try", "tries", is_flag=True, help="Send it to a model; print its replies, and what is read of them.")
+@click.option("--times", default=1, show_default=True, type=click.IntRange(1, 1000), help="How often, with --try.")
+@common.PLAYED_BY
 @common.ENDPOINTS
 @common.TIMEOUT
 @click.option("--write", type=common.PATH, metavar="FOLDER", help="Write the templates of a GAME there.")
@@ -105,15 +101,7 @@ def prompts(
     from parley.games.registry import game_class
     from parley.play.live import try_prompts
     from parley.study.own_prompts import write_templates
-    from parley.study.prompt_sent import (
-        PARTS,
-        PromptQuery,
-        default_study,
-        part_text,
-        prompt_against,
-        prompt_diff,
-        prompt_sent,
-    )
+    from parley.study.prompt_sent import PromptQuery, default_study, part_text, prompt_diff, prompt_sent
 
     of_game = ":" in named or common.is_game(named, set_to, write)
     if of_game:
@@ -149,11 +137,11 @@ def prompts(
         return
     role = role or (None if agent_id else "honest")
     sent = prompt_sent(study, axes, PromptQuery(role, agent_id, round_number, phase, prompt), seed)
-    asked = [sent, prompt_against(study, sent, common.axis_values(against, "--against"))] if against else [sent]
+    asked = [sent, *(sent.other(study, common.axis_values(against, "--against")) for _ in against[:1])]
     for each in asked:
         for line in each.about():
             click.echo(one_line(line), err=True)
-        for shown in PARTS[:2] if tries and part == "system" else (part,):
+        for shown in ("system", "user") if tries and part == "system" else (part,):
             click.echo(part_text(each.ask, shown))
     if tries:
         try_prompts(study, asked, times, endpoints, engine_timeout, click.echo)

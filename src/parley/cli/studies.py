@@ -34,11 +34,7 @@ _TEMPLATES = Path(__file__).with_name("templates")
     "--game", shell_complete=common.GAME_NAMES, help="Game of the study. Without NAME: write a game of this name."
 )
 @click.option("--policy", help="Without NAME: write a policy of this name, for the consensus game.")
-@click.option(
-    "--model",
-    shell_complete=common.MODEL_NAMES,
-    help="What plays: models or policies, as in a,b; or as `parley play` takes it.",
-)
+@click.option("--model", shell_complete=common.MODEL_NAMES, help="What plays: models or policies, as in a,b.")
 @click.option("--n", help="Numbers of agents, as in 4,8.")
 @click.option("--b", help="How many of them are Byzantine, as in 0,1.")
 @click.option("--prompt", help="Prompts of the game, as in a,b.")
@@ -125,7 +121,7 @@ def _filed(model: str, models_file: Path, models: Collection[str]) -> str:
     name, _ = common.unfiled_model(model, models_file) or (model, None)
     if name != model and name not in models:
         raise UsageError(
-            f"--model {one_line(model)}: put its entry, printed above, into {models_file}; then once more"
+            f"--model {one_line(model)}: put its entry, which is above, into {models_file}, and try again"
         )
     return name
 

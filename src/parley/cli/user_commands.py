@@ -19,9 +19,7 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("study", metavar="STUDY | GAME", shell_complete=common.STUDY_OR_GAME_NAMES)
 @common.MODELS
-@common.named_model_option(
-    "What plays the honest agents: a model entry or a scripted policy, of the study if there is one."
-)
+@common.PLAYED_BY
 @click.option("--n", type=click.IntRange(min=1), help="Number of agents.")
 @click.option("--b", type=click.IntRange(min=0), help="Number of Byzantine agents.")
 @click.option("--prompt", help="Prompt variant.")

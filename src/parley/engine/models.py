@@ -27,7 +27,7 @@ from parley.engine.service.dialect import (
 from parley.engine.sources import FolderSource, HubSource, PathPlace, ServiceSource, Source
 from parley.errors import UsageError, located, without_keys
 from parley.identity import canonical_json
-from parley.policies import Reading
+from parley.policies.reply_text import Reading
 from parley.text import choose, one_line, without_folders
 from parley.text.yamlfile import Slug, load_yaml, validated, yaml_text
 from parley.trust import MAKERS, names_own_code
@@ -422,8 +422,10 @@ def named_model(text: str) -> tuple[str, ModelEntry, str] | None:
     elif found := _URL_AND_NAME.fullmatch(text):
         source, kind, rest = {"url": found[1], "served": found[3]}, found[2], found[3]
     elif kind == "hf":
-        source = _hub_source(rest)
-        rest = source["repo"]
+        rest, _, revision = rest.partition("@")
+        if not revision:  # a branch would not be pinned
+            raise UsageError("--model hf:...: no revision; write hf:OWNER/NAME@COMMIT, with 40 hexadecimal digits")
+        source = {"repo": rest, "revision": revision}
     elif kind == "gguf":
         from parley.engine.gguf_files import sha256_of  # slow to import
 
@@ -441,23 +443,6 @@ def named_model(text: str) -> tuple[str, ModelEntry, str] | None:
     name = re.sub(r"[^A-Za-z0-9._-]+|\.\.+", "-", f"{kind}-{rest.rpartition('/')[2]}")[:64].strip("._-")
     models = {"models": {name: content}}
     return name, validated(ModelsFile, models, "--model").models[name], yaml_text(models)
-
-
-def _hub_source(named: str) -> dict[str, str]:
-    """Return the source of OWNER/NAME@COMMIT; without a commit it is that in the cache of the Hub.
-
-    Raises UsageError if none is there.
-    """
-    from huggingface_hub import try_to_load_from_cache  # slow to import
-
-    repo, _, revision = named.partition("@")
-    cached = None if revision or repo.count("/") != 1 else try_to_load_from_cache(repo, "config.json")
-    if not revision and not isinstance(cached, str):
-        raise UsageError(
-            f"--model hf:{one_line(named, 100)}: no revision, and none in the cache of the Hugging Face Hub; write "
-            "hf:OWNER/NAME@COMMIT, with the 40 hexadecimal digits that its page shows under commits"
-        )
-    return {"repo": repo, "revision": revision or Path(str(cached)).parent.name}
 
 
 Answered = Literal["same", "version", "other"]

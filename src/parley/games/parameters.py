@@ -10,8 +10,9 @@ from pydantic import BeforeValidator, Field, PlainSerializer, WithJsonSchema
 from typing_extensions import TypeVar
 
 from parley.games.network import Complete, Topology
-from parley.policies import AS_WRITTEN, Reading, ReplyFormat
+from parley.policies import ReplyFormat
 from parley.policies.kinds import BY_MODEL, ChosenPolicy
+from parley.policies.reply_text import AS_WRITTEN, Reading
 from parley.text.yamlfile import StrictModel
 
 # What many parameters are: a number that may be 0, one that may not, and a probability.

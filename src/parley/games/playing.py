@@ -17,8 +17,8 @@ from parley.games.base import Game, Outcome, Point
 from parley.games.own_game import checked_play
 from parley.games.parameters import Seat
 from parley.identity import stream
-from parley.policies import FIRST_STEP, Ask, Reading, Reply
-from parley.policies.reply_text import FreeText, ReplyModel, free_field, schema_of
+from parley.policies import FIRST_STEP, Ask, Reply
+from parley.policies.reply_text import FreeText, Reading, ReplyModel, free_field, schema_of
 
 Playing = Generator[list[Ask], list[Reply], Outcome]
 

@@ -17,9 +17,9 @@ from parley.games.base import Game, Outcome
 from parley.games.playing import playing, readings
 from parley.identity import digest, request_seed
 from parley.play.journal import Entry, Journal, off_loop, requests_json
-from parley.policies import CHANGED, Ask, Policy, Reading, Reply, Request, requests_made, said_name, token_count
+from parley.policies import CHANGED, Ask, Policy, Reply, Request, requests_made, said_name, token_count
 from parley.policies.kinds import ScriptedPolicy
-from parley.policies.reply_text import read_reply
+from parley.policies.reply_text import Reading, read_reply
 from parley.study.condition import Player
 from parley.text import one_line, valid_unicode
 

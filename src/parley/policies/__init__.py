@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Annotated, Any, Literal, NamedTuple, Protocol, get_args
+from typing import Annotated, Any, Literal, Protocol, get_args
 
 from pydantic import BaseModel, Field
 
@@ -43,16 +43,6 @@ FIRST_STEP = "_think"  # what the phase of the first of two steps is called besi
 # How a study asks for replies. An ask's own format may also be the first of two steps: "free".
 ReplyFormat = Literal["json", "text", "two_steps"]
 REPLY_FORMATS: tuple[ReplyFormat, ...] = get_args(ReplyFormat)
-
-
-class Reading(NamedTuple):
-    """How replies of an agent are read: whether long texts are cut to their fields, and a Markdown fence comes off."""
-
-    cut_texts: bool = False
-    code_fence: bool = False
-
-
-AS_WRITTEN = Reading()
 
 
 class Sampling(StrictModel):

@@ -9,21 +9,11 @@ import json
 import re
 from collections.abc import Mapping
 from functools import cache
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 from pydantic import BaseModel, Field, ValidationError
 
-from parley.policies import (
-    AS_WRITTEN,
-    PROMPT_TOO_LONG,
-    THOUGHT_CUT_OFF,
-    THOUGHT_ONLY,
-    TOOL_CALL,
-    Ask,
-    FailureClass,
-    Reading,
-    Reply,
-)
+from parley.policies import PROMPT_TOO_LONG, THOUGHT_CUT_OFF, THOUGHT_ONLY, TOOL_CALL, Ask, FailureClass, Reply
 from parley.text import one_line
 from parley.text.yamlfile import StrictModel
 
@@ -201,6 +191,16 @@ class FreeText(ReplyModel):
     """What an agent wrote freely."""
 
     text: Annotated[str, Field(max_length=MAX_FREE_TEXT)]
+
+
+class Reading(NamedTuple):
+    """How replies of an agent are read: whether long texts are cut to their fields, and a Markdown fence comes off."""
+
+    cut_texts: bool = False
+    code_fence: bool = False
+
+
+AS_WRITTEN = Reading()
 
 
 _FENCE = "```"

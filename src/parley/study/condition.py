@@ -30,8 +30,9 @@ from parley.games.base import (
 from parley.games.parameters import GameParameters, Group, Seat
 from parley.games.playing import recast
 from parley.identity import digest
-from parley.policies import AS_WRITTEN, Reading, Sampling, Tokens
+from parley.policies import Sampling, Tokens
 from parley.policies.kinds import IMPORTED, LLM, ChosenPolicy
+from parley.policies.reply_text import AS_WRITTEN, Reading
 from parley.text.yamlfile import plain
 
 BASE_AXES = ("model", "n", "b", "prompt")  # in the order of the path

@@ -77,6 +77,12 @@ class PromptSent:
             remedy = f"choose by --where: {', '.join(differing)}" if differing else "they have the same axes"
             yield f"the first of {len(self.others) + 1} conditions that fit; {remedy}"
 
+    def other(self, study: Study, against: Mapping[str, Any]) -> "PromptSent":
+        """Return what the same agent is asked in that condition `against` which is most like its own."""
+        like = _most_like(self.condition, study, against)
+        query = PromptQuery(self.ask.role, self.ask.agent, self.ask.round, self.ask.phase)
+        return prompt_sent(replace(study, conditions=(like,)), {}, query, self.seed)
+
 
 def prompt_sent(study: Study, where: Mapping[str, Any], query: PromptQuery, seed: int) -> PromptSent:
     """Return what is sent in the first condition that has the axes `where` and an agent of the role.
@@ -328,13 +334,6 @@ def _most_like(first: Condition, study: Study, against: Mapping[str, Any]) -> Co
     if not candidates:
         raise UsageError(f"{study.file}: {first.name}: --where and --against choose the same condition; choose two")
     return max(candidates, key=lambda other: sum(first.axes[axis] == value for axis, value in other.axes.items()))
-
-
-def prompt_against(study: Study, sent: PromptSent, against: Mapping[str, Any]) -> PromptSent:
-    """Return what the same agent is asked in that condition `against` which is most like the prompt's own."""
-    other, ask = _most_like(sent.condition, study, against), sent.ask
-    query = PromptQuery(ask.role, ask.agent, ask.round, ask.phase)
-    return prompt_sent(replace(study, conditions=(other,)), {}, query, sent.seed)
 
 
 def _agent(one: Game, other: Game, role: str) -> str:

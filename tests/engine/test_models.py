@@ -43,16 +43,16 @@ def identity(source: dict[str, Any], **keys: Any) -> dict[str, Any]:
 # Named by a command
 
 
-@pytest.mark.parametrize("variable", MAKERS)
-def test_a_service_that_a_command_names_has_its_preset_and_the_key_of_its_maker(variable: str) -> None:
-    named = named_model(f"{variable.removesuffix('_API_KEY').lower()}:some/model:1")
-    assert named is not None
-    name, entry, text = named
-    assert validated(ModelsFile, yaml.safe_load(text), "it").models[name].identity() == entry.identity()
-    assert isinstance(entry.source, ServiceSource)
-    assert (entry.source.key_variable, entry.served) == (variable, "some/model:1")
-    assert entry.dialect.preset is not None
-    check_key(name, variable, entry.source.url)  # without `parley allow-key`
+def test_a_service_that_a_command_names_has_its_preset_and_the_key_of_its_maker() -> None:
+    for variable in MAKERS:
+        named = named_model(f"{variable.removesuffix('_API_KEY').lower()}:some/model:1")
+        assert named is not None
+        name, entry, text = named
+        assert validated(ModelsFile, yaml.safe_load(text), "it").models[name].identity() == entry.identity()
+        assert isinstance(entry.source, ServiceSource)
+        assert (entry.source.key_variable, entry.served) == (variable, "some/model:1")
+        assert entry.dialect.preset is not None
+        check_key(name, variable, entry.source.url)  # without `parley allow-key`
 
 
 def test_weights_that_a_command_names_are_pinned(tmp_path: Path) -> None:

@@ -36,23 +36,23 @@ def test_the_last_line_is_the_answer_and_the_rest_the_argument() -> None:
     assert values(REASONED, "Answer: 17\n**Answer: 18**") == {"argument": "Answer: 17", "answer": "18"}
 
 
-@pytest.mark.parametrize(
-    ("text", "inside"),
-    [
-        ("```json\n{}\n```", "{}"),
-        (" \n```\r\n{\r\n}\r\n```  \n", "{\r\n}\r"),
-        ("```\n```", ""),
-        ("```json\n{}\n```\nDone.", None),
-        ("Here:\n```json\n{}\n```", None),
-        ("```json\n{}\n```\n```json\n{}\n```", None),
-        ("```json x\n{}\n```", None),
-        ("```json {} ```", None),
-        ("````\n{}\n````", None),
-        ("```", None),
-    ],
+FENCES = (
+    ("```json\n{}\n```", "{}"),
+    (" \n```\r\n{\r\n}\r\n```  \n", "{\r\n}\r"),
+    ("```\n```", ""),
+    ("```json\n{}\n```\nDone.", None),
+    ("Here:\n```json\n{}\n```", None),
+    ("```json\n{}\n```\n```json\n{}\n```", None),
+    ("```json x\n{}\n```", None),
+    ("```json {} ```", None),
+    ("````\n{}\n````", None),
+    ("```", None),
 )
-def test_one_fence_around_the_whole_of_a_reply_comes_off_where_it_is_asked_for(text: str, inside: str | None) -> None:
-    assert without_fence(text) == (text if inside is None else inside)
+
+
+def test_one_fence_around_the_whole_of_a_reply_comes_off_where_it_is_asked_for() -> None:
+    for text, inside in FENCES:
+        assert without_fence(text) == (text if inside is None else inside), text
     fenced = f"```\n{said('propose', 1)[0]}\n```"
     assert read_reply(first_ask(), fenced, "stop").failure == "invalid_json"
     assert read_reply(first_ask(), fenced, "stop", Reading(code_fence=True)).value is not None

@@ -111,14 +111,11 @@ def test_what_no_agent_could_get_exits_2(parley: Parley) -> None:
 # Tried
 
 
-TRIED = pytest.mark.promise("`parley prompts --try` shows what a model replies to a prompt, and how it is read.")
-
-
 def try_it(parley: Parley, server: StandInService, *more: object) -> Ran:
     return parley(*IN_STUDY, "--try", "--model", f"{server.url}:{SERVED}", *more)
 
 
-@TRIED
+@pytest.mark.promise("`parley prompts --try` shows what a model replies to a prompt, and how it is read.")
 def test_a_prompt_is_sent_with_several_seeds_and_its_replies_are_shown(
     parley: Parley, study_factory: StudyFactory, server: StandInService, folder: Path
 ) -> None:
@@ -144,7 +141,6 @@ def test_a_prompt_is_sent_with_several_seeds_and_its_replies_are_shown(
     assert not list(folder.glob("results/small/**"))
 
 
-@TRIED
 def test_replies_to_two_prompts_stand_one_after_the_other(
     parley: Parley, study_factory: StudyFactory, server: StandInService
 ) -> None:
@@ -156,7 +152,6 @@ def test_replies_to_two_prompts_stand_one_after_the_other(
     assert len({body["messages"][0]["content"] for body in server.bodies}) == 2
 
 
-@TRIED
 def test_a_prompt_that_cannot_be_tried_is_one_line(
     parley: Parley, study_factory: StudyFactory, server: StandInService
 ) -> None:

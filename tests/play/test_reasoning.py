@@ -13,6 +13,8 @@ from parley.play.record import read_record, read_summary
 from parley.play.replay import replay
 from parley.play.simulate import simulate
 from parley.play.spending import spending_line
+from parley.report.explorer.game import recorded_attempts
+from parley.report.explorer.selection import ShownFile
 from parley.study import Study
 from support.answering import SERVED, VARIABLE, StandInService, as_recorded, completion, recorded_reply
 from support.studies import StudyFactory
@@ -108,6 +110,8 @@ def test_a_code_fence_comes_off_before_a_reply_is_read(make: Make, server: Stand
         rows = pq.read_table(record, partitioning=None).to_pylist()
         assert {row["text"].startswith("```") for row in rows} == {fence != "{}"}
         assert replay(record).identical
+        shown = recorded_attempts(ShownFile(next(study.simulations()), record, False, 0, 0))[1]
+        assert all((attempt.parsed is None) == (attempt.failure is not None) for attempt in shown)
         identities.add(study.conditions[0].identity)
         plain[fence] = [(row["failure"], row["round"], row["agent"]) for row in rows]
         record.unlink()

@@ -16,6 +16,7 @@ from parley.engine.endpoint import FAILED, STARTING, read_endpoint
 from parley.engine.models import ModelEntry, load_models, named_model
 from parley.engine.supervisor import temporary_engine
 from parley.errors import EngineError
+from support.commands import end, line
 
 pytestmark = [
     pytest.mark.promise(
@@ -49,20 +50,6 @@ except ParleyError as error:
 def started(prepare: str = "", supervisor: str = SUPERVISOR) -> subprocess.Popen[str]:
     command = [sys.executable, "-c", supervisor, prepare]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-
-
-def line(process: subprocess.Popen[str], text: str) -> None:
-    assert process.stdout is not None
-    while text not in (found := process.stdout.readline()):
-        assert found, f"ended without saying {text!r}"
-
-
-def end(server: subprocess.Popen[str], status: int) -> str:
-    """Return what a server says until it ends, which is soon and without a traceback."""
-    out, _ = server.communicate(timeout=30)
-    assert server.returncode == status, out
-    assert status or "Traceback" not in out
-    return out
 
 
 @pytest.fixture(autouse=True)

@@ -228,7 +228,9 @@ def test_another_version_of_the_plugin_is_refused_and_so_is_a_machine_without_sl
     executor: Executor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for missing in ("sbatch", "squeue"):
-        monkeypatch.setattr(slurm_plugin.shutil, "which", lambda name, missing=missing: name if name != missing else None)
+        monkeypatch.setattr(
+            slurm_plugin.shutil, "which", lambda name, missing=missing: name if name != missing else None
+        )
         with pytest.raises(ParleyError, match=missing):
             slurm_plugin.check_plugin(executor)
     monkeypatch.setattr(slurm_plugin.shutil, "which", lambda name: f"/usr/bin/{name}")

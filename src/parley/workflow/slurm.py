@@ -4,12 +4,14 @@ import getpass
 import re
 import subprocess
 import time
-from collections.abc import Mapping
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from parley.engine.hardware import output_of
 from parley.errors import ParleyError
-from parley.text import every, limited_logger, one_line
+from parley.text import counted, every, limited_logger, one_line, table
 
 _log = limited_logger(__name__)
 
@@ -55,6 +57,29 @@ def group_name(study: str, engine: str, shard: int | str) -> str:
     return _SEPARATOR.join([study, engine, str(shard)])
 
 
+def asked_lines(planned: Iterable[Any]) -> Iterator[str]:
+    """Yield a table of what a cluster is asked for by planned jobs of Snakemake, those that ask alike in a row."""
+    groups: dict[str, list[Any]] = defaultdict(list)
+    for job in planned:
+        if job.group:
+            groups[job.group].append(job.resources)
+    asked = Counter((name.split(_SEPARATOR)[1], *_asked(parts)) for name, parts in groups.items())
+    if asked:
+        yield from table(
+            ("cluster jobs", "of", "GPUs", "MB", "minutes"), [[jobs, *each] for each, jobs in sorted(asked.items())]
+        )
+        hours = sum(jobs * gpus * minutes for (_, gpus, _, minutes), jobs in asked.items()) / 60
+        yield f"in all {counted(len(groups), 'job')}, at most {hours:,.0f} GPU hours, unless one is sent again"
+
+
+def _asked(parts: Iterable[Any]) -> tuple[int, int, int]:
+    """Return the GPUs, MB and minutes of a cluster job, whose servers run at once."""
+    # What stands in --gres is the whole job's, and ends in its number.
+    gres = next((int(part.gres.rpartition(":")[2]) for part in parts if part.get("gres")), 0)
+    gpus, memory, minutes = ([part.get(key) or 0 for part in parts] for key in ("gpu", "mem_mb", "runtime"))
+    return gres or sum(gpus), sum(memory), max(minutes)
+
+
 def former_jobs(study: str) -> list[str] | str:
     """Return the ids of the cluster jobs that runs of `study` sent from this folder, or what squeue says if it fails.
 
@@ -92,7 +117,9 @@ def wait_for_former_jobs(study: str, required: bool, seconds: float = _POLL_SECO
         time.sleep(seconds)
     if required:
         said = f" ({one_line(jobs, 200)})" if jobs else ""
-        raise ParleyError(f"squeue does not answer{said}, so jobs of an earlier run are unknown; is SLURM here, and up?")
+        raise ParleyError(
+            f"squeue does not answer{said}, so jobs of an earlier run are unknown; is SLURM here, and up?"
+        )
     return False
 
 

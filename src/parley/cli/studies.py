@@ -332,10 +332,10 @@ def stage(study: str, profile: str | None, remove: bool, models: Path | None) ->
                parley stage paper --profile slurm
                parley stage demo --remove
     """
-    from parley.workflow.command import call_dvc, write_stage
+    from parley.workflow.command import remove_stage, write_stage
 
     if remove:
-        call_dvc("remove", common.settle(study).stem)
+        remove_stage(common.settle(study))
         return
     for text in write_stage(common.load(study, models, needs_weights=False), profile):
         click.echo(text)

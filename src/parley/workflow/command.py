@@ -150,11 +150,35 @@ def write_stage(study: "Study", profile: str | None) -> Iterator[str]:
     options += [f"--metrics={results}/metrics", *(f"--deps={place}" for place in sorted(needed - outside))]
     command = ["parley", "run", paths.study_argument(study.file), *(["--profile", profile] if profile else [])]
     call_dvc("stage", "add", "--force", f"--name={study.name}", *options, shlex.join(command))
+    of_parameters = {os.path.relpath(os.path.realpath(path), root) for path in (study.file, study.models_file)}
+    _list_parameters(root, add=sorted(of_parameters & needed - outside))
     file = root / "dvc.yaml"
     yield f"wrote the stage {study.name} into {file}:"
     yield yaml.safe_dump(yaml.safe_load(file.read_text())["stages"][study.name], sort_keys=False).rstrip()
     for place in sorted(outside):
         yield f"warning: {place}: outside of {root}, so the stage does not depend on it"
+
+
+def remove_stage(study: Path) -> None:
+    """Remove the stage of a study, by its file, which may be gone; raises UsageError if there is none."""
+    call_dvc("remove", study.stem)
+    root = paths.root().resolve()
+    _list_parameters(root, remove=os.path.relpath(os.path.realpath(study), root))
+
+
+def _list_parameters(root: Path, add: Sequence[str] = (), remove: str = "") -> None:
+    """Change which files are among those whose changed values `dvc params diff` shows."""
+    from dvc.utils.serialize import modify_yaml
+
+    with modify_yaml(root / "dvc.yaml") as content:
+        listed = content.setdefault("params", [])
+        for file in add:
+            if file not in listed:
+                listed.insert(0, file)  # the last one is followed by what ends the list, such as a blank line
+        if remove in listed:
+            listed.remove(remove)
+        if not listed:
+            del content["params"]
 
 
 def _needed(study: "Study", in_checkout: bool) -> Iterator[str | Path]:

@@ -70,7 +70,7 @@ def test_without_an_answer_a_run_on_slurm_alone_is_stopped(answers: list[str | E
         wait_for_former_jobs("demo", True, seconds=0.0)
     never = subprocess.CalledProcessError(1, "squeue", stderr="error: x\nsqueue: fatal: no configuration source\n")
     answers[:] = [never, "asked again"]  # which no patience mends
-    with pytest.raises(ParleyError, match="squeue does not answer.* no configuration source"):
+    with pytest.raises(ParleyError, match=r"squeue does not answer.* no configuration source"):
         wait_for_former_jobs("demo", True, seconds=0.0)
     assert answers == ["asked again"]
     answers[:] = [FAILED, "", ""]

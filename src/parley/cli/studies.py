@@ -272,8 +272,9 @@ def plan(study: "Study", other: str | None, base: float | None, freeze: bool, fo
     """Show what the questions of a study can find, how many seeds that takes, and what it costs.
 
     Nothing needs to be played. Rates are those that a question expects, or the records' of a pilot; tokens, hours and
-    money are those of records, else tokens and money are estimated. The table and a figure go to results/STUDY/plan. --freeze writes the preregistration
-    STUDY.frozen.md, which a person completes, and to which each report compares the study.
+    money are those of records, else tokens and money are estimated. The table and a figure go to results/STUDY/plan.
+    --freeze writes the preregistration STUDY.frozen.md, which a person completes, and to which each report compares
+    the study.
 
     \b
     Examples:  parley plan paper

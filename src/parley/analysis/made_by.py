@@ -196,10 +196,7 @@ class Costs:
         self._estimates: dict[tuple[str, bool], Cost] = {}
 
     def of(self, condition: Condition) -> tuple[Cost, str]:
-        """Return what one simulation of a condition takes, and from what that is known.
-
-        What no record tells is estimated: that it lasts as long as it may, and that replies have a usual length.
-        """
+        """Return what one simulation of a condition takes, by records or estimated, and from what that is known."""
         if not condition.models:
             return Cost(), SCRIPTED
         agents = _agents(condition)
@@ -211,7 +208,7 @@ class Costs:
         return estimate, UNKNOWN if math.isnan(estimate.prompt) else ESTIMATED
 
     def estimate(self, condition: Condition, at_most: bool) -> Cost:
-        """Return what one simulation takes without any record: as usual, or at most, each reply asked for in vain.
+        """Return what one simulation takes that lasts as long as it may: with replies of a usual length, or at most.
 
         Its hours are unknown; so is all of it for forks, and where what it would talk about is not on this machine.
         """
@@ -237,8 +234,7 @@ class Costs:
         entries = simulation.condition.entries
         money = [entry.price.most(used[name]) if entry.price else math.nan for name, entry in entries.items()]
         total = sum(used.values(), Tokens())
-        own = any(not entry.is_service for entry in entries.values())
-        hours = math.nan if own else 0.0
+        hours = 0.0 if all(entry.is_service for entry in entries.values()) else math.nan
         return Cost(total.prompt, total.completion, hours, hours, sum(money))
 
     def _cost(self, condition: Condition, tokens: Tokens) -> Cost:

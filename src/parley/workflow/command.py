@@ -43,10 +43,7 @@ def _at_least_one(text: str) -> int:
 
 
 def snakemake_command(study: str, options: Sequence[str], go_on: bool = False) -> list[str]:
-    """Return the command with which Snakemake runs a study, on all cores by default; may raise UsageError.
-
-    `go_on` is to play on where a model's replies cannot be used.
-    """
+    """Return the command with which Snakemake runs a study, on all cores by default; may raise UsageError."""
     snakefile = paths.CHECKOUT / paths.SNAKEFILE
     if not snakefile.is_file():
         raise UsageError(f"no Snakefile of Parley in {snakefile.parent}; install Parley again (make setup)")
@@ -75,8 +72,6 @@ def write_smaller(study: "Study", seeds: int | None, rounds: int | None) -> Path
 
     Raises UsageError for forks, rounds that a game does not count, and a file of that name which somebody else wrote.
     """
-    from parley.study import load_study
-
     if study.content.fork:
         raise UsageError(f"{study.file}: fork: its games are recorded; choose few by fork.seeds and fork.repeats")
     given = {name: number for name, number in (("seeds", seeds), ("rounds", rounds)) if number is not None}
@@ -95,19 +90,13 @@ def write_smaller(study: "Study", seeds: int | None, rounds: int | None) -> Path
     command = [paths.study_argument(study.file), *(f"--{option} {number}" for option, number in given.items())]
     text = f"{_MADE_BY}{' '.join(command)}\n{yaml_text(content)}".encode()
     write_atomically(file, lambda out: out.write(text))
-    try:
-        load_study(file, study.models_file, needs_weights=False)
-    except UsageError:
-        file.unlink()
-        raise
     return file
 
 
 def _fewer_seeds(content: dict[str, Any], most: int) -> None:
     """Leave at most so many seeds to each condition; a figure that named some shows the lowest."""
     for part in (content, *content["grids"]):
-        seeds = part.get("seeds", 1 if part is content else None)
-        if seeds is not None:
+        if seeds := part.get("seeds"):
             part["seeds"] = seeds[:most] if isinstance(seeds, list) else min(seeds, most)
     for drawn in content.get("figures", {}).values():
         for choice in drawn:

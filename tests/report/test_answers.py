@@ -8,14 +8,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from parley.analysis.questions import Pairs, answer_lines
+from parley.analysis.questions import Pairs
 from parley.figures.common import linker
 from parley.games.consensus.game import ConsensusGame
 from parley.games.stag_hunt.game import StagHuntGame
-from parley.report.answers import difference_text, discordant_text, how_tested, largest_differences
+from parley.report.answers import answer_lines, difference_text, discordant_text, how_tested, largest_differences
 from parley.report.boxes import _examples, boxes
 from parley.report.html import ReportLinks
-from parley.report.overview import achieved_table
+from parley.report.overview import achieved_sentences
 from parley.study import Study
 from parley.study.load import Companion
 from support.figures import study_of
@@ -173,8 +173,9 @@ def test_an_answer_says_its_test_and_over_what_it_is_corrected() -> None:
     assert tests(rows[0], ROW | none)[1].startswith("no test: p = -")
     assert "over 1 question" in tests(rows[0], ROW | none)[0]
     assert "over 2 comparisons" in tests(rows[0], ROW | {"question": "a"})[0]
-    [line, *_] = answer_lines(pd.DataFrame(rows).assign(p_holm=0.04, seeds_fixed=False))
-    assert "differs (McNemar: p 0.04, at any time: p 0.12, corrected over 2 comparisons, 50 pairs)" in line
+    [line, *_] = answer_lines(pd.DataFrame(rows), ConsensusGame)
+    assert line.startswith("a: They differ: valid consensus is 16 points")
+    assert line.endswith("over 2 questions. Confirmatory: frozen before the first of 100 games.")
 
 
 def test_an_answer_is_drawn_as_two_lines_with_what_would_not_matter() -> None:
@@ -200,9 +201,9 @@ def test_an_answer_leads_to_two_pairs_of_games_that_show_it_and_one_that_does_no
 
 def test_what_was_reached_and_what_was_achievable_are_both_of_the_games() -> None:
     row = {"measure": "validity", "simulations": 20, "reached": 0.4, "achievable": 0.1, "promised": 0.0, "model": "m"}
-    table = achieved_table(pd.DataFrame([row]), study_of(PROMPTS, seeds=2))
-    assert table.about["games"] == "20 games of m"
-    assert [[cell.text for cell in row] for row in table.rows] == [["in valid agreement", "40%", "10%", "0%"]]
+    games, sentence = achieved_sentences(pd.DataFrame([row]), study_of(PROMPTS, seeds=2))
+    assert games == "Of 20 games of m:"
+    assert sentence == "40% in valid agreement; with the best known protocol 10%; theory promises it in 0%."
 
 
 def test_what_agents_read_differently_stands_beside_the_answer_and_is_escaped() -> None:

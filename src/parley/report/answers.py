@@ -1,6 +1,6 @@
 """What differs in a study, in words and numbers: the answers to its questions, or else what differs most."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import pandas as pd
 
@@ -118,6 +118,13 @@ def change_text(row: Row, game: type[Game], low: str = "low", high: str = "high"
     return estimate("difference", form, low, high, scale=scale, unit=unit)(row)
 
 
+def answer_lines(questions: pd.DataFrame, game: type[Game]) -> Iterator[str]:
+    """Yield each row of the table `questions` as a line: the answer in words, its test, and if it is confirmatory."""
+    for row in questions.to_dict("records"):
+        found = filter(None, [difference_text(row, game), how_tested(row, questions), row["note"]])
+        yield f"{row['question']}: {verdict(row, game)}: {'; '.join(found)}. {registered_text(row)}"
+
+
 def discordant_text(row: Row) -> str:
     """Return how many pairs have what is compared on one side alone; "" for quantities, and where nothing is known."""
     if not row["pairs"] or row["kind"] == "quantity" or pd.isna(row["only_first"]):
@@ -125,32 +132,16 @@ def discordant_text(row: Row) -> str:
     return f"{row['only_first']:.0f} only first, {row['only_second']:.0f} only second"
 
 
-def numbers(row: Row, game: type[Game]) -> list[tuple[str, str]]:
-    """Return what says how sure the answer of a row of the table `questions` is, as names and text."""
-    pairs = f"{row['pairs']} pairs, {row['strata']} {'stratum' if row['strata'] == 1 else 'strata'}"
-    return [
-        ("pairs", "; ".join(filter(None, [pairs, discordant_text(row)]))),
-        ("limits for all questions at once", _with_limits(row, game, "together")),
-        ("p", f"{_with_corrected(row, 'p')} ({row['test']})"),
-        ("p that it is smaller than what matters", _with_corrected(row, "p_equivalence")),
-        ("whenever one looks", at_any_time(row, game) or "-"),
-    ]
-
-
 def at_any_time(row: Row, game: type[Game]) -> str:
     """Return the difference with the limits and the p that hold for any number of seeds; "" where there are none."""
-    text = _with_limits(row, game, "anytime")
-    return text and f"{text}, p {_with_corrected(row, 'anytime_p')}"
+    text = with_limits(row, game, "anytime")
+    return text and f"{text}, p {p_text(row['anytime_p'])}, corrected {p_text(row['anytime_p_holm'])}"
 
 
-def _with_limits(row: Row, game: type[Game], name: str) -> str:
+def with_limits(row: Row, game: type[Game], name: str) -> str:
     """Return the difference with other limits than its own; "" where there are none."""
     low, high = f"{name}_low", f"{name}_high"
     return "" if pd.isna(row[low]) else change_text(row, game, low, high)
-
-
-def _with_corrected(row: Row, name: str) -> str:
-    return f"{p_text(row[name])}, corrected {p_text(row[f'{name}_holm'])}"
 
 
 def two_names(what: str) -> tuple[str, str]:

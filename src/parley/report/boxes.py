@@ -15,12 +15,13 @@ from parley.errors import ParleyError
 from parley.report.answers import (
     at_any_time,
     difference_text,
+    discordant_text,
     how_tested,
     is_number,
-    numbers,
     registered_text,
     two_names,
     verdict,
+    with_limits,
 )
 from parley.report.html import ReportLinks, Row, interval_text
 from parley.study import Study
@@ -56,7 +57,8 @@ def boxes(
             "picture": picture(row, study),
             "games": list(_examples(pairs, links)) if pairs else [],
             "links": links.question(comparison),
-            "numbers": numbers(row, study.game),
+            "discordant": discordant_text(row),
+            "together": with_limits(row, study.game, "together"),
         }
         asked[row["question"]].append((answer, comparison))
     made = []

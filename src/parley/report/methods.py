@@ -7,7 +7,6 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -25,7 +24,6 @@ from parley.report.overview import study_sentence
 from parley.statistics.differences import CLUSTERED
 from parley.statistics.stats import CONFIDENCE
 from parley.study import Study
-from parley.study.condition import axes_text
 from parley.study.prompt_sent import word_diff
 from parley.text import counted, one_line
 
@@ -244,28 +242,19 @@ def _statistics(study: Study, tables: Mapping[str, pd.DataFrame], cite: Citation
 # What made the results
 
 
-def facts(study: Study, conditions: pd.DataFrame, left_out: Mapping[Path, str]) -> list[tuple[str, str]]:
+def facts(study: Study) -> list[tuple[str, str]]:
     """Return what the study is, as names and values."""
-    first = study.first_repeat.conditions
-    seeds = Counter(_seeds_text(condition.seeds) for condition in first)
+    seeds = Counter(_seeds_text(condition.seeds) for condition in study.first_repeat.conditions)
     again = f"; each played {study.repeats} times: tables and figures show the first, “Noise” compares them"
-    players = dict.fromkeys(
-        ", ".join(f"{group.role}: {group.player.label}" for group in condition.groups)
-        for condition in study.conditions
-    )
     return [
         ("Study", study.name),
         ("Study file", study.file.name),  # its folder is this machine's matter
         ("Game", f"{study.game.name}, protocol version {study.game.protocol_version}"),
-        ("Conditions", str(len(conditions))),
-        ("Simulations", str(int(conditions["simulations"].sum()))),
-        *([("Records left out", str(len(left_out)))] if left_out else []),
         (
             "Seeds",
             "; ".join(f"{text} ({counted(number, 'condition')})" for text, number in seeds.items())
             + (again if study.repeats > 1 else ""),
         ),
-        ("Played by", "; ".join(players)),
         ("Plan", study.plan),
     ]
 
@@ -303,17 +292,6 @@ def model_text(entry: ModelEntry) -> str:
     return _json_text({**source, **{key: value for key, value in identity.items() if value != {}}})
 
 
-def mixed_engines(
-    conditions: pd.DataFrame, simulations: pd.DataFrame, by: Sequence[str]
-) -> list[tuple[str, list[str]]]:
-    """Return the conditions whose simulations were answered by more than one engine, with how many by each."""
-    mixed = []
-    for _, row in conditions[conditions["engines"] > 1].iterrows():
-        mine = simulations[(simulations[list(by)] == row[list(by)]).all(axis=1)]
-        mixed.append((axes_text({axis: row[axis] for axis in by}), _counted_values(Counter(mine["engine"]))))
-    return mixed
-
-
 def provenance(made_by: MadeBy) -> list[tuple[str, list[str]]]:
     """Return each kind of provenance with its values and the number of simulations behind each."""
     kinds: dict[str, Counter[str]] = defaultdict(Counter)
@@ -327,10 +305,11 @@ def provenance(made_by: MadeBy) -> list[tuple[str, list[str]]]:
         kinds["Machine"][str(made.get("machine", "unknown"))] += number
         kinds["Engine"][engine_label(made)] += number
         kinds["Packages"][_json_text(made.get("packages", {}))] += number
-    return [(kind, _counted_values(counts)) for kind, counts in kinds.items()]
+    return [(kind, counted_values(counts)) for kind, counts in kinds.items()]
 
 
-def _counted_values(counts: Mapping[str, int]) -> list[str]:
+def counted_values(counts: Mapping[str, int]) -> list[str]:
+    """Return each value with the number of simulations behind it."""
     return [f"{value} ({count} simulations)" for value, count in sorted(counts.items())]
 
 
@@ -339,4 +318,4 @@ def engine_warnings(made_by: MadeBy) -> list[str]:
     counts: Counter[str] = Counter()
     for made, number in made_by.provenances:
         counts.update(dict.fromkeys(provenance_warnings(made), number))
-    return _counted_values(counts)
+    return counted_values(counts)

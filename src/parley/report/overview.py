@@ -1,14 +1,13 @@
 """What was played, in words, and what was reached of what could be."""
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from parley.games.evidence import ARM_AXIS, FIRST, INDEPENDENT
-from parley.report.html import HtmlColumn, HtmlTable, Row, interval_text, table, words
+from parley.report.html import interval_text
 from parley.statistics.stats import CONFIDENCE
 from parley.study import Study
 from parley.study.condition import SCRIPTED, axes_text
@@ -21,7 +20,6 @@ _ARMS = {
     "self_correction": "self-correction",
     "placebo": "a placebo",
 }
-_ACHIEVED = ("reached", "achievable", "promised")
 _MAX_VALUES = 6  # of an axis in the sentence
 _MAX_LINES = 12
 _MAX_SCRIPTS = 3
@@ -53,24 +51,21 @@ def study_sentence(study: Study, simulations: int) -> str:
     return " ".join(filter(None, [f"{'. '.join(parts)}.", study.shortfall]))
 
 
-def achieved_table(achievable: pd.DataFrame, study: Study) -> HtmlTable:
-    """Return how much was reached of what was achievable; `about.games` says in how many games, and of whom."""
-    rows, held = [], achievable.iloc[:0]
+def achieved_sentences(achievable: pd.DataFrame, study: Study) -> list[str]:
+    """Return how much was reached of what was achievable, in how many games, and of whom."""
+    best = study.achievable.label if study.achievable else "the best known protocol"
+    games, sentences = "", list[str]()
     for of in study.game.evidence.about("regret"):
         mine = achievable[achievable["measure"] == of.name]
-        if of.share and (number := mine["simulations"].sum()):
-            means = {name: (mine[name] * mine["simulations"]).sum() / number for name in _ACHIEVED}
-            rows.append({"what": of.label.removeprefix("games "), **means})
-            held = mine
-    best = study.achievable.label if study.achievable else "the best known protocol"
-    labels = zip(("these games", best, "theory promises it in"), _ACHIEVED, strict=True)
-    columns = [HtmlColumn(label, partial(_percent, name=name)) for label, name in labels]
-    games = f"{counted(int(held['simulations'].sum()), 'game')} of {', '.join(held['model'].unique())}"
-    return table("achievable", rows, words("games", "what"), *columns, games=games)
-
-
-def _percent(row: Row, name: str) -> str:
-    return f"{row[name]:.0%}"
+        if of.share and (number := int(mine["simulations"].sum())):
+            reached, with_best, promised = (
+                f"{(mine[name] * mine['simulations']).sum() / number:.0%}"
+                for name in ("reached", "achievable", "promised")
+            )
+            games = f"Of {counted(number, 'game')} of {', '.join(mine['model'].unique())}:"
+            what = of.label.removeprefix("games ")
+            sentences.append(f"{reached} {what}; with {best} {with_best}; theory promises it in {promised}.")
+    return [games, *sentences] if sentences else []
 
 
 def talking_sentences(rates: pd.DataFrame, equal_cost: pd.DataFrame, by: Sequence[str]) -> list[str]:

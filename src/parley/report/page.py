@@ -30,12 +30,14 @@ from parley.report import methods, overview
 from parley.report.answers import largest_differences
 from parley.report.boxes import boxes
 from parley.report.html import HtmlColumn, HtmlTable, ReportLinks, downloads, page, table, words
-from parley.report.sections import all_tables, measure_tables, rate_text
+from parley.report.sections import all_tables, rate_text
 from parley.report.warned import warnings
 from parley.statistics.stats import CONFIDENCE
 from parley.study import Study
 from parley.study.frozen import frozen_state
 from parley.study.load import companion_lines
+
+_ENDS = (".csv", ".parquet")  # of the files of a table
 
 
 def report(study: Study, explored: bool = False) -> Path:
@@ -46,8 +48,7 @@ def report(study: Study, explored: bool = False) -> Path:
     made = _tables(study)
     made_by, left_out = read_made_by(study), left_out_of_tables(study)
     links, cite, path = ReportLinks(study, explored), methods.Citations(), paths.report(study.name)
-    by, game, conditions = study.axes, study.game, made["conditions"]
-    measures, times_taken = measure_tables(made["rates"], made["quantities"], by, game)
+    by, conditions = study.axes, made["conditions"]
     html = page(
         "report/report.html",
         "report",
@@ -55,23 +56,20 @@ def report(study: Study, explored: bool = False) -> Path:
         study=study,
         played=overview.played_sentences(study, made["simulations"]),
         varied=overview.study_sentence(study, int(conditions["simulations"].sum())),
-        achieved=overview.achieved_table(made["achievable"], study),
+        achieved=overview.achieved_sentences(made["achievable"], study),
         talking=list(filter(None, overview.talking_sentences(made["decision_rates"], made["equal_cost"], by))),
         made_by=lambda stage: f"parley {stage} {paths.study_argument(study.file)}",
         frozen=frozen_state(study.whole),
         beside=companion_lines(study.whole),
         boxes=boxes(study, made["questions"], all_pairs(made["simulations"], study), links),
-        differences=largest_differences(made["contrasts"], by, game, links),
+        differences=largest_differences(made["contrasts"], by, study.game, links),
         warned=list(warnings(study, made, made_by, left_out)),
         figures=list(_figures(study)),
-        files=lambda name: downloads(path, [paths.table(study.name, name, end) for end in (".csv", ".parquet")]),
+        files=lambda *names: downloads(path, [paths.table(study.name, name, end) for name in names for end in _ENDS]),
         tables=all_tables(usable_part(study), made, links),
-        measures=measures,
-        times_taken=times_taken,
-        repeated=study.repeats > 1,
         methods=methods.methods(study, made_by, made, cite),
         bibtex=Markup.escape(cite.bibtex),
-        facts=methods.facts(study, conditions, left_out),
+        facts=methods.facts(study),
         parameters=methods.parameters(study, by),
         models=methods.models_used(study, answered_as(study, made_by.answered)),
         provenance=methods.provenance(made_by),
@@ -147,7 +145,7 @@ def compare(studies: Sequence[Study], path: Path | None = None) -> Path:
     _check(studies)
     path = path or paths.compared([study.name for study in studies])
     made = {study.name: tables.read_table(study.name, "conditions") for study in studies}
-    described = {study.name: _described(study, made[study.name]) for study in studies}
+    described = {study.name: _described(study) for study in studies}
     names = dict.fromkeys(name for each in described.values() for name in each)
     facts = [{"what": name, **{study: each.get(name, "-") for study, each in described.items()}} for name in names]
     differing = [row for row in facts if len({row[study.name] for study in studies}) > 1]
@@ -207,11 +205,10 @@ def _outcomes(studies: Sequence[Study], made: Mapping[str, pd.DataFrame], path: 
     )
 
 
-def _described(study: Study, conditions: pd.DataFrame) -> dict[str, str]:
+def _described(study: Study) -> dict[str, str]:
     values = {axis: dict.fromkeys(str(each.axes[axis]) for each in study.conditions) for axis in study.axes}
-    facts = methods.facts(study, conditions, left_out_of_tables(study))
     return {
-        **{name: value for name, value in facts if name not in ("Study", "Study file")},
+        **{name: value for name, value in methods.facts(study) if name not in ("Study", "Study file")},
         **{f"axis {axis}": ", ".join(each) for axis, each in values.items()},
         **{f"parameter {name}": value for name, value in methods.parameters(study, study.axes)},
         **{f"model {name}": value for name, value in methods.models_used(study, {})},

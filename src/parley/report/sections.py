@@ -1,7 +1,7 @@
 """The tables of the report: which rows and columns each has."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -10,12 +10,12 @@ import pandas as pd
 from parley.analysis.conditions import outcomes_of
 from parley.analysis.endings import ANY as ANY_ENDING
 from parley.analysis.forks import AS_PARENT, UNCHANGED
-from parley.analysis.rates import SECONDS, all_quantities
+from parley.analysis.rates import all_quantities
 from parley.analysis.simulations import ALL, COLUMNS
 from parley.games.base import Game
 from parley.games.evidence import ANY as ANY_BEHAVIOR
 from parley.games.evidence import NONE, OutcomeClass, Quantity
-from parley.play.degenerate import ASKED, MEANINGS
+from parley.play.degenerate import ASKED
 from parley.policies import FAILURE_CLASSES
 from parley.report.answers import change_text, discordant_text, is_number, values_text
 from parley.report.html import (
@@ -31,7 +31,6 @@ from parley.report.html import (
     words,
 )
 from parley.report.overview import simulations_text
-from parley.statistics.stats import CONFIDENCE
 from parley.study import Study
 from parley.study.comparisons import labels_of, labels_of_rates
 from parley.text import counted
@@ -41,15 +40,13 @@ MAX_CONTRASTS, MAX_MARGINS = 60, 80  # rows; tables on the disk have all
 
 def all_tables(study: Study, made: Mapping[str, pd.DataFrame], links: ReportLinks) -> dict[str, HtmlTable]:
     """Return the tables of the page by name, from those on the disk; `study` has the simulations that they are of."""
-    by, game, contrasts = study.axes, study.game, made["contrasts"]
-    differ = (contrasts["p"] < 1 - CONFIDENCE).to_numpy(dtype=bool)
+    by, game = study.axes, study.game
     return {
         "conditions": condition_table(made["conditions"], by, outcomes_of(made["conditions"], game), links),
         "endings": ending_table(made["simulations"], by),
-        "degenerate": degenerate_table(made["conditions"], by),
-        "contrasts": contrast_table("contrasts", contrasts[differ], by, game, links),
-        "no_difference": contrast_table("no-difference", contrasts[~differ], by, game, links),
-        "equal_cost": _equal_cost_table(made["equal_cost"], by),
+        "rates": rate_table(made["rates"], by, game),
+        "means": mean_table(made["quantities"], by, game),
+        "contrasts": contrast_table(made["contrasts"], by, game, links),
         "forks": _fork_table(made["forks"], game),
         "noise": _noise_table(made["noise"], by, game),
         "margins": margin_table(made["margins"], game),
@@ -90,6 +87,7 @@ def condition_table(
             _failed,
             lambda row: ", ".join(f"{name}: {row[name]}" for name in FAILURE_CLASSES if row[name]),
         ),
+        *([HtmlColumn("degenerate replies", _degenerate, _degenerate_classes)] if ASKED in conditions else []),
         by=by,
     )
 
@@ -106,6 +104,16 @@ def _rate_count(row: Row, of: str) -> str:
 def _failed(row: Row) -> str:
     rate = row["failed_reply_rate"]
     return "-" if pd.isna(rate) else f"{row['failed_replies']} ({rate:.1%})"
+
+
+def _degenerate(row: Row) -> str:
+    return "-" if pd.isna(row[ASKED]) else f"{row[ALL]} ({row[ALL] / row[ASKED]:.1%})"
+
+
+def _degenerate_classes(row: Row) -> str:
+    return ", ".join(
+        f"{label}: {row[name]}" for label, name in COLUMNS.items() if not pd.isna(row[ASKED]) and row[name]
+    )
 
 
 def ending_table(simulations: pd.DataFrame, by: Sequence[str]) -> HtmlTable:
@@ -126,53 +134,55 @@ def ending_table(simulations: pd.DataFrame, by: Sequence[str]) -> HtmlTable:
     )
 
 
-def degenerate_table(conditions: pd.DataFrame, by: Sequence[str]) -> HtmlTable:
-    """Return how many replies of models say nothing, of all and by class; "-" where nobody counted or asked any."""
-
-    def share(row: Row, name: str) -> str:
-        return "-" if pd.isna(row[ASKED]) else f"{row[name]} ({row[name] / row[ASKED]:.1%})"
-
+def rate_table(rates: pd.DataFrame, by: Sequence[str], game: type[Game]) -> HtmlTable:
+    """Return each indicator in each condition where it has an answer."""
+    labels = {indicator.name: indicator.label for indicator in game.evidence.indicators}
     return table(
-        "degenerate",
-        conditions.to_dict("records") if ASKED in conditions else [],
-        HtmlColumn("replies", lambda row: "-" if pd.isna(row[ASKED]) else f"{row[ASKED]:,}"),
-        *(HtmlColumn(label, partial(share, name=name)) for label, name in [(ALL, ALL), *COLUMNS.items()]),
+        "rates",
+        _by_measure(rates, "indicator", labels),
+        words("what", lambda row: labels[row["indicator"]]),
+        HtmlColumn("rate", estimate("rate", ".0%"), lambda row: f"{row['count']} of {row['simulations']}"),
         by=by,
-        classes=list(MEANINGS.items()),
+        first=1,
     )
 
 
-def measure_tables(
-    rates: pd.DataFrame, quantities: pd.DataFrame, by: Sequence[str], game: type[Game]
-) -> tuple[list[HtmlTable], list[HtmlTable]]:
-    """Return each indicator and quantity that has values, in each condition; and those that are times apart."""
-    measures: list[HtmlTable] = []
-    times: list[HtmlTable] = []
-    for indicator in game.evidence.indicators:
-        rows = rates[(rates["indicator"] == indicator.name) & (rates["simulations"] > 0)].to_dict("records")
-        column = HtmlColumn("rate", estimate("rate", ".0%"), lambda row: f"{row['count']} of {row['simulations']}")
-        measures.append(table(f"rate-{indicator.name}", rows, column, by=by, title=indicator.label, kind="Rate"))
-    for what in all_quantities(quantities["quantity"], game):
-        mine = quantities[(quantities["quantity"] == what.name) & (quantities["simulations"] > 0)].to_dict("records")
-        column = HtmlColumn(
-            "mean", estimate("mean", ".0%" if what.share else ".4g"), partial(_median, share=what.share)
-        )
-        title = f"{what.label} ({what.unit})" if what.unit else what.label
-        made = table(f"mean-{what.name}", mine, column, by=by, title=title, kind="Mean")
-        (times if what.name == SECONDS or what.name.startswith(f"{SECONDS}_") else measures).append(made)
-    return [each for each in measures if each.rows], [each for each in times if each.rows]
+def mean_table(quantities: pd.DataFrame, by: Sequence[str], game: type[Game]) -> HtmlTable:
+    """Return each quantity in each condition where it has values."""
+    known = {each.name: each for each in all_quantities(quantities["quantity"], game)}
+
+    def form(row: Row) -> str:
+        return ".0%" if known[row["quantity"]].share else ".4g"
+
+    return table(
+        "means",
+        _by_measure(quantities, "quantity", known),
+        words("what", lambda row: measure_label(known[row["quantity"]])),
+        HtmlColumn(
+            "mean",
+            lambda row: estimate("mean", form(row))(row),
+            lambda row: f"median {row['median']:{form(row)}}, of {row['simulations']}",
+        ),
+        by=by,
+        first=1,
+    )
 
 
-def _median(row: Row, share: bool) -> str:
-    return f"median {row['median']:{'.0%' if share else '.4g'}}, of {row['simulations']}"
+def _by_measure(rows: pd.DataFrame, column: str, names: Iterable[str]) -> list[Row]:
+    """Return the rows that are of any simulation, those of one measure together."""
+    there = rows[rows["simulations"] > 0]
+    return [row for name in names for row in there[there[column] == name].to_dict("records")]
+
+
+def measure_label(measure: Any) -> str:
+    """Return what is measured, with its unit if it has one."""
+    return f"{measure.label} ({measure.unit})" if getattr(measure, "unit", "") else str(measure.label)
 
 
 # What differs
 
 
-def contrast_table(
-    id: str, contrasts: pd.DataFrame, by: Sequence[str], game: type[Game], links: ReportLinks
-) -> HtmlTable:
+def contrast_table(contrasts: pd.DataFrame, by: Sequence[str], game: type[Game], links: ReportLinks) -> HtmlTable:
     """Return the contrasts with the smallest p, at most MAX_CONTRASTS; `about.all` says how many there are."""
     order = contrasts.sort_values("p", kind="stable", na_position="last").head(MAX_CONTRASTS)
     labels = labels_of(game)
@@ -205,7 +215,7 @@ def contrast_table(
         return f"{'within the noise' if abs(row['difference']) <= row['noise'] else 'noise'}: ±{size}"
 
     return table(
-        id,
+        "contrasts",
         [{**row, "link": links.contrast(row)} for row in order.to_dict("records")],
         words("what", what),
         words("compared", compared),
@@ -223,11 +233,11 @@ def contrast_table(
 
 
 def _noise_table(noise: pd.DataFrame, by: Sequence[str], game: type[Game]) -> HtmlTable:
-    """Return how much each condition differs from itself, in the outcomes that are not always alike."""
+    """Return how much each condition differs from itself in each outcome."""
     labels = {outcome.name: outcome.label for outcome in game.outcomes}
     return table(
         "noise",
-        noise[(noise["kind"] == "outcome") & (noise["spread"] > 0)].to_dict("records"),
+        noise[noise["kind"] == "outcome"].to_dict("records"),
         words("outcome", lambda row: labels[row["what"]]),
         HtmlColumn("pairs", "pairs"),
         HtmlColumn("again less first", lambda row: f"{100 * row['difference']:+z.0f}"),
@@ -312,23 +322,6 @@ def time_table(times: pd.DataFrame, by: Sequence[str], game: type[Game]) -> Html
     )
 
 
-def _equal_cost_table(equal: pd.DataFrame, by: Sequence[str]) -> HtmlTable:
-    """Return what talking is held against, at what cost; differences in percentage points."""
-    return table(
-        "equal-cost",
-        equal.to_dict("records"),
-        HtmlColumn("games", "simulations"),
-        HtmlColumn("right", estimate("right", ".0%")),
-        HtmlColumn("less talk", estimate("difference", "+z.0f", "difference_low", "difference_high", scale=100)),
-        p_column("p corrected", "p_holm"),
-        HtmlColumn("tokens per game", lambda row: "-" if pd.isna(row["tokens"]) else f"{row['tokens']:,.0f}"),
-        HtmlColumn("money", lambda row: "-" if pd.isna(row["money"]) else f"{row['money']:.3g}"),
-        HtmlColumn("cost", lambda row: f"{row['cost_ratio']:.2f}"),
-        HtmlColumn("answers taken", lambda row: "" if pd.isna(row["answers"]) else f"{row['answers']:.3g}"),
-        by=by,
-    )
-
-
 def _fork_table(forks: pd.DataFrame, game: type[Game]) -> HtmlTable:
     """Return what changes at points do to how recorded games end; differences in percentage points."""
     labels = {AS_PARENT: "ends as recorded", game.outcomes[0].name: game.outcomes[0].label}
@@ -398,15 +391,9 @@ def behavior_table(behaviors: pd.DataFrame, by: Sequence[str], game: type[Game])
 
 
 def reaction_table(reactions: pd.DataFrame, by: Sequence[str], game: type[Game]) -> HtmlTable:
-    """Return the reactions in all conditions that can be compared; shares in percent and percentage points.
-
-    `about` has the axes of the conditions that cannot (`alone`), and of how many `rates` above 0 the game without
-    adversary differs not by the corrected p (`unproven`).
-    """
+    """Return the reactions in all conditions that can be compared; shares in percent and percentage points."""
     measures: dict[str, Any] = {each.name: each for each in game.evidence.about("reactions")}
-    compared = reactions[reactions["without"] != NONE]
-    alone = reactions.loc[reactions["without"] == NONE, list(by)].drop_duplicates()
-    rates = compared[(compared["kind"] == "indicator") & (compared["value_with"] > 0)]
+    compared = reactions[(reactions["without"] != NONE) & (reactions["simulations_without"] > 0)]
 
     def value(name: str) -> Any:
         return lambda row: f"{row[name]:.3g}" if of_number(row) else f"{100 * row[name]:.0f}%"
@@ -415,18 +402,14 @@ def reaction_table(reactions: pd.DataFrame, by: Sequence[str], game: type[Game])
         measure = measures[row["what"]]
         return isinstance(measure, Quantity) and not measure.share
 
-    def label(row: Row) -> str:
-        measure = measures[row["what"]]
-        return f"{measure.label} ({measure.unit})" if getattr(measure, "unit", "") else str(measure.label)
-
     def difference(row: Row) -> str:
         form, scale = ("+.3g", 1) if of_number(row) else ("+z.0f", 100)
         return estimate("difference", form, scale=scale)(row)
 
     return table(
         "reactions",
-        compared[compared["simulations_without"] > 0].to_dict("records"),
-        words("measure", label),
+        compared.to_dict("records"),
+        words("measure", lambda row: measure_label(measures[row["what"]])),
         words("compared with", "without"),
         HtmlColumn(
             "pairs",
@@ -438,7 +421,4 @@ def reaction_table(reactions: pd.DataFrame, by: Sequence[str], game: type[Game])
         p_column("p", "p"),
         p_column("p corrected (Holm)", "p_holm"),
         by=by,
-        alone=[list(map(str, key)) for key in alone.itertuples(index=False, name=None)],
-        rates=len(rates),
-        unproven=int((~(rates["p_holm"] < 1 - CONFIDENCE)).sum()),
     )

@@ -12,7 +12,14 @@ from parley.analysis.questions import Pairs
 from parley.figures.common import linker
 from parley.games.consensus.game import ConsensusGame
 from parley.games.stag_hunt.game import StagHuntGame
-from parley.report.answers import answer_lines, difference_text, discordant_text, how_tested, largest_differences
+from parley.report.answers import (
+    answer_lines,
+    difference_text,
+    discordant_text,
+    how_tested,
+    largest_differences,
+    registered_text,
+)
 from parley.report.boxes import _examples, boxes
 from parley.report.html import ReportLinks
 from parley.report.overview import achieved_sentences
@@ -173,9 +180,10 @@ def test_an_answer_says_its_test_and_over_what_it_is_corrected() -> None:
     assert tests(rows[0], ROW | none)[1].startswith("no test: p = -")
     assert "over 1 question" in tests(rows[0], ROW | none)[0]
     assert "over 2 comparisons" in tests(rows[0], ROW | {"question": "a"})[0]
-    [line, *_] = answer_lines(pd.DataFrame(rows), ConsensusGame)
+    [line, *_] = answer_lines(pd.DataFrame(rows), study_of(PROMPTS, seeds=2))
     assert line.startswith("a: They differ: valid consensus is 16 points")
     assert line.endswith("over 2 questions. Confirmatory: frozen before the first of 100 games.")
+    assert registered_text(ROW, "not committed").endswith("100 games, but the frozen page is not committed.")
 
 
 def test_an_answer_is_drawn_as_two_lines_with_what_would_not_matter() -> None:

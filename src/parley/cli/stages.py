@@ -209,7 +209,7 @@ def summarize(study: "Study", strict: bool, processes: int, as_json: bool) -> No
         common.tell(True, table, ())
         return
     click.echo(print_conditions(table, study.axes, study.game))
-    for line in answer_lines(answered, study.game):
+    for line in answer_lines(answered, study):
         common.say(line)
     for name, note in study.notes().items():
         click.echo(f"{name}: {note}")

@@ -8,8 +8,10 @@ from parley.analysis.questions import ALIKE, DIFFERS, FEW, LINES, NO_PAIRS, OPEN
 from parley.games.base import Game
 from parley.report.html import ReportLinks, Row, estimate, p_text
 from parley.statistics.stats import CONFIDENCE
+from parley.study import Study
 from parley.study.comparisons import BOTH, labels_of, value_text
 from parley.study.condition import axes_text
+from parley.study.frozen import frozen_lacks
 from parley.text import counted
 
 MAX_DIFFERENCES = 3  # differences in words, of a study without questions
@@ -77,10 +79,11 @@ def is_number(row: Row, game: type[Game]) -> bool:
     return two_names(row["what"])[0] in {each.name for each in quantities if not each.share}
 
 
-def registered_text(row: Row) -> str:
-    """Return as a sentence whether a row of the table `questions` is confirmatory, and by what."""
-    text = f"confirmatory: {row['registered']}" if row["confirmatory"] else str(row["registered"])
-    return f"{text[0].upper()}{text[1:]}."
+def registered_text(row: Row, lacks: str) -> str:
+    """Return as a sentence whether a row of the table `questions` is confirmatory, by what, and what that `lacks`."""
+    if not row["confirmatory"]:
+        return f"{row['registered'][0].upper()}{row['registered'][1:]}."
+    return f"Confirmatory: {row['registered']}{lacks and f', but the frozen page is {lacks}'}."
 
 
 def verdict(row: Row, game: type[Game]) -> str:
@@ -118,11 +121,12 @@ def change_text(row: Row, game: type[Game], low: str = "low", high: str = "high"
     return estimate("difference", form, low, high, scale=scale, unit=unit)(row)
 
 
-def answer_lines(questions: pd.DataFrame, game: type[Game]) -> Iterator[str]:
+def answer_lines(questions: pd.DataFrame, study: Study) -> Iterator[str]:
     """Yield each row of the table `questions` as a line: the answer in words, its test, and if it is confirmatory."""
+    game, lacks = study.game, frozen_lacks(study.whole)
     for row in questions.to_dict("records"):
         found = filter(None, [difference_text(row, game), how_tested(row, questions), row["note"]])
-        yield f"{row['question']}: {verdict(row, game)}: {'; '.join(found)}. {registered_text(row)}"
+        yield f"{row['question']}: {verdict(row, game)}: {'; '.join(found)}. {registered_text(row, lacks)}"
 
 
 def discordant_text(row: Row) -> str:

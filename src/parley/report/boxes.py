@@ -26,6 +26,7 @@ from parley.report.answers import (
 from parley.report.html import ReportLinks, Row, interval_text
 from parley.study import Study
 from parley.study.comparisons import Comparison, labels_of, question_text, value_text
+from parley.study.frozen import frozen_lacks
 from parley.study.load import companions
 from parley.study.prompt_sent import ADDED, REMOVED, word_diff
 from parley.text import counted
@@ -42,14 +43,14 @@ def boxes(
 
     `compared` has for each row what it compares, and the pairs of games that are shown as examples.
     """
-    controls, asked = _controls(study), defaultdict[str, list[Any]](list)
+    controls, asked, lacks = _controls(study), defaultdict[str, list[Any]](list), frozen_lacks(study.whole)
     for row, (comparison, pairs) in zip(table.to_dict("records"), compared, strict=True):
         answer = {
             "verdict": verdict(row, study.game),
             "sentence": f"{difference_text(row, study.game)}.",
             "note": f"{row['note'][0].upper()}{row['note'][1:]}." if row["note"] else "",
             "size": counted(row["pairs"], "pair") + " of games with the same seed" * (comparison.axis != ""),
-            "registered": registered_text(row),
+            "registered": registered_text(row, lacks),
             "test": how_tested(row, table),
             "at_any_time": "" if study.part_of is None and row["seeds_fixed"] else at_any_time(row, study.game),
             "few": 0 < row["pairs"] < _FEW_PAIRS * row["strata"],

@@ -24,6 +24,7 @@ from parley.report.overview import study_sentence
 from parley.statistics.differences import CLUSTERED
 from parley.statistics.stats import CONFIDENCE
 from parley.study import Study
+from parley.study.frozen import frozen_lacks
 from parley.study.prompt_sent import word_diff
 from parley.text import counted, one_line
 
@@ -213,6 +214,8 @@ def _statistics(study: Study, tables: Mapping[str, pd.DataFrame], cite: Citation
     if study.content.questions:
         registered = Counter(zip(tables["questions"]["registered"], tables["questions"]["confirmatory"], strict=True))
         kinds = [f"{count} {'confirmatory, ' * sure}{text}" for (text, sure), count in registered.items()]
+        if lacks := frozen_lacks(study.whole):
+            kinds.append(f"the frozen page is {lacks}")
         sentences.append(
             f"The study asks {counted(len(study.content.questions), 'question')} by "
             f"{counted(len(tables['questions']), 'comparison')} ({'; '.join(kinds)}); their p values were corrected "

@@ -223,7 +223,7 @@ def on_success(run: Run) -> None:
             from parley.analysis.tables import read_table
             from parley.report.answers import answer_lines
 
-            answers = answer_lines(read_table(run.study.name, "questions"), run.study.game)
+            answers = answer_lines(read_table(run.study.name, "questions"), run.study)
             atexit.register(_say_answers, list(answers), report)
 
 

@@ -199,8 +199,7 @@ def test_an_answer_is_drawn_as_two_lines_with_what_would_not_matter() -> None:
 def test_an_answer_leads_to_two_pairs_of_games_that_show_it_and_one_that_does_not() -> None:
     ids = np.array([[f"{side}{seed}" for seed in range(4)] for side in "ab"], object)
     pairs = Pairs(np.array([1.0, 1, 0, 1]), np.array([1.0, 0, 1, 0]), np.arange(4), games=ids)
-    links = ReportLinks(study_of(), planned=True)
-    assert [(name, link.partition("#")[2]) for name, link in _examples(pairs, links)] == [
+    assert [(name, link.partition("#")[2]) for name, link in _examples(pairs)] == [
         ("seed 1 (differs)", "/compare/a1/b1"),
         ("seed 3 (differs)", "/compare/a3/b3"),
         ("seed 0 (does not)", "/compare/a0/b0"),

@@ -24,7 +24,7 @@ def a_contrast(**changes: Any) -> dict[str, Any]:
     row |= {"pairs": 9, "simulations_from": 9, "simulations_to": 9, "only_first": 5, "only_second": 1, "both": 2}
     row |= {"value_from": 0.75, "value_to": 0.25, "difference": -0.5, "low": -0.75, "high": -0.125}
     row |= {"all_from": 0.75, "all_to": 0.25}
-    return {**row, "test": "McNemar", "p": 0.04, "p_holm": 0.4, **changes}
+    return {**row, "test": "McNemar", "p": 0.04, "p_holm": 0.4, "p_bh": 0.4, **changes}
 
 
 def shown(**changes: Any) -> dict[str, str]:

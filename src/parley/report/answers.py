@@ -64,7 +64,10 @@ def _sides(row: Row, game: type[Game]) -> tuple[str, str, str, str]:
     """Return in words what is looked at, what follows for the first side and for the second, and the verb."""
     labels = labels_of(game)
     one, other = two_names(row["what"])
-    first, second = (f" with {end_text(row, end)}" if row["axis"] else "" for end in ("from", "to"))
+    first = second = ""
+    if axis := row["axis"]:
+        second = f" with {value_text(axis, str(row['to']))}"
+        first = f" with {row['from'] if axis in ('n', 'b') else value_text(axis, str(row['from']))}"  # words follow
     if one == other:
         label = labels.get(one, one)
         label = f"“{label}”" if len(label.split()) > 3 else label  # it may be a sentence of its own
@@ -152,9 +155,3 @@ def two_names(what: str) -> tuple[str, str]:
     """Return the names of what a question looks at on its first side and its second, from the column `what`."""
     first, _, second = what.partition(BOTH)
     return first, second or first
-
-
-def end_text(row: Row, end: str) -> str:
-    """Return the value of the compared axis at one `end` in words; a number alone at "from", whose words follow."""
-    value = str(row[end])
-    return value if end == "from" and row["axis"] in ("n", "b") else value_text(row["axis"], value)

@@ -12,6 +12,7 @@ from rich.text import Text
 from parley.analysis.questions import DIFFERS, Pairs
 from parley.analysis.tables import read_table
 from parley.errors import ParleyError
+from parley.paths import compared_link, single_link
 from parley.report.answers import (
     at_any_time,
     difference_text,
@@ -56,7 +57,7 @@ def boxes(
             "few": 0 < row["pairs"] < _FEW_PAIRS * row["strata"],
             "control": controls.get(_key(row), controls.get(None, "")),
             "picture": picture(row, study),
-            "games": list(_examples(pairs, links)) if pairs else [],
+            "games": list(_examples(pairs)) if pairs else [],
             "links": links.question(comparison),
             "discordant": discordant_text(row),
             "together": with_limits(row, study.game, "together"),
@@ -135,7 +136,7 @@ def _marked(line: Text) -> Markup:
     return Markup("").join(form.format(part.plain) for form, part in zip(forms, parts, strict=True))
 
 
-def _examples(pairs: Pairs, links: ReportLinks) -> Iterator[tuple[str, str]]:
+def _examples(pairs: Pairs) -> Iterator[tuple[str, str]]:
     """Yield two pairs of games that show the difference the most, and one that does not, as words and an address."""
     differences = pairs.second - pairs.first
     sign = -1.0 if differences.sum() < 0 else 1.0
@@ -144,4 +145,6 @@ def _examples(pairs: Pairs, links: ReportLinks) -> Iterator[tuple[str, str]]:
     without = [at for at in np.argsort(abs(differences), kind="stable") if at not in showing][:_NOT_SHOWING]
     for at in [*showing, *without]:
         differs = "differs" if at in showing else "does not"
-        yield f"seed {pairs.seeds[at]} ({differs})", links.beside(*pairs.games[:, at])
+        one, other = pairs.games[:, at]
+        address = single_link(one) if one == other else compared_link(one, other)
+        yield f"seed {pairs.seeds[at]} ({differs})", address

@@ -1,6 +1,5 @@
 """What a study is and what made its results: as names and values, as text for a paper, and BibTeX of what was used."""
 
-import inspect
 import json
 import re
 from collections import Counter, defaultdict
@@ -70,11 +69,15 @@ def _named(entry: str) -> str:
 def methods(study: Study, made_by: MadeBy, tables: Mapping[str, pd.DataFrame], cite: Citations) -> list[str]:
     """Return the paragraphs: game, players, engines, statistics; `tables` are those of the study by name."""
     asked = bool(study.models) and any(condition.models for condition in study.conditions)
-    paragraphs = [study.shortfall, _game(study, int(tables["conditions"]["simulations"].sum()), cite), _players(study)]
-    if asked:
-        paragraphs += [_sampling(study, tables["conditions"], tables["simulations"])]
-    paragraphs += [*_prompts(study)]
-    paragraphs += [_engines(made_by, cite), _protocols(tables["regret"]), _statistics(study, tables, cite)]
+    paragraphs = [
+        _game(study, tables["conditions"], cite),
+        _players(study),
+        _sampling(study, tables["conditions"], tables["simulations"]) if asked else "",
+        *_prompts(study),
+        _engines(made_by, cite),
+        _protocols(tables["regret"]),
+        _statistics(study, tables, cite),
+    ]
     return [one_line(text) for text in paragraphs if text]
 
 
@@ -89,11 +92,8 @@ def _protocols(table: pd.DataFrame) -> str:
     )
 
 
-def _game(study: Study, simulations: int, cite: Citations) -> str:
+def _game(study: Study, conditions: pd.DataFrame, cite: Citations) -> str:
     game, parameters = study.game, study.conditions[0].parameters
-    own = inspect.getdoc(game) or ""
-    about = one_line(own.split("\n\n")[0]).rstrip(".")
-    about = re.sub(r" \(section [^)]*\)", "", about)
     papers = [game.paper.key] if game.paper else []
     for axis, known in _PARTS.items():
         values = [getattr(condition.parameters, axis, "") for condition in study.conditions]
@@ -118,15 +118,13 @@ def _game(study: Study, simulations: int, cite: Citations) -> str:
             "changes are means over recorded games, with all repeats averaged within them; p is by flipping the signs "
             "of games, with Holm's correction over points and changes."
         )
-    seeds = Counter(len(condition.seeds) for condition in study.first_repeat.conditions)
-    each = ", ".join(f"{count} in {counted(number, 'condition')}" for count, number in seeds.items())
     return (
         f"We played the game {game.name.replace('_', ' ')} (protocol version {game.protocol_version})"
         f"{f' {cite(*papers)}' if papers else ''} with Parley {__version__} {cite('parley')}"
-        f"{f': {about}' if about else ''}. {study_sentence(study, simulations)} "
+        f". {game.does} {study_sentence(study, conditions)} "
         f"{f'Parameters that differ from the defaults: {_joined(changed)}. ' if changed else ''}"
-        f"Simulations per condition: {next(iter(seeds)) if len(seeds) == 1 else each}. A seed fixes what is dealt, "
-        f"so conditions are paired by seed; all other random numbers follow from the simulation's identity.{again}"
+        f"Seeds: {_seeds(study)}. A seed fixes what is dealt, so conditions are paired by seed; all other random "
+        f"numbers follow from the simulation's identity.{again}"
     )
 
 
@@ -247,19 +245,19 @@ def _statistics(study: Study, tables: Mapping[str, pd.DataFrame], cite: Citation
 
 def facts(study: Study) -> list[tuple[str, str]]:
     """Return what the study is, as names and values."""
-    seeds = Counter(_seeds_text(condition.seeds) for condition in study.first_repeat.conditions)
     again = f"; each played {study.repeats} times: tables and figures show the first, “Noise” compares them"
     return [
         ("Study", study.name),
         ("Study file", study.file.name),  # its folder is this machine's matter
         ("Game", f"{study.game.name}, protocol version {study.game.protocol_version}"),
-        (
-            "Seeds",
-            "; ".join(f"{text} ({counted(number, 'condition')})" for text, number in seeds.items())
-            + (again if study.repeats > 1 else ""),
-        ),
+        ("Seeds", _seeds(study) + (again if study.repeats > 1 else "")),
         ("Plan", study.plan),
     ]
+
+
+def _seeds(study: Study) -> str:
+    counts = Counter(_seeds_text(condition.seeds) for condition in study.first_repeat.conditions)
+    return "; ".join(f"{text} ({counted(number, 'condition')})" for text, number in counts.items())
 
 
 def _seeds_text(seeds: Sequence[int]) -> str:

@@ -39,14 +39,15 @@ def played_sentences(study: Study, simulations: pd.DataFrame) -> str:
     return f"{study.game.does} {played} were played{when}: {', '.join(by)}. {study.shortfall}".strip()
 
 
-def study_sentence(study: Study, simulations: int) -> str:
+def study_sentence(study: Study, conditions: pd.DataFrame) -> str:
     """Return the study in a sentence: the game, its conditions and what they vary, and what all have in common."""
     first = study.first_repeat.conditions
     values = {axis: list(dict.fromkeys(str(each.axes[axis]) for each in first)) for axis in study.axes}
     varying = "; ".join(f"{axis} {_listed(found)}" for axis, found in values.items() if len(found) > 1)
     alike = axes_text({axis: found[0] for axis, found in values.items() if len(found) == 1})
-    game = study.game.name.replace("_", " ")
-    what = f"{counted(simulations, 'simulation')} of the game {game} in {counted(len(first), 'condition')}"
+    game = study.game.name.partition(":")[0].replace("_", " ")
+    number = counted(int(conditions["simulations"].sum()), "simulation")
+    what = f"{number} of the game {game} in {counted(len(first), 'condition')}"
     parts = [f"{what}: {varying or alike}"] + ([f"In all: {alike}"] if varying and alike else [])
     return " ".join(filter(None, [f"{'. '.join(parts)}.", study.shortfall]))
 
@@ -78,7 +79,7 @@ def talking_sentences(rates: pd.DataFrame, equal_cost: pd.DataFrame, by: Sequenc
     axes = [axis for axis in by if axis != ARM_AXIS]
     varying = [axis for axis in axes if equal_cost[axis].nunique() > 1]
     groups = [group.to_dict("records") for _, group in equal_cost.groupby(axes, sort=False)]
-    return short([_at_equal_cost(rows, axes_text({axis: rows[0][axis] for axis in varying})) for rows in groups], 3)
+    return short([_at_equal_cost(rows, axes_text({axis: rows[0][axis] for axis in varying})) for rows in groups])
 
 
 def _at_equal_cost(rows: Sequence[Mapping[Any, Any]], where: str) -> str:
@@ -124,7 +125,7 @@ def _before_and_after(rates: pd.DataFrame) -> str:
     last = (after["right"] * after["simulations"]).sum() / number
     first = last - (after["difference"] * after["simulations"]).sum() / number
     return (
-        f"Was talking worth it? Of {counted(int(number), 'game')} in which agents may talk, the plurality of honest "
+        f"Of {counted(int(number), 'game')} in which agents may talk, the plurality of honest "
         f"agents was right in {first:.0%} with their first answers, and in {last:.0%} with their last."
     )
 
@@ -145,7 +146,7 @@ def simulations_text(row: Mapping[Any, Any]) -> str:
     return str(number) if number == planned else f"{number} of {planned}"
 
 
-def short(lines: Sequence[str], most: int = _MAX_LINES) -> list[str]:
-    """Return the lines, at most so many, and one that counts the others."""
-    more = [f"and {len(lines) - most} more"] if len(lines) > most else []
-    return [*lines[:most], *more]
+def short(lines: Sequence[str]) -> list[str]:
+    """Return the lines, at most _MAX_LINES, and one that counts the others."""
+    more = [f"and {len(lines) - _MAX_LINES} more"] if len(lines) > _MAX_LINES else []
+    return [*lines[:_MAX_LINES], *more]

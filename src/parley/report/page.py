@@ -16,7 +16,7 @@ from typing import Any
 import pandas as pd
 from markupsafe import Markup
 
-from parley import __version__, paths
+from parley import paths
 from parley.analysis import tables
 from parley.analysis.conditions import outcomes_of
 from parley.analysis.made_by import answered_as, read_made_by
@@ -32,7 +32,6 @@ from parley.report.boxes import boxes
 from parley.report.html import HtmlColumn, HtmlTable, ReportLinks, downloads, page, table, words
 from parley.report.sections import all_tables, rate_text
 from parley.report.warned import warnings
-from parley.statistics.stats import CONFIDENCE
 from parley.study import Study
 from parley.study.frozen import frozen_state
 from parley.study.load import companion_lines
@@ -48,14 +47,14 @@ def report(study: Study, explored: bool = False) -> Path:
     made = _tables(study)
     made_by, left_out = read_made_by(study), left_out_of_tables(study)
     links, cite, path = ReportLinks(study, explored), methods.Citations(), paths.report(study.name)
-    by, conditions = study.axes, made["conditions"]
+    by = study.axes
     html = page(
         "report/report.html",
         "report",
         title=study.title,
         study=study,
         played=overview.played_sentences(study, made["simulations"]),
-        varied=overview.study_sentence(study, int(conditions["simulations"].sum())),
+        varied=overview.study_sentence(study, made["conditions"]),
         achieved=overview.achieved_sentences(made["achievable"], study),
         talking=list(filter(None, overview.talking_sentences(made["decision_rates"], made["equal_cost"], by))),
         made_by=lambda stage: f"parley {stage} {paths.study_argument(study.file)}",
@@ -73,8 +72,6 @@ def report(study: Study, explored: bool = False) -> Path:
         parameters=methods.parameters(study, by),
         models=methods.models_used(study, answered_as(study, made_by.answered)),
         provenance=methods.provenance(made_by),
-        confidence=f"{CONFIDENCE:.0%}",
-        version=__version__,
         explorer=links.start,
     )
     write_atomically(path, lambda file: file.write(html.encode()))
@@ -153,18 +150,14 @@ def compare(studies: Sequence[Study], path: Path | None = None) -> Path:
         "report/compare.html",
         "report",
         title=f"{', '.join(study.name for study in studies[:-1])} and {studies[-1].name} compared",
-        studies=[
-            (study, overview.study_sentence(study, int(made[study.name]["simulations"].sum()))) for study in studies
-        ],
+        studies=[(study, overview.study_sentence(study, made[study.name])) for study in studies],
         reports={
             s.name: os.path.relpath(file, path.parent) for s in studies if (file := paths.report(s.name)).is_file()
         },
         outcomes=_outcomes(studies, made, path),
         differing=table("differing", differing, words("what", "what"), *(words(s.name, s.name) for s in studies)),
         same=[(row["what"], row[studies[0].name]) for row in facts if row not in differing],
-        confidence=f"{CONFIDENCE:.0%}",
         command=f"parley report --compare {' '.join(paths.study_argument(study.file) for study in studies)}",
-        version=__version__,
     )
     write_atomically(path, lambda file: file.write(html.encode()))
     return path

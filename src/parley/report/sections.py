@@ -1,13 +1,13 @@
 """The tables of the report: which rows and columns each has."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
 import pandas as pd
 
-from parley.analysis.conditions import outcomes_of
+from parley.analysis.conditions import RATE, outcomes_of
 from parley.analysis.endings import ANY as ANY_ENDING
 from parley.analysis.forks import AS_PARENT, UNCHANGED
 from parley.analysis.rates import all_quantities
@@ -15,7 +15,6 @@ from parley.analysis.simulations import ALL, COLUMNS
 from parley.games.base import Game
 from parley.games.evidence import ANY as ANY_BEHAVIOR
 from parley.games.evidence import NONE, OutcomeClass, Quantity
-from parley.play.degenerate import ASKED
 from parley.policies import FAILURE_CLASSES
 from parley.report.answers import change_text, discordant_text, is_number, values_text
 from parley.report.html import (
@@ -66,6 +65,8 @@ def condition_table(
 ) -> HtmlTable:
     """Return how the simulations of each condition ended."""
     several = conditions["threat_model"].nunique() > 1 or conditions["threat_model"].iloc[0] != "none"
+    of_models = partial(_replies, number=ALL, rate=RATE)
+    degenerate = HtmlColumn("degenerate replies", of_models, partial(_classes, columns=COLUMNS))
     rows = []
     for row in conditions.to_dict("records"):
         values = [row[axis] for axis in by]
@@ -84,10 +85,10 @@ def condition_table(
         HtmlColumn("median rounds", lambda row: "-" if pd.isna(row["median_rounds"]) else f"{row['median_rounds']:g}"),
         HtmlColumn(
             "unusable replies",
-            _failed,
-            lambda row: ", ".join(f"{name}: {row[name]}" for name in FAILURE_CLASSES if row[name]),
+            partial(_replies, number="failed_replies", rate="failed_reply_rate"),
+            partial(_classes, columns=dict(zip(FAILURE_CLASSES, FAILURE_CLASSES, strict=True))),
         ),
-        *([HtmlColumn("degenerate replies", _degenerate, _degenerate_classes)] if ASKED in conditions else []),
+        *([degenerate] if RATE in conditions else []),
         by=by,
     )
 
@@ -101,19 +102,12 @@ def _rate_count(row: Row, of: str) -> str:
     return "cannot be" if pd.isna(row[f"{of}_rate"]) else f"{row[f'{of}_count']} of {row['simulations']}"
 
 
-def _failed(row: Row) -> str:
-    rate = row["failed_reply_rate"]
-    return "-" if pd.isna(rate) else f"{row['failed_replies']} ({rate:.1%})"
+def _replies(row: Row, number: str, rate: str) -> str:
+    return "-" if pd.isna(row[rate]) else f"{row[number]} ({row[rate]:.1%})"
 
 
-def _degenerate(row: Row) -> str:
-    return "-" if pd.isna(row[ASKED]) else f"{row[ALL]} ({row[ALL] / row[ASKED]:.1%})"
-
-
-def _degenerate_classes(row: Row) -> str:
-    return ", ".join(
-        f"{label}: {row[name]}" for label, name in COLUMNS.items() if not pd.isna(row[ASKED]) and row[name]
-    )
+def _classes(row: Row, columns: Mapping[Any, str]) -> str:
+    return ", ".join(f"{name}: {row[of]}" for name, of in columns.items() if not pd.isna(row[of]) and row[of])
 
 
 def ending_table(simulations: pd.DataFrame, by: Sequence[str]) -> HtmlTable:
@@ -136,42 +130,32 @@ def ending_table(simulations: pd.DataFrame, by: Sequence[str]) -> HtmlTable:
 
 def rate_table(rates: pd.DataFrame, by: Sequence[str], game: type[Game]) -> HtmlTable:
     """Return each indicator in each condition where it has an answer."""
-    labels = {indicator.name: indicator.label for indicator in game.evidence.indicators}
-    return table(
-        "rates",
-        _by_measure(rates, "indicator", labels),
-        words("what", lambda row: labels[row["indicator"]]),
-        HtmlColumn("rate", estimate("rate", ".0%"), lambda row: f"{row['count']} of {row['simulations']}"),
-        by=by,
-        first=1,
-    )
+    known = {indicator.name: indicator for indicator in game.evidence.indicators}
+    count = HtmlColumn("rate", estimate("rate", ".0%"), lambda row: f"{row['count']} of {row['simulations']}")
+    return _measure_table("rates", rates, "indicator", known, count, by)
 
 
 def mean_table(quantities: pd.DataFrame, by: Sequence[str], game: type[Game]) -> HtmlTable:
     """Return each quantity in each condition where it has values."""
     known = {each.name: each for each in all_quantities(quantities["quantity"], game)}
 
-    def form(row: Row) -> str:
-        return ".0%" if known[row["quantity"]].share else ".4g"
+    def mean(row: Row) -> str:
+        return estimate("mean", ".0%" if known[row["quantity"]].share else ".4g")(row)
 
-    return table(
-        "means",
-        _by_measure(quantities, "quantity", known),
-        words("what", lambda row: measure_label(known[row["quantity"]])),
-        HtmlColumn(
-            "mean",
-            lambda row: estimate("mean", form(row))(row),
-            lambda row: f"median {row['median']:{form(row)}}, of {row['simulations']}",
-        ),
-        by=by,
-        first=1,
-    )
+    def median(row: Row) -> str:
+        form = ".0%" if known[row["quantity"]].share else ".4g"
+        return f"median {row['median']:{form}}, of {row['simulations']}"
+
+    return _measure_table("means", quantities, "quantity", known, HtmlColumn("mean", mean, median), by)
 
 
-def _by_measure(rows: pd.DataFrame, column: str, names: Iterable[str]) -> list[Row]:
+def _measure_table(
+    id: str, rows: pd.DataFrame, name: str, known: Mapping[str, Any], value: HtmlColumn, by: Sequence[str]
+) -> HtmlTable:
     """Return the rows that are of any simulation, those of one measure together."""
     there = rows[rows["simulations"] > 0]
-    return [row for name in names for row in there[there[column] == name].to_dict("records")]
+    together = [row for each in known for row in there[there[name] == each].to_dict("records")]
+    return table(id, together, words("what", lambda row: measure_label(known[row[name]])), value, by=by, first=1)
 
 
 def measure_label(measure: Any) -> str:
@@ -228,7 +212,6 @@ def contrast_table(contrasts: pd.DataFrame, by: Sequence[str], game: type[Game],
         by=[axis for axis in by if contrasts[axis].nunique() > 1],
         first=2,
         all=len(contrasts),
-        noisy="noise" in contrasts and bool(contrasts["noise"].notna().any()),
     )
 
 

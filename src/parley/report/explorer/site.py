@@ -28,7 +28,7 @@ from parley.forked import forked_map
 from parley.identity import digest
 from parley.report.explorer.game import part_content
 from parley.report.explorer.index import Known, Row, index_content, part_rows, read_rows
-from parley.report.explorer.selection import Part, Selection, current_file
+from parley.report.explorer.selection import Part, Selection, find_file
 from parley.report.html import json_in_html, page
 from parley.text import one_line, valid_unicode, with_progress
 
@@ -78,7 +78,7 @@ class ViewServer(ThreadingHTTPServer):
         return index_content(self._selection, read_rows(self._selection.parts, self._known), served=True)
 
     def _data(self, part: Part) -> bytes:
-        now = (current_file(self._selection.study, file) for file in part.simulations)
+        now = (find_file(self._selection.study, file.simulation, journals=True) for file in part.simulations)
         part = replace(part, simulations=tuple(file for file in now if file is not None))
         return data_file(part, part_key(part, part_rows(part, self._known)))
 

@@ -210,7 +210,7 @@ def test_what_was_reached_and_what_was_achievable_are_both_of_the_games() -> Non
     row = {"measure": "validity", "simulations": 20, "reached": 0.4, "achievable": 0.1, "promised": 0.0, "model": "m"}
     games, sentence = achieved_sentences(pd.DataFrame([row]), study_of(PROMPTS, seeds=2))
     assert games == "Of 20 games of m:"
-    assert sentence == "40% in valid agreement; with the best known protocol 10%; theory promises it in 0%."
+    assert sentence == "In valid agreement: 40%; with the best known protocol 10%; theory promises it in 0%."
 
 
 def test_what_agents_read_differently_stands_beside_the_answer_and_is_escaped() -> None:

@@ -64,8 +64,8 @@ def achieved_sentences(achievable: pd.DataFrame, study: Study) -> list[str]:
                 for name in ("reached", "achievable", "promised")
             )
             games = f"Of {counted(number, 'game')} of {', '.join(mine['model'].unique())}:"
-            what = of.label.removeprefix("games ")
-            sentences.append(f"{reached} {what}; with {best} {with_best}; theory promises it in {promised}.")
+            what = of.label.removeprefix("games ").removeprefix("that ").capitalize()
+            sentences.append(f"{what}: {reached}; with {best} {with_best}; theory promises it in {promised}.")
     return [games, *sentences] if sentences else []
 
 

@@ -67,7 +67,7 @@ def test_the_smallest_p_come_first_and_the_others_are_counted() -> None:
     rows = [a_contrast(p=(1 + number * 37 % 101) / 102, to=f"b{number}") for number in range(MAX_CONTRASTS + 5)]
     rows.insert(3, a_contrast(p=math.nan, to="undefined"))
     table = contrast_table(pd.DataFrame(rows), BY, MeasuredGame, ReportLinks(study_of({}, name="links")))
-    assert (table.about["all"], len(table.rows)) == (MAX_CONTRASTS + 6, MAX_CONTRASTS)
+    assert (table.total, len(table.rows)) == (MAX_CONTRASTS + 6, MAX_CONTRASTS)
     texts = [{column.label: cell.text for column, cell in zip(table.columns, row, strict=True)} for row in table.rows]
     assert texts[0]["compared"] == "model: a → b0"
     assert [row["p"] for row in texts] == sorted(row["p"] for row in texts)

@@ -10,7 +10,7 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache, partial
 from importlib.resources import files
 from pathlib import Path
@@ -179,13 +179,13 @@ class HtmlCell:
 
 @dataclass(frozen=True)
 class HtmlTable:
-    """A table; `alike` says in words which axes all rows share, `about` has what else the page says of it."""
+    """A table; `alike` says in words which axes all rows share, `total` counts rows where not all are shown."""
 
     id: str
     columns: Sequence[HtmlColumn]
     rows: Sequence[Sequence[HtmlCell]]
     alike: str = ""
-    about: Mapping[str, Any] = field(default_factory=dict)
+    total: int = 0
 
 
 def words(label: str, text: str | Callable[[Row], Any]) -> HtmlColumn:
@@ -194,7 +194,7 @@ def words(label: str, text: str | Callable[[Row], Any]) -> HtmlColumn:
 
 
 def table(
-    id: str, rows: Iterable[Row], *columns: HtmlColumn, by: Sequence[str] = (), first: int = 0, **about: Any
+    id: str, rows: Iterable[Row], *columns: HtmlColumn, by: Sequence[str] = (), first: int = 0, total: int = 0
 ) -> HtmlTable:
     """Return a table of rows; axes of `by` that differ become columns after the first so many, many become one."""
     rows = list(rows)
@@ -208,7 +208,7 @@ def table(
     if len(varying) > MAX_AXES:
         of_axes = [words("condition", condition)]
     whole = [*columns[:first], *of_axes, *columns[first:]]
-    return HtmlTable(id, whole, [[column.cell(row) for column in whole] for row in rows], axes_text(alike), about)
+    return HtmlTable(id, whole, [[column.cell(row) for column in whole] for row in rows], axes_text(alike), total)
 
 
 def _value(row: Row, axis: str) -> str:

@@ -167,7 +167,7 @@ def measure_label(measure: Any) -> str:
 
 
 def contrast_table(contrasts: pd.DataFrame, by: Sequence[str], game: type[Game], links: ReportLinks) -> HtmlTable:
-    """Return the contrasts with the smallest p, at most MAX_CONTRASTS; `about.all` says how many there are."""
+    """Return the contrasts with the smallest p, at most MAX_CONTRASTS; `total` says how many there are."""
     order = contrasts.sort_values("p", kind="stable", na_position="last").head(MAX_CONTRASTS)
     labels = labels_of(game)
 
@@ -211,7 +211,7 @@ def contrast_table(contrasts: pd.DataFrame, by: Sequence[str], game: type[Game],
         p_column("p (BH)", "p_bh"),
         by=[axis for axis in by if contrasts[axis].nunique() > 1],
         first=2,
-        all=len(contrasts),
+        total=len(contrasts),
     )
 
 
@@ -263,7 +263,7 @@ def margin_table(margins: pd.DataFrame, game: type[Game]) -> HtmlTable:
         HtmlColumn("difference", compared(change), compared(_rates_and_pairs)),
         HtmlColumn("p", compared(lambda row: p_text(row["p"])), compared(lambda row: row["test"])),
         HtmlColumn("p corrected", compared(lambda row: p_text(row["p_holm"]))),
-        all=len(margins),
+        total=len(margins),
     )
 
 
@@ -301,7 +301,7 @@ def time_table(times: pd.DataFrame, by: Sequence[str], game: type[Game]) -> Html
         p_column("p corrected", "p_holm"),
         by=[axis for axis in by if times[axis].nunique() > 1],
         first=1,
-        all=len(times),
+        total=len(times),
     )
 
 
@@ -321,7 +321,7 @@ def _fork_table(forks: pd.DataFrame, game: type[Game]) -> HtmlTable:
         p_column("p corrected", "p_holm"),
         HtmlColumn("noise", lambda row: "-" if pd.isna(row["noise"]) else f"{100 * row['noise']:.0f}"),
         by=["at", "change"],
-        all=len(forks),
+        total=len(forks),
     )
 
 

@@ -1,7 +1,7 @@
 """The `report` stage: one HTML page of a study: the question and the answer, figures, tables, methods, provenance.
 
-Links lead to files beside it. The same records and files give the same bytes. Several studies of one game come onto
-one page: their outcomes beside each other, and what differs between them.
+Links lead to files beside it. The same records, files and commits give the same bytes. Several studies of one game
+come onto one page: their outcomes beside each other, and what differs between them.
 """
 
 import base64

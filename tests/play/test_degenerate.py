@@ -201,4 +201,4 @@ def test_a_condition_is_warned_of_from_two_percent(study: Study) -> None:
         conditions.loc[1, "degenerate_rate"] = rate
         assert bool(degenerate_warnings(conditions, study.axes)) is warned
     shown = condition_table(conditions, study.axes, study.game.outcomes, ReportLinks(study)).rows[1][-1]
-    assert (shown.text, shown.small) == ("8 (50.0%)", "no_letter: 8")
+    assert (shown.text, shown.small) == ("8 (2.0%)", "no_letter: 8")

@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import sys
 import uuid
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from shlex import quote
 from typing import Any
@@ -233,22 +233,16 @@ def on_success(run: Run) -> None:
             _log.warning("%s", line)
         if (report := paths.report(run.study.name).absolute()).is_file():
             # Below the display, which is drawn for the last time before; and where the user is, not the study.
-            atexit.register(_say_answers, [*_answers(run.study)], report)
+            from parley.analysis.tables import read_table
+            from parley.report.answers import answer_lines
+
+            answers = answer_lines(read_table(run.study.name, "questions"), run.study)
+            atexit.register(_say_answers, list(answers), report)
 
 
 def _say_answers(answers: Sequence[str], report: Path) -> None:
     for line in [*answers, f"Report: {os.path.relpath(report)}"]:
         sys.stderr.write(f"{one_line(line)}\n")
-
-
-def _answers(study: Study) -> Iterator[str]:
-    """Yield the answer to each question in a line."""
-    from parley.analysis.tables import read_table
-    from parley.report.answers import difference_text, verdict
-
-    for row in read_table(study.name, "questions").to_dict("records"):
-        found = "; ".join(filter(None, [difference_text(row, study.game), row["note"]]))
-        yield f"{row['question']}: {verdict(row, study.game)}: {found}"
 
 
 def missing_records(study: Study, by_shard: bool) -> list[str]:

@@ -8,6 +8,7 @@ written becomes the free field.
 import json
 import re
 from collections.abc import Container, Mapping
+from dataclasses import replace
 from functools import cache
 from typing import Annotated, Any, ClassVar
 
@@ -195,6 +196,10 @@ class FreeText(ReplyModel):
 
 def read_reply(ask: Ask, text: str, finish_reason: str, cut: Container[str] = ()) -> Reply:
     """Return what a reply says, in the format that was asked for; of agents in `cut`, long texts are cut."""
+    return replace(_read(ask, text, finish_reason, cut), text=text)
+
+
+def _read(ask: Ask, text: str, finish_reason: str, cut: Container[str]) -> Reply:
     if ask.reply_format == "text":
         return read_text(text, finish_reason, ask.reply_model)
     if ask.reply_format != "free":

@@ -49,9 +49,8 @@ def size(turns: Any) -> int:
 
 
 @pytest.mark.promise("With memory: chat an agent's own latest questions and replies that counted stand in its chat.")
-@pytest.mark.parametrize("tokens", [1, 300, 700, 1_000_000])
-@pytest.mark.parametrize("form", ["json", "text", "two_steps"])
-@pytest.mark.parametrize("name", GAMES)
+@pytest.mark.parametrize("tokens", [1, 500, 1_000_000])
+@pytest.mark.parametrize(("name", "form"), zip(GAMES, ["json", "two_steps", "two_steps", "text"], strict=True))
 def test_an_agent_is_sent_its_own_chat_cut_from_the_oldest(name: str, form: str, tokens: int) -> None:
     game = GAMES[name](memory={"kind": "chat", "tokens": tokens}, reply_format=form, retries=1)
     played = play("the game", game, dict.fromkeys(("agent_1", "agent_2", "agent_3"), Unsteady()))
@@ -69,7 +68,8 @@ def test_rules_are_reminded_of_nothing_and_notes_stand_in_the_chat_alone(study_f
     grid = {"model": "tiny", "n": 3, "b": 1, "byzantine": "random"}
     study = study_factory(grid, parameters={"max_rounds": 3, "stop_threshold": 1, "memory": "chat"})
     [simulation] = study.simulations()
-    assert replay(record_with_model(simulation, policy=(policy := Answering()))).difference is None
+    policy = Answering()
+    assert replay(record_with_model(simulation, policy=policy)).difference is None
     scripted = [ask for ask in asked(simulation.game(), 0) if ask.role == "byzantine"]
     assert not any(ask.earlier or "earlier replies" in ask.user for ask in scripted)
     for ask in policy.asks[2:]:

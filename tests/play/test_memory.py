@@ -50,7 +50,7 @@ def size(turns: Any) -> int:
 
 @pytest.mark.promise("With memory: chat an agent's own latest questions and replies that counted stand in its chat.")
 @pytest.mark.parametrize("tokens", [1, 500, 1_000_000])
-@pytest.mark.parametrize(("name", "form"), zip(GAMES, ["json", "two_steps", "two_steps", "text"], strict=True))
+@pytest.mark.parametrize(("name", "form"), [*zip(GAMES, ["json", "two_steps", "two_steps", "text"], strict=True)])
 def test_an_agent_is_sent_its_own_chat_cut_from_the_oldest(name: str, form: str, tokens: int) -> None:
     game = GAMES[name](memory={"kind": "chat", "tokens": tokens}, reply_format=form, retries=1)
     played = play("the game", game, dict.fromkeys(("agent_1", "agent_2", "agent_3"), Unsteady()))

@@ -146,10 +146,12 @@ def _remembering(game: Game) -> Playing:
 
 def _reminded(ask: Ask, chat: Turns, tokens: int) -> Ask:
     """Return a question after the latest turns of a chat that have so many tokens together, at most."""
-    first = end = len(chat) - len(ask.earlier)  # a first step, which the second always follows, is the chat's end
+    # A first step, which its second always follows, is the chat's end.
+    is_second = bool(ask.earlier) and tuple(chat[-len(ask.earlier) :]) == ask.earlier
+    first = end = len(chat) - is_second * len(ask.earlier)
     size = 0
     while first:
-        size += sum(len(text.encode()) for _, text in chat[first - 2 : first])
+        size += sum(len(text.encode(errors="replace")) for _, text in chat[first - 2 : first])
         if estimated_tokens(size, 0) > tokens:
             break
         first -= 2

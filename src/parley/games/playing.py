@@ -147,8 +147,8 @@ def _remembering(game: Game) -> Playing:
 def _reminded(ask: Ask, chat: Turns, tokens: int) -> Ask:
     """Return a question after the latest turns of a chat that have so many tokens together, at most."""
     # A first step, which its second always follows, is the chat's end.
-    is_second = bool(ask.earlier) and tuple(chat[-len(ask.earlier) :]) == ask.earlier
-    first = end = len(chat) - is_second * len(ask.earlier)
+    is_second = len(ask.earlier) == 2 and [*chat[-2:-1]] == [ask.earlier[0]]
+    first = end = len(chat) - 2 * is_second
     size = 0
     while first:
         size += sum(len(text.encode(errors="replace")) for _, text in chat[first - 2 : first])

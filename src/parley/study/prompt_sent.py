@@ -214,11 +214,13 @@ def asked(
 
 
 def part_text(ask: Ask, part: str) -> str:
-    """Return one of the PARTS of what is asked."""
+    """Return one of the PARTS of what is asked; the user's with the turns of the chat before it."""
     if part == "reply" and ask.reply_format in ("free", "text"):
         return "(free text)"
     if part == "reply":
         return json.dumps(ask.reply_model.model_json_schema(), indent=1)
+    if part == "user" and ask.earlier:
+        return "\n\n".join(f"[{role}]\n{text}" for role, text in (*ask.earlier, ("user", ask.user)))
     return {"system": ask.system, "user": ask.user}[part]
 
 
@@ -258,10 +260,12 @@ def _answer(ask: Ask, rule: Rule, seed: int, length: float = 0.0) -> Reply:
     rng: np.random.Generator = stream("prompts", seed, ask.round, ask.phase, ask.agent)
     most = BYTES_PER_TOKEN * ask.sampling.max_tokens
     if ask.reply_format == "free":
-        return Reply(FreeText(text=_FREELY.ljust(round(length * most), "_")))
+        text = _FREELY.ljust(round(length * most), "_")
+        return Reply(FreeText(text=text), text=text)
     said = rule(ask.view, rng)
-    if ask.earlier:  # what it wrote in the first step is not asked for again
+    if ask.earlier:  # what it wrote in a first step is not asked for again
         said = {name: value for name, value in said.items() if name in ask.reply_model.model_fields}
+    tried = [said]
     if length:
         fields = schema_of(ask.reply_model).items()
         open_texts = {key: field.get("maxLength", most) for key, field in fields if _is_open(field)}
@@ -269,10 +273,9 @@ def _answer(ask: Ask, rule: Rule, seed: int, length: float = 0.0) -> Reply:
             key: str(said[key]).ljust(round(length * min(open_texts[key], most)), "_")
             for key in said.keys() & open_texts
         }
-        filled = parse_reply(json.dumps({**said, **longer}), "stop", ask.reply_model)
-        if filled.value is not None:
-            return filled
-    return parse_reply(json.dumps(said), "stop", ask.reply_model)
+        tried.insert(0, {**said, **longer})
+    replies = [replace(parse_reply(text, "stop", ask.reply_model), text=text) for text in map(json.dumps, tried)]
+    return next((reply for reply in replies if reply.value is not None), replies[-1])
 
 
 def _is_open(field: Mapping[str, Any]) -> bool:

@@ -54,6 +54,7 @@ TABLES = (
     "forks",
     "influences",
     "margins",
+    "paper",
     "questions",
     "manifest",
 )

@@ -86,7 +86,7 @@ def test_without_games_there_is_the_paper_s_number_alone(study_factory: StudyFac
     study = study_factory(GRID, paper=[{"what": VALID, "rate": 0.4, "source": "section 4.1"}], questions=[ASKED])
     none = pd.DataFrame(columns=["model", "n", "b", "prompt", "seed", "outcome"])
     table = paper_table(study, none, {"questions": question_table(none, study)})
-    assert paper_lines(table, study.game) == ["valid consensus: the paper's 40% (section 4.1); yours is not there"]
+    assert paper_lines(table, study.game) == ["valid consensus: the paper's 40% (section 4.1); yours is not in the tables"]
 
 
 def claims(own: int, paper: int) -> np.ndarray[Any, Any]:

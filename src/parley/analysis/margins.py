@@ -366,7 +366,7 @@ def _paper_line(row: Mapping[Any, Any], label: str) -> str:
     of = f"{round(row['paper'] * row['of'])} of {row['of']}" if row["form"] == "count" else number(row["paper"])
     said = f"{name}: the paper's {most}{of}" + (f" ({row['source']})" if row["source"] else "")
     if pd.isna(row["own"]):
-        return f"{said}; yours is not there"
+        return f"{said}; yours is not in the tables"
     counts = row["kind"] in ("outcome", "indicator") and row["conditions"] == 1
     yours = (
         f"{round(row['own'] * size)} of {size}" if counts else f"{most}{number(row['own'])} in {counted(size, unit)}"

@@ -59,7 +59,7 @@ def test_counts_rates_means_and_measures_stand_beside_ones_own(study_factory: St
         ("the paper's 5, yours 3.48 in 50 games: they differ, by -1.52 [-2.062, -0.9775", "]"),
         ("round=2: the paper's 10%, yours 60% in 25 games: they differ, by +50 points", "]"),
         ("rounds: the paper's at most 3, yours at most 4 in 100 games: more", ""),
-        ("size, 3 -> 4: the paper's +40 points, yours +0 points in 50 pairs: they differ, by -40 points", "]"),
+        ("from 3 to 4 (size): the paper's +40 points, yours +0 points in 50 pairs: they differ, by -40 points", "]"),
     ]
     for line, (start, end) in zip(lines, expected, strict=True):
         assert start in line
@@ -86,7 +86,9 @@ def test_without_games_there_is_the_paper_s_number_alone(study_factory: StudyFac
     study = study_factory(GRID, paper=[{"what": VALID, "rate": 0.4, "source": "section 4.1"}], questions=[ASKED])
     none = pd.DataFrame(columns=["model", "n", "b", "prompt", "seed", "outcome"])
     table = paper_table(study, none, {"questions": question_table(none, study)})
-    assert paper_lines(table, study.game) == ["valid consensus: the paper's 40% (section 4.1); yours is not in the tables"]
+    assert paper_lines(table, study.game) == [
+        "valid consensus: the paper's 40% (section 4.1); yours is not in the tables"
+    ]
 
 
 def claims(own: int, paper: int) -> np.ndarray[Any, Any]:

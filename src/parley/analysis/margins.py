@@ -38,7 +38,7 @@ from parley.statistics.clustered import (
 from parley.statistics.differences import RATE, Clusters, SamplePair, Unpaired, beside
 from parley.statistics.stats import Floats
 from parley.study import Study
-from parley.study.comparisons import BOTH, Comparison, labels_of_rates, rates_of
+from parley.study.comparisons import Comparison, labels_of_rates, rates_of
 from parley.study.condition import Condition, axes_text
 from parley.study.study_file import PaperNumber
 from parley.text import counted
@@ -350,35 +350,29 @@ def paper_lines(table: pd.DataFrame, game: type[Game]) -> list[str]:
 
 
 def _paper_line(row: Mapping[Any, Any], label: str) -> str:
-    def text(value: float, form: str = ".3g", unit: str = "%") -> str:
-        return f"{100 * value:{form}}{unit}" if row["share"] else f"{value:{form.replace('.0f', '.4g')}}"
-
-    def change(value: float, unit: str = " points") -> str:
-        return text(value, "+z.0f", unit)
-
-    def number(value: float) -> str:
-        return change(value) if differs else text(value)
-
     low, high, size, differs = row["difference_low"], row["difference_high"], row["simulations"], bool(row["question"])
+
+    def text(value: float, sign: bool = differs, unit: str = " points") -> str:
+        if not row["share"]:
+            return f"{value:{'+z' if sign else ''}.4g}"
+        return f"{100 * value:+z.0f}{unit}" if sign else f"{100 * value:.3g}%"
+
     most, unit = "at most " * (row["form"] == "most"), "pair" if differs else "game"
-    name = ", ".join(filter(None, [label, row["where"]]))
-    name = f"{row['question']}, {row['from']}{BOTH}{row['to']}" if differs else name
-    of = f"{round(row['paper'] * row['of'])} of {row['of']}" if row["form"] == "count" else number(row["paper"])
-    said = f"{name}: the paper's {most}{of}" + (f" ({row['source']})" if row["source"] else "")
+    what = f"difference from {row['from']} to {row['to']} ({row['question']})" if differs else row["where"]
+    of = f"{round(row['paper'] * row['of'])} of {row['of']}" if row["form"] == "count" else text(row["paper"])
+    said = f"{label}{what and ', '}{what}: the paper's {most}{of}" + (f" ({row['source']})" if row["source"] else "")
     if pd.isna(row["own"]):
         return f"{said}; yours is not in the tables"
     counts = row["kind"] in ("outcome", "indicator") and row["conditions"] == 1
-    yours = (
-        f"{round(row['own'] * size)} of {size}" if counts else f"{most}{number(row['own'])} in {counted(size, unit)}"
-    )
+    yours = f"{round(row['own'] * size)} of {size}" if counts else f"{most}{text(row['own'])} in {counted(size, unit)}"
     if most:
         end = "more" if row["difference"] > 0 else "not more"
     elif not pd.isna(low):
         differ = "they differ, by" if low > 0 or high < 0 else "no difference can be told:"
-        end = f"{differ} {change(row['difference'])} [{change(low, '')}, {change(high, '')}]"
+        end = f"{differ} {text(row['difference'], True)} [{text(low, True, '')}, {text(high, True, '')}]"
     elif pd.isna(row["low"]):
         end = "nothing says how sure yours is"
     else:
         within = "within" if row["low"] <= row["paper"] <= row["high"] else "outside of"
-        end = f"the paper's is {within} your interval [{number(row['low'])}, {number(row['high'])}]"
+        end = f"the paper's is {within} your interval [{text(row['low'])}, {text(row['high'])}]"
     return f"{said}, yours {yours}: {end}"

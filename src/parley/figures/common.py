@@ -54,32 +54,23 @@ def values_along(column: pd.Series) -> list[Any]:
 PAPER: dict[str, Any] = {"linestyle": "none", "marker": "D", "markeredgecolor": "black", "markeredgewidth": 1.0}
 
 
-def with_paper(study: Study, table: pd.DataFrame, column: str = "") -> pd.DataFrame:
-    """Return conditions with what a paper says of each of them alone: a column `paper` by what `column` names.
+def with_paper(study: Study, table: pd.DataFrame, column: str = "") -> tuple[pd.DataFrame, list[Artist]]:
+    """Return conditions with what a paper says of each of them alone, and the legend's entry of its marks, if any.
 
-    Without `column`, one for each outcome, such as `valid_consensus_paper`. Of several numbers the first counts.
+    It is a column `paper`, by what `column` names; without that one for each outcome, as `valid_consensus_paper`.
     """
     told = zip(study.content.paper, study.of_paper, strict=True)
     rows = [
         {**of[0].axes, "_what": each.what, "paper": each.value} for each, of in told if each.is_mean and len(of) == 1
     ]
-    if not rows:
-        return table
-    said = pd.DataFrame(rows).drop_duplicates([*study.axes, "_what"])
+    said = pd.DataFrame(rows, columns=[*study.axes, "_what", "paper"]).drop_duplicates([*study.axes, "_what"])
+    said = said[said["_what"].isin(table[column] if column else [each.name for each in study.game.outcomes])]
+    if said.empty:
+        return table, []
     if not column:
         said = said.pivot(index=study.axes, columns="_what", values="paper").add_suffix("_paper").reset_index()
-    return table.merge(said.rename(columns={"_what": column}), how="left")
-
-
-def paper_mark(ax: Axes, x: float, y: float, size: float, fill: str) -> None:
-    """Draw what a paper says at this place."""
-    add_line(ax, x, y, clip_on=False, zorder=4, markersize=size, markerfacecolor=fill, **PAPER)
-
-
-def paper_legend(table: pd.DataFrame) -> list[Artist]:
-    """Return the legend's entry of a paper's marks, if there are any."""
-    some = any(table[name].notna().any() for name in table.columns if name == "paper" or name.endswith("_paper"))
-    return [Line2D([], [], label="paper", markersize=5, markerfacecolor="none", **PAPER)] if some else []
+    legend = Line2D([], [], label="paper", markersize=5, markerfacecolor="none", **PAPER)
+    return table.merge(said.rename(columns={"_what": column}), how="left"), [legend]
 
 
 def alike(study: Study, table: pd.DataFrame, by: Sequence[str]) -> list[Group]:

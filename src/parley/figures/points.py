@@ -144,7 +144,7 @@ def _points(
     names stand in one row. `ranges` are the limits of y of what is no share, and whether they cut an interval; what
     is in `cut` has intervals that end at the edge.
     """
-    table = common.with_paper(study, table, column)
+    table, of_paper = common.with_paper(study, table, column)
     same = common.counted(table, notes, "blocks" if spec.blocks else "sims")
     along = _places_along(study, spec, table, each, notes, lines)
     ranges = ranges or {}
@@ -178,7 +178,7 @@ def _points(
 
     size = (along.width, _ALONE if one_row else HEIGHT)
     labels = ["rate"] if one_row else list(titles.values())
-    legend = [*along.lines.legend, *common.paper_legend(table)]
+    legend = [*along.lines.legend, *of_paper]
     return common.panel_rows(study, spec, labels, along.groups, along.by, size, notes, legend, draw)
 
 
@@ -248,7 +248,8 @@ def _draw_points(
                     ax.vlines(at, low, high, color=style["color"], linewidth=7, alpha=0.2, zorder=1)
                 points[index].append((at, row[of]))
                 if not math.isnan(told := row.get("paper", math.nan)):
-                    common.paper_mark(ax, at, told, 6.5, "none")  # around the point
+                    around: dict[str, Any] = {"markersize": 6.5, "markerfacecolor": "none", "clip_on": False}
+                    common.add_line(ax, at, told, zorder=4, **around, **common.PAPER)
     for number, line, bars in zip(styles, points, limits, strict=True):
         common.error_bars(ax, bars, line_style(number)["color"], 1.1, 2, clip_on=cut, zorder=2.5)
         if joined and line:

@@ -300,32 +300,21 @@ class PaperNumber(FileModel):
 
     what: Slug | None = Field(
         default=None,
-        description="An outcome, an indicator or a quantity of the game; with `round` a measure, with `player` a "
-        "behavior (figures and tables name them).",
+        description="An outcome, indicator or quantity; a measure of a `round`, a behavior of a `player`.",
     )
     question: Slug | None = Field(default=None, description="The question of this study whose `difference` it is.")
     where: dict[str, Any] = Field(
         default_factory=dict, description="Values of axes: the number is over all conditions that have them."
     )
     round: Annotated[int, Field(strict=True, ge=0)] | None = Field(default=None, description="Of a measure: when.")
-    player: str | None = Field(
-        default=None, max_length=200, description="Of a behavior: whose, a model or policy as tables call it."
-    )
-    rate: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)] | None = Field(
-        default=None, description="The rate or share in the paper."
-    )
-    count: Annotated[int, Field(strict=True, ge=0)] | None = Field(
-        default=None, description="In place of `rate`: in how many games, of those that `of` counts."
-    )
-    mean: _Number | None = Field(default=None, description="In place of `rate`: a mean, in the unit of the quantity.")
-    most: _Number | None = Field(default=None, description="In place of `rate`: what no game exceeds in the paper.")
-    difference: _Number | None = Field(
-        default=None, description="In place of `rate`: a difference, the second side of the question less the first."
-    )
-    of: _Positive | None = Field(default=None, description="Of how many games the number is: the paper's interval.")
-    margin: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = Field(
-        default=None, description="Half of the 95% interval that the paper gives."
-    )
+    player: _Name | None = Field(default=None, description="Of a behavior: whose, as tables call it.")
+    rate: Annotated[_Number, Field(ge=0, le=1)] | None = Field(default=None, description="A rate or share.")
+    count: _Count | None = Field(default=None, description="In place of `rate`: in how many games, of `of`.")
+    mean: _Number | None = Field(default=None, description="In place of `rate`: a mean.")
+    most: _Number | None = Field(default=None, description="In place of `rate`: what no game exceeds.")
+    difference: _Number | None = Field(default=None, description="The second side of a question less the first.")
+    of: _Positive | None = Field(default=None, description="Of how many games it is, which gives it an interval.")
+    margin: Annotated[_Number, Field(gt=0)] | None = Field(default=None, description="Half of its 95% interval.")
     source: str = Field(default="", max_length=200, description="Where the paper says so.")
 
     @property
@@ -357,9 +346,7 @@ class PaperNumber(FileModel):
             raise ValueError("of: say of how many games the count is, as in {count: 13, of: 25}")
         about = "question" if self.difference is not None else "what"
         if getattr(self, about) is None or (self.what is not None and self.question is not None):
-            raise ValueError(
-                f"{about}: needed with {given[0]}, alone; a question has a difference, all else no question"
-            )
+            raise ValueError(f"{about}: needed with {given[0]}; a question has a difference, all else has what")
         return self
 
 

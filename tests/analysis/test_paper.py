@@ -58,7 +58,7 @@ def test_counts_rates_means_and_measures_stand_beside_ones_own(study_factory: St
         ("the paper's 90%, yours 56% in 100 games: the paper's is outside of your interval [", "]"),
         ("the paper's 5, yours 3.48 in 50 games: they differ, by -1.52 [-2.062, -0.9775", "]"),
         ("round=2: the paper's 10%, yours 60% in 25 games: they differ, by +50 points", "]"),
-        ("rounds: the paper's at most 3, yours at most 4 in 100 games: more", ""),
+        ("rounds played: the paper's at most 3, yours at most 4 in 100 games: more", ""),
         ("from 3 to 4 (size): the paper's +40 points, yours +0 points in 50 pairs: they differ, by -40 points", "]"),
     ]
     for line, (start, end) in zip(lines, expected, strict=True):

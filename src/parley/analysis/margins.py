@@ -38,7 +38,7 @@ from parley.statistics.clustered import (
 from parley.statistics.differences import RATE, Clusters, SamplePair, Unpaired, beside
 from parley.statistics.stats import Floats
 from parley.study import Study
-from parley.study.comparisons import Comparison, labels_of_rates, rates_of
+from parley.study.comparisons import Comparison, labels_of, rates_of
 from parley.study.condition import Condition, axes_text
 from parley.study.study_file import PaperNumber
 from parley.text import counted
@@ -345,8 +345,13 @@ def _add_questions(study: Study, asked: pd.DataFrame, table: list[dict[str, Any]
 
 def paper_lines(table: pd.DataFrame, game: type[Game]) -> list[str]:
     """Return a sentence for each row of the table `paper`: the paper's number, one's own, and whether they differ."""
-    labels = labels_of_rates(game)
-    return [_paper_line(row, labels.get(row["what"], row["what"])) for row in table.to_dict("records")]
+    own = {
+        "measure": game.evidence.measures,
+        "behavior": game.evidence.about("behaviors"),
+    }  # names like outcomes' names
+    labels = {kind: {each.name: each.label for each in of} for kind, of in own.items()}
+    rows = table.to_dict("records")
+    return [_paper_line(row, labels.get(row["kind"], labels_of(game)).get(row["what"], row["what"])) for row in rows]
 
 
 def _paper_line(row: Mapping[Any, Any], label: str) -> str:

@@ -40,7 +40,8 @@ def labels_of_rates(game: type[Game]) -> dict[str, str]:
 
 def labels_of(game: type[Game]) -> dict[str, str]:
     """Return the labels of all that can be compared, by name."""
-    return labels_of_rates(game) | {each.name: each.label for each in (*game.evidence.quantities, *game.evidence.lost)}
+    quantities = (*game.evidence.quantities, *game.evidence.lost, *game.evidence.about("votes"))
+    return labels_of_rates(game) | {each.name: each.label for each in quantities}
 
 
 def value_text(axis: str, value: str) -> str:
@@ -200,8 +201,8 @@ def compared(question: Question, conditions: Sequence[Condition], where: str) ->
 def _kinds(question: Question, game: type[Game], where: str, with_arms: bool) -> tuple[tuple[Kind, Kind], bool]:
     """Return what kind of thing is looked at on either side, and whether it is in [0, 1]."""
     contrasted = (quantity for quantity in game.evidence.quantities if quantity.contrasted)
-    of_arms = game.evidence.about("equal_cost") if with_arms else ()
-    quantities = {quantity.name: quantity for quantity in (*contrasted, *game.evidence.lost, *of_arms)}
+    of_tables = (*game.evidence.about("votes"), *(game.evidence.about("equal_cost") if with_arms else ()))
+    quantities = {quantity.name: quantity for quantity in (*contrasted, *game.evidence.lost, *of_tables)}
     known: dict[str, Kind] = dict.fromkeys(quantities, "quantity")
     known |= dict.fromkeys((i.name for i in game.evidence.indicators), "indicator")
     known |= dict.fromkeys((o.name for o in game.outcomes), "outcome")

@@ -199,6 +199,22 @@ FIGURES = (
         x="n",
         of=("seconds", "seconds_initial", "seconds_reflect"),
     ),
+    FigureSpec(
+        name="effective_votes",
+        kind="votes",
+        title="Votes that answers are worth",
+        caption="How many independent votes would vary from problem to problem as much as those of the honest agents: "
+        "as many as agents where errors are independent, 1 where all answer alike.",
+        x="n",
+    ),
+    FigureSpec(
+        name="conformity",
+        kind="faced",
+        title="Giving way to others",
+        caption="Share of answers that honest agents gave up for the one held most against theirs, by how many of "
+        "those they heard held it, and of right answers that were so given up for a wrong one.",
+        x="others who hold it",
+    ),
     ENDINGS,
     OUTCOMES_BY_BYZANTINE,
     NETWORK,
@@ -206,7 +222,7 @@ FIGURES = (
 
 
 # What they show needs problems that have a right answer, or that have none.
-_OF_RIGHT_ANSWERS = ("accuracy_by_turn", "deliberation_gain")
+_OF_RIGHT_ANSWERS = ("accuracy_by_turn", "deliberation_gain", "effective_votes", "conformity")
 _OF_POLICIES = ("confidence_by_turn",)
 
 
@@ -217,6 +233,14 @@ TABLES = (
         "equal_cost",
         "parley.games.deliberation.talking:EqualCost",
         (Quantity("right_at_equal_cost", "plurality at the end is right, at the cost of talking", share=True),),
+    ),
+    TableSpec(
+        "votes",
+        "parley.games.deliberation.votes:Votes",
+        (
+            Quantity("effective_votes", "independent votes that answers at the end are worth", signed=True),
+            Quantity("lost_by_dependence", "right majorities lost as errors go together", signed=True),
+        ),
     ),
 )
 

@@ -128,6 +128,12 @@ QUANTITIES = (
     Quantity("unreadable", "answers that could not be read"),
 )
 
+OF_TRACES = (
+    Quantity("first_accuracy", "right first answers (share of all agents)", share=True),
+    Quantity("last_accuracy", "right last answers (share of all agents)", share=True),
+    Quantity("first_confidence", "confidence C in the first answers", share=True),
+)
+
 FIGURES = (
     FigureSpec(
         name="accuracy_by_turn",
@@ -194,7 +200,8 @@ FIGURES = (
         kind="quantities",
         title="Time to the verdict",
         caption="Mean time until agents agreed or hung, by agents, turns or what else varies: the whole, and the "
-        "slowest reply of each turn, added up, of the initial round and of reflection (after Table II of the paper). "
+        "slowest reply of each turn, added up, of the initial round and of reflection (TRC, IR and RR of Table II of "
+        "the paper). "
         "Scripted agents take none. Times are the machine's: no part of the results.",
         x="n",
         of=("seconds", "seconds_initial", "seconds_reflect"),
@@ -267,6 +274,7 @@ class DeliberationEvidence(Evidence[DeliberationParameters, DeliberationTurn]):
     measures = MEASURES
     indicators = INDICATORS
     quantities = QUANTITIES
+    of_traces = OF_TRACES
     tables = TABLES
     paired_by = ("problem",)
     round_name = "turn"
@@ -323,7 +331,8 @@ class DeliberationEvidence(Evidence[DeliberationParameters, DeliberationTurn]):
         trace: Sequence[DeliberationTurn],
     ) -> Mapping[str, Any]:
         """Return what talking changed in the answers of the last panel."""
-        return effect_of_talking(outcome["metrics"]["right_answer"], honest, trace)
+        changed = effect_of_talking(outcome["metrics"]["right_answer"], honest, trace)
+        return {**changed, "first_confidence": last_panel(trace)[0]["measures"]["confidence"]}
 
     def of_agents(
         self, metrics: Mapping[str, Any], trace: Sequence[DeliberationTurn]

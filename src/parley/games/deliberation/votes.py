@@ -15,6 +15,7 @@ import scipy
 
 from parley.games.deliberation.decisions import last_panel
 from parley.games.deliberation.parameters import DeliberationTurn, values_of
+from parley.games.deliberation.turns import heard_values
 from parley.games.evidence import ANY, TableMaker
 from parley.statistics.clustered import rate_limits, standardized
 from parley.statistics.stats import Floats, mean_interval
@@ -135,7 +136,7 @@ def _given_again(
         for name, old, new in zip(names, values_of(before, names), values_of(after, names), strict=True):
             if old is None:
                 continue
-            heard = Counter(values_of(before, after["heard"][name]))
+            heard = Counter(heard_values(before, after, name))
             others = {value: count for value, count in heard.items() if value not in (None, old)}
             faced = max(others.values(), default=0)
             gave_way = new in [value for value, count in others.items() if count == faced] if faced else new != old

@@ -88,6 +88,17 @@ def test_stated_rates_count_and_several_questions_share_the_level(study_factory:
     assert (given.rates.first, given.difference) == pytest.approx((0.9, -0.2))
 
 
+@pytest.mark.parametrize("number", [{"count": 2, "of": 25}, {"rate": 0.08, "where": {"prompt": "may_exist"}}])
+def test_without_a_pilot_the_first_rate_is_a_paper_s(study_factory: StudyFactory, number: Any) -> None:
+    """Of the same conditions, or of more; a question's own `expected`, or another base, counts more."""
+    paper = [{"what": ASKED["outcome"], "source": "section 4.1", **number}]
+    study = study_factory(GRID, questions=[ASKED, ASKED | {"name": "told", "expected": [0.6, 0.8]}], paper=paper)
+    first, expected = planned(study, [])
+    assert (first.rates.first, first.difference) == pytest.approx((0.08, 0.2))
+    assert "rate of the paper (section 4.1" in first.basis
+    assert (expected.rates.first, planned(study, [], base=0.5)[0].rates.first) == (0.6, 0.5)
+
+
 @pytest.mark.slow
 def test_a_pilot_of_enough_pairs_tells_rates_and_correlation(study_factory: StudyFactory) -> None:
     grid = {"model": ["random", "majority"], "n": 3, "seeds": 25}

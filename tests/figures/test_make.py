@@ -110,6 +110,24 @@ def test_rates_say_where_an_outcome_cannot_be_and_draw_no_point() -> None:
 # Stacked bars
 
 
+@pytest.mark.promise("A paper's numbers of single conditions are marks in figures, and have an entry in the legend.")
+def test_a_paper_s_numbers_of_single_conditions_are_marks() -> None:
+    numbers = {("valid_consensus", 0): 20, ("valid_consensus", 1): 6, ("invalid_consensus", 1): 4}
+    paper = [{"what": what, "where": {"b": b}, "count": count, "of": 25} for (what, b), count in numbers.items()]
+    paper += [{"what": "valid_consensus", "rate": 0.5}, {"what": "invalid_consensus", "where": {"b": 0}, "rate": 0.01}]
+    grid = "[{model: majority, n: 3, b: [0, 1], byzantine: random, prompt: may_exist}]"
+    study = make_study(grid, name="m", extra=f"paper: {json.dumps(paper)}\n")
+
+    def marks(kind: str) -> list[tuple[float, float]]:
+        pages = pages_of(study, kind)
+        assert "paper" in text_of(pages)
+        lines = [line for ax in panels_of(pages) for line in ax.lines if line.get_marker() == "D"]
+        return sorted((round(line.get_xdata()[0], 2), round(line.get_ydata()[0], 2)) for line in lines)
+
+    assert marks("stacked") == [(0.25, 0.8), (1.25, 0.24), (1.25, 0.4)]  # one at 81% would hide that at 80%
+    assert marks("rates") == [(0, 0.01), (0, 0.8)]  # of b = 0 alone
+
+
 @pytest.mark.slow
 def test_stacked_bars_and_maps_claim_nothing_of_what_cannot_be() -> None:
     """No game without honest agents is valid."""

@@ -8,7 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from parley.analysis.questions import Pairs
+from parley.analysis.margins import paper_table
+from parley.analysis.questions import Pairs, question_table
 from parley.figures.common import linker
 from parley.games.consensus.game import ConsensusGame
 from parley.games.stag_hunt.game import StagHuntGame
@@ -114,7 +115,8 @@ def test_questions_of_two_outcomes_and_of_two_sides_have_their_numbers_and_links
 
 def asked(**changes: Any) -> dict[str, Any]:
     question = {"name": "mention", "outcome": "valid_consensus", "compare": "prompt", "smallest": 0.15}
-    study = study_of(PROMPTS, seeds=2, questions=[{**question, "where": {"n": 3}}], name="asked")
+    paper = [{"what": "valid_consensus", "where": {"prompt": "may_exist"}, "rate": 0.591}]
+    study = study_of(PROMPTS, seeds=2, questions=[{**question, "where": {"n": 3}}], paper=paper, name="asked")
     [row] = answers(study, [ROW | changes])
     return row
 
@@ -122,7 +124,10 @@ def asked(**changes: Any) -> dict[str, Any]:
 def answers(study: Study, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return what each row of the table `questions` answers, with what agents read under `reads`."""
     compared = ((comparison, None) for comparison, _ in zip(itertools.cycle(study.comparisons), rows, strict=False))
-    made = boxes(study, pd.DataFrame(rows), compared, ReportLinks(study, planned=True))
+    none = pd.DataFrame(columns=[*study.axes, "seed", "outcome"])
+    paper = paper_table(study, none, {"questions": question_table(none, study)})
+    tables = {"questions": pd.DataFrame(rows), "paper": paper}
+    made = boxes(study, tables, compared, ReportLinks(study, planned=True))
     return [answer | {"reads": box["reads"], "text": box["text"]} for box in made for answer in box["answers"]]
 
 
@@ -186,11 +191,11 @@ def test_an_answer_says_its_test_and_over_what_it_is_corrected() -> None:
     assert registered_text(ROW, "not committed").endswith("100 games, but the frozen page is not committed.")
 
 
-def test_an_answer_is_drawn_as_two_lines_with_what_would_not_matter() -> None:
+def test_an_answer_is_drawn_as_two_lines_with_what_would_not_matter_and_a_paper_s_number() -> None:
     drawn = asked()["picture"]
     assert drawn["sides"] == [
-        ("prompt=none_exist", "80% [67%, 89%]", [67, 80, 89]),
-        ("prompt=may_exist", "64% [50%, 76%]", [50, 64, 76]),
+        ("prompt=none_exist", "80% [67%, 89%]", [67, 80, 89], []),
+        ("prompt=may_exist", "64% [50%, 76%]", [50, 64, 76], [59.1]),
     ]
     assert (drawn["band"], drawn["ends"]) == ([65, 95], ("0%", "100%"))
     assert asked(difference=math.nan)["picture"] is None

@@ -10,8 +10,7 @@ from parley.games.consensus.game import ConsensusGame
 from parley.games.stag_hunt.game import StagHuntGame
 from parley.report import sections
 from parley.report.html import HtmlTable
-from parley.study.study_file import PaperRate
-from support.studies import AXES, VALID, Drawn
+from support.studies import AXES, Drawn
 
 
 def rows_of(table: HtmlTable) -> list[dict[str, str]]:
@@ -58,14 +57,12 @@ def drawn(seeds: int, rate: float = 0.7) -> pd.DataFrame:
     return made.rows
 
 
-def test_margins_are_those_of_the_first_outcome_with_the_papers_rates() -> None:
+def test_margins_are_those_of_the_first_outcome() -> None:
     rows = drawn(20)
-    paper = (PaperRate(what=VALID, where={"b": 0, "model": "a"}, rate=0.674, source="section 4.1"),)
-    margins = rows_of(sections.margin_table(margin_table(rows, AXES, ConsensusGame, paper=paper), ConsensusGame))
+    margins = rows_of(sections.margin_table(margin_table(rows, AXES, ConsensusGame), ConsensusGame))
     assert {row["what"] for row in margins} == {"valid consensus"}
-    whole, named, first, second = margins[:4]
-    assert (whole["value"], whole["over"], whole["paper"]) == ("all conditions", "4 conditions", "")
-    assert (named["value"], named["paper"], named["(paper)"]) == ("b=0, model=a", "67.4%", "section 4.1")
+    whole, first, second = margins[:3]
+    assert (whole["value"], whole["over"]) == ("all conditions", "4 conditions")
     assert (first["value"], first["difference"], first["p"]) == ("model: a", "", "")
     assert (second["value"], second["(over)"]) == ("model: b", "40 simulations, 20 seeds")
     assert second["difference"].endswith(" points")

@@ -250,18 +250,19 @@ def summarize(study: "Study", strict: bool, processes: int, as_json: bool) -> No
     Example:  parley summarize demo
     """
     from parley.analysis.conditions import degenerate_warnings, print_conditions
+    from parley.analysis.margins import paper_lines
     from parley.analysis.summarize import summarize as write_tables
     from parley.analysis.tables import read_table
     from parley.report.answers import answer_lines
 
     with common.at_work(study.name, "tables"):
         table = write_tables(study, strict, processes)
-        answered = read_table(study.name, "questions")
+        answered, paper = (read_table(study.name, name) for name in ("questions", "paper"))
     if as_json:
         common.tell(True, table, ())
         return
     click.echo(print_conditions(table, study.axes, study.game))
-    for line in answer_lines(answered, study):
+    for line in [*answer_lines(answered, study), *paper_lines(paper, study.game)]:
         common.say(line)
     for name, note in study.notes().items():
         click.echo(f"{name}: {note}")

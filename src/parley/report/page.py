@@ -63,7 +63,7 @@ def report(study: Study, explored: bool = False) -> Path:
         made_by=lambda stage: f"parley {stage} {paths.study_argument(study.file)}",
         frozen=frozen_state(study.whole),
         beside=companion_lines(study.whole),
-        boxes=boxes(study, made["questions"], all_pairs(made["simulations"], study), links),
+        boxes=boxes(study, made, all_pairs(made["simulations"], study), links),
         differences=largest_differences(made["contrasts"], by, study.game, links),
         warned=list(warnings(study, made, made_by, left_out)),
         figures=list(_figures(study)),
@@ -97,7 +97,7 @@ def _tables(study: Study) -> dict[str, pd.DataFrame]:
 _SHOWN = (
     *("simulations", "conditions", "rates", "quantities", "questions", "contrasts", "noise", "times", "endings"),
     *("quality", "reactions", "behaviors", "margins", "players", "achievable", "regret", "decision_rates"),
-    *("equal_cost", "votes", "conformity", "forks"),
+    *("equal_cost", "votes", "conformity", "forks", "paper"),
 )
 
 

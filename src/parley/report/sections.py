@@ -10,6 +10,7 @@ import pandas as pd
 from parley.analysis.conditions import RATE, outcomes_of
 from parley.analysis.endings import ANY as ANY_ENDING
 from parley.analysis.forks import AS_PARENT, UNCHANGED
+from parley.analysis.margins import paper_lines
 from parley.analysis.rates import all_quantities
 from parley.analysis.simulations import ALL, COLUMNS
 from parley.games.base import Game
@@ -49,6 +50,7 @@ def all_tables(study: Study, made: Mapping[str, pd.DataFrame], links: ReportLink
         "forks": _fork_table(made["forks"], game),
         "noise": _noise_table(made["noise"], by, game),
         "margins": margin_table(made["margins"], game),
+        "paper": table("paper", [{"line": line} for line in paper_lines(made["paper"], game)], words("what", "line")),
         "times": time_table(made["times"], by, game),
         "quality": _quality_table(made["quality"], by),
         "players": player_table(made["players"], by, game),
@@ -233,16 +235,14 @@ def _noise_table(noise: pd.DataFrame, by: Sequence[str], game: type[Game]) -> Ht
 
 
 def margin_table(margins: pd.DataFrame, game: type[Game]) -> HtmlTable:
-    """Return the margins of the game's first outcome, and of all that a paper gives rates of."""
+    """Return the margins of the game's first outcome."""
     labels = labels_of_rates(game)
-    whats = {game.outcomes[0].name, *margins.loc[margins["paper"].notna(), "what"]}
-    rows = margins[margins["what"].isin(whats)].to_dict("records")
+    rows = margins[margins["what"] == game.outcomes[0].name].to_dict("records")
 
     def compared(text: Any) -> Any:
         return lambda row: "" if pd.isna(row["difference"]) else text(row)
 
     change = estimate("difference", "+z.0f", "difference_low", "difference_high", scale=100, unit=" points")
-    paper = HtmlColumn("paper", lambda row: "" if pd.isna(row["paper"]) else f"{row['paper']:.1%}", "source")
     return table(
         "margins",
         rows[:MAX_MARGINS],
@@ -259,7 +259,6 @@ def margin_table(margins: pd.DataFrame, game: type[Game]) -> HtmlTable:
             is_number=False,
         ),
         HtmlColumn("rate", estimate("rate", ".1%", limits=".0%")),
-        *([paper] if margins["paper"].notna().any() else []),
         HtmlColumn("difference", compared(change), compared(_rates_and_pairs)),
         HtmlColumn("p", compared(lambda row: p_text(row["p"])), compared(lambda row: row["test"])),
         HtmlColumn("p corrected", compared(lambda row: p_text(row["p_holm"]))),

@@ -14,6 +14,7 @@ import pandas as pd
 import scipy
 from numpy.typing import NDArray
 
+from parley.analysis.endings import log_rank_differences, p_of_signs, rounds_until
 from parley.analysis.pairs import pair_numbers
 from parley.analysis.rates import by_condition, values_of
 from parley.analysis.tables import names_of
@@ -41,12 +42,13 @@ from parley.statistics.stats import (
     wilson_of_mean,
 )
 from parley.study import Study
-from parley.study.comparisons import Comparison
+from parley.study.comparisons import Comparison, value_text
 from parley.study.condition import Condition
 from parley.text import counted
 
 OPEN, DIFFERS, SMALLER, NO_PAIRS = "open", "differs", "no difference", "no pairs"
 LINES = "t of lines"  # the test of a trend
+LOG_RANK = "paired log-rank"  # of times
 ALIKE = "open: all pairs differ by the same"  # of numbers without bounds, which then have no interval
 FEW = f"open: fewer than {MIN_SEEDS} seeds"  # of several strata
 _PAIR = "_pair"
@@ -90,6 +92,10 @@ def question_table(rows: pd.DataFrame, study: Study) -> pd.DataFrame:
     for (comparison, pairs), row in zip(asked, table, strict=True):
         row |= _equivalence(pairs, row["smallest"], most_of(comparison), together)
         row |= {"test": LINES} if comparison.between and row["pairs"] else {}
+        if comparison.kind == "time" and row["pairs"]:
+            row |= _ended(pairs, comparison.never)
+            if not math.isnan(row["low"]):  # else there are too few
+                row |= {"test": LOG_RANK, "p": log_rank_by_seed(pairs, comparison.never)}
         row |= dict(zip(("worst_low", "worst_high"), _at_worst(comparison, pairs), strict=True))
         row |= _of_sides(comparison, pairs)
     answered = pd.DataFrame(table, columns=names).assign(stopped=False)
@@ -109,7 +115,8 @@ def with_answers(table: pd.DataFrame, study: Study) -> pd.DataFrame:
     for row, comparison in zip(rows, study.comparisons, strict=True):
         row["answer"] = _answer(row)
         of_share = [*_room(row, comparison.least), *_missing(row, comparison)] if comparison.share else []
-        row["note"] = "; ".join([*_notes(row), *of_share])
+        reached = [_reached(row, comparison)] if comparison.kind == "time" and row["pairs"] else []
+        row["note"] = "; ".join([*reached, *_notes(row), *of_share])
     return table.assign(**{name: [row[name] for row in rows] for name in ("answer", "note")})
 
 
@@ -139,7 +146,7 @@ def _stratum(comparison: Comparison, conditions: Sequence[Condition], groups: An
     # Forks of one game are repeats within the pair.
     by_side = [
         side[["seed", "id"]]
-        .assign(value=values_of(side, *each))
+        .assign(value=_values(comparison, side, *each))
         .groupby(side[_PAIR], sort=False)
         .agg(seed=("seed", "first"), value=("value", "mean"), error=("value", "sem"), id=("id", "first"))
         for each, side in zip(what, sides, strict=True)
@@ -154,6 +161,10 @@ def _stratum(comparison: Comparison, conditions: Sequence[Condition], groups: An
         values = line_ends([float(condition.axes[comparison.axis]) for condition in conditions], values)
     games = np.array([by_side[0]["id"], by_side[-1]["id"]], object)[:, known]
     return values[0][known], values[-1][known], seeds, sampling, games
+
+
+def _values(comparison: Comparison, rows: pd.DataFrame, kind: str, name: str) -> Floats:
+    return rounds_until(rows, name, comparison.never) if kind == "time" else values_of(rows, kind, name)
 
 
 def line_ends(at: Sequence[float], values: Floats) -> Floats:
@@ -175,7 +186,7 @@ def _samples(comparison: Comparison, pairs: Pairs) -> SamplePair:
     if not comparison.of_numbers or (comparison.signed and comparison.share and yes_or_no):
         kind = RATE
     else:
-        kind = SHARE if comparison.share else NUMBER
+        kind = SHARE if most_of(comparison) < math.inf else NUMBER
     pooled = len(comparison.strata) > 1 or (comparison.of_numbers and bool(comparison.between))
     clusters = Clusters(pairs.seeds, pairs.strata) if pooled else None
     most = most_of(comparison)
@@ -187,8 +198,10 @@ def _samples(comparison: Comparison, pairs: Pairs) -> SamplePair:
 def most_of(comparison: Comparison) -> float:
     """Return the largest difference of a pair: 1 of rates and shares (2 of what was lost); inf of other numbers.
 
-    That of their lines is larger.
+    That of their lines is larger. Times have the rounds after the first.
     """
+    if comparison.kind == "time":
+        return comparison.never - 1.0
     if not comparison.share:
         return math.inf
     most = 2.0 if comparison.signed else 1.0
@@ -272,6 +285,35 @@ def _of_sides(comparison: Comparison, pairs: Pairs) -> dict[str, float]:
             low, high = (math.nan, math.nan) if math.isclose(each.low, each.high) else (each.low, each.high)
         limits |= {f"low_{end}": low, f"high_{end}": high}
     return limits
+
+
+def log_rank_by_seed(pairs: Pairs, never: int) -> float:
+    """Return the p of the paired log-rank test of rounds, `never` of a game without the end that is asked for.
+
+    Games are ranked within their stratum. A seed counts once, with the sum of the scores of its pairs.
+    """
+    times, scores = np.stack([pairs.first, pairs.second], axis=1), np.zeros(len(pairs.first))
+    strata = np.zeros(len(scores), dtype=np.int64) if pairs.strata is None else pairs.strata
+    for here in (strata == stratum for stratum in np.unique(strata)):
+        scores[here] = log_rank_differences(times[here], times[here] < never)
+    return p_of_signs(np.bincount(np.unique(pairs.seeds, return_inverse=True)[1], scores).astype(float))
+
+
+def _ended(pairs: Pairs, never: int) -> dict[str, int]:
+    """Return in how many pairs both games ended as is asked, or one alone."""
+    first, second = pairs.first < never, pairs.second < never
+    counts = {"only_first": first & ~second, "only_second": ~first & second, "both": first & second}
+    return {name: int(each.sum()) for name, each in counts.items()}
+
+
+def _reached(row: dict[str, Any], comparison: Comparison) -> str:
+    """Return in words how many games ended as is asked, of the pairs."""
+    ends = zip(comparison.values, ("only_first", "only_second"), strict=True)
+    shares = [
+        f"{(row['both'] + row[name]) / row['pairs']:.0%} with {value_text(comparison.axis, value)}"
+        for value, name in ends
+    ]
+    return f"so many games end so within {comparison.never - 1} rounds: {' and '.join(shares)}"
 
 
 def _at_worst(comparison: Comparison, pairs: Pairs) -> tuple[float, float]:

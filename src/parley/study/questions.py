@@ -25,6 +25,15 @@ _WHERE = (
 )
 
 
+class TimeTo(FileModel):
+    """How soon games end with an outcome, and not how often."""
+
+    time_to: _Outcome = Field(
+        description="The outcome. A game that meets its deadline, or ends with another outcome, counts as one round "
+        "more than it could last. `smallest` is in rounds."
+    )
+
+
 class Side(FileModel):
     """One of the two sides that a question compares: a condition, and what is looked at there."""
 
@@ -52,9 +61,10 @@ class Question(FileModel):
     text: Annotated[str, Field(max_length=300)] = Field(
         default="", description="The question as a sentence, for the report; by default made from the other keys."
     )
-    outcome: _Outcome | None = Field(
+    outcome: Annotated[_Outcome | TimeTo, ByForm()] | None = Field(
         default=None,
-        description="What is compared: an outcome, an indicator or a contrasted quantity of the game.",
+        description="What is compared: an outcome, an indicator or a contrasted quantity of the game; or how soon "
+        "it ends with an outcome.",
     )
     outcomes: Annotated[list[_Outcome], Field(min_length=2, max_length=2), AfterValidator(_two_different)] | None = (
         Field(
@@ -103,6 +113,8 @@ class Question(FileModel):
             for key in ("compare", "values", "expected"):
                 if getattr(self, key) is not None:
                     raise ValueError(f"{key}: a trend is over all values of its axis; remove it")
+            if self.of_time:
+                raise ValueError("outcome: no trend has a time_to; compare two values of the axis instead")
         elif self.compare is None:
             raise ValueError("compare: missing; give an axis, or first and second, or a trend or two outcomes instead")
         if self.axis:
@@ -123,9 +135,15 @@ class Question(FileModel):
         """The names of what is compared: of the first side and of the second."""
         if self.outcomes is not None:
             return self.outcomes[0], self.outcomes[1]
+        common = self.outcome.time_to if isinstance(self.outcome, TimeTo) else self.outcome
         own = [side.outcome for side in self.sides.values()] or [None, None]
-        first, second = (outcome or self.outcome or "" for outcome in own)
+        first, second = (outcome or common or "" for outcome in own)
         return first, second
+
+    @property
+    def of_time(self) -> bool:
+        """Whether it asks how soon games end in a way."""
+        return isinstance(self.outcome, TimeTo)
 
     @property
     def axis(self) -> str:

@@ -97,27 +97,21 @@ def log_rank(times: ArrayLike, ended: ArrayLike, second: ArrayLike) -> float:
         return math.nan
 
 
-def paired_log_rank(times: ArrayLike, ended: ArrayLike) -> float:
+def paired_log_rank(times: ArrayLike, ended: ArrayLike, clusters: NDArray[np.int64] | None = None) -> float:
     """Return the two-sided p of the log-rank test for pairs: a row for each, a column for its first and second game.
 
     It asks whether the signs of the pairs' differences of log-rank scores are by chance alone (O'Brien and Fleming,
-    Biometrics 43, 1987, p. 169, who have another score); normal. NaN for no pairs, and if all scores are the same.
+    Biometrics 43, 1987, p. 169, who have another score); those of a cluster have one sign. Normal. NaN for no pairs,
+    and if all scores are the same.
     """
-    return p_of_signs(log_rank_differences(times, ended))
-
-
-def log_rank_differences(times: ArrayLike, ended: ArrayLike) -> Floats:
-    """Return for each pair the log-rank score of its second game less its first one's: above 0 if it ended sooner."""
     time, status = np.asarray(times, dtype=float).reshape(-1, 2), np.asarray(ended, dtype=bool).reshape(-1, 2)
     moments, counts = np.unique(time[status], return_counts=True)
     hazards = counts / (time.reshape(-1, 1) >= moments).sum(axis=0)
     # Whether it ended, less how often games that played as long would have by chance.
     scores = status - (time[..., None] >= moments) @ hazards
-    return np.asarray(scores[:, 1] - scores[:, 0])
-
-
-def p_of_signs(differences: Floats) -> float:
-    """Return the two-sided p that the signs of differences are by chance alone; normal, NaN if all are 0."""
+    differences = scores[:, 1] - scores[:, 0]
+    if clusters is not None:
+        differences = np.bincount(np.unique(clusters, return_inverse=True)[1], differences)
     squares = float((differences**2).sum())
     return float(2 * scipy.special.ndtr(-abs(differences.sum()) / math.sqrt(squares))) if squares > 1e-20 else math.nan
 

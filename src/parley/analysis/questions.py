@@ -14,7 +14,7 @@ import pandas as pd
 import scipy
 from numpy.typing import NDArray
 
-from parley.analysis.endings import log_rank_differences, p_of_signs, rounds_until
+from parley.analysis.endings import paired_log_rank, rounds_until
 from parley.analysis.pairs import pair_numbers
 from parley.analysis.rates import by_condition, values_of
 from parley.analysis.tables import names_of
@@ -93,9 +93,7 @@ def question_table(rows: pd.DataFrame, study: Study) -> pd.DataFrame:
         row |= _equivalence(pairs, row["smallest"], most_of(comparison), together)
         row |= {"test": LINES} if comparison.between and row["pairs"] else {}
         if comparison.kind == "time" and row["pairs"]:
-            row |= _ended(pairs, comparison.never)
-            if not math.isnan(row["low"]):  # else there are too few
-                row |= {"test": LOG_RANK, "p": log_rank_by_seed(pairs, comparison.never)}
+            row |= _of_times(pairs, comparison.never, row["test"])
         row |= dict(zip(("worst_low", "worst_high"), _at_worst(comparison, pairs), strict=True))
         row |= _of_sides(comparison, pairs)
     answered = pd.DataFrame(table, columns=names).assign(stopped=False)
@@ -146,10 +144,10 @@ def _stratum(comparison: Comparison, conditions: Sequence[Condition], groups: An
     # Forks of one game are repeats within the pair.
     by_side = [
         side[["seed", "id"]]
-        .assign(value=_values(comparison, side, *each))
+        .assign(value=rounds_until(side, name, comparison.never) if kind == "time" else values_of(side, kind, name))
         .groupby(side[_PAIR], sort=False)
         .agg(seed=("seed", "first"), value=("value", "mean"), error=("value", "sem"), id=("id", "first"))
-        for each, side in zip(what, sides, strict=True)
+        for (kind, name), side in zip(what, sides, strict=True)
     ]
     common = reduce(lambda both, side: both.intersection(side.index), by_side[1:], by_side[0].index)
     by_side = [side.loc[common] for side in by_side]
@@ -161,10 +159,6 @@ def _stratum(comparison: Comparison, conditions: Sequence[Condition], groups: An
         values = line_ends([float(condition.axes[comparison.axis]) for condition in conditions], values)
     games = np.array([by_side[0]["id"], by_side[-1]["id"]], object)[:, known]
     return values[0][known], values[-1][known], seeds, sampling, games
-
-
-def _values(comparison: Comparison, rows: pd.DataFrame, kind: str, name: str) -> Floats:
-    return rounds_until(rows, name, comparison.never) if kind == "time" else values_of(rows, kind, name)
 
 
 def line_ends(at: Sequence[float], values: Floats) -> Floats:
@@ -287,23 +281,13 @@ def _of_sides(comparison: Comparison, pairs: Pairs) -> dict[str, float]:
     return limits
 
 
-def log_rank_by_seed(pairs: Pairs, never: int) -> float:
-    """Return the p of the paired log-rank test of rounds, `never` of a game without the end that is asked for.
-
-    Games are ranked within their stratum. A seed counts once, with the sum of the scores of its pairs.
-    """
-    times, scores = np.stack([pairs.first, pairs.second], axis=1), np.zeros(len(pairs.first))
-    strata = np.zeros(len(scores), dtype=np.int64) if pairs.strata is None else pairs.strata
-    for here in (strata == stratum for stratum in np.unique(strata)):
-        scores[here] = log_rank_differences(times[here], times[here] < never)
-    return p_of_signs(np.bincount(np.unique(pairs.seeds, return_inverse=True)[1], scores).astype(float))
-
-
-def _ended(pairs: Pairs, never: int) -> dict[str, int]:
-    """Return in how many pairs both games ended as is asked, or one alone."""
-    first, second = pairs.first < never, pairs.second < never
-    counts = {"only_first": first & ~second, "only_second": ~first & second, "both": first & second}
-    return {name: int(each.sum()) for name, each in counts.items()}
+def _of_times(pairs: Pairs, never: int, test: str) -> dict[str, Any]:
+    """Return in how many pairs games ended as is asked, and their log-rank test where there are enough seeds."""
+    times = np.stack([pairs.first, pairs.second], axis=1)
+    one, other = (times < never).T.astype(float)
+    both, first, second, _ = Pairs(one, other, pairs.seeds).counts
+    p = {} if test == FEW_SEEDS else {"test": LOG_RANK, "p": paired_log_rank(times, times < never, pairs.seeds)}
+    return {"only_first": first, "only_second": second, "both": both, **p}
 
 
 def _reached(row: dict[str, Any], comparison: Comparison) -> str:

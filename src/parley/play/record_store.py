@@ -294,7 +294,7 @@ def left_out_of_tables(study: Study) -> dict[Path, str]:
 
 
 def damaged_records(study: Study) -> dict[Path, str]:
-    """Return the records that are cut short or that the tables leave out, and why; of the others only ends are read."""
+    """Return the records that are cut short or left out of the tables, and why; of the others only ends are read."""
     left_out, damaged = left_out_of_tables(study), dict[Path, str]()
     for simulation in study.simulations():
         record = simulation.record(study.name)

@@ -30,6 +30,7 @@ from parley.games.base import (
 )
 from parley.games.parameters import GameParameters, Group, Seat
 from parley.games.playing import recast
+from parley.games.prompts import OwnPrompt
 from parley.identity import digest
 from parley.policies import Sampling, Tokens
 from parley.policies.kinds import IMPORTED, LLM, ChosenPolicy
@@ -183,10 +184,18 @@ class Condition:
         parameters = self.parameters.model_dump(mode="json")
         groups = [
             {"role": group.role, **group.player.identity(), **({"prompt_digests": digests} if digests else {})}
-            for group, digests in zip(self.groups, self.group_digests, strict=True)
+            for group, all_of in zip(self.groups, self.group_digests, strict=True)
+            for digests in [self._read(group.player.prompt, all_of)]
         ]
         own = [self.game.code_sha256] if self.game.code_sha256 else []
-        fixed = [self.game.name, self.game.protocol_version, parameters, groups, self.prompt_digests, *own]
+        fixed = [
+            self.game.name,
+            self.game.protocol_version,
+            parameters,
+            groups,
+            self._read(self.prompt, self.prompt_digests),
+            *own,
+        ]
         fork = [{"fork": self.fork.identity}] if self.fork else []
         return digest([*fixed, counts, self.prompt, *repeat, *fork])
 
@@ -294,6 +303,15 @@ class Condition:
     def prompt_digests(self) -> dict[str, str]:
         """SHA-256 of the templates that its agents are sent, by name; but for groups with prompts of their own."""
         return self._digests(self.prompt, [group for group in self.seating if group.prompt is None])
+
+    def _read(self, prompt: str | None, digests: dict[str, str]) -> dict[str, str]:
+        """Return what of a prompt may change a result: not the words of a study's own where rules alone play.
+
+        They know the names of prompts. Own code may read all; a shipped prompt never changes.
+        """
+        kinds = [group.player.policy.kind for group in self.groups]
+        by_rules = not self.game.code_sha256 and all(kind.rule and not kind.is_plugin for kind in kinds)
+        return {} if by_rules and isinstance(prompt, OwnPrompt) else digests
 
     @cached_property
     def group_digests(self) -> list[dict[str, str]]:

@@ -255,11 +255,11 @@ def test_a_stop_without_consensus_is_not_sooner(study_factory: StudyFactory) -> 
     assert (soon["difference"] > 0, mean["difference"] < 0) == (True, True)
     assert cells(soon, "test answer only_first only_second both") == ["paired log-rank", "differs", 10, 0, 10]
     assert soon["value_to"] == soon["value_from"] / 2 + 5  # "never" is round 10
-    assert "within 9 rounds: 100% with prompt=may_exist and 50%" in soon["note"]
+    assert "100% of the first games end so within 9 rounds, and 50%" in soon["note"]
     late = question_table(table.assign(rounds=9, finished_early=False), study).iloc[0]
     assert cells(late, "value_from value_to answer") == [10, 10, "no difference of 2 or more"]
     for change in ({"compare": None, "trend": "b"}, {"expected": [0.1, 0.2]}, {"outcome": {"time_to": "rounds"}}):
-        with pytest.raises(ParleyError, match=r"time|outcome of consensus"):
+        with pytest.raises(ParleyError, match=r"time|unknown outcome"):
             study_factory(grid, questions=[{**SOON, **change}])
 
 

@@ -112,8 +112,11 @@ def stage_of(snapshot: Snapshot, name: str) -> Stage:
 # What is counted
 
 
-def test_a_study_of_which_nothing_is_played_now(study_factory: StudyFactory, clock: Clock) -> None:
+def test_a_study_of_which_nothing_is_played_now(
+    study_factory: StudyFactory, clock: Clock, records_tell: Records
+) -> None:
     study = study_factory({}, MODEL, seeds=3)
+    records_tell(calls=0)
     folder = records(study)[0].parent
     for name in ("seed=7.parquet", ".seed=0.parquet.12.tmp", "notes.txt"):  # not of the study
         finish(folder / name, NOW)

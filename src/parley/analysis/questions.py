@@ -42,7 +42,7 @@ from parley.statistics.stats import (
     wilson_of_mean,
 )
 from parley.study import Study
-from parley.study.comparisons import Comparison, value_text
+from parley.study.comparisons import Comparison
 from parley.study.condition import Condition
 from parley.text import counted
 
@@ -292,12 +292,10 @@ def _of_times(pairs: Pairs, never: int, test: str) -> dict[str, Any]:
 
 def _reached(row: dict[str, Any], comparison: Comparison) -> str:
     """Return in words how many games ended as is asked, of the pairs."""
-    ends = zip(comparison.values, ("only_first", "only_second"), strict=True)
-    shares = [
-        f"{(row['both'] + row[name]) / row['pairs']:.0%} with {value_text(comparison.axis, value)}"
-        for value, name in ends
-    ]
-    return f"so many games end so within {comparison.never - 1} rounds: {' and '.join(shares)}"
+    first, second = ((row["both"] + row[name]) / row["pairs"] for name in ("only_first", "only_second"))
+    return (
+        f"{first:.0%} of the first games end so within {comparison.never - 1} rounds, and {second:.0%} of the second"
+    )
 
 
 def _at_worst(comparison: Comparison, pairs: Pairs) -> tuple[float, float]:

@@ -6,7 +6,6 @@ not finished.
 
 import json
 import logging
-import os
 import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -38,7 +37,6 @@ _MAX_NAMED = 20
 _PIECE = 250  # records that a process reads at once
 _MAX_MARK_BYTES = 100_000_000
 _FORMS = (".parquet", ".csv")  # of a table
-_MAGIC = b"PAR1"  # the end of a whole file
 _OF_CONDITIONS = b"parley.conditions"
 _OWN_COLUMNS = ("spec", "repeat", "players", "identity")
 
@@ -291,24 +289,6 @@ def _read_mark(path: Path) -> Mapping[str, Any]:
 def left_out_of_tables(study: Study) -> dict[Path, str]:
     """Return the records that the tables of a study were made without, and why; none if they are not made."""
     return {paths.root() / path: problem for path, problem in dict(mark_of_tables(study).get("left_out", {})).items()}
-
-
-def damaged_records(study: Study) -> dict[Path, str]:
-    """Return the records that are cut short or left out of the tables, and why; of the others only ends are read."""
-    left_out, damaged = left_out_of_tables(study), dict[Path, str]()
-    for simulation in study.simulations():
-        record = simulation.record(study.name)
-        try:
-            with open_regular(record) as file:
-                file.seek(-min(len(_MAGIC), file.seek(0, os.SEEK_END)), os.SEEK_END)
-                whole = file.read() == _MAGIC
-            if not whole or record in left_out:
-                read_own(record, simulation)
-        except RecordError as error:
-            damaged[record] = str(error)
-        except OSError:
-            continue  # not played, or the disk fails, which whoever reads it says
-    return damaged
 
 
 def changed_table(study: Study) -> Path | None:

@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import Any, TextIO
 
 from rich.console import Console
@@ -14,10 +14,9 @@ from rich.live import Live
 from rich.text import Text
 
 from parley.play.changes import changes_of, former_lines
-from parley.play.record_store import damaged_records
 from parley.progress.display import PlainLines, counts, facts, news, plain_line, screenful, stage_words
 from parley.progress.follow import Progress
-from parley.progress.snapshot import FAILED_STAGE, RUNNING, TO_DO, ProgressProblem, Snapshot
+from parley.progress.snapshot import FAILED_STAGE, RUNNING, TO_DO, Snapshot
 from parley.study import Study
 from parley.text import one_line
 
@@ -25,7 +24,6 @@ _SHARE = 0.05  # of one core, at most, goes into looking and drawing
 _DRAW_SECONDS = 0.5
 _PLAIN_SECONDS = 2.0
 _READS = 2_000  # records of one look
-_MAX_DAMAGED = 5  # records that are named
 
 
 class _StillCursor(Console):
@@ -121,17 +119,9 @@ class Screen:
             self._end.wait(pause)
 
 
-def _snapshot(study: Study) -> Snapshot:
-    """Return a study as it is now, with a problem more for each of its first damaged records."""
-    snapshot, damaged = Progress(study, reads=_READS).look(), list(damaged_records(study).values())
-    named = damaged[:_MAX_DAMAGED]
-    more = [f"{len(damaged) - len(named):,} more records are damaged"] if len(damaged) > len(named) else []
-    return replace(snapshot, problems=[*snapshot.problems, *map(ProgressProblem, [*named, *more])])
-
-
 def status(study: Study) -> Iterator[str]:
     """Yield lines for a person: counts, replies, pace and time left, what was spent, problems, stages."""
-    snapshot, former = _snapshot(study), [*former_lines(changes_of(study))]
+    snapshot, former = Progress(study, reads=_READS).look(), [*former_lines(changes_of(study))]
     yield f"{snapshot.study}: {counts(snapshot)}"
     yield from former
     if former:
@@ -145,7 +135,7 @@ def status(study: Study) -> Iterator[str]:
 
 def status_values(study: Study) -> dict[str, Any]:
     """Return the same as JSON values; None is not known."""
-    snapshot = _snapshot(study)
+    snapshot = Progress(study, reads=_READS).look()
     replies, unusable = snapshot.answered
     return {
         "study": snapshot.study,

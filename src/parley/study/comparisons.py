@@ -212,15 +212,14 @@ def _kinds(question: Question, game: type[Game], where: str, with_arms: bool) ->
     known: dict[str, Kind] = dict.fromkeys(quantities, "quantity")
     known |= dict.fromkeys((i.name for i in game.evidence.indicators), "indicator")
     known |= dict.fromkeys((o.name for o in game.outcomes), "outcome")
-    called = "outcome, indicator or quantity"
     if question.of_time:
-        known, called = dict.fromkeys((o.name for o in game.outcomes), "time"), "outcome"
+        known = dict.fromkeys((o.name for o in game.outcomes), "time")
     names = question.looked_at
     key = "outcomes" if question.outcomes is not None else "outcome"
     if question.outcomes is None and question.outcome is None:
         key = "compare"
     for name in names:
-        check_known(f"{where}.{key}", name, known, f"{called} of {game.name}")
+        check_known(f"{where}.{key}", name, known, f"outcome, indicator or quantity of {game.name}")
     units = [_unit(name, quantities) for name in names]
     if units[0] != units[1]:
         raise UsageError(

@@ -305,10 +305,7 @@ class Condition:
         return self._digests(self.prompt, [group for group in self.seating if group.prompt is None])
 
     def _read(self, prompt: str | None, digests: dict[str, str]) -> dict[str, str]:
-        """Return what of a prompt may change a result: not the words of a study's own where rules alone play.
-
-        They know the names of prompts. Own code may read all; a shipped prompt never changes.
-        """
+        """Return what may change a result: words of a study's own prompt only where not rules alone play."""
         kinds = [group.player.policy.kind for group in self.groups]
         by_rules = not self.game.code_sha256 and all(kind.rule and not kind.is_plugin for kind in kinds)
         return {} if by_rules and isinstance(prompt, OwnPrompt) else digests

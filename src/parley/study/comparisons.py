@@ -14,7 +14,7 @@ from typing import Any, Literal
 from parley.errors import UsageError
 from parley.games.base import Game
 from parley.games.evidence import ARM_AXIS, Quantity
-from parley.study.condition import BYZANTINE_AXIS, HONEST, Condition, axes_text, axis_names
+from parley.study.condition import BYZANTINE_AXIS, HONEST, Condition, axes_text, axis_names, check_axis
 from parley.study.questions import Question, Side, where_text
 from parley.text import counted, one_line
 from parley.text.yamlfile import check_known
@@ -184,7 +184,7 @@ def compared(question: Question, conditions: Sequence[Condition], where: str) ->
     ]
     for key, names, known in named:
         for name in names:
-            check_known(f"{where}.{key}", name, known, "axis")
+            check_axis(f"{where}.{key}", name, known, conditions[0].game)
     if question.axis in question.over or (question.axis in question.where and not question.trend):
         key = "over" if question.axis in question.over else "where"
         remedy = "remove it" if key == "over" else "give the two under values"

@@ -5,7 +5,7 @@ place in it.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property, lru_cache
@@ -18,6 +18,7 @@ from parley import paths
 from parley.engine.grammar import cuts_texts
 from parley.engine.models import ModelEntry
 from parley.engine.service.dialect import DEFAULT_CONCURRENT
+from parley.errors import UsageError
 from parley.games.base import (
     Game,
     ImportedSeating,
@@ -34,7 +35,7 @@ from parley.games.prompts import OwnPrompt
 from parley.identity import digest
 from parley.policies import Sampling, Tokens
 from parley.policies.kinds import IMPORTED, LLM, ChosenPolicy
-from parley.text.yamlfile import plain
+from parley.text.yamlfile import check_known, plain
 
 BASE_AXES = ("model", "n", "b", "prompt")  # in the order of the path
 SCRIPTED = "scripted"  # the engine of simulations that need none
@@ -67,6 +68,13 @@ def axis_value(value: Any) -> Any:
 def axes_text(axes: Mapping[str, Any]) -> str:
     """Return axes with their values for people: `model=majority, n=4`."""
     return ", ".join(f"{axis}={value}" for axis, value in axes.items())
+
+
+def check_axis(where: str, name: str, axes: Iterable[str], game: type[Game]) -> None:
+    """Raise UsageError, which begins with `where`, if a study has no such axis, or nothing that differs along it."""
+    if name not in (axes := [*axes]) and name in (BYZANTINE_AXIS, *game.Parameters.model_fields):
+        raise UsageError(f"{where}: {name}: has one value in this study, so it is no axis; remove it")
+    check_known(where, name, axes, "axis")
 
 
 @lru_cache(maxsize=4096)

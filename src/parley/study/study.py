@@ -24,6 +24,7 @@ from parley.study.condition import (
     Simulation,
     axes_text,
     axis_names,
+    check_axis,
 )
 from parley.study.own_prompts import OwnPrompts
 from parley.study.study_file import LEDGER_FORMAT, Companions, StudyFile
@@ -235,7 +236,7 @@ class Study:
         """
         place = f"{self.file}: {where}" if where else f"{self.file}"
         for axis, value in axes.items():
-            check_known(place, axis, self.axes, "axis")
+            check_axis(place, axis, self.axes, self.game)
             there = dict.fromkeys(str(condition.axes[axis]) for condition in self.conditions)
             if not axis_names(self.game, axis, str(value)).intersection(there):
                 check_known(place, str(value), there, axis)

@@ -51,7 +51,7 @@ def play(
     watchers: list[Watcher] = [screen]
     if drawn is None:
         watchers.append(Transcript(show, reasoning, decisive))
-        for line in (f"{condition.name}, seed {seed}", *heading[1:]):
+        for line in (f"{condition.name}, seed {seed}", *screen.heading[1:]):
             show(line)
     played = asyncio.run(play_once(study, simulation, endpoints, engine_timeout, watchers, screen.shown()))
     if drawn is None:

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import groupby
+from types import MappingProxyType
 from typing import Any
 
 from parley.engine.grammar import json_schema
@@ -114,6 +115,7 @@ class GameSnapshot:
     exchanges: tuple[Exchange, ...]
     outcome: Outcome | None
     seconds: float
+    groups: Mapping[str, str]  # signs, by agent, where several groups of a role play
 
     @cached_property
     def waiting(self) -> frozenset[str]:
@@ -136,7 +138,9 @@ class GameSnapshot:
                 known = replies.get((ask.agent, ask.round), Replied(""))
                 replies[ask.agent, ask.round] = Replied(known.text, (*known.marks, WAITING))
         outcome = None if self.outcome is None else self.outcome.as_json()
-        return game_timeline(self.game, outcome, outcome.pop("trace") if outcome else (), replies)
+        timeline = game_timeline(self.game, outcome, outcome.pop("trace") if outcome else (), replies)
+        labels = {name: f"{self.groups.get(name, '')} {label}".strip() for name, label in timeline.agents.items()}
+        return replace(timeline, agents=labels)
 
     def _replied(self, phases: Sequence[Exchange]) -> Replied:
         values = [value for exchange in phases for value in decided(exchange, self.game.read_texts)[0]]
@@ -149,8 +153,9 @@ class GameSnapshot:
 class WatchedGame(Watcher):
     """A game as it is played, to be looked at."""
 
-    def __init__(self, game: Game) -> None:
-        self.game = game
+    def __init__(self, game: Game, groups: Mapping[str, str] = MappingProxyType({})) -> None:
+        """`groups` has a sign for each agent, where several groups of a role play."""
+        self.game, self._groups = game, groups
         self._began, self._ended = time.monotonic(), 0.0
         self._asks: tuple[Ask, ...] = ()
         self._exchanges: list[Exchange] = []
@@ -171,7 +176,7 @@ class WatchedGame(Watcher):
     def see(self) -> GameSnapshot:
         """Return how far the game is."""
         seconds = (self._ended or time.monotonic()) - self._began
-        return GameSnapshot(self.game, self._asks, tuple(self._exchanges), self._outcome, seconds)
+        return GameSnapshot(self.game, self._asks, tuple(self._exchanges), self._outcome, seconds, self._groups)
 
 
 def decided(exchange: Exchange, decisive: frozenset[str]) -> tuple[list[Any], dict[str, str]]:

@@ -258,9 +258,10 @@ def test_a_stop_without_consensus_is_not_sooner(study_factory: StudyFactory) -> 
     assert "100% of the first games end so within 9 rounds, and 50%" in soon["note"]
     late = question_table(table.assign(rounds=9, finished_early=False), study).iloc[0]
     assert cells(late, "value_from value_to answer") == [10, 10, "no difference of 2 or more"]
-    for change in ({"compare": None, "trend": "b"}, {"expected": [0.1, 0.2]}, {"outcome": {"time_to": "rounds"}}):
+    trend = {"compare": None, "trend": "n", "over": ["prompt"]}
+    for change in (trend, {"expected": [0.1, 0.2]}, {"outcome": {"time_to": "rounds"}}):
         with pytest.raises(ParleyError, match=r"time|unknown outcome"):
-            study_factory(grid, questions=[{**SOON, **change}])
+            study_factory(grid | {"n": [4, 5, 6]}, questions=[{**SOON, "over": ["n"], **change}])
 
 
 @pytest.mark.promise("How soon games end in one way is asked with a log-rank test: other ends and deadlines never do.")

@@ -45,13 +45,17 @@ def play(
     heading = [f"{study.name}: {condition.name.replace('/', ' ')}, seed {seed}"]
     if about := simulation.game().about:
         heading.append(one_line(about))
+    several = len(condition.groups) > len({group.role for group in condition.groups})
+    for at, group in enumerate(condition.groups if several else ()):
+        names = ", ".join(seat.name for seat in simulation.seats if seat.group == at)
+        heading.append(f"({at + 1}) {group.role} · {group.player.label}: {names}")
     drawn = terminal if terminal is not None and can_draw(terminal) else None
     decisive = condition.game.read_texts
     screen = LiveScreen(simulation, heading, record, drawn)
     watchers: list[Watcher] = [screen]
     if drawn is None:
         watchers.append(Transcript(show, reasoning, decisive))
-        for line in (f"{condition.name}, seed {seed}", *screen.heading[1:]):
+        for line in (f"{condition.name}, seed {seed}", *heading[1:]):
             show(line)
     played = asyncio.run(play_once(study, simulation, endpoints, engine_timeout, watchers, screen.shown()))
     if drawn is None:

@@ -21,7 +21,7 @@ from parley.games.base import Outcome
 from parley.play.matrix import WatchedGame
 from parley.play.matrix_text import final_view, live_view
 from parley.study.condition import Simulation
-from parley.text import NAME, Hearing, by_number
+from parley.text import NAME, Hearing
 
 SVG_LEAST, SVG_WIDTH = 64, 110  # columns
 _FONTS = "'DejaVu Sans Mono', Menlo, Consolas, 'Liberation Mono', monospace"
@@ -77,14 +77,6 @@ def print_final(watched: WatchedGame, heading: Sequence[str], stream: IO[str]) -
     console.print(final_view(watched.see(), heading, console.width))
 
 
-def groups_of(simulation: Simulation) -> dict[str, list[str]]:
-    """Return by what plays them, in words, the names of agents; nothing where roles tell all apart."""
-    groups: dict[str, list[str]] = {}
-    for seat in sorted(simulation.seats, key=lambda seat: by_number(seat.name)):
-        groups.setdefault(f"{seat.role} · {simulation.players[seat.name].label}", []).append(seat.name)
-    return groups if len(groups) > len({seat.role for seat in simulation.seats}) else {}
-
-
 class LiveScreen(WatchedGame):
     """A game on a screen, in a picture, or both."""
 
@@ -92,11 +84,8 @@ class LiveScreen(WatchedGame):
         self, simulation: Simulation, heading: Sequence[str], record: Path | None, stream: TextIO | None
     ) -> None:
         """`stream` is the terminal to draw on, None for none. Raises UsageError if `record` cannot be written."""
-        groups = groups_of(simulation)
-        signs = {name: f"({number})" for number, names in enumerate(groups.values(), 1) for name in names}
-        super().__init__(simulation.game(), signs)
-        said = [f"({number}) {group}: {', '.join(groups[group])}" for number, group in enumerate(groups, 1)]
-        self.heading, self._record = [*heading, *said], record
+        super().__init__(simulation.game())
+        self._heading, self._record = heading, record
         self._heard: list[logging.LogRecord] = []
         if record is not None:
             check_target(record)
@@ -133,15 +122,15 @@ class LiveScreen(WatchedGame):
         """Print the whole matrix, and make the picture."""
         snapshot = self.see()
         if self._console is not None and snapshot.exchanges:
-            print_final(self, self.heading, self._console.file)
+            print_final(self, self._heading, self._console.file)
         if self._record is not None and snapshot.exchanges:
-            write_svg(self._record, lambda width: final_view(snapshot, self.heading, width), "parley play")
+            write_svg(self._record, lambda width: final_view(snapshot, self._heading, width), "parley play")
 
     def _view(self) -> Group:
         assert self._console is not None
         try:
             last = self._heard[-1] if self._heard and time.time() - self._heard[-1].created < _NOTE_SECONDS else None
             note = "" if last is None else last.getMessage()
-            return live_view(self.see(), self.heading, self._console.size, note)
+            return live_view(self.see(), self._heading, self._console.size, note)
         except Exception as error:  # noqa: BLE001 (a display that fails must not end the game)
             return Group(f"the display failed, and the game goes on: {type(error).__name__}")

@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import groupby
-from types import MappingProxyType
 from typing import Any
 
 from parley.engine.grammar import json_schema
@@ -115,7 +114,6 @@ class GameSnapshot:
     exchanges: tuple[Exchange, ...]
     outcome: Outcome | None
     seconds: float
-    groups: Mapping[str, str]  # signs, by agent, where several groups of a role play
 
     @cached_property
     def waiting(self) -> frozenset[str]:
@@ -139,8 +137,12 @@ class GameSnapshot:
                 replies[ask.agent, ask.round] = Replied(known.text, (*known.marks, WAITING))
         outcome = None if self.outcome is None else self.outcome.as_json()
         timeline = game_timeline(self.game, outcome, outcome.pop("trace") if outcome else (), replies)
-        labels = {name: f"{self.groups.get(name, '')} {label}".strip() for name, label in timeline.agents.items()}
-        return replace(timeline, agents=labels)
+        groups = {seat.name: f"({seat.group + 1}) " for seat in self.game.seats}  # as the study counts them
+        if len({*groups.values()}) == len({seat.role for seat in self.game.seats}):
+            return timeline
+        return replace(
+            timeline, agents={name: groups.get(name, "") + label for name, label in timeline.agents.items()}
+        )
 
     def _replied(self, phases: Sequence[Exchange]) -> Replied:
         values = [value for exchange in phases for value in decided(exchange, self.game.read_texts)[0]]
@@ -153,9 +155,8 @@ class GameSnapshot:
 class WatchedGame(Watcher):
     """A game as it is played, to be looked at."""
 
-    def __init__(self, game: Game, groups: Mapping[str, str] = MappingProxyType({})) -> None:
-        """`groups` has a sign for each agent, where several groups of a role play."""
-        self.game, self._groups = game, groups
+    def __init__(self, game: Game) -> None:
+        self.game = game
         self._began, self._ended = time.monotonic(), 0.0
         self._asks: tuple[Ask, ...] = ()
         self._exchanges: list[Exchange] = []
@@ -176,7 +177,7 @@ class WatchedGame(Watcher):
     def see(self) -> GameSnapshot:
         """Return how far the game is."""
         seconds = (self._ended or time.monotonic()) - self._began
-        return GameSnapshot(self.game, self._asks, tuple(self._exchanges), self._outcome, seconds, self._groups)
+        return GameSnapshot(self.game, self._asks, tuple(self._exchanges), self._outcome, seconds)
 
 
 def decided(exchange: Exchange, decisive: frozenset[str]) -> tuple[list[Any], dict[str, str]]:

@@ -407,10 +407,11 @@ class _Answering:
         if not pairs:
             said = " and ".join(dict.fromkeys(outcomes))
             raise UsageError(f"{self.where}.outcome: no two of its conditions can have {said}; choose another")
-        if self.question.of_time and any(c.fork or c.parameters.longest is None for pair in pairs for c in pair):
+        unfit = (c.fork or self.question.trend or c.parameters.longest is None for pair in pairs for c in pair)
+        if self.question.of_time and any(unfit):
             raise UsageError(
-                f"{self.where}.outcome: time_to is for games with a last round (`longest` of their parameters), and "
-                "not for forks; compare the outcome itself"
+                f"{self.where}.outcome: time_to needs a last round (`longest` of the parameters), and no trend, no "
+                "forks; compare the outcome itself"
             )
         if not any(set(one.seeds) & set(other.seeds) for one, other in pairs):
             raise UsageError(

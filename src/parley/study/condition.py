@@ -192,18 +192,11 @@ class Condition:
         parameters = self.parameters.model_dump(mode="json")
         groups = [
             {"role": group.role, **group.player.identity(), **({"prompt_digests": digests} if digests else {})}
-            for group, all_of in zip(self.groups, self.group_digests, strict=True)
-            for digests in [self._read(group.player.prompt, all_of)]
+            for group, digests in zip(self.groups, map(self._read, self.seating, self.group_digests), strict=True)
         ]
         own = [self.game.code_sha256] if self.game.code_sha256 else []
-        fixed = [
-            self.game.name,
-            self.game.protocol_version,
-            parameters,
-            groups,
-            self._read(self.prompt, self.prompt_digests),
-            *own,
-        ]
+        read = self._read(self, self.prompt_digests)
+        fixed = [self.game.name, self.game.protocol_version, parameters, groups, read, *own]
         fork = [{"fork": self.fork.identity}] if self.fork else []
         return digest([*fixed, counts, self.prompt, *repeat, *fork])
 
@@ -312,11 +305,11 @@ class Condition:
         """SHA-256 of the templates that its agents are sent, by name; but for groups with prompts of their own."""
         return self._digests(self.prompt, [group for group in self.seating if group.prompt is None])
 
-    def _read(self, prompt: str | None, digests: dict[str, str]) -> dict[str, str]:
+    def _read(self, whose: "Condition | Group", digests: dict[str, str]) -> dict[str, str]:
         """Return what may change a result: words of a study's own prompt only where not rules alone play."""
         kinds = [group.player.policy.kind for group in self.groups]
         by_rules = not self.game.code_sha256 and all(kind.rule and not kind.is_plugin for kind in kinds)
-        return {} if by_rules and isinstance(prompt, OwnPrompt) else digests
+        return {} if by_rules and isinstance(whose.prompt, OwnPrompt) else digests
 
     @cached_property
     def group_digests(self) -> list[dict[str, str]]:

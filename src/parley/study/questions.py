@@ -113,8 +113,6 @@ class Question(FileModel):
             for key in ("compare", "values", "expected"):
                 if getattr(self, key) is not None:
                     raise ValueError(f"{key}: a trend is over all values of its axis; remove it")
-            if self.of_time:
-                raise ValueError("outcome: no trend has a time_to; compare two values of the axis instead")
         elif self.compare is None:
             raise ValueError("compare: missing; give an axis, or first and second, or a trend or two outcomes instead")
         if self.axis:

@@ -194,11 +194,11 @@ class Study:
 
     @cached_property
     def _shown(self) -> str:
-        played: list[list[Any]] = [[each.name, each.identity, list(each.seeds)] for each in self.conditions]
-        if self.content.prompts:  # whose words are shown, also where nobody reads them
-            played += [[each.prompt_digests, each.group_digests] for each in self.conditions]
+        played = [[condition.name, condition.identity, list(condition.seeds)] for condition in self.conditions]
+        # Words are shown also where nobody reads them.
+        words = [[each.prompt_digests, each.group_digests] for each in self.conditions if self.content.prompts]
         drawn = {name: [c.model_dump(mode="json") for c in choices] for name, choices in self.content.figures.items()}
-        return digest([self.title, *played, *([drawn] if drawn else [])])[:8]
+        return digest([self.title, *played, *words, *([drawn] if drawn else [])])[:8]
 
     @property
     def questions_json(self) -> list[dict[str, Any]]:

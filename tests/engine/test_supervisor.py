@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from parley.engine.endpoint import FAILED, STARTING, read_endpoint
+from support.commands import end, line
 
 pytestmark = [
     pytest.mark.promise(
@@ -45,20 +46,6 @@ except ParleyError as error:
 def started(prepare: str = "", supervisor: str = SUPERVISOR) -> subprocess.Popen[str]:
     command = [sys.executable, "-c", supervisor, prepare]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-
-
-def line(process: subprocess.Popen[str], text: str) -> None:
-    assert process.stdout is not None
-    while text not in (found := process.stdout.readline()):
-        assert found, f"ended without saying {text!r}"
-
-
-def end(server: subprocess.Popen[str], status: int) -> str:
-    """Return what a server says until it ends, which is soon and without a traceback."""
-    out, _ = server.communicate(timeout=30)
-    assert server.returncode == status, out
-    assert status or "Traceback" not in out
-    return out
 
 
 @pytest.fixture(autouse=True)

@@ -56,8 +56,8 @@ def _left_of(
 ) -> TimeLeft | None:
     """Return how long an engine takes.
 
-    A game takes at least as many replies as finished ones of its condition, or else of its engine (or one round). Short
-    games finish first, so at most it takes the mean of these with one more that lasts as long as it may.
+    A game takes at least as many replies as finished ones of its condition, or else of its engine, or one round.
+    Short games finish first: at most it takes the mean of these with one more that lasts as long as it may.
     """
     cells = [cell for cell in cells if cell.kind == kind]
     rates = replies.rates(now, KEPT_SECONDS)

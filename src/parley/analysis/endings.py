@@ -101,8 +101,7 @@ def paired_log_rank(times: ArrayLike, ended: ArrayLike, clusters: NDArray[np.int
     """Return the two-sided p of the log-rank test for pairs: a row for each, a column for its first and second game.
 
     It asks whether the signs of the pairs' differences of log-rank scores are by chance alone (O'Brien and Fleming,
-    Biometrics 43, 1987, p. 169, who have another score); those of a cluster have one sign. Normal. NaN for no pairs,
-    and if all scores are the same.
+    Biometrics 43, 1987, p. 169, who have another score); normal. A cluster has one sign. NaN if all scores are alike.
     """
     time, status = np.asarray(times, dtype=float).reshape(-1, 2), np.asarray(ended, dtype=bool).reshape(-1, 2)
     moments, counts = np.unique(time[status], return_counts=True)

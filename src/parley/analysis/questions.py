@@ -113,8 +113,7 @@ def with_answers(table: pd.DataFrame, study: Study) -> pd.DataFrame:
     for row, comparison in zip(rows, study.comparisons, strict=True):
         row["answer"] = _answer(row)
         of_share = [*_room(row, comparison.least), *_missing(row, comparison)] if comparison.share else []
-        reached = [_reached(row, comparison)] if comparison.kind == "time" and row["pairs"] else []
-        row["note"] = "; ".join([*reached, *_notes(row), *of_share])
+        row["note"] = "; ".join([*_notes(row), *of_share])
     return table.assign(**{name: [row[name] for row in rows] for name in ("answer", "note")})
 
 
@@ -180,7 +179,7 @@ def _samples(comparison: Comparison, pairs: Pairs) -> SamplePair:
     if not comparison.of_numbers or (comparison.signed and comparison.share and yes_or_no):
         kind = RATE
     else:
-        kind = SHARE if most_of(comparison) < math.inf else NUMBER
+        kind = SHARE if comparison.share or (comparison.kind == "time" and len(comparison.strata) == 1) else NUMBER
     pooled = len(comparison.strata) > 1 or (comparison.of_numbers and bool(comparison.between))
     clusters = Clusters(pairs.seeds, pairs.strata) if pooled else None
     most = most_of(comparison)
@@ -290,14 +289,6 @@ def _of_times(pairs: Pairs, never: int, test: str) -> dict[str, Any]:
     return {"only_first": first, "only_second": second, "both": both, **p}
 
 
-def _reached(row: dict[str, Any], comparison: Comparison) -> str:
-    """Return in words how many games ended as is asked, of the pairs."""
-    first, second = ((row["both"] + row[name]) / row["pairs"] for name in ("only_first", "only_second"))
-    return (
-        f"{first:.0%} of the first games end so within {comparison.never - 1} rounds, and {second:.0%} of the second"
-    )
-
-
 def _at_worst(comparison: Comparison, pairs: Pairs) -> tuple[float, float]:
     """Return what the difference could be if all pairs that are missing fell, or rose, as far as they can.
 
@@ -322,7 +313,10 @@ def _missing(row: dict[str, Any], comparison: Comparison) -> Iterator[str]:
 
 
 def _notes(row: dict[str, Any]) -> Iterator[str]:
-    """Yield in one sentence each why an answer is another one than an interval seems to say."""
+    """Yield in one sentence each why an answer is another one than an interval seems to say; of times how many end."""
+    if row["kind"] == "time" and row["pairs"]:
+        first, second = ((row["both"] + row[name]) / row["pairs"] for name in ("only_first", "only_second"))
+        yield f"{first:.0%} of the first games end so, and {second:.0%} of the second"
     low, high, smallest = row["low"], row["high"], row["smallest"]
     if row["answer"] == OPEN and (low > 0 or high < 0):
         yield f"its interval excludes 0 by itself, but not once corrected for all questions (p {row['p_holm']:.3f})"

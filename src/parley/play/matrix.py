@@ -140,9 +140,8 @@ class GameSnapshot:
         groups = {seat.name: f"({seat.group + 1}) " for seat in self.game.seats}  # as the study counts them
         if len({*groups.values()}) == len({seat.role for seat in self.game.seats}):
             return timeline
-        return replace(
-            timeline, agents={name: groups.get(name, "") + label for name, label in timeline.agents.items()}
-        )
+        labels = {name: groups.get(name, "") + label for name, label in timeline.agents.items()}
+        return replace(timeline, agents=labels)
 
     def _replied(self, phases: Sequence[Exchange]) -> Replied:
         values = [value for exchange in phases for value in decided(exchange, self.game.read_texts)[0]]

@@ -88,8 +88,7 @@ def verdict(row: Row, game: type[Game]) -> str:
     answer = str(row["answer"])
     if answer in _WORDS:
         return _WORDS[answer]
-    rounds = " rounds" * (row["kind"] == "time")
-    smallest = f"{row['smallest']:g}{rounds}" if is_number(row, game) else f"{100 * row['smallest']:g} points"
+    smallest = f"{row['smallest']:g}" if is_number(row, game) else f"{100 * row['smallest']:g} points"
     return (
         f"They differ, by less than {smallest}"
         if answer.startswith(DIFFERS)

@@ -409,10 +409,7 @@ class _Answering:
             raise UsageError(f"{self.where}.outcome: no two of its conditions can have {said}; choose another")
         unfit = (c.fork or self.question.trend or c.parameters.longest is None for pair in pairs for c in pair)
         if self.question.of_time and any(unfit):
-            raise UsageError(
-                f"{self.where}.outcome: time_to needs a last round (`longest` of the parameters), and no trend, no "
-                "forks; compare the outcome itself"
-            )
+            raise UsageError(f"{self.where}.outcome: time_to needs `longest`, no trend, no fork; compare the outcome")
         if not any(set(one.seeds) & set(other.seeds) for one, other in pairs):
             raise UsageError(
                 f"{self.where}: its conditions have no seed in common, so there are no pairs; give them the same"

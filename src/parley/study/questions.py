@@ -28,10 +28,7 @@ _WHERE = (
 class TimeTo(FileModel):
     """How soon games end with an outcome, and not how often."""
 
-    time_to: _Outcome = Field(
-        description="The outcome. A game that meets its deadline, or ends with another outcome, counts as one round "
-        "more than it could last. `smallest` is in rounds."
-    )
+    time_to: _Outcome = Field(description="It; without it a game counts as one round after its last. Unit: rounds.")
 
 
 class Side(FileModel):

@@ -61,7 +61,7 @@ def _view(game: type[Game]) -> str:
     *_, ask = (ask for ask in asked(simulation.game(), 0, 2) if ask.role == game.roles[0])
     of = type(ask.view)
     example = pformat(ask.view, width=110, compact=True).replace(f"{of.__module__}.", "")
-    return f"### {game.name}: {of.__name__}\n\n{inspect.cleandoc(of.__doc__ or '')}\n\n```python\n{example}\n```\n"
+    return f"### {game.name}: {of.__name__}\n\n{inspect.cleandoc(of.__doc__ or '')}\n\n```text\n{example}\n```\n"
 
 
 if __name__ == "__main__":

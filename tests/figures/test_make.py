@@ -14,7 +14,8 @@ from matplotlib.figure import Figure
 
 from parley import paths
 from parley.figures.make import figures
-from parley.figures.single_games import choose
+from parley.figures.single_games import choose, trajectories
+from parley.figures.style import Look, own_style
 from parley.study import Study
 from support.figures import intervals, pages_of, panels_of, text_of
 from support.studies import GRIDS, make_study
@@ -148,6 +149,16 @@ def test_trajectories_show_unlike_conditions_and_favor_none() -> None:
     assert (len(found), {seed for _, seed in found}) == (8, {0})
     for axis, values in (("model", 2), ("n", 5), ("b", 2), ("prompt", 2)):
         assert len({axes[axis] for axes, _ in found}) == values
+
+
+@pytest.mark.parametrize("width", [None, "page"])
+def test_no_row_of_trajectories_has_two_prompts(width: str | None) -> None:
+    study = make_study("[{model: random, n: 4, prompt: [may_exist, none_exist], seeds: 4}]", name="rows")
+    [spec] = [spec for spec in study.figures if spec.name == "trajectories"]
+    with own_style(Look(width)):
+        for page in trajectories(study, spec):
+            rows = {(round(ax.get_position().y0, 2), "may_" in ax.get_title()) for ax in panels_of(page)}
+            assert len(rows) == 2
 
 
 NAMED = "[{model: [majority, random], n: 4, prompt: [may_exist, none_exist], seeds: 7}]"

@@ -89,6 +89,7 @@ STUDIES: Mapping[str, dict[str, Any]] = {
     "consensus-apart": consensus(
         {"b": 1, "vary": {"topology": ["ring", "star"], "disclose_topology": [True, False]}}, history_rounds=2
     ),
+    "consensus-memory": consensus({"b": 1, "vary": {"memory": ["chat"], "protocol": ["paper", "swarms"], **FORMATS}}),
     "consensus-even": consensus({}, {"model": "random"}, stop_threshold=0.5, max_rounds=8),
     "consensus-published": consensus(
         {"b": 1, "prompt": ["may_exist", "none_exist"]}, {"model": "majority"}, rules="published_code", max_rounds=7
@@ -145,6 +146,7 @@ STUDIES: Mapping[str, dict[str, Any]] = {
         {"model": ["tiny", "pooler"], "vary": {"problems": ["hidden_profiles"], "facts": ["dealt", "all"]}}
     ),
     "deliberation-alone": deliberation({"n": 1}),
+    "deliberation-in-turn": deliberation({"b": 1, "vary": {"hears": ["all", "neighbor"], **FORMATS}}, order="in_turn"),
     "deliberation-arms": deliberation(
         {"prompt": ["improve", "skeptical"], "vary": {"hears": ["nobody", "another_problem"], **FORMATS}},
         {"model": ["solver", "urn"], "vary": {"hears": ["nobody", "another_problem"]}},
@@ -163,6 +165,7 @@ STUDIES: Mapping[str, dict[str, Any]] = {
     "stag-hunt-published": stag_hunt(
         {"b": 1, "byzantine": "betray"},
         {"vary": {"topology": ["star"], "disclosure": ["silent", "explicit"]}},
+        {"vary": {"stag": [12], "hare": [5], "needed": ["all", 3], "cheap_talk": [True, False]}},
         rules="published",
     ),
     "stag-hunt-switches": stag_hunt(

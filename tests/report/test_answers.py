@@ -8,14 +8,21 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from parley.analysis.questions import Pairs, answer_lines
+from parley.analysis.questions import Pairs
 from parley.figures.common import linker
 from parley.games.consensus.game import ConsensusGame
 from parley.games.stag_hunt.game import StagHuntGame
-from parley.report.answers import difference_text, discordant_text, how_tested, largest_differences
+from parley.report.answers import (
+    answer_lines,
+    difference_text,
+    discordant_text,
+    how_tested,
+    largest_differences,
+    registered_text,
+)
 from parley.report.boxes import _examples, boxes
 from parley.report.html import ReportLinks
-from parley.report.overview import achieved_table
+from parley.report.overview import achieved_sentences
 from parley.study import Study
 from parley.study.load import Companion
 from support.figures import study_of
@@ -173,8 +180,10 @@ def test_an_answer_says_its_test_and_over_what_it_is_corrected() -> None:
     assert tests(rows[0], ROW | none)[1].startswith("no test: p = -")
     assert "over 1 question" in tests(rows[0], ROW | none)[0]
     assert "over 2 comparisons" in tests(rows[0], ROW | {"question": "a"})[0]
-    [line, *_] = answer_lines(pd.DataFrame(rows).assign(p_holm=0.04, seeds_fixed=False))
-    assert "differs (McNemar: p 0.04, at any time: p 0.12, corrected over 2 comparisons, 50 pairs)" in line
+    [line, *_] = answer_lines(pd.DataFrame(rows), study_of(PROMPTS, seeds=2))
+    assert line.startswith("a: They differ: valid consensus is 16 points")
+    assert line.endswith("over 2 questions. Confirmatory: frozen before the first of 100 games.")
+    assert registered_text(ROW, "not committed").endswith("100 games, but the frozen page is not committed.")
 
 
 def test_an_answer_is_drawn_as_two_lines_with_what_would_not_matter() -> None:
@@ -190,8 +199,7 @@ def test_an_answer_is_drawn_as_two_lines_with_what_would_not_matter() -> None:
 def test_an_answer_leads_to_two_pairs_of_games_that_show_it_and_one_that_does_not() -> None:
     ids = np.array([[f"{side}{seed}" for seed in range(4)] for side in "ab"], object)
     pairs = Pairs(np.array([1.0, 1, 0, 1]), np.array([1.0, 0, 1, 0]), np.arange(4), games=ids)
-    links = ReportLinks(study_of(), planned=True)
-    assert [(name, link.partition("#")[2]) for name, link in _examples(pairs, links)] == [
+    assert [(name, link.partition("#")[2]) for name, link in _examples(pairs)] == [
         ("seed 1 (differs)", "/compare/a1/b1"),
         ("seed 3 (differs)", "/compare/a3/b3"),
         ("seed 0 (does not)", "/compare/a0/b0"),
@@ -200,9 +208,9 @@ def test_an_answer_leads_to_two_pairs_of_games_that_show_it_and_one_that_does_no
 
 def test_what_was_reached_and_what_was_achievable_are_both_of_the_games() -> None:
     row = {"measure": "validity", "simulations": 20, "reached": 0.4, "achievable": 0.1, "promised": 0.0, "model": "m"}
-    table = achieved_table(pd.DataFrame([row]), study_of(PROMPTS, seeds=2))
-    assert table.about["games"] == "20 games of m"
-    assert [[cell.text for cell in row] for row in table.rows] == [["in valid agreement", "40%", "10%", "0%"]]
+    games, sentence = achieved_sentences(pd.DataFrame([row]), study_of(PROMPTS, seeds=2))
+    assert games == "Of 20 games of m:"
+    assert sentence == "In valid agreement: 40%; with the best known protocol 10%; theory promises it in 0%."
 
 
 def test_what_agents_read_differently_stands_beside_the_answer_and_is_escaped() -> None:

@@ -14,7 +14,7 @@ import pandas as pd
 import scipy
 
 from parley.analysis.contrasts import REPEAT
-from parley.analysis.made_by import Cost, Costs
+from parley.analysis.made_by import ESTIMATED, Cost, Costs
 from parley.analysis.questions import Pairs, all_pairs
 from parley.analysis.simulations import simulation_row
 from parley.errors import UsageError
@@ -298,11 +298,15 @@ def _costs(comparison: Comparison, repeats: int, seeds: Any, costs: Costs) -> di
     }
 
 
-def total_cost(conditions: Sequence[Condition], costs: Costs) -> tuple[Cost, dict[str, list[str]]]:
-    """Return what all simulations of some conditions take, and which models are known from what."""
+def total_cost(
+    conditions: Sequence[Condition], costs: Costs, at_most: bool = False
+) -> tuple[Cost, dict[str, list[str]]]:
+    """Return what all simulations of some conditions take, or `at_most`, and which models are known from what."""
     total, known = Cost(), dict[str, list[str]]()
     for condition in conditions:
         cost, source = costs.of(condition)
+        if at_most and source == ESTIMATED:
+            cost = costs.estimate(condition, at_most=True)
         total += cost * len(condition.seeds)
         if condition.models and condition.engine not in known.setdefault(source, []):
             known[source].append(condition.engine)

@@ -103,6 +103,7 @@ def _write_study(file: Path, name: str | None, options: dict[str, Any]) -> None:
         "seeds": ("Games of each condition", "10"),
     }
     answers = {o: _asked(*question) if options[o] is None else options[o] for o, question in questions.items()}
+    answers["model"] = ",".join(_filed(each.strip(), beside, models) for each in answers["model"].split(","))
     write_new({file: _study_text(file, game, answers, models)})
     try:
         load_study(file, needs_weights=False)
@@ -113,6 +114,16 @@ def _write_study(file: Path, name: str | None, options: dict[str, Any]) -> None:
         raise
     common.say(f"wrote: {file}")
     common.say(f"play it: parley run {paths.study_command(file)}")
+
+
+def _filed(model: str, models_file: Path, models: Collection[str]) -> str:
+    """Return what a study calls a model; raises UsageError for one without an entry, which is printed."""
+    name, _ = common.unfiled_model(model, models_file) or (model, None)
+    if name != model and name not in models:
+        raise UsageError(
+            f"--model {one_line(model)}: put its entry, which is above, into {models_file}, and try again"
+        )
+    return name
 
 
 def _asked(question: str, default: str) -> str:
@@ -272,8 +283,9 @@ def plan(study: "Study", other: str | None, base: float | None, freeze: bool, fo
     """Show what the questions of a study can find, how many seeds that takes, and what it costs.
 
     Nothing needs to be played. Rates are those that a question expects, or the records' of a pilot; tokens, hours and
-    money are of records alone. The table and a figure go to results/STUDY/plan. --freeze writes the preregistration
-    STUDY.frozen.md, which a person completes, and to which each report compares the study.
+    money are those of records, else tokens and money are estimated. The table and a figure go to results/STUDY/plan.
+    --freeze writes the preregistration STUDY.frozen.md, which a person completes, and to which each report compares
+    the study.
 
     \b
     Examples:  parley plan paper
@@ -332,10 +344,10 @@ def stage(study: str, profile: str | None, remove: bool, models: Path | None) ->
                parley stage paper --profile slurm
                parley stage demo --remove
     """
-    from parley.workflow.command import call_dvc, write_stage
+    from parley.workflow.command import remove_stage, write_stage
 
     if remove:
-        call_dvc("remove", common.settle(study).stem)
+        remove_stage(common.settle(study))
         return
     for text in write_stage(common.load(study, models, needs_weights=False), profile):
         click.echo(text)

@@ -27,9 +27,10 @@ from parley import paths
 from parley.engine import hardware, kept, needs, server
 from parley.engine.client import Engine
 from parley.engine.endpoint import FAILED, Endpoint, read_endpoint
-from parley.engine.models import ModelEntry, model_entry
+from parley.engine.models import ModelEntry, known_models, model_entry
 from parley.errors import EngineError
 from parley.text import one_line
+from parley.text.yamlfile import yaml_text
 
 _log = logging.getLogger(__name__)
 
@@ -189,18 +190,23 @@ _END_SECONDS = 12.0  # a server that is told to end has taken vLLM down by then
 
 
 @contextmanager
-def temporary_engine(model: str, models_file: Path) -> Iterator[Path]:
-    """Serve an entry of a models file while the context lasts, and yield the endpoint file; a kept one if there is.
+def temporary_engine(model: str, models_file: Path, unfiled: ModelEntry | None = None) -> Iterator[Path]:
+    """Serve an entry of a models file, or one that is not in it, while the context lasts; yield the endpoint file.
 
-    The model is not loaded yet: clients wait for that. Raises EngineError if the server does not start.
+    A kept engine is taken if there is one. The model is not loaded yet: clients wait for that. Raises EngineError if
+    the server does not start.
     """
-    entry = model_entry(model, models_file)
+    entry = unfiled or model_entry(model, models_file)
     with ExitStack() as held:
         if found := kept.borrow(held, model, entry):
             yield found
             return
     with tempfile.TemporaryDirectory(prefix="parley-engine-") as folder:
         path, log = Path(folder) / "endpoint.json", Path(folder) / "engine.log"
+        if unfiled is not None and model not in known_models(models_file):
+            models_file = Path(folder) / "models.yaml"
+            content = unfiled.model_dump(mode="json", by_alias=True, exclude_unset=True)
+            models_file.write_text(yaml_text({"models": {model: content}}), encoding="utf-8")
         _log.info("starting an engine for %s, half a minute or more ...", model)
         if line := server.slowness(model, entry):
             _log.warning("%s", line)

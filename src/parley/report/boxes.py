@@ -12,19 +12,22 @@ from rich.text import Text
 from parley.analysis.questions import DIFFERS, Pairs
 from parley.analysis.tables import read_table
 from parley.errors import ParleyError
+from parley.paths import compared_link, single_link
 from parley.report.answers import (
     at_any_time,
     difference_text,
+    discordant_text,
     how_tested,
     is_number,
-    numbers,
     registered_text,
     two_names,
     verdict,
+    with_limits,
 )
 from parley.report.html import ReportLinks, Row, interval_text
 from parley.study import Study
 from parley.study.comparisons import Comparison, labels_of, question_text, value_text
+from parley.study.frozen import frozen_lacks
 from parley.study.load import companions
 from parley.study.prompt_sent import ADDED, REMOVED, word_diff
 from parley.text import counted
@@ -41,22 +44,23 @@ def boxes(
 
     `compared` has for each row what it compares, and the pairs of games that are shown as examples.
     """
-    controls, asked = _controls(study), defaultdict[str, list[Any]](list)
+    controls, asked, lacks = _controls(study), defaultdict[str, list[Any]](list), frozen_lacks(study.whole)
     for row, (comparison, pairs) in zip(table.to_dict("records"), compared, strict=True):
         answer = {
             "verdict": verdict(row, study.game),
             "sentence": f"{difference_text(row, study.game)}.",
             "note": f"{row['note'][0].upper()}{row['note'][1:]}." if row["note"] else "",
             "size": counted(row["pairs"], "pair") + " of games with the same seed" * (comparison.axis != ""),
-            "registered": registered_text(row),
+            "registered": registered_text(row, lacks),
             "test": how_tested(row, table),
             "at_any_time": "" if study.part_of is None and row["seeds_fixed"] else at_any_time(row, study.game),
             "few": 0 < row["pairs"] < _FEW_PAIRS * row["strata"],
             "control": controls.get(_key(row), controls.get(None, "")),
             "picture": picture(row, study),
-            "games": list(_examples(pairs, links)) if pairs else [],
+            "games": list(_examples(pairs)) if pairs else [],
             "links": links.question(comparison),
-            "numbers": numbers(row, study.game),
+            "discordant": discordant_text(row),
+            "together": with_limits(row, study.game, "together"),
         }
         asked[row["question"]].append((answer, comparison))
     made = []
@@ -132,7 +136,7 @@ def _marked(line: Text) -> Markup:
     return Markup("").join(form.format(part.plain) for form, part in zip(forms, parts, strict=True))
 
 
-def _examples(pairs: Pairs, links: ReportLinks) -> Iterator[tuple[str, str]]:
+def _examples(pairs: Pairs) -> Iterator[tuple[str, str]]:
     """Yield two pairs of games that show the difference the most, and one that does not, as words and an address."""
     differences = pairs.second - pairs.first
     sign = -1.0 if differences.sum() < 0 else 1.0
@@ -141,4 +145,6 @@ def _examples(pairs: Pairs, links: ReportLinks) -> Iterator[tuple[str, str]]:
     without = [at for at in np.argsort(abs(differences), kind="stable") if at not in showing][:_NOT_SHOWING]
     for at in [*showing, *without]:
         differs = "differs" if at in showing else "does not"
-        yield f"seed {pairs.seeds[at]} ({differs})", links.beside(*pairs.games[:, at])
+        one, other = pairs.games[:, at]
+        address = single_link(one) if one == other else compared_link(one, other)
+        yield f"seed {pairs.seeds[at]} ({differs})", address

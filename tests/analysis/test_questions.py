@@ -8,6 +8,7 @@ import pytest
 import scipy
 
 from parley.analysis.contrasts import contrast_table
+from parley.analysis.endings import paired_log_rank
 from parley.analysis.margins import margin_table
 from parley.analysis.questions import Pairs, question_table
 from parley.analysis.simulations import simulation_row
@@ -234,6 +235,53 @@ def test_a_trend_is_by_the_line_of_each_seed(study_factory: StudyFactory) -> Non
     ):
         with pytest.raises(ParleyError, match=said):
             study_factory(grid, questions=[{**trend, **change}])
+
+
+SOON = {"name": "soon", "outcome": {"time_to": "valid_consensus"}, "compare": "prompt", "smallest": 2}
+
+
+@pytest.mark.promise("How soon games end in one way is asked with a log-rank test: other ends and deadlines never do.")
+def test_a_stop_without_consensus_is_not_sooner(study_factory: StudyFactory) -> None:
+    grid = {"n": 4, "prompt": ["may_exist", "none_exist"], "seeds": 20}
+    study = study_factory(
+        grid, parameters={"max_rounds": 9}, questions=[SOON, {**SOON, "name": "rounds", "outcome": "rounds"}]
+    )
+    table = rows(study, {4: ("1" * 20, "1" * 10 + "0" * 10)}, finished_early=True)
+    # With the second prompt half of the games stop in round 2, and agree on nothing valid.
+    stops = table["outcome"] == "no_consensus"
+    soon, mean = question_table(table.assign(rounds=np.where(stops, 2, 4 + table["seed"] % 2)), study).to_dict(
+        "records"
+    )
+    assert (soon["difference"] > 0, mean["difference"] < 0) == (True, True)
+    assert cells(soon, "test answer only_first only_second both") == ["paired log-rank", "differs", 10, 0, 10]
+    assert soon["value_to"] == soon["value_from"] / 2 + 5  # "never" is round 10
+    assert "100% of the first games end so, and 50%" in soon["note"]
+    late = question_table(table.assign(rounds=9, finished_early=False), study).iloc[0]
+    assert cells(late, "value_from value_to answer") == [10, 10, "no difference of 2 or more"]
+    trend = {"compare": None, "trend": "n", "over": ["prompt"]}
+    for change in (trend, {"expected": [0.1, 0.2]}, {"outcome": {"time_to": "rounds"}}):
+        with pytest.raises(ParleyError, match=r"time|unknown outcome"):
+            study_factory(grid | {"n": [4, 5, 6]}, questions=[{**SOON, "over": ["n"], **change}])
+
+
+@pytest.mark.promise("How soon games end in one way is asked with a log-rank test: other ends and deadlines never do.")
+def test_the_log_rank_test_of_a_question_keeps_its_size_and_finds_twice_the_pace() -> None:
+    assert rejections(0.15) <= 0.07
+    assert rejections(0.3) >= 0.75
+
+
+def rejections(chance: float) -> float:
+    """How often a pace is found to be another than 0.15, over two strata of 40 seeds, some of which never end."""
+    random, seeds, never, rejected = np.random.default_rng(3), 40, 11, 0
+    for _ in range(1000):
+        shared = random.random(seeds) < 0.3  # of these seeds no game ends so
+        sides = []
+        for each in (0.15, chance):
+            ends, stops = (random.geometric(pace, (2, seeds)) for pace in (each, 0.05))
+            sides.append(np.where((ends <= stops) & (ends < never) & ~shared, ends, never).ravel().astype(float))
+        times = np.transpose(sides)
+        rejected += paired_log_rank(times, times < never, np.tile(np.arange(seeds), 2)) < 0.05
+    return rejected / 1000
 
 
 GRIDS = [

@@ -222,6 +222,7 @@ def test_a_study_of_which_games_are_missing_is_answered_by_the_p_that_holds_at_a
         assert "confirmatory" not in said
     told_by_p = {"p_holm": 0.001, "anytime_p_holm": 0.2, "p_equivalence": 0.001, "p_equivalence_holm": 0.001}
     same = {
+        "kind": "outcome",
         "pairs": 5,
         "worst_low": np.nan,
         "difference": 0.2,

@@ -54,6 +54,7 @@ def test_what_is_in_no_study_exits_2(parley: Parley, study_factory: StudyFactory
         (["--where", "n"], "--where n: write AXIS=VALUE"),
         (["--where", "n=3", "--where", "n=4"], "--where n=4: n is 3"),
         (["--where", "size=3"], "small.yaml: 'size': unknown axis"),
+        (["--where", "byzantine=random"], "byzantine: has one value in this study"),
         (["--phase", "chat"], "choose one of: propose, vote"),
     ):
         assert words in one_line_error(parley(*IN_STUDY, *given), 2)

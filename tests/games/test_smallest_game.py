@@ -55,3 +55,6 @@ def test_what_it_leaves_unsaid_has_a_default() -> None:
     game.check(CoinParameters(), groups)
     names = game.seat_names(CoinParameters(), ["honest"] * 3, np.random.default_rng(0))
     assert sorted(names) == ["agent_1", "agent_2", "agent_3"]
+    market = type("MarketGame", (game,), {"roles": ("buyer", "seller")})  # or roles of its own
+    seats = new_game(market, CoinParameters(), [Group("seller", 1), Group("buyer", 2)], "plain", 0).seats
+    assert [seat.role for seat in seats] == ["buyer", "buyer", "seller"]

@@ -63,14 +63,15 @@ def test_another_name_of_a_model_is_told(study_factory: StudyFactory) -> None:
 
 
 def test_a_prompt_whose_words_changed_is_named_once(study_factory: StudyFactory) -> None:
-    groups = [{"role": "honest", "count": 1, "policy": "majority"}]
+    groups = [{"role": "honest", "count": 1, "model": "tiny"}]
     groups += [{**groups[0], "prompt": "watched"}]
     grid = {"groups": groups, "prompt": ["may_exist", "watched"], "model": None, "n": None}
 
     def study(line: str) -> Study:
         return study_factory(grid, prompts={"watched": {"from": "may_exist", "append": {"honest_vote_system": line}}})
 
-    play(study("A person reads it."))
+    for simulation in study("A person reads it.").simulations():
+        record_with_model(simulation)
     rows = [line.split() for line in diff(study("Somebody reads it.")) if "honest_vote_system" in line]
     assert [row[:3] + row[-1:] for row in rows] == [["prompt", "watched", "honest_vote_system", "2"]]
 

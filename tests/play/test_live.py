@@ -112,6 +112,17 @@ def test_a_picture_loads_nothing_and_holds_the_matrix(study_factory: StudyFactor
     assert "agent_5" in shown
 
 
+def test_groups_of_a_role_have_signs_before_their_agents(study_factory: StudyFactory, tmp_path: Path) -> None:
+    for policies, signs in ((("majority", "stubborn"), 1), (("majority",), 0)):
+        groups = [{"role": "honest", "count": 1, "policy": policy} for policy in policies]
+        lines: list[str] = []
+        study = study_factory({"groups": groups, "model": None, "n": None})
+        play(study, {}, 0, [], 1.0, False, lines.append, None, tmp_path / f"{signs}.svg")
+        for number, policy in enumerate(policies, 1):
+            assert sum(line.startswith(f"({number}) honest · {policy}: agent_") for line in lines) == signs
+            assert (f"({number})&#160;agent_" in (tmp_path / f"{signs}.svg").read_text()) == signs
+
+
 def test_a_recording_that_cannot_be_made_is_refused_before_the_game(
     study_factory: StudyFactory, tmp_path: Path
 ) -> None:

@@ -35,7 +35,7 @@ def snapshot(cells: Sequence[ConditionProgress], **changes: object) -> Snapshot:
         elapsed=130.0,
         rates=(1.4, 900.0, 60.0),
         finishes=0.1,
-        left=TimeLeft(170.0),
+        left=TimeLeft(170.0, 175.0),
         silent=3.0,
         spent=None,
         note="",

@@ -112,8 +112,11 @@ def stage_of(snapshot: Snapshot, name: str) -> Stage:
 # What is counted
 
 
-def test_a_study_of_which_nothing_is_played_now(study_factory: StudyFactory, clock: Clock) -> None:
+def test_a_study_of_which_nothing_is_played_now(
+    study_factory: StudyFactory, clock: Clock, records_tell: Records
+) -> None:
     study = study_factory({}, MODEL, seeds=3)
+    records_tell(calls=0)
     folder = records(study)[0].parent
     for name in ("seed=7.parquet", ".seed=0.parquet.12.tmp", "notes.txt"):  # not of the study
         finish(folder / name, NOW)
@@ -183,6 +186,10 @@ def test_what_a_run_says_of_itself_is_told_while_nothing_is_played_or_always(
         process = played(records(study)[0])
         assert Progress(study, clock=clock).look().note == ("2 jobs sent" if always else "")
         process.unlink()
+    write_events(FOLDER, RUN, note | {"always": False}, host="node1", pid=2, began=NOW, at=NOW)
+    for record in records(study):
+        finish(record, NOW)
+    assert Progress(study, clock=clock).look().note == ""  # all is played: a job may make the tables
 
 
 def test_a_look_reads_no_more_than_it_may(study_factory: StudyFactory, clock: Clock, records_tell: Records) -> None:
@@ -248,8 +255,8 @@ def test_replies_of_the_run_before_do_not_count_for_the_speed(study_factory: Stu
 # Time left
 
 
-@pytest.mark.promise("The time left follows from the longest or the usual games.")
-def test_the_time_left_is_that_of_the_longest_or_of_usual_games(
+@pytest.mark.promise("The time left is a range, from games that ended to ones that may last longer.")
+def test_the_time_left_is_from_that_of_usual_games_to_that_of_longer_ones(
     study_factory: StudyFactory, clock: Clock, records_tell: Records
 ) -> None:
     study = study_factory(MODEL, seeds=3, parameters={"max_rounds": 5})
@@ -257,15 +264,18 @@ def test_the_time_left_is_that_of_the_longest_or_of_usual_games(
     progress = Progress(study, since=NOW - 10, clock=clock)
     progress.look()
     played(second, [NOW - 8, NOW - 7])
-    longest = progress.look().left
+    unknown = progress.look().left
     records_tell(6)
     finish(first, NOW)
     usual = progress.look().left
-    assert longest is not None
+    assert unknown is not None
     assert usual is not None
-    # Three games of five rounds of two replies, of which two came in ten seconds; then games of six replies.
-    assert (longest.bound, longest.seconds) == ("at most", pytest.approx((3 * 10 - 2) / 0.2))
-    assert (usual.bound, usual.seconds) == ("about", pytest.approx((6 - 2 + 6) / (8 / 10)))
+    # One round of two replies of a second game that has both, and of two games more; or five rounds of them.
+    assert (unknown.seconds, unknown.most) == (pytest.approx((1 + 4) / 0.2), pytest.approx(5 * (1 + 4) / 0.2))
+    assert str(unknown) == "1 min to 3 min left"
+    # Then games of six replies, as one had; or of eight, the mean with one of ten.
+    left = (6 - 2 + 6) / (8 / 10)
+    assert (usual.seconds, usual.most) == (pytest.approx(left), pytest.approx(left * 8 / 6))
 
 
 # Problems

@@ -1,6 +1,7 @@
 """The loop behind a display, where nothing can be shown any more; what `parley status` tells."""
 
 import io
+import os
 import time
 from pathlib import Path
 
@@ -62,6 +63,10 @@ def test_status_tells_what_is_done_and_what_is_to_do(study_factory: StudyFactory
         simulate(study, simulation.record("small"), [], 1.0)
     assert list(status(study))[1] == "nothing is played now"
     write_events(folder, PLAY)
+    assert not [line for line in status(study) if line.startswith("!")]
+    cut = next(study.simulations()).record("small")
+    os.truncate(cut, cut.stat().st_size // 2)
+    assert [str(cut) in line and "delete it and run" in line for line in status(study) if line[0] == "!"] == [True]
     lines = list(status(study))
     assert lines[0] == "small: 2 of 4 simulations, 2 to do"
     assert "running: playing" in lines

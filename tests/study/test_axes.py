@@ -45,7 +45,7 @@ def test_conditions_are_chosen_by_values_as_the_study_writes_them(study_factory:
         assert all(len({condition.axes[axis] for condition in found}) == 1 for axis in axes)
     for unknown, told in (
         ({"n": "5"}, "'5': unknown n; choose one of: 4, 6"),
-        ({"disclosure": "silent"}, "model, n, b"),
+        ({"disclosure": "silent"}, "one value in this study"),
     ):
         with pytest.raises(UsageError, match=rf"^small\.yaml: .*{told}"):
             study.fitting(unknown)

@@ -199,15 +199,25 @@ def test_a_folder_with_a_wrong_template_is_refused_by_file_and_line(
 def test_an_identity_follows_the_texts_that_are_sent_and_nothing_else(
     study_factory: StudyFactory, folder: Path
 ) -> None:
+    grid = TWO | {"model": "tiny"}
+
     def specs(prompts: dict[str, Any]) -> list[str]:
-        return [condition.spec for condition in study_factory(TWO, prompts=prompts).conditions]
+        return [condition.spec for condition in study_factory(grid, prompts=prompts).conditions]
 
     first = specs({"watched": WATCHED})
     assert specs({"watched": WATCHED, "unused": WATCHED}) == first
-    other = specs({"watched": {**WATCHED, "append": {"system": LINE + "!"}}})
-    assert [a == b for a, b in zip(first, other, strict=True)] == [True, False] * 2
+    louder = {"watched": {**WATCHED, "append": {"system": LINE + "!"}}}
+    assert [a == b for a, b in zip(first, specs(louder), strict=True)] == [True, False] * 2
+    # Rules read no words: they are shown anew, and nothing is played again. A model beside them does.
+    for models, same in (
+        ({}, True),
+        ({"byzantine": {"name": "llm_strategies", "strategies": "stall", "model": "tiny"}}, False),
+    ):
+        one, other = (study_factory(TWO | {"b": 1} | models, prompts=each) for each in ({"watched": WATCHED}, louder))
+        assert [a.spec == b.spec for a, b in zip(one.conditions, other.conditions, strict=True)] == [True, same]
+        assert one.plan != other.plan
     # The same texts, and no change: those of a folder. What nobody is sent makes no difference.
-    study = study_factory(TWO, prompts={"watched": WATCHED})
+    study = study_factory(grid, prompts={"watched": WATCHED})
     mine = folder / "prompts/mine"
     write_templates(study.game, "may_exist", mine)
     assert isinstance(study.conditions[1].prompt, OwnPrompt)

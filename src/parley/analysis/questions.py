@@ -14,6 +14,7 @@ import pandas as pd
 import scipy
 from numpy.typing import NDArray
 
+from parley.analysis.endings import paired_log_rank, rounds_until
 from parley.analysis.pairs import pair_numbers
 from parley.analysis.rates import by_condition, values_of
 from parley.analysis.tables import names_of
@@ -46,6 +47,7 @@ from parley.study.condition import Condition
 
 OPEN, DIFFERS, SMALLER, NO_PAIRS = "open", "differs", "no difference", "no pairs"
 LINES = "t of lines"  # the test of a trend
+LOG_RANK = "paired log-rank"  # of times
 ALIKE = "open: all pairs differ by the same"  # of numbers without bounds, which then have no interval
 FEW = f"open: fewer than {MIN_SEEDS} seeds"  # of several strata
 _PAIR = "_pair"
@@ -89,6 +91,8 @@ def question_table(rows: pd.DataFrame, study: Study) -> pd.DataFrame:
     for (comparison, pairs), row in zip(asked, table, strict=True):
         row |= _equivalence(pairs, row["smallest"], most_of(comparison), together)
         row |= {"test": LINES} if comparison.between and row["pairs"] else {}
+        if comparison.kind == "time" and row["pairs"]:
+            row |= _of_times(pairs, comparison.never, row["test"])
         row |= dict(zip(("worst_low", "worst_high"), _at_worst(comparison, pairs), strict=True))
         row |= _of_sides(comparison, pairs)
     answered = pd.DataFrame(table, columns=names).assign(stopped=False)
@@ -138,10 +142,10 @@ def _stratum(comparison: Comparison, conditions: Sequence[Condition], groups: An
     # Forks of one game are repeats within the pair.
     by_side = [
         side[["seed", "id"]]
-        .assign(value=values_of(side, *each))
+        .assign(value=rounds_until(side, name, comparison.never) if kind == "time" else values_of(side, kind, name))
         .groupby(side[_PAIR], sort=False)
         .agg(seed=("seed", "first"), value=("value", "mean"), error=("value", "sem"), id=("id", "first"))
-        for each, side in zip(what, sides, strict=True)
+        for (kind, name), side in zip(what, sides, strict=True)
     ]
     common = reduce(lambda both, side: both.intersection(side.index), by_side[1:], by_side[0].index)
     by_side = [side.loc[common] for side in by_side]
@@ -174,7 +178,7 @@ def _samples(comparison: Comparison, pairs: Pairs) -> SamplePair:
     if not comparison.of_numbers or (comparison.signed and comparison.share and yes_or_no):
         kind = RATE
     else:
-        kind = SHARE if comparison.share else NUMBER
+        kind = SHARE if comparison.share or (comparison.kind == "time" and len(comparison.strata) == 1) else NUMBER
     pooled = len(comparison.strata) > 1 or (comparison.of_numbers and bool(comparison.between))
     clusters = Clusters(pairs.seeds, pairs.strata) if pooled else None
     most = most_of(comparison)
@@ -186,8 +190,10 @@ def _samples(comparison: Comparison, pairs: Pairs) -> SamplePair:
 def most_of(comparison: Comparison) -> float:
     """Return the largest difference of a pair: 1 of rates and shares (2 of what was lost); inf of other numbers.
 
-    That of their lines is larger.
+    That of their lines is larger. Times have the rounds after the first.
     """
+    if comparison.kind == "time":
+        return comparison.never - 1.0
     if not comparison.share:
         return math.inf
     most = 2.0 if comparison.signed else 1.0
@@ -257,6 +263,15 @@ def _of_sides(comparison: Comparison, pairs: Pairs) -> dict[str, float]:
     return limits
 
 
+def _of_times(pairs: Pairs, never: int, test: str) -> dict[str, Any]:
+    """Return in how many pairs games ended as is asked, and their log-rank test where there are enough seeds."""
+    times = np.stack([pairs.first, pairs.second], axis=1)
+    one, other = (times < never).T.astype(float)
+    both, first, second, _ = Pairs(one, other, pairs.seeds).counts
+    p = {} if test == FEW_SEEDS else {"test": LOG_RANK, "p": paired_log_rank(times, times < never, pairs.seeds)}
+    return {"only_first": first, "only_second": second, "both": both, **p}
+
+
 def _at_worst(comparison: Comparison, pairs: Pairs) -> tuple[float, float]:
     """Return what the difference could be if all pairs that are missing fell, or rose, as far as they can.
 
@@ -281,7 +296,10 @@ def _missing(row: dict[str, Any], comparison: Comparison) -> Iterator[str]:
 
 
 def _notes(row: dict[str, Any]) -> Iterator[str]:
-    """Yield in one sentence each why an answer is another one than an interval seems to say."""
+    """Yield in one sentence each why an answer is another one than an interval seems to say; of times how many end."""
+    if row["kind"] == "time" and row["pairs"]:
+        first, second = ((row["both"] + row[name]) / row["pairs"] for name in ("only_first", "only_second"))
+        yield f"{first:.0%} of the first games end so, and {second:.0%} of the second"
     low, high, smallest = row["low"], row["high"], row["smallest"]
     if row["answer"] == OPEN and (low > 0 or high < 0):
         yield f"its interval excludes 0 by itself, but not once corrected for all questions (p {row['p_holm']:.3f})"

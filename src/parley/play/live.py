@@ -54,6 +54,10 @@ def play(
     heading = [f"{study.name}: {condition.name.replace('/', ' ')}, seed {seed}"]
     if about := simulation.game().about:
         heading.append(one_line(about))
+    several = len(condition.groups) > len({group.role for group in condition.groups})
+    for at, group in enumerate(condition.groups if several else ()):
+        names = ", ".join(seat.name for seat in simulation.seats if seat.group == at)
+        heading.append(f"({at + 1}) {group.role} · {group.player.label}: {names}")
     drawn = terminal if terminal is not None and can_draw(terminal) else None
     decisive = condition.game.read_texts
     screen = LiveScreen(simulation, heading, record, drawn)

@@ -136,7 +136,12 @@ class GameSnapshot:
                 known = replies.get((ask.agent, ask.round), Replied(""))
                 replies[ask.agent, ask.round] = Replied(known.text, (*known.marks, WAITING))
         outcome = None if self.outcome is None else self.outcome.as_json()
-        return game_timeline(self.game, outcome, outcome.pop("trace") if outcome else (), replies)
+        timeline = game_timeline(self.game, outcome, outcome.pop("trace") if outcome else (), replies)
+        groups = {seat.name: f"({seat.group + 1}) " for seat in self.game.seats}  # as the study counts them
+        if len({*groups.values()}) == len({seat.role for seat in self.game.seats}):
+            return timeline
+        labels = {name: groups.get(name, "") + label for name, label in timeline.agents.items()}
+        return replace(timeline, agents=labels)
 
     def _replied(self, phases: Sequence[Exchange]) -> Replied:
         values = [value for exchange in phases for value in decided(exchange, self.game.read_texts)[0]]

@@ -56,6 +56,7 @@ class Progress:
         self._cell_of = {str(cell.records): cell for cell in self._cells}
         self._looked = False
         self._unread: deque[tuple[ConditionProgress, str]] = deque()
+        self._damaged: dict[Path, ProgressProblem] = {}
         self._told: set[str] = set()  # simulations of whose replies a process told
         # By the kind of engine: replies with the tokens that they read and wrote, and ends of simulations.
         self._replies = {cell.kind: Pace() for cell in self._cells}
@@ -167,7 +168,7 @@ class Progress:
                 at = now if self._looked else _modified(cell.records / name)
                 if self._tells_of_the_pace(at, now):
                     self._finishes[cell.kind].put(at, at, (1,))
-        if cell.kind != SCRIPTED:
+        if cell.kind != SCRIPTED or not self._is_own:  # a run has no time for those that say nothing of a pace
             self._unread.extendleft((cell, name) for name in sorted(new))
 
     def _read_records(self, now: float) -> None:
@@ -180,8 +181,12 @@ class Progress:
                 calls, unusable = int(telemetry["calls"]), int(telemetry["failed_replies"])
                 tokens = int(telemetry["prompt_tokens"]), int(telemetry["completion_tokens"])
                 of_models, degenerate = degenerate_of(telemetry)
-            except (ParleyError, LookupError, TypeError, ValueError):
-                continue  # the tables will say what is wrong with it
+            except (ParleyError, LookupError, TypeError, ValueError) as error:
+                self._damaged[record] = ProgressProblem(str(error))
+                continue
+            self._damaged.pop(record, None)
+            if cell.kind == SCRIPTED:
+                continue
             cell.read.add(name)
             cell.playing.pop(name, None)
             cell.replies += calls
@@ -265,6 +270,7 @@ class Progress:
         warnings = {text for state in states if state.stage in (PLAY, SERVE) for text in state.warnings}
         return [
             *sorted([*of_servers, *held.values()], key=lambda problem: (not problem.serious, problem.text)),
+            *self._damaged.values(),
             *(ProgressProblem(text, serious=False) for text in sorted(warnings)),
         ]
 

@@ -48,8 +48,7 @@ def time_left(
     known = [part for part in parts.values() if part is not None]
     if not known or len(known) < len(parts):
         return None
-    bound = "at most" if any(part.bound == "at most" for part in known) else "about"
-    return TimeLeft(sum(part.seconds for part in known), bound)
+    return TimeLeft(sum(part.seconds for part in known), sum(part.most for part in known))
 
 
 def _left_of(
@@ -57,16 +56,19 @@ def _left_of(
 ) -> TimeLeft | None:
     """Return how long an engine takes.
 
-    A game takes as many replies as the finished ones of its condition, or else of its engine; before any is finished,
-    as many as the longest that is played now may take.
+    A game takes at least as many replies as finished ones of its condition, or else of its engine, or one round.
+    Short games finish first: at most it takes the mean of these with one more that lasts as long as it may.
     """
     cells = [cell for cell in cells if cell.kind == kind]
     rates = replies.rates(now, KEPT_SECONDS)
     if kind == SCRIPTED or rates is None:
         ends = finishes.rates(now, KEPT_SECONDS)
-        return None if ends is None else TimeLeft(sum(cell.left for cell in cells) / ends[0])
-    counted = sum(len(cell.read) for cell in cells)
-    usual = sum(cell.replies for cell in cells) / counted if counted else max(map(_longest, cells))
+        if ends is None:
+            return None
+        seconds = sum(cell.left for cell in cells) / ends[0]
+        return TimeLeft(seconds, seconds)
+    counted, came = sum(len(cell.read) for cell in cells), sum(cell.replies for cell in cells)
+    usual = came / counted if counted else max(_in_round(cell) for cell in cells)
     if not usual:
         return None
     left = 0.0
@@ -74,10 +76,10 @@ def _left_of(
         expected = cell.replies / len(cell.read) if cell.read else usual
         begun = cell.unfinished
         left += sum(max(expected - each.replies, 1.0) for each in begun) + expected * (cell.left - len(begun))
-    return TimeLeft(left / rates[0], "about" if counted else "at most")
+    longest = max(usual, *(_in_round(cell) * (cell.condition.parameters.longest or 0) for cell in cells))
+    return TimeLeft(left / rates[0], left / rates[0] * (came + longest) / (counted + 1) / usual)
 
 
-def _longest(cell: ConditionProgress) -> float:
-    """Return the most replies that a simulation being played has after its last possible round; 0 if unknown."""
-    rounds = cell.condition.parameters.longest or 0
-    return max((float(each.in_round * rounds) for each in cell.playing.values()), default=0.0)
+def _in_round(cell: ConditionProgress) -> float:
+    """Return the most replies of one round in the simulations being played; 0 if unknown."""
+    return max((float(each.in_round) for each in cell.playing.values()), default=0.0)

@@ -145,6 +145,7 @@ def status_values(study: Study) -> dict[str, Any]:
         "replies": replies,
         "unusable": unusable,
         "seconds_left": snapshot.left and snapshot.left.seconds,
+        "most_seconds_left": snapshot.left and snapshot.left.most,
         "former_records": sum(changes_of(study).former.values()),
         "problems": [asdict(problem) for problem in snapshot.problems],
         "stages": [asdict(stage) for stage in snapshot.stages],

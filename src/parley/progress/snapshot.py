@@ -88,15 +88,16 @@ class ProgressProblem:
 
 @dataclass(frozen=True)
 class TimeLeft:
-    """Seconds until the last simulation ends; `bound` says how they are meant: "about" or "at most"."""
+    """Seconds until the last simulation ends: from as few as it may be to the most."""
 
     seconds: float
-    bound: str = "about"
+    most: float
 
     def __str__(self) -> str:
         # No more digits than are known.
-        step = 10 if self.seconds < 60 else 60
-        return f"{self.bound} {duration(max(-(-self.seconds // step), 1) * step)} left"
+        step = 10 if self.most < 60 else 60
+        least, most = (duration(max(-(-seconds // step), 1) * step) for seconds in (self.seconds, self.most))
+        return f"about {most} left" if least == most else f"{least} to {most} left"
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from parley.study.frozen import frozen_lacks
 from parley.text import counted
 
 MAX_DIFFERENCES = 3  # differences in words, of a study without questions
+_COMPARED = {"quantity": ("as high", "higher", "lower"), "time": ("as soon", "later", "sooner")}
 _WORDS = {
     DIFFERS: "They differ",
     OPEN: "Inconclusive",
@@ -46,17 +47,16 @@ def difference_text(row: Row, game: type[Game]) -> str:
     subject, first, second, verb = _sides(row, game)
     if pd.isna(row["difference"]):
         return f"nothing is known of {subject}{second} and{first}"
-    number, share = is_number(row, game), row["kind"] == "quantity"
-    scale, form, unit = (1, "z.4g", "") if number else (100, "z.0f", " points")
+    number = is_number(row, game)
+    alike, more, less = _COMPARED.get(row["kind"], ("as often", "more often", "less often"))
+    scale, form, unit = (1, "z.4g", " rounds" * (row["kind"] == "time")) if number else (100, "z.0f", " points")
     sign = -1 if row["difference"] < 0 else 1
     low, high = sorted(sign * scale * row[name] for name in ("low", "high"))
     interval = "" if pd.isna([low, high]).any() else f" [{low:{form}}, {high:{form}}]"
     change = f"{abs(scale * row['difference']):{form}}{unit}{interval}"
     values = values_text(row, game) + " on a line" * (row.get("test") == LINES)
     if not row["difference"]:
-        alike = "as high" if share else "as often"
         return f"{subject} {verb} {alike}{second} as{first}: a difference of {change} ({values})"
-    more, less = ("higher", "lower") if share else ("more often", "less often")
     return f"{subject} {verb} {change} {more if sign > 0 else less}{second} than{first} ({values})"
 
 
@@ -71,7 +71,7 @@ def _sides(row: Row, game: type[Game]) -> tuple[str, str, str, str]:
     if one == other:
         label = labels.get(one, one)
         label = f"“{label}”" if len(label.split()) > 3 else label  # it may be a sentence of its own
-        return label, first, second, "is"
+        return label, first, second, "comes" if row["kind"] == "time" else "is"
     verb = "is" if row["kind"] == "quantity" else "holds"
     return f"“{labels.get(other, other)}”{second}", f" “{labels.get(one, one)}”{first}", "", verb
 
@@ -79,7 +79,7 @@ def _sides(row: Row, game: type[Game]) -> tuple[str, str, str, str]:
 def is_number(row: Row, game: type[Game]) -> bool:
     """Whether what is compared has a unit of its own, and is neither a rate nor a share."""
     quantities = (*game.evidence.quantities, *game.evidence.lost)
-    return two_names(row["what"])[0] in {each.name for each in quantities if not each.share}
+    return row["kind"] == "time" or two_names(row["what"])[0] in {each.name for each in quantities if not each.share}
 
 
 def registered_text(row: Row, lacks: str) -> str:

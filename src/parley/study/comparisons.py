@@ -14,12 +14,12 @@ from typing import Any, Literal
 from parley.errors import UsageError
 from parley.games.base import Game
 from parley.games.evidence import ARM_AXIS, Quantity
-from parley.study.condition import BYZANTINE_AXIS, HONEST, Condition, axes_text, axis_names
+from parley.study.condition import BYZANTINE_AXIS, HONEST, Condition, axes_text, axis_names, check_axis
 from parley.study.questions import Question, Side, where_text
 from parley.text import counted, one_line
 from parley.text.yamlfile import check_known
 
-Kind = Literal["outcome", "indicator", "quantity"]
+Kind = Literal["outcome", "indicator", "quantity", "time"]
 Strata = tuple[tuple[Condition, Condition], ...]
 
 BOTH = " -> "  # between the names of two sides
@@ -113,7 +113,12 @@ class Comparison:
     @property
     def of_numbers(self) -> bool:
         """Whether pairs differ by numbers, and not by yes and no."""
-        return self.kind == "quantity" or bool(self.between) or self.averaged
+        return self.kind in ("quantity", "time") or bool(self.between) or self.averaged
+
+    @property
+    def never(self) -> int:
+        """The round that counts for a game that does not end as asked: the one after the shortest deadline."""
+        return 1 + min(each.parameters.longest or 0 for each in self.conditions)
 
     @property
     def signed(self) -> bool:
@@ -160,6 +165,8 @@ def question_text(question: Question, comparisons: Sequence[Comparison]) -> str:
         said = f"Is {other} with {ends[1]} as frequent as {one} with {ends[0]}"
     elif first.kind == "quantity":
         said = f"Is {one} as high {against}"
+    elif first.kind == "time":
+        said = f"Do games end in {one} as soon {against}"
     else:
         said = f"{f'Do games end in {one}' if first.kind == 'outcome' else f'Does {one} hold'} as often {against}"
     where = f", where {where_text(question.where)}" if question.where else ""
@@ -179,7 +186,7 @@ def compared(question: Question, conditions: Sequence[Condition], where: str) ->
     ]
     for key, names, known in named:
         for name in names:
-            check_known(f"{where}.{key}", name, known, "axis")
+            check_axis(f"{where}.{key}", name, known, conditions[0].game)
     if question.axis in question.over or (question.axis in question.where and not question.trend):
         key = "over" if question.axis in question.over else "where"
         remedy = "remove it" if key == "over" else "give the two under values"
@@ -208,6 +215,8 @@ def _kinds(question: Question, game: type[Game], where: str, with_arms: bool) ->
     known: dict[str, Kind] = dict.fromkeys(quantities, "quantity")
     known |= dict.fromkeys((i.name for i in game.evidence.indicators), "indicator")
     known |= dict.fromkeys((o.name for o in game.outcomes), "outcome")
+    if question.of_time:
+        known = dict.fromkeys((o.name for o in game.outcomes), "time")
     names = question.looked_at
     key = "outcomes" if question.outcomes is not None else "outcome"
     if question.outcomes is None and question.outcome is None:
@@ -221,11 +230,11 @@ def _kinds(question: Question, game: type[Game], where: str, with_arms: bool) ->
             "of one unit"
         )
     kinds = (known[names[0]], known[names[1]])
-    share = kinds[0] != "quantity" or quantities[names[0]].share
+    share = not question.of_time and (kinds[0] != "quantity" or quantities[names[0]].share)
     if share and question.smallest > 1:
         raise UsageError(f"{where}.smallest: {question.smallest:g}: a difference of rates is at most 1")
-    if kinds[0] == "quantity" and question.expected is not None:
-        raise UsageError(f"{where}.expected: only for rates; {names[0]} is a quantity, remove it")
+    if kinds[0] in ("quantity", "time") and question.expected is not None:
+        raise UsageError(f"{where}.expected: only for rates; {names[0]} is a {kinds[0]}, remove it")
     if kinds == ("outcome", "outcome") and question.outcomes is not None and sum(question.expected or []) > 1:
         raise UsageError(f"{where}.expected: a simulation ends in one way, so the two are at most 1 together")
     return kinds, share
@@ -396,11 +405,14 @@ class _Answering:
         """Return the pairs that can have what is looked at; raises UsageError for none, or none that share a seed."""
         outcomes = self.question.looked_at
         for side, (kind, outcome) in enumerate(zip(self.kinds, outcomes, strict=True)):
-            if kind == "outcome":
+            if kind in ("outcome", "time"):
                 pairs = [pair for pair in pairs if outcome in pair[side].possible_outcomes]
         if not pairs:
             said = " and ".join(dict.fromkeys(outcomes))
             raise UsageError(f"{self.where}.outcome: no two of its conditions can have {said}; choose another")
+        unfit = (c.fork or self.question.trend or c.parameters.longest is None for pair in pairs for c in pair)
+        if self.question.of_time and any(unfit):
+            raise UsageError(f"{self.where}.outcome: time_to needs `longest`, no trend, no fork; compare the outcome")
         if not any(set(one.seeds) & set(other.seeds) for one, other in pairs):
             raise UsageError(
                 f"{self.where}: its conditions have no seed in common, so there are no pairs; give them the same"

@@ -5,7 +5,7 @@ place in it.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property, lru_cache
@@ -17,6 +17,7 @@ from pydantic import TypeAdapter, ValidationError
 from parley import paths
 from parley.engine.models import ModelEntry
 from parley.engine.service.dialect import DEFAULT_CONCURRENT
+from parley.errors import UsageError
 from parley.games.base import (
     Game,
     ImportedSeating,
@@ -29,11 +30,12 @@ from parley.games.base import (
 )
 from parley.games.parameters import GameParameters, Group, Seat
 from parley.games.playing import recast
+from parley.games.prompts import OwnPrompt
 from parley.identity import digest
 from parley.policies import Sampling, Tokens
 from parley.policies.kinds import IMPORTED, LLM, ChosenPolicy
 from parley.policies.reply_text import AS_WRITTEN, Reading
-from parley.text.yamlfile import plain
+from parley.text.yamlfile import check_known, plain
 
 BASE_AXES = ("model", "n", "b", "prompt")  # in the order of the path
 SCRIPTED = "scripted"  # the engine of simulations that need none
@@ -66,6 +68,13 @@ def axis_value(value: Any) -> Any:
 def axes_text(axes: Mapping[str, Any]) -> str:
     """Return axes with their values for people: `model=majority, n=4`."""
     return ", ".join(f"{axis}={value}" for axis, value in axes.items())
+
+
+def check_axis(where: str, name: str, axes: Iterable[str], game: type[Game]) -> None:
+    """Raise UsageError, which begins with `where`, if a study has no such axis, or nothing that differs along it."""
+    if name not in (axes := [*axes]) and name in (BYZANTINE_AXIS, *game.Parameters.model_fields):
+        raise UsageError(f"{where}: {name}: has one value in this study, so it is no axis; remove it")
+    check_known(where, name, axes, "axis")
 
 
 @lru_cache(maxsize=4096)
@@ -188,10 +197,11 @@ class Condition:
         parameters = self.parameters.model_dump(mode="json")
         groups = [
             {"role": group.role, **group.player.identity(), **({"prompt_digests": digests} if digests else {})}
-            for group, digests in zip(self.groups, self.group_digests, strict=True)
+            for group, digests in zip(self.groups, map(self._read, self.seating, self.group_digests), strict=True)
         ]
         own = [self.game.code_sha256] if self.game.code_sha256 else []
-        fixed = [self.game.name, self.game.protocol_version, parameters, groups, self.prompt_digests, *own]
+        read = self._read(self, self.prompt_digests)
+        fixed = [self.game.name, self.game.protocol_version, parameters, groups, read, *own]
         fork = [{"fork": self.fork.identity}] if self.fork else []
         return digest([*fixed, counts, self.prompt, *repeat, *fork])
 
@@ -295,6 +305,12 @@ class Condition:
     def prompt_digests(self) -> dict[str, str]:
         """SHA-256 of the templates that its agents are sent, by name; but for groups with prompts of their own."""
         return self._digests(self.prompt, [group for group in self.seating if group.prompt is None])
+
+    def _read(self, whose: "Condition | Group", digests: dict[str, str]) -> dict[str, str]:
+        """Return what may change a result: words of a study's own prompt only where not rules alone play."""
+        kinds = [group.player.policy.kind for group in self.groups]
+        by_rules = not self.game.code_sha256 and all(kind.rule and not kind.is_plugin for kind in kinds)
+        return {} if by_rules and isinstance(whose.prompt, OwnPrompt) else digests
 
     @cached_property
     def group_digests(self) -> list[dict[str, str]]:

@@ -25,6 +25,12 @@ _WHERE = (
 )
 
 
+class TimeTo(FileModel):
+    """How soon games end with an outcome, and not how often."""
+
+    time_to: _Outcome = Field(description="It; without it a game counts as one round after its last. Unit: rounds.")
+
+
 class Side(FileModel):
     """One of the two sides that a question compares: a condition, and what is looked at there."""
 
@@ -52,9 +58,10 @@ class Question(FileModel):
     text: Annotated[str, Field(max_length=300)] = Field(
         default="", description="The question as a sentence, for the report; by default made from the other keys."
     )
-    outcome: _Outcome | None = Field(
+    outcome: Annotated[_Outcome | TimeTo, ByForm()] | None = Field(
         default=None,
-        description="What is compared: an outcome, an indicator or a contrasted quantity of the game.",
+        description="What is compared: an outcome, an indicator or a contrasted quantity of the game; or how soon "
+        "it ends with an outcome.",
     )
     outcomes: Annotated[list[_Outcome], Field(min_length=2, max_length=2), AfterValidator(_two_different)] | None = (
         Field(
@@ -123,9 +130,15 @@ class Question(FileModel):
         """The names of what is compared: of the first side and of the second."""
         if self.outcomes is not None:
             return self.outcomes[0], self.outcomes[1]
+        common = self.outcome.time_to if isinstance(self.outcome, TimeTo) else self.outcome
         own = [side.outcome for side in self.sides.values()] or [None, None]
-        first, second = (outcome or self.outcome or "" for outcome in own)
+        first, second = (outcome or common or "" for outcome in own)
         return first, second
+
+    @property
+    def of_time(self) -> bool:
+        """Whether it asks how soon games end in a way."""
+        return isinstance(self.outcome, TimeTo)
 
     @property
     def axis(self) -> str:

@@ -24,6 +24,7 @@ from parley.study.condition import (
     Simulation,
     axes_text,
     axis_names,
+    check_axis,
 )
 from parley.study.own_prompts import OwnPrompts
 from parley.study.study_file import LEDGER_FORMAT, Companions, StudyFile
@@ -194,8 +195,10 @@ class Study:
     @cached_property
     def _shown(self) -> str:
         played = [[condition.name, condition.identity, list(condition.seeds)] for condition in self.conditions]
+        # Words are shown also where nobody reads them.
+        words = [[each.prompt_digests, each.group_digests] for each in self.conditions if self.content.prompts]
         drawn = {name: [c.model_dump(mode="json") for c in choices] for name, choices in self.content.figures.items()}
-        return digest([self.title, *played, *([drawn] if drawn else [])])[:8]
+        return digest([self.title, *played, *words, *([drawn] if drawn else [])])[:8]
 
     @property
     def questions_json(self) -> list[dict[str, Any]]:
@@ -240,7 +243,7 @@ class Study:
         """
         place = f"{self.file}: {where}" if where else f"{self.file}"
         for axis, value in axes.items():
-            check_known(place, axis, self.axes, "axis")
+            check_axis(place, axis, self.axes, self.game)
             there = dict.fromkeys(str(condition.axes[axis]) for condition in self.conditions)
             if not axis_names(self.game, axis, str(value)).intersection(there):
                 check_known(place, str(value), there, axis)

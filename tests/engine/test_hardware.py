@@ -74,7 +74,9 @@ def test_visible_gpus_are_those_of_cudas_own_rules(
         'echo "$@" >> "$0.asked"; case $1 in *index) echo 7;; *) echo "Tesla T4, 535.1, 7.5";; esac\n'
     )
     program.chmod(0o755)
-    Path(f"{program}.list").write_text("(UUID: GPU-1)\n (UUID: MIG-a)\n(UUID: GPU-2)\n (UUID: MIG-b)\n (UUID: MIG-c)\n")
+    Path(f"{program}.list").write_text(
+        "(UUID: GPU-1)\n (UUID: MIG-a)\n(UUID: GPU-2)\n (UUID: MIG-b)\n (UUID: MIG-c)\n"
+    )
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     if visible is not None:

@@ -148,7 +148,8 @@ def _whole_gpu(name: str) -> str:
         return name
     before, is_listed, _ = output_of("nvidia-smi", "-L").partition(f"(UUID: {name})")
     # Older drivers have it in the name.
-    return (re.findall(r"GPU-[\w-]+", before if is_listed else name) or [name])[-1]
+    known: list[str] = re.findall(r"GPU-[\w-]+", before if is_listed else name)
+    return known[-1] if known else name
 
 
 def output_of(*command: str) -> str:

@@ -157,10 +157,7 @@ class Engine:
         return completion
 
     def _read(self, response: fetch.Response, is_json: bool) -> Completion:
-        """Return a chat completion as it came, but without the API key; raises EngineError for what is none.
-
-        `is_json` is whether JSON was asked for, which may tell more of how the reply ended.
-        """
+        """Return a reply, JSON or not, as it came, but without the API key; raises EngineError for what is none."""
         server = self._server
         try:
             body = response.body

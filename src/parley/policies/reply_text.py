@@ -13,17 +13,7 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import BaseModel, Field, ValidationError
 
-from parley.policies import (
-    NO_TOOL_CALL,
-    PROMPT_TOO_LONG,
-    THOUGHT_CUT_OFF,
-    THOUGHT_ONLY,
-    TOOL_CALL,
-    WHITE_SPACE,
-    Ask,
-    FailureClass,
-    Reply,
-)
+from parley.policies import PROMPT_TOO_LONG, THOUGHT_CUT_OFF, THOUGHT_ONLY, TOOL_CALL, Ask, FailureClass, Reply
 from parley.text import one_line
 from parley.text.yamlfile import StrictModel
 
@@ -49,8 +39,8 @@ _ENDED: Mapping[str, tuple[FailureClass, str]] = {
     THOUGHT_ONLY: ("thought_only", "the model wrote a thought and no reply"),
     THOUGHT_CUT_OFF: ("thought_cut_off", "the thought used up the longest reply"),
     TOOL_CALL: ("tool_call", "a call of a tool in place of a reply"),
-    NO_TOOL_CALL: ("no_tool_call", "the model did not call the tool whose input is the reply"),
-    WHITE_SPACE: ("white_space", "JSON, then white space up to max_tokens"),
+    "no_tool_call": ("no_tool_call", "the model did not call the tool whose input is the reply"),
+    "white_space": ("white_space", "JSON, then white space up to max_tokens"),
 }
 
 

@@ -75,7 +75,7 @@ class Progress:
         self._spent: str | None = None
         self._spent_read = float("-inf")
         self._spent_of: tuple[int, int, float] | None = None  # of how many records and replies it was counted
-        self._journals: dict[Path, tuple[int, int]] = {}  # when one was changed last, and its replies
+        self._journals: dict[Path, tuple[float, int]] = {}  # when one was changed last, and its replies
 
     def look(self, last: bool = False) -> Snapshot:
         """Return the study as it is now; in the `last` look of the run of this process, nothing goes on."""
@@ -182,9 +182,8 @@ class Progress:
         for path in folder.glob("seed=*.jsonl") if cell.kind != SCRIPTED else ():
             if (name := path.with_suffix(".parquet").name) in cell.names - cell.finished:
                 game = cell.playing.setdefault(name, GameProgress(alive=False))
-                with suppress(OSError, JournalError):
-                    modified = path.stat().st_mtime_ns
-                    if self._journals.get(path, (0, 0))[0] != modified:
+                with suppress(JournalError):
+                    if self._journals.get(path, (-1, 0))[0] != (modified := _modified(path)):
                         self._journals[path] = modified, len(journaled(path))
                     game.replies = self._journals[path][1]
 

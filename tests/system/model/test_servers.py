@@ -1,7 +1,6 @@
 """Servers that others wrote, as `make servers` installs them; each plays by an entry of docs/how-to/services.md."""
 
 import json
-import socket
 import subprocess
 import sys
 import time
@@ -24,6 +23,7 @@ from parley.play.record import read_summary
 from parley.play.simulate import simulate
 from parley.study import load_study
 from support import REPOSITORY
+from support.answering import free_port
 
 pytestmark = [
     pytest.mark.promise("vLLM, litellm's proxy, transformers and llama.cpp play, or one line says what they lack."),
@@ -46,12 +46,6 @@ asked.n_ctx, asked.n_parallel, asked.cpuparams.n_threads, asked.cpuparams_batch.
 server = xllamacpp.Server(asked)
 time.sleep(3600)
 """
-
-
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
 
 
 @contextmanager
